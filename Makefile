@@ -1,0 +1,71 @@
+# What can be done here? `make help` lists it. Everything runs in .venv, which `make setup` makes from
+# requirements.lock; a second `make setup` does nothing until the lock or pyproject.toml changes.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.made-from-lock
+CHECKED := src tests $(wildcard benchmarks/*.py examples/*.py)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup lock demo test quick lint format bench clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make .venv from requirements.lock (does nothing when it is up to date)
+
+# The stamp is written last: a set-up that was interrupted starts over.
+$(STAMP): requirements.lock pyproject.toml
+	@command -v "$(PYTHON)" >/dev/null 2>&1 || { \
+	  echo "make setup: no '$(PYTHON)' found; install Python 3.11 or newer, or name one: make setup PYTHON=/path/to/python3.11" >&2; exit 2; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "make setup: '$(PYTHON)' is $$("$(PYTHON)" -V 2>&1), but Betimes needs Python 3.11 or newer; name one: make setup PYTHON=python3.11" >&2; exit 2; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "make setup: '$(PYTHON)' has no venv module; on Debian and Ubuntu: apt install python3-venv" >&2; exit 2; }
+	@echo "Making $(VENV) from requirements.lock (a few minutes the first time: Spark is large) ..."
+	@rm -f $@
+	@"$(PYTHON)" -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@touch $@
+
+lock: setup ## compile requirements.lock anew from pyproject.toml
+	@printf '%s\n' '# Every version and hash that `make setup` installs. Compiled from pyproject.toml by `make lock`.' > requirements.lock.new
+	@$(BIN)/uv pip compile pyproject.toml --extra dev --extra bench --universal --generate-hashes --upgrade \
+	  --no-config --no-header --no-annotate --no-emit-index-url --no-emit-find-links --quiet >> requirements.lock.new
+	@mv requirements.lock.new requirements.lock
+	@echo "requirements.lock is new; make setup will install from it"
+
+# numba's cache of compiled kernels looks only at the file a kernel stands in, not at those it calls into:
+# when any of them changes, all are compiled anew.
+KERNELS := $(VENV)/.kernels
+$(KERNELS): $(STAMP) $(shell grep -rl --include='*.py' '@kernel' src)
+	@find src -name '*.nb[ic]' -delete
+	@touch $@
+
+demo: setup $(KERNELS) ## run the network of paper 000 on Spark: FIFO, EB and our best, and a picture
+	@$(BIN)/betimes demo
+
+test: lint $(KERNELS) ## every check and every test
+	@$(BIN)/python -m pytest
+
+quick: setup $(KERNELS) ## the tests that need neither Spark nor a live broker nor an experiment
+	@$(BIN)/python -m pytest -m "not spark and not live and not figure"
+
+lint: setup ## format, lint, types, and the order of the rooms
+	@$(BIN)/ruff format --check $(CHECKED)
+	@$(BIN)/ruff check $(CHECKED)
+	@$(BIN)/mypy src tests $(wildcard benchmarks/*.py)
+	@$(BIN)/lint-imports --no-logo
+
+format: setup ## put the code in its format, and mend what ruff can mend
+	@$(BIN)/ruff format $(CHECKED)
+	@$(BIN)/ruff check --fix $(CHECKED)
+
+bench: setup $(KERNELS) ## measure Betimes side by side with its peers
+	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
+
+clean: ## remove .venv and everything made by the other targets
+	rm -rf $(VENV) build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

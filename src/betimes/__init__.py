@@ -1,0 +1,3 @@
+"""Betimes: publish/subscribe for information that goes stale."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""What people touch: the commands, the pictures, the tables."""

@@ -1,0 +1,1 @@
+"""Does it do what the papers say? One module per figure; returns points, draws nothing."""

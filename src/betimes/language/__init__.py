@@ -1,0 +1,1 @@
+"""What did the person write? Filters, quantities and scenario files become values of `model`."""

@@ -1,0 +1,1 @@
+"""Which subscriptions want this event? One index for all of them."""

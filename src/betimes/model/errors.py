@@ -1,0 +1,94 @@
+"""What may a person have got wrong, and how are they told?
+
+Every error here is the user's to mend: it carries the facts (the text, the place, a hint) and prints
+as one message. A bug of ours is an `assert`, an expected outcome is a value; neither belongs here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class BetimesError(Exception):
+    """Something outside Betimes (a text, a file, a setting) is wrong, and the message says what."""
+
+
+class TextError(BetimesError):
+    """A text that does not parse: shown with a caret under the place and a hint.
+
+    >>> print(TextError("speed >> 5", 7, "a number was expected here", "write speed > 5"))
+    a number was expected here
+      speed >> 5
+             ^
+    hint: write speed > 5
+    """
+
+    def __init__(self, text: str, position: int, problem: str, hint: str = "") -> None:
+        self.text = text
+        self.position = min(max(position, 0), len(text))
+        self.problem = problem
+        self.hint = hint
+        super().__init__(self._message())
+
+    def __reduce__(self) -> tuple[type[TextError], tuple[str, int, str, str]]:
+        """Keep the facts when an error crosses from a Spark worker to the driver."""
+        return type(self), (self.text, self.position, self.problem, self.hint)
+
+    def _message(self) -> str:
+        before, line, column = _line_at(self.text, self.position)
+        where = f" (line {before + 1})" if before else ""
+        hint = f"\nhint: {self.hint}" if self.hint else ""
+        return f"{self.problem}{where}\n  {line}\n  {' ' * column}^{hint}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mistake:
+    """One thing wrong in a file: where, what, and how to mend it."""
+
+    place: str
+    problem: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        hint = f" (hint: {self.hint})" if self.hint else ""
+        return f"{self.place}: {self.problem}{hint}"
+
+
+class FileMistakesError(BetimesError):
+    """A file with mistakes in it: all of them listed at once."""
+
+    def __init__(self, source: str, mistakes: tuple[Mistake, ...]) -> None:
+        assert mistakes, "an error without a mistake"
+        self.source = source
+        self.mistakes = mistakes
+        count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
+        lines = "".join(f"\n  {mistake}" for mistake in mistakes)
+        super().__init__(f"{source}: {count}{lines}")
+
+    def __reduce__(self) -> tuple[type[FileMistakesError], tuple[str, tuple[Mistake, ...]]]:
+        """Keep the facts when an error crosses from a Spark worker to the driver."""
+        return type(self), (self.source, self.mistakes)
+
+
+class SettingError(BetimesError):
+    """A setting or argument outside what is possible: names it, the value and what would do."""
+
+    def __init__(self, setting: str, value: object, problem: str, hint: str = "") -> None:
+        self.setting = setting
+        self.value = value
+        self.problem = problem
+        self.hint = hint
+        tail = f"\nhint: {hint}" if hint else ""
+        super().__init__(f"{setting} = {value!r}: {problem}{tail}")
+
+    def __reduce__(self) -> tuple[type[SettingError], tuple[str, object, str, str]]:
+        """Keep the facts when an error crosses from a Spark worker to the driver."""
+        return type(self), (self.setting, self.value, self.problem, self.hint)
+
+
+def _line_at(text: str, position: int) -> tuple[int, str, int]:
+    """Return how many lines stand before the position, its line, and its column there."""
+    start = text.rfind("\n", 0, position) + 1
+    end = text.find("\n", position)
+    line = text[start:] if end < 0 else text[start:end]
+    return text.count("\n", 0, position), line, position - start

@@ -1,0 +1,44 @@
+"""Who wants what, how late may it be, what is it worth; and who says what they will publish?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from betimes.model.events import Event
+from betimes.model.filters import EVERYTHING, Filter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QoS:
+    """What a subscriber asks for beside the content."""
+
+    delay_s_max: float = math.inf  # dl of 000, section 4.2; inf: none stated
+    price: float = 1.0  # for each message in time; pr of 000
+    reliability: float | None = None  # the on-time share asked for (001)
+    bandwidth_kb_per_s: float | None = None  # to be reserved (004)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    """One subscriber's wish, at its home broker. In the papers subscriber and subscription are one."""
+
+    id: str
+    home: str
+    filter: Filter = EVERYTHING
+    qos: QoS = field(default_factory=QoS)
+
+    def delay_s_allowed(self, event: Event) -> float:
+        """Return the bound that holds for this event: the stricter of both sides' (000, section 4.1)."""
+        return min(self.qos.delay_s_max, event.deadline_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advertisement:
+    """What a publisher says it will send: where it enters, how often, how large."""
+
+    publisher: str
+    broker: str
+    topic: str = ""
+    rate_per_s: float | None = None
+    size_kb_mean: float | None = None

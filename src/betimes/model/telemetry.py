@@ -1,0 +1,114 @@
+"""What does a broker write down? The one contract between server, simulator and Spark.
+
+Every record is flat and is one row of the table named after it. Times are seconds on the clock of the
+broker that wrote the row; `age_s` is the message's own age, which is comparable everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why a message was not delivered. Whatever is dropped has one of these."""
+
+    EXPIRED = "expired"  # its bound has passed
+    HOPELESS = "hopeless"  # its bound has not passed, but it would (000, eq. 11)
+    QUEUE_FULL = "queue_full"  # the broker holds as much as it may
+    UNREACHABLE = "unreachable"  # no way to a destination is left
+    BROKER_LOST = "broker_lost"  # it was in a broker that went away
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """An event entered at a broker."""
+
+    time_s: float
+    broker: str
+    origin: str
+    number: int
+    publisher: str
+    topic: str
+    size_kb: float
+    deadline_s: float
+    wanted: int  # how many subscribers it matches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queued:
+    """A broker took a message in to forward it; `queue_length` counts it too."""
+
+    time_s: float
+    broker: str
+    origin: str
+    number: int
+    publisher: str
+    age_s: float
+    queue_length: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A broker gave a message to a link, after it waited."""
+
+    time_s: float
+    broker: str
+    neighbour: str
+    origin: str
+    number: int
+    publisher: str
+    age_s: float
+    wait_s: float
+    size_kb: float
+    destinations: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """A message came off a link; `transfer_s` is what the link took."""
+
+    time_s: float
+    broker: str
+    neighbour: str
+    origin: str
+    number: int
+    publisher: str
+    age_s: float
+    transfer_s: float
+    size_kb: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """A broker gave up a message for one destination broker; `subscribers` wanted it there."""
+
+    time_s: float
+    broker: str
+    destination: str
+    origin: str
+    number: int
+    publisher: str
+    age_s: float
+    reason: str
+    subscribers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivered:
+    """A message reached a subscriber in time."""
+
+    time_s: float
+    broker: str
+    subscriber: str
+    origin: str
+    number: int
+    publisher: str
+    age_s: float
+    delay_s_allowed: float
+    price: float
+    out_of_order: bool  # an event of this origin with a higher number came before it
+
+
+Record = Published | Queued | Sent | Received | Dropped | Delivered
+RECORD_TYPES: tuple[type[Record], ...] = (Published, Queued, Sent, Received, Dropped, Delivered)

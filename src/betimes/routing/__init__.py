@@ -1,0 +1,1 @@
+"""Which way does a message travel, and what is known of that way?"""

@@ -1,0 +1,26 @@
+"""What do tests share? One Spark session, opened when the first test asks for it; and settled chance."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# A shared machine is slow at times: no deadline per example. The same examples on every run.
+settings.register_profile("betimes", deadline=None, derandomize=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "betimes"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    from betimes.pipeline.session import open_session
+
+    session = open_session("betimes tests", master="local[2]")
+    yield session
+    session.stop()

@@ -1,0 +1,25 @@
+"""Is anything asking to be two?"""
+
+from __future__ import annotations
+
+import ast
+
+FUNCTION_LINES_MAX = 60
+FILE_LINES_MAX = 400
+
+
+def test_no_function_is_longer_than_a_screen(source_files, root):
+    found = []
+    for path in source_files:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                assert node.end_lineno is not None
+                lines = node.end_lineno - node.lineno + 1
+                if lines > FUNCTION_LINES_MAX:
+                    found.append(f"{path.relative_to(root)}:{node.lineno} {node.name}: {lines} lines")
+    assert not found
+
+
+def test_no_file_is_longer_than_a_sitting(source_files, root):
+    lengths = {str(path.relative_to(root)): len(path.read_text().splitlines()) for path in source_files}
+    assert not {name: lines for name, lines in lengths.items() if lines > FILE_LINES_MAX}
