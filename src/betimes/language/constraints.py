@@ -1,0 +1,256 @@
+"""What do several constraints on one attribute say together, and which of them says more?
+
+Three questions: what is left when all must hold (`meet`), does one follow from others (`follows`), and can
+two be said as one (`join`)? Constraints come out in one form only: a text range of one text is a text
+set, a range of all texts but a few is an excluding text set, an endless side of an interval is closed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from betimes.model.filters import Constraint, Flag, Interval, Presence, TextRange, TextSet
+
+Texts = TextSet | TextRange
+
+ANY_TEXT = TextSet(frozenset(), excluded=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Empty:
+    """What nothing can be."""
+
+
+_EMPTY = _Empty()
+
+
+def meet(constraints: Iterable[Constraint]) -> tuple[Constraint, ...] | None:
+    """Return what must hold when all of these do, one of each kind; None where nothing can.
+
+    >>> meet([Interval(low=5.0), Interval(high=9.0), Presence(present=True)])
+    (Interval(low=5.0, high=9.0, low_inside=True, high_inside=True, reads_texts=True),)
+    """
+    intervals, texts, flags, presences = _by_kind(constraints)
+    others = bool(intervals or texts or flags)
+    if len({presence.present for presence in presences}) > 1 or (
+        others and Presence(present=False) in presences
+    ):
+        return None
+    if not others:
+        return (presences[0],) if presences else ()
+    if intervals and flags:  # no value reads as both
+        return None
+    return _meet_kinds(
+        reduce(_meet_intervals, intervals) if intervals else None,
+        reduce(_meet_texts, texts) if texts else None,
+        _meet_flags(flags) if flags else None,
+    )
+
+
+def follows(constraint: Constraint, given: Iterable[Constraint]) -> bool:
+    """Tell whether the constraint holds wherever the given ones do (sure when true, maybe not when false)."""
+    return any(_follows_from(constraint, known) for known in given)
+
+
+def join(one: Constraint, other: Constraint) -> Constraint | None:
+    """Return one constraint that says `one OR other`, or None where no single one does.
+
+    >>> join(TextSet(frozenset({"car"})), TextSet(frozenset({"bus"}))) == TextSet(frozenset({"bus", "car"}))
+    True
+    """
+    if isinstance(one, Interval) and isinstance(other, Interval):
+        return _join_intervals(one, other)
+    if isinstance(one, TextSet) and isinstance(other, TextSet):
+        return _join_text_sets(one, other)
+    return None
+
+
+def tidy_interval(interval: Interval) -> Interval | _Empty:
+    """Return the interval with its endless sides closed; empty where no number is in it."""
+    low, high = interval.low, interval.high
+    if low > high or (low == high and not (interval.low_inside and interval.high_inside)):
+        return _EMPTY
+    return replace(
+        interval,
+        low_inside=interval.low_inside or low == -math.inf,
+        high_inside=interval.high_inside or high == math.inf,
+    )
+
+
+def tidy_texts(texts: Texts) -> Texts | _Empty:
+    """Return the same texts in their one form; empty where there are none."""
+    if isinstance(texts, TextSet):
+        return texts if texts.texts or texts.excluded else _EMPTY
+    low, high = texts.low, texts.high
+    excluded = frozenset(text for text in texts.excluded if replace(texts, excluded=frozenset()).holds(text))
+    low_inside = texts.low_inside and low not in excluded
+    high_inside = texts.high_inside and high is not None and high not in excluded
+    if high is not None and (low > high or (low == high and not (low_inside and high_inside))):
+        return _EMPTY
+    if low == high:
+        return TextSet(frozenset({low}))
+    if low == "" and high is None:
+        return TextSet(excluded if texts.low_inside else excluded | {""}, excluded=True)
+    return TextRange(low, high, low_inside, high_inside, excluded - {low, high})
+
+
+def _by_kind(
+    constraints: Iterable[Constraint],
+) -> tuple[list[Interval], list[Texts], list[Flag], list[Presence]]:
+    intervals: list[Interval] = []
+    texts: list[Texts] = []
+    flags: list[Flag] = []
+    presences: list[Presence] = []
+    for constraint in constraints:
+        match constraint:
+            case Interval():
+                intervals.append(constraint)
+            case TextSet() | TextRange():
+                texts.append(constraint)
+            case Flag():
+                flags.append(constraint)
+            case Presence():
+                presences.append(constraint)
+    return intervals, texts, flags, presences
+
+
+def _meet_kinds(
+    interval: Interval | None, texts: Texts | _Empty | None, flag: Flag | _Empty | None
+) -> tuple[Constraint, ...] | None:
+    """Return the constraints of different kinds that remain when all must hold of one value."""
+    numbers = None if interval is None else tidy_interval(interval)
+    texts = texts if texts is None or isinstance(texts, _Empty) else tidy_texts(texts)
+    if isinstance(numbers, _Empty) or isinstance(texts, _Empty) or isinstance(flag, _Empty):
+        return None
+    readings: list[Interval | Flag] = [reading for reading in (numbers, flag) if reading is not None]
+    if texts is None:
+        return tuple(readings)
+    if not all(reading.reads_texts for reading in readings):
+        return None
+    if isinstance(texts, TextSet) and not texts.excluded:  # a finite set: ask every text
+        left = frozenset(text for text in texts.texts if all(reading.holds(text) for reading in readings))
+        return (TextSet(left),) if left else None
+    return (*readings, texts)
+
+
+def _meet_intervals(one: Interval, other: Interval) -> Interval:
+    low = max(one.low, other.low)
+    high = min(one.high, other.high)
+    both = (one, other)
+    return Interval(
+        low=low,
+        high=high,
+        low_inside=all(side.low_inside for side in both if side.low == low),
+        high_inside=all(side.high_inside for side in both if side.high == high),
+        reads_texts=one.reads_texts and other.reads_texts,
+    )
+
+
+def _meet_flags(flags: list[Flag]) -> Flag | _Empty:
+    if any(flag.value is not flags[0].value for flag in flags):
+        return _EMPTY
+    return Flag(flags[0].value, all(flag.reads_texts for flag in flags))
+
+
+def _meet_texts(one: Texts, other: Texts) -> Texts:
+    for these, those in ((one, other), (other, one)):
+        if isinstance(these, TextSet) and not these.excluded:
+            return TextSet(frozenset(text for text in these.texts if those.holds(text)))
+    if isinstance(one, TextSet) and isinstance(other, TextSet):
+        return TextSet(one.texts | other.texts, excluded=True)
+    return _meet_text_ranges(_as_range(one), _as_range(other))
+
+
+def _meet_text_ranges(one: TextRange, other: TextRange) -> TextRange:
+    both = (one, other)
+    low = max(one.low, other.low)
+    high = min((side.high for side in both if side.high is not None), default=None)
+    return TextRange(
+        low=low,
+        high=high,
+        low_inside=all(side.low_inside for side in both if side.low == low),
+        high_inside=high is not None and all(side.high_inside for side in both if side.high == high),
+        excluded=one.excluded | other.excluded,
+    )
+
+
+def _as_range(texts: Texts) -> TextRange:
+    if isinstance(texts, TextRange):
+        return texts
+    assert texts.excluded, "a finite set is no range"
+    return TextRange(excluded=texts.texts)
+
+
+def _follows_from(constraint: Constraint, known: Constraint) -> bool:
+    """Tell whether one constraint follows from one other."""
+    match constraint, known:
+        case Presence(present=True), Presence(present=present):
+            return present
+        case Presence(present=True), _:
+            return True
+        case (_, TextSet(excluded=False)):
+            return all(constraint.holds(text) for text in known.texts)
+        case (Interval(), Interval()):
+            return (constraint.reads_texts or not known.reads_texts) and _interval_inside(known, constraint)
+        case (Flag(), Flag()):
+            return (constraint.reads_texts or not known.reads_texts) and known.value is constraint.value
+        case (TextSet() | TextRange(), TextSet() | TextRange()):
+            return _texts_inside(known, constraint)
+    return constraint == known
+
+
+def _interval_inside(inner: Interval, outer: Interval) -> bool:
+    low_fits = inner.low > outer.low or (
+        inner.low == outer.low and (outer.low_inside or not inner.low_inside)
+    )
+    high_fits = inner.high < outer.high or (
+        inner.high == outer.high and (outer.high_inside or not inner.high_inside)
+    )
+    return low_fits and high_fits
+
+
+def _texts_inside(inner: Texts, outer: Texts) -> bool:
+    """Tell whether all of these (endless) texts are in those."""
+    if isinstance(outer, TextSet):
+        return outer.excluded and not any(inner.holds(text) for text in outer.texts)
+    if any(inner.holds(text) for text in outer.excluded):
+        return False
+    within = _as_range(inner)
+    low_fits = within.low > outer.low or (
+        within.low == outer.low and (outer.low_inside or not within.low_inside)
+    )
+    if outer.high is None:
+        return low_fits
+    if within.high is None or within.high > outer.high:
+        return False
+    return low_fits and (within.high < outer.high or outer.high_inside or not within.high_inside)
+
+
+def _join_intervals(one: Interval, other: Interval) -> Interval | None:
+    if one.reads_texts is not other.reads_texts:
+        return None
+    first, second = sorted((one, other), key=lambda side: (side.low, not side.low_inside))
+    touching = first.high == second.low and (first.high_inside or second.low_inside)
+    if not (first.high > second.low or touching):
+        return None
+    high = max(one.high, other.high)
+    return Interval(
+        low=first.low,
+        high=high,
+        low_inside=first.low_inside,
+        high_inside=any(side.high_inside for side in (one, other) if side.high == high),
+        reads_texts=one.reads_texts,
+    )
+
+
+def _join_text_sets(one: TextSet, other: TextSet) -> TextSet:
+    if one.excluded and other.excluded:
+        return TextSet(one.texts & other.texts, excluded=True)
+    if one.excluded:
+        return TextSet(one.texts - other.texts, excluded=True)
+    if other.excluded:
+        return TextSet(other.texts - one.texts, excluded=True)
+    return TextSet(one.texts | other.texts)

@@ -1,0 +1,281 @@
+"""What does a filter say of an event: true, false, or (where an attribute is missing) unknown?
+
+A predicate tree has AND, OR and NOT above conditions on single attributes. `evaluate` is SQL's
+three-valued logic written down plainly: it is what the boxes are tested against. `without_not` pushes
+negations into the conditions, where each has its exact opposite, unknown staying unknown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from operator import ge, gt, le, lt
+from typing import Any
+
+from betimes.model.events import Value, flag_reading, number_reading
+from betimes.model.filters import Constraint, Flag, Interval, Presence, TextRange, TextSet
+
+_ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
+_OPPOSITES: Mapping[str, str] = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+_LAST_LETTER = "\U0010ffff"
+_BEFORE_SURROGATES, _AFTER_SURROGATES = "\ud7ff", "\ue000"  # what lies between is no letter
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A condition that looks at no attribute: TRUE, FALSE or NULL."""
+
+    value: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """`attribute < literal`, and the same with `<=`, `>` and `>=`."""
+
+    attribute: str
+    operator: str
+    literal: float | str | bool
+
+    def of(self, value: Value) -> bool | None:
+        """Return whether the value stands in this order to the literal; None where they do not compare."""
+        pair = comparable(value, self.literal)
+        return None if pair is None else _ORDERS[self.operator](*pair)
+
+    def opposite(self) -> Order:
+        """Return the condition that is true where this one is false."""
+        return replace(self, operator=_OPPOSITES[self.operator])
+
+    def constraints(self) -> tuple[Constraint, ...]:
+        """Return the constraints of which one holds exactly where this is true."""
+        if isinstance(self.literal, bool):
+            return self._flags(self.literal, reads_texts=True)
+        if isinstance(self.literal, float):
+            return (self._interval(self.literal, reads_texts=True),)
+        found: list[Constraint] = [self._text_range(self.literal)]
+        number, flag = number_reading(self.literal), flag_reading(self.literal)
+        if number is not None:
+            found.append(self._interval(number, reads_texts=False))
+        if flag is not None:
+            found += self._flags(flag, reads_texts=False)
+        return tuple(found)
+
+    def _interval(self, number: float, *, reads_texts: bool) -> Interval:
+        inside = self.operator in ("<=", ">=")
+        if self.operator in ("<", "<="):
+            return Interval(high=number, high_inside=inside, reads_texts=reads_texts)
+        return Interval(low=number, low_inside=inside, reads_texts=reads_texts)
+
+    def _text_range(self, text: str) -> TextRange:
+        inside = self.operator in ("<=", ">=")
+        if self.operator in ("<", "<="):
+            return TextRange(high=text, high_inside=inside)
+        return TextRange(low=text, low_inside=inside)
+
+    def _flags(self, flag: bool, *, reads_texts: bool) -> tuple[Flag, ...]:
+        fitting = (value for value in (False, True) if _ORDERS[self.operator](value, flag))
+        return tuple(Flag(value, reads_texts) for value in fitting)
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """`attribute IN (literals)`, or `=` with one literal; NOT IN and `<>` when negated. One type only."""
+
+    attribute: str
+    literals: tuple[float, ...] | tuple[str, ...] | tuple[bool, ...]
+    negated: bool = False
+
+    def of(self, value: Value) -> bool | None:
+        """Return whether the value is one of the literals; None where it compares with too few to know."""
+        pairs = [comparable(value, literal) for literal in self.literals]
+        if any(pair is not None and pair[0] == pair[1] for pair in pairs):
+            return not self.negated
+        return None if None in pairs else self.negated
+
+    def opposite(self) -> OneOf:
+        """Return the condition that is true where this one is false."""
+        return replace(self, negated=not self.negated)
+
+    def constraints(self) -> tuple[Constraint, ...]:
+        """Return the constraints of which one holds exactly where this is true."""
+        texts = frozenset(literal for literal in self.literals if isinstance(literal, str))
+        if texts:
+            numbers = [number_reading(text) for text in texts]
+            flags = [flag_reading(text) for text in texts]
+            return (
+                TextSet(texts, excluded=self.negated),
+                *self._intervals(numbers, reads_texts=False),
+                *self._flags(flags, reads_texts=False),
+            )
+        if isinstance(self.literals[0], bool):
+            return self._flags([literal is True for literal in self.literals], reads_texts=True)
+        return self._intervals([number_reading(literal) for literal in self.literals], reads_texts=True)
+
+    def _intervals(self, readings: list[float | None], *, reads_texts: bool) -> tuple[Interval, ...]:
+        points = sorted({reading for reading in readings if reading is not None})
+        if not self.negated:
+            return tuple(Interval(point, point, reads_texts=reads_texts) for point in points)
+        if None in readings:  # unlike something that is no number: not false, unknown
+            return ()
+        ends = [-math.inf, *points, math.inf]
+        return tuple(
+            Interval(low, high, low == -math.inf, high == math.inf, reads_texts)
+            for low, high in pairwise(ends)
+        )
+
+    def _flags(self, readings: list[bool | None], *, reads_texts: bool) -> tuple[Flag, ...]:
+        if self.negated and None in readings:
+            return ()
+        return tuple(
+            Flag(value, reads_texts) for value in (False, True) if (value in readings) is not self.negated
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """`attribute LIKE 'text%'`: a text that begins so, or (without the `%`) is just so."""
+
+    attribute: str
+    text: str
+    is_prefix: bool
+    negated: bool = False
+
+    def of(self, value: Value) -> bool | None:
+        """Return whether the value is such a text; None where it is no text."""
+        if not isinstance(value, str):
+            return None
+        found = value.startswith(self.text) if self.is_prefix else value == self.text
+        return found is not self.negated
+
+    def opposite(self) -> Like:
+        """Return the condition that is true where this one is false."""
+        return replace(self, negated=not self.negated)
+
+    def constraints(self) -> tuple[Constraint, ...]:
+        """Return the constraints of which one holds exactly where this is true."""
+        if not self.is_prefix:
+            return (TextSet(frozenset({self.text}), excluded=self.negated),)
+        end = after_prefix(self.text)
+        if not self.negated:
+            return (TextRange(self.text, end),)
+        below = TextRange(high=self.text)
+        return (below,) if end is None else (below, TextRange(low=end))
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """`attribute IS NULL`, or IS NOT NULL when negated."""
+
+    attribute: str
+    negated: bool = False
+
+    def of(self, value: Value) -> bool | None:
+        """Return whether the attribute is missing; never unknown."""
+        return (value is None) is not self.negated
+
+    def opposite(self) -> Missing:
+        """Return the condition that is true where this one is false."""
+        return replace(self, negated=not self.negated)
+
+    def constraints(self) -> tuple[Constraint, ...]:
+        """Return the constraints of which one holds exactly where this is true."""
+        return (Presence(present=self.negated),)
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All of these."""
+
+    parts: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Any of these."""
+
+    parts: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Not this."""
+
+    part: Predicate
+
+
+Condition = Order | OneOf | Like | Missing
+Predicate = Condition | Known | And | Or | Not
+
+
+def evaluate(predicate: Predicate, attributes: Mapping[str, Value]) -> bool | None:
+    """Return whether the predicate is true of these attributes; None where that is unknown.
+
+    >>> evaluate(Not(Order("speed", ">", 50.0)), {"speed": 61.0}), evaluate(Order("speed", ">", 50.0), {})
+    (False, None)
+    """
+    match predicate:
+        case Known():
+            return predicate.value
+        case And():
+            return _all(tuple(evaluate(part, attributes) for part in predicate.parts))
+        case Or():
+            opposite = _all(tuple(_not(evaluate(part, attributes)) for part in predicate.parts))
+            return _not(opposite)
+        case Not():
+            return _not(evaluate(predicate.part, attributes))
+    return predicate.of(attributes.get(predicate.attribute))
+
+
+def without_not(predicate: Predicate, *, negated: bool = False) -> Predicate:
+    """Return the same predicate (or its negation) with no NOT above a condition."""
+    match predicate:
+        case Known():
+            return Known(_not(predicate.value)) if negated else predicate
+        case Not():
+            return without_not(predicate.part, negated=not negated)
+        case And() | Or():
+            parts = tuple(without_not(part, negated=negated) for part in predicate.parts)
+            return And(parts) if isinstance(predicate, And) is not negated else Or(parts)
+    return predicate.opposite() if negated else predicate
+
+
+def comparable(value: Value, literal: float | str | bool) -> tuple[float | str, float | str] | None:
+    """Return value and literal as two of one type, or None where they cannot be.
+
+    A number or flag literal reads the value as its own type; a text literal is read as the value's type.
+
+    >>> comparable("61", 50.0), comparable(5.0, "5"), comparable("fast", 50.0)
+    ((61.0, 50.0), (5.0, 5.0), None)
+    """
+    if isinstance(literal, bool) or (isinstance(literal, str) and isinstance(value, bool)):
+        one, other = flag_reading(value), flag_reading(literal)
+        return None if one is None or other is None else (one, other)
+    if isinstance(literal, str) and isinstance(value, str):
+        return value, literal
+    number, limit = number_reading(value), number_reading(literal)
+    return None if number is None or limit is None else (number, limit)
+
+
+def after_prefix(prefix: str) -> str | None:
+    """Return the first text after all that begin with the prefix, or None where none comes after them.
+
+    >>> after_prefix("car"), after_prefix("")
+    ('cas', None)
+    """
+    kept = prefix.rstrip(_LAST_LETTER)
+    if not kept:
+        return None
+    last = kept[-1]
+    return kept[:-1] + (_AFTER_SURROGATES if last == _BEFORE_SURROGATES else chr(ord(last) + 1))
+
+
+def _all(values: tuple[bool | None, ...]) -> bool | None:
+    if False in values:
+        return False
+    return None if None in values else True
+
+
+def _not(value: bool | None) -> bool | None:
+    return None if value is None else not value

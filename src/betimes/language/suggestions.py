@@ -1,0 +1,49 @@
+"""What did the person probably mean by a word nobody knows?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from itertools import islice
+
+LISTED_MAX = 12
+WORDS_COMPARED_MAX = 2_000  # comparing is slow; in a large file a near miss is still told by its list
+WORD_LENGTH_MAX = 60
+
+
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that looks most like this one, or None where none comes near.
+
+    >>> closest("sped", ["speed", "kind"]), closest("colour", ["speed", "kind"])
+    ('speed', None)
+    """
+    if len(word) > WORD_LENGTH_MAX:
+        return None
+    by_small_letters = {candidate.lower(): candidate for candidate in islice(known, WORDS_COMPARED_MAX)}
+    found = get_close_matches(word.lower(), by_small_letters, n=1, cutoff=0.6)
+    return by_small_letters[found[0]] if found else None
+
+
+def did_you_mean(word: str, known: Iterable[str], kind: str) -> str:
+    """Return a hint: the closest known word, or else what words of that kind there are.
+
+    >>> did_you_mean("sped", ["speed", "kind"], "attributes")
+    'did you mean speed?'
+    >>> did_you_mean("colour", ["speed", "kind"], "attributes")
+    'known attributes: kind, speed'
+    """
+    words = list(known)
+    near = closest(word, words)
+    if near is not None:
+        return f"did you mean {near}?"
+    if not words:
+        return f"there are no {kind}"
+    shown = ", ".join(sorted(words)[:LISTED_MAX])
+    more = f" and {len(words) - LISTED_MAX} more" if len(words) > LISTED_MAX else ""
+    return f"known {kind}: {shown}{more}"
+
+
+def quoted(word: str) -> str:
+    """Return the word as it is shown inside a message: short, on one line."""
+    shown = word if len(word) <= WORD_LENGTH_MAX else f"{word[: WORD_LENGTH_MAX - 1]}…"
+    return "`" + "".join(letter if letter.isprintable() else "�" for letter in shown) + "`"
