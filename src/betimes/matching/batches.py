@@ -1,0 +1,164 @@
+"""What do many events look like as columns, and many answers?
+
+An attribute is a column of numbers, of texts or of flags; where its type differs from event to event it
+is several columns, of which at most one has a value at each event. Columns know nothing of any index,
+so one batch can be matched against many.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from betimes.model.events import Value
+
+MISSING_CODE = -1
+"""In a column of texts or flags: no value here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TextColumn:
+    """Texts, each written once: `codes` point into `texts`; -1 is a missing value."""
+
+    texts: tuple[str, ...]
+    codes: NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EventBatch:
+    """The attributes of many events, by column.
+
+    In `numbers` NaN is a missing value; an infinity is a value that reads as no number (which is also
+    how a NaN that a publisher really sent is kept). In `flags` 0 is false, 1 true and -1 missing.
+    """
+
+    size: int
+    numbers: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    texts: Mapping[str, TextColumn] = field(default_factory=dict)
+    flags: Mapping[str, NDArray[np.int8]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse columns of different lengths, which would match events that never were."""
+        lengths = {len(column) for column in self.numbers.values()}
+        lengths |= {len(column) for column in self.flags.values()}
+        lengths |= {len(column.codes) for column in self.texts.values()}
+        if lengths - {self.size}:
+            raise ValueError(f"columns of lengths {sorted(lengths)} in a batch of {self.size} events")
+
+    def __len__(self) -> int:
+        return self.size
+
+    @classmethod
+    def from_mappings(cls, events: Sequence[Mapping[str, Value]]) -> EventBatch:
+        """Return the batch of these attribute mappings, one per event."""
+        writer = _ColumnWriter(len(events))
+        for position, attributes in enumerate(events):
+            for name, value in attributes.items():
+                writer.put(position, name, value)
+        return writer.batch()
+
+    @classmethod
+    def from_columns(
+        cls,
+        *,
+        numbers: Mapping[str, NDArray[np.floating]] | None = None,
+        texts: Mapping[str, Sequence[str | None]] | None = None,
+        flags: Mapping[str, NDArray[np.integer]] | None = None,
+    ) -> EventBatch:
+        """Return the batch of plain columns of one length; None is a missing text."""
+        number_columns = {name: np.asarray(column, np.float64) for name, column in (numbers or {}).items()}
+        text_columns = {name: encoded_texts(column) for name, column in (texts or {}).items()}
+        flag_columns = {name: np.asarray(column, np.int8) for name, column in (flags or {}).items()}
+        sizes = [len(column) for column in number_columns.values()]
+        sizes += [len(column) for column in flag_columns.values()]
+        sizes += [len(column.codes) for column in text_columns.values()]
+        return cls(
+            size=sizes[0] if sizes else 0, numbers=number_columns, texts=text_columns, flags=flag_columns
+        )
+
+    def part(self, start: int, stop: int) -> EventBatch:
+        """Return the events from `start` up to `stop`, without copying."""
+        return EventBatch(
+            size=max(0, min(stop, self.size) - start),
+            numbers={name: column[start:stop] for name, column in self.numbers.items()},
+            texts={
+                name: TextColumn(texts=column.texts, codes=column.codes[start:stop])
+                for name, column in self.texts.items()
+            },
+            flags={name: column[start:stop] for name, column in self.flags.items()},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Matches:
+    """Who wants each event of a batch: those of event i are `keys[offsets[i] : offsets[i + 1]]`.
+
+    Within one event every key stands once, in no particular order: sorting costs more than matching.
+    """
+
+    offsets: NDArray[np.int64]
+    keys: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __iter__(self) -> Iterator[NDArray[np.int32]]:
+        return (self.of(position) for position in range(len(self)))
+
+    def of(self, position: int) -> NDArray[np.int32]:
+        """Return the keys of those that want the event at this position."""
+        return self.keys[self.offsets[position] : self.offsets[position + 1]]
+
+    def counts(self) -> NDArray[np.int64]:
+        """Return how many want each event."""
+        return np.diff(self.offsets)
+
+
+def encoded_texts(column: Sequence[str | None]) -> TextColumn:
+    """Return the column with each distinct text written once."""
+    codes: dict[str, int] = {}
+    encoded = [MISSING_CODE if text is None else codes.setdefault(text, len(codes)) for text in column]
+    return TextColumn(texts=tuple(codes), codes=np.asarray(encoded, np.int32))
+
+
+class _ColumnWriter:
+    """Sorts the values of events into columns by their type."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._numbers: dict[str, NDArray[np.float64]] = {}
+        self._codes: dict[str, NDArray[np.int32]] = {}
+        self._texts: dict[str, dict[str, int]] = {}
+        self._flags: dict[str, NDArray[np.int8]] = {}
+
+    def put(self, position: int, name: str, value: Value) -> None:
+        """Write one attribute of one event."""
+        if value is None:
+            return
+        if isinstance(value, bool):
+            if name not in self._flags:
+                self._flags[name] = np.full(self._size, MISSING_CODE, np.int8)
+            self._flags[name][position] = value
+        elif isinstance(value, str):
+            if name not in self._codes:
+                self._codes[name] = np.full(self._size, MISSING_CODE, np.int32)
+                self._texts[name] = {}
+            texts = self._texts[name]
+            self._codes[name][position] = texts.setdefault(value, len(texts))
+        else:
+            if name not in self._numbers:
+                self._numbers[name] = np.full(self._size, np.nan)
+            number = float(value)
+            self._numbers[name][position] = math.inf if math.isnan(number) else number
+
+    def batch(self) -> EventBatch:
+        """Return what was written."""
+        texts = {
+            name: TextColumn(texts=tuple(self._texts[name]), codes=codes)
+            for name, codes in self._codes.items()
+        }
+        return EventBatch(size=self._size, numbers=self._numbers, texts=texts, flags=self._flags)

@@ -1,0 +1,166 @@
+"""How are many rows laid out for matching, and how does one of them go away again?
+
+A segment is built once from its rows and never grows. A removed row is only marked: its bit in the head
+of its tile goes, and the next build leaves it out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from betimes.matching.cells import cells_of_events, cut_lanes
+from betimes.matching.compiled import Parts
+from betimes.matching.kernels import match_events, match_one
+from betimes.matching.rows import NONE, Rows
+from betimes.matching.tiles import FIRST_ROW, HEAD, fill_ends, fill_tiles, survey_tiles
+from betimes.matching.tree import DEPTH, grow_tree
+from betimes.matching.visits import CANDIDATES_MAX, Layout
+
+_LINE_BYTES = 64
+_LANES_WITH_ENDS_MAX = 64  # past it, doubtful rows are checked exactly: their cells would fill the memory
+_KEYS_BEYOND = 128  # kernels look up the key of a bit that is not there, and throw it away
+
+
+class Segment:
+    """Rows with the tree, the tiles and the cells to match them by."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._cuts, spans = cut_lanes(rows)
+        self._layout, tile_bounds, order = _laid_out(
+            rows, spans, np.diff(self._cuts.starts).astype(np.int32) + 1
+        )
+        self.rows = rows.take(order)
+        self.alive = np.ones(rows.size, np.bool_)
+        self.living = rows.size
+        tile_sizes = tile_bounds[:, 1] - tile_bounds[:, 0]
+        self._tile_of_row = np.repeat(np.arange(len(tile_sizes), dtype=np.int32), tile_sizes)
+        self._by_key = np.argsort(self.rows.keys, kind="stable").astype(np.int32)
+        self._sorted_keys = self.rows.keys[self._by_key]
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Make what kernels are called with, and the arrays they write their steps to."""
+        keys = np.concatenate((self.rows.keys, np.zeros(_KEYS_BEYOND, np.int32)))
+        self._kernel_rows = self.rows._replace(keys=keys)
+        self._parts: tuple[Parts, Parts, Parts] = (
+            tuple(self._layout),
+            tuple(self._cuts),
+            tuple(self._kernel_rows),
+        )
+        self._depth = int(self._layout.nodes[:, DEPTH].max(initial=0))
+        self._cells = np.zeros(_padded(len(self._cuts.lanes)), np.uint16)
+        self._visits = np.empty(len(self._layout.tiles), np.int32)
+        self._candidates = np.empty((CANDIDATES_MAX, 3), np.int32)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        for room in ("_kernel_rows", "_parts", "_cells", "_visits", "_candidates"):
+            del state[room]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        words = _aligned_words(len(self._layout.words))
+        words[:] = self._layout.words
+        self._layout = self._layout._replace(words=words)
+        self._make_room()
+
+    def __len__(self) -> int:
+        return self.rows.size
+
+    @property
+    def size_bytes(self) -> int:
+        """Return how much memory the rows and their layout take."""
+        return sum(array.nbytes for array in (*self._layout, *self._cuts, *self.rows))
+
+    def rows_of(self, key: int) -> NDArray[np.int32]:
+        """Return the rows of this key that have not been removed."""
+        first = stop = int(self._sorted_keys.searchsorted(key))
+        while stop < len(self._sorted_keys) and self._sorted_keys[stop] == key:
+            stop += 1
+        rows = self._by_key[first:stop]
+        return rows[self.alive[rows]]
+
+    def has_any(self, keys: NDArray[np.int64]) -> bool:
+        """Tell whether one of these keys has a row here that has not been removed."""
+        return bool(np.isin(keys, self.rows.keys[self.alive]).any())
+
+    def drop(self, rows: NDArray[np.int32]) -> None:
+        """Never find these rows again."""
+        self.alive[rows] = False
+        self.living -= len(rows)
+        tiles = self._layout.tiles[self._tile_of_row[rows]]
+        bits = rows - tiles[:, FIRST_ROW]
+        masks = ~(np.uint64(1) << (bits & 63).astype(np.uint64))
+        np.bitwise_and.at(self._layout.words, tiles[:, HEAD] + (bits >> 6), masks)
+
+    def living_rows(self) -> Rows:
+        """Return the rows that have not been removed."""
+        if self.living == len(self):
+            return self.rows
+        return self.rows.take(np.flatnonzero(self.alive))
+
+    def match_one(self, readings: NDArray[np.float64], found: NDArray[np.int32], found_before: int) -> int:
+        """Write the keys one event meets behind those found before; return how many there are now."""
+        layout, cuts, rows = self._parts
+        return match_one(
+            layout,
+            cuts,
+            rows,
+            readings,
+            self._cells,
+            self._visits,
+            self._candidates,
+            found,
+            found_before,
+        )
+
+    def match_many(
+        self,
+        readings: NDArray[np.float64],
+        counts: NDArray[np.int64],
+        found: NDArray[np.int32],
+        capacity: int,
+    ) -> None:
+        """Add to the events' counts, and to what they found while there is capacity."""
+        by_event = np.zeros((len(readings), _padded(len(self._cuts.lanes))), np.uint16)
+        by_lane = np.empty((len(self._cuts.lanes), len(readings)), np.uint16)
+        cells_of_events(self._cuts, readings, by_event, by_lane)
+        levels = np.empty((self._depth + 1, len(readings)), np.int32)
+        match_events(
+            self._layout, self._kernel_rows, readings, by_event, by_lane, levels, counts, found, capacity
+        )
+
+
+def _laid_out(
+    rows: Rows, spans: NDArray[np.int32], lane_cells: NDArray[np.int32]
+) -> tuple[Layout, NDArray[np.int64], NDArray[np.int64]]:
+    """Return the layout, where each tile's rows begin and end, and the order to bring the rows in."""
+    nodes, tile_bounds, order = grow_tree(rows.starts, spans, lane_cells)
+    lane_count = len(lane_cells)
+    tiles, tables, word_count = survey_tiles(tile_bounds, order, rows.starts, spans, lane_count)
+    words = _aligned_words(word_count)
+    checked = rows.previous != NONE
+    with_set = np.flatnonzero(rows.marks[:, 1] != NONE)
+    checked[np.searchsorted(rows.starts, with_set, side="right") - 1] = True
+    fill_tiles(tile_bounds, order, rows.starts, spans, checked, tiles, tables, lane_count, words)
+    blocks = _padded(lane_count) // 8 if lane_count <= _LANES_WITH_ENDS_MAX else 0
+    ends = np.empty((rows.size, blocks * 16), np.uint16)
+    fill_ends(order, rows.starts, spans, ends)
+    return Layout(nodes, tiles, tables, words, ends), tile_bounds, order
+
+
+def _padded(lanes: int) -> int:
+    """Return so many lanes, filled up to whole blocks of eight."""
+    return -(-lanes // 8) * 8
+
+
+def _aligned_words(count: int) -> NDArray[np.uint64]:
+    """Return zeros that begin at a cache line, so that no bitmap lies across two."""
+    room = np.empty(count + _LINE_BYTES // 8, np.uint64)
+    room[:] = 0  # unlike np.zeros, np.empty asks the system for large pages
+    skipped = (-room.ctypes.data % _LINE_BYTES) // 8
+    return room[skipped : skipped + count]

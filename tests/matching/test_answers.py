@@ -1,0 +1,67 @@
+"""Are the answers of many events put together rightly, however many each one finds?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from betimes.matching import answers
+from betimes.matching.answers import Finds, count_events, match_batch
+from betimes.matching.batches import EventBatch
+from betimes.matching.lanes import LaneKind, Lanes
+from betimes.matching.rows import rows_of_columns
+from betimes.matching.segment import Segment
+
+
+@pytest.fixture
+def staircase():
+    """Row k holds from k on: an event at x finds x + 1 rows."""
+    lanes = Lanes()
+    lane = lanes.lane("x", LaneKind.NUMBER)
+    lows = np.arange(3000.0)
+    rows = rows_of_columns(np.arange(3000), [(lane, lows, np.full(3000, 1e9))])
+    return lanes, [Segment(rows)]
+
+
+@pytest.fixture
+def batch():
+    return EventBatch.from_columns(numbers={"x": np.array([5.0, 2999.0, -1.0, np.nan, 1500.0])})
+
+
+def test_events_with_few_and_many_finds_stand_side_by_side(staircase, batch):
+    lanes, segments = staircase
+    found = match_batch(lanes, segments, batch, Finds())
+    assert found.counts().tolist() == [6, 3000, 0, 0, 1501]
+    assert [sorted(keys.tolist()) for keys in found] == [
+        list(range(count)) for count in found.counts().tolist()
+    ]
+
+
+def test_two_segments_add_up(staircase, batch):
+    lanes, segments = staircase
+    assert count_events(lanes, segments * 2, batch).tolist() == [12, 6000, 0, 0, 3002]
+    assert match_batch(lanes, segments * 2, batch, Finds()).counts().tolist() == [12, 6000, 0, 0, 3002]
+
+
+def test_small_chunks_say_the_same(staircase, monkeypatch):
+    chance = np.random.default_rng(1)
+    batch = EventBatch.from_columns(numbers={"x": chance.integers(0, 3000, 100).astype(float)})
+    lanes, segments = staircase
+    whole = match_batch(lanes, segments, batch, Finds())
+    monkeypatch.setattr(answers, "CHUNK_EVENTS", 7)
+    parts = match_batch(lanes, segments, batch, Finds())
+    assert parts.offsets.tolist() == whole.offsets.tolist()
+    assert [sorted(keys.tolist()) for keys in parts] == [sorted(keys.tolist()) for keys in whole]
+    assert count_events(lanes, segments, batch).tolist() == whole.counts().tolist()
+
+
+def test_room_for_finds_grows_and_is_kept():
+    finds = Finds()
+    first = finds.capacity
+    finds.expect(10)
+    assert finds.capacity == first
+    finds.expect(5000)
+    assert finds.capacity >= 5000
+    places = finds.places(3)
+    assert len(places) >= 3 * finds.capacity
+    assert finds.places(2) is places

@@ -1,0 +1,65 @@
+"""Do cells keep the order of values, and do ends on cuts decide exactly?"""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from betimes.matching.cells import (
+    CELL_MISSING,
+    CELLS_MAX,
+    HIGH_EXACT,
+    LOW_EXACT,
+    Cuts,
+    cell_of,
+    cells_of_events,
+    chosen_cuts,
+    cut_lanes,
+    spans_of_rows,
+)
+from betimes.matching.rows import rows_of_columns
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(st.lists(finite, max_size=40, unique=True), finite)
+def test_the_cell_is_the_number_of_cuts_at_or_below(places, value):
+    cuts = np.sort(np.array(places, np.float64))
+    assert cell_of(value, cuts, 0, len(cuts)) == np.searchsorted(cuts, value, side="right")
+
+
+def test_few_intervals_are_cut_at_each_of_their_ends():
+    cuts = chosen_cuts(np.array([0.0, 0.5]), np.array([1.0, 1.0]))
+    assert cuts.tolist() == [0.0, 0.5, np.nextafter(1.0, 2.0)]
+
+
+def test_many_ranges_are_cut_at_quantiles_and_many_points_each():
+    chance = np.random.default_rng(1)
+    lows = chance.random(20_000)
+    assert len(chosen_cuts(lows, lows + 0.1)) < CELLS_MAX
+    assert len(chosen_cuts(lows, lows)) == 40_000
+
+
+def test_what_is_no_number_falls_into_the_missing_cell():
+    cuts = Cuts(np.array([1], np.int32), np.array([0, 2]), np.array([0.0, 1.0]))
+    readings = np.array([[9.0, -1.0], [9.0, 0.0], [9.0, 1e308], [9.0, np.nan], [9.0, np.inf], [9.0, -np.inf]])
+    by_event, by_lane = np.zeros((6, 8), np.uint16), np.zeros((1, 6), np.uint16)
+    cells_of_events(cuts, readings, by_event, by_lane)
+    assert by_event[:, 0].tolist() == [0, 1, 2, CELL_MISSING, CELL_MISSING, CELL_MISSING]
+    assert by_lane[0].tolist() == by_event[:, 0].tolist()
+
+
+def test_a_span_says_which_ends_lie_on_cuts():
+    cuts = Cuts(np.array([0], np.int32), np.array([0, 2]), np.array([0.0, np.nextafter(1.0, 2.0)]))
+    marks = np.array([[0, -1]] * 3, np.int32)
+    bounds = np.array([[0.0, 1.0], [0.0, 0.9], [0.1, 1.0]])
+    spans = spans_of_rows(cuts, np.zeros(1, np.int32), marks, bounds)
+    assert spans.tolist() == [[0, 1, 1, LOW_EXACT | HIGH_EXACT], [0, 1, 1, LOW_EXACT], [0, 1, 1, HIGH_EXACT]]
+
+
+def test_only_the_lanes_that_rows_look_at_are_cut():
+    rows = rows_of_columns(np.arange(2), [(7, np.array([0.0, 0.5]), np.array([1.0, 1.0]))])
+    cuts, spans = cut_lanes(rows)
+    assert cuts.lanes.tolist() == [7]
+    assert spans[:, :3].tolist() == [[0, 1, 2], [0, 2, 2]]

@@ -1,0 +1,73 @@
+"""Do one event and many walk the same tree to the same rows?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from betimes.matching.cells import cells_of_events
+from betimes.matching.kernels import ascending, gather_found, let_through, match_events, match_one
+from betimes.matching.rows import rows_of_columns
+from betimes.matching.segment import Segment
+from betimes.matching.tree import DEPTH, NODE_COLUMNS
+from betimes.matching.visits import CANDIDATES_MAX
+
+
+def segment_of_squares(count: int = 2500) -> Segment:
+    chance = np.random.default_rng(3)
+    lows = chance.random((2, count))
+    return Segment(
+        rows_of_columns(np.arange(count), [(lane, lows[lane], lows[lane] + 0.2) for lane in (0, 1)])
+    )
+
+
+def test_one_event_and_many_find_the_same_as_brute_force():
+    segment = segment_of_squares()
+    readings = np.random.default_rng(4).random((50, 2))
+    by_event, by_lane = np.zeros((50, 8), np.uint16), np.zeros((2, 50), np.uint16)
+    cells_of_events(segment._cuts, readings, by_event, by_lane)
+    levels = np.empty((segment._layout.nodes[:, DEPTH].max() + 1, 50), np.int32)
+    counts, found = np.zeros(50, np.int64), np.empty(50 * 4000, np.int32)
+    match_events(
+        segment._layout, segment._kernel_rows, readings, by_event, by_lane, levels, counts, found, 4000
+    )
+    low, high = segment.rows.bounds[0::2], segment.rows.bounds[1::2]
+    for event, (x, y) in enumerate(readings):
+        holds = (low[:, 0] <= x) & (x <= low[:, 1]) & (high[:, 0] <= y) & (y <= high[:, 1])
+        expected = np.sort(segment.rows.keys[holds]).tolist()
+        assert sorted(found[event * 4000 :][: counts[event]].tolist()) == expected
+        alone = np.empty(4000, np.int32)
+        one = match_one(
+            *segment._parts,
+            readings[event : event + 1].copy(),
+            np.zeros(8, np.uint16),
+            np.empty(len(segment._layout.tiles), np.int32),
+            np.empty((CANDIDATES_MAX, 3), np.int32),
+            alone,
+            0,
+        )
+        assert sorted(alone[:one].tolist()) == expected
+
+
+def test_a_node_lets_through_its_cells_only():
+    node = np.zeros(NODE_COLUMNS, np.int32)
+    node[:3] = 0, 4, 2  # lane 0, cells 4 to 6
+    by_lane = np.array([[3, 4, 5, 6, 7, 65535]], np.uint16)
+    above, here = np.arange(6, dtype=np.int32), np.empty(6, np.int32)
+    assert let_through(node, by_lane, above, 6, here) == 3
+    assert here[:3].tolist() == [1, 2, 3]
+    node[0] = -1
+    assert let_through(node, by_lane, above, 6, here) == 6
+
+
+def test_finds_are_gathered_where_they_belong():
+    found = np.array([1, 2, 0, 0, 3, 0, 0, 0], np.int32)
+    keys = np.zeros(3, np.int32)
+    gather_found(found, 4, np.array([0, 1]), np.array([2, 1]), np.array([1, 0]), keys)
+    assert keys.tolist() == [3, 1, 2]
+
+
+def test_marked_keys_come_out_in_order_and_leave_no_mark():
+    marks = np.zeros(16, np.uint64)
+    found = np.array([700, 3, 64, 63, 1023, 0], np.int32)
+    assert ascending(found, 6, marks).tolist() == [0, 3, 63, 64, 700, 1023]
+    assert not marks.any()
