@@ -1,0 +1,330 @@
+"""What does a broker do with a message? Deliver here, keep for elsewhere, choose what a free link sends.
+
+Sans-I/O: every method takes the time and returns effects; nothing else goes in or out. The simulator and
+the server drive this same class. What it does not do: keep time (the driver calls `link_free` and
+`sweep`), find routes (it is handed a `RoutingTable`), or repeat a message that a neighbour acknowledged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from betimes.matching.compiled import kernel
+from betimes.model.events import Event, EventId, Message
+from betimes.model.subscriptions import Subscription
+from betimes.model.telemetry import Reason
+from betimes.model.topology import Link
+from betimes.node.demand import Demand, DemandTable
+from betimes.node.effects import Deliver, Drop, Effect, Keep, Send
+from betimes.node.output_queue import OutputQueue, Taken
+from betimes.qos.appraisal import FIXED_S, GOES, HOPELESS, OPEN, S_PER_KB_MEAN, S_PER_KB_SD
+from betimes.qos.strategies import Strategy
+from betimes.routing.estimates import LinkEstimate
+from betimes.routing.tables import RoutingTable
+
+MESSAGES_MAX = 100_000  # waiting at one broker
+NEWEST_WEIGHT = 0.05  # of the newest value in a running mean: a memory of about twenty messages
+TRANSMISSION_S_MIN = 1e-9  # a link that takes no time at all divides by nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerSettings:
+    """What a broker is configured with."""
+
+    strategy: Strategy
+    processing_s: float = 0.0  # PD of 000, as known to all: part of the delay still to come
+    messages_max: int = MESSAGES_MAX
+    learns_links: bool = False  # measure the links' speeds instead of keeping to the configured ones
+
+
+class Broker:
+    """One broker's state. Routes may be exchanged at any time; waiting messages follow the new ones."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        demand: DemandTable,
+        routes: RoutingTable,
+        settings: BrokerSettings,
+        published: int = 0,
+    ) -> None:
+        self.name = name
+        self.settings = settings
+        self.published = published  # so many events have entered here, also before a restart
+        self._demand = demand
+        self._queue = OutputQueue()
+        self._last_number: dict[tuple[str, str], int] = {}
+        self._in_flight: dict[str, Message] = {}
+        self._idle: list[bool] = []  # by link
+        self._sent_s: dict[str, float] = {}
+        self._size_kb_mean = 0.0
+        self._wait_s_mean = 0.0  # here and behind, over all destinations
+        self._estimates: dict[str, LinkEstimate] = {}
+        self._onward_wait_s = np.zeros(len(routes.destinations))
+        self._neighbour_wait_s: dict[str, NDArray[np.float64]] = {}
+        self._set_routes(routes)
+
+    @property
+    def queue_length(self) -> int:
+        """Return how many messages wait here."""
+        return len(self._queue)
+
+    @property
+    def onward_wait_s(self) -> NDArray[np.float64]:
+        """Return what messages lately waited from here to each destination, for the neighbours to know.
+
+        The driver hands it over with each acknowledgement, so it costs no message of its own.
+        """
+        return self._onward_wait_s
+
+    def next_id(self) -> EventId:
+        """Return the id of the next event to enter here."""
+        self.published += 1
+        return EventId(self.name, self.published)
+
+    def publish(self, event: Event, now_s: float) -> list[Effect]:
+        """Take in an event that enters the network here."""
+        demand = self._demand.demand(event)
+        return self._accept(event, demand, frozenset(demand.at_home), age_s=0.0, now_s=now_s)
+
+    def receive(self, message: Message, *, took_s: float, now_s: float) -> list[Effect]:
+        """Take in a message from a neighbour, so many seconds after it was sent."""
+        demand = self._demand.demand(message.event)
+        age_s = message.age_s + took_s
+        # where nobody wants it any more, it need not go
+        destinations = message.destinations.intersection(demand.at_home)
+        return self._accept(message.event, demand, destinations, age_s=age_s, now_s=now_s)
+
+    def link_free(
+        self, neighbour: str, now_s: float, onward_wait_s: NDArray[np.float64] | None = None
+    ) -> list[Effect]:
+        """Choose what goes next: the neighbour has what was sent, and says what waits lie behind it."""
+        message = self._in_flight.pop(neighbour, None)
+        if message is not None and self.settings.learns_links and neighbour in self._estimates:
+            self._estimates[neighbour].observe(message.event.size_kb, now_s - self._sent_s[neighbour])
+        link = self._routes.row[neighbour]
+        self._free_at_s[link] = now_s
+        self._idle[link] = True
+        if onward_wait_s is not None and self.settings.strategy.counts_waits:
+            self._neighbour_wait_s[neighbour] = onward_wait_s.copy()
+            self._ways[FIXED_S, link] = self._fixed_s[link] + onward_wait_s
+        effects = self._serve(link, now_s)
+        if self._idle[link] and self.settings.strategy.any_way:
+            # it left what waits to better ways; an idle one among them would not be asked otherwise
+            for other, idle in enumerate(self._idle):
+                effects += self._serve(other, now_s) if idle and other != link else []
+        return effects
+
+    def estimated_link(self, configured: Link) -> Link:
+        """Return a link of this broker as it is known by now; the first call names it as one to measure."""
+        if not self.settings.learns_links:
+            return configured
+        return self._estimates.setdefault(configured.target, LinkEstimate(configured)).link()
+
+    def link_lost(self, neighbour: str, now_s: float) -> list[Effect]:
+        """Take back what was under way to a neighbour that has gone; the driver then re-routes."""
+        message = self._in_flight.pop(neighbour, None)
+        if message is None:
+            return []
+        self._idle[self._routes.row[neighbour]] = True
+        demand = self._demand.demand(message.event)
+        age_s = message.age_s + (now_s - self._sent_s.pop(neighbour))
+        destinations = message.destinations.intersection(demand.at_home)
+        return self._keep(message.event, demand, destinations, age_s, now_s)[0] if destinations else []
+
+    def reroute(self, routes: RoutingTable, now_s: float) -> list[Effect]:
+        """Follow new routes: what waits is not moved, it merely finds other ways open."""
+        busy = {name for name, idle in zip(self._routes.neighbours, self._idle, strict=True) if not idle}
+        free_at_s = dict(zip(self._routes.neighbours, self._free_at_s.tolist(), strict=True))
+        self._set_routes(routes)
+        for link, neighbour in enumerate(routes.neighbours):
+            self._idle[link] = neighbour not in busy
+            self._free_at_s[link] = free_at_s.get(neighbour, 0.0)
+        effects = self.sweep(now_s)
+        for link in range(len(routes.neighbours)):
+            effects += self._serve(link, now_s) if self._idle[link] else []
+        return effects
+
+    def sweep(self, now_s: float) -> list[Effect]:
+        """Drop what has expired while no link looked at it."""
+        return [self._give_up(slot, now_s) for slot in self._queue.expired(now_s)]
+
+    def give_up_all(self, reason: Reason, now_s: float) -> list[Effect]:
+        """Drop everything held, for this one reason: the broker goes away, or no way is left."""
+        effects: list[Effect] = []
+        for neighbour, message in self._in_flight.items():
+            age_s = message.age_s + (now_s - self._sent_s[neighbour])
+            demand = self._demand.demand(message.event)
+            effects.append(self._miss(message.event, demand, message.destinations, age_s, reason))
+        self._in_flight.clear()
+        self._idle = [True] * len(self._idle)
+        for slot in self._queue.condemn_all():
+            event, age_s = self._queue.events[slot], self._queue.age_s(slot, now_s)
+            effects.append(self._drop(event, age_s, reason, self._queue.take(slot, HOPELESS, now_s)))
+        return effects
+
+    def _set_routes(self, routes: RoutingTable) -> None:
+        strategy, count = self.settings.strategy, len(routes.neighbours)
+        self._routes = routes
+        self._idle = [True] * count
+        self._s_per_kb: list[float] = routes.link_s_per_kb.tolist()
+        self._free_at_s = np.zeros(count)
+        self._fixed_s = routes.hops * self.settings.processing_s + routes.delay_s
+        self._ways = np.zeros((4, count, len(routes.destinations)))
+        self._ways[OPEN] = routes.downhill if strategy.any_way else routes.primary
+        self._ways[FIXED_S] = self._fixed_s
+        self._ways[S_PER_KB_MEAN] = routes.s_per_kb_mean
+        self._ways[S_PER_KB_SD] = routes.s_per_kb_sd
+        for link, neighbour in enumerate(routes.neighbours):
+            self._ways[FIXED_S, link] += self._neighbour_wait_s.get(neighbour, 0.0)
+
+    def _accept(
+        self, event: Event, demand: Demand, destinations: frozenset[str], *, age_s: float, now_s: float
+    ) -> list[Effect]:
+        effects: list[Effect] = []
+        if self.name in destinations:
+            effects += self._deliver(event, demand, age_s)
+            destinations -= {self.name}
+        if not destinations:
+            return effects
+        kept, opened = self._keep(event, demand, destinations, age_s, now_s)
+        effects += kept
+        for link, concerned in enumerate(opened):
+            if concerned and self._idle[link]:
+                effects += self._serve(link, now_s)
+        return effects
+
+    def _keep(
+        self, event: Event, demand: Demand, destinations: frozenset[str], age_s: float, now_s: float
+    ) -> tuple[list[Effect], list[bool]]:
+        """Put a message into the queue; return that, and the links that it concerns."""
+        if len(self._queue) >= self.settings.messages_max:
+            full = self._miss(event, demand, destinations, age_s, Reason.QUEUE_FULL)
+            return [full], [False] * len(self._idle)
+        column = self._routes.column
+        onward = [column[name] for name in destinations]
+        opened = self._queue.put(event, demand.rows, onward, self._ways, born_s=now_s - age_s, now_s=now_s)
+        self._size_kb_mean += (event.size_kb - self._size_kb_mean) * NEWEST_WEIGHT
+        return [Keep(event=event, age_s=age_s, queue_length=len(self._queue))], opened.tolist()
+
+    def _miss(
+        self, event: Event, demand: Demand, destinations: frozenset[str], age_s: float, reason: Reason
+    ) -> Drop:
+        """Give up a message that is not in the queue."""
+        missed = {home: len(demand.at_home.get(home, ())) for home in sorted(destinations)}
+        return Drop(
+            event=event,
+            age_s=age_s,
+            reason=reason,
+            destinations=tuple(missed),
+            subscribers=tuple(missed.values()),
+        )
+
+    def _deliver(self, event: Event, demand: Demand, age_s: float) -> list[Effect]:
+        here = demand.at_home.get(self.name, ())
+        in_time = tuple([found for found in here if age_s <= found.delay_s_allowed(event)])
+        effects: list[Effect] = []
+        if in_time:
+            late = self._out_of_order(event.id, in_time)
+            effects.append(Deliver(event=event, age_s=age_s, subscriptions=in_time, out_of_order=late))
+        if len(in_time) < len(here):
+            effects.append(
+                Drop(
+                    event=event,
+                    age_s=age_s,
+                    reason=Reason.EXPIRED,
+                    destinations=(self.name,),
+                    subscribers=(len(here) - len(in_time),),
+                )
+            )
+        return effects
+
+    def _out_of_order(self, event_id: EventId, subscriptions: tuple[Subscription, ...]) -> frozenset[str]:
+        """Return who of these has had a later event of this origin; remember the latest of each flow."""
+        origin, number, last = event_id.origin, event_id.number, self._last_number
+        overtaken = []
+        for subscription in subscriptions:
+            flow = (subscription.id, origin)
+            if last.get(flow, 0) > number:
+                overtaken.append(subscription.id)
+            else:
+                last[flow] = number
+        return frozenset(overtaken)
+
+    def _serve(self, link: int, now_s: float) -> list[Effect]:
+        """Let an idle link choose: first what is hopeless goes, then the best is sent."""
+        queue, strategy = self._queue, self.settings.strategy
+        if not len(queue):
+            return []
+        transmission_s = self._size_kb_mean * self._s_per_kb[link]
+        contention = min(1.0, self._wait_s_mean / max(transmission_s, TRANSMISSION_S_MIN))
+        postponed_s = strategy.postponed_by * transmission_s
+        best, hopeless = queue.choose(
+            strategy, link, self._ways, self._free_at_s, contention, postponed_s, now_s
+        )
+        effects: list[Effect] = [self._give_up(slot, now_s) for slot in hopeless]
+        if best is not None:
+            effects.append(self._send(best, link, now_s))
+        return effects
+
+    def _give_up(self, slot: int, now_s: float) -> Drop:
+        event, age_s = self._queue.events[slot], self._queue.age_s(slot, now_s)
+        taken = self._queue.take(slot, HOPELESS, now_s)
+        reason = Reason.EXPIRED if taken.all_expired else Reason.HOPELESS
+        return self._drop(event, age_s, reason, taken)
+
+    def _drop(self, event: Event, age_s: float, reason: Reason, taken: Taken) -> Drop:
+        names = self._routes.destinations
+        return Drop(
+            event=event,
+            age_s=age_s,
+            reason=reason,
+            destinations=tuple([names[number] for number in taken.destinations]),
+            subscribers=tuple(taken.subscribers),
+        )
+
+    def _send(self, slot: int, link: int, now_s: float) -> Send:
+        queue, routes = self._queue, self._routes
+        event, neighbour = queue.events[slot], routes.neighbours[link]
+        age_s, wait_s = queue.age_s(slot, now_s), queue.wait_s(slot, now_s)
+        destinations = queue.take(slot, GOES, now_s).destinations
+        if self.settings.strategy.counts_waits:
+            self._learn_wait(link, destinations, wait_s)
+        names = routes.destinations
+        message = Message(
+            event=event, age_s=age_s, destinations=frozenset([names[number] for number in destinations])
+        )
+        self._idle[link] = False
+        self._free_at_s[link] = now_s + event.size_kb * self._s_per_kb[link]
+        self._in_flight[neighbour] = message
+        self._sent_s[neighbour] = now_s
+        return Send(neighbour=neighbour, message=message, wait_s=wait_s)
+
+    def _learn_wait(self, link: int, destinations: list[int], wait_s: float) -> None:
+        """Move the running mean of the wait from here on: what it waited here, and what lies behind."""
+        ahead_s = _blend_waits(
+            self._onward_wait_s, self._ways, self._fixed_s, link, np.array(destinations), wait_s
+        )
+        self._wait_s_mean += (ahead_s - self._wait_s_mean) * NEWEST_WEIGHT
+
+
+@kernel
+def _blend_waits(
+    onward_wait_s: NDArray[np.float64],
+    ways: NDArray[np.float64],
+    fixed_s: NDArray[np.float64],
+    link: int,
+    destinations: NDArray[np.int64],
+    wait_s: float,
+) -> float:
+    """Move the running means of these destinations; return the newest value, averaged over them."""
+    total_s = 0.0
+    for destination in destinations:
+        ahead_s = wait_s + ways[FIXED_S, link, destination] - fixed_s[link, destination]
+        onward_wait_s[destination] += (ahead_s - onward_wait_s[destination]) * NEWEST_WEIGHT
+        total_s += ahead_s
+    return total_s / len(destinations)

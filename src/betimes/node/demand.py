@@ -1,0 +1,150 @@
+"""Who wants this event, by when, at what price? The left half of the paper's subscription table.
+
+Subscribers with the same home broker and the same bound stand or fall together, so they are one row of
+demand with their prices added up: what the scheduler weighs is then the number of homes and bounds, not
+of subscribers. The sums in (3) and (8) are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from betimes.matching.compiled import kernel
+from betimes.matching.index import MatchingIndex
+from betimes.model.errors import SettingError
+from betimes.model.events import Event
+from betimes.model.subscriptions import Subscription
+from betimes.qos.appraisal import BOUND_S, COUNT, DESTINATION, PRICE
+
+EVENTS_REMEMBERED = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Demand:
+    """What one event is worth where: a row per (home, bound), sorted by home (see qos.appraisal)."""
+
+    rows: NDArray[np.float64]
+    at_home: Mapping[str, tuple[Subscription, ...]]
+    wanted: int
+
+
+class DemandTable:
+    """All subscriptions of the network, as flooding brings them to every broker.
+
+    Homes are numbered in the order of `homes`, which is also the order of the routing table's columns.
+    Brokers that share a table (in the simulator they all hold the same one) share its short memory of
+    the events just matched.
+    """
+
+    def __init__(self, homes: Iterable[str], subscriptions: Iterable[Subscription] = ()) -> None:
+        self.homes = tuple(homes)
+        self._home_number = {home: number for number, home in enumerate(self.homes)}
+        self._index = MatchingIndex()
+        self._subscriptions: list[Subscription | None] = []
+        self._key: dict[str, int] = {}
+        self._free_keys: list[int] = []
+        self._kind_number: dict[tuple[int, float], int] = {}  # a kind: the same home and bound
+        self._kinds = np.zeros((16, 5))  # [kind, DESTINATION | BOUND_S | PRICE | COUNT | 0]; sums start at 0
+        self._members = np.zeros((16, 2))  # [key, kind | price]
+        self._recent: dict[Event, Demand] = {}
+        for subscription in subscriptions:
+            self.add(subscription)
+
+    def __len__(self) -> int:
+        return len(self._key)
+
+    def add(self, subscription: Subscription) -> None:
+        """Take in a subscription; its id must be new and its home known."""
+        if subscription.id in self._key:
+            raise SettingError("subscription", subscription.id, "there is one with this name already")
+        if subscription.home not in self._home_number:
+            raise SettingError("home", subscription.home, "no such broker in this network")
+        key = self._free_keys.pop() if self._free_keys else len(self._subscriptions)
+        if key == len(self._subscriptions):
+            self._subscriptions.append(None)
+        self._index.add(key, subscription.filter)
+        self._subscriptions[key] = subscription
+        self._key[subscription.id] = key
+        self._members = _with_room_for(self._members, key)
+        self._members[key] = (self._kind(subscription), subscription.qos.price)
+        self._recent.clear()
+
+    def remove(self, subscription_id: str) -> None:
+        """Forget a subscription."""
+        if subscription_id not in self._key:
+            raise SettingError("subscription", subscription_id, "there is none with this name")
+        key = self._key.pop(subscription_id)
+        self._index.remove(key)
+        self._subscriptions[key] = None
+        self._free_keys.append(key)
+        self._recent.clear()
+
+    def demand(self, event: Event) -> Demand:
+        """Return who wants the event, grouped by home and bound."""
+        known = self._recent.get(event)
+        if known is not None:
+            return known
+        demand = self._work_out(event)
+        if len(self._recent) >= EVENTS_REMEMBERED:
+            del self._recent[next(iter(self._recent))]
+        self._recent[event] = demand
+        return demand
+
+    def _kind(self, subscription: Subscription) -> int:
+        home, bound_s = self._home_number[subscription.home], subscription.qos.delay_s_max
+        kind = self._kind_number.setdefault((home, bound_s), len(self._kind_number))
+        self._kinds = _with_room_for(self._kinds, kind)
+        self._kinds[kind] = (home, bound_s, 0.0, 0.0, 0.0)
+        return kind
+
+    def _work_out(self, event: Event) -> Demand:
+        keys = self._index.match(event.attributes)
+        rows = np.empty((min(len(keys), len(self._kind_number)), 5))
+        _group(keys, self._members, self._kinds, event.deadline_s, rows)
+        at_home: dict[str, list[Subscription]] = {}
+        for key in keys.tolist():
+            found = self._subscriptions[key]
+            assert found is not None, "the index knows a subscription that the table has forgotten"
+            at_home.setdefault(found.home, []).append(found)
+        used = int(np.count_nonzero(rows[:, COUNT])) if len(rows) else 0
+        return Demand(
+            rows=rows[:used],
+            at_home={home: tuple(found) for home, found in at_home.items()},
+            wanted=len(keys),
+        )
+
+
+def _with_room_for(table: NDArray[np.float64], row: int) -> NDArray[np.float64]:
+    return table if row < len(table) else np.concatenate([table, np.zeros_like(table)])
+
+
+@kernel
+def _group(
+    keys: NDArray[np.int64],
+    members: NDArray[np.float64],
+    kinds: NDArray[np.float64],
+    deadline_s: float,
+    rows: NDArray[np.float64],
+) -> None:
+    """Add up prices and counts by kind, and write a row for each kind met, by home; unused rows count 0."""
+    met = np.empty(len(rows), np.int64)
+    found = 0
+    for key in keys:
+        kind = int(members[key, 0])
+        if kinds[kind, COUNT] == 0.0:
+            met[found] = kind
+            found += 1
+        kinds[kind, PRICE] += members[key, 1]
+        kinds[kind, COUNT] += 1.0
+    rows[found:, COUNT] = 0.0
+    order = np.argsort(kinds[met[:found], DESTINATION])
+    for row in range(found):
+        kind = met[order[row]]
+        rows[row] = kinds[kind]
+        rows[row, BOUND_S] = min(kinds[kind, BOUND_S], deadline_s)
+        kinds[kind, PRICE] = 0.0
+        kinds[kind, COUNT] = 0.0

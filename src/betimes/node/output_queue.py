@@ -1,0 +1,251 @@
+"""What waits at a broker, and for whom? One pool for all links, in arrival order, as arrays.
+
+A message waits once, with a row for each (destination, bound) it still has to reach; a link's output
+queue is the rows that its ways are open to. So choosing, dropping and re-routing are one pass over flat
+arrays, and a change of routes changes no queue. The arrays' columns are those of `qos.appraisal`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from betimes.matching.compiled import kernel
+from betimes.model.events import Event
+from betimes.qos.appraisal import (
+    BENEFIT,
+    BORN_S,
+    BOUND_S,
+    COUNT,
+    DESTINATION,
+    ENTERED_S,
+    FIRST,
+    GONE,
+    HOPELESS,
+    HOPELESS_SLOT,
+    LIFETIME_S,
+    OPEN,
+    POSTPONED,
+    ROWS,
+    SLOT,
+    VERDICT,
+    Appraisal,
+    appraise_expired,
+)
+from betimes.qos.strategies import Strategy
+
+SLOTS_AT_FIRST, ROWS_AT_FIRST = 64, 1024
+SLOT_COLUMNS, ROW_COLUMNS, RESULT_COLUMNS = 5, 5, 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Taken:
+    """What left the pool: destinations by number, with how many subscribers each had."""
+
+    destinations: list[int]
+    subscribers: list[int]
+    all_expired: bool
+
+
+class OutputQueue:
+    """The waiting messages of one broker. A slot number is good until the next `put`."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []  # by slot
+        self._slots = np.zeros((SLOTS_AT_FIRST, SLOT_COLUMNS))
+        self._rows = np.zeros((ROWS_AT_FIRST, ROW_COLUMNS))
+        self._results = np.zeros((RESULT_COLUMNS, SLOTS_AT_FIRST))
+        self._taken = np.zeros((0, 2), dtype=np.int64)
+        self._slot_count = 0
+        self._row_count = 0
+        self._waiting = 0
+
+    def __len__(self) -> int:
+        return self._waiting
+
+    def age_s(self, slot: int, now_s: float) -> float:
+        """Return how old the message is."""
+        return now_s - float(self._slots[slot, BORN_S])
+
+    def wait_s(self, slot: int, now_s: float) -> float:
+        """Return how long the message has waited here."""
+        return now_s - float(self._slots[slot, ENTERED_S])
+
+    def put(
+        self,
+        event: Event,
+        demand: NDArray[np.float64],
+        destinations: Sequence[int],
+        ways: NDArray[np.float64],
+        *,
+        born_s: float,
+        now_s: float,
+    ) -> NDArray[np.bool_]:
+        """Let an event wait for those rows of demand that go to these destinations.
+
+        Return which links are open to any of them.
+        """
+        if self._slot_count == len(self._slots) or self._row_count + len(demand) > len(self._rows):
+            self._make_room(len(demand))
+        asked = np.array(destinations, dtype=np.int64)
+        opened = np.zeros(ways.shape[1], dtype=np.bool_)
+        slot = self._slot_count
+        self._slots[slot] = (self._row_count, 0, born_s, event.size_kb, now_s)
+        self._row_count = _put(demand, asked, ways, slot, self._slots, self._rows, opened)
+        self.events.append(event)
+        self._slot_count += 1
+        self._waiting += 1
+        return opened
+
+    def choose(
+        self,
+        strategy: Strategy,
+        link: int,
+        ways: NDArray[np.float64],
+        free_at_s: NDArray[np.float64],
+        contention: float,
+        postponed_s: float,
+        now_s: float,
+    ) -> tuple[int | None, list[int]]:
+        """Return the slot this link should send next, if any, and the slots where something is hopeless."""
+        results = self._results
+        found, hopeless = strategy.appraise(
+            now_s,
+            link,
+            self._slot_count,
+            self._slots,
+            self._rows,
+            ways,
+            free_at_s,
+            contention,
+            postponed_s,
+            strategy.hopeless_at,
+            results,
+        )
+        gone = results[HOPELESS_SLOT, :hopeless].astype(np.int64).tolist() if hopeless else []
+        if found == 0:
+            return None, gone
+        if found == 1:
+            return int(results[SLOT, 0]), gone
+        score = strategy.score(
+            Appraisal(results[BENEFIT, :found], results[POSTPONED, :found], results[LIFETIME_S, :found])
+        )
+        # ties go to the longest waiting: argmax finds the first of equals, and slots are in arrival order
+        return int(results[SLOT, score.argmax()]), gone
+
+    def expired(self, now_s: float) -> list[int]:
+        """Return the slots where something has expired, and mark it as hopeless."""
+        found = appraise_expired(now_s, self._slot_count, self._slots, self._rows, self._results)
+        return list(self._results[HOPELESS_SLOT, :found].astype(np.int64).tolist())
+
+    def condemn_all(self) -> list[int]:
+        """Mark everything as hopeless and return the slots that hold something."""
+        self._make_room(0)
+        self._rows[: self._row_count, VERDICT] = HOPELESS
+        return list(range(self._slot_count))
+
+    def take(self, slot: int, verdict: float, now_s: float) -> Taken:
+        """Take out of the pool the rows of a slot on which the last appraisal gave this verdict."""
+        if len(self._taken) < len(self._rows):
+            self._taken = np.zeros((len(self._rows), 2), dtype=np.int64)
+        taken = self._taken
+        found, left, alive = _take(slot, self._slots, self._rows, verdict, now_s, taken)
+        if left == 0:
+            self._waiting -= 1
+        return Taken(taken[:found, 0].tolist(), taken[:found, 1].tolist(), alive == 0)
+
+    def _make_room(self, rows_needed: int) -> None:
+        """Squeeze out what is gone; grow where that is not enough."""
+        keep = np.zeros(self._slot_count, dtype=np.bool_)
+        self._row_count = int(_squeeze(self._slot_count, self._slots, self._rows, keep))
+        self.events = [event for event, kept in zip(self.events, keep.tolist(), strict=True) if kept]
+        self._slot_count = len(self.events)
+        if self._slot_count * 2 > len(self._slots):
+            self._slots = np.concatenate([self._slots, np.zeros_like(self._slots)])
+            self._results = np.zeros((RESULT_COLUMNS, len(self._slots)))
+        while (self._row_count + rows_needed) * 2 > len(self._rows):
+            self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
+
+
+@kernel
+def _put(
+    demand: NDArray[np.float64],
+    asked: NDArray[np.int64],
+    ways: NDArray[np.float64],
+    slot: int,
+    slots: NDArray[np.float64],
+    rows: NDArray[np.float64],
+    opened: NDArray[np.bool_],
+) -> int:
+    """Copy the rows asked for behind the last one; say which links they open and where the rows now end."""
+    wanted = np.zeros(ways.shape[2], np.bool_)
+    wanted[asked] = True
+    end = int(slots[slot, FIRST])
+    for each in range(len(demand)):
+        destination = int(demand[each, DESTINATION])
+        if wanted[destination]:
+            rows[end] = demand[each]
+            end += 1
+            for link in range(ways.shape[1]):
+                opened[link] |= ways[OPEN, link, destination] != 0.0
+    slots[slot, ROWS] = end - slots[slot, FIRST]
+    return end
+
+
+@kernel
+def _take(
+    slot: int,
+    slots: NDArray[np.float64],
+    rows: NDArray[np.float64],
+    verdict: float,
+    now_s: float,
+    out: NDArray[np.int64],
+) -> tuple[int, int, int]:
+    """Mark the rows with this verdict as gone, and list destinations and subscribers in `out`.
+
+    Return how many destinations there are, how many rows stay, and how many that go are in time.
+    """
+    first = int(slots[slot, FIRST])
+    found, left, alive = 0, 0, 0
+    age_s = now_s - slots[slot, BORN_S]
+    for row in range(first, first + int(slots[slot, ROWS])):
+        destination = int(rows[row, DESTINATION])
+        if destination < 0:
+            continue
+        if rows[row, VERDICT] != verdict:
+            left += 1
+            continue
+        if rows[row, BOUND_S] >= age_s:
+            alive += 1
+        # rows are sorted by destination, so equal ones are neighbours
+        if found == 0 or out[found - 1, 0] != destination:
+            out[found, 0] = destination
+            out[found, 1] = 0
+            found += 1
+        out[found - 1, 1] += int(rows[row, COUNT])
+        rows[row, DESTINATION] = GONE
+    return found, left, alive
+
+
+@kernel
+def _squeeze(
+    slot_count: int, slots: NDArray[np.float64], rows: NDArray[np.float64], keep: NDArray[np.bool_]
+) -> int:
+    """Move what still waits to the front, in order; say which slots were kept and how many rows there are."""
+    next_slot, next_row = 0, 0
+    for slot in range(slot_count):
+        first, start = int(slots[slot, FIRST]), next_row
+        for row in range(first, first + int(slots[slot, ROWS])):
+            if rows[row, DESTINATION] >= 0.0:
+                rows[next_row] = rows[row]
+                next_row += 1
+        if next_row > start:
+            keep[slot] = True
+            slots[next_slot] = slots[slot]
+            slots[next_slot, FIRST] = start
+            slots[next_slot, ROWS] = next_row - start
+            next_slot += 1
+    return next_row

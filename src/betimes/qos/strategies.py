@@ -1,0 +1,128 @@
+"""Which waiting message goes first (000, section 5)?
+
+A strategy appraises what waits and scores the candidates; the highest goes first and ties go to the
+longest waiting. The paper's abbreviations: EB expected benefit, PC postponing cost, EBPC both, RL
+remaining lifetime.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from betimes.model.errors import SettingError
+from betimes.qos.appraisal import Appraisal, Appraise, appraise_benefit, appraise_lifetime
+from betimes.qos.late_binding import appraise_any_way
+
+Score = Callable[[Appraisal], NDArray[np.float64]]
+
+HOPELESS_AT = 0.0005  # epsilon of eq. 11 in the paper's simulation
+LITTLE_CHANCE = 0.1  # epsilon of our own strategies: what is this unlikely only takes others' time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strategy:
+    """How a broker chooses what its free link sends next, and what it gives up."""
+
+    name: str
+    about: str
+    score: Score
+    appraise: Appraise = appraise_benefit
+    hopeless_at: float = HOPELESS_AT
+    postponed_by: float = 1.0  # transmission times; FT of eq. 6 is one
+    counts_waits: bool = False  # add the waits measured downstream to the delay still to come
+    any_way: bool = False  # every neighbour nearer to the destination is a way, not only the shortest
+
+
+def first_come(appraisal: Appraisal) -> NDArray[np.float64]:
+    """Score all alike, so that the longest waiting goes first."""
+    return np.zeros_like(appraisal.lifetime_s)
+
+
+def least_lifetime(appraisal: Appraisal) -> NDArray[np.float64]:
+    """Score by how little time is left, on average over the subscribers."""
+    return -appraisal.lifetime_s
+
+
+def expected_benefit(appraisal: Appraisal) -> NDArray[np.float64]:
+    """Score by EB (eq. 3)."""
+    return appraisal.benefit
+
+
+def postponing_cost(appraisal: Appraisal) -> NDArray[np.float64]:
+    """Score by PC = EB - EB' (eq. 9)."""
+    return appraisal.benefit - appraisal.postponed_benefit
+
+
+def benefit_and_cost(benefit_weight: float) -> Score:
+    """Return the score EBPC = r * EB + (1 - r) * PC (eq. 10)."""
+    if not 0.0 <= benefit_weight <= 1.0:
+        raise SettingError("r", benefit_weight, "the weight of EB must be between 0 and 1")
+
+    def score(appraisal: Appraisal) -> NDArray[np.float64]:
+        # r * EB + (1 - r) * (EB - EB'), with one multiplication less
+        return appraisal.benefit - (1.0 - benefit_weight) * appraisal.postponed_benefit
+
+    return score
+
+
+FIFO = Strategy(name="fifo", about="first come, first served", score=first_come, appraise=appraise_lifetime)
+RL = Strategy(
+    name="rl", about="least remaining lifetime first", score=least_lifetime, appraise=appraise_lifetime
+)
+EB = Strategy(name="eb", about="greatest expected benefit first (000)", score=expected_benefit)
+PC = Strategy(name="pc", about="greatest postponing cost first (000)", score=postponing_cost)
+
+
+def ebpc(benefit_weight: float = 0.5) -> Strategy:
+    """Return EBPC with weight r of EB."""
+    return Strategy(
+        name=f"ebpc:{benefit_weight:g}",
+        about=f"EB and PC together, EB with weight {benefit_weight:g} (000)",
+        score=benefit_and_cost(benefit_weight),
+    )
+
+
+LOOK_AHEAD = Strategy(
+    name="look-ahead",
+    about="ours: EBPC that counts the waits downstream and drops what has little chance",
+    score=benefit_and_cost(0.5),
+    hopeless_at=LITTLE_CHANCE,
+    counts_waits=True,
+)
+LATE_BINDING = Strategy(
+    name="late-binding",
+    about="ours: look-ahead, and the next hop is chosen only when a link falls free",
+    score=benefit_and_cost(0.5),
+    appraise=appraise_any_way,
+    hopeless_at=LITTLE_CHANCE,
+    counts_waits=True,
+    any_way=True,
+)
+
+STRATEGIES = {strategy.name: strategy for strategy in (FIFO, RL, EB, PC, ebpc(0.5), LOOK_AHEAD, LATE_BINDING)}
+
+
+def strategy_named(name: str) -> Strategy:
+    """Return the strategy of this name; `ebpc:0.7` is EBPC with r = 0.7, and `ebpc` has 0.5.
+
+    >>> strategy_named("ebpc").name, strategy_named("ebpc:0.7").name
+    ('ebpc:0.5', 'ebpc:0.7')
+    """
+    head, _, weight = name.partition(":")
+    if head == "ebpc":
+        try:
+            return ebpc(float(weight or 0.5))
+        except ValueError:
+            raise SettingError("strategy", name, "what follows ebpc: is no number", "try ebpc:0.5") from None
+    if name not in STRATEGIES:
+        near = difflib.get_close_matches(name, STRATEGIES, n=1)
+        known = f"one of {', '.join(STRATEGIES)}"
+        raise SettingError(
+            "strategy", name, "no such strategy", f"did you mean {near[0]}? ({known})" if near else known
+        )
+    return STRATEGIES[name]

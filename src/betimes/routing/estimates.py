@@ -1,0 +1,38 @@
+"""How fast is a link, as far as we have seen (000, section 3.2)? A running mean and deviation per KB."""
+
+from __future__ import annotations
+
+import math
+
+from betimes.model.topology import Link
+
+MEMORY = 50  # transfers; older ones fade, so that a link that changes is noticed
+
+
+class LinkEstimate:
+    """What a broker knows of one of its links: the configured values first, then what it measures."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._seen = 0
+        self._mean = link.s_per_kb_mean
+        self._variance = link.s_per_kb_sd**2
+
+    def observe(self, size_kb: float, transfer_s: float) -> None:
+        """Learn from one acknowledged transfer. The fixed delay is taken as configured."""
+        s_per_kb = max(transfer_s - self._link.delay_s, 0.0) / size_kb
+        self._seen += 1
+        weight = 1.0 / min(self._seen + 1, MEMORY)
+        surprise = s_per_kb - self._mean
+        self._mean += weight * surprise
+        self._variance = (1.0 - weight) * (self._variance + weight * surprise**2)
+
+    def link(self) -> Link:
+        """Return the link as it now seems to be."""
+        return Link(
+            source=self._link.source,
+            target=self._link.target,
+            s_per_kb_mean=self._mean,
+            s_per_kb_sd=math.sqrt(self._variance),
+            delay_s=self._link.delay_s,
+        )

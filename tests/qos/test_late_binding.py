@@ -1,0 +1,181 @@
+"""Does a free link take what it serves about as well as any other, and leave the rest?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from tests.qos.formulas import success
+from tests.qos.queues import (
+    LINKS,
+    Setting,
+    Waiting,
+    Wanting,
+    Way,
+    appraised,
+    queue_arrays,
+    settings_drawn,
+    way_arrays,
+)
+
+from betimes.qos.appraisal import GOES, HOPELESS, STAYS
+from betimes.qos.late_binding import LENIENCE, appraise_any_way, best_elsewhere, expected_earning
+
+links = st.integers(0, LINKS - 1)
+
+
+def earning(setting: Setting, message: Waiting, destination: int, link: int, after_s: float) -> float:
+    """Return what a destination would bring by a link after a while, in plain words."""
+    if (link, destination) not in setting.ways:
+        return 0.0
+    way = setting.ways[link, destination]
+    return sum(
+        success(one, message, way, setting.now_s, after_s) * one.price
+        for one in message.wanting
+        if one.destination == destination
+    )
+
+
+def until_free_s(setting: Setting, link: int) -> float:
+    return max(setting.free_at_s[link] - setting.now_s, 0.0)
+
+
+def here_and_elsewhere(setting: Setting, slot: int, destination: int, link: int) -> tuple[float, float]:
+    message = setting.queue[slot]
+    others = [other for other in range(LINKS) if other != link]
+    return earning(setting, message, destination, link, 0.0), max(
+        earning(setting, message, destination, other, until_free_s(setting, other)) for other in others
+    )
+
+
+def chances(
+    setting: Setting, slot: int, destination: int, link: int, *, by_this_link_only: bool = False
+) -> list[float]:
+    """Return every subscriber's chance by every way; other links count from when they are free."""
+    message = setting.queue[slot]
+    return [
+        success(one, message, way, setting.now_s, 0.0 if by == link else until_free_s(setting, by))
+        for (by, to), way in setting.ways.items()
+        for one in message.wanting
+        if to == destination == one.destination and (by == link or not by_this_link_only)
+    ]
+
+
+@given(settings_drawn, links)
+def test_a_link_takes_a_destination_only_where_no_other_way_earns_clearly_more(setting, link):
+    found = appraised(appraise_any_way, setting, link)
+    for (slot, destination), verdict in found.verdicts.items():
+        here, elsewhere = here_and_elsewhere(setting, slot, destination, link)
+        share = 1.0 - LENIENCE * setting.contention
+        if verdict == GOES:
+            assert here >= share * elsewhere - 1e-9
+        elif verdict == STAYS:
+            own = chances(setting, slot, destination, link, by_this_link_only=True)
+            leaves_it = here <= share * elsewhere + 1e-9
+            assert leaves_it or max(own, default=0.0) <= setting.hopeless_at + 1e-9
+
+
+@given(settings_drawn, links)
+def test_where_nothing_waits_nothing_is_given_away(setting, link):
+    calm = Setting(
+        queue=setting.queue,
+        ways=setting.ways,
+        now_s=setting.now_s,
+        free_at_s=setting.free_at_s,
+        hopeless_at=setting.hopeless_at,
+        contention=0.0,
+    )
+    for (slot, destination), verdict in appraised(appraise_any_way, calm, link).verdicts.items():
+        if verdict == GOES:
+            here, elsewhere = here_and_elsewhere(calm, slot, destination, link)
+            assert here >= elsewhere - 1e-9
+
+
+@given(settings_drawn, links)
+def test_nothing_goes_by_a_way_that_is_not_open(setting, link):
+    for (_, destination), verdict in appraised(appraise_any_way, setting, link).verdicts.items():
+        if verdict == GOES:
+            assert (link, destination) in setting.ways
+
+
+@given(settings_drawn, links)
+def test_a_destination_is_hopeless_exactly_when_it_is_by_every_way(setting, link):
+    found = appraised(appraise_any_way, setting, link)
+    for (slot, destination), verdict in found.verdicts.items():
+        every = chances(setting, slot, destination, link)
+        assume(all(abs(chance - setting.hopeless_at) > 1e-9 for chance in every))
+        assert (verdict == HOPELESS) == all(chance <= setting.hopeless_at for chance in every)
+        assert (slot in found.hopeless) == (
+            HOPELESS in [v for (s, _), v in found.verdicts.items() if s == slot]
+        )
+
+
+@given(settings_drawn, links)
+def test_what_is_weighed_is_what_would_go(setting, link):
+    found = appraised(appraise_any_way, setting, link)
+    for slot, message in enumerate(setting.queue):
+        going = [to for (at, to), verdict in found.verdicts.items() if at == slot and verdict == GOES]
+        assert (slot in found.benefit) == bool(going)
+        if going:
+            now = sum(earning(setting, message, to, link, 0.0) for to in going)
+            later = sum(earning(setting, message, to, link, setting.postponed_s) for to in going)
+            assert found.benefit[slot] == pytest.approx(now, abs=1e-9)
+            assert found.postponed[slot] == pytest.approx(later, abs=1e-9)
+
+
+@given(settings_drawn)
+def test_when_all_links_are_free_some_link_takes_whatever_has_hope(setting):
+    free = Setting(
+        queue=setting.queue, ways=setting.ways, now_s=30.0, hopeless_at=0.1, contention=setting.contention
+    )
+    by_link = [appraised(appraise_any_way, free, link).verdicts for link in range(LINKS)]
+    for place in by_link[0]:
+        verdicts = [verdicts[place] for verdicts in by_link]
+        assert GOES in verdicts or verdicts == [HOPELESS] * LINKS
+
+
+@given(settings_drawn, links)
+def test_earnings_are_equation_3_for_one_destination(setting, link):
+    ways = way_arrays(setting.ways)
+    for slot, message in enumerate(setting.queue):
+        for destination in {one.destination for one in message.wanting}:
+            alone = Waiting(
+                wanting=tuple(one for one in message.wanting if one.destination == destination),
+                deadline_s=message.deadline_s,
+                born_s=message.born_s,
+                size_kb=message.size_kb,
+            )
+            _, rows = queue_arrays((alone,))
+            age_s = setting.now_s - message.born_s
+            facts = (rows, 0, len(rows), message.size_kb, age_s)
+            here, elsewhere = here_and_elsewhere(setting, slot, destination, link)
+            if (link, destination) in setting.ways:
+                found, hope = expected_earning(ways, link, *facts)
+                assert found == pytest.approx(here, abs=1e-9)
+                assert hope <= 1.0
+            found, hope = best_elsewhere(ways, link, *facts, setting.now_s, np.array(setting.free_at_s))
+            assert found == pytest.approx(elsewhere, abs=1e-9)
+            assert (hope > 0) == (found > 0)
+
+
+def test_a_busy_better_link_is_waited_for_only_while_that_earns_more():
+    message = Waiting(wanting=(Wanting(destination=0, delay_s_max=12.0),))
+    ways = {
+        (0, 0): Way(s_per_kb_mean=0.2, s_per_kb_sd=0.04),
+        (1, 0): Way(s_per_kb_mean=0.1, s_per_kb_sd=0.02),
+    }
+    soon = Setting(queue=(message,), ways=ways, free_at_s=(0.0, 1.0, 0.0))
+    late = Setting(queue=(message,), ways=ways, free_at_s=(0.0, 20.0, 0.0))
+    assert appraised(appraise_any_way, soon, link=0).verdicts == {(0, 0): STAYS}
+    assert appraised(appraise_any_way, late, link=0).verdicts == {(0, 0): GOES}
+
+
+def test_in_a_crowd_a_link_takes_along_what_another_serves_a_little_better():
+    message = Waiting(wanting=(Wanting(destination=0, delay_s_max=12.0),))
+    ways = {(0, 0): Way(s_per_kb_mean=0.172), (1, 0): Way(s_per_kb_mean=0.168)}
+    calm = Setting(queue=(message,), ways=ways, contention=0.0)
+    crowd = Setting(queue=(message,), ways=ways, contention=1.0)
+    assert 1 - LENIENCE < earning(calm, message, 0, 0, 0.0) / earning(calm, message, 0, 1, 0.0) < 1
+    assert appraised(appraise_any_way, calm, link=0).verdicts == {(0, 0): STAYS}
+    assert appraised(appraise_any_way, crowd, link=0).verdicts == {(0, 0): GOES}

@@ -1,0 +1,118 @@
+"""Does each strategy send first what its definition says (000, section 5)?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from betimes.model.errors import SettingError
+from betimes.qos.appraisal import Appraisal, appraise_lifetime
+from betimes.qos.late_binding import appraise_any_way
+from betimes.qos.strategies import (
+    EB,
+    FIFO,
+    HOPELESS_AT,
+    LATE_BINDING,
+    LOOK_AHEAD,
+    PC,
+    RL,
+    STRATEGIES,
+    benefit_and_cost,
+    ebpc,
+    expected_benefit,
+    first_come,
+    least_lifetime,
+    postponing_cost,
+    strategy_named,
+)
+
+values = arrays(np.float64, st.shared(st.integers(1, 12), key="length"), elements=st.floats(0.0, 100.0))
+
+
+@st.composite
+def appraisals(draw: st.DrawFn) -> Appraisal:
+    benefit = draw(values)
+    return Appraisal(benefit, benefit * draw(st.floats(0.0, 1.0)), draw(values))
+
+
+@given(appraisals())
+def test_first_come_ranks_all_alike_so_that_the_first_goes(appraisal):
+    assert first_come(appraisal).argmax() == 0
+
+
+@given(appraisals())
+def test_least_lifetime_takes_what_expires_first(appraisal):
+    assert least_lifetime(appraisal).argmax() == appraisal.lifetime_s.argmin()
+
+
+@given(appraisals())
+def test_the_scores_are_equations_3_9_and_10(appraisal):
+    benefit, cost = appraisal.benefit, appraisal.benefit - appraisal.postponed_benefit
+    np.testing.assert_array_equal(expected_benefit(appraisal), benefit)
+    np.testing.assert_array_equal(postponing_cost(appraisal), cost)
+    for weight in (0.0, 0.25, 1.0):
+        expected = weight * benefit + (1.0 - weight) * cost
+        np.testing.assert_allclose(benefit_and_cost(weight)(appraisal), expected, atol=1e-10)
+
+
+@given(appraisals())
+def test_ebpc_with_all_weight_on_eb_is_eb_and_with_none_is_pc(appraisal):
+    np.testing.assert_array_equal(ebpc(1.0).score(appraisal), EB.score(appraisal))
+    np.testing.assert_array_equal(ebpc(0.0).score(appraisal), PC.score(appraisal))
+
+
+@pytest.mark.parametrize("weight", [-0.1, 1.1, float("nan")])
+def test_the_weight_of_eb_is_between_0_and_1(weight):
+    with pytest.raises(SettingError, match="between 0 and 1"):
+        ebpc(weight)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_every_strategy_is_found_by_its_name(name):
+    assert strategy_named(name).name == name
+    assert strategy_named(name).about
+
+
+def test_ebpc_is_named_with_its_weight():
+    assert strategy_named("ebpc:0.7").name == "ebpc:0.7"
+    assert strategy_named("ebpc").name == "ebpc:0.5"
+    assert strategy_named("ebpc:0").name == "ebpc:0"
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("fif", "did you mean fifo?"),
+        ("late_binding", "did you mean late-binding?"),
+        ("best", "one of fifo, rl"),
+        ("ebpc:half", "ebpc:0.5"),
+        ("ebpc:2", "between 0 and 1"),
+        ("", "one of fifo"),
+    ],
+)
+def test_an_unknown_strategy_gets_a_hint(name, hint):
+    with pytest.raises(SettingError) as caught:
+        strategy_named(name)
+    assert hint in str(caught.value)
+
+
+def test_fifo_and_rl_drop_only_what_has_expired_and_the_papers_others_by_rule_11():
+    assert FIFO.appraise is RL.appraise is appraise_lifetime
+    assert EB.hopeless_at == PC.hopeless_at == ebpc(0.3).hopeless_at == HOPELESS_AT == 0.0005
+
+
+def test_the_papers_strategies_keep_to_one_path_and_know_no_waits():
+    for strategy in (FIFO, RL, EB, PC, ebpc(0.5)):
+        assert not strategy.any_way
+        assert not strategy.counts_waits
+        assert strategy.postponed_by == 1.0
+
+
+def test_only_late_binding_takes_any_way():
+    assert LATE_BINDING.appraise is appraise_any_way
+    assert [each.name for each in STRATEGIES.values() if each.any_way] == ["late-binding"]
+    assert LOOK_AHEAD.counts_waits
+    assert LATE_BINDING.counts_waits
