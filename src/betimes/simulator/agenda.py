@@ -1,0 +1,36 @@
+"""What happens next? A virtual clock: things to do, in order of time, and of asking where times are equal."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+Action = Callable[..., None]
+
+
+class Agenda:
+    """A list of things to do at given times. Equal times keep the order in which they were asked for."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self._heap: list[tuple[float, int, Action, tuple[Any, ...]]] = []
+        self._next = count().__next__
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def at(self, time_s: float, action: Action, *arguments: Any) -> None:
+        """Ask for an action at a time that is not past."""
+        assert time_s >= self.now_s, "the past cannot be planned"
+        heapq.heappush(self._heap, (time_s, self._next(), action, arguments))
+
+    def run(self, until_s: float = float("inf")) -> int:
+        """Do everything up to a time, in order; return how many things were done."""
+        heap, pop, done = self._heap, heapq.heappop, 0
+        while heap and heap[0][0] <= until_s:
+            self.now_s, _, action, arguments = pop(heap)
+            action(*arguments)
+            done += 1
+        return done

@@ -1,0 +1,206 @@
+"""What would happen? Brokers on a virtual clock, joined by links with drawn speeds, some of which fail."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from betimes.model.events import Event, Message
+from betimes.model.telemetry import Reason
+from betimes.model.topology import Fault, FaultKind, Link, Scenario
+from betimes.node.broker import MESSAGES_MAX, Broker, BrokerSettings
+from betimes.node.demand import DemandTable
+from betimes.node.effects import Deliver, Drop, Effect, Send
+from betimes.qos.strategies import Strategy
+from betimes.routing.tables import RoutingTable, routing_tables
+from betimes.simulator.agenda import Agenda
+from betimes.simulator.links import DrawnLink
+from betimes.simulator.outcome import Outcome, Tally
+from betimes.simulator.recording import Recorder, Sink
+from betimes.simulator.worlds import Publications, publications
+
+Progress = Callable[[int, int], None]  # parts done, in all
+PROGRESS_PARTS = 100
+
+
+class Network:
+    """A scenario, a strategy and a seed: everything that happens follows from the three.
+
+    With `learn_every_s` the brokers do not keep to the configured link speeds: they measure them, and
+    routes are worked out anew from the estimates every so often.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        strategy: Strategy,
+        seed: int,
+        *,
+        sink: Sink | None = None,
+        learn_every_s: float | None = None,
+        messages_max: int = MESSAGES_MAX,
+    ) -> None:
+        self.scenario = scenario
+        self._seed = seed
+        self._agenda = Agenda()
+        self._recorder = Recorder(sink) if sink is not None else None
+        self._tally = Tally(scenario.subscriptions)
+        self._learn_every_s = learn_every_s
+        self._settings = BrokerSettings(
+            strategy=strategy,
+            processing_s=scenario.processing_s,
+            messages_max=messages_max,
+            learns_links=learn_every_s is not None,
+        )
+        access = [each.access for each in scenario.publishers if each.access is not None]
+        self._links = {
+            (link.source, link.target): DrawnLink(link, seed) for link in (*scenario.links, *access)
+        }
+        self._down: Counter[tuple[str, str]] = Counter()  # by how many faults at once
+        self._dead: Counter[str] = Counter()
+        self._homes = tuple(sorted({each.home for each in scenario.subscriptions}))
+        self._demand = DemandTable(self._homes, scenario.subscriptions)
+        self._names = tuple(dict.fromkeys([*scenario.brokers, *(link.source for link in access)]))
+        tables = self._tables([each.link for each in self._links.values()])
+        self._brokers = {name: self._broker(name, tables[name]) for name in self._names}
+
+    def run(self, progress: Progress | None = None) -> Outcome:
+        """Run until everything published has been delivered or dropped."""
+        for fault in self.scenario.faults:
+            self._agenda.at(fault.at_s, self._change, fault, 1)
+            if fault.at_s + fault.lasts_s < float("inf"):
+                self._agenda.at(fault.at_s + fault.lasts_s, self._change, fault, -1)
+        for published in publications(self.scenario, self._seed):
+            self._publish_next(published, 0)
+        if self._learn_every_s is not None:
+            self._agenda.at(self._learn_every_s, self._learn, self._learn_every_s)
+        steps = 0
+        if progress is not None:
+            for part in range(1, PROGRESS_PARTS + 1):
+                steps += self._agenda.run(until_s=self.scenario.duration_s * part / PROGRESS_PARTS)
+                progress(part, PROGRESS_PARTS)
+        steps += self._agenda.run()
+        for broker in self._brokers.values():  # what still waits found no way, and never will
+            self._perform(broker, broker.give_up_all(Reason.UNREACHABLE, self._agenda.now_s))
+        return self._tally.outcome(steps)
+
+    def _broker(self, name: str, table: RoutingTable, published: int = 0) -> Broker:
+        return Broker(name, demand=self._demand, routes=table, settings=self._settings, published=published)
+
+    def _tables(self, links: list[Link]) -> dict[str, RoutingTable]:
+        return routing_tables(self._names, links, self._homes)
+
+    def _publish_next(self, published: Publications, number: int) -> None:
+        if number < len(published.time_s):
+            self._agenda.at(float(published.time_s[number]), self._publish, published, number)
+
+    def _publish(self, published: Publications, number: int) -> None:
+        publisher, now_s = published.publisher, self._agenda.now_s
+        broker = self._brokers[publisher.access.source if publisher.access else publisher.broker]
+        event = Event(
+            id=broker.next_id(),
+            publisher=publisher.name,
+            attributes=published.attributes[number],
+            size_kb=float(published.size_kb[number]),
+            deadline_s=float(published.deadline_s[number]),
+        )
+        demand = self._demand.demand(event)
+        self._tally.publish(demand)
+        if self._recorder is not None:
+            self._recorder.published(broker.name, event, demand.wanted, now_s)
+        if self._dead[broker.name]:
+            self._lose(broker, event, frozenset(demand.at_home), age_s=0.0)
+        else:
+            self._perform(broker, broker.publish(event, now_s))
+        self._publish_next(published, number + 1)
+
+    def _perform(self, broker: Broker, effects: list[Effect]) -> None:
+        for effect in effects:
+            if type(effect) is Send:
+                self._transmit(broker, effect)
+            elif type(effect) is Deliver:
+                self._tally.deliver(effect)
+            elif type(effect) is Drop:
+                self._tally.drop(effect)
+            if self._recorder is not None:
+                self._recorder.effect(broker.name, effect, self._agenda.now_s)
+
+    def _transmit(self, broker: Broker, send: Send) -> None:
+        link = self._links[broker.name, send.neighbour]
+        transfer_s = link.transfer_s(send.message.event)
+        link.journey += 1
+        arrival_s = self._agenda.now_s + transfer_s
+        self._agenda.at(arrival_s, self._arrive, broker, send, link, link.journey, transfer_s)
+
+    def _arrive(self, broker: Broker, send: Send, link: DrawnLink, journey: int, transfer_s: float) -> None:
+        if journey != link.journey:
+            return  # the link was lost meanwhile, and the message taken back
+        now_s, processing_s = self._agenda.now_s, self.scenario.processing_s
+        self._tally.messages += 1
+        receiver, message = self._brokers[send.neighbour], send.message
+        if self._recorder is not None:
+            age_s = message.age_s + transfer_s
+            self._recorder.received(
+                receiver.name, broker.name, message.event, age_s=age_s, transfer_s=transfer_s, now_s=now_s
+            )
+        took_s = transfer_s + processing_s
+        self._agenda.at(now_s + processing_s, self._process, receiver, message, took_s)
+        self._perform(broker, broker.link_free(send.neighbour, now_s, receiver.onward_wait_s))
+
+    def _process(self, broker: Broker, message: Message, took_s: float) -> None:
+        if self._brokers[broker.name] is not broker:
+            self._lose(broker, message.event, message.destinations, age_s=message.age_s + took_s)
+        else:
+            self._perform(broker, broker.receive(message, took_s=took_s, now_s=self._agenda.now_s))
+
+    def _lose(self, broker: Broker, event: Event, destinations: frozenset[str], age_s: float) -> None:
+        """Count what a broker had in its hands when it went away."""
+        at_home = self._demand.demand(event).at_home
+        lost = {home: len(at_home[home]) for home in sorted(destinations)}
+        drop = Drop(
+            event=event,
+            age_s=age_s,
+            reason=Reason.BROKER_LOST,
+            destinations=tuple(lost),
+            subscribers=tuple(lost.values()),
+        )
+        self._perform(broker, [drop])
+
+    def _change(self, fault: Fault, by: int) -> None:
+        """Let something go away (by 1) or come back (by -1), and let everybody re-route."""
+        if fault.kind is FaultKind.BROKER:
+            self._dead[fault.name] += by
+            if by > 0 and self._dead[fault.name] == 1:
+                self._crash(fault.name)
+            touched = [ends for ends in self._links if fault.name in ends]
+        else:
+            touched = [ends for ends, each in self._links.items() if each.link.name == fault.name]
+        for ends in touched:
+            self._down[ends] += by
+            if by > 0 and self._down[ends] == 1:
+                self._links[ends].journey += 1  # what is under way does not arrive
+                source = self._brokers[ends[0]]
+                self._perform(source, source.link_lost(ends[1], self._agenda.now_s))
+        self._reroute()
+
+    def _crash(self, name: str) -> None:
+        """Lose all that a broker held; what comes back is an empty one that goes on numbering."""
+        old = self._brokers[name]
+        self._perform(old, old.give_up_all(Reason.BROKER_LOST, self._agenda.now_s))
+        self._brokers[name] = self._broker(name, self._tables([])[name], old.published)
+
+    def _learn(self, every_s: float) -> None:
+        """Work the routes out anew from what has been measured."""
+        self._reroute()
+        if len(self._agenda):
+            self._agenda.at(self._agenda.now_s + every_s, self._learn, every_s)
+
+    def _reroute(self) -> None:
+        up = [
+            self._brokers[ends[0]].estimated_link(each.link)
+            for ends, each in self._links.items()
+            if not self._down[ends]
+        ]
+        tables = self._tables(up)
+        for name, broker in self._brokers.items():
+            self._perform(broker, broker.reroute(tables[name], self._agenda.now_s))

@@ -1,0 +1,130 @@
+"""What would the brokers have written down? Effects become the records of `model.telemetry`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from betimes.model.events import Event
+from betimes.model.telemetry import Delivered, Dropped, Published, Queued, Received, Record, Sent
+from betimes.node.effects import Deliver, Drop, Effect, Keep, Send
+
+Sink = Callable[[Record], None]
+
+
+class Recorder:
+    """Turns what happens into records, and hands them to a sink."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def published(self, broker: str, event: Event, wanted: int, now_s: float) -> None:
+        """Record that an event entered."""
+        self._sink(
+            Published(
+                time_s=now_s,
+                broker=broker,
+                origin=event.id.origin,
+                number=event.id.number,
+                publisher=event.publisher,
+                topic=event.topic,
+                size_kb=event.size_kb,
+                deadline_s=event.deadline_s,
+                wanted=wanted,
+            )
+        )
+
+    def received(
+        self, broker: str, neighbour: str, event: Event, *, age_s: float, transfer_s: float, now_s: float
+    ) -> None:
+        """Record that a message came off a link."""
+        self._sink(
+            Received(
+                time_s=now_s,
+                broker=broker,
+                neighbour=neighbour,
+                origin=event.id.origin,
+                number=event.id.number,
+                publisher=event.publisher,
+                age_s=age_s,
+                transfer_s=transfer_s,
+                size_kb=event.size_kb,
+            )
+        )
+
+    def effect(self, broker: str, effect: Effect, now_s: float) -> None:
+        """Record what a broker decided: one record, or one for each subscriber or destination."""
+        match effect:
+            case Keep():
+                self._keep(broker, effect, now_s)
+            case Send():
+                self._send(broker, effect, now_s)
+            case Deliver():
+                self._deliver(broker, effect, now_s)
+            case Drop():
+                self._drop(broker, effect, now_s)
+
+    def _keep(self, broker: str, keep: Keep, now_s: float) -> None:
+        event = keep.event
+        self._sink(
+            Queued(
+                time_s=now_s,
+                broker=broker,
+                origin=event.id.origin,
+                number=event.id.number,
+                publisher=event.publisher,
+                age_s=keep.age_s,
+                queue_length=keep.queue_length,
+            )
+        )
+
+    def _send(self, broker: str, send: Send, now_s: float) -> None:
+        event = send.message.event
+        self._sink(
+            Sent(
+                time_s=now_s,
+                broker=broker,
+                neighbour=send.neighbour,
+                origin=event.id.origin,
+                number=event.id.number,
+                publisher=event.publisher,
+                age_s=send.message.age_s,
+                wait_s=send.wait_s,
+                size_kb=event.size_kb,
+                destinations=len(send.message.destinations),
+            )
+        )
+
+    def _deliver(self, broker: str, deliver: Deliver, now_s: float) -> None:
+        event = deliver.event
+        for subscription in deliver.subscriptions:
+            self._sink(
+                Delivered(
+                    time_s=now_s,
+                    broker=broker,
+                    subscriber=subscription.id,
+                    origin=event.id.origin,
+                    number=event.id.number,
+                    publisher=event.publisher,
+                    age_s=deliver.age_s,
+                    delay_s_allowed=subscription.delay_s_allowed(event),
+                    price=subscription.qos.price,
+                    out_of_order=subscription.id in deliver.out_of_order,
+                )
+            )
+
+    def _drop(self, broker: str, drop: Drop, now_s: float) -> None:
+        event = drop.event
+        for destination, subscribers in zip(drop.destinations, drop.subscribers, strict=True):
+            self._sink(
+                Dropped(
+                    time_s=now_s,
+                    broker=broker,
+                    destination=destination,
+                    origin=event.id.origin,
+                    number=event.id.number,
+                    publisher=event.publisher,
+                    age_s=drop.age_s,
+                    reason=drop.reason.value,
+                    subscribers=subscribers,
+                )
+            )

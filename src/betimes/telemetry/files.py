@@ -1,0 +1,204 @@
+"""How do telemetry records become files, and files tables again?
+
+`DIRECTORY/KIND/part-00000.parquet`, one folder per kind of record, columns as in `model/telemetry.py`.
+A part is written under a temporary name and renamed, so a reader never meets half a file; on closing,
+a kind of which nothing happened gets an empty part, so that its table exists.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Callable
+from dataclasses import fields
+from operator import attrgetter
+from pathlib import Path
+from types import TracebackType
+from typing import Any, get_type_hints
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from betimes.model.errors import BetimesError, SettingError
+from betimes.model.telemetry import RECORD_TYPES, Record
+
+ROWS_PER_PART = 250_000  # some 10 MB a part: few files, and bounded memory
+PART_NAME = re.compile(r"part-(\d+)\.parquet")
+ARROW_TYPES = {float: pa.float64(), int: pa.int64(), str: pa.string(), bool: pa.bool_()}
+
+KINDS: dict[str, type[Record]] = {record.__name__.lower(): record for record in RECORD_TYPES}
+
+
+class TelemetryFileError(BetimesError):
+    """A telemetry file or folder that is missing, damaged or of another shape: names it and says which."""
+
+    def __init__(self, path: str, problem: str, hint: str = "") -> None:
+        self.path = path
+        self.problem = problem
+        self.hint = hint
+        super().__init__(f"{path}: {problem}" + (f"\nhint: {hint}" if hint else ""))
+
+    def __reduce__(self) -> tuple[type[TelemetryFileError], tuple[str, str, str]]:
+        """Keep the facts when an error crosses from a Spark worker to the driver."""
+        return type(self), (self.path, self.problem, self.hint)
+
+
+def table_schema(kind: str) -> pa.Schema:
+    """Return the columns of a kind of record, as its dataclass states them."""
+    if kind not in KINDS:
+        raise SettingError("telemetry kind", kind, "there is no such kind", f"one of {', '.join(KINDS)}")
+    hints = get_type_hints(KINDS[kind])
+    return pa.schema([pa.field(name, ARROW_TYPES[hints[name]], nullable=False) for name in hints])
+
+
+class TelemetryWriter:
+    """Takes records one by one and writes them as Parquet parts, kind by kind.
+
+    >>> with TelemetryWriter(directory) as telemetry:  # doctest: +SKIP
+    ...     telemetry.write(record)
+    """
+
+    def __init__(
+        self, directory: Path | str, *, append: bool = False, rows_per_part: int = ROWS_PER_PART
+    ) -> None:
+        if rows_per_part < 1:
+            raise SettingError("rows_per_part", rows_per_part, "must be at least 1")
+        self._directory = Path(directory)
+        self._rows_per_part = rows_per_part
+        self._schemas = {record: table_schema(kind) for kind, record in KINDS.items()}
+        self._getters: dict[type[Record], Callable[[Record], tuple[Any, ...]]] = {
+            record: attrgetter(*(field.name for field in fields(record))) for record in RECORD_TYPES
+        }
+        self._rows: dict[type[Record], list[tuple[Any, ...]]] = {record: [] for record in RECORD_TYPES}
+        self._next_part = {record: self._first_part(kind, append=append) for kind, record in KINDS.items()}
+
+    def __enter__(self) -> TelemetryWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # After a failure too: what the brokers saw up to then is what explains it.
+        self.close()
+
+    def write(self, record: Record) -> None:
+        """Take one record; the part is written when it is full."""
+        kind = type(record)
+        rows = self._rows[kind]
+        rows.append(self._getters[kind](record))
+        if len(rows) >= self._rows_per_part:
+            self._write_part(kind)
+
+    def flush(self) -> None:
+        """Write what is held back, as parts of their own."""
+        for kind, rows in self._rows.items():
+            if rows:
+                self._write_part(kind)
+
+    def close(self) -> None:
+        """Write what is held back, and an empty part for each kind that has none."""
+        for kind, rows in self._rows.items():
+            if rows or not self._next_part[kind]:
+                self._write_part(kind)
+
+    def _first_part(self, kind: str, *, append: bool) -> int:
+        folder = self._directory / kind
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            there = part_files(folder)
+        except OSError as error:
+            raise TelemetryFileError(str(folder), f"cannot be made ({error.strerror})") from error
+        if there and not append:
+            raise TelemetryFileError(
+                str(self._directory), "already holds telemetry", "name another directory, or remove this one"
+            )
+        return max((_part_number(path) + 1 for path in there), default=0)
+
+    def _write_part(self, kind: type[Record]) -> None:
+        schema, rows = self._schemas[kind], self._rows[kind]
+        columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+        table = pa.Table.from_arrays(arrays, schema=schema)
+        name = f"part-{self._next_part[kind]:05}.parquet"
+        _write_whole(table, self._directory / kind.__name__.lower() / name)
+        self._next_part[kind] += 1
+        rows.clear()
+
+
+def read_table(directory: Path | str, kind: str) -> pa.Table:
+    """Return all rows of a kind, in the order written; a TelemetryFileError names the file that is wrong."""
+    schema = table_schema(kind)
+    folder = Path(directory) / kind
+    if not folder.is_dir():
+        raise TelemetryFileError(str(folder), "no such folder", "telemetry is DIRECTORY/KIND/part-*.parquet")
+    parts = part_files(folder)
+    if not parts:
+        raise TelemetryFileError(str(folder), "holds no part-*.parquet file")
+    return pa.concat_tables([_read_part(part, schema) for part in parts])
+
+
+def part_files(folder: Path) -> list[Path]:
+    """Return the finished parts in a folder, in the order written; unfinished ones have other names."""
+    return sorted((path for path in folder.iterdir() if PART_NAME.fullmatch(path.name)), key=_part_number)
+
+
+def _part_number(path: Path) -> int:
+    found = PART_NAME.fullmatch(path.name)
+    assert found, path
+    return int(found.group(1))
+
+
+def _read_part(path: Path, schema: pa.Schema) -> pa.Table:
+    try:
+        table = pq.ParquetFile(path).read()
+    except pa.ArrowInvalid as error:
+        problem = (
+            "is empty" if path.stat().st_size == 0 else f"is not a whole Parquet file ({_first_line(error)})"
+        )
+        raise TelemetryFileError(str(path), problem, "it may be cut short: copy or write it again") from error
+    except OSError as error:
+        raise TelemetryFileError(str(path), f"cannot be read ({_first_line(error)})") from error
+    problems = _differences(table.schema, schema)
+    if problems:
+        raise TelemetryFileError(str(path), "; ".join(problems), "was it written by another version?")
+    if any(column.null_count for column in table.columns):
+        empty = [
+            name for name, column in zip(table.column_names, table.columns, strict=True) if column.null_count
+        ]
+        raise TelemetryFileError(str(path), f"has missing values in {', '.join(empty)}")
+    return table.select(schema.names).cast(schema)
+
+
+def _differences(found: pa.Schema, wanted: pa.Schema) -> list[str]:
+    missing = [name for name in wanted.names if name not in found.names]
+    unknown = [name for name in found.names if name not in wanted.names]
+    wrong = [
+        f"column {name} is {found.field(name).type}, not {wanted.field(name).type}"
+        for name in wanted.names
+        if name in found.names and found.field(name).type != wanted.field(name).type
+    ]
+    problems = [f"lacks column {', '.join(missing)}"] if missing else []
+    problems += [f"has unknown column {', '.join(unknown)}"] if unknown else []
+    return problems + wrong
+
+
+def _write_whole(table: pa.Table, path: Path) -> None:
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    except OSError as error:
+        raise TelemetryFileError(str(path), f"cannot be written ({error.strerror})") from error
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        pq.write_table(table, temporary)
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except OSError as error:
+        raise TelemetryFileError(str(path), f"cannot be written ({_first_line(error)})") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,78 @@
+"""Does each effect become the records that a broker would have written?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from betimes.model.events import Event, EventId, Message
+from betimes.model.subscriptions import QoS, Subscription
+from betimes.model.telemetry import Delivered, Dropped, Published, Queued, Reason, Received, Record, Sent
+from betimes.node.effects import Deliver, Drop, Effect, Keep, Send
+from betimes.simulator.recording import Recorder
+
+EVENT = Event(id=EventId("p", 7), publisher="P", topic="t", size_kb=50.0, deadline_s=20.0)
+WHICH: dict[str, Any] = {"origin": "p", "number": 7, "publisher": "P"}
+
+
+def recorded(effect: Effect) -> list[Record]:
+    records: list[Record] = []
+    Recorder(records.append).effect("a", effect, 3.0)
+    return records
+
+
+def test_an_event_that_enters_is_recorded_with_how_many_want_it():
+    records: list[Record] = []
+    Recorder(records.append).published("a", EVENT, 4, 3.0)
+    assert records == [
+        Published(time_s=3.0, broker="a", topic="t", size_kb=50.0, deadline_s=20.0, wanted=4, **WHICH)
+    ]
+
+
+def test_a_message_off_a_link_is_recorded_with_what_the_link_took():
+    records: list[Record] = []
+    Recorder(records.append).received("b", "a", EVENT, age_s=5.0, transfer_s=2.0, now_s=3.0)
+    assert records == [
+        Received(time_s=3.0, broker="b", neighbour="a", age_s=5.0, transfer_s=2.0, size_kb=50.0, **WHICH)
+    ]
+
+
+def test_a_message_taken_in_is_one_record():
+    assert recorded(Keep(event=EVENT, age_s=1.0, queue_length=2)) == [
+        Queued(time_s=3.0, broker="a", age_s=1.0, queue_length=2, **WHICH)
+    ]
+
+
+def test_a_message_sent_is_recorded_with_its_wait_and_how_many_destinations():
+    message = Message(event=EVENT, age_s=1.5, destinations=frozenset("bcd"))
+    assert recorded(Send(neighbour="b", message=message, wait_s=0.5)) == [
+        Sent(
+            time_s=3.0,
+            broker="a",
+            neighbour="b",
+            age_s=1.5,
+            wait_s=0.5,
+            size_kb=50.0,
+            destinations=3,
+            **WHICH,
+        )
+    ]
+
+
+def test_a_delivery_is_a_record_for_each_subscriber_with_its_own_bound_and_price():
+    one = Subscription(id="s1", home="a", qos=QoS(delay_s_max=10.0, price=3.0))
+    two = Subscription(id="s2", home="a", qos=QoS(delay_s_max=30.0))
+    deliver = Deliver(event=EVENT, age_s=4.0, subscriptions=(one, two), out_of_order=frozenset({"s2"}))
+    shared: dict[str, Any] = {"time_s": 3.0, "broker": "a", "age_s": 4.0, **WHICH}
+    assert recorded(deliver) == [
+        Delivered(subscriber="s1", delay_s_allowed=10.0, price=3.0, out_of_order=False, **shared),
+        Delivered(subscriber="s2", delay_s_allowed=20.0, price=1.0, out_of_order=True, **shared),
+    ]
+
+
+def test_a_drop_is_a_record_for_each_destination_with_how_many_miss_it_there():
+    drop = Drop(event=EVENT, age_s=4.0, reason=Reason.HOPELESS, destinations=("b", "c"), subscribers=(2, 5))
+    shared: dict[str, Any] = {"time_s": 3.0, "broker": "a", "age_s": 4.0, "reason": "hopeless", **WHICH}
+    assert recorded(drop) == [
+        Dropped(destination="b", subscribers=2, **shared),
+        Dropped(destination="c", subscribers=5, **shared),
+    ]
