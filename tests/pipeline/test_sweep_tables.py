@@ -1,0 +1,49 @@
+"""Have a sweep's columns the types their values have, and are files whole?"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from betimes.model.errors import BetimesError
+from betimes.pipeline.sweep_tables import column_table, ready_to_write, typed_column, write_table
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([True, None], pa.bool_()),
+        ([1, None, 2], pa.int64()),
+        ([1, 2.5], pa.float64()),
+        ([2**70], pa.float64()),
+        (["a", None], pa.string()),
+        ([None], pa.string()),
+        ([[1], {"a": 2}], pa.string()),
+        ([1, "a"], pa.string()),
+        ([True, 1], pa.string()),
+    ],
+)
+def test_a_column_has_the_narrowest_type_that_holds_it(values, expected):
+    column = typed_column(values)
+    assert column.type == expected
+    assert column.null_count == values.count(None)
+
+
+def test_a_table_has_the_union_of_its_rows_columns():
+    table = column_table([{"a": 1}, {"b": "x"}], first=("z",))
+    assert table.column_names == ["z", "a", "b"]
+    assert table.to_pylist() == [{"z": None, "a": 1, "b": None}, {"z": None, "a": None, "b": "x"}]
+
+
+def test_a_written_table_is_read_back_and_nothing_else_is_left(tmp_path):
+    table = column_table([{"a": 1}])
+    write_table(table, tmp_path / "t.parquet")
+    assert pq.read_table(tmp_path / "t.parquet") == table
+    assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
+
+
+def test_a_place_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(BetimesError, match="cannot be made"):
+        ready_to_write(tmp_path / "file", overwrite=False)
