@@ -1,0 +1,142 @@
+"""What can a person type? The commands, and how a run of one ends.
+
+Exit codes: 0 done; 1 it ran, but some of its runs failed; 2 the user's mistake, told in one
+message; 70 a bug of ours, with its traceback; 130 interrupted; 141 the reader of our output went away.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated, NoReturn
+
+import typer
+
+from betimes import __version__
+from betimes.console import check, demo, doctor, figure, filter, simulate  # noqa: A004 -- named after its command
+from betimes.console.terminal import print_error, print_notice, results
+from betimes.model.errors import BetimesError
+
+MISTAKE = 2
+BUG = 70
+INTERRUPTED = 130
+READER_GONE = 141
+
+ABOUT = """\
+Publish/subscribe for information that goes stale.
+
+Subscribers say what they want (a filter), how late it may be (a delay bound) and what it is worth \
+(a price). Betimes routes, schedules and drops so that as much value as possible arrives in time.
+"""
+
+START = """\
+[bold]To begin[/bold]
+
+betimes demo: what is it all for?
+
+betimes simulate examples/city.toml: what would happen in this network?
+
+betimes figures: which figures of the papers can be run?
+
+betimes filter "speed > 50 AND kind = 'car'" --event speed=61,kind=car: what does a filter mean?
+
+Every command has its own --help with examples.
+"""
+
+app = typer.Typer(
+    name="betimes",
+    help=ABOUT,
+    epilog=START,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,  # a bug's traceback is for us: as plain as Python has it
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo", epilog=demo.EXAMPLES)(demo.demo_command)
+app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate_command)
+app.command("figures", epilog=figure.LIST_EXAMPLES)(figure.figures_command)
+app.command("figure", epilog=figure.EXAMPLES)(figure.figure_command)
+app.command("demo", epilog=demo.EXAMPLES)(demo.demo_command)
+app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate_command)
+app.command("figures", epilog=figure.LIST_EXAMPLES)(figure.figures_command)
+app.command("figure", epilog=figure.EXAMPLES)(figure.figure_command)
+app.command("check", epilog=check.EXAMPLES)(check.check_command)
+app.command("filter", epilog=filter.EXAMPLES)(filter.filter_command)
+app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor_command)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        results().print(f"betimes {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
+
+
+options.__doc__ = None  # the help is the app's
+
+
+def command_names() -> tuple[str, ...]:
+    """Return the names of all commands, in the order of the help."""
+    return tuple(command.name for command in app.registered_commands if command.name)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code. Nothing is raised, whatever happened."""
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="betimes")
+        sys.stdout.flush()
+    except BetimesError as error:
+        print_error(str(error))
+        return MISTAKE
+    except BrokenPipeError:
+        return _reader_gone()
+    except SystemExit as leaving:
+        return _code(leaving)
+    except KeyboardInterrupt:
+        return _interrupted()
+    except Exception:  # noqa: BLE001 -- the last place where a bug can be told from a mistake
+        traceback.print_exc()
+        print_error("this is a bug in Betimes, not a mistake of yours; the lines above say where")
+        return BUG
+    return 0
+
+
+def main() -> NoReturn:
+    """Be the `betimes` command."""
+    sys.exit(run())
+
+
+def _code(leaving: SystemExit) -> int:
+    code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    if isinstance(leaving.__context__, BrokenPipeError):  # typer makes it 1, which means something else here
+        return _reader_gone()
+    if code == INTERRUPTED:
+        return _interrupted()
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _reader_gone()
+    return code
+
+
+def _interrupted() -> int:
+    print_notice("interrupted")
+    return INTERRUPTED
+
+
+def _reader_gone() -> int:
+    # Python flushes standard output once more on leaving: let that go nowhere instead of failing.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    return READER_GONE

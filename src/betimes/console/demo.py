@@ -1,0 +1,64 @@
+"""What is it all for? The paper's network under FIFO, EB and our best: `betimes demo`, and `make demo`."""
+
+from __future__ import annotations
+
+import typer
+
+from betimes.console.cluster import MasterOption, RemoteOption
+from betimes.console.experiment import FigureRun, make_plan, run_figure
+from betimes.console.figure import DEFAULT_OUT, FAILED, OutOption
+from betimes.console.terminal import JsonOption, print_json, print_table, results
+
+SEEDS = 4
+
+EXAMPLES = """\
+[bold]Examples[/bold]
+
+betimes demo
+
+betimes demo --out pictures --json
+"""
+
+NEXT = {
+    "betimes figure wang-6 --quick": "a figure of the paper",
+    "betimes simulate examples/city.toml": "one network, one run",
+    'betimes filter "speed > 50" --event speed=61': "what a filter means",
+}
+
+
+def demo_command(
+    out: OutOption = DEFAULT_OUT,
+    master: MasterOption = None,
+    remote: RemoteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the network of Wang et al. (2006) under three strategies, and show what that is worth."""
+    from betimes.console.demo_figure import DEMO  # numba comes with it
+
+    run = run_figure(DEMO, make_plan(SEEDS, 1, quick=False), out, master=master, remote=remote)
+    if as_json:
+        print_json(run.as_json())
+    else:
+        print_demo(run)
+    if run.failures:
+        raise typer.Exit(FAILED)
+
+
+def print_demo(run: FigureRun) -> None:
+    """Print the congested case as a table, where the picture is, and what to try next."""
+    from betimes.console.demo_figure import MEASURES, RATES, X_LABEL, demo_table
+
+    measures = list(MEASURES.values())
+    print_table(
+        f"{run.figure.title}: at {RATES[-1]:g} {X_LABEL}",
+        ["strategy", "", *measures],
+        demo_table(run.rows),
+        numbers=measures,
+    )
+    console = results()
+    console.print(
+        f"mean ± deviation over {SEEDS} seeds; {len(run.rows)} simulated hours in {run.took_s:.0f} s"
+    )
+    console.print(f"\npicture: {run.files['png']}\n\nwhat to try next:")
+    for command, about in NEXT.items():
+        console.print(f"  {command:<45}  {about}", markup=False)

@@ -1,0 +1,29 @@
+"""Is a file that cannot be read refused by its name?"""
+
+from __future__ import annotations
+
+import pytest
+
+from betimes.console import reading
+from betimes.console.reading import read_text_file
+from betimes.model.errors import BetimesError
+
+
+def test_a_text_file_is_read(tmp_path):
+    (tmp_path / "a.toml").write_text("ä = 1", encoding="utf-8")
+    assert read_text_file(tmp_path / "a.toml") == "ä = 1"
+
+
+def test_what_is_no_readable_text_is_named(tmp_path):
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    for name, problem in (("missing", "no such file"), ("", "directory"), ("binary", "not UTF-8")):
+        with pytest.raises(BetimesError, match=problem) as caught:
+            read_text_file(tmp_path / name)
+        assert str(tmp_path) in str(caught.value)
+
+
+def test_a_huge_file_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "BYTES_MAX", 3)
+    (tmp_path / "a").write_text("four")
+    with pytest.raises(BetimesError, match="too large"):
+        read_text_file(tmp_path / "a")

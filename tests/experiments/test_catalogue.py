@@ -1,0 +1,34 @@
+"""Are the figures found by name?"""
+
+from __future__ import annotations
+
+import pytest
+
+from betimes.experiments.catalogue import FIGURES, figure_named
+from betimes.experiments.figures import Plan
+from betimes.model.errors import SettingError
+
+
+def test_every_figure_is_found_by_its_own_name() -> None:
+    assert all(figure_named(name).name == name for name in FIGURES)
+
+
+def test_an_unknown_figure_is_told_the_nearest_name() -> None:
+    with pytest.raises(SettingError, match="did you mean wang-6"):
+        figure_named("wang6")
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_quick_plan_has_fewer_and_shorter_runs_than_a_full_one(name: str) -> None:
+    figure = figure_named(name)
+    quick, full = figure.rows(Plan(seeds=(1,), quick=True)), figure.rows(Plan(seeds=(1,)))
+    assert 0 < len(quick) < len(full)
+    assert max(row["duration_s"] for row in quick) < min(row["duration_s"] for row in full)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_published_number_has_a_panel_and_a_curve(name: str) -> None:
+    figure = figure_named(name)
+    panels = {panel.key for panel in figure.panels}
+    curves = {row["strategy"] for row in figure.rows(Plan(seeds=(1,)))}
+    assert all(each.panel in panels and each.curve in curves for each in figure.published)
