@@ -4,6 +4,7 @@ The paper's network (000: PSD, 15 messages a minute and publisher, 2 hours). Sim
 would write it there: a `Store` and a process per link, a process per publisher. Both get the same
 topology, the same events, the same matching and the same drawn transfer times, so under FIFO
 they must deliver the same messages. Times are CPU seconds of one core, all set-up included.
+SimPy's half keeps no account of drops, subscribers or the order within flows, and never re-routes.
 """
 
 from __future__ import annotations

@@ -8,10 +8,19 @@ from tests.qos.queues import Setting, Waiting, Wanting, Way
 SPREAD_S_MIN = 1e-6
 
 
-def success(one: Wanting, message: Waiting, way: Way, now_s: float, postponed_s: float = 0.0) -> float:
-    """Return eq. 5 or, postponed by FT, eq. 7."""
+def success(
+    one: Wanting,
+    message: Waiting,
+    way: Way,
+    now_s: float,
+    postponed_s: float = 0.0,
+    *,
+    waits_count: bool = True,
+) -> float:
+    """Return eq. 5 or, postponed by FT, eq. 7; the waits behind the link are ours, 0 in the paper."""
     had_s = now_s - message.born_s  # hdl
     to_come_s = way.fixed_s + message.size_kb * way.s_per_kb_mean + postponed_s  # mean of fdl: eqs. 4 and 6
+    to_come_s += way.wait_s if waits_count else 0.0
     spread_s = max(message.size_kb * way.s_per_kb_sd, SPREAD_S_MIN)
     return float(ndtr((message.bound_s(one) - had_s - to_come_s) / spread_s))
 

@@ -28,6 +28,7 @@ from betimes.qos.appraisal import (
     SIZE_KB,
     SLOT,
     VERDICT,
+    WAIT_S,
     Appraise,
     Array,
 )
@@ -64,6 +65,7 @@ class Way:
     fixed_s: float = 0.0
     s_per_kb_mean: float = 0.1
     s_per_kb_sd: float = 0.02
+    wait_s: float = 0.0  # measured behind the link
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,12 +93,13 @@ class Found:
 
 
 def way_arrays(ways: dict[tuple[int, int], Way]) -> Array:
-    array = np.zeros((4, LINKS, DESTINATIONS))
+    array = np.zeros((5, LINKS, DESTINATIONS))
     for (link, destination), way in ways.items():
         array[OPEN, link, destination] = 1.0
         array[FIXED_S, link, destination] = way.fixed_s
         array[S_PER_KB_MEAN, link, destination] = way.s_per_kb_mean
         array[S_PER_KB_SD, link, destination] = way.s_per_kb_sd
+        array[WAIT_S, link, destination] = way.wait_s
     return array
 
 
@@ -177,6 +180,7 @@ _ways = st.dictionaries(
         fixed_s=st.sampled_from([0.0, 0.004, 1.0]),
         s_per_kb_mean=st.floats(0.05, 0.4),
         s_per_kb_sd=st.floats(0.0, 0.08),
+        wait_s=st.sampled_from([0.0, 2.0, 8.0]),
     ),
 )
 

@@ -120,7 +120,8 @@ def test_what_goes_is_all_that_lies_behind_the_link(appraise, setting, link):
 def test_a_chance_by_a_way_is_equation_5(setting, link, remaining_s):
     for (way_link, destination), way in setting.ways.items():
         message = Waiting(wanting=(), deadline_s=remaining_s)
-        expected = formulas.success(Wanting(destination=destination), message, way, now_s=0.0)
+        wanting = Wanting(destination=destination)
+        expected = formulas.success(wanting, message, way, now_s=0.0, waits_count=False)
         found = success_by_way(way_arrays(setting.ways), way_link, destination, 50.0, remaining_s)
         assert found == pytest.approx(expected, abs=1e-12)
 

@@ -19,19 +19,34 @@ from tests.qos.queues import (
     way_arrays,
 )
 
-from betimes.qos.appraisal import GOES, HOPELESS, STAYS
-from betimes.qos.late_binding import LENIENCE, appraise_any_way, best_elsewhere, expected_earning
+from betimes.qos.appraisal import DESTINATION, GOES, HOPELESS, STAYS, destination_end
+from betimes.qos.late_binding import (
+    LENIENCE,
+    appraise_any_way,
+    best_elsewhere,
+    expected_earning,
+    hope_by,
+    hope_elsewhere,
+)
 
 links = st.integers(0, LINKS - 1)
 
 
-def earning(setting: Setting, message: Waiting, destination: int, link: int, after_s: float) -> float:
+def earning(
+    setting: Setting,
+    message: Waiting,
+    destination: int,
+    link: int,
+    after_s: float,
+    *,
+    waits_count: bool = False,
+) -> float:
     """Return what a destination would bring by a link after a while, in plain words."""
     if (link, destination) not in setting.ways:
         return 0.0
     way = setting.ways[link, destination]
     return sum(
-        success(one, message, way, setting.now_s, after_s) * one.price
+        success(one, message, way, setting.now_s, after_s, waits_count=waits_count) * one.price
         for one in message.wanting
         if one.destination == destination
     )
@@ -42,10 +57,30 @@ def until_free_s(setting: Setting, link: int) -> float:
 
 
 def here_and_elsewhere(setting: Setting, slot: int, destination: int, link: int) -> tuple[float, float]:
+    """Return what is compared: this link now and the best other with hope once it is free, waits counted."""
     message = setting.queue[slot]
-    others = [other for other in range(LINKS) if other != link]
-    return earning(setting, message, destination, link, 0.0), max(
-        earning(setting, message, destination, other, until_free_s(setting, other)) for other in others
+    others = [
+        (other, until_free_s(setting, other))
+        for other in range(LINKS)
+        if other != link and hope(setting, message, destination, other) > setting.hopeless_at
+    ]
+    return earning(setting, message, destination, link, 0.0, waits_count=True), max(
+        (earning(setting, message, destination, *other, waits_count=True) for other in others), default=0.0
+    )
+
+
+def hope(setting: Setting, message: Waiting, destination: int, link: int) -> float:
+    """Return the best chance by a link once it is free."""
+    way = setting.ways.get((link, destination))
+    after_s = until_free_s(setting, link)
+    return (
+        max(
+            success(one, message, way, setting.now_s, after_s, waits_count=False)
+            for one in message.wanting
+            if one.destination == destination
+        )
+        if way
+        else 0.0
     )
 
 
@@ -55,7 +90,14 @@ def chances(
     """Return every subscriber's chance by every way; other links count from when they are free."""
     message = setting.queue[slot]
     return [
-        success(one, message, way, setting.now_s, 0.0 if by == link else until_free_s(setting, by))
+        success(
+            one,
+            message,
+            way,
+            setting.now_s,
+            0.0 if by == link else until_free_s(setting, by),
+            waits_count=False,
+        )
         for (by, to), way in setting.ways.items()
         for one in message.wanting
         if to == destination == one.destination and (by == link or not by_this_link_only)
@@ -149,14 +191,42 @@ def test_earnings_are_equation_3_for_one_destination(setting, link):
             _, rows = queue_arrays((alone,))
             age_s = setting.now_s - message.born_s
             facts = (rows, 0, len(rows), message.size_kb, age_s)
-            here, elsewhere = here_and_elsewhere(setting, slot, destination, link)
+            _, elsewhere = here_and_elsewhere(setting, slot, destination, link)
             if (link, destination) in setting.ways:
-                found, hope = expected_earning(ways, link, *facts)
-                assert found == pytest.approx(here, abs=1e-9)
-                assert hope <= 1.0
-            found, hope = best_elsewhere(ways, link, *facts, setting.now_s, np.array(setting.free_at_s))
+                now = earning(setting, message, destination, link, 0.0)
+                assert expected_earning(ways, link, *facts) == pytest.approx(now, abs=1e-9)
+            found = best_elsewhere(
+                ways, link, *facts, setting.now_s, np.array(setting.free_at_s), setting.hopeless_at
+            )
             assert found == pytest.approx(elsewhere, abs=1e-9)
-            assert (hope > 0) == (found > 0)
+
+
+@given(settings_drawn, links)
+def test_hope_is_the_best_chance_of_any_subscriber(setting, link):
+    ways = way_arrays(setting.ways)
+    for slot, message in enumerate(setting.queue):
+        _, rows = queue_arrays((message,))
+        row = 0
+        while row < len(rows):
+            stop = destination_end(rows, row, len(rows))
+            facts = (rows, row, stop, message.size_kb, setting.now_s - message.born_s)
+            destination = int(rows[row, DESTINATION])
+            own = chances(setting, slot, destination, link, by_this_link_only=True)
+            assert hope_by(ways, link, *facts) == pytest.approx(max(own, default=0.0), abs=1e-9)
+            every = chances(setting, slot, destination, link)
+            elsewhere = hope_elsewhere(ways, link, *facts, setting.now_s, np.array(setting.free_at_s))
+            assert max(elsewhere, *own, 0.0) == pytest.approx(max(every, default=0.0), abs=1e-9)
+            row = stop
+
+
+def test_a_crowded_way_is_left_for_a_longer_one_but_is_no_reason_to_give_up():
+    message = Waiting(wanting=(Wanting(destination=0, delay_s_max=12.0),))
+    short = Way(s_per_kb_mean=0.1, wait_s=20.0)
+    both = Setting(queue=(message,), ways={(0, 0): short, (1, 0): Way(s_per_kb_mean=0.15)})
+    alone = Setting(queue=(message,), ways={(0, 0): short})
+    assert appraised(appraise_any_way, both, link=0).verdicts == {(0, 0): STAYS}
+    assert appraised(appraise_any_way, both, link=1).verdicts == {(0, 0): GOES}
+    assert appraised(appraise_any_way, alone, link=0).verdicts == {(0, 0): GOES}
 
 
 def test_a_busy_better_link_is_waited_for_only_while_that_earns_more():

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.routing.random_graphs import NODES, every_path, graphs
 
 from betimes.model.topology import Link
-from betimes.routing.paths import NO_WAY, Paths, shortest_paths, waits_along
+from betimes.routing.paths import NO_WAY, Paths, shortest_paths
 
 NEARLY = 1e-7  # a link that costs nothing is taken to cost a nanosecond
 
@@ -67,25 +66,6 @@ def test_the_rest_of_a_shortest_path_is_the_next_brokers_shortest_path(links):
             if paths.next_node[at] != NO_WAY:
                 first, *rest = chosen_way(paths, links, source, target)
                 assert rest == chosen_way(paths, links, first.target, target)
-
-
-@given(graphs())
-def test_waits_add_up_along_the_path(links):
-    paths = shortest_paths(NODES, links, NODES)
-    wait_s = np.arange(25.0).reshape(5, 5)
-    total_s = waits_along(paths, wait_s)
-    for source in NODES:
-        for target in NODES:
-            at = paths.node(source), paths.node(target)
-            expected_s = (
-                sum(
-                    wait_s[paths.node(link.source), paths.node(link.target)]
-                    for link in chosen_way(paths, links, source, target)
-                )
-                if paths.next_node[at] != NO_WAY
-                else 0.0
-            )
-            assert total_s[at] == expected_s
 
 
 def test_without_links_every_broker_reaches_only_itself():

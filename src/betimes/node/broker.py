@@ -20,7 +20,7 @@ from betimes.model.topology import Link
 from betimes.node.demand import Demand, DemandTable
 from betimes.node.effects import Deliver, Drop, Effect, Keep, Send
 from betimes.node.output_queue import OutputQueue, Taken
-from betimes.qos.appraisal import FIXED_S, GOES, HOPELESS, OPEN, S_PER_KB_MEAN, S_PER_KB_SD
+from betimes.qos.appraisal import FIXED_S, GOES, HOPELESS, OPEN, S_PER_KB_MEAN, S_PER_KB_SD, WAIT_S
 from betimes.qos.strategies import Strategy
 from betimes.routing.estimates import LinkEstimate
 from betimes.routing.tables import RoutingTable
@@ -111,7 +111,7 @@ class Broker:
         self._idle[link] = True
         if onward_wait_s is not None and self.settings.strategy.counts_waits:
             self._neighbour_wait_s[neighbour] = onward_wait_s.copy()
-            self._ways[FIXED_S, link] = self._fixed_s[link] + onward_wait_s
+            self._ways[WAIT_S, link] = onward_wait_s
         effects = self._serve(link, now_s)
         if self._idle[link] and self.settings.strategy.any_way:
             # it left what waits to better ways; an idle one among them would not be asked otherwise
@@ -173,14 +173,13 @@ class Broker:
         self._idle = [True] * count
         self._s_per_kb: list[float] = routes.link_s_per_kb.tolist()
         self._free_at_s = np.zeros(count)
-        self._fixed_s = routes.hops * self.settings.processing_s + routes.delay_s
-        self._ways = np.zeros((4, count, len(routes.destinations)))
+        self._ways = np.zeros((5, count, len(routes.destinations)))
         self._ways[OPEN] = routes.downhill if strategy.any_way else routes.primary
-        self._ways[FIXED_S] = self._fixed_s
+        self._ways[FIXED_S] = routes.hops * self.settings.processing_s + routes.delay_s
         self._ways[S_PER_KB_MEAN] = routes.s_per_kb_mean
         self._ways[S_PER_KB_SD] = routes.s_per_kb_sd
         for link, neighbour in enumerate(routes.neighbours):
-            self._ways[FIXED_S, link] += self._neighbour_wait_s.get(neighbour, 0.0)
+            self._ways[WAIT_S, link] = self._neighbour_wait_s.get(neighbour, 0.0)
 
     def _accept(
         self, event: Event, demand: Demand, destinations: frozenset[str], *, age_s: float, now_s: float
@@ -306,9 +305,7 @@ class Broker:
 
     def _learn_wait(self, link: int, destinations: list[int], wait_s: float) -> None:
         """Move the running mean of the wait from here on: what it waited here, and what lies behind."""
-        ahead_s = _blend_waits(
-            self._onward_wait_s, self._ways, self._fixed_s, link, np.array(destinations), wait_s
-        )
+        ahead_s = _blend_waits(self._onward_wait_s, self._ways, link, np.array(destinations), wait_s)
         self._wait_s_mean += (ahead_s - self._wait_s_mean) * NEWEST_WEIGHT
 
 
@@ -316,7 +313,6 @@ class Broker:
 def _blend_waits(
     onward_wait_s: NDArray[np.float64],
     ways: NDArray[np.float64],
-    fixed_s: NDArray[np.float64],
     link: int,
     destinations: NDArray[np.int64],
     wait_s: float,
@@ -324,7 +320,7 @@ def _blend_waits(
     """Move the running means of these destinations; return the newest value, averaged over them."""
     total_s = 0.0
     for destination in destinations:
-        ahead_s = wait_s + ways[FIXED_S, link, destination] - fixed_s[link, destination]
+        ahead_s = wait_s + ways[WAIT_S, link, destination]
         onward_wait_s[destination] += (ahead_s - onward_wait_s[destination]) * NEWEST_WEIGHT
         total_s += ahead_s
     return total_s / len(destinations)

@@ -25,8 +25,8 @@ FIRST, ROWS, BORN_S, SIZE_KB, ENTERED_S = range(5)
 DESTINATION, BOUND_S, PRICE, COUNT, VERDICT = range(5)
 GONE = -1.0
 STAYS, GOES, HOPELESS = 0.0, 1.0, 2.0
-# ways[…, neighbour, destination]
-OPEN, FIXED_S, S_PER_KB_MEAN, S_PER_KB_SD = range(4)
+# ways[…, neighbour, destination]; WAIT_S is what messages lately waited behind the neighbour
+OPEN, FIXED_S, S_PER_KB_MEAN, S_PER_KB_SD, WAIT_S = range(5)
 # results[…, candidate]
 SLOT, BENEFIT, POSTPONED, LIFETIME_S, HOPELESS_SLOT = range(5)
 
@@ -130,7 +130,7 @@ def appraise_benefit(
                 continue
             eligible = True
             rows[row, VERDICT] = GOES
-            remaining_s = rows[row, BOUND_S] - age_s
+            remaining_s = rows[row, BOUND_S] - age_s - ways[WAIT_S, link, destination]
             success = success_by_way(ways, link, destination, size_kb, remaining_s)
             later = success_by_way(ways, link, destination, size_kb, remaining_s - postponed_s)
             hope = max(hope, success)

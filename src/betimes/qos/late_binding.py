@@ -4,6 +4,10 @@ Single shortest paths leave parallel links idle while messages wait for busy one
 free looks at every message that it brings nearer to its destination, and takes those destinations which
 no other link, counted from when it will be free, would serve clearly better. Every copy carries its
 own set of destinations, so nothing is delivered twice; every hop is nearer to them, so nothing circles.
+
+The waits measured downstream decide between ways, and only between ways: what goes first is decided
+by benefit alone, and what is hopeless by the journey alone. A mean wait says how crowded a way is, but
+not how long a message that is worth more than others would wait there.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from betimes.qos.appraisal import (
     SLOT,
     STAYS,
     VERDICT,
+    WAIT_S,
     Array,
     destination_end,
     success_by_way,
@@ -40,15 +45,24 @@ LENIENCE = 0.05
 @kernel
 def expected_earning(
     ways: Array, link: int, rows: Array, row: int, stop: int, size_kb: float, age_s: float
-) -> tuple[float, float]:
-    """Return EB of one destination by one way, and the best chance of any subscriber there."""
+) -> float:
+    """Return EB of one destination by one way (eq. 3), for a message of this age."""
     destination = int(rows[row, DESTINATION])
-    earning, hope = 0.0, 0.0
+    earning = 0.0
     for each in range(row, stop):
         success = success_by_way(ways, link, destination, size_kb, rows[each, BOUND_S] - age_s)
         earning += success * rows[each, PRICE]
-        hope = max(hope, success)
-    return earning, hope
+    return earning
+
+
+@kernel
+def hope_by(ways: Array, link: int, rows: Array, row: int, stop: int, size_kb: float, age_s: float) -> float:
+    """Return the best chance of any subscriber of one destination by one way; 0 where it is not open."""
+    destination = int(rows[row, DESTINATION])
+    if ways[OPEN, link, destination] == 0.0:
+        return 0.0
+    # with the latest bound comes the best chance
+    return success_by_way(ways, link, destination, size_kb, rows[row:stop, BOUND_S].max() - age_s)
 
 
 @kernel
@@ -62,16 +76,41 @@ def best_elsewhere(
     age_s: float,
     now_s: float,
     free_at_s: Array,
-) -> tuple[float, float]:
-    """Return the most that another link could earn with this destination once it is free, and its hope."""
+    hopeless_at: float,
+) -> float:
+    """Return the most that another link with hope could earn with this destination once it is free.
+
+    Waits are counted. A link without hope would not take the destination, so it is none to wait for.
+    """
     destination = int(rows[row, DESTINATION])
-    earning, hope = 0.0, 0.0
+    most = 0.0
     for other in range(ways.shape[1]):
-        if other != link and ways[OPEN, other, destination] != 0.0:
-            until_free_s = max(free_at_s[other] - now_s, 0.0)
-            there, hope_there = expected_earning(ways, other, rows, row, stop, size_kb, age_s + until_free_s)
-            earning, hope = max(earning, there), max(hope, hope_there)
-    return earning, hope
+        start_s = age_s + max(free_at_s[other] - now_s, 0.0)
+        if other != link and hope_by(ways, other, rows, row, stop, size_kb, start_s) > hopeless_at:
+            waited_s = start_s + ways[WAIT_S, other, destination]
+            most = max(most, expected_earning(ways, other, rows, row, stop, size_kb, waited_s))
+    return most
+
+
+@kernel
+def hope_elsewhere(
+    ways: Array,
+    link: int,
+    rows: Array,
+    row: int,
+    stop: int,
+    size_kb: float,
+    age_s: float,
+    now_s: float,
+    free_at_s: Array,
+) -> float:
+    """Return the best chance of any subscriber of one destination by another link, once it is free."""
+    best = 0.0
+    for other in range(ways.shape[1]):
+        if other != link:
+            start_s = age_s + max(free_at_s[other] - now_s, 0.0)
+            best = max(best, hope_by(ways, other, rows, row, stop, size_kb, start_s))
+    return best
 
 
 @kernel
@@ -105,20 +144,23 @@ def appraise_any_way(
             if destination < 0:
                 row = stop
                 continue
-            here, hope_here = 0.0, 0.0
-            if ways[OPEN, link, destination] != 0.0:
-                here, hope_here = expected_earning(ways, link, rows, row, stop, size_kb, age_s)
-            there, hope_there = best_elsewhere(ways, link, rows, row, stop, size_kb, age_s, now_s, free_at_s)
             verdict = STAYS
-            if max(hope_here, hope_there) <= hopeless_at:
+            if hope_by(ways, link, rows, row, stop, size_kb, age_s) > hopeless_at:
+                waited_s = age_s + ways[WAIT_S, link, destination]
+                here = expected_earning(ways, link, rows, row, stop, size_kb, waited_s)
+                # no link earns more than all prices together, so often there is nothing to look for
+                if here >= share_of_best * rows[
+                    row:stop, PRICE
+                ].sum() or here >= share_of_best * best_elsewhere(
+                    ways, link, rows, row, stop, size_kb, age_s, now_s, free_at_s, hopeless_at
+                ):
+                    verdict = GOES
+                    any_goes = True
+                    benefit += expected_earning(ways, link, rows, row, stop, size_kb, age_s)
+                    postponed += expected_earning(ways, link, rows, row, stop, size_kb, age_s + postponed_s)
+            elif hope_elsewhere(ways, link, rows, row, stop, size_kb, age_s, now_s, free_at_s) <= hopeless_at:
                 verdict = HOPELESS
                 any_hopeless = True
-            elif hope_here > hopeless_at and here >= share_of_best * there:
-                verdict = GOES
-                any_goes = True
-                benefit += here
-                later, _ = expected_earning(ways, link, rows, row, stop, size_kb, age_s + postponed_s)
-                postponed += later
             rows[row:stop, VERDICT] = verdict
             row = stop
         if any_hopeless:

@@ -21,7 +21,7 @@ from betimes.qos.late_binding import appraise_any_way
 Score = Callable[[Appraisal], NDArray[np.float64]]
 
 HOPELESS_AT = 0.0005  # epsilon of eq. 11 in the paper's simulation
-LITTLE_CHANCE = 0.1  # epsilon of our own strategies: what is this unlikely only takes others' time
+LITTLE_CHANCE = 0.3  # epsilon of our own strategies: what is this unlikely only takes others' time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Strategy:
     appraise: Appraise = appraise_benefit
     hopeless_at: float = HOPELESS_AT
     postponed_by: float = 1.0  # transmission times; FT of eq. 6 is one
-    counts_waits: bool = False  # add the waits measured downstream to the delay still to come
+    counts_waits: bool = False  # the waits measured downstream matter
     any_way: bool = False  # every neighbour nearer to the destination is a way, not only the shortest
 
 
@@ -92,11 +92,12 @@ LOOK_AHEAD = Strategy(
     about="ours: EBPC that counts the waits downstream and drops what has little chance",
     score=benefit_and_cost(0.5),
     hopeless_at=LITTLE_CHANCE,
+    postponed_by=2.0,
     counts_waits=True,
 )
 LATE_BINDING = Strategy(
     name="late-binding",
-    about="ours: look-ahead, and the next hop is chosen only when a link falls free",
+    about="ours: EBPC where the next hop is chosen only when a link falls free",
     score=benefit_and_cost(0.5),
     appraise=appraise_any_way,
     hopeless_at=LITTLE_CHANCE,

@@ -66,17 +66,6 @@ def shortest_paths(
     )
 
 
-def waits_along(paths: Paths, wait_s: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the queueing time summed along each path, given `wait_s[node, next node]`."""
-    total = np.zeros_like(paths.cost_s)
-    for column in range(len(paths.destinations)):
-        for node in np.argsort(paths.cost_s[:, column], kind="stable"):
-            follower = paths.next_node[node, column]
-            if follower != NO_WAY:
-                total[node, column] = wait_s[node, follower] + total[follower, column]
-    return total
-
-
 def _towards(
     row: dict[str, int], links: Sequence[Link], targets: NDArray[np.int64], size_kb: float
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

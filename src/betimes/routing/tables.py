@@ -30,7 +30,6 @@ class RoutingTable:
     s_per_kb_sd: NDArray[np.float64]
     delay_s: NDArray[np.float64]
     link_s_per_kb: NDArray[np.float64]  # mean of the first link alone, by neighbour
-    wait_s: NDArray[np.float64]  # measured queueing after the neighbour; filled as it is learnt
     column: dict[str, int] = field(default_factory=dict)
     row: dict[str, int] = field(default_factory=dict)
 
@@ -60,7 +59,6 @@ def routing_table(broker: str, links: Sequence[Link], paths: Paths) -> RoutingTa
         s_per_kb_sd=np.sqrt(sd[:, None] ** 2 + paths.s_per_kb_variance[rows]),
         delay_s=delay[:, None] + paths.delay_s[rows],
         link_s_per_kb=mean,
-        wait_s=np.zeros((len(out), len(paths.destinations))),
         column={name: index for index, name in enumerate(paths.destinations)},
         row={link.target: index for index, link in enumerate(out)},
     )
