@@ -1,0 +1,93 @@
+"""What did the brokers see? `betimes telemetry` sums up a directory of telemetry files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from betimes.console.terminal import JsonOption, print_facts, print_json, print_table
+from betimes.telemetry.files import KINDS, read_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LINKS_SHOWN = 20
+
+EXAMPLES = """\
+[bold]Examples[/bold]
+
+betimes simulate examples/city.toml --telemetry out/city
+
+betimes telemetry out/city
+
+betimes telemetry out/city --json
+"""
+
+
+def telemetry_command(
+    directory: Annotated[Path, typer.Argument(help="Where the telemetry was written.", metavar="DIR")],
+    as_json: JsonOption = False,
+) -> None:
+    """Sum up telemetry: what was wanted, delivered and dropped, and how fast the links were."""
+    tables = {kind: read_table(directory, kind) for kind in KINDS}
+    facts = telemetry_facts(tables)
+    if as_json:
+        print_json(facts)
+        return
+    whole = {name: facts[name] for name in ("wanted", "in_time", "earning", "age_s_mean", "wait_s_mean")}
+    print_facts(str(directory), {name.replace("_", " "): value for name, value in whole.items()})
+    print_table("records", ["kind", "rows"], list(facts["records"].items()), numbers=["rows"])
+    if facts["drops"]:
+        print_table("dropped", ["reason", "subscribers who missed it"], list(facts["drops"].items()))
+    columns = ["link", "transfers", "s_per_kb_mean", "s_per_kb_sd"]
+    slowest = sorted(facts["links"], key=lambda link: -link["s_per_kb_mean"])[:LINKS_SHOWN]
+    shown = "links" if len(slowest) == len(facts["links"]) else f"the {LINKS_SHOWN} slowest links"
+    print_table(
+        shown,
+        ["link", "transfers", "mean s/KB", "deviation"],
+        [[each[c] for c in columns] for each in slowest],
+    )
+
+
+def telemetry_facts(tables: dict[str, pa.Table]) -> dict[str, Any]:
+    """Return what --json prints, from one table per kind of record."""
+    import pyarrow.compute as pc
+
+    delivered, dropped = tables["delivered"], tables["dropped"]
+    by_reason = dropped.group_by("reason").aggregate([("subscribers", "sum")]).sort_by("reason")
+    return {
+        "records": {kind: table.num_rows for kind, table in tables.items()},
+        "wanted": pc.sum(tables["published"]["wanted"]).as_py() or 0,
+        "in_time": delivered.num_rows,
+        "earning": pc.sum(delivered["price"]).as_py() or 0.0,
+        "age_s_mean": pc.mean(delivered["age_s"]).as_py(),
+        "wait_s_mean": pc.mean(tables["sent"]["wait_s"]).as_py(),
+        "drops": dict(
+            zip(*(by_reason[name].to_pylist() for name in ("reason", "subscribers_sum")), strict=True)
+        ),
+        "links": link_speeds(tables["received"]),
+    }
+
+
+def link_speeds(received: pa.Table) -> list[dict[str, Any]]:
+    """Return mean and deviation of the time per KB, link by link."""
+    import pyarrow.compute as pc
+
+    speed = pc.divide(received["transfer_s"], received["size_kb"])
+    by_link = (
+        received.append_column("s_per_kb", speed)
+        .group_by(["neighbour", "broker"])
+        .aggregate([("s_per_kb", "count"), ("s_per_kb", "mean"), ("s_per_kb", "stddev")])
+        .sort_by([("neighbour", "ascending"), ("broker", "ascending")])
+    )
+    return [
+        {
+            "link": f"{row['neighbour']}->{row['broker']}",
+            "transfers": row["s_per_kb_count"],
+            "s_per_kb_mean": row["s_per_kb_mean"],
+            "s_per_kb_sd": row["s_per_kb_stddev"],
+        }
+        for row in by_link.to_pylist()
+    ]

@@ -1,0 +1,64 @@
+"""Is telemetry summed up as it was written, and a damaged file told?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from betimes.console.app import MISTAKE, run
+from betimes.console.telemetry import link_speeds, telemetry_facts
+from betimes.telemetry.files import KINDS, read_table
+
+CITY = Path(__file__).resolve().parents[2] / "examples" / "city.toml"
+
+
+@pytest.fixture
+def written(tmp_path, capsys):
+    arguments = ["simulate", str(CITY), "--duration", "120", "--telemetry", str(tmp_path / "city"), "--json"]
+    assert run(arguments) == 0
+    return tmp_path / "city", json.loads(capsys.readouterr().out)
+
+
+def test_the_sums_are_those_of_the_run(written, capsys):
+    directory, outcome = written
+    assert run(["telemetry", str(directory), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    for name in ("wanted", "in_time", "drops"):
+        assert facts[name] == outcome[name]
+    assert facts["earning"] == pytest.approx(outcome["earning"])
+    assert facts["records"]["received"] == outcome["messages"]
+
+
+def test_link_speeds_are_near_those_of_the_scenario(written):
+    links = {each["link"]: each for each in link_speeds(read_table(written[0], "received"))}
+    assert links["harbour->centre"]["s_per_kb_mean"] == pytest.approx(0.040, rel=0.1)
+
+
+def test_a_person_gets_tables(written, capsys):
+    assert run(["telemetry", str(written[0])]) == 0
+    assert "harbour->centre" in capsys.readouterr().out
+
+
+def test_nothing_written_is_summed_up_as_nothing(tmp_path):
+    from betimes.telemetry.files import TelemetryWriter
+
+    with TelemetryWriter(tmp_path):
+        pass
+    facts = telemetry_facts({kind: read_table(tmp_path, kind) for kind in KINDS})
+    assert (facts["wanted"], facts["in_time"], facts["drops"], facts["links"]) == (0, 0, {}, [])
+
+
+def test_a_corrupt_file_is_one_message_that_names_it(written, capsys):
+    part = next((written[0] / "sent").glob("part-*.parquet"))
+    part.write_bytes(part.read_bytes()[:100])
+    assert run(["telemetry", str(written[0])]) == MISTAKE
+    said = capsys.readouterr().err
+    assert part.name in said
+    assert "Traceback" not in said
+
+
+def test_a_directory_without_telemetry_is_a_mistake(tmp_path, capsys):
+    assert run(["telemetry", str(tmp_path)]) == MISTAKE
+    assert "no such folder" in capsys.readouterr().err
