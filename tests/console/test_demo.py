@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 
 import pytest
 
 from betimes.console import demo as demo_module
 from betimes.console.app import command_names, run
-from betimes.console.demo import NEXT, print_demo
-from betimes.console.demo_figure import DEMO, RATES, STRATEGIES
+from betimes.console.demo import NEXT, demo_table, print_demo, typed
 from betimes.console.experiment import FigureRun
+from betimes.experiments.demo import DEMO, RATES, STRATEGIES
 
 
 def finished(failures=()):
@@ -32,7 +34,7 @@ def finished(failures=()):
 def test_the_demo_ends_with_a_table_a_picture_and_three_next_steps(capsys):
     print_demo(finished())
     said = capsys.readouterr().out
-    for text in (*STRATEGIES, "out/demo/demo.png", *NEXT):
+    for text in (*STRATEGIES, "out/demo/demo.png", *map(typed, NEXT)):
         assert text in said
     assert len(NEXT) == 3
 
@@ -47,3 +49,21 @@ def test_a_failed_run_ends_with_one(monkeypatch, capsys, failures, code):
     assert run(["demo", "--json"]) == code
     assert json.loads(capsys.readouterr().out)["figure"] == "demo"
     assert run(["demo"]) == code
+
+
+def test_the_table_has_mean_and_spread_at_the_congested_rate():
+    rows = [
+        {"strategy": "eb", "rate": RATES[-1], "delivery_rate": share, "earning": 100.0, "messages": 5}
+        for share in (0.4, 0.6)
+    ]
+    table = {row[0]: row for row in demo_table(rows)}
+    assert table["eb"][2] == "0.50 ± 0.14"
+    assert len(table["fifo"]) == 2  # nothing ran: nothing is shown
+
+
+def test_a_command_is_shown_with_its_path_where_the_shell_would_not_find_it(monkeypatch):
+    monkeypatch.setattr(sys, "argv", [".venv/bin/betimes", "demo"])
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert typed("betimes figures") == ".venv/bin/betimes figures"
+    monkeypatch.setattr(shutil, "which", lambda name: "here")
+    assert typed("betimes figures") == "betimes figures"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+from collections.abc import Sequence
+
 import typer
 
 from betimes.console.cluster import MasterOption, RemoteOption
 from betimes.console.experiment import FigureRun, make_plan, run_figure
 from betimes.console.figure import DEFAULT_OUT, FAILED, OutOption
-from betimes.console.terminal import JsonOption, print_json, print_table, results
+from betimes.console.terminal import JsonOption, print_json, print_table, results, spread_text
+from betimes.experiments.figures import Row, spread
 
 SEEDS = 4
 
@@ -33,7 +38,7 @@ def demo_command(
     as_json: JsonOption = False,
 ) -> None:
     """Run the network of Wang et al. (2006) under three strategies, and show what that is worth."""
-    from betimes.console.demo_figure import DEMO  # numba comes with it
+    from betimes.experiments.demo import DEMO  # numba comes with it
 
     run = run_figure(DEMO, make_plan(SEEDS, 1, quick=False), out, master=master, remote=remote)
     if as_json:
@@ -46,7 +51,7 @@ def demo_command(
 
 def print_demo(run: FigureRun) -> None:
     """Print the congested case as a table, where the picture is, and what to try next."""
-    from betimes.console.demo_figure import MEASURES, RATES, X_LABEL, demo_table
+    from betimes.experiments.demo import MEASURES, RATES, X_LABEL
 
     measures = list(MEASURES.values())
     print_table(
@@ -61,4 +66,21 @@ def print_demo(run: FigureRun) -> None:
     )
     console.print(f"\npicture: {run.files['png']}\n\nwhat to try next:")
     for command, about in NEXT.items():
-        console.print(f"  {command:<45}  {about}", markup=False)
+        console.print(f"  {typed(command):<45}  {about}", markup=False)
+
+
+def typed(command: str) -> str:
+    """Return a command as it has to be typed here: with its path where the shell would not find it."""
+    return command if shutil.which("betimes") else command.replace("betimes", sys.argv[0], 1)
+
+
+def demo_table(rows: Sequence[Row]) -> list[list[str]]:
+    """Return a row for each strategy at the congested rate: its name, what it is, and each measure."""
+    from betimes.experiments.demo import MEASURES, RATES, STRATEGIES
+
+    table = []
+    for strategy, about in STRATEGIES.items():
+        here = [row for row in rows if row["strategy"] == strategy and row["rate"] == RATES[-1]]
+        spreads = [spread(row[measure] for row in here) for measure in MEASURES] if here else []
+        table.append([strategy, about, *(spread_text(each.mean, each.sd) for each in spreads)])
+    return table

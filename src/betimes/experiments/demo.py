@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from betimes.console.terminal import spread_text
-from betimes.experiments.figures import Claim, Figure, Panel, Plan, Point, Row, curve_points, spread
+from betimes.experiments.figures import Claim, Figure, Panel, Plan, Point, Row, curve_points
 from betimes.experiments.wang_network import CONGESTED, SSD, run_row
 
 STRATEGIES = {
@@ -61,13 +60,3 @@ DEMO = Figure(
     points=demo_points,
     claims=_no_claims,
 )
-
-
-def demo_table(rows: Sequence[Row]) -> list[list[str]]:
-    """Return a row for each strategy at the congested rate: its name, what it is, and each measure."""
-    table = []
-    for strategy, about in STRATEGIES.items():
-        here = [row for row in rows if row["strategy"] == strategy and row["rate"] == CONGESTED]
-        spreads = [spread(row[measure] for row in here) for measure in MEASURES] if here else []
-        table.append([strategy, about, *(spread_text(each.mean, each.sd) for each in spreads)])
-    return table

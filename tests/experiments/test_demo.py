@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from betimes.console.demo_figure import DEMO, MEASURES, RATES, STRATEGIES, demo_points, demo_rows, demo_table
+from betimes.experiments.demo import DEMO, MEASURES, RATES, STRATEGIES, demo_points, demo_rows
 from betimes.experiments.figures import Plan
 
 
@@ -10,16 +10,6 @@ def test_every_strategy_meets_every_rate_and_seed():
     rows = demo_rows(Plan(seeds=(1, 2)))
     assert len(rows) == len(STRATEGIES) * len(RATES) * 2
     assert {row["strategy"] for row in rows} == set(STRATEGIES)
-
-
-def test_the_table_has_mean_and_spread_at_the_congested_rate():
-    rows = [
-        {"strategy": "eb", "rate": RATES[-1], "delivery_rate": share, "earning": 100.0, "messages": 5}
-        for share in (0.4, 0.6)
-    ]
-    table = {row[0]: row for row in demo_table(rows)}
-    assert table["eb"][2] == "0.50 ± 0.14"
-    assert len(table["fifo"]) == 2  # nothing ran: nothing is shown
 
 
 def test_points_lie_in_the_panels_of_the_figure():
