@@ -10,6 +10,7 @@ import pytest
 from tests.simulator.small_worlds import layered, line
 
 from betimes.model.distributions import Constant, Uniform
+from betimes.model.errors import SettingError
 from betimes.model.filters import Interval
 from betimes.model.topology import Fault, FaultKind, LayeredWorld, Publisher, Scenario, Tier
 from betimes.simulator.worlds import make_scenario, publications
@@ -189,3 +190,10 @@ def test_without_a_bound_or_attributes_events_have_none():
 def test_publishers_publish_apart_from_each_other(paper):
     first, second, *_ = publications(replace(paper, duration_s=600.0), 3)
     assert first.time_s[:5].tolist() != second.time_s[:5].tolist()
+
+
+@pytest.mark.parametrize(("kind", "name"), [(FaultKind.BROKER, "b9.9"), (FaultKind.LINK, "b1.1->b4.1")])
+def test_a_fault_of_something_that_is_not_there_is_refused_with_names_that_are(kind, name):
+    fault = Fault(kind=kind, name=name, at_s=1.0, lasts_s=1.0)
+    with pytest.raises(SettingError, match=r"called, for example, b1\.1"):
+        make_scenario(replace(PAPER, faults=(fault,)), 3)

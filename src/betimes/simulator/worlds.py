@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from betimes.model.distributions import Constant, Exponential, NumberDistribution, Uniform
+from betimes.model.errors import SettingError
 from betimes.model.events import Value
 from betimes.model.filters import Box, Filter, Interval
 from betimes.model.subscriptions import QoS, Subscription
-from betimes.model.topology import LayeredWorld, Link, Publisher, Scenario, Tier
+from betimes.model.topology import FaultKind, LayeredWorld, Link, Publisher, Scenario, Tier
 from betimes.simulator.chance import draw_numbers, draw_values, stream
 
 
@@ -23,17 +24,32 @@ def make_scenario(recipe: LayeredWorld, seed: int) -> Scenario:
         tuple(f"b{depth + 1}.{number + 1}" for number in range(size))
         for depth, size in enumerate(recipe.layers)
     ]
-    links = _layer_links(recipe, layers, seed)
-    return Scenario(
+    scenario = Scenario(
         name=recipe.name,
         duration_s=recipe.duration_s,
         processing_s=recipe.processing_s,
         brokers=tuple(name for layer in layers for name in layer),
-        links=links,
+        links=_layer_links(recipe, layers, seed),
         publishers=_publishers(recipe, layers[0], seed),
         subscriptions=_subscriptions(recipe, layers[-1], seed),
         faults=recipe.faults,
     )
+    _check_faults(scenario)
+    return scenario
+
+
+def _check_faults(scenario: Scenario) -> None:
+    """Refuse a fault of something that this seed did not make: only now are the names known."""
+    access = [each.access for each in scenario.publishers if each.access is not None]
+    known = {
+        FaultKind.BROKER: list(scenario.brokers),
+        FaultKind.LINK: [link.name for link in (*scenario.links, *access)],
+    }
+    for fault in scenario.faults:
+        if fault.name not in known[fault.kind]:
+            examples = ", ".join(known[fault.kind][:3])
+            hint = f"a {fault.kind} of this world is called, for example, {examples}"
+            raise SettingError(f"fault of a {fault.kind}", fault.name, "there is none of this name", hint)
 
 
 def _layer_links(recipe: LayeredWorld, layers: list[tuple[str, ...]], seed: int) -> tuple[Link, ...]:
