@@ -16,6 +16,7 @@ from betimes.qos.strategies import (
     FIFO,
     HOPELESS_AT,
     LATE_BINDING,
+    LITTLE_CHANCE,
     LOOK_AHEAD,
     PC,
     RL,
@@ -116,3 +117,15 @@ def test_only_late_binding_takes_any_way():
     assert [each.name for each in STRATEGIES.values() if each.any_way] == ["late-binding"]
     assert LOOK_AHEAD.counts_waits
     assert LATE_BINDING.counts_waits
+
+
+@given(st.floats(0.0, 1.0))
+def test_our_strategies_give_up_more_the_more_crowded_it_is_and_the_papers_do_not(contention):
+    for strategy in STRATEGIES.values():
+        given_up_at = strategy.gives_up_at(contention)
+        if strategy.counts_waits:
+            assert HOPELESS_AT <= given_up_at <= LITTLE_CHANCE
+        else:
+            assert given_up_at == HOPELESS_AT
+    assert LATE_BINDING.gives_up_at(0.0) == HOPELESS_AT
+    assert LATE_BINDING.gives_up_at(1.0) == LITTLE_CHANCE

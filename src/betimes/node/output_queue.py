@@ -122,7 +122,7 @@ class OutputQueue:
             free_at_s,
             contention,
             postponed_s,
-            strategy.hopeless_at,
+            strategy.gives_up_at(contention),
             results,
         )
         gone = results[HOPELESS_SLOT, :hopeless].astype(np.int64).tolist() if hopeless else []

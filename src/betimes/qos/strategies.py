@@ -21,7 +21,7 @@ from betimes.qos.late_binding import appraise_any_way
 Score = Callable[[Appraisal], NDArray[np.float64]]
 
 HOPELESS_AT = 0.0005  # epsilon of eq. 11 in the paper's simulation
-LITTLE_CHANCE = 0.3  # epsilon of our own strategies: what is this unlikely only takes others' time
+LITTLE_CHANCE = 0.3  # epsilon of our own strategies in a crowd: what is this unlikely only takes others' time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +33,19 @@ class Strategy:
     score: Score
     appraise: Appraise = appraise_benefit
     hopeless_at: float = HOPELESS_AT
+    hopeless_at_crowded: float = (
+        HOPELESS_AT  # the same where messages wait; what lies between is in proportion
+    )
     postponed_by: float = 1.0  # transmission times; FT of eq. 6 is one
     counts_waits: bool = False  # the waits measured downstream matter
     any_way: bool = False  # every neighbour nearer to the destination is a way, not only the shortest
+
+    def gives_up_at(self, contention: float) -> float:
+        """Return the chance at or below which a message is hopeless (epsilon of eq. 11).
+
+        On an idle network even a small chance costs nothing; in a crowd it costs somebody else's.
+        """
+        return self.hopeless_at + (self.hopeless_at_crowded - self.hopeless_at) * contention
 
 
 def first_come(appraisal: Appraisal) -> NDArray[np.float64]:
@@ -91,7 +101,7 @@ LOOK_AHEAD = Strategy(
     name="look-ahead",
     about="ours: EBPC that counts the waits downstream and drops what has little chance",
     score=benefit_and_cost(0.5),
-    hopeless_at=LITTLE_CHANCE,
+    hopeless_at_crowded=LITTLE_CHANCE,
     postponed_by=2.0,
     counts_waits=True,
 )
@@ -100,7 +110,7 @@ LATE_BINDING = Strategy(
     about="ours: EBPC where the next hop is chosen only when a link falls free",
     score=benefit_and_cost(0.5),
     appraise=appraise_any_way,
-    hopeless_at=LITTLE_CHANCE,
+    hopeless_at_crowded=LITTLE_CHANCE,
     counts_waits=True,
     any_way=True,
 )
