@@ -292,7 +292,7 @@ def measure(work: Workload, *, quick: bool, console: Console) -> tuple[list[Meas
         pairs = run(EVENTS_CHECKED)
         if pairs != expected:
             raise SystemExit(f"{name} finds {pairs} pairs on workload {work.name}, ours {expected}")
-        rows.append((name, *growing_sample_us(run, events, last_s_min=0.5 if quick else 3.0)))
+        rows.append((name, *growing_sample_us(run, events, last_s_min=0.5 if quick else 6.0)))
     if sum(len(index.match(each)) for each in singles[:EVENTS_CHECKED]) != expected:
         raise SystemExit(f"one event per call finds other pairs on workload {work.name}")
     return [

@@ -29,19 +29,28 @@ TEXTS = ("", "61", "0.5", "a", "ab", "abc", "b", "nan", "true", "FALSE", "zz", "
 texts = st.sampled_from(TEXTS)
 text_sets = st.frozensets(texts, max_size=4)
 values: st.SearchStrategy[Value] = st.one_of(
-    st.none(), st.sampled_from((*NUMBERS, math.nan)), texts, st.booleans(), st.sampled_from((0, 1, 61))
+    st.none(),
+    st.sampled_from((*NUMBERS, math.nan)),
+    texts,
+    st.booleans(),
+    st.sampled_from((0, 1, 61, 10**400)),  # JSON has integers past any float
 )
 events = st.dictionaries(st.sampled_from((*NAMES, "d")), values, max_size=4)
 
 intervals = st.builds(
-    Interval, st.sampled_from(NUMBERS), st.sampled_from((*NUMBERS, math.nan)), st.booleans(), st.booleans()
+    Interval,
+    st.sampled_from(NUMBERS),
+    st.sampled_from((*NUMBERS, math.nan)),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
 )
 ranges = st.builds(TextRange, texts, st.none() | texts, st.booleans(), st.booleans(), text_sets)
 constraints: st.SearchStrategy[Constraint] = st.one_of(
     intervals,
     st.builds(TextSet, text_sets, st.booleans()),
     ranges,
-    st.builds(Flag, st.booleans()),
+    st.builds(Flag, st.booleans(), st.booleans()),
     st.builds(Presence, st.booleans()),
 )
 boxes = st.lists(st.tuples(st.sampled_from(NAMES), constraints), max_size=4).map(

@@ -20,7 +20,7 @@ def test_a_scan_finds_what_the_filters_match(wanted, attributes):
     rows = flat_rows([(key, plain_filter(lanes, each)) for key, each in enumerate(wanted)])
     found = np.empty(rows.size + 1, np.int32)
     alive = np.ones(rows.size, np.bool_)
-    count = scan_rows(tuple(rows), alive, rows.size, lanes.read(attributes), found)
+    count = scan_rows(rows, alive, rows.size, lanes.read(attributes), found)
     expected = [key for key, each in enumerate(wanted) if each.matches(attributes)]
     assert found[:count].tolist() == expected
 
@@ -43,7 +43,7 @@ def test_a_key_counts_at_the_first_of_its_rows_that_holds(overlapping):
 def test_a_dead_row_is_not_found(overlapping):
     lanes, rows = overlapping
     found = np.empty(2, np.int32)
-    assert scan_rows(tuple(rows), np.zeros(2, np.bool_), 2, lanes.read({"x": 0.5}), found) == 0
+    assert scan_rows(rows, np.zeros(2, np.bool_), 2, lanes.read({"x": 0.5}), found) == 0
 
 
 def test_no_room_names_the_lane():

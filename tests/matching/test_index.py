@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.filter_strategies import events as written_events
+from tests.filter_strategies import filters as written_filters
 from tests.matching.boxes import events, filters, nested_texts
 
+from betimes.language.filters import parse_filter
 from betimes.matching import index as index_module
 from betimes.matching.batches import EventBatch, TextColumn
 from betimes.matching.index import MatchingIndex
 from betimes.model.events import Value
-from betimes.model.filters import EVERYTHING, Box, Filter, Interval, Presence, TextRange, TextSet
+from betimes.model.filters import EVERYTHING, Box, Filter, Flag, Interval, Presence, TextRange, TextSet
 
 NOTHING = Filter(())
 
@@ -76,6 +79,32 @@ def test_match_is_filter_matches_after_any_adding_and_removing(wanted, attribute
     assert index.count_many(attributes).tolist() == [len(answer) for answer in answers]
 
 
+@settings(max_examples=100)
+@given(
+    texts=st.lists(written_filters(), min_size=1, max_size=8),
+    attributes=st.lists(written_events(), min_size=1, max_size=4),
+)
+def test_filters_that_people_write_are_matched_as_they_say(texts, attributes):
+    wanted = dict(enumerate(map(parse_filter, texts)))
+    index = MatchingIndex()
+    index.add_many(wanted.items())
+    answers = [expected(wanted, each) for each in attributes]
+    assert [index.match(each).tolist() for each in attributes] == answers
+    assert [sorted(keys.tolist()) for keys in index.match_many(attributes)] == answers
+
+
+def test_an_interval_that_reads_no_texts_passes_over_a_text_that_looks_like_a_number():
+    index = MatchingIndex()
+    index.add(0, Filter((Box((("x", Interval(0, 9)),)),)))
+    index.add(1, Filter((Box((("x", Interval(0, 9, reads_texts=False)),)),)))
+    index.add(2, Filter((Box((("x", Flag(True)),)),)))
+    index.add(3, Filter((Box((("x", Flag(True, reads_texts=False)),)),)))
+    some: list[dict[str, Value]] = [{"x": 5.0}, {"x": "5"}, {"x": True}, {"x": "true"}]
+    answers = [[0, 1], [0], [2, 3], [2]]
+    assert [index.match(each).tolist() for each in some] == answers
+    assert [sorted(keys.tolist()) for keys in index.match_many(some)] == answers
+
+
 @settings(max_examples=40)
 @given(wanted=st.lists(filters, max_size=20), attributes=st.lists(events, min_size=1, max_size=6))
 def test_adding_many_at_once_is_adding_each(wanted, attributes):
@@ -129,7 +158,7 @@ def test_single_adding_of_thousands_keeps_few_segments():
 
 def test_a_tail_that_is_matched_often_is_built():
     index = MatchingIndex()
-    for key, each in random_boxes(7, 100).items():
+    for key, each in random_boxes(7, 200).items():
         index.add(key, each)
     for _ in range(600):
         index.match({"x": 0.5})
@@ -310,6 +339,35 @@ def test_texts_of_removed_filters_are_forgotten():
     assert index._lanes.text_count() < 2500
     assert index.match({"topic": "t5999"}).tolist() == [5999]
     assert index.match({"topic": "t10"}).tolist() == []
+
+
+def test_lanes_of_removed_filters_are_reclaimed():
+    index = MatchingIndex()
+    nothing = Filter((Box((("x", Interval(1, 0)),)),))
+    for key in range(4000):
+        index.add(key, between(0, 1, f"attribute {key}") if key % 2 else nothing)
+        if key >= 50:
+            index.remove(key - 50)
+    for key in range(4000, 8000):
+        index.add(key, Filter((Box(((f"attribute {key}", Interval(1, 0)),)),)))
+        index.remove(key)
+    assert index._lanes.width < 1500
+    assert index.match({"attribute 3999": 0.5, "attribute 3949": 0.5}).tolist() == [3999]
+
+
+def test_keys_too_large_to_be_marked_come_in_order_too():
+    index = MatchingIndex()
+    for key in (5, 2**24, 3, 2**24 - 1, 2**30):
+        index.add(key, EVERYTHING)
+        assert index.match({}).tolist() == sorted(index.match({}).tolist())
+    assert index.match({}).tolist() == [3, 5, 2**24 - 1, 2**24, 2**30]
+
+
+def test_what_is_added_between_two_events_is_seen_by_the_second():
+    index = MatchingIndex()
+    for key in range(300):
+        index.add(key * 70, between(0, 1, f"a{key % 90}"))
+        assert key * 70 in index.match({f"a{key % 90}": 0.5}).tolist()
 
 
 def test_a_pickled_index_answers_the_same(thousands):

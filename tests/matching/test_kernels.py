@@ -1,27 +1,21 @@
-"""Do one event and many walk the same tree to the same rows?"""
+"""Do many events walk the tree to the rows they meet?"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from betimes.matching.cells import cells_of_events
-from betimes.matching.kernels import ascending, gather_found, let_through, match_events, match_one
+from betimes.matching.kernels import gather_found, let_through, match_events
 from betimes.matching.rows import rows_of_columns
 from betimes.matching.segment import Segment
 from betimes.matching.tree import DEPTH, NODE_COLUMNS
-from betimes.matching.visits import CANDIDATES_MAX
 
 
-def segment_of_squares(count: int = 2500) -> Segment:
+def test_many_events_find_the_same_as_brute_force():
     chance = np.random.default_rng(3)
-    lows = chance.random((2, count))
-    return Segment(
-        rows_of_columns(np.arange(count), [(lane, lows[lane], lows[lane] + 0.2) for lane in (0, 1)])
-    )
-
-
-def test_one_event_and_many_find_the_same_as_brute_force():
-    segment = segment_of_squares()
+    lows = chance.random((2, 2500))
+    columns = [(lane, lows[lane], lows[lane] + 0.2) for lane in (0, 1)]
+    segment = Segment(rows_of_columns(np.arange(2500), columns))
     readings = np.random.default_rng(4).random((50, 2))
     by_event, by_lane = np.zeros((50, 8), np.uint16), np.zeros((2, 50), np.uint16)
     cells_of_events(segment._cuts, readings, by_event, by_lane)
@@ -30,22 +24,11 @@ def test_one_event_and_many_find_the_same_as_brute_force():
     match_events(
         segment._layout, segment._kernel_rows, readings, by_event, by_lane, levels, counts, found, 4000
     )
-    low, high = segment.rows.bounds[0::2], segment.rows.bounds[1::2]
-    for event, (x, y) in enumerate(readings):
-        holds = (low[:, 0] <= x) & (x <= low[:, 1]) & (high[:, 0] <= y) & (y <= high[:, 1])
+    x, y = segment.rows.bounds[0::2], segment.rows.bounds[1::2]
+    for event, (at_x, at_y) in enumerate(readings):
+        holds = (x[:, 0] <= at_x) & (at_x <= x[:, 1]) & (y[:, 0] <= at_y) & (at_y <= y[:, 1])
         expected = np.sort(segment.rows.keys[holds]).tolist()
         assert sorted(found[event * 4000 :][: counts[event]].tolist()) == expected
-        alone = np.empty(4000, np.int32)
-        one = match_one(
-            *segment._parts,
-            readings[event : event + 1].copy(),
-            np.zeros(8, np.uint16),
-            np.empty(len(segment._layout.tiles), np.int32),
-            np.empty((CANDIDATES_MAX, 3), np.int32),
-            alone,
-            0,
-        )
-        assert sorted(alone[:one].tolist()) == expected
 
 
 def test_a_node_lets_through_its_cells_only():
@@ -64,10 +47,3 @@ def test_finds_are_gathered_where_they_belong():
     keys = np.zeros(3, np.int32)
     gather_found(found, 4, np.array([0, 1]), np.array([2, 1]), np.array([1, 0]), keys)
     assert keys.tolist() == [3, 1, 2]
-
-
-def test_marked_keys_come_out_in_order_and_leave_no_mark():
-    marks = np.zeros(16, np.uint64)
-    found = np.array([700, 3, 64, 63, 1023, 0], np.int32)
-    assert ascending(found, 6, marks).tolist() == [0, 3, 63, 64, 700, 1023]
-    assert not marks.any()

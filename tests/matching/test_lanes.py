@@ -45,6 +45,19 @@ def test_a_lane_keeps_its_number():
     assert len(lanes) == 2
 
 
+def test_a_lane_that_was_let_go_reads_as_nothing():
+    lanes = Lanes()
+    lanes.lane("a", LaneKind.NUMBER)
+    lanes.lane("b", LaneKind.NUMBER)
+    lanes.read({"a": 1.0, "b": 2.0})
+    lanes.keep({1})
+    for readings in (
+        lanes.read({"a": 1.0, "b": 2.0}),
+        lanes.read_many(EventBatch.from_mappings([{"a": 1.0, "b": 2.0}])),
+    ):
+        np.testing.assert_array_equal(readings, [[np.nan, 2.0]])
+
+
 def test_texts_are_counted_on_all_lanes():
     lanes = Lanes()
     lanes.intervals("a", TextSet(frozenset({"x", "y"})))

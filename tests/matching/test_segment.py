@@ -22,8 +22,9 @@ def segment():
 
 
 def found_by(segment: Segment, readings) -> list[int]:
-    found = np.empty(6000, np.int32)
-    return sorted(found[: segment.match_one(readings, found, 0)].tolist())
+    counts, found = np.zeros(1, np.int64), np.empty(6000, np.int32)
+    segment.match_many(readings, counts, found, 6000)
+    return sorted(found[: counts[0]].tolist())
 
 
 def test_a_dropped_row_is_not_found_again(segment):

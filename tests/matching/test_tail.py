@@ -7,10 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.matching.boxes import events, filters
 
+from betimes.matching.checking import scan_rows
 from betimes.matching.lanes import LaneKind, Lanes
 from betimes.matching.rows import plain_filter
 from betimes.matching.tail import Tail
 from betimes.model.filters import Box, Filter, TextRange
+
+
+def scanned(tail: Tail, readings) -> list[int]:
+    alive, rows = tail.parts()
+    found = np.empty(len(tail) + 1, np.int32)
+    keys: list[int] = found[: scan_rows(rows, alive, rows.size, readings, found)].tolist()
+    return keys
 
 
 @given(st.lists(filters, max_size=30), events, st.sets(st.integers(0, 29)))
@@ -20,10 +28,9 @@ def test_a_scan_finds_the_filters_that_are_left(wanted, attributes, removed):
         tail.add(key, plain_filter(lanes, each))
     for key in removed & set(range(len(wanted))):
         tail.remove(key)
-    found = np.empty(len(tail) + 1, np.int32)
     left = [key for key in range(len(wanted)) if key not in removed]
     expected = [key for key in left if wanted[key].matches(attributes)]
-    assert found[: tail.scan(lanes.read(attributes), found)].tolist() == expected
+    assert scanned(tail, lanes.read(attributes)) == expected
     assert sorted(tail.keys().tolist()) == left
     assert [key in tail for key in range(len(wanted))] == [key in left for key in range(len(wanted))]
     living = tail.living_rows()
@@ -37,6 +44,5 @@ def test_labels_move_with_the_lane():
         tail.add(key, plain_filter(lanes, Filter((Box((("k", TextRange(low, high)),)),))))
     lane = lanes.lane("k", LaneKind.ORDER)
     tail.move_labels(lane, *lanes.order(lane).respace())
-    found = np.empty(3, np.int32)
-    assert found[: tail.scan(lanes.read({"k": "bb"}), found)].tolist() == [0, 1, 2]
-    assert found[: tail.scan(lanes.read({"k": "c"}), found)].tolist() == [1, 2]
+    assert scanned(tail, lanes.read({"k": "bb"})) == [0, 1, 2]
+    assert scanned(tail, lanes.read({"k": "c"})) == [1, 2]

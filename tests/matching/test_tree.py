@@ -16,6 +16,7 @@ from betimes.matching.tree import (
     SPAN,
     TILE,
     doubled,
+    even_threshold,
     grow_tree,
     push,
     push_parts,
@@ -57,7 +58,9 @@ def tiles_reached(nodes, cells) -> list[int]:
 @given(st.integers(0, 999), st.sampled_from([1, 400, 2500]))
 def test_every_row_that_holds_is_in_a_tile_that_is_reached(seed, rows):
     starts, spans = random_rows(seed, rows)
-    nodes, tiles, order = grow_tree(starts, spans, np.full(3, CELLS, np.int32))
+    order = np.arange(rows)
+    groups = np.unique([0, rows // 3, rows])
+    nodes, tiles = grow_tree(starts, spans, np.full(3, CELLS, np.int32), order, groups)
     assert sorted(order.tolist()) == list(range(rows))
     assert tiles[:, 0].tolist() == [0, *tiles[:-1, 1].tolist()]
     assert tiles[-1, 1] == rows
@@ -72,20 +75,29 @@ def test_every_row_that_holds_is_in_a_tile_that_is_reached(seed, rows):
 
 def test_an_event_is_spared_most_tiles():
     starts, spans = random_rows(1, 8000)
-    nodes, tiles, _ = grow_tree(starts, spans, np.full(3, CELLS, np.int32))
+    nodes, tiles = grow_tree(starts, spans, np.full(3, CELLS, np.int32), np.arange(8000), np.array([0, 8000]))
     assert len(tiles_reached(nodes, [20, 20, 20])) < len(tiles) / 2
 
 
 def test_missing_values_reach_only_rows_that_do_not_look():
     starts, spans = np.arange(2001), np.array([[0, 0, CELLS - 1, 3]] * 2000, np.int32)
-    nodes, _, _ = grow_tree(starts, spans, np.full(1, CELLS, np.int32))
+    nodes, _ = grow_tree(starts, spans, np.full(1, CELLS, np.int32), np.arange(2000), np.array([0, 2000]))
     assert len(tiles_reached(nodes, [5])) == 4
     assert tiles_reached(nodes, [65535]) == []
 
 
 def test_no_rows_grow_no_tree():
-    nodes, tiles, order = grow_tree(np.zeros(1, np.int64), np.empty((0, 4), np.int32), np.empty(0, np.int32))
-    assert (len(nodes), len(tiles), len(order)) == (0, 0, 0)
+    nothing = np.zeros(1, np.int64)
+    spans, lane_cells = np.empty((0, 4), np.int32), np.empty(0, np.int32)
+    nodes, tiles = grow_tree(nothing, spans, lane_cells, np.arange(0), np.zeros(2, np.int64))
+    assert (len(nodes), len(tiles)) == (0, 0)
+
+
+def test_a_threshold_moves_to_where_both_parts_fill_tiles():
+    starts, spans = np.arange(992 + 1), np.array([[0, cell, cell, 3] for cell in range(992)], np.int32)
+    moved = even_threshold(np.arange(992), 0, 992, 0, 700, starts, spans)
+    assert np.count_nonzero(spans[:, 1] + spans[:, 2] < moved) == 496
+    assert even_threshold(np.arange(300), 0, 300, 0, 700, starts, spans) == 700  # they fit one tile
 
 
 def test_the_parts_of_a_split_wait_in_order():

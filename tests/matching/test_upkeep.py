@@ -7,7 +7,7 @@ import numpy as np
 from betimes.matching.lanes import LaneKind, Lanes
 from betimes.matching.rows import flat_rows, plain_filter
 from betimes.matching.segment import Segment
-from betimes.matching.upkeep import forget_texts, with_moved_labels
+from betimes.matching.upkeep import forget_unused, with_moved_labels
 from betimes.model.filters import Box, Filter, TextRange, TextSet
 
 
@@ -21,10 +21,10 @@ def test_a_segment_finds_the_same_after_labels_moved():
     segment = Segment(flat_rows([(key, plain_filter(lanes, each)) for key, each in enumerate(ranges)]))
     lane = lanes.lane("k", LaneKind.ORDER)
     moved = with_moved_labels(segment, lane, *lanes.order(lane).respace())
-    found = np.empty(600, np.int32)
     for text in ("", "a", "b", "bb", "c", "d"):
-        count = moved.match_one(lanes.read({"k": text}), found, 0)
-        assert sorted(found[:count].tolist()) == [
+        counts, found = np.zeros(1, np.int64), np.empty(600, np.int32)
+        moved.match_many(lanes.read({"k": text}), counts, found, 600)
+        assert sorted(found[: counts[0]].tolist()) == [
             key for key, each in enumerate(ranges) if each.matches({"k": text})
         ]
 
@@ -44,12 +44,22 @@ def test_only_texts_of_living_rows_are_kept():
     ]
     gone = [one(TextSet(frozenset({"x", "y"}))), one(TextRange("r", "s"))]
     rows = [flat_rows([(0, plain_filter(lanes, each))]) for each in [*kept, *gone]]
-    forget_texts(lanes, rows[:3])
+    forget_unused(lanes, rows[:3])
     _, codes = lanes.codes("k")
     assert set(codes.codes) == {"a", "b", "n"}
     [(_, order)] = lanes.order_lanes()
     assert len(order) == 2
     assert order.place("p") != order.place("pp")
+
+
+def test_only_lanes_of_living_rows_are_kept():
+    lanes = Lanes()
+    plain_filter(lanes, one(TextSet(frozenset({"a"}))))
+    rows = flat_rows([(0, plain_filter(lanes, one(TextRange("p", "q"))))])
+    forget_unused(lanes, [rows])
+    assert (len(lanes), lanes.width) == (1, 2)
+    assert lanes.lane("m", LaneKind.NUMBER) == 0  # the number that was let go
+    assert lanes.read({"k": "pp", "m": 7.0})[0, 0] == 7.0
 
 
 def test_texts_of_long_lists_are_kept():
@@ -58,6 +68,6 @@ def test_texts_of_long_lists_are_kept():
     for text in texts:
         plain_filter(lanes, one(TextSet(frozenset({text}))))
     rows = flat_rows([(0, plain_filter(lanes, one(TextSet(frozenset(texts[::2])))))])
-    forget_texts(lanes, [rows])
+    forget_unused(lanes, [rows])
     _, codes = lanes.codes("k")
     assert set(texts[::2]) <= set(codes.codes)

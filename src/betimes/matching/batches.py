@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from betimes.model.events import Value
+from betimes.model.events import Value, number_reading
 
 MISSING_CODE = -1
 """In a column of texts or flags: no value here."""
@@ -152,8 +152,8 @@ class _ColumnWriter:
         else:
             if name not in self._numbers:
                 self._numbers[name] = np.full(self._size, np.nan)
-            number = float(value)
-            self._numbers[name][position] = math.inf if math.isnan(number) else number
+            number = number_reading(value)
+            self._numbers[name][position] = math.inf if number is None else number
 
     def batch(self) -> EventBatch:
         """Return what was written."""

@@ -7,6 +7,7 @@ tree and the bitmaps look at nothing else.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -23,16 +24,26 @@ CELLS_MAX = 16384  # on a lane of ranges: finer cells cost longer searches and s
 CELLS_MAX_POINTS = 65000  # on a lane of equalities, where a cell for each value decides by itself
 SAMPLE_MAX = 1 << 15
 
+_BUCKETS_MAX = 4096
+_CUTS_PER_BUCKET = 4
+
 LOW_EXACT = 1
 HIGH_EXACT = 2
 
 
 class Cuts(NamedTuple):
-    """Where the lanes of a segment are cut; a tuple because that is what numba takes."""
+    """Where the lanes of a segment are cut; a tuple because that is what numba takes.
+
+    Values fall into buckets of even width, and each bucket knows which cuts are in it: where values are
+    spread evenly, one step finds the cell, and where they are not, the search is no longer than without.
+    """
 
     lanes: NDArray[np.int32]
     starts: NDArray[np.int64]  # of each lane's cuts; one more than there are lanes
     places: NDArray[np.float64]
+    scales: NDArray[np.float64]  # per lane: where buckets begin, how many there are per unit
+    bucket_starts: NDArray[np.int64]  # of each lane's buckets; one more than there are lanes
+    buckets: NDArray[np.int32]  # the lane's first cut in each bucket, and one more: how many cuts there are
 
 
 def chosen_cuts(lows: NDArray[np.float64], highs: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -51,15 +62,38 @@ def chosen_cuts(lows: NDArray[np.float64], highs: NDArray[np.float64]) -> NDArra
 
 
 @inlined
-def cell_of(value: float, cuts: NDArray[np.float64], first: int, stop: int) -> int:
-    """Return how many of the cuts from `first` up to `stop` are at or below the value."""
-    place = first
-    left = stop - first
+def bucket_of(value: float, lane: int, cuts: Cuts) -> int:
+    """Return the bucket of a value, never above that of a greater one."""
+    last = cuts.bucket_starts[lane + 1] - cuts.bucket_starts[lane] - 2
+    bucket = (value - cuts.scales[lane, 0]) * cuts.scales[lane, 1]
+    return int(min(bucket, float(last))) if bucket > 0.0 else 0  # not of NaN: infinity times no scale
+
+
+@inlined
+def cell_of(value: float, lane: int, cuts: Cuts) -> int:
+    """Return how many of the lane's cuts are at or below the value."""
+    bucket = cuts.bucket_starts[lane] + bucket_of(value, lane, cuts)
+    first = cuts.starts[lane]
+    place = first + cuts.buckets[bucket]
+    left = cuts.buckets[bucket + 1] - cuts.buckets[bucket]
     while left > 0:
         half = (left + 1) >> 1
-        place += half * (cuts[place + half - 1] <= value)  # a branch would be mispredicted every other time
+        place += half * (cuts.places[place + half - 1] <= value)  # a branch would often be mispredicted
         left -= half
-    return place - first
+    return place - first  # type: ignore[no-any-return]
+
+
+@kernel
+def fill_buckets(cuts: Cuts) -> None:
+    """Write which cut is the first in each bucket."""
+    for lane in range(cuts.lanes.shape[0]):
+        place, stop = cuts.starts[lane], cuts.starts[lane + 1]
+        first = cuts.bucket_starts[lane]
+        for bucket in range(cuts.bucket_starts[lane + 1] - first - 1):
+            while place < stop and bucket_of(cuts.places[place], lane, cuts) < bucket:
+                place += 1
+            cuts.buckets[first + bucket] = place - cuts.starts[lane]
+        cuts.buckets[cuts.bucket_starts[lane + 1] - 1] = stop - cuts.starts[lane]
 
 
 @kernel
@@ -68,12 +102,12 @@ def cells_of_events(
 ) -> None:
     """Write the cells of each event, in both orders: the tree walks lanes, the bitmaps events."""
     for place in range(cuts.lanes.shape[0]):
-        lane, first, stop = cuts.lanes[place], cuts.starts[place], cuts.starts[place + 1]
+        lane = cuts.lanes[place]
         for event in range(readings.shape[0]):
             value = readings[event, lane]
             cell = CELL_MISSING
             if abs(value) <= NUMBER_MAX:  # false of NaN and infinities
-                cell = cell_of(value, cuts.places, first, stop)
+                cell = cell_of(value, place, cuts)
             by_event[event, place] = cell
             by_lane[place, event] = cell
 
@@ -88,8 +122,7 @@ def spans_of_rows(
         lane = local_lanes[marks[place, 0]]
         first, stop = cuts.starts[lane], cuts.starts[lane + 1]
         low, high = bounds[place, 0], bounds[place, 1]
-        low_cell = cell_of(low, cuts.places, first, stop)
-        high_cell = cell_of(high, cuts.places, first, stop)
+        low_cell, high_cell = cell_of(low, lane, cuts), cell_of(high, lane, cuts)
         exact = 0
         if low == -NUMBER_MAX or (low_cell > 0 and cuts.places[first + low_cell - 1] == low):
             exact |= LOW_EXACT
@@ -107,8 +140,32 @@ def cut_lanes(rows: Rows) -> tuple[Cuts, NDArray[np.int32]]:
     for lane in lanes:
         on_lane = rows.bounds[rows.marks[:, 0] == lane]
         places.append(chosen_cuts(on_lane[:, 0], on_lane[:, 1]))
-    starts = np.concatenate(([0], np.cumsum([len(place) for place in places]))).astype(np.int64)
-    cuts = Cuts(lanes, starts, np.concatenate([*places, np.empty(0)]))
+    cuts = bucketed(lanes, places)
     local_lanes = np.zeros(int(lanes.max(initial=-1)) + 1, np.int32)
     local_lanes[lanes] = np.arange(len(lanes), dtype=np.int32)
     return cuts, spans_of_rows(cuts, local_lanes, rows.marks, rows.bounds)
+
+
+def bucketed(lanes: NDArray[np.int32], places: list[NDArray[np.float64]]) -> Cuts:
+    """Return the cuts at these places on these lanes, with their buckets."""
+    counts = np.array([len(place) for place in places], np.int64)
+    buckets = np.clip(counts // _CUTS_PER_BUCKET, 1, _BUCKETS_MAX)
+    scales = np.zeros((len(lanes), 2))
+    for lane, place in enumerate(places):
+        reach = float(place[-1]) / 2 - float(place[0]) / 2 if len(place) else 0.0
+        scale = float(buckets[lane]) / reach / 2 if reach > 0 else math.inf
+        if scale < NUMBER_MAX:
+            scales[lane] = place[0], scale
+        else:
+            buckets[lane] = 1
+    bucket_starts = np.concatenate(([0], np.cumsum(buckets + 1)))
+    cuts = Cuts(
+        lanes,
+        np.concatenate(([0], np.cumsum(counts))),
+        np.concatenate([*places, np.empty(0)]),
+        scales,
+        bucket_starts,
+        np.empty(bucket_starts[-1], np.int32),
+    )
+    fill_buckets(cuts)
+    return cuts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from betimes.matching.compiled import Parts, inlined, kernel
+from betimes.matching.compiled import inlined, kernel
 from betimes.matching.rows import Rows
 
 
@@ -35,24 +35,23 @@ def row_counts(row: int, event: int, readings: NDArray[np.float64], rows: Rows) 
     """Tell whether the row holds and no earlier row of its key does: a key is found at its first row."""
     if not row_holds(row, event, readings, rows):
         return False
-    earlier = rows.previous[row]
+    earlier = np.int64(rows.previous[row])  # of the same type as `row`, lest the check be compiled twice
     while earlier >= 0:
-        if row_holds(earlier, event, readings, rows):
+        if row_holds(earlier, event, readings, rows):  # type: ignore[arg-type]
             return False
-        earlier = rows.previous[earlier]
+        earlier = np.int64(rows.previous[earlier])
     return True
 
 
 @kernel
 def scan_rows(
-    row_parts: Parts,
+    rows: Rows,
     alive: NDArray[np.bool_],
     count: int,
     readings: NDArray[np.float64],
     found: NDArray[np.int32],
 ) -> int:
     """Write the keys of those of the first `count` rows that one event meets; return how many."""
-    rows = Rows(*row_parts)
     finds = 0
     for row in range(count):
         if alive[row] and row_counts(row, 0, readings, rows):

@@ -19,27 +19,25 @@ from numpy.typing import NDArray
 
 from betimes.matching.answers import Finds, count_events, match_batch
 from betimes.matching.batches import EventBatch, Matches, TextColumn
+from betimes.matching.book import address_book, address_of
 from betimes.matching.bulk import rows_from_columns
-from betimes.matching.kernels import ascending
 from betimes.matching.lanes import Lanes, NoRoomError
 from betimes.matching.rows import PlainFilter, Rows, flat_rows, joined, plain_filter
 from betimes.matching.segment import Segment
+from betimes.matching.single import ALIVE, FIRST_SEGMENT, FOUND, MARKED_KEYS_MAX, READINGS, match_one
 from betimes.matching.tail import Tail
-from betimes.matching.upkeep import forget_texts, with_moved_labels
-from betimes.matching.visits import TILE_PLACES
+from betimes.matching.upkeep import forget_unused, with_moved_labels
+from betimes.matching.visits import CANDIDATES_MAX, TILE_PLACES
 from betimes.model.events import Value
 from betimes.model.filters import Filter
 
 KEY_MAX = 2**31 - 1
 TAIL_ROWS_MAX = 256
-_TAIL_ROWS_SCANNED_MAX = 32  # a tail up to this long costs less than a segment, however often it is scanned
+_TAIL_ROWS_SCANNED_MAX = 160  # a tail up to this long costs less than a segment, however often it is scanned
 _SCANNED_ROWS_MAX = 50_000  # about what building the tail costs
 _MERGED_SHARE_MAX = 3  # a segment up to so many times the rows to be built is built with them
-_SORTED_KEYS_MAX = 64  # more keys than this are put in order by marking bits, where the bits are few enough
-_MARKED_WORDS_PER_KEY = 32
-_TEXTS_KEPT = (
-    1024  # unused texts are looked for when there are twice as many as last time, and this many more
-)
+# Unused texts and lanes are looked for when there are twice as many as last time, and this many more.
+_NAMES_KEPT = 256
 
 
 class MatchingIndex:
@@ -52,15 +50,14 @@ class MatchingIndex:
         self._segments: list[Segment] = []  # largest first
         self._rowless: set[int] = set()  # keys whose filters nothing can meet
         self._size = 0
-        self._texts_after_last_look = 0
+        self._names_at_last_look = 0
         self._key_max = 0
-        self._make_room()
-
-    def _make_room(self) -> None:
-        """Make what matching writes to: the keys of one event, a bit per key, the finds of many events."""
-        self._found = np.empty(2 * self._size + TILE_PLACES, np.int32)
-        self._marks = np.zeros(8, np.uint64)
         self._finds = Finds()
+        self._answer = np.empty(0, np.int64)
+        self._marks = np.empty(0, np.uint64)
+        self._book: NDArray[np.int64] | None = None  # where the kernel for one event finds everything
+        self._book_is_old = False  # there are rows in the tail, lanes or keys that it does not know
+        self._room: tuple[NDArray[Any], ...] = ()  # what the book points to and nobody else keeps
 
     def __len__(self) -> int:
         return self._size
@@ -73,14 +70,7 @@ class MatchingIndex:
         return any(len(segment.rows_of(key)) for segment in self._segments)
 
     def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
-        for room in ("_found", "_marks", "_finds"):
-            del state[room]
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._make_room()
+        return self.__dict__ | {"_finds": Finds(), "_book": None, "_room": ()}
 
     def add(self, key: int, wanted: Filter) -> None:
         """Add a filter under a key that is not in use (0 to 2**31 - 1)."""
@@ -89,13 +79,14 @@ class MatchingIndex:
         if key in self:
             raise ValueError(f"key {key} is in the index already")
         self._key_max = max(self._key_max, key)
+        self._book_is_old = True
         plain = self._plain(wanted)
         if plain.rows:
             self._tail.add(key, plain)
         else:
             self._rowless.add(key)
         self._size += 1
-        if len(self._tail) > TAIL_ROWS_MAX:
+        if len(self._tail) > TAIL_ROWS_MAX or (not plain.rows and self._names_are_many()):
             self._build([])
 
     def add_many(self, filters: Iterable[tuple[int, Filter]]) -> None:
@@ -103,6 +94,7 @@ class MatchingIndex:
         pairs = list(filters)
         keys = np.array([key for key, _ in pairs], np.int64)
         self._refuse(keys)
+        self._book_is_old = True
         plain = self._plain_many([wanted for _, wanted in pairs])
         rows = flat_rows([(key, rows) for (key, _), rows in zip(pairs, plain, strict=True)])
         self._add_rows(keys, rows)
@@ -121,6 +113,7 @@ class MatchingIndex:
         """
         keys = np.asarray(keys, np.int64)
         self._refuse(keys)
+        self._book_is_old = True
         self._add_rows(keys, rows_from_columns(self._lanes, keys, lows or {}, highs or {}, texts or {}))
 
     def remove(self, key: int) -> None:
@@ -139,14 +132,13 @@ class MatchingIndex:
             self._scanned += len(self._tail)
             if self._scanned > _SCANNED_ROWS_MAX:
                 self._build([])
-        readings = self._lanes.read(attributes)
-        if len(self._found) < self._size + TILE_PLACES:
-            self._make_room()
-        found = self._found
-        count = self._tail.scan(readings, found) if len(self._tail) else 0
-        for segment in self._segments:
-            count = segment.match_one(readings, found, count)
-        return self._in_order(found, count)
+        if self._book is None or self._book_is_old:
+            self._book = self._noted_book()
+        self._lanes.read(attributes)
+        keys = self._answer[: match_one(self._book)].copy()
+        if self._key_max >= MARKED_KEYS_MAX:
+            keys.sort()
+        return keys
 
     def match_many(self, batch: EventBatch | Sequence[Mapping[str, Value]]) -> Matches:
         """Return the keys that each event of the batch meets."""
@@ -158,15 +150,36 @@ class MatchingIndex:
         self._build_tail()
         return count_events(self._lanes, self._segments, _as_batch(batch))
 
-    def _in_order(self, found: NDArray[np.int32], count: int) -> NDArray[np.int64]:
-        """Return the keys found, ascending."""
-        if count > _SORTED_KEYS_MAX and count * _MARKED_WORDS_PER_KEY > self._key_max >> 6:
-            if len(self._marks) * 64 <= self._key_max:
-                self._marks = np.zeros(((self._key_max >> 9) + 1) * 8, np.uint64)
-            return ascending(found, count, self._marks)
-        keys = found[:count].astype(np.int64)
-        keys.sort()
-        return keys
+    def _noted_book(self) -> NDArray[np.int64]:
+        """Return the book with what is new noted in it, or a new one."""
+        outgrown = len(self._marks) and self._key_max >= min(64 * len(self._marks), MARKED_KEYS_MAX)
+        if self._book is None or outgrown:
+            self._book = self._new_book()
+        alive, rows = self._tail.parts()
+        self._book[READINGS] = address_of(self._lanes.one)
+        self._book[ALIVE:FIRST_SEGMENT] = address_book((alive, *rows))
+        self._book_is_old = False
+        return self._book
+
+    def _new_book(self) -> NDArray[np.int64]:
+        """Make what the kernel for one event writes to; return the book, with the tail left to be noted."""
+        keys = 2 * self._key_max + 1 if self._key_max < MARKED_KEYS_MAX else 0
+        finds = self._size + TAIL_ROWS_MAX + TILE_PLACES
+        plan_lines = max((segment.plan_lines for segment in self._segments), default=0)
+        self._answer, self._marks = np.empty(finds, np.int64), np.zeros(_in_eights(keys, 64), np.uint64)
+        self._room = (
+            np.empty(finds, np.int32),
+            np.zeros(1, np.int64),
+            self._marks,
+            np.zeros(_in_eights(keys, 64 * 64), np.uint64),
+            self._answer,
+            np.empty(plan_lines, np.int32),
+            np.empty(plan_lines, np.int64),
+            np.empty(CANDIDATES_MAX, np.int64),
+        )
+        once = np.zeros((FIRST_SEGMENT, 3), np.int64)
+        once[FOUND:ALIVE] = address_book(self._room)
+        return np.concatenate([once, *(segment.addresses() for segment in self._segments)])
 
     def _plain(self, wanted: Filter) -> PlainFilter:
         while True:
@@ -186,6 +199,7 @@ class MatchingIndex:
         """Make room between the labels of a lane; what is stored moves with them."""
         old, new = self._lanes.order(lane).respace()
         self._tail.move_labels(lane, old, new)
+        self._book = None
         self._segments = [with_moved_labels(segment, lane, old, new) for segment in self._segments]
 
     def _refuse(self, keys: NDArray[np.int64]) -> None:
@@ -213,6 +227,7 @@ class MatchingIndex:
 
     def _build(self, parts: list[Rows]) -> None:
         """Build the tail, these rows and all segments that are not much larger into one segment."""
+        self._book = None
         if len(self._tail):
             parts.append(self._tail.living_rows())
             self._tail = Tail()
@@ -225,7 +240,7 @@ class MatchingIndex:
         if size:
             self._segments.append(Segment(joined(parts)))
             self._segments.sort(key=lambda segment: -segment.living)
-        self._forget_texts()
+        self._forget_unused()
 
     def _remove_from_segment(self, key: int) -> None:
         for place, segment in enumerate(self._segments):
@@ -238,13 +253,20 @@ class MatchingIndex:
                 return
         raise KeyError(key)
 
-    def _forget_texts(self) -> None:
-        """Let go of texts that only removed filters named, once there may be many."""
-        texts = self._lanes.text_count()
-        if texts > 2 * self._texts_after_last_look + _TEXTS_KEPT:
-            parts = [segment.living_rows() for segment in self._segments]
-            forget_texts(self._lanes, [*parts, self._tail.living_rows()])
-            self._texts_after_last_look = self._lanes.text_count()
+    def _names_are_many(self) -> bool:
+        """Tell whether it is time to look for texts and lanes that only removed filters named."""
+        return self._lanes.text_count() + len(self._lanes) > 2 * self._names_at_last_look + _NAMES_KEPT
+
+    def _forget_unused(self) -> None:
+        """Let go of texts and lanes that no filter names any more. The tail must be empty."""
+        if self._names_are_many():
+            forget_unused(self._lanes, [segment.living_rows() for segment in self._segments])
+            self._names_at_last_look = self._lanes.text_count() + len(self._lanes)
+
+
+def _in_eights(bits: int, per_word: int) -> int:
+    """Return how many words are needed for so many bits, filled up to whole groups of eight."""
+    return -(-bits // (8 * per_word)) * 8
 
 
 def _as_batch(batch: EventBatch | Sequence[Mapping[str, Value]]) -> EventBatch:

@@ -1,15 +1,16 @@
 """How does an event become a row of numbers, and a constraint an interval on one of them?
 
-A *lane* is one reading of one attribute: as a number, a text for equality, a text in order, a flag, or
-only whether it is there. On its lane every constraint of the model is a union of closed intervals, and
-a missing value is NaN, which no interval holds: NULL is "not true" for free.
+A *lane* is one reading of one attribute: as a number or a flag (reading texts as such, or not), a text for
+equality, a text in order, or only whether it is there. On its lane every constraint of the model is a union
+of closed intervals, and a missing value is NaN, which no interval holds: NULL is "not true" for free.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,8 @@ class LaneKind(IntEnum):
     ORDER = 2
     FLAG = 3
     PRESENCE = 4
+    NUMBER_UNREAD = 5  # a text is no number here, even if it reads as one
+    FLAG_UNREAD = 6
 
 
 class NoRoomError(Exception):
@@ -44,38 +47,67 @@ class NoRoomError(Exception):
 
 
 class Lanes:
-    """The lanes that filters have needed so far; their numbers never change."""
+    """The lanes that filters need; a lane keeps its number while it is kept."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, LaneKind], int] = {}
-        self._number_lanes: list[tuple[int, str]] = []
+        self._free: list[int] = []  # numbers of lanes that were let go
+        self._number_lanes: list[tuple[int, str, bool]] = []  # whether texts are read as numbers
         self._text_lanes: list[tuple[int, str, TextCodes]] = []
         self._order_lanes: list[tuple[int, str, TextOrder]] = []
-        self._flag_lanes: list[tuple[int, str]] = []
+        self._flag_lanes: list[tuple[int, str, bool]] = []  # whether texts are read as flags
         self._presence_lanes: list[tuple[int, str]] = []
-        self._one = np.empty((1, 0))  # the readings of one event, written over by each
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Make room for the readings of one event, written over by each."""
+        self.one = np.full((1, self.width), np.nan)
+        self._written: Any = self.one.reshape(-1).data  # takes a number in half the time of an array
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("one", "_written")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._make_room()
 
     def __len__(self) -> int:
         return len(self._numbers)
+
+    @property
+    def width(self) -> int:
+        """Return how long a row of readings is: lanes that were let go have a place in it still."""
+        return len(self._numbers) + len(self._free)
 
     def lane(self, attribute: str, kind: LaneKind) -> int:
         """Return the number of the lane, a new one where there was none."""
         known = self._numbers.get((attribute, kind))
         if known is not None:
             return known
-        lane = self._numbers[attribute, kind] = len(self._numbers)
-        if kind is LaneKind.NUMBER:
-            self._number_lanes.append((lane, attribute))
+        lane = self._numbers[attribute, kind] = self._free.pop() if self._free else len(self._numbers)
+        if kind in (LaneKind.NUMBER, LaneKind.NUMBER_UNREAD):
+            self._number_lanes.append((lane, attribute, kind is LaneKind.NUMBER))
         elif kind is LaneKind.TEXT:
             self._text_lanes.append((lane, attribute, TextCodes()))
         elif kind is LaneKind.ORDER:
             self._order_lanes.append((lane, attribute, TextOrder()))
-        elif kind is LaneKind.FLAG:
-            self._flag_lanes.append((lane, attribute))
+        elif kind in (LaneKind.FLAG, LaneKind.FLAG_UNREAD):
+            self._flag_lanes.append((lane, attribute, kind is LaneKind.FLAG))
         else:
             self._presence_lanes.append((lane, attribute))
-        self._one = np.full((1, lane + 1), np.nan)
+        self._make_room()
         return lane
+
+    def keep(self, used: Set[int]) -> None:
+        """Forget all lanes but these; the numbers of the others are given out again."""
+        self._free += [lane for lane in self._numbers.values() if lane not in used]
+        self._numbers = {name: lane for name, lane in self._numbers.items() if lane in used}
+        self._number_lanes = [each for each in self._number_lanes if each[0] in used]
+        self._text_lanes = [each for each in self._text_lanes if each[0] in used]
+        self._order_lanes = [each for each in self._order_lanes if each[0] in used]
+        self._flag_lanes = [each for each in self._flag_lanes if each[0] in used]
+        self._presence_lanes = [each for each in self._presence_lanes if each[0] in used]
+        self._make_room()
 
     def codes(self, attribute: str) -> tuple[int, TextCodes]:
         """Return the lane and the numbers of this attribute's texts."""
@@ -103,7 +135,8 @@ class Lanes:
     def intervals(self, attribute: str, constraint: Constraint) -> list[tuple[int, Intervals]]:
         """Return the lanes and the closed intervals in which the constraint holds; all lanes must hold."""
         if isinstance(constraint, Interval):
-            return [(self.lane(attribute, LaneKind.NUMBER), _number_intervals(constraint))]
+            kind = LaneKind.NUMBER if constraint.reads_texts else LaneKind.NUMBER_UNREAD
+            return [(self.lane(attribute, kind), _number_intervals(constraint))]
         if isinstance(constraint, TextSet):
             return [self._set_intervals(attribute, constraint)]
         if isinstance(constraint, TextRange):
@@ -113,39 +146,42 @@ class Lanes:
             return parts
         if isinstance(constraint, Flag):
             asked = float(constraint.value)
-            return [(self.lane(attribute, LaneKind.FLAG), [(asked, asked)])]
+            kind = LaneKind.FLAG if constraint.reads_texts else LaneKind.FLAG_UNREAD
+            return [(self.lane(attribute, kind), [(asked, asked)])]
         assert isinstance(constraint, Presence)
         asked = float(constraint.present)
         return [(self.lane(attribute, LaneKind.PRESENCE), [(asked, asked)])]
 
     def read(self, attributes: Mapping[str, Value]) -> NDArray[np.float64]:
-        """Return the readings of one event, one row; the same array is written over by the next call."""
-        one = self._one
-        for lane, name in self._number_lanes:
+        """Return the readings of one event, one row: `one`, written over by the next call."""
+        one = self._written
+        for lane, name, reads_texts in self._number_lanes:
             value = attributes.get(name)
             if value.__class__ is float:
-                one[0, lane] = value
+                one[lane] = value
             else:
-                number = number_reading(value)
-                one[0, lane] = math.nan if number is None else number
+                number = number_reading(value) if reads_texts or not isinstance(value, str) else None
+                one[lane] = math.nan if number is None else number
         for lane, name, codes in self._text_lanes:
             value = attributes.get(name)
-            one[0, lane] = codes.codes.get(value, UNKNOWN_TEXT) if isinstance(value, str) else math.nan
+            one[lane] = codes.codes.get(value, UNKNOWN_TEXT) if isinstance(value, str) else math.nan
         for lane, name, order in self._order_lanes:
             value = attributes.get(name)
-            one[0, lane] = order.place(value) if isinstance(value, str) else math.nan
-        for lane, name in self._flag_lanes:
-            flag = flag_reading(attributes.get(name))
-            one[0, lane] = math.nan if flag is None else flag
+            one[lane] = order.place(value) if isinstance(value, str) else math.nan
+        for lane, name, reads_texts in self._flag_lanes:
+            value = attributes.get(name)
+            flag = flag_reading(value) if reads_texts or not isinstance(value, str) else None
+            one[lane] = math.nan if flag is None else flag
         for lane, name in self._presence_lanes:
-            one[0, lane] = attributes.get(name) is not None
-        return one
+            one[lane] = attributes.get(name) is not None
+        return self.one
 
     def read_many(self, batch: EventBatch) -> NDArray[np.float64]:
         """Return the readings of many events, one row each."""
-        readings = np.empty((len(batch), len(self)))
-        for lane, name in self._number_lanes:
-            readings[:, lane] = _number_readings(batch, name)
+        readings = np.full((len(batch), self.width), np.nan)
+        for lane, name, reads_texts in self._number_lanes:
+            texts = batch.texts.get(name) if reads_texts else None
+            readings[:, lane] = _number_readings(batch.numbers.get(name), texts)
         for lane, name, codes in self._text_lanes:
             column = batch.texts.get(name)
             by_text = [codes.codes.get(text, UNKNOWN_TEXT) for text in column.texts] if column else []
@@ -155,8 +191,9 @@ class Lanes:
             readings[:, lane] = _spread(
                 column, [order.place(text) for text in column.texts] if column else []
             )
-        for lane, name in self._flag_lanes:
-            readings[:, lane] = _flag_readings(batch, name)
+        for lane, name, reads_texts in self._flag_lanes:
+            texts = batch.texts.get(name) if reads_texts else None
+            readings[:, lane] = _flag_readings(batch.flags.get(name), texts)
         for lane, name in self._presence_lanes:
             readings[:, lane] = _presence(batch, name)
         return readings
@@ -221,9 +258,9 @@ def _spread(column: TextColumn | None, by_text: list[float] | list[int]) -> NDAr
     return spread
 
 
-def _number_readings(batch: EventBatch, name: str) -> NDArray[np.float64] | float:
-    numbers = batch.numbers.get(name)
-    texts = batch.texts.get(name)
+def _number_readings(
+    numbers: NDArray[np.float64] | None, texts: TextColumn | None
+) -> NDArray[np.float64] | float:
     if texts is None:
         return math.nan if numbers is None else numbers
     by_text = [math.nan if (read := number_reading(text)) is None else read for text in texts.texts]
@@ -231,9 +268,7 @@ def _number_readings(batch: EventBatch, name: str) -> NDArray[np.float64] | floa
     return spread if numbers is None else np.where(np.isnan(numbers), spread, numbers)
 
 
-def _flag_readings(batch: EventBatch, name: str) -> NDArray[np.float64] | float:
-    flags = batch.flags.get(name)
-    texts = batch.texts.get(name)
+def _flag_readings(flags: NDArray[np.int8] | None, texts: TextColumn | None) -> NDArray[np.float64] | float:
     by_text = (
         [math.nan if (read := flag_reading(text)) is None else read for text in texts.texts] if texts else []
     )

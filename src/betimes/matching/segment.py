@@ -1,7 +1,7 @@
 """How are many rows laid out for matching, and how does one of them go away again?
 
-A segment is built once from its rows and never grows. A removed row is only marked: its bit in the head
-of its tile goes, and the next build leaves it out.
+A segment is built once from its rows and never grows. A removed row is only marked: its bits in the first
+table of its tile go, and the next build leaves it out.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from betimes.matching.book import address_book
 from betimes.matching.cells import cells_of_events, cut_lanes
-from betimes.matching.compiled import Parts
-from betimes.matching.kernels import match_events, match_one
+from betimes.matching.groups import grouped_rows
+from betimes.matching.kernels import match_events
 from betimes.matching.rows import NONE, Rows
-from betimes.matching.tiles import FIRST_ROW, HEAD, fill_ends, fill_tiles, survey_tiles
-from betimes.matching.tree import DEPTH, grow_tree
-from betimes.matching.visits import CANDIDATES_MAX, Layout
+from betimes.matching.tiles import clear_rows, fill_ends, fill_tiles, survey_tiles
+from betimes.matching.tree import DEPTH, TILE, grow_tree
+from betimes.matching.visits import Layout
 
 _LINE_BYTES = 64
 _LANES_WITH_ENDS_MAX = 64  # past it, doubtful rows are checked exactly: their cells would fill the memory
@@ -29,14 +30,11 @@ class Segment:
 
     def __init__(self, rows: Rows) -> None:
         self._cuts, spans = cut_lanes(rows)
-        self._layout, tile_bounds, order = _laid_out(
-            rows, spans, np.diff(self._cuts.starts).astype(np.int32) + 1
-        )
+        lane_cells = np.diff(self._cuts.starts).astype(np.int32) + 1
+        self._layout, self._plan_of_row, order = _laid_out(rows, spans, lane_cells)
         self.rows = rows.take(order)
         self.alive = np.ones(rows.size, np.bool_)
         self.living = rows.size
-        tile_sizes = tile_bounds[:, 1] - tile_bounds[:, 0]
-        self._tile_of_row = np.repeat(np.arange(len(tile_sizes), dtype=np.int32), tile_sizes)
         self._by_key = np.argsort(self.rows.keys, kind="stable").astype(np.int32)
         self._sorted_keys = self.rows.keys[self._by_key]
         self._make_room()
@@ -45,19 +43,12 @@ class Segment:
         """Make what kernels are called with, and the arrays they write their steps to."""
         keys = np.concatenate((self.rows.keys, np.zeros(_KEYS_BEYOND, np.int32)))
         self._kernel_rows = self.rows._replace(keys=keys)
-        self._parts: tuple[Parts, Parts, Parts] = (
-            tuple(self._layout),
-            tuple(self._cuts),
-            tuple(self._kernel_rows),
-        )
         self._depth = int(self._layout.nodes[:, DEPTH].max(initial=0))
         self._cells = np.zeros(_padded(len(self._cuts.lanes)), np.uint16)
-        self._visits = np.empty(len(self._layout.tiles), np.int32)
-        self._candidates = np.empty((CANDIDATES_MAX, 3), np.int32)
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        for room in ("_kernel_rows", "_parts", "_cells", "_visits", "_candidates"):
+        for room in ("_kernel_rows", "_cells"):
             del state[room]
         return state
 
@@ -92,10 +83,7 @@ class Segment:
         """Never find these rows again."""
         self.alive[rows] = False
         self.living -= len(rows)
-        tiles = self._layout.tiles[self._tile_of_row[rows]]
-        bits = rows - tiles[:, FIRST_ROW]
-        masks = ~(np.uint64(1) << (bits & 63).astype(np.uint64))
-        np.bitwise_and.at(self._layout.words, tiles[:, HEAD] + (bits >> 6), masks)
+        clear_rows(rows, self._plan_of_row[rows], self._layout.plans, self._layout.words)
 
     def living_rows(self) -> Rows:
         """Return the rows that have not been removed."""
@@ -103,20 +91,14 @@ class Segment:
             return self.rows
         return self.rows.take(np.flatnonzero(self.alive))
 
-    def match_one(self, readings: NDArray[np.float64], found: NDArray[np.int32], found_before: int) -> int:
-        """Write the keys one event meets behind those found before; return how many there are now."""
-        layout, cuts, rows = self._parts
-        return match_one(
-            layout,
-            cuts,
-            rows,
-            readings,
-            self._cells,
-            self._visits,
-            self._candidates,
-            found,
-            found_before,
-        )
+    def addresses(self) -> NDArray[np.int64]:
+        """Return this segment's part of an address book."""
+        return address_book((*self._layout, *self._cuts, *self._kernel_rows, self._cells))
+
+    @property
+    def plan_lines(self) -> int:
+        """Return how many tiles and tables there are together: an event looks into no more than that."""
+        return len(self._layout.plans)
 
     def match_many(
         self,
@@ -137,25 +119,29 @@ class Segment:
 
 def _laid_out(
     rows: Rows, spans: NDArray[np.int32], lane_cells: NDArray[np.int32]
-) -> tuple[Layout, NDArray[np.int64], NDArray[np.int64]]:
-    """Return the layout, where each tile's rows begin and end, and the order to bring the rows in."""
-    nodes, tile_bounds, order = grow_tree(rows.starts, spans, lane_cells)
+) -> tuple[Layout, NDArray[np.int32], NDArray[np.int64]]:
+    """Return the layout, the plan of each row's tile, and the order to bring the rows in."""
+    order, groups = grouped_rows(rows.starts, spans, lane_cells)
+    nodes, tile_bounds = grow_tree(rows.starts, spans, lane_cells, order, groups)
     lane_count = len(lane_cells)
-    tiles, tables, word_count = survey_tiles(tile_bounds, order, rows.starts, spans, lane_count)
-    words = _aligned_words(word_count)
     checked = rows.previous != NONE
     with_set = np.flatnonzero(rows.marks[:, 1] != NONE)
     checked[np.searchsorted(rows.starts, with_set, side="right") - 1] = True
-    fill_tiles(tile_bounds, order, rows.starts, spans, checked, tiles, tables, lane_count, words)
+    plans, places, bitmaps = survey_tiles(tile_bounds, order, rows.starts, spans, checked, lane_count)
+    words = _aligned_words(8 * bitmaps)
+    fill_tiles(tile_bounds, order, rows.starts, spans, checked, plans, places, lane_count, words)
     blocks = _padded(lane_count) // 8 if lane_count <= _LANES_WITH_ENDS_MAX else 0
     ends = np.empty((rows.size, blocks * 16), np.uint16)
-    fill_ends(order, rows.starts, spans, ends)
-    return Layout(nodes, tiles, tables, words, ends), tile_bounds, order
+    fill_ends(order, rows.starts, spans, checked, lane_count, ends)
+    with_tile = nodes[:, TILE] >= 0
+    nodes[with_tile, TILE] = places[nodes[with_tile, TILE]]
+    plan_of_row = np.repeat(places, tile_bounds[:, 1] - tile_bounds[:, 0])
+    return Layout(nodes, plans, words, ends), plan_of_row, order
 
 
 def _padded(lanes: int) -> int:
-    """Return so many lanes, filled up to whole blocks of eight."""
-    return -(-lanes // 8) * 8
+    """Return so many lanes and one that is always 0, filled up to whole blocks of eight."""
+    return (lanes // 8 + 1) * 8
 
 
 def _aligned_words(count: int) -> NDArray[np.uint64]:

@@ -10,8 +10,6 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from betimes.matching.checking import scan_rows
-from betimes.matching.compiled import Parts
 from betimes.matching.rows import NONE, PlainFilter, Rows
 from betimes.matching.vocabulary import moved_labels
 
@@ -79,20 +77,16 @@ class Tail:
         """Return the keys that are here."""
         return np.fromiter(self._places, np.int64, len(self._places))
 
-    def scan(self, readings: NDArray[np.float64], found: NDArray[np.int32]) -> int:
-        """Write the keys that one event meets; return how many."""
-        return scan_rows(self._parts(), self._alive, self._rows, readings, found)
-
-    def _parts(self) -> Parts:
-        """Return the parts of `Rows`, with room to grow, as a plain tuple."""
-        return (
-            self._keys,
-            self._starts,
-            self._previous,
-            self._marks,
-            self._bounds,
-            self._set_starts,
-            self._set_bounds_room,
+    def parts(self) -> tuple[NDArray[np.bool_], Rows]:
+        """Return which rows are alive, and the rows, in arrays with room to grow."""
+        return self._alive, Rows(
+            keys=self._keys[: self._rows],
+            starts=self._starts,
+            previous=self._previous,
+            marks=self._marks,
+            bounds=self._bounds,
+            set_starts=self._set_starts,
+            set_bounds=self._set_bounds_room,
         )
 
     def living_rows(self) -> Rows:

@@ -3,7 +3,8 @@
 Per lane a tile has a table of bitmaps: the bitmap of a cell has a bit for each row that *may* hold there.
 A tile that is expected to find much has a second bitmap beside it: the rows that *surely* hold there,
 which need no exact check. Cells of the lane are merged by a shift until the table is small; the last
-bitmap of a table is for all cells outside it, the missing value among them.
+bitmap of a table is for all cells outside it, the missing value among them. A removed row loses its bits
+in the first table, so every tile has at least one.
 """
 
 from __future__ import annotations
@@ -16,32 +17,30 @@ from betimes.matching.compiled import kernel
 from betimes.matching.splits import span_on_lane
 from betimes.matching.tree import doubled, reach_of_rows
 
-# The columns of a tile.
-HEAD = 0  # the word where its head begins: which rows are alive (8 words), which are plain (8 words)
-FIRST_TABLE = 1
-STOP_TABLE = 2
-FIRST_ROW = 3
-KIND = 4
-TILE_COLUMNS = 5
+# A tile's plan is one line for itself and one for each of its tables, so that they lie side by side.
+# The columns of the tile's line.
+FIRST_ROW = 0
+KIND = 1
+TABLES = 2
+
+# The columns of a table's line.
+LANE = 0
+BASE = 1  # the first cell of its table
+SHIFT = 2  # how many cells, as a power of two, share a bitmap
+LAST = 3  # the bitmap of the cells outside
+OFFSET = 4  # where its table begins, in bitmaps of eight words
+PLAN_COLUMNS = 5
 
 # The kinds of tiles.
 LOOSE = 0  # what its tables let through is to be checked
 EXACT = 1  # its tables decide: every end lies on a cut, and no cells are merged
 SURE = 2  # beside each bitmap stands that of the rows that surely hold
 
-# The columns of a table.
-LANE = 0
-BASE = 1  # the first cell of its table
-SHIFT = 2  # how many cells, as a power of two, share a bitmap
-LAST = 3  # the bitmap of the cells outside
-OFFSET = 4  # the word where its table begins
-TABLE_COLUMNS = 5
-
-HEAD_WORDS = 16
 _TABLES_MAX = 32  # lanes past this many are left to the exact check
-_BITMAPS_MAX = 32
+_BITMAPS_MAX = 64
 _BITMAPS_MAX_SURE = 128
 _SURE_FINDS_MIN = 2.0
+_CANDIDATES_MIN = 2.0  # one more table is not worth its while where so few rows are left to check
 
 
 @kernel
@@ -50,44 +49,73 @@ def survey_tiles(
     order: NDArray[np.int64],
     starts: NDArray[np.int64],
     spans: NDArray[np.int32],
+    checked: NDArray[np.bool_],
     lane_count: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Decide each tile's tables; return the tiles, the tables and how many words these need."""
-    tiles = np.empty((tile_bounds.shape[0], TILE_COLUMNS), np.int64)
-    tables = np.empty((64, TABLE_COLUMNS), np.int64)
+) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
+    """Plan each tile; return the plans, where each tile's begins, and how many bitmaps they need."""
+    plans = np.empty((64, PLAN_COLUMNS), np.int32)
+    places = np.empty(tile_bounds.shape[0], np.int32)
     reach = np.empty((lane_count, 4), np.int32)
     shares = np.empty(lane_count, np.float64)
-    used = words = 0
+    used = bitmaps = 0
     for tile in range(tile_bounds.shape[0]):
         start, stop = tile_bounds[tile, 0], tile_bounds[tile, 1]
-        while used + _TABLES_MAX > tables.shape[0]:
-            tables = doubled(tables)
+        while used + _TABLES_MAX + 2 > plans.shape[0]:
+            plans = doubled(plans)
         reach_of_rows(order, start, stop, starts, spans, reach)
-        finds, on_cuts = lane_shares(order, start, stop, starts, spans, reach, shares)
-        bitmaps_max = min(
-            _BITMAPS_MAX_SURE if finds >= _SURE_FINDS_MIN else _BITMAPS_MAX, 4 * (stop - start) + 12
-        )
-        first = used
-        while used - first < _TABLES_MAX and shares.shape[0] > 0:
-            lane = np.argmin(shares)
-            if shares[lane] > 1.0:
-                break
-            shares[lane] = 2.0
-            shift = 0
-            while ((reach[lane, 2] - reach[lane, 1]) >> shift) + 1 > bitmaps_max:
-                shift += 1
-            on_cuts = on_cuts and shift == 0
-            tables[used, LANE], tables[used, BASE], tables[used, SHIFT] = lane, reach[lane, 1], shift
-            tables[used, LAST] = ((reach[lane, 2] - reach[lane, 1]) >> shift) + 1
-            used += 1
-        kind = EXACT if on_cuts else (SURE if finds >= _SURE_FINDS_MIN else LOOSE)
-        tiles[tile, HEAD], tiles[tile, FIRST_ROW], tiles[tile, KIND] = words, start, kind
-        tiles[tile, FIRST_TABLE], tiles[tile, STOP_TABLE] = first, used
-        words += HEAD_WORDS
-        for place in range(first, used):
-            tables[place, OFFSET] = words
-            words += (tables[place, LAST] + 1) * (16 if kind == SURE else 8)
-    return tiles, tables[:used].copy(), words
+        finds, exact = lane_shares(order, start, stop, starts, spans, reach, shares)
+        for position in range(start, stop):
+            exact = exact and not checked[order[position]]
+        kind = SURE if finds >= _SURE_FINDS_MIN else LOOSE
+        tables, exact = plan_tables(plans, used, kind, stop - start, reach, shares, exact)
+        kind = EXACT if exact else kind
+        places[tile] = used
+        plans[used, FIRST_ROW], plans[used, KIND], plans[used, TABLES] = start, kind, tables
+        for place in range(used + 1, used + 1 + tables):
+            plans[place, OFFSET] = bitmaps
+            bitmaps += (plans[place, LAST] + 1) * (2 if kind == SURE else 1)
+        used += 1 + tables
+    return plans[:used].copy(), places, bitmaps
+
+
+@kernel
+def plan_tables(
+    plans: NDArray[np.int32],
+    place: int,
+    kind: int,
+    rows: int,
+    reach: NDArray[np.int32],
+    shares: NDArray[np.float64],
+    exact: bool,
+) -> tuple[int, bool]:
+    """Plan a tile's tables, the most telling first; return how many, and whether they decide all rows."""
+    bitmaps_max = min(_BITMAPS_MAX_SURE if kind == SURE else _BITMAPS_MAX, 4 * rows + 12)
+    tables = 0
+    candidates = float(rows)
+    while shares.shape[0] > 0:
+        lane = np.argmin(shares)
+        if shares[lane] > 1.0:
+            break
+        if tables == _TABLES_MAX or (kind == LOOSE and candidates < _CANDIDATES_MIN):
+            exact = False
+            break
+        candidates *= shares[lane]
+        shares[lane] = 2.0
+        shift = 0
+        while ((reach[lane, 2] - reach[lane, 1]) >> shift) + 1 > bitmaps_max:
+            shift += 1
+        exact = exact and shift == 0
+        tables += 1
+        plans[place + tables, LANE], plans[place + tables, BASE] = lane, reach[lane, 1]
+        plans[place + tables, SHIFT] = shift
+        plans[place + tables, LAST] = ((reach[lane, 2] - reach[lane, 1]) >> shift) + 1
+    if (
+        tables == 0
+    ):  # all rows are alike: one bitmap, looked up by the lane behind the last, which is always 0
+        tables = 1
+        plans[place + 1, LANE], plans[place + 1, BASE] = reach.shape[0], 0
+        plans[place + 1, SHIFT], plans[place + 1, LAST] = 0, 0
+    return tables, exact
 
 
 @kernel
@@ -134,46 +162,74 @@ def fill_tiles(
     starts: NDArray[np.int64],
     spans: NDArray[np.int32],
     checked: NDArray[np.bool_],
-    tiles: NDArray[np.int64],
-    tables: NDArray[np.int64],
+    plans: NDArray[np.int32],
+    places: NDArray[np.int32],
     lane_count: int,
     words: NDArray[np.uint64],
 ) -> None:
-    """Write the heads and tables of all tiles into words that are zero.
+    """Write the tables of all tiles into words that are zero.
 
-    A row is plain when its cells alone can decide: `checked` rows are not, nor those with a constraint
-    on a lane that has no table here.
+    No row is sure that is `checked`, or that has a constraint on a lane without a table here.
     """
     reach = np.empty((lane_count, 4), np.int32)
-    decided = np.empty(lane_count, np.bool_)
+    decided = np.empty(lane_count + 1, np.bool_)
     for tile in range(tile_bounds.shape[0]):
-        start, stop = tile_bounds[tile, 0], tile_bounds[tile, 1]
+        start, stop, plan = tile_bounds[tile, 0], tile_bounds[tile, 1], places[tile]
+        stride = 16 if plans[plan, KIND] == SURE else 8
+        for table in range(plan + 1, plan + 1 + plans[plan, TABLES]):
+            fill_table(order, start, stop, starts, spans, plans[table], stride, words)
+        if plans[plan, KIND] != SURE:
+            continue
         reach_of_rows(order, start, stop, starts, spans, reach)
         for lane in range(lane_count):
             decided[lane] = reach[lane, 3] == 1
-        for place in range(tiles[tile, FIRST_TABLE], tiles[tile, STOP_TABLE]):
-            decided[tables[place, LANE]] = True
-            stride = 16 if tiles[tile, KIND] == SURE else 8
-            fill_table(order, start, stop, starts, spans, tables[place], stride, words)
+        for table in range(plan + 1, plan + 1 + plans[plan, TABLES]):
+            decided[plans[table, LANE]] = True
         for position in range(start, stop):
             row = order[position]
-            plain = not checked[row]
+            sure = not checked[row]
             for place in range(starts[row], starts[row + 1]):
-                plain = plain and decided[spans[place, 0]]
-            word = tiles[tile, HEAD] + ((position - start) >> 6)
-            bit = np.uint64(1) << np.uint64((position - start) & 63)
-            words[word] |= bit
-            if plain:
-                words[word + 8] |= bit
+                sure = sure and decided[spans[place, 0]]
+            if not sure:
+                bit = np.uint64(1) << np.uint64((position - start) & 63)
+                for cell in range(plans[plan + 1, LAST] + 1):
+                    word = plans[plan + 1, OFFSET] * 8 + 16 * cell + 8 + ((position - start) >> 6)
+                    words[word] &= ~bit
+
+
+@kernel
+def clear_rows(
+    rows: NDArray[np.int32],
+    row_plans: NDArray[np.int32],
+    plans: NDArray[np.int32],
+    words: NDArray[np.uint64],
+) -> None:
+    """Take the bits of these rows, whose tiles' plans are given, out of their tiles' first tables."""
+    for place in range(rows.shape[0]):
+        plan = row_plans[place]
+        bit = rows[place] - plans[plan, FIRST_ROW]
+        stride = 16 if plans[plan, KIND] == SURE else 8
+        word = plans[plan + 1, OFFSET] * 8 + (bit >> 6)
+        for cell in range(plans[plan + 1, LAST] + 1):
+            words[word + cell * stride] &= ~(np.uint64(1) << np.uint64(bit & 63))
 
 
 @kernel
 def fill_ends(
-    order: NDArray[np.int64], starts: NDArray[np.int64], spans: NDArray[np.int32], ends: NDArray[np.uint16]
+    order: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    spans: NDArray[np.int32],
+    checked: NDArray[np.bool_],
+    lane_count: int,
+    ends: NDArray[np.uint16],
 ) -> None:
-    """Write each row's first and last cells, eight lanes at a time: eight first cells, eight last cells."""
+    """Write each row's first and last cells, eight lanes at a time: eight first cells, eight last cells.
+
+    The lane behind the last, where every event has cell 0, puts the `checked` rows in doubt.
+    """
     if ends.shape[1] == 0:
         return
+    doubt = (lane_count >> 3) * 16 + (lane_count & 7)
     for position in range(ends.shape[0]):
         for block in range(0, ends.shape[1], 16):
             for place in range(block, block + 8):
@@ -182,6 +238,8 @@ def fill_ends(
         for place in range(starts[row], starts[row + 1]):
             at = (spans[place, 0] >> 3) * 16 + (spans[place, 0] & 7)
             ends[position, at], ends[position, at + 8] = spans[place, 1], spans[place, 2]
+        if checked[row]:
+            ends[position, doubt + 8] = 0
 
 
 @kernel
@@ -191,12 +249,13 @@ def fill_table(
     stop: int,
     starts: NDArray[np.int64],
     spans: NDArray[np.int32],
-    table: NDArray[np.int64],
+    table: NDArray[np.int32],
     stride: int,
     words: NDArray[np.uint64],
 ) -> None:
     """Write one lane's table: mark where each row begins and ends, then carry the marks along the cells."""
-    base, shift, last, offset = table[BASE], table[SHIFT], table[LAST], table[OFFSET]
+    base, shift, last = table[BASE], table[SHIFT], table[LAST]
+    offset = np.int64(table[OFFSET]) * 8
     for position in range(start, stop):
         word = offset + ((position - start) >> 6)
         bit = np.uint64(1) << np.uint64((position - start) & 63)

@@ -28,25 +28,33 @@ TILE = 5  # looked at when the test holds; -1: none
 NODE_COLUMNS = 6
 
 _SPLITS_DEPTH_MAX = 64
+_TILE_ROWS_AIMED_AT = TILE_ROWS - 16  # a part that is a few rows larger than it was meant to be still fits
+_SUM_BINS = 2048
 _TESTED_SHARE_MAX = 0.8  # a tile is tested on one more lane where that keeps out a fifth of the cells
 
 
 @kernel
 def grow_tree(
-    starts: NDArray[np.int64], spans: NDArray[np.int32], lane_cells: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the nodes in preorder, where each tile's rows begin and end, and the order to bring rows in."""
-    order = np.arange(starts.shape[0] - 1)
+    starts: NDArray[np.int64],
+    spans: NDArray[np.int32],
+    lane_cells: NDArray[np.int32],
+    order: NDArray[np.int64],
+    groups: NDArray[np.int64],
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Bring the rows of each group in order; return the nodes in preorder, where tiles begin and end."""
     nodes = np.empty((64, NODE_COLUMNS), np.int32)
     tiles = np.empty((64, 2), np.int64)
     node_count = tile_count = 0
-    stack = np.empty((64, 6), np.int64)
+    stack = np.empty((64 + groups.shape[0], 6), np.int64)
     paths = np.zeros((_SPLITS_DEPTH_MAX + 3, lane_cells.shape[0], 2), np.int32)
     for lane in range(lane_cells.shape[0]):
         paths[0, lane, 1] = lane_cells[lane]  # one more than there are: missing values are let in too
     reach = np.empty((lane_cells.shape[0], 4), np.int32)
     samples = np.empty((2, lane_cells.shape[0], SAMPLE), np.int32)
-    waiting = push(stack, 0, 0, order.shape[0], 1, -1, 0, 0) if order.shape[0] else 0
+    waiting = 0
+    for group in range(groups.shape[0] - 2, -1, -1):
+        if groups[group] < groups[group + 1]:
+            waiting = push(stack, waiting, groups[group], groups[group + 1], 1, -1, 0, 0)
     while waiting > 0:
         waiting -= 1
         start, stop, depth = stack[waiting, 0], stack[waiting, 1], stack[waiting, 2]
@@ -71,13 +79,14 @@ def grow_tree(
         if depth < _SPLITS_DEPTH_MAX:
             lane, threshold = chosen_split(order, start, stop, starts, spans, path, samples)
         if lane >= 0:
+            threshold = even_threshold(order, start, stop, lane, threshold, starts, spans)
             waiting = push_parts(stack, waiting, depth, order, start, stop, lane, threshold, starts, spans)
         else:  # nothing tells these rows apart: tiles side by side
             for tile in range((stop - start - 1) // TILE_ROWS, -1, -1):
                 first = start + tile * TILE_ROWS
                 waiting = push(stack, waiting, first, min(stop, first + TILE_ROWS), depth + 1, -1, 0, 0)
     put_skips(nodes, node_count)
-    return nodes[:node_count].copy(), tiles[:tile_count].copy(), order
+    return nodes[:node_count].copy(), tiles[:tile_count].copy()
 
 
 @inlined
@@ -97,6 +106,44 @@ def step_down(paths: NDArray[np.int32], depth: int, waited: NDArray[np.int64]) -
         paths[depth, lane, 0], paths[depth, lane, 1] = paths[depth - 1, lane, 0], paths[depth - 1, lane, 1]
     if waited[3] >= 0:
         paths[depth, waited[3], 0], paths[depth, waited[3], 1] = waited[4], waited[5]
+
+
+@kernel
+def even_threshold(
+    order: NDArray[np.int64],
+    start: int,
+    stop: int,
+    lane: int,
+    threshold: int,
+    starts: NDArray[np.int64],
+    spans: NDArray[np.int32],
+) -> int:
+    """Return a threshold near the given one for which both parts fill whole tiles."""
+    counts = np.zeros(_SUM_BINS, np.int64)
+    below = looking = 0
+    lowest, highest = 1 << 20, -1
+    for position in range(start, stop):
+        place = span_on_lane(order[position], lane, starts, spans)
+        if place >= 0:
+            ends = spans[place, 1] + spans[place, 2]
+            looking += 1
+            below += ends < threshold
+            lowest, highest = min(lowest, ends), max(highest, ends)
+    tiles = (looking + _TILE_ROWS_AIMED_AT - 1) // _TILE_ROWS_AIMED_AT
+    if below == looking or tiles < 2:
+        return threshold
+    asked = looking * max(1, min(tiles - 1, (tiles * below + looking // 2) // looking)) // tiles
+    width = (highest - lowest) // _SUM_BINS + 1
+    for position in range(start, stop):
+        place = span_on_lane(order[position], lane, starts, spans)
+        if place >= 0:
+            counts[(spans[place, 1] + spans[place, 2] - lowest) // width] += 1
+    best, best_miss, below = threshold, looking, 0
+    for cut in range(1, _SUM_BINS):
+        below += counts[cut - 1]
+        if abs(below - asked) < best_miss and 0 < below < looking:
+            best, best_miss = lowest + cut * width, abs(below - asked)
+    return best
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""What does an index that lives long put right: crowded labels, texts nobody asks for any more?"""
+"""What does an index that lives long put right: crowded labels, texts and lanes nobody asks for any more?"""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ def with_moved_labels(
     return Segment(rows._replace(bounds=bounds))
 
 
-def forget_texts(lanes: Lanes, parts: Sequence[Rows]) -> None:
-    """Keep only the texts and the ends of text ranges that these rows name."""
+def forget_unused(lanes: Lanes, parts: Sequence[Rows]) -> None:
+    """Keep only the lanes, the texts and the ends of text ranges that these rows name."""
+    lanes.keep({lane for rows in parts for lane in np.unique(rows.marks[:, 0]).tolist()})
     for lane, codes in lanes.text_lanes():
         codes.keep(_codes_in_use(_bounds_on(lane, parts)))
     for lane, order in lanes.order_lanes():

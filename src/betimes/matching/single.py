@@ -1,0 +1,175 @@
+"""Which subscriptions does one event meet, as fast as one call can tell?
+
+One kernel does it all, from the readings to the keys in order: tail, segments, sorting. It is handed one
+address book, so that a call costs as little as a call can.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from betimes.matching.book import list_in, table_in
+from betimes.matching.cells import Cuts, cells_of_events
+from betimes.matching.checking import scan_rows
+from betimes.matching.compiled import inlined, kernel
+from betimes.matching.rows import Rows
+from betimes.matching.tree import LANE, LOW, SKIP, SPAN, TILE
+from betimes.matching.vectors import bit_count, fetch_line, load8, lowest_bit, nonzero8
+from betimes.matching.visits import Layout, visit_tiles
+
+# The book begins with what the index has once ...
+READINGS, FOUND, COUNTS, MARKS, MARKED, ANSWER, VISITS, PLACES, CANDIDATES, ALIVE, TAIL = range(11)
+# ... with the rows of the tail last; then come the layout, the cuts, the rows and the cells of each segment.
+ROWS_LENGTH, LAYOUT_LENGTH, CUTS_LENGTH = 7, 4, 6
+FIRST_SEGMENT = TAIL + ROWS_LENGTH
+SEGMENT_LENGTH = LAYOUT_LENGTH + CUTS_LENGTH + ROWS_LENGTH + 1
+
+MARKED_KEYS_MAX = 1 << 24
+"""Keys below this are put in order by marking bits: two megabytes of them at most."""
+
+_CELL_MASK = 0xFFFF
+_ONE = np.uint64(1)
+
+
+@kernel
+def match_one(book: NDArray[np.int64]) -> int:
+    """Write the keys that the event with these readings meets to the book's answer; return how many.
+
+    They are in order where the book has bits for marking them.
+    """
+    readings = table_in(book, READINGS, np.float64)
+    found, counts = list_in(book, FOUND, np.int32), list_in(book, COUNTS, np.int64)
+    tail = rows_in(book, TAIL)
+    counts[0] = scan_rows(tail, list_in(book, ALIVE, np.bool_), tail.keys.shape[0], readings, found)
+    for place in range(FIRST_SEGMENT, book.shape[0], SEGMENT_LENGTH):
+        match_segment(book, place, readings, counts, found)
+    marks, answer = list_in(book, MARKS, np.uint64), list_in(book, ANSWER, np.int64)
+    if marks.shape[0] > 0:
+        return ascending(found, counts[0], marks, list_in(book, MARKED, np.uint64), answer)
+    for find in range(counts[0]):
+        answer[find] = found[find]
+    return int(counts[0])
+
+
+@inlined
+def rows_in(book: NDArray[np.int64], place: int) -> Rows:
+    """Return the rows whose parts begin at this place of the book."""
+    return Rows(
+        list_in(book, place, np.int32),
+        list_in(book, place + 1, np.int64),
+        list_in(book, place + 2, np.int32),
+        table_in(book, place + 3, np.int32),
+        table_in(book, place + 4, np.float64),
+        list_in(book, place + 5, np.int64),
+        table_in(book, place + 6, np.float64),
+    )
+
+
+@kernel
+def match_segment(
+    book: NDArray[np.int64],
+    place: int,
+    readings: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    found: NDArray[np.int32],
+) -> None:
+    """Add what the event finds in one segment."""
+    layout = Layout(
+        table_in(book, place, np.int32),
+        table_in(book, place + 1, np.int32),
+        list_in(book, place + 2, np.uint64),
+        table_in(book, place + 3, np.uint16),
+    )
+    cuts_at = place + LAYOUT_LENGTH
+    cuts = Cuts(
+        list_in(book, cuts_at, np.int32),
+        list_in(book, cuts_at + 1, np.int64),
+        list_in(book, cuts_at + 2, np.float64),
+        table_in(book, cuts_at + 3, np.float64),
+        list_in(book, cuts_at + 4, np.int64),
+        list_in(book, cuts_at + 5, np.int32),
+    )
+    rows = rows_in(book, cuts_at + CUTS_LENGTH)
+    cells = list_in(book, place + SEGMENT_LENGTH - 1, np.uint16)
+    by_event = cells.reshape(1, cells.shape[0])
+    cells_of_events(cuts, readings, by_event, cells.reshape(cells.shape[0], 1))
+    visits = list_in(book, VISITS, np.int32)
+    visit_count = walk(layout, cells, visits)
+    places, candidates = list_in(book, PLACES, np.int64), list_in(book, CANDIDATES, np.int64)
+    visit_tiles(
+        visits,
+        visit_count,
+        layout,
+        rows,
+        by_event,
+        readings,
+        places,
+        candidates,
+        counts,
+        found,
+        found.shape[0],
+    )
+
+
+@kernel
+def walk(layout: Layout, cells: NDArray[np.uint16], visits: NDArray[np.int32]) -> int:
+    """List the plans of the tiles an event with these cells comes to; return how many."""
+    nodes = layout.nodes
+    count = node = 0
+    while node < nodes.shape[0]:
+        lane = nodes[node, LANE]
+        if lane >= 0 and ((np.int64(cells[lane]) - nodes[node, LOW]) & _CELL_MASK) > nodes[node, SPAN]:
+            node = nodes[node, SKIP]
+            continue
+        if nodes[node, TILE] >= 0:
+            visits[count] = nodes[node, TILE]
+            fetch_line(layout.plans, nodes[node, TILE] * layout.plans.shape[1])
+            count += 1
+        node += 1
+    return count
+
+
+@kernel
+def ascending(
+    found: NDArray[np.int32],
+    count: int,
+    marks: NDArray[np.uint64],
+    marked: NDArray[np.uint64],
+    answer: NDArray[np.int64],
+) -> int:
+    """Write the keys in order, by a bit for each key and a bit for each word of these; return how many.
+
+    All bits are zero before and after.
+    """
+    for place in range(count):
+        word = found[place] >> 6
+        marks[word] |= _ONE << np.uint64(found[place] & 63)
+        marked[word >> 6] |= _ONE << np.uint64(word & 63)
+    put = 0
+    for first in range(0, marked.shape[0], 8):
+        waiting = nonzero8(load8(marked, first))
+        while waiting != 0:
+            at = first + lowest_bit(waiting)
+            waiting &= waiting - _ONE
+            words = marked[at]
+            marked[at] = 0
+            while words != 0:
+                word = 64 * at + lowest_bit(words)
+                words &= words - _ONE
+                put = write_bits(marks[word], 64 * word, answer, put)
+                marks[word] = 0
+    return put
+
+
+@inlined
+def write_bits(word: np.uint64, first: int, answer: NDArray[np.int64], put: int) -> int:
+    """Write the places of a word's bits, two at a time whether there are two or not; return how many now."""
+    stop: int = put + bit_count(word)
+    while word != 0:
+        answer[put] = first + lowest_bit(word)
+        word &= word - _ONE
+        answer[put + 1] = first + lowest_bit(word)
+        word &= word - _ONE
+        put += 2
+    return stop
