@@ -86,3 +86,11 @@ def test_a_reader_that_goes_away_is_no_bug():
     )
     assert done.returncode in {0, 141}  # 0 where all was written before the reader left
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(("redirect", "code"), [("> /dev/full", MISTAKE), (">&-", 0)])
+def test_output_that_goes_nowhere_is_no_bug(redirect, code):
+    command = f"{sys.executable} -c 'from betimes.console.app import main; main()' figures {redirect}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr

@@ -52,3 +52,10 @@ def test_a_right_file_is_summed_up_as_table_or_json(capsys, tmp_path, monkeypatc
     assert "is right" in capsys.readouterr().out
     assert run(["check", str(tmp_path / "right.toml"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["valid"] is True
+
+
+def test_more_work_than_a_run_can_take_is_a_mistake(tmp_path, capsys):
+    path = tmp_path / "much.toml"
+    path.write_text('duration = "1e300h"\n[generate]\n')
+    assert run(["check", str(path)]) == MISTAKE
+    assert "at most 10,000,000" in capsys.readouterr().err

@@ -49,3 +49,11 @@ def test_waiting_is_said_on_standard_error(capsys, monkeypatch):
     with waiting("starting"):
         pass
     assert "starting" in terminal.getvalue()
+
+
+def test_a_plain_line_is_not_said_twice(capsys):
+    now = iter(range(0, 1000, 20))
+    advance = plain_progress("runs", lambda: float(next(now)))
+    for done in (0, 0, 0, 5, 5, 9, 9):
+        advance(done, 9)
+    assert [line.split(":")[1].split()[0] for line in capsys.readouterr().err.splitlines()] == ["0", "5", "9"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from betimes.console import reading
@@ -27,3 +29,14 @@ def test_a_huge_file_is_refused(tmp_path, monkeypatch):
     (tmp_path / "a").write_text("four")
     with pytest.raises(BetimesError, match="too large"):
         read_text_file(tmp_path / "a")
+
+
+def test_a_mark_in_front_of_the_text_is_not_part_of_it(tmp_path):
+    path = tmp_path / "marked.toml"
+    path.write_bytes(b"\xef\xbb\xbfname = 'x'")
+    assert read_text_file(path) == "name = 'x'"
+
+
+def test_a_device_is_refused_and_not_read_for_ever():
+    with pytest.raises(BetimesError, match="no ordinary file"):
+        read_text_file(Path("/dev/zero"))

@@ -62,3 +62,19 @@ def test_a_corrupt_file_is_one_message_that_names_it(written, capsys):
 def test_a_directory_without_telemetry_is_a_mistake(tmp_path, capsys):
     assert run(["telemetry", str(tmp_path)]) == MISTAKE
     assert "no such folder" in capsys.readouterr().err
+
+
+def test_a_run_that_was_cut_short_is_told(tmp_path, capsys):
+    from betimes.telemetry.files import TelemetryWriter
+
+    with pytest.raises(ValueError, match="stop"), TelemetryWriter(tmp_path / "cut"):
+        raise ValueError("stop")
+    assert run(["telemetry", str(tmp_path / "cut"), "--json"]) == 0
+    said = capsys.readouterr()
+    assert "cut short" in said.err
+    assert json.loads(said.out)["unfinished"] is True
+
+
+def test_a_directory_that_is_not_there_is_named(tmp_path, capsys):
+    assert run(["telemetry", str(tmp_path / "nothere")]) == MISTAKE
+    assert "there is no such directory" in capsys.readouterr().err

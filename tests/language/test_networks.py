@@ -153,7 +153,7 @@ def written(key: str, **changes: str) -> str:
         ("subscribers", {"filter": "5"}, "filter", "text was expected"),
         ("subscribers", {"max_delay": '"10"'}, "max_delay", "unit"),
         ("subscribers", {"max_delay": '"0s"'}, "max_delay", "more than zero"),
-        ("subscribers", {"price": "-1"}, "price", "at least 0"),
+        ("subscribers", {"price": "-1"}, "price", "between 0 and"),
         ("subscribers", {"reliability": "1.1"}, "reliability", "between 0 and 1"),
         ("subscribers", {"bandwidth": '"0KB/s"'}, "bandwidth", "more than zero"),
         ("subscribers", {"broker": '"c"'}, "broker", "no broker `c`"),

@@ -113,3 +113,8 @@ def test_one_mistake_is_found_at_its_place_and_no_other(line, place):
     with pytest.raises(FileMistakesError) as caught:
         world_of(line)
     assert [mistake.place for mistake in caught.value.mistakes] == [place]
+
+
+def test_an_empty_list_of_tiers_is_a_mistake():
+    with pytest.raises(FileMistakesError, match="tiers: there are no tiers"):
+        world_of("tiers = []")

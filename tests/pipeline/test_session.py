@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -145,3 +146,11 @@ def open_session_elsewhere(master):
     finally:
         SparkContext._active_spark_context = kept
         os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
+
+
+@pytest.mark.parametrize(
+    ("given", "named"), [({"master": "blah"}, "--master = 'blah'"), ({"remote": "blah"}, "--remote = 'blah'")]
+)
+def test_an_address_that_is_none_is_refused_before_anything_starts(given, named):
+    with pytest.raises(SettingError, match=re.escape(named)):
+        open_session("x", **given)

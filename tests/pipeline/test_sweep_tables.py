@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -45,5 +47,19 @@ def test_a_written_table_is_read_back_and_nothing_else_is_left(tmp_path):
 
 def test_a_place_that_is_a_file_is_refused(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(BetimesError, match="cannot be made"):
+    with pytest.raises(BetimesError, match="cannot be written to"):
         ready_to_write(tmp_path / "file", overwrite=False)
+
+
+def test_a_place_that_takes_no_files_is_refused_before_the_work(tmp_path, monkeypatch):
+    def refuse(**_given):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    with pytest.raises(BetimesError, match="Read-only"):
+        ready_to_write(tmp_path, overwrite=True)
+
+
+def test_a_table_that_cannot_be_written_is_told_by_its_path(tmp_path):
+    with pytest.raises(BetimesError, match=r"results\.parquet: cannot be written"):
+        write_table(column_table([{"a": 1}]), tmp_path / "nowhere" / "results.parquet")

@@ -129,3 +129,10 @@ def test_our_strategies_give_up_more_the_more_crowded_it_is_and_the_papers_do_no
             assert given_up_at == HOPELESS_AT
     assert LATE_BINDING.gives_up_at(0.0) == HOPELESS_AT
     assert LATE_BINDING.gives_up_at(1.0) == LITTLE_CHANCE
+
+
+@pytest.mark.parametrize("name", ["ebpc:", "ebpc:2", "ebpc:nan", "ebpc:-1", "ebpc:x"])
+def test_a_weight_that_is_none_is_refused_by_the_name_of_the_strategy(name):
+    with pytest.raises(SettingError, match="between 0 and 1") as caught:
+        strategy_named(name)
+    assert caught.value.value == name

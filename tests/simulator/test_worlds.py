@@ -13,7 +13,7 @@ from betimes.model.distributions import Constant, Uniform
 from betimes.model.errors import SettingError
 from betimes.model.filters import Interval
 from betimes.model.topology import Fault, FaultKind, LayeredWorld, Publisher, Scenario, Tier
-from betimes.simulator.worlds import make_scenario, publications
+from betimes.simulator.worlds import check_amount, make_scenario, publications
 
 PAPER = LayeredWorld(
     link_s_per_kb=Uniform(0.050, 0.100),
@@ -197,3 +197,13 @@ def test_a_fault_of_something_that_is_not_there_is_refused_with_names_that_are(k
     fault = Fault(kind=kind, name=name, at_s=1.0, lasts_s=1.0)
     with pytest.raises(SettingError, match=r"called, for example, b1\.1"):
         make_scenario(replace(PAPER, faults=(fault,)), 3)
+
+
+@pytest.mark.parametrize("change", [{"publisher_rate_per_s": 1e9}, {"duration_s": 1e300}])
+def test_more_events_than_one_run_can_take_are_refused(change):
+    too_much = replace(PAPER, **change)
+    with pytest.raises(SettingError, match="at most 10,000,000"):
+        check_amount(too_much)
+    with pytest.raises(SettingError, match="at most 10,000,000"):
+        next(publications(make_scenario(too_much, 1), 1))
+    check_amount(PAPER)

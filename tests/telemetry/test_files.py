@@ -15,6 +15,7 @@ from betimes.telemetry.files import (
     KINDS,
     TelemetryFileError,
     TelemetryWriter,
+    is_unfinished,
     part_files,
     read_table,
     table_schema,
@@ -195,3 +196,25 @@ def test_a_place_that_cannot_be_made_is_named(tmp_path):
 def test_a_part_has_at_least_one_row(tmp_path):
     with pytest.raises(SettingError, match="at least 1"):
         TelemetryWriter(tmp_path, rows_per_part=0)
+
+
+def test_what_was_cut_short_is_marked_as_unfinished(tmp_path):
+    with TelemetryWriter(tmp_path / "whole"):
+        assert is_unfinished(tmp_path / "whole")
+    assert not is_unfinished(tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt), TelemetryWriter(tmp_path / "cut"):
+        raise KeyboardInterrupt
+    assert is_unfinished(tmp_path / "cut")
+    assert read_table(tmp_path / "cut", "sent").num_rows == 0
+
+
+def test_a_folder_that_cannot_be_listed_is_told(tmp_path, monkeypatch):
+    with TelemetryWriter(tmp_path):
+        pass
+
+    def refuse(_folder):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("betimes.telemetry.files.part_files", refuse)
+    with pytest.raises(TelemetryFileError, match="Permission denied"):
+        read_table(tmp_path, "sent")

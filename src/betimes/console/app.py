@@ -6,10 +6,12 @@ message; 70 a bug of ours, with its traceback; 130 interrupted; 141 the reader o
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -90,6 +92,8 @@ def command_names() -> tuple[str, ...]:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code. Nothing is raised, whatever happened."""
+    if sys.stdout is None:  # closed by the caller: nobody reads
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 -- for as long as we run
     try:
         app(args=None if arguments is None else list(arguments), prog_name="betimes")
         sys.stdout.flush()
@@ -98,20 +102,29 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return MISTAKE
     except BrokenPipeError:
         return _reader_gone()
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO):
+            return _bug()
+        print_error(f"the output cannot be written ({error.strerror})")
+        return MISTAKE
     except SystemExit as leaving:
         return _code(leaving)
     except KeyboardInterrupt:
         return _interrupted()
     except Exception:  # noqa: BLE001 -- the last place where a bug can be told from a mistake
-        traceback.print_exc()
-        print_error("this is a bug in Betimes, not a mistake of yours; the lines above say where")
-        return BUG
+        return _bug()
     return 0
 
 
 def main() -> NoReturn:
     """Be the `betimes` command."""
     sys.exit(run())
+
+
+def _bug() -> int:
+    traceback.print_exc()
+    print_error("this is a bug in Betimes, not a mistake of yours; the lines above say where")
+    return BUG
 
 
 def _code(leaving: SystemExit) -> int:

@@ -26,7 +26,11 @@ def check_command(
     as_json: JsonOption = False,
 ) -> None:
     """Check a scenario file: list every mistake in it, or say what it describes."""
-    facts = scenario_facts(read_scenario(read_text_file(scenario), str(scenario)))
+    from betimes.simulator.worlds import check_amount
+
+    world = read_scenario(read_text_file(scenario), str(scenario))
+    check_amount(world)
+    facts = scenario_facts(world)
     if as_json:
         print_json({"file": str(scenario), "valid": True, **facts})
     else:

@@ -9,7 +9,14 @@ import typer
 
 from betimes.console.cluster import MasterOption, RemoteOption
 from betimes.console.experiment import FigureRun, make_plan, run_figure
-from betimes.console.terminal import JsonOption, print_facts, print_json, print_table, spread_text
+from betimes.console.terminal import (
+    JsonOption,
+    print_facts,
+    print_json,
+    print_notice,
+    print_table,
+    spread_text,
+)
 from betimes.experiments.figures import Point
 
 DEFAULT_OUT = Path("out")
@@ -90,6 +97,7 @@ def print_run(run: FigureRun) -> None:
     ]
     if rows:
         print_table("what is claimed", ["held", "claim", "published", "measured"], rows)
+        print_notice("a published number is held when it lies within two standard deviations between seeds")
     held = sum(claim.held for claim in run.claims)
     facts = {"claims held": f"{held} of {len(run.claims)}", "runs failed": len(run.failures)}
     print_facts("", {**facts, "seconds": round(run.took_s, 1), "picture": run.files["png"]})

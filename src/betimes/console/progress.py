@@ -45,15 +45,16 @@ def progress_bar(label: str) -> Iterator[Advance]:
 
 def plain_progress(label: str, now_s: Callable[[], float] = time.monotonic) -> Advance:
     """Return an Advance that prints a line at the start, every ten seconds, and at the end."""
-    next_s = -1.0
+    next_s, said = -1.0, -1
 
     def advance(done: int, total: int) -> None:
-        nonlocal next_s
-        if done < total and now_s() < next_s:
+        nonlocal next_s, said
+        if done < total and (now_s() < next_s or done == said):
             return
         if done >= total and next_s == float("inf"):
             return
         next_s = float("inf") if done >= total else now_s() + PLAIN_EVERY_S
+        said = done
         notices().print(f"{label}: {done} of {total}")
 
     return advance

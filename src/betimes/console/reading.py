@@ -14,9 +14,11 @@ def read_text_file(path: Path) -> str:
     try:
         if path.is_dir():
             raise BetimesError(f"{path}: is a directory, and a file was expected")
+        if not path.is_file() and path.exists():
+            raise BetimesError(f"{path}: is no ordinary file")
         if path.stat().st_size > BYTES_MAX:
             raise BetimesError(f"{path}: is larger than {BYTES_MAX // 2**20} MB, too large for a text file")
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")  # some editors put a mark in front
     except FileNotFoundError:
         raise BetimesError(f"{path}: there is no such file") from None
     except UnicodeDecodeError as error:

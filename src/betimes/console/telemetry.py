@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from betimes.console.terminal import JsonOption, print_facts, print_json, print_table
-from betimes.telemetry.files import KINDS, read_table
+from betimes.console.terminal import JsonOption, print_facts, print_json, print_notice, print_table
+from betimes.model.errors import BetimesError
+from betimes.telemetry.files import KINDS, is_unfinished, read_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,8 +32,16 @@ def telemetry_command(
     as_json: JsonOption = False,
 ) -> None:
     """Sum up telemetry: what was wanted, delivered and dropped, and how fast the links were."""
+    if not directory.is_dir():
+        raise BetimesError(
+            f"{directory}: there is no such directory\nhint: betimes simulate --telemetry writes one"
+        )
     tables = {kind: read_table(directory, kind) for kind in KINDS}
-    facts = telemetry_facts(tables)
+    facts = telemetry_facts(tables) | {"unfinished": is_unfinished(directory)}
+    if facts["unfinished"]:
+        print_notice(
+            f"{directory}: the run that wrote this was cut short or still goes on; sums do not close"
+        )
     if as_json:
         print_json(facts)
         return

@@ -17,6 +17,7 @@ from betimes.language.quantities import (
 from betimes.language.spreads import attribute_spread, number_spread
 from betimes.language.suggestions import did_you_mean, quoted
 from betimes.language.tables import (
+    PRICE_MAX,
     Table,
     WrongValueError,
     any_text,
@@ -254,7 +255,7 @@ def _attributes(table: Table) -> Mapping[str, Distribution]:
 def _qos(table: Table) -> QoS:
     return QoS(
         delay_s_max=table.optional("max_delay", positive(duration), math.inf),
-        price=table.optional("price", number_between(0.0, math.inf), 1.0),
+        price=table.optional("price", number_between(0.0, PRICE_MAX), 1.0),
         reliability=table.optional("reliability", number_between(0.0, 1.0), None),
         bandwidth_kb_per_s=table.optional("bandwidth", positive(data_rate), None),
     )

@@ -13,8 +13,9 @@ from typing import TypeVar
 from betimes.language.suggestions import did_you_mean, quoted
 from betimes.model.errors import FileMistakesError, Mistake, TextError
 
-MISTAKES_LISTED_MAX = 200
+MISTAKES_LISTED_MAX = 50
 NAME_LENGTH_MAX = 200
+PRICE_MAX = 1e9
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -52,8 +53,7 @@ class Mistakes:
         """Raise all of them at once."""
         if not self._found:
             return
-        more = [Mistake(place="and", problem=f"{self._unlisted} more mistakes")] if self._unlisted else []
-        raise FileMistakesError(source, (*self._found, *more))
+        raise FileMistakesError(source, tuple(self._found), unlisted=self._unlisted)
 
     def __bool__(self) -> bool:
         return bool(self._found)

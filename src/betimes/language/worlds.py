@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 
 from betimes.language.networks import (
@@ -18,6 +17,7 @@ from betimes.language.networks import (
 )
 from betimes.language.spreads import number_spread, plain_number_spread
 from betimes.language.tables import (
+    PRICE_MAX,
     Table,
     WrongValueError,
     count_between,
@@ -72,11 +72,12 @@ def read_world(top: Table, *, title: str, duration_s: float, processing_s: float
 
 def _tiers(table: Table) -> tuple[Tier, ...]:
     tiers: list[Tier] = []
-    for inner in table.tables("tiers", TIERS_MAX):
+    hint_if_none = 'write tiers = [{ max_delay = "10s", price = 3 }]' if "tiers" in table else ""
+    for inner in table.tables("tiers", TIERS_MAX, hint_if_none):
         tiers.append(
             Tier(
                 delay_s_max=inner.required("max_delay", positive(duration), 1.0, '"10s"'),
-                price=inner.required("price", number_between(0.0, math.inf), 1.0, "3"),
+                price=inner.required("price", number_between(0.0, PRICE_MAX), 1.0, "3"),
                 weight=inner.optional("weight", positive(number), 1.0),
             )
         )

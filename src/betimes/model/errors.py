@@ -55,19 +55,22 @@ class Mistake:
 
 
 class FileMistakesError(BetimesError):
-    """A file with mistakes in it: all of them listed at once."""
+    """A file with mistakes in it: listed all at once, or, if there are very many, the first of them."""
 
-    def __init__(self, source: str, mistakes: tuple[Mistake, ...]) -> None:
+    def __init__(self, source: str, mistakes: tuple[Mistake, ...], unlisted: int = 0) -> None:
         assert mistakes, "an error without a mistake"
         self.source = source
         self.mistakes = mistakes
-        count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
+        self.unlisted = unlisted
+        total = len(mistakes) + unlisted
+        count = "1 mistake" if total == 1 else f"{total} mistakes"
         lines = "".join(f"\n  {mistake}" for mistake in mistakes)
+        lines += f"\n  and {unlisted} more" if unlisted else ""
         super().__init__(f"{source}: {count}{lines}")
 
-    def __reduce__(self) -> tuple[type[FileMistakesError], tuple[str, tuple[Mistake, ...]]]:
+    def __reduce__(self) -> tuple[type[FileMistakesError], tuple[str, tuple[Mistake, ...], int]]:
         """Keep the facts when an error crosses from a Spark worker to the driver."""
-        return type(self), (self.source, self.mistakes)
+        return type(self), (self.source, self.mistakes, self.unlisted)
 
 
 class SettingError(BetimesError):

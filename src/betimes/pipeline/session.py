@@ -48,6 +48,9 @@ class SessionError(BetimesError):
     """Spark does not start, or the cluster cannot be had; says what was tried and what came back."""
 
 
+MASTERS = ("local", "spark://", "yarn", "k8s://")
+
+
 def open_session(
     app_name: str,
     *,
@@ -61,6 +64,11 @@ def open_session(
         raise SettingError(
             "--remote", remote, f"cannot be combined with --master {master}", "give one of them"
         )
+    if master and not master.startswith(MASTERS):
+        hint = "write local[2], spark://HOST:7077, yarn or k8s://HOST:PORT"
+        raise SettingError("--master", master, "is no Spark master", hint)
+    if remote and not remote.startswith("sc://"):
+        raise SettingError("--remote", remote, "is not a Spark Connect address", "write sc://HOST:PORT")
     began_s = time.monotonic()
     if not master:
         remote = remote or os.environ.get("SPARK_REMOTE")
@@ -163,7 +171,7 @@ def _open_remote(app_name: str, remote: str, start_s_max: float) -> SparkSession
     if missing:
         raise SessionError(
             f"--remote {remote}: Spark Connect needs packages that are not installed ({', '.join(missing)})\n"
-            "hint: pip install 'betimes[connect]'"
+            "hint: pip install 'betimes[connect]', or in a clone .venv/bin/pip install '.[connect]'"
         )
     if not remote.startswith("sc://"):
         raise SettingError("--remote", remote, "is not a Spark Connect address", "write sc://HOST:PORT")

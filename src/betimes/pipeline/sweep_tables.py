@@ -48,11 +48,13 @@ def typed_column(values: Sequence[Any]) -> pa.Array:
 
 
 def ready_to_write(directory: Path, *, overwrite: bool) -> None:
-    """Make the directory; a BetimesError if it cannot be, or if it holds a sweep that must stay."""
+    """Make the directory; a BetimesError if it cannot be written to, or holds a sweep that must stay."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            pass  # only a try: better now than after an hour of work
     except OSError as error:
-        raise BetimesError(f"{directory}: cannot be made ({error.strerror})") from error
+        raise BetimesError(f"{directory}: cannot be written to ({error.strerror})") from error
     there = [name for name in FILES if (directory / name).exists()]
     if there and not overwrite:
         raise BetimesError(f"{directory}: already holds {' and '.join(there)}\nhint: name another directory")
@@ -60,7 +62,10 @@ def ready_to_write(directory: Path, *, overwrite: bool) -> None:
 
 def write_table(table: pa.Table, path: Path) -> None:
     """Write a table as Parquet under a temporary name, then rename: a reader never sees half a file."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    except OSError as error:
+        raise BetimesError(f"{path}: cannot be written ({error.strerror})") from error
     os.close(handle)
     temporary = Path(name)
     try:

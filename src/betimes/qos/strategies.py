@@ -124,12 +124,13 @@ def strategy_named(name: str) -> Strategy:
     >>> strategy_named("ebpc").name, strategy_named("ebpc:0.7").name
     ('ebpc:0.5', 'ebpc:0.7')
     """
-    head, _, weight = name.partition(":")
+    head, colon, weight = name.partition(":")
     if head == "ebpc":
         try:
-            return ebpc(float(weight or 0.5))
-        except ValueError:
-            raise SettingError("strategy", name, "what follows ebpc: is no number", "try ebpc:0.5") from None
+            return ebpc(float(weight) if colon else 0.5)
+        except (ValueError, SettingError):
+            problem = "what follows ebpc: must be a number between 0 and 1"
+            raise SettingError("strategy", name, problem, "try ebpc:0.5") from None
     if name not in STRATEGIES:
         near = difflib.get_close_matches(name, STRATEGIES, n=1)
         known = f"one of {', '.join(STRATEGIES)}"

@@ -17,6 +17,25 @@ from betimes.model.subscriptions import QoS, Subscription
 from betimes.model.topology import FaultKind, LayeredWorld, Link, Publisher, Scenario, Tier
 from betimes.simulator.chance import draw_numbers, draw_values, stream
 
+EVENTS_MAX = 10_000_000  # published in one run: some gigabytes, and minutes of work
+
+
+def check_amount(world: Scenario | LayeredWorld) -> None:
+    """Refuse a world in which more would be published than one run can take."""
+    rates = (
+        [each.rate_per_s for each in world.publishers]
+        if isinstance(world, Scenario)
+        else [world.publisher_rate_per_s] * world.layers[0]
+    )
+    events = sum(rates) * world.duration_s
+    if not events <= EVENTS_MAX:
+        raise SettingError(
+            "duration times publishing rates",
+            f"{events:.3g} events",
+            f"one run takes at most {EVENTS_MAX:,}",
+            "publish less often, or for less time",
+        )
+
 
 def make_scenario(recipe: LayeredWorld, seed: int) -> Scenario:
     """Return the layered world of 000, section 6.1, that belongs to a seed."""
@@ -132,6 +151,7 @@ class Publications:
 
 def publications(scenario: Scenario, seed: int) -> Iterator[Publications]:
     """Yield what each publisher publishes in the time of the scenario, whatever the strategy."""
+    check_amount(scenario)
     for publisher in scenario.publishers:
         times = _times(publisher, scenario.duration_s, stream(seed, "gaps", publisher.name))
         count = len(times)

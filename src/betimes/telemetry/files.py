@@ -2,7 +2,8 @@
 
 `DIRECTORY/KIND/part-00000.parquet`, one folder per kind of record, columns as in `model/telemetry.py`.
 A part is written under a temporary name and renamed, so a reader never meets half a file; on closing,
-a kind of which nothing happened gets an empty part, so that its table exists.
+a kind of which nothing happened gets an empty part, so that its table exists. While records are still to
+come, and for good when the writer was cut short, an empty file `_unfinished` says so.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from betimes.model.errors import BetimesError, SettingError
 from betimes.model.telemetry import RECORD_TYPES, Record
 
 ROWS_PER_PART = 250_000  # some 10 MB a part: few files, and bounded memory
+UNFINISHED = "_unfinished"  # an empty file that is there from the first record to the last
 PART_NAME = re.compile(r"part-(\d+)\.parquet")
 ARROW_TYPES = {float: pa.float64(), int: pa.int64(), str: pa.string(), bool: pa.bool_()}
 
@@ -72,6 +74,8 @@ class TelemetryWriter:
         }
         self._rows: dict[type[Record], list[tuple[Any, ...]]] = {record: [] for record in RECORD_TYPES}
         self._next_part = {record: self._first_part(kind, append=append) for kind, record in KINDS.items()}
+        self._marker = self._directory / UNFINISHED
+        self._marker.touch()
 
     def __enter__(self) -> TelemetryWriter:
         return self
@@ -79,8 +83,8 @@ class TelemetryWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # After a failure too: what the brokers saw up to then is what explains it.
-        self.close()
+        # After a failure too: what the brokers saw up to then is what explains it. The mark then stays.
+        self.close(whole=error is None)
 
     def write(self, record: Record) -> None:
         """Take one record; the part is written when it is full."""
@@ -96,11 +100,13 @@ class TelemetryWriter:
             if rows:
                 self._write_part(kind)
 
-    def close(self) -> None:
-        """Write what is held back, and an empty part for each kind that has none."""
+    def close(self, *, whole: bool = True) -> None:
+        """Write what is held back, and an empty part for each kind that has none; say that this is all."""
         for kind, rows in self._rows.items():
             if rows or not self._next_part[kind]:
                 self._write_part(kind)
+        if whole:
+            self._marker.unlink(missing_ok=True)
 
     def _first_part(self, kind: str, *, append: bool) -> int:
         folder = self._directory / kind
@@ -126,13 +132,21 @@ class TelemetryWriter:
         rows.clear()
 
 
+def is_unfinished(directory: Path | str) -> bool:
+    """Tell whether the run that wrote here is still going on, or was cut short."""
+    return (Path(directory) / UNFINISHED).exists()
+
+
 def read_table(directory: Path | str, kind: str) -> pa.Table:
     """Return all rows of a kind, in the order written; a TelemetryFileError names the file that is wrong."""
     schema = table_schema(kind)
     folder = Path(directory) / kind
     if not folder.is_dir():
         raise TelemetryFileError(str(folder), "no such folder", "telemetry is DIRECTORY/KIND/part-*.parquet")
-    parts = part_files(folder)
+    try:
+        parts = part_files(folder)
+    except OSError as error:
+        raise TelemetryFileError(str(folder), f"cannot be read ({error.strerror})") from error
     if not parts:
         raise TelemetryFileError(str(folder), "holds no part-*.parquet file")
     return pa.concat_tables([_read_part(part, schema) for part in parts])
