@@ -21,13 +21,11 @@ def test_many_events_find_the_same_as_brute_force():
     cells_of_events(segment._cuts, readings, by_event, by_lane)
     levels = np.empty((segment._layout.nodes[:, DEPTH].max() + 1, 50), np.int32)
     counts, found = np.zeros(50, np.int64), np.empty(50 * 4000, np.int32)
-    match_events(
-        segment._layout, segment._kernel_rows, readings, by_event, by_lane, levels, counts, found, 4000
-    )
+    match_events(segment._layout, segment.rows, readings, by_event, by_lane, levels, counts, found, 4000)
     x, y = segment.rows.bounds[0::2], segment.rows.bounds[1::2]
     for event, (at_x, at_y) in enumerate(readings):
         holds = (x[:, 0] <= at_x) & (at_x <= x[:, 1]) & (y[:, 0] <= at_y) & (at_y <= y[:, 1])
-        expected = np.sort(segment.rows.keys[holds]).tolist()
+        expected = np.flatnonzero(holds).tolist()
         assert sorted(found[event * 4000 :][: counts[event]].tolist()) == expected
 
 
@@ -42,8 +40,10 @@ def test_a_node_lets_through_its_cells_only():
     assert let_through(node, by_lane, above, 6, here) == 6
 
 
-def test_finds_are_gathered_where_they_belong():
-    found = np.array([1, 2, 0, 0, 3, 0, 0, 0], np.int32)
-    keys = np.zeros(3, np.int32)
-    gather_found(found, 4, np.array([0, 1]), np.array([2, 1]), np.array([1, 0]), keys)
-    assert keys.tolist() == [3, 1, 2]
+def test_the_keys_of_what_was_found_are_gathered_where_they_belong():
+    found = np.array([9, 1, 2, 0, 9, 0, 0, 0], np.int32)
+    row_keys = np.array([50, 51, 52], np.int32)
+    keys = np.zeros(5, np.int32)
+    ends = np.array([[1, 1], [3, 2]])  # the first find of each is another segment's
+    gather_found(found, 4, np.array([0, 1]), ends, row_keys, np.array([2, 0]), keys)
+    assert keys.tolist() == [0, 50, 0, 51, 52]

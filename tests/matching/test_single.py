@@ -22,9 +22,9 @@ from betimes.matching.single import (
     match_segment,
     rows_in,
     walk,
-    write_bits,
 )
 from betimes.matching.tree import TILE
+from betimes.matching.vectors import ROWS_BEYOND
 
 
 def index_of_squares(count: int) -> tuple[MatchingIndex, np.ndarray]:
@@ -83,15 +83,9 @@ def test_rows_are_read_from_the_book():
 
 @given(st.sets(st.integers(0, 8191)))
 def test_marked_keys_come_out_in_order_and_leave_no_mark(keys):
-    marks, marked = np.zeros(128, np.uint64), np.zeros(8, np.uint64)
-    found, answer = np.array([*keys, 0], np.int32), np.empty(len(keys) + 1, np.int64)
+    marks, marked = np.zeros(128, np.uint64), np.zeros(1, np.uint64)
+    found, answer = np.array([*keys, 0], np.int32), np.empty(len(keys) + ROWS_BEYOND, np.int64)
     assert ascending(found, len(keys), marks, marked, answer) == len(keys)
     assert answer[: len(keys)].tolist() == sorted(keys)
     assert not marks.any()
     assert not marked.any()
-
-
-def test_bits_are_written_behind_what_is_there():
-    answer = np.zeros(8, np.int64)
-    assert write_bits(np.uint64(0b10110), 64, answer, 2) == 5
-    assert answer[2:5].tolist() == [65, 66, 68]

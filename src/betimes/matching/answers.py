@@ -28,12 +28,11 @@ _LINE_PLACES = 16  # places of four bytes in a cache line
 def count_events(lanes: Lanes, segments: Sequence[Segment], batch: EventBatch) -> NDArray[np.int64]:
     """Return how many rows' keys each event meets."""
     counts = np.zeros(len(batch), np.int64)
-    nothing = np.empty(0, np.int32)
     for start in range(0, len(batch), CHUNK_EVENTS):
         readings = lanes.read_many(batch.part(start, start + CHUNK_EVENTS))
         chunk = counts[start : start + CHUNK_EVENTS]
         for segment in segments:
-            segment.match_many(readings, chunk, nothing, 0)
+            segment.match_many(readings, chunk, np.empty(len(chunk), np.int32), 1)
     return counts
 
 
@@ -49,13 +48,14 @@ def match_batch(lanes: Lanes, segments: Sequence[Segment], batch: EventBatch, fi
         events = min(CHUNK_EVENTS, max(1, _PLACES_MAX // finds.capacity), len(batch) - start)
         readings = lanes.read_many(batch.part(start, start + events))
         found, capacity = finds.places(events), finds.capacity
-        counts = _match_chunk(segments, readings, found, capacity)
+        ends = _match_chunk(segments, readings, found, capacity)
+        counts = ends[-1]
         chunk = offsets[start + 1 : start + events + 1]
         np.cumsum(counts, out=chunk)
         chunk += offsets[start]
         keys = _with_room(keys, int(chunk[-1]), (start + events) / len(batch))
         fits = counts + TILE_PLACES <= capacity
-        gather_found(found, capacity, np.flatnonzero(fits), counts, offsets[start : start + events], keys)
+        _gather(segments, found, capacity, np.flatnonzero(fits), ends, offsets[start:], keys)
         if not fits.all():
             _match_again(segments, readings, np.flatnonzero(~fits), counts, offsets[start:], keys)
             finds.expect(int(counts.max()))
@@ -84,10 +84,26 @@ class Finds:
 def _match_chunk(
     segments: Sequence[Segment], readings: NDArray[np.float64], found: NDArray[np.int32], capacity: int
 ) -> NDArray[np.int64]:
-    counts = np.zeros(len(readings), np.int64)
-    for segment in segments:
-        segment.match_many(readings, counts, found, capacity)
-    return counts
+    """Return how much each event (column) found before each segment, and in the end."""
+    ends = np.zeros((len(segments) + 1, len(readings)), np.int64)
+    for place, segment in enumerate(segments):
+        ends[place + 1] = ends[place]
+        segment.match_many(readings, ends[place + 1], found, capacity)
+    return ends
+
+
+def _gather(
+    segments: Sequence[Segment],
+    found: NDArray[np.int32],
+    capacity: int,
+    events: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    keys: NDArray[np.int32],
+) -> None:
+    """Put the keys of what these events found, in each segment, where they belong."""
+    for place, segment in enumerate(segments):
+        gather_found(found, capacity, events, ends[place : place + 2], segment.rows.keys, offsets, keys)
 
 
 def _match_again(
@@ -105,7 +121,7 @@ def _match_again(
         some = events[first : first + group]
         found = np.empty(len(some) * capacity, np.int32)
         again = _match_chunk(segments, readings[some], found, capacity)
-        gather_found(found, capacity, np.arange(len(some)), again, offsets[some], keys)
+        _gather(segments, found, capacity, np.arange(len(some)), again, offsets[some], keys)
 
 
 def _odd_lines(places: int) -> int:

@@ -166,15 +166,15 @@ class MatchingIndex:
         keys = 2 * self._key_max + 1 if self._key_max < MARKED_KEYS_MAX else 0
         finds = self._size + TAIL_ROWS_MAX + TILE_PLACES
         plan_lines = max((segment.plan_lines for segment in self._segments), default=0)
-        self._answer, self._marks = np.empty(finds, np.int64), np.zeros(_in_eights(keys, 64), np.uint64)
+        self._answer, self._marks = np.empty(finds, np.int64), np.zeros(-(-keys // 512) * 8, np.uint64)
         self._room = (
             np.empty(finds, np.int32),
             np.zeros(1, np.int64),
             self._marks,
-            np.zeros(_in_eights(keys, 64 * 64), np.uint64),
+            np.zeros(-(-keys // (64 * 512)), np.uint64),
             self._answer,
             np.empty(plan_lines, np.int32),
-            np.empty(plan_lines, np.int64),
+            np.zeros(1, np.int32),
             np.empty(CANDIDATES_MAX, np.int64),
         )
         once = np.zeros((FIRST_SEGMENT, 3), np.int64)
@@ -262,11 +262,6 @@ class MatchingIndex:
         if self._names_are_many():
             forget_unused(self._lanes, [segment.living_rows() for segment in self._segments])
             self._names_at_last_look = self._lanes.text_count() + len(self._lanes)
-
-
-def _in_eights(bits: int, per_word: int) -> int:
-    """Return how many words are needed for so many bits, filled up to whole groups of eight."""
-    return -(-bits // (8 * per_word)) * 8
 
 
 def _as_batch(batch: EventBatch | Sequence[Mapping[str, Value]]) -> EventBatch:

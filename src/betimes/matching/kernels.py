@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from betimes.matching.compiled import kernel
 from betimes.matching.rows import Rows
 from betimes.matching.tree import DEPTH, LANE, LOW, SKIP, SPAN, TILE
-from betimes.matching.visits import CANDIDATES_MAX, Layout, visit_tile
+from betimes.matching.visits import CANDIDATES_MAX, Layout, visit_tiles
 
 _CELL_MASK = 0xFFFF
 
@@ -32,6 +32,7 @@ def match_events(
     nodes = layout.nodes
     through = np.zeros(levels.shape[0], np.int64)
     candidates = np.empty(CANDIDATES_MAX, np.int64)
+    plan = np.empty(1, np.int32)
     through[0] = readings.shape[0]
     for event in range(readings.shape[0]):
         levels[0, event] = event
@@ -44,10 +45,12 @@ def match_events(
             node = nodes[node, SKIP]
             continue
         if nodes[node, TILE] >= 0:
-            plan = nodes[node, TILE]
-            visit_tile(
+            plan[0] = nodes[node, TILE]
+            visit_tiles(
                 plan,
+                0,
                 here,
+                1,
                 through[depth],
                 layout,
                 rows,
@@ -90,14 +93,18 @@ def gather_found(
     found: NDArray[np.int32],
     capacity: int,
     events: NDArray[np.int64],
-    counts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    row_keys: NDArray[np.int32],
     offsets: NDArray[np.int64],
     keys: NDArray[np.int32],
 ) -> None:
-    """Copy what the listed events found to where it belongs in the answer."""
+    """Write the keys of the rows that the listed events found in one segment to the answer.
+
+    Among what an event found, those are the finds between its two `ends`.
+    """
     for event in events:
-        count = counts[event]
-        source = found[event * capacity : event * capacity + count]
-        target = keys[offsets[event] : offsets[event] + count]
-        for place in range(count):  # over slices: LLVM sees plain copying only where no index can be negative
-            target[place] = source[place]
+        first, count = ends[0, event], ends[1, event] - ends[0, event]
+        source = found[event * capacity + first : event * capacity + first + count]
+        target = keys[offsets[event] + first : offsets[event] + first + count]
+        for place in range(count):
+            target[place] = row_keys[source[place]]

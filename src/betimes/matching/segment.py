@@ -22,7 +22,6 @@ from betimes.matching.visits import Layout
 
 _LINE_BYTES = 64
 _LANES_WITH_ENDS_MAX = 64  # past it, doubtful rows are checked exactly: their cells would fill the memory
-_KEYS_BEYOND = 128  # kernels look up the key of a bit that is not there, and throw it away
 
 
 class Segment:
@@ -41,15 +40,12 @@ class Segment:
 
     def _make_room(self) -> None:
         """Make what kernels are called with, and the arrays they write their steps to."""
-        keys = np.concatenate((self.rows.keys, np.zeros(_KEYS_BEYOND, np.int32)))
-        self._kernel_rows = self.rows._replace(keys=keys)
         self._depth = int(self._layout.nodes[:, DEPTH].max(initial=0))
         self._cells = np.zeros(_padded(len(self._cuts.lanes)), np.uint16)
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        for room in ("_kernel_rows", "_cells"):
-            del state[room]
+        del state["_cells"]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -93,7 +89,7 @@ class Segment:
 
     def addresses(self) -> NDArray[np.int64]:
         """Return this segment's part of an address book."""
-        return address_book((*self._layout, *self._cuts, *self._kernel_rows, self._cells))
+        return address_book((*self._layout, *self._cuts, *self.rows, self._cells))
 
     @property
     def plan_lines(self) -> int:
@@ -107,14 +103,12 @@ class Segment:
         found: NDArray[np.int32],
         capacity: int,
     ) -> None:
-        """Add to the events' counts, and to what they found while there is capacity."""
+        """Add to the events' counts, and to the rows they found while there is capacity (at least 1)."""
         by_event = np.zeros((len(readings), _padded(len(self._cuts.lanes))), np.uint16)
         by_lane = np.empty((len(self._cuts.lanes), len(readings)), np.uint16)
         cells_of_events(self._cuts, readings, by_event, by_lane)
         levels = np.empty((self._depth + 1, len(readings)), np.int32)
-        match_events(
-            self._layout, self._kernel_rows, readings, by_event, by_lane, levels, counts, found, capacity
-        )
+        match_events(self._layout, self.rows, readings, by_event, by_lane, levels, counts, found, capacity)
 
 
 def _laid_out(

@@ -15,11 +15,11 @@ from betimes.matching.checking import scan_rows
 from betimes.matching.compiled import inlined, kernel
 from betimes.matching.rows import Rows
 from betimes.matching.tree import LANE, LOW, SKIP, SPAN, TILE
-from betimes.matching.vectors import bit_count, fetch_line, load8, lowest_bit, nonzero8
-from betimes.matching.visits import Layout, visit_tiles
+from betimes.matching.vectors import fetch_line, load8, lowest_bit, put_rows8, store8, without8
+from betimes.matching.visits import Layout, fetch_bitmaps, visit_tiles
 
 # The book begins with what the index has once ...
-READINGS, FOUND, COUNTS, MARKS, MARKED, ANSWER, VISITS, PLACES, CANDIDATES, ALIVE, TAIL = range(11)
+READINGS, FOUND, COUNTS, MARKS, MARKED, ANSWER, VISITS, THE_EVENT, CANDIDATES, ALIVE, TAIL = range(11)
 # ... with the rows of the tail last; then come the layout, the cuts, the rows and the cells of each segment.
 ROWS_LENGTH, LAYOUT_LENGTH, CUTS_LENGTH = 7, 4, 6
 FIRST_SEGMENT = TAIL + ROWS_LENGTH
@@ -74,7 +74,8 @@ def match_segment(
     counts: NDArray[np.int64],
     found: NDArray[np.int32],
 ) -> None:
-    """Add what the event finds in one segment."""
+    """Add the keys that the event finds in one segment."""
+    first = counts[0]
     layout = Layout(
         table_in(book, place, np.int32),
         table_in(book, place + 1, np.int32),
@@ -94,22 +95,26 @@ def match_segment(
     cells = list_in(book, place + SEGMENT_LENGTH - 1, np.uint16)
     by_event = cells.reshape(1, cells.shape[0])
     cells_of_events(cuts, readings, by_event, cells.reshape(cells.shape[0], 1))
-    visits = list_in(book, VISITS, np.int32)
+    visits, candidates = list_in(book, VISITS, np.int32), list_in(book, CANDIDATES, np.int64)
     visit_count = walk(layout, cells, visits)
-    places, candidates = list_in(book, PLACES, np.int64), list_in(book, CANDIDATES, np.int64)
+    fetch_bitmaps(visits, visit_count, layout, by_event)
     visit_tiles(
         visits,
+        1,
+        list_in(book, THE_EVENT, np.int32),
+        0,
         visit_count,
         layout,
         rows,
         by_event,
         readings,
-        places,
         candidates,
         counts,
         found,
         found.shape[0],
     )
+    for find in range(first, counts[0]):
+        found[find] = rows.keys[found[find]]
 
 
 @kernel
@@ -138,38 +143,22 @@ def ascending(
     marked: NDArray[np.uint64],
     answer: NDArray[np.int64],
 ) -> int:
-    """Write the keys in order, by a bit for each key and a bit for each word of these; return how many.
+    """Write the keys in order, by a bit for each key and one for each eight words of these; return how many.
 
     All bits are zero before and after.
     """
     for place in range(count):
-        word = found[place] >> 6
-        marks[word] |= _ONE << np.uint64(found[place] & 63)
-        marked[word >> 6] |= _ONE << np.uint64(word & 63)
+        key = np.int64(found[place])
+        marks[key >> 6] |= _ONE << np.uint64(key & 63)
+        marked[key >> 15] |= _ONE << np.uint64((key >> 9) & 63)
     put = 0
-    for first in range(0, marked.shape[0], 8):
-        waiting = nonzero8(load8(marked, first))
+    for place in range(marked.shape[0]):
+        waiting = marked[place]
+        marked[place] = 0
         while waiting != 0:
-            at = first + lowest_bit(waiting)
+            eight = 64 * place + lowest_bit(waiting)
             waiting &= waiting - _ONE
-            words = marked[at]
-            marked[at] = 0
-            while words != 0:
-                word = 64 * at + lowest_bit(words)
-                words &= words - _ONE
-                put = write_bits(marks[word], 64 * word, answer, put)
-                marks[word] = 0
+            words = load8(marks, 8 * eight)
+            put += put_rows8(words, 512 * eight, answer, put)
+            store8(marks, 8 * eight, without8(words, words))
     return put
-
-
-@inlined
-def write_bits(word: np.uint64, first: int, answer: NDArray[np.int64], put: int) -> int:
-    """Write the places of a word's bits, two at a time whether there are two or not; return how many now."""
-    stop: int = put + bit_count(word)
-    while word != 0:
-        answer[put] = first + lowest_bit(word)
-        word &= word - _ONE
-        answer[put + 1] = first + lowest_bit(word)
-        word &= word - _ONE
-        put += 2
-    return stop

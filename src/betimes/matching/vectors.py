@@ -9,15 +9,26 @@ tried first: LLVM could not prove that the accumulator does not alias the table,
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import binding, ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
-_VECTOR = ir.VectorType(ir.IntType(64), 8)
+_WORD = ir.IntType(64)
+_VECTOR = ir.VectorType(_WORD, 8)
 _CELLS = ir.VectorType(ir.IntType(16), 8)
+_BYTES = ir.VectorType(ir.IntType(8), 64)
+_FLAGS = ir.VectorType(ir.IntType(1), 64)
+_PUT_AT_ONCE = 16
+
+# Whether the processor packs bytes by a mask in one step; elsewhere LLVM makes 64 steps of it.
+_PACKS_BYTES = bool(binding.get_host_cpu_features().get("avx512vbmi2", False))
+
+ROWS_BEYOND = 64
+"""So many places behind the last row may be written to when rows are put."""
 
 
 class Words8(types.Type):
@@ -92,8 +103,7 @@ def nonzero8(_context: Any, words: Any) -> Any:
     """Return a number with bit i set where word i is not zero."""
 
     def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        flags = builder.icmp_unsigned("!=", arguments[0], ir.Constant(_VECTOR, [0] * 8))
-        return builder.zext(builder.bitcast(flags, ir.IntType(8)), ir.IntType(64))
+        return _nonzero(builder, *arguments)
 
     return types.uint64(_words8), build
 
@@ -109,13 +119,104 @@ def lowest_bit(_context: Any, word: Any) -> Any:
 
 
 @intrinsic
-def bit_count(_context: Any, word: Any) -> Any:
-    """Return how many bits of a word are set."""
+def count8(_context: Any, words: Any) -> Any:
+    """Return how many bits of eight words are set."""
 
     def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
+        counts = builder.call(_llvm(builder, "ctpop.v8i64", _VECTOR, _VECTOR), arguments)
+        return builder.call(_llvm(builder, "vector.reduce.add.v8i64", _WORD, _VECTOR), [counts])
 
-    return types.int64(types.uint64), build
+    return types.int64(_words8), build
+
+
+@intrinsic
+def put_rows8(_context: Any, words: Any, base: Any, array: Any, place: Any) -> Any:
+    """Write `base` plus the position of each set bit to the array from `place` on; return how many there are.
+
+    As many as fit a vector are written for each word that is not zero, whether there are so many or not: a
+    loop that ended at the last bit would be mispredicted at almost every word.
+    """
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        words, base, array, place = arguments
+        put = _put_packed if _PACKS_BYTES else _put_each
+        room = cgutils.alloca_once_value(builder, words)
+        word_pointer = builder.bitcast(room, _WORD.as_pointer())
+        stop = cgutils.alloca_once_value(builder, place)
+        nonzero = _nonzero(builder, words)
+        left = cgutils.alloca_once_value(builder, nonzero)
+        with cgutils.for_range(builder, builder.ctpop(nonzero)):
+            at = _take_bit(builder, left)
+            word = builder.load(builder.gep(word_pointer, [at]))
+            first = builder.add(base, builder.shl(at, _WORD(6)))
+            now = builder.load(stop)
+            put(
+                builder,
+                word,
+                first,
+                lambda kind, step: _pointer(
+                    context, builder, signature.args[2], array, builder.add(now, step), kind
+                ),
+                context.get_data_type(signature.args[2].dtype),
+            )
+            builder.store(builder.add(now, builder.ctpop(word)), stop)
+        return builder.sub(builder.load(stop), place)
+
+    return types.int64(_words8, types.int64, array, types.int64), build
+
+
+def _put_each(builder: Any, word: Any, first: Any, pointer: Any, number: Any) -> None:
+    """Write the positions of a word's bits one by one."""
+    left = cgutils.alloca_once_value(builder, word)
+    with cgutils.for_range(builder, builder.ctpop(word)) as loop:
+        row = builder.add(first, _take_bit(builder, left))
+        row = row if number.width == 64 else builder.trunc(row, number)
+        builder.store(row, pointer(number, loop.index))
+
+
+def _put_packed(builder: Any, word: Any, first: Any, pointer: Any, number: Any) -> None:
+    """Write the positions of a word's bits sixteen at a time: 0 to 63, packed by the word as a mask."""
+    pack = _llvm(builder, "experimental.vector.compress.v64i8", _BYTES, _BYTES, _FLAGS, _BYTES)
+    undefined = ir.Constant(_BYTES, ir.Undefined)
+    packed = builder.call(pack, [_BYTES(list(range(64))), builder.bitcast(word, _FLAGS), undefined])
+    numbers = ir.VectorType(number, _PUT_AT_ONCE)
+    one = first if number.width == 64 else builder.trunc(first, number)
+    single = builder.insert_element(ir.Constant(numbers, ir.Undefined), one, ir.IntType(32)(0))
+    firsts = builder.shuffle_vector(single, single, _lanes([0] * _PUT_AT_ONCE))
+
+    def put(start: int) -> None:
+        some = builder.shuffle_vector(packed, undefined, _lanes(range(start, start + _PUT_AT_ONCE)))
+        rows = builder.add(builder.zext(some, numbers), firsts)
+        builder.store(rows, pointer(numbers, _WORD(start)), align=number.width // 8)
+
+    put(0)
+    with builder.if_then(builder.icmp_unsigned(">", builder.ctpop(word), _WORD(_PUT_AT_ONCE))):
+        for start in range(_PUT_AT_ONCE, 64, _PUT_AT_ONCE):
+            put(start)
+
+
+def _take_bit(builder: Any, variable: Any) -> Any:
+    """Return the position of a variable's lowest set bit, and clear that bit."""
+    word = builder.load(variable)
+    builder.store(builder.and_(word, builder.sub(word, _WORD(1))), variable)
+    return builder.cttz(word, cgutils.true_bit)
+
+
+def _nonzero(builder: Any, words: Any) -> Any:
+    flags = builder.icmp_unsigned("!=", words, ir.Constant(_VECTOR, [0] * 8))
+    return builder.zext(builder.bitcast(flags, ir.IntType(8)), _WORD)
+
+
+def _llvm(builder: Any, name: str, answer: Any, *arguments: Any) -> Any:
+    """Return one of LLVM's own functions."""
+    kind = ir.FunctionType(answer, arguments)
+    return cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}")
+
+
+def _lanes(places: Iterable[int]) -> Any:
+    """Return which elements a shuffle takes."""
+    chosen = list(places)
+    return ir.Constant(ir.VectorType(ir.IntType(32), len(chosen)), chosen)
 
 
 @intrinsic
