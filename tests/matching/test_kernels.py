@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from betimes.matching.cells import cells_of_events
+from betimes.matching.cells import codes_of_events
 from betimes.matching.kernels import gather_found, let_through, match_events
 from betimes.matching.rows import rows_of_columns
 from betimes.matching.segment import Segment
@@ -18,7 +18,7 @@ def test_many_events_find_the_same_as_brute_force():
     segment = Segment(rows_of_columns(np.arange(2500), columns))
     readings = np.random.default_rng(4).random((50, 2))
     by_event, by_lane = np.zeros((50, 8), np.uint16), np.zeros((2, 50), np.uint16)
-    cells_of_events(segment._cuts, readings, by_event, by_lane)
+    codes_of_events(segment._cuts, readings, by_event, by_lane)
     levels = np.empty((segment._layout.nodes[:, DEPTH].max() + 1, 50), np.int32)
     counts, found = np.zeros(50, np.int64), np.empty(50 * 4000, np.int32)
     match_events(segment._layout, segment.rows, readings, by_event, by_lane, levels, counts, found, 4000)

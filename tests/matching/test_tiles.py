@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from betimes.matching.cells import CELL_MISSING
+from betimes.matching.cells import CODE_MISSING
 from betimes.matching.tiles import (
     EXACT,
     FIRST_ROW,
@@ -33,7 +33,7 @@ def rows_on_one_lane(ends: list[tuple[int, int, int]]):
 def test_a_table_has_each_row_in_its_cells():
     starts, spans = rows_on_one_lane([(2, 4, 3), (3, 3, 0), (2, 6, 1)])
     words = np.zeros(8 * 16, np.uint64)
-    fill_table(np.arange(3), 0, 3, starts, spans, np.array([0, 2, 0, 5, 0], np.int32), 16, words)
+    fill_table(np.arange(3), 0, 3, starts, spans, np.array([0, 4, 1, 5, 0], np.int32), 16, words)
     may = [int(word) for word in words[0::16]][:6]
     sure = [int(word) for word in words[8::16]][:6]
     assert may == [0b101, 0b111, 0b101, 0b100, 0b100, 0]
@@ -43,7 +43,7 @@ def test_a_table_has_each_row_in_its_cells():
 def test_a_row_that_does_not_look_at_the_lane_is_in_every_cell():
     starts, spans = np.array([0, 1, 1]), np.array([[0, 1, 1, 3]], np.int32)
     words = np.zeros(8 * 3, np.uint64)
-    fill_table(np.arange(2), 0, 2, starts, spans, np.array([0, 1, 0, 1, 0], np.int32), 8, words)
+    fill_table(np.arange(2), 0, 2, starts, spans, np.array([0, 2, 1, 1, 0], np.int32), 8, words)
     assert [int(word) for word in words[0::8]] == [0b11, 0b10, 0]
 
 
@@ -108,9 +108,9 @@ def test_shares_say_what_a_lane_lets_through():
 
 
 def test_ends_stand_in_blocks_of_eight_lanes():
-    starts, spans = np.array([0, 2]), np.array([[1, 3, 5, 3], [9, 7, 8, 3]], np.int32)
+    starts, spans = np.array([0, 2]), np.array([[1, 3, 5, 3], [9, 7, 8, 0]], np.int32)
     ends = np.empty((1, 32), np.uint16)
     fill_ends(np.arange(1), starts, spans, np.array([True]), 10, ends)
-    assert (ends[0, 1], ends[0, 9], ends[0, 17], ends[0, 25]) == (3, 5, 7, 8)
-    assert (ends[0, 0], ends[0, 8]) == (0, CELL_MISSING)
+    assert (ends[0, 1], ends[0, 9], ends[0, 17], ends[0, 25]) == (6, 12, 15, 17)  # at cuts; inside cells
+    assert (ends[0, 0], ends[0, 8]) == (0, CODE_MISSING)
     assert (ends[0, 18], ends[0, 26]) == (0, 0)  # in doubt: the lane behind the last is always 0

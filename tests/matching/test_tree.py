@@ -42,11 +42,11 @@ def random_rows(seed: int, rows: int, lanes: int = 3):
     return np.array(starts), np.array(spans, np.int32).reshape(-1, 4)
 
 
-def tiles_reached(nodes, cells) -> list[int]:
+def tiles_reached(nodes, codes) -> list[int]:
     node, reached = 0, []
     while node < len(nodes):
         lane, low, span = nodes[node, LANE], nodes[node, LOW], nodes[node, SPAN]
-        if lane >= 0 and not low <= cells[lane] <= low + span:
+        if lane >= 0 and not low <= codes[lane] <= low + span:
             node = nodes[node, SKIP]
             continue
         reached += [int(nodes[node, TILE])] if nodes[node, TILE] >= 0 else []
@@ -66,7 +66,7 @@ def test_every_row_that_holds_is_in_a_tile_that_is_reached(seed, rows):
     assert tiles[-1, 1] == rows
     assert (np.diff(tiles, axis=1) <= TILE_ROWS).all()
     cells = np.random.default_rng(seed).integers(0, CELLS, 3)
-    reached = {int(row) for tile in tiles_reached(nodes, cells) for row in order[slice(*tiles[tile])]}
+    reached = {int(row) for tile in tiles_reached(nodes, 2 * cells + 1) for row in order[slice(*tiles[tile])]}
     for row in range(rows):
         mine = spans[starts[row] : starts[row + 1]]
         if all(low <= cells[lane] <= high for lane, low, high, _ in mine):
@@ -76,13 +76,13 @@ def test_every_row_that_holds_is_in_a_tile_that_is_reached(seed, rows):
 def test_an_event_is_spared_most_tiles():
     starts, spans = random_rows(1, 8000)
     nodes, tiles = grow_tree(starts, spans, np.full(3, CELLS, np.int32), np.arange(8000), np.array([0, 8000]))
-    assert len(tiles_reached(nodes, [20, 20, 20])) < len(tiles) / 2
+    assert len(tiles_reached(nodes, [41, 41, 41])) < len(tiles) / 2
 
 
 def test_missing_values_reach_only_rows_that_do_not_look():
     starts, spans = np.arange(2001), np.array([[0, 0, CELLS - 1, 3]] * 2000, np.int32)
     nodes, _ = grow_tree(starts, spans, np.full(1, CELLS, np.int32), np.arange(2000), np.array([0, 2000]))
-    assert len(tiles_reached(nodes, [5])) == 4
+    assert len(tiles_reached(nodes, [11])) == 4
     assert tiles_reached(nodes, [65535]) == []
 
 
@@ -120,7 +120,7 @@ def test_a_tile_is_tested_where_that_decides_a_lane():
     nodes, path = np.zeros((4, NODE_COLUMNS), np.int32), np.array([[0, 10], [0, 10]], np.int32)
     reach = np.array([[7, 0, 9, 1], [7, 0, 9, 0]], np.int32)
     assert put_tests(nodes, 1, 1, path, reach, 7) == 2
-    assert nodes[1, : SKIP + 1].tolist() == [0, 0, 9, 2, -1]
+    assert nodes[1, : SKIP + 1].tolist() == [0, 0, 19, 2, -1]
 
 
 def test_a_skip_leads_behind_the_subtree():

@@ -14,7 +14,7 @@ from betimes.matching.vectors import (
     ROWS_BEYOND,
     Words8,
     both8,
-    compare_cells,
+    compare_codes,
     count8,
     fetch_line,
     load8,
@@ -44,7 +44,7 @@ def put(words, base, array, place):
 
 @kernel
 def compare(cell, ends):
-    return compare_cells(cell, 0, ends, 0)
+    return compare_codes(cell, 0, ends, 0)
 
 
 @given(words, words)

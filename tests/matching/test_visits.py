@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from betimes.matching.cells import cells_of_events
+from betimes.matching.cells import codes_of_events
 from betimes.matching.rows import rows_of_columns
 from betimes.matching.segment import Segment
 from betimes.matching.tiles import KIND, LOOSE, PLAN_COLUMNS, SURE
@@ -31,7 +31,7 @@ def test_a_visit_adds_each_row_that_holds(width, kind):
     assert layout.plans[0, KIND] == kind
     readings = np.random.default_rng(9).random((30, 2))
     by_event, by_lane = np.zeros((30, 8), np.uint16), np.zeros((2, 30), np.uint16)
-    cells_of_events(segment._cuts, readings, by_event, by_lane)
+    codes_of_events(segment._cuts, readings, by_event, by_lane)
     candidates = np.empty(CANDIDATES_MAX, np.int64)
     counts, found = np.zeros(30, np.int64), np.empty(30 * 1100, np.int32)
     events = np.arange(30, dtype=np.int32)

@@ -2,7 +2,8 @@
 
 Each lane of a segment is cut into cells, at ends of the subscriptions' own intervals, so that skewed
 values get as many cells as even ones. An event is reduced once to its cells (16 bits per lane); the
-tree and the bitmaps look at nothing else.
+tree and the bitmaps look at nothing else. A value in cell k has the code 2k + 1; the cut below the cell has
+the code 2k, so that an interval that ends at a cut is told from one that ends somewhere inside.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from betimes.matching.compiled import inlined, kernel
 from betimes.matching.lanes import NUMBER_MAX
 from betimes.matching.rows import Rows
 
-CELL_MISSING = 65535
-"""The cell of a missing value, and the high end of a row that does not look at the lane."""
+CODE_MISSING = 65535
+"""The code of a missing value, and the high end of a row that does not look at the lane."""
 
 CELLS_MAX = 16384  # on a lane of ranges: finer cells cost longer searches and save few exact checks
-CELLS_MAX_POINTS = 65000  # on a lane of equalities, where a cell for each value decides by itself
+CELLS_MAX_POINTS = 30000  # on a lane of equalities, where a cell for each value decides by itself
 SAMPLE_MAX = 1 << 15
 
 _BUCKETS_MAX = 4096
@@ -97,19 +98,19 @@ def fill_buckets(cuts: Cuts) -> None:
 
 
 @kernel
-def cells_of_events(
+def codes_of_events(
     cuts: Cuts, readings: NDArray[np.float64], by_event: NDArray[np.uint16], by_lane: NDArray[np.uint16]
 ) -> None:
-    """Write the cells of each event, in both orders: the tree walks lanes, the bitmaps events."""
+    """Write the codes of each event, in both orders: the tree walks lanes, the bitmaps events."""
     for place in range(cuts.lanes.shape[0]):
         lane = cuts.lanes[place]
         for event in range(readings.shape[0]):
             value = readings[event, lane]
-            cell = CELL_MISSING
+            code = CODE_MISSING
             if abs(value) <= NUMBER_MAX:  # false of NaN and infinities
-                cell = cell_of(value, place, cuts)
-            by_event[event, place] = cell
-            by_lane[place, event] = cell
+                code = 2 * cell_of(value, place, cuts) + 1
+            by_event[event, place] = code
+            by_lane[place, event] = code
 
 
 @kernel

@@ -13,7 +13,7 @@ from betimes.matching.rows import Rows
 from betimes.matching.tree import DEPTH, LANE, LOW, SKIP, SPAN, TILE
 from betimes.matching.visits import CANDIDATES_MAX, Layout, visit_tiles
 
-_CELL_MASK = 0xFFFF
+_CODE_MASK = 0xFFFF
 
 
 @kernel
@@ -77,13 +77,13 @@ def let_through(
         for place in range(asked):
             here[place] = above[place]
         return asked
-    cells, low, span = by_lane[node[LANE]], node[LOW], node[SPAN]
+    codes, low, span = by_lane[node[LANE]], node[LOW], node[SPAN]
     through = 0
     for place in range(asked):
         event = above[place]
         here[through] = event
         through += (
-            (np.int64(cells[event]) - low) & _CELL_MASK
+            (np.int64(codes[event]) - low) & _CODE_MASK
         ) <= span  # no branch: it would be mispredicted
     return through
 

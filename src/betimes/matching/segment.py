@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from betimes.matching.book import address_book
-from betimes.matching.cells import cells_of_events, cut_lanes
+from betimes.matching.cells import codes_of_events, cut_lanes
 from betimes.matching.groups import grouped_rows
 from betimes.matching.kernels import match_events
 from betimes.matching.rows import NONE, Rows
@@ -21,11 +21,11 @@ from betimes.matching.tree import DEPTH, TILE, grow_tree
 from betimes.matching.visits import Layout
 
 _LINE_BYTES = 64
-_LANES_WITH_ENDS_MAX = 64  # past it, doubtful rows are checked exactly: their cells would fill the memory
+_LANES_WITH_ENDS_MAX = 64  # past it, doubtful rows are checked exactly: their ends would fill the memory
 
 
 class Segment:
-    """Rows with the tree, the tiles and the cells to match them by."""
+    """Rows with the tree, the tiles and the cuts to match them by."""
 
     def __init__(self, rows: Rows) -> None:
         self._cuts, spans = cut_lanes(rows)
@@ -41,11 +41,11 @@ class Segment:
     def _make_room(self) -> None:
         """Make what kernels are called with, and the arrays they write their steps to."""
         self._depth = int(self._layout.nodes[:, DEPTH].max(initial=0))
-        self._cells = np.zeros(_padded(len(self._cuts.lanes)), np.uint16)
+        self._codes = np.zeros(_padded(len(self._cuts.lanes)), np.uint16)
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        del state["_cells"]
+        del state["_codes"]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -89,7 +89,7 @@ class Segment:
 
     def addresses(self) -> NDArray[np.int64]:
         """Return this segment's part of an address book."""
-        return address_book((*self._layout, *self._cuts, *self.rows, self._cells))
+        return address_book((*self._layout, *self._cuts, *self.rows, self._codes))
 
     @property
     def plan_lines(self) -> int:
@@ -106,7 +106,7 @@ class Segment:
         """Add to the events' counts, and to the rows they found while there is capacity (at least 1)."""
         by_event = np.zeros((len(readings), _padded(len(self._cuts.lanes))), np.uint16)
         by_lane = np.empty((len(self._cuts.lanes), len(readings)), np.uint16)
-        cells_of_events(self._cuts, readings, by_event, by_lane)
+        codes_of_events(self._cuts, readings, by_event, by_lane)
         levels = np.empty((self._depth + 1, len(readings)), np.int32)
         match_events(self._layout, self.rows, readings, by_event, by_lane, levels, counts, found, capacity)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from betimes.matching.book import list_in, table_in
-from betimes.matching.cells import Cuts, cells_of_events
+from betimes.matching.cells import Cuts, codes_of_events
 from betimes.matching.checking import scan_rows
 from betimes.matching.compiled import inlined, kernel
 from betimes.matching.rows import Rows
@@ -20,7 +20,7 @@ from betimes.matching.visits import Layout, fetch_bitmaps, visit_tiles
 
 # The book begins with what the index has once ...
 READINGS, FOUND, COUNTS, MARKS, MARKED, ANSWER, VISITS, THE_EVENT, CANDIDATES, ALIVE, TAIL = range(11)
-# ... with the rows of the tail last; then come the layout, the cuts, the rows and the cells of each segment.
+# ... with the rows of the tail last; then come the layout, the cuts, the rows and the codes of each segment.
 ROWS_LENGTH, LAYOUT_LENGTH, CUTS_LENGTH = 7, 4, 6
 FIRST_SEGMENT = TAIL + ROWS_LENGTH
 SEGMENT_LENGTH = LAYOUT_LENGTH + CUTS_LENGTH + ROWS_LENGTH + 1
@@ -28,7 +28,7 @@ SEGMENT_LENGTH = LAYOUT_LENGTH + CUTS_LENGTH + ROWS_LENGTH + 1
 MARKED_KEYS_MAX = 1 << 24
 """Keys below this are put in order by marking bits: two megabytes of them at most."""
 
-_CELL_MASK = 0xFFFF
+_CODE_MASK = 0xFFFF
 _ONE = np.uint64(1)
 
 
@@ -92,11 +92,11 @@ def match_segment(
         list_in(book, cuts_at + 5, np.int32),
     )
     rows = rows_in(book, cuts_at + CUTS_LENGTH)
-    cells = list_in(book, place + SEGMENT_LENGTH - 1, np.uint16)
-    by_event = cells.reshape(1, cells.shape[0])
-    cells_of_events(cuts, readings, by_event, cells.reshape(cells.shape[0], 1))
+    codes = list_in(book, place + SEGMENT_LENGTH - 1, np.uint16)
+    by_event = codes.reshape(1, codes.shape[0])
+    codes_of_events(cuts, readings, by_event, codes.reshape(codes.shape[0], 1))
     visits, candidates = list_in(book, VISITS, np.int32), list_in(book, CANDIDATES, np.int64)
-    visit_count = walk(layout, cells, visits)
+    visit_count = walk(layout, codes, visits)
     fetch_bitmaps(visits, visit_count, layout, by_event)
     visit_tiles(
         visits,
@@ -118,13 +118,13 @@ def match_segment(
 
 
 @kernel
-def walk(layout: Layout, cells: NDArray[np.uint16], visits: NDArray[np.int32]) -> int:
-    """List the plans of the tiles an event with these cells comes to; return how many."""
+def walk(layout: Layout, codes: NDArray[np.uint16], visits: NDArray[np.int32]) -> int:
+    """List the plans of the tiles an event with these codes comes to; return how many."""
     nodes = layout.nodes
     count = node = 0
     while node < nodes.shape[0]:
         lane = nodes[node, LANE]
-        if lane >= 0 and ((np.int64(cells[lane]) - nodes[node, LOW]) & _CELL_MASK) > nodes[node, SPAN]:
+        if lane >= 0 and ((np.int64(codes[lane]) - nodes[node, LOW]) & _CODE_MASK) > nodes[node, SPAN]:
             node = nodes[node, SKIP]
             continue
         if nodes[node, TILE] >= 0:

@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from betimes.matching.cells import CELL_MISSING
+from betimes.matching.cells import CODE_MISSING
 from betimes.matching.compiled import inlined, kernel
 
 TILE_ROWS = 512
@@ -97,7 +97,7 @@ def gain_of_threshold(
 ) -> float:
     """Return what one threshold saves per bit: the logarithm of tiles visited before over after."""
     left = 0
-    left_low, left_high, right_low, right_high = CELL_MISSING, 0, CELL_MISSING, 0
+    left_low, left_high, right_low, right_high = CODE_MISSING, 0, CODE_MISSING, 0
     for place in range(count):
         low, high = ends[0, place], ends[1, place]
         if low + high < threshold:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from betimes.matching.cells import CELL_MISSING, HIGH_EXACT, LOW_EXACT
+from betimes.matching.cells import CODE_MISSING, HIGH_EXACT, LOW_EXACT
 from betimes.matching.compiled import kernel
 from betimes.matching.splits import span_on_lane
 from betimes.matching.tree import doubled, reach_of_rows
@@ -25,8 +25,8 @@ TABLES = 2
 
 # The columns of a table's line.
 LANE = 0
-BASE = 1  # the first cell of its table
-SHIFT = 2  # how many cells, as a power of two, share a bitmap
+BASE = 1  # the code of the cut below its first cell
+SHIFT = 2  # how many codes, as a power of two, share a bitmap
 LAST = 3  # the bitmap of the cells outside
 OFFSET = 4  # where its table begins, in bitmaps of eight words
 PLAN_COLUMNS = 5
@@ -106,8 +106,8 @@ def plan_tables(
             shift += 1
         exact = exact and shift == 0
         tables += 1
-        plans[place + tables, LANE], plans[place + tables, BASE] = lane, reach[lane, 1]
-        plans[place + tables, SHIFT] = shift
+        plans[place + tables, LANE], plans[place + tables, BASE] = lane, 2 * reach[lane, 1]
+        plans[place + tables, SHIFT] = shift + 1
         plans[place + tables, LAST] = ((reach[lane, 2] - reach[lane, 1]) >> shift) + 1
     if (
         tables == 0
@@ -223,9 +223,9 @@ def fill_ends(
     lane_count: int,
     ends: NDArray[np.uint16],
 ) -> None:
-    """Write each row's first and last cells, eight lanes at a time: eight first cells, eight last cells.
+    """Write the codes of each row's ends, eight lanes at a time: eight low ends, eight high ends.
 
-    The lane behind the last, where every event has cell 0, puts the `checked` rows in doubt.
+    The lane behind the last, where every event has code 0, puts the `checked` rows in doubt.
     """
     if ends.shape[1] == 0:
         return
@@ -233,11 +233,13 @@ def fill_ends(
     for position in range(ends.shape[0]):
         for block in range(0, ends.shape[1], 16):
             for place in range(block, block + 8):
-                ends[position, place], ends[position, place + 8] = 0, CELL_MISSING
+                ends[position, place], ends[position, place + 8] = 0, CODE_MISSING
         row = order[position]
         for place in range(starts[row], starts[row + 1]):
             at = (spans[place, 0] >> 3) * 16 + (spans[place, 0] & 7)
-            ends[position, at], ends[position, at + 8] = spans[place, 1], spans[place, 2]
+            exact = spans[place, 3]
+            ends[position, at] = 2 * spans[place, 1] + (0 if exact & LOW_EXACT else 1)
+            ends[position, at + 8] = 2 * spans[place, 2] + (2 if exact & HIGH_EXACT else 1)
         if checked[row]:
             ends[position, doubt + 8] = 0
 
@@ -254,7 +256,7 @@ def fill_table(
     words: NDArray[np.uint64],
 ) -> None:
     """Write one lane's table: mark where each row begins and ends, then carry the marks along the cells."""
-    base, shift, last = table[BASE], table[SHIFT], table[LAST]
+    base, shift, last = table[BASE] >> 1, table[SHIFT] - 1, table[LAST]
     offset = np.int64(table[OFFSET]) * 8
     for position in range(start, stop):
         word = offset + ((position - start) >> 6)

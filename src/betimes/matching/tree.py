@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from betimes.matching.cells import CELL_MISSING, HIGH_EXACT, LOW_EXACT
+from betimes.matching.cells import CODE_MISSING, HIGH_EXACT, LOW_EXACT
 from betimes.matching.compiled import inlined, kernel
 from betimes.matching.splits import SAMPLE, TILE_ROWS, chosen_split, span_on_lane
 
@@ -20,8 +20,8 @@ AnyInteger = TypeVar("AnyInteger", np.int32, np.int64)
 
 # The columns of a node.
 LANE = 0  # tested by the node; -1: no test
-LOW = 1  # first cell let through
-SPAN = 2  # last cell let through, less the first
+LOW = 1  # first code let through
+SPAN = 2  # last code let through, less the first
 DEPTH = 3  # the root's is 1
 SKIP = 4  # the node to go on at when the test fails
 TILE = 5  # looked at when the test holds; -1: none
@@ -161,7 +161,7 @@ def push_parts(
 ) -> int:
     """Bring low, high and other rows together and let each part wait; return how many nodes wait."""
     parts = np.zeros((3, 3), np.int64)  # size, first cell, last cell
-    parts[:, 1] = CELL_MISSING
+    parts[:, 1] = CODE_MISSING
     rows = order[start:stop].copy()
     kinds = np.empty(stop - start, np.int8)
     for place in range(stop - start):
@@ -203,7 +203,7 @@ def reach_of_rows(
     then decides the lane for all of them.
     """
     for lane in range(reach.shape[0]):
-        reach[lane, 0], reach[lane, 1], reach[lane, 2], reach[lane, 3] = 0, CELL_MISSING, 0, 1
+        reach[lane, 0], reach[lane, 1], reach[lane, 2], reach[lane, 3] = 0, CODE_MISSING, 0, 1
     for position in range(start, stop):
         row = order[position]
         for place in range(starts[row], starts[row + 1]):
@@ -222,8 +222,8 @@ def reach_of_rows(
 
 @inlined
 def put_node(nodes: NDArray[np.int32], node: int, lane: int, low: int, high: int, depth: int) -> None:
-    """Write a node that has no tile yet."""
-    nodes[node, LANE], nodes[node, LOW], nodes[node, SPAN] = lane, low, high - low
+    """Write a node that lets through these cells and has no tile yet."""
+    nodes[node, LANE], nodes[node, LOW], nodes[node, SPAN] = lane, 2 * low, 2 * (high - low) + 1
     nodes[node, DEPTH], nodes[node, SKIP], nodes[node, TILE] = depth, -1, -1
 
 

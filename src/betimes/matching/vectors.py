@@ -19,7 +19,7 @@ from numba.extending import intrinsic, models, register_model
 
 _WORD = ir.IntType(64)
 _VECTOR = ir.VectorType(_WORD, 8)
-_CELLS = ir.VectorType(ir.IntType(16), 8)
+_CODES = ir.VectorType(ir.IntType(16), 8)
 _BYTES = ir.VectorType(ir.IntType(8), 64)
 _FLAGS = ir.VectorType(ir.IntType(1), 64)
 _PUT_AT_ONCE = 16
@@ -220,11 +220,11 @@ def _lanes(places: Iterable[int]) -> Any:
 
 
 @intrinsic
-def compare_cells(_context: Any, cells: Any, cells_start: Any, ends: Any, ends_start: Any) -> Any:
-    """Compare eight cells with eight first cells and, behind these in `ends`, eight last cells.
+def compare_codes(_context: Any, codes: Any, codes_start: Any, ends: Any, ends_start: Any) -> Any:
+    """Compare eight codes with eight low ends and, behind these in `ends`, eight high ends.
 
-    In the answer bit i is set where cell i is outside; bit i + 8 where it is one of the two ends, so that
-    it does not tell. A last cell of 65535 is no end: such a row does not look at the lane.
+    In the answer bit i is set where code i is outside; bit i + 8 where it is one of the two ends, so that
+    it does not tell. A high end of 65535 is no end: such a row does not look at the lane.
     """
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -232,23 +232,23 @@ def compare_cells(_context: Any, cells: Any, cells_start: Any, ends: Any, ends_s
 
         def load(place: int, start: Any) -> Any:
             array_type, array = signature.args[place], arguments[place]
-            return builder.load(_pointer(context, builder, array_type, array, start, _CELLS), align=2)
+            return builder.load(_pointer(context, builder, array_type, array, start, _CODES), align=2)
 
         def mask(flags: Any) -> Any:
             return builder.zext(builder.bitcast(flags, byte), word)
 
-        cell, low = load(0, arguments[1]), load(2, arguments[3])
+        code, low = load(0, arguments[1]), load(2, arguments[3])
         high = load(2, builder.add(arguments[3], ir.Constant(word, 8)))
-        below = builder.icmp_unsigned("<", cell, low)
-        above = builder.icmp_unsigned(">", cell, high)
-        at_low = builder.icmp_unsigned("==", cell, low)
-        at_high = builder.icmp_unsigned("==", cell, high)
-        is_end = builder.icmp_unsigned("!=", high, ir.Constant(_CELLS, [65535] * 8))
+        below = builder.icmp_unsigned("<", code, low)
+        above = builder.icmp_unsigned(">", code, high)
+        at_low = builder.icmp_unsigned("==", code, low)
+        at_high = builder.icmp_unsigned("==", code, high)
+        is_end = builder.icmp_unsigned("!=", high, ir.Constant(_CODES, [65535] * 8))
         at_end = builder.and_(builder.or_(at_low, at_high), is_end)
         outside = mask(builder.or_(below, above))
         return builder.or_(outside, builder.shl(mask(at_end), ir.Constant(word, 8)))
 
-    return types.int64(cells, types.int64, ends, types.int64), build
+    return types.int64(codes, types.int64, ends, types.int64), build
 
 
 @intrinsic

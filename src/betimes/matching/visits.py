@@ -31,7 +31,7 @@ from betimes.matching.tiles import (
 from betimes.matching.vectors import (
     ROWS_BEYOND,
     both8,
-    compare_cells,
+    compare_codes,
     count8,
     fetch_line,
     load8,
@@ -44,9 +44,9 @@ TILE_PLACES = TILE_ROWS + ROWS_BEYOND
 """What an event must have room for before a tile writes to it: all its rows, and what is written too much."""
 
 CANDIDATES_MAX = 4096
-_CELL_MASK = 0xFFFF
+_CODE_MASK = 0xFFFF
 _ROW_MASK = 0xFFFFFFFF
-_OUTSIDE = 0xFF  # what compare_cells tells: a lane rules the row out ...
+_OUTSIDE = 0xFF  # what compare_codes tells: a lane rules the row out ...
 _ALL_IN_DOUBT = 0xFF00  # ... or its cells do not tell
 
 
@@ -56,19 +56,19 @@ class Layout(NamedTuple):
     nodes: NDArray[np.int32]
     plans: NDArray[np.int32]
     words: NDArray[np.uint64]
-    ends: NDArray[np.uint16]  # first and last cells of each row, for all lanes of the segment
+    ends: NDArray[np.uint16]  # the codes of each row's ends, for all lanes of the segment
 
 
 @inlined
 def bitmap_at(
-    plans: NDArray[np.int32], table: int, cells: NDArray[np.uint16], event: int, bitmaps: int
+    plans: NDArray[np.int32], table: int, codes: NDArray[np.uint16], event: int, bitmaps: int
 ) -> int:
     """Return where in the words a table's bitmap for the event's cell begins; so many bitmaps per cell.
 
     Indices, not slices: a slice taken in an inner loop is counted and forgotten again, which costs more.
     """
-    cell = (np.int64(cells[event, plans[table, LANE]]) - plans[table, BASE]) & _CELL_MASK
-    bitmap = min(cell >> plans[table, SHIFT], np.int64(plans[table, LAST]))
+    code = (np.int64(codes[event, plans[table, LANE]]) - plans[table, BASE]) & _CODE_MASK
+    bitmap = min(code >> plans[table, SHIFT], np.int64(plans[table, LAST]))
     place: int = (plans[table, OFFSET] + bitmap * bitmaps) * 8
     return place
 
@@ -82,7 +82,7 @@ def visit_tiles(
     visit_count: int,
     layout: Layout,
     rows: Rows,
-    cells: NDArray[np.uint16],
+    codes: NDArray[np.uint16],
     readings: NDArray[np.float64],
     candidates: NDArray[np.int64],
     counts: NDArray[np.int64],
@@ -96,10 +96,10 @@ def visit_tiles(
         plan, event = plan_list[visit * plan_step], int(event_list[visit * event_step])
         kind = plans[plan, KIND]
         bitmaps = 2 if kind == SURE else 1
-        at = bitmap_at(plans, plan + 1, cells, event, bitmaps)
+        at = bitmap_at(plans, plan + 1, codes, event, bitmaps)
         may, sure = load8(words, at), load8(words, at + 8 * bitmaps - 8)
         for table in range(plan + 2, plan + 1 + plans[plan, TABLES]):
-            at = bitmap_at(plans, table, cells, event, bitmaps)
+            at = bitmap_at(plans, table, codes, event, bitmaps)
             may, sure = both8(may, load8(words, at)), both8(sure, load8(words, at + 8 * bitmaps - 8))
         if nonzero8(may) == 0:
             continue
@@ -116,15 +116,15 @@ def visit_tiles(
             waiting += put_rows8(may, (event << 32) + first_row, candidates, waiting)
             if waiting + TILE_PLACES > CANDIDATES_MAX:
                 add_candidates(
-                    candidates, waiting, layout.ends, rows, cells, readings, counts, found, capacity
+                    candidates, waiting, layout.ends, rows, codes, readings, counts, found, capacity
                 )
                 waiting = 0
-    add_candidates(candidates, waiting, layout.ends, rows, cells, readings, counts, found, capacity)
+    add_candidates(candidates, waiting, layout.ends, rows, codes, readings, counts, found, capacity)
 
 
 @kernel
 def fetch_bitmaps(
-    visits: NDArray[np.int32], visit_count: int, layout: Layout, cells: NDArray[np.uint16]
+    visits: NDArray[np.int32], visit_count: int, layout: Layout, codes: NDArray[np.uint16]
 ) -> None:
     """Let the bitmaps of all these tiles begin to come near: one after another takes longer."""
     plans = layout.plans
@@ -132,7 +132,7 @@ def fetch_bitmaps(
         plan = visits[visit]
         bitmaps = 2 if plans[plan, KIND] == SURE else 1
         for table in range(plan + 1, plan + 1 + plans[plan, TABLES]):
-            at = bitmap_at(plans, table, cells, 0, bitmaps)
+            at = bitmap_at(plans, table, codes, 0, bitmaps)
             fetch_line(layout.words, at)
             if bitmaps == 2:
                 fetch_line(layout.words, at + 8)
@@ -144,7 +144,7 @@ def add_candidates(
     candidate_count: int,
     ends: NDArray[np.uint16],
     rows: Rows,
-    cells: NDArray[np.uint16],
+    codes: NDArray[np.uint16],
     readings: NDArray[np.float64],
     counts: NDArray[np.int64],
     found: NDArray[np.int32],
@@ -159,7 +159,7 @@ def add_candidates(
         event, row = candidates[place] >> 32, candidates[place] & _ROW_MASK
         told = np.int64(0) if blocks > 0 else np.int64(_ALL_IN_DOUBT)
         for block in range(blocks):
-            told |= compare_cells(cells, (event * blocks + block) * 8, ends, (row * blocks + block) * 16)
+            told |= compare_codes(codes, (event * blocks + block) * 8, ends, (row * blocks + block) * 16)
         holds = told & _OUTSIDE == 0
         if told > _OUTSIDE:
             holds = holds and row_counts(row, event, readings, rows)
