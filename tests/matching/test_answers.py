@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from betimes.matching import answers
-from betimes.matching.answers import Finds, count_events, match_batch
+from betimes.matching.answers import Finds, Part, count_events, match_batch
 from betimes.matching.batches import EventBatch
 from betimes.matching.lanes import LaneKind, Lanes
 from betimes.matching.rows import rows_of_columns
@@ -48,11 +48,30 @@ def test_small_chunks_say_the_same(staircase, monkeypatch):
     batch = EventBatch.from_columns(numbers={"x": chance.integers(0, 3000, 100).astype(float)})
     lanes, segments = staircase
     whole = match_batch(lanes, segments, batch, Finds())
+    monkeypatch.setattr(answers, "EVENTS_TOGETHER", 40)
     monkeypatch.setattr(answers, "CHUNK_EVENTS", 7)
     parts = match_batch(lanes, segments, batch, Finds())
-    assert parts.offsets.tolist() == whole.offsets.tolist()
     assert [sorted(keys.tolist()) for keys in parts] == [sorted(keys.tolist()) for keys in whole]
     assert count_events(lanes, segments, batch).tolist() == whole.counts().tolist()
+
+
+def test_no_segments_find_nothing(batch):
+    assert count_events(Lanes(), [], batch).tolist() == [0] * 5
+    assert [keys.tolist() for keys in match_batch(Lanes(), [], batch, Finds())] == [[]] * 5
+
+
+def test_the_events_of_a_part_are_counted_in_the_order_it_brings_them_in(staircase, batch):
+    lanes, segments = staircase
+    part = Part(lanes, segments, batch)
+    assert sorted(part.order.tolist()) == [0, 1, 2, 3, 4]
+    expected = np.array([6, 3000, 0, 0, 1501])[part.order]
+    assert part.count(slice(1, 4)).tolist() == expected[1:4].tolist()
+    found, keys = np.empty(5 * 4000, np.int32), np.full(6, -1, np.int32)
+    ends = part.match(slice(0, 5), found, 4000)
+    assert ends.tolist() == [[0] * 5, expected.tolist()]
+    event = part.order.tolist().index(0)
+    part.gather(found, 4000, np.array([event]), ends, np.zeros(5, np.int64), keys)
+    assert sorted(keys.tolist()) == [0, 1, 2, 3, 4, 5]
 
 
 def test_room_for_finds_grows_and_is_kept():

@@ -61,7 +61,9 @@ def test_each_text_is_written_once():
 
 
 def test_matches_are_read_event_by_event():
-    matches = Matches(offsets=np.array([0, 2, 2, 3]), keys=np.array([4, 1, 9], np.int32))
+    matches = Matches(
+        starts=np.array([1, 1, 0]), ends=np.array([3, 1, 1]), keys=np.array([9, 4, 1], np.int32)
+    )
     assert len(matches) == 3
     assert matches.of(0).tolist() == [4, 1]
     assert [keys.tolist() for keys in matches] == [[4, 1], [], [9]]

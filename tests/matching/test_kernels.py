@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from betimes.matching.cells import codes_of_events
-from betimes.matching.kernels import gather_found, let_through, match_events
+from betimes.matching.kernels import first_tiles, gather_found, let_through, match_events
 from betimes.matching.rows import rows_of_columns
 from betimes.matching.segment import Segment
-from betimes.matching.tree import DEPTH, NODE_COLUMNS
+from betimes.matching.tree import DEPTH, NODE_COLUMNS, SKIP, TILE
 
 
 def test_many_events_find_the_same_as_brute_force():
@@ -17,11 +16,10 @@ def test_many_events_find_the_same_as_brute_force():
     columns = [(lane, lows[lane], lows[lane] + 0.2) for lane in (0, 1)]
     segment = Segment(rows_of_columns(np.arange(2500), columns))
     readings = np.random.default_rng(4).random((50, 2))
-    by_event, by_lane = np.zeros((50, 8), np.uint16), np.zeros((2, 50), np.uint16)
-    codes_of_events(segment._cuts, readings, by_event, by_lane)
+    codes = segment.codes(readings)
     levels = np.empty((segment._layout.nodes[:, DEPTH].max() + 1, 50), np.int32)
     counts, found = np.zeros(50, np.int64), np.empty(50 * 4000, np.int32)
-    match_events(segment._layout, segment.rows, readings, by_event, by_lane, levels, counts, found, 4000)
+    match_events(segment._layout, segment.rows, readings, codes, levels, counts, found, 4000)
     x, y = segment.rows.bounds[0::2], segment.rows.bounds[1::2]
     for event, (at_x, at_y) in enumerate(readings):
         holds = (x[:, 0] <= at_x) & (at_x <= x[:, 1]) & (y[:, 0] <= at_y) & (at_y <= y[:, 1])
@@ -38,6 +36,15 @@ def test_a_node_lets_through_its_cells_only():
     assert here[:3].tolist() == [1, 2, 3]
     node[0] = -1
     assert let_through(node, by_lane, above, 6, here) == 6
+
+
+def test_an_event_is_known_by_the_first_tile_it_comes_to():
+    nodes = np.zeros((4, NODE_COLUMNS), np.int32)
+    nodes[:, :3] = (-1, 0, 0), (0, 4, 2), (0, 6, 2), (0, 9, 0)
+    nodes[:, SKIP], nodes[:, TILE] = (4, 2, 3, 4), (-1, 0, 1, 2)
+    firsts = np.empty(5, np.int32)
+    first_tiles(nodes, np.array([[5], [6], [7], [9], [3]], np.uint16), firsts)
+    assert firsts.tolist() == [1, 1, 2, 3, 4]
 
 
 def test_the_keys_of_what_was_found_are_gathered_where_they_belong():

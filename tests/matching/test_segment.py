@@ -23,7 +23,7 @@ def segment():
 
 def found_by(segment: Segment, readings) -> list[int]:
     counts, found = np.zeros(1, np.int64), np.empty(6000, np.int32)
-    segment.match_many(readings, counts, found, 6000)
+    segment.match_many(readings, segment.codes(readings), counts, found, 6000)
     return sorted(segment.rows.keys[found[: counts[0]]].tolist())
 
 
@@ -44,16 +44,24 @@ def test_many_events_find_what_each_finds_alone(segment):
     readings = np.random.default_rng(6).random((40, 3))
     readings[::7, 1] = np.nan
     counts, found = np.zeros(40, np.int64), np.empty(40 * 5000, np.int32)
-    segment.match_many(readings, counts, found, 5000)
+    segment.match_many(readings, segment.codes(readings), counts, found, 5000)
     for event in range(40):
         alone = found_by(segment, readings[event : event + 1].copy())
         assert sorted(segment.rows.keys[found[event * 5000 :][: counts[event]]].tolist()) == alone
 
 
+def test_neighbours_come_to_the_same_tile():
+    lows = np.arange(2000.0)
+    points = Segment(rows_of_columns(np.arange(2000), [(0, lows, lows)]))
+    readings = np.array([[1999.0], [3.0], [1998.0], [4.0]])
+    order = points.neighbours(points.codes(readings)).tolist()
+    assert order in ([0, 2, 1, 3], [1, 3, 0, 2])
+
+
 def test_finds_without_room_are_counted_only(segment):
     readings = np.random.default_rng(7).random((5, 3))
     counts, found = np.zeros(5, np.int64), np.full(10, -1, np.int32)
-    segment.match_many(readings, counts, found, 1)
+    segment.match_many(readings, segment.codes(readings), counts, found, 1)
     assert counts.tolist() == [len(found_by(segment, each.reshape(1, 3).copy())) for each in readings]
     assert (found[5:] == -1).all()
 

@@ -63,11 +63,11 @@ def test_a_walk_lists_the_tiles_that_brute_force_comes_to():
     segment = Segment(rows_of_columns(np.arange(2000), [(0, lows, lows)]))
     visits = np.empty(100, np.int32)
     nodes = segment._layout.nodes
-    cells = np.zeros(8, np.uint16)
-    cells[0] = 65535
-    assert walk(segment._layout, cells, visits) == 0
-    cells[0] = nodes[nodes[:, TILE] >= 0][0, 1]
-    assert walk(segment._layout, cells, visits) == 1
+    codes = np.zeros((1, 8), np.uint16)
+    codes[0, 0] = 65535
+    assert walk(segment._layout, codes, visits) == 0
+    codes[0, 0] = nodes[nodes[:, TILE] >= 0][0, 1]
+    assert walk(segment._layout, codes, visits) == 1
     assert visits[0] == nodes[nodes[:, TILE] >= 0][0, TILE]
 
 

@@ -23,8 +23,9 @@ def test_a_segment_finds_the_same_after_labels_moved():
     moved = with_moved_labels(segment, lane, *lanes.order(lane).respace())
     for text in ("", "a", "b", "bb", "c", "d"):
         counts, found = np.zeros(1, np.int64), np.empty(600, np.int32)
-        moved.match_many(lanes.read({"k": text}), counts, found, 600)
-        assert sorted(found[: counts[0]].tolist()) == [
+        readings = lanes.read({"k": text})
+        moved.match_many(readings, moved.codes(readings), counts, found, 600)
+        assert sorted(moved.rows.keys[found[: counts[0]]].tolist()) == [
             key for key, each in enumerate(ranges) if each.matches({"k": text})
         ]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from betimes.matching.cells import codes_of_events
 from betimes.matching.rows import rows_of_columns
 from betimes.matching.segment import Segment
 from betimes.matching.tiles import KIND, LOOSE, PLAN_COLUMNS, SURE
@@ -30,13 +29,12 @@ def test_a_visit_adds_each_row_that_holds(width, kind):
     layout, rows = segment._layout, segment.rows
     assert layout.plans[0, KIND] == kind
     readings = np.random.default_rng(9).random((30, 2))
-    by_event, by_lane = np.zeros((30, 8), np.uint16), np.zeros((2, 30), np.uint16)
-    codes_of_events(segment._cuts, readings, by_event, by_lane)
+    codes = segment.codes(readings)
     candidates = np.empty(CANDIDATES_MAX, np.int64)
     counts, found = np.zeros(30, np.int64), np.empty(30 * 1100, np.int32)
     events = np.arange(30, dtype=np.int32)
     plan = np.zeros(1, np.int32)
-    visit_tiles(plan, 0, events, 1, 30, layout, rows, by_event, readings, candidates, counts, found, 1100)
+    visit_tiles(plan, 0, events, 1, 30, layout, rows, codes, readings, candidates, counts, found, 1100)
     only_counts = np.zeros(30, np.int64)
     visit_tiles(
         plan,
@@ -46,7 +44,7 @@ def test_a_visit_adds_each_row_that_holds(width, kind):
         30,
         layout,
         rows,
-        by_event,
+        codes,
         readings,
         candidates,
         only_counts,
@@ -60,9 +58,11 @@ def test_a_visit_adds_each_row_that_holds(width, kind):
         expected = np.flatnonzero(inside).tolist()
         assert sorted(found[event * 1100 :][: counts[event]].tolist()) == expected
         alone, count = np.empty(1100, np.int32), np.zeros(1, np.int64)
-        cells, values = by_event[event : event + 1].copy(), readings[event : event + 1].copy()
-        fetch_bitmaps(plan, 1, layout, cells)
-        visit_tiles(plan, 1, events[:1], 0, 1, layout, rows, cells, values, candidates, count, alone, 1100)
+        its_codes, values = codes[event : event + 1].copy(), readings[event : event + 1].copy()
+        fetch_bitmaps(plan, 1, layout, its_codes)
+        visit_tiles(
+            plan, 1, events[:1], 0, 1, layout, rows, its_codes, values, candidates, count, alone, 1100
+        )
         assert sorted(alone[: count[0]].tolist()) == expected
 
 

@@ -95,27 +95,29 @@ class EventBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Matches:
-    """Who wants each event of a batch: those of event i are `keys[offsets[i] : offsets[i + 1]]`.
+    """Who wants each event of a batch: those of event i are `keys[starts[i] : ends[i]]`.
 
-    Within one event every key stands once, in no particular order: sorting costs more than matching.
+    Within one event every key stands once, in no particular order: sorting costs more than matching. Nor do
+    the events stand in order among the keys: those that find the same are matched together.
     """
 
-    offsets: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
     keys: NDArray[np.int32]
 
     def __len__(self) -> int:
-        return len(self.offsets) - 1
+        return len(self.starts)
 
     def __iter__(self) -> Iterator[NDArray[np.int32]]:
         return (self.of(position) for position in range(len(self)))
 
     def of(self, position: int) -> NDArray[np.int32]:
         """Return the keys of those that want the event at this position."""
-        return self.keys[self.offsets[position] : self.offsets[position + 1]]
+        return self.keys[self.starts[position] : self.ends[position]]
 
     def counts(self) -> NDArray[np.int64]:
         """Return how many want each event."""
-        return np.diff(self.offsets)
+        return self.ends - self.starts
 
 
 def encoded_texts(column: Sequence[str | None]) -> TextColumn:

@@ -98,10 +98,8 @@ def fill_buckets(cuts: Cuts) -> None:
 
 
 @kernel
-def codes_of_events(
-    cuts: Cuts, readings: NDArray[np.float64], by_event: NDArray[np.uint16], by_lane: NDArray[np.uint16]
-) -> None:
-    """Write the codes of each event, in both orders: the tree walks lanes, the bitmaps events."""
+def codes_of_events(cuts: Cuts, readings: NDArray[np.float64], codes: NDArray[np.uint16]) -> None:
+    """Write the codes of each event, one row each."""
     for place in range(cuts.lanes.shape[0]):
         lane = cuts.lanes[place]
         for event in range(readings.shape[0]):
@@ -109,8 +107,7 @@ def codes_of_events(
             code = CODE_MISSING
             if abs(value) <= NUMBER_MAX:  # false of NaN and infinities
                 code = 2 * cell_of(value, place, cuts) + 1
-            by_event[event, place] = code
-            by_lane[place, event] = code
+            codes[event, place] = code
 
 
 @kernel

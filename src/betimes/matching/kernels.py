@@ -21,8 +21,7 @@ def match_events(
     layout: Layout,
     rows: Rows,
     readings: NDArray[np.float64],
-    by_event: NDArray[np.uint16],
-    by_lane: NDArray[np.uint16],
+    codes: NDArray[np.uint16],
     levels: NDArray[np.int32],
     counts: NDArray[np.int64],
     found: NDArray[np.int32],
@@ -34,8 +33,13 @@ def match_events(
     candidates = np.empty(CANDIDATES_MAX, np.int64)
     plan = np.empty(1, np.int32)
     through[0] = readings.shape[0]
-    for event in range(readings.shape[0]):
+    by_lane = np.empty(
+        (codes.shape[1], codes.shape[0]), np.uint16
+    )  # the tree walks lanes, the bitmaps events
+    for event in range(codes.shape[0]):
         levels[0, event] = event
+        for lane in range(codes.shape[1]):
+            by_lane[lane, event] = codes[event, lane]
     node = 0
     while node < nodes.shape[0]:
         depth = nodes[node, DEPTH]
@@ -54,7 +58,7 @@ def match_events(
                 through[depth],
                 layout,
                 rows,
-                by_event,
+                codes,
                 readings,
                 candidates,
                 counts,
@@ -86,6 +90,25 @@ def let_through(
             (np.int64(codes[event]) - low) & _CODE_MASK
         ) <= span  # no branch: it would be mispredicted
     return through
+
+
+@kernel
+def first_tiles(nodes: NDArray[np.int32], codes: NDArray[np.uint16], firsts: NDArray[np.int32]) -> None:
+    """Write at which node each event comes to its first tile: events close by have it in common."""
+    for event in range(codes.shape[0]):
+        node = 0
+        while node < nodes.shape[0]:
+            lane = nodes[node, LANE]
+            if (
+                lane >= 0
+                and ((np.int64(codes[event, lane]) - nodes[node, LOW]) & _CODE_MASK) > nodes[node, SPAN]
+            ):
+                node = nodes[node, SKIP]
+            elif nodes[node, TILE] < 0:
+                node += 1
+            else:
+                break
+        firsts[event] = node
 
 
 @kernel

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from betimes.matching.book import address_book
 from betimes.matching.cells import codes_of_events, cut_lanes
 from betimes.matching.groups import grouped_rows
-from betimes.matching.kernels import match_events
+from betimes.matching.kernels import first_tiles, match_events
 from betimes.matching.rows import NONE, Rows
 from betimes.matching.tiles import clear_rows, fill_ends, fill_tiles, survey_tiles
 from betimes.matching.tree import DEPTH, TILE, grow_tree
@@ -41,7 +41,7 @@ class Segment:
     def _make_room(self) -> None:
         """Make what kernels are called with, and the arrays they write their steps to."""
         self._depth = int(self._layout.nodes[:, DEPTH].max(initial=0))
-        self._codes = np.zeros(_padded(len(self._cuts.lanes)), np.uint16)
+        self._codes = np.zeros((1, _padded(len(self._cuts.lanes))), np.uint16)
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
@@ -96,19 +96,29 @@ class Segment:
         """Return how many tiles and tables there are together: an event looks into no more than that."""
         return len(self._layout.plans)
 
+    def codes(self, readings: NDArray[np.float64]) -> NDArray[np.uint16]:
+        """Return the codes of these events on the lanes that are cut here."""
+        codes = np.zeros((len(readings), _padded(len(self._cuts.lanes))), np.uint16)
+        codes_of_events(self._cuts, readings, codes)
+        return codes
+
+    def neighbours(self, codes: NDArray[np.uint16]) -> NDArray[np.int64]:
+        """Return an order of these events in which those that come to the same tiles are together."""
+        firsts = np.empty(len(codes), np.int32)
+        first_tiles(self._layout.nodes, codes, firsts)
+        return np.argsort(firsts.astype(np.uint16), kind="stable")  # 16 bits are sorted in linear time
+
     def match_many(
         self,
         readings: NDArray[np.float64],
+        codes: NDArray[np.uint16],
         counts: NDArray[np.int64],
         found: NDArray[np.int32],
         capacity: int,
     ) -> None:
         """Add to the events' counts, and to the rows they found while there is capacity (at least 1)."""
-        by_event = np.zeros((len(readings), _padded(len(self._cuts.lanes))), np.uint16)
-        by_lane = np.empty((len(self._cuts.lanes), len(readings)), np.uint16)
-        codes_of_events(self._cuts, readings, by_event, by_lane)
         levels = np.empty((self._depth + 1, len(readings)), np.int32)
-        match_events(self._layout, self.rows, readings, by_event, by_lane, levels, counts, found, capacity)
+        match_events(self._layout, self.rows, readings, codes, levels, counts, found, capacity)
 
 
 def _laid_out(

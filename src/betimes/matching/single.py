@@ -92,12 +92,11 @@ def match_segment(
         list_in(book, cuts_at + 5, np.int32),
     )
     rows = rows_in(book, cuts_at + CUTS_LENGTH)
-    codes = list_in(book, place + SEGMENT_LENGTH - 1, np.uint16)
-    by_event = codes.reshape(1, codes.shape[0])
-    codes_of_events(cuts, readings, by_event, codes.reshape(codes.shape[0], 1))
+    codes = table_in(book, place + SEGMENT_LENGTH - 1, np.uint16)
+    codes_of_events(cuts, readings, codes)
     visits, candidates = list_in(book, VISITS, np.int32), list_in(book, CANDIDATES, np.int64)
     visit_count = walk(layout, codes, visits)
-    fetch_bitmaps(visits, visit_count, layout, by_event)
+    fetch_bitmaps(visits, visit_count, layout, codes)
     visit_tiles(
         visits,
         1,
@@ -106,7 +105,7 @@ def match_segment(
         visit_count,
         layout,
         rows,
-        by_event,
+        codes,
         readings,
         candidates,
         counts,
@@ -119,12 +118,12 @@ def match_segment(
 
 @kernel
 def walk(layout: Layout, codes: NDArray[np.uint16], visits: NDArray[np.int32]) -> int:
-    """List the plans of the tiles an event with these codes comes to; return how many."""
+    """List the plans of the tiles that the one event with these codes comes to; return how many."""
     nodes = layout.nodes
     count = node = 0
     while node < nodes.shape[0]:
         lane = nodes[node, LANE]
-        if lane >= 0 and ((np.int64(codes[lane]) - nodes[node, LOW]) & _CODE_MASK) > nodes[node, SPAN]:
+        if lane >= 0 and ((np.int64(codes[0, lane]) - nodes[node, LOW]) & _CODE_MASK) > nodes[node, SPAN]:
             node = nodes[node, SKIP]
             continue
         if nodes[node, TILE] >= 0:

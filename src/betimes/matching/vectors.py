@@ -253,7 +253,10 @@ def compare_codes(_context: Any, codes: Any, codes_start: Any, ends: Any, ends_s
 
 @intrinsic
 def fetch_line(_context: Any, array: Any, start: Any) -> Any:
-    """Begin to bring the cache line of an element near, without waiting for it."""
+    """Begin to bring the cache line of an element near, without waiting for it.
+
+    Near is the second level: what one event needs of many tiles is more than the first one holds.
+    """
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = _pointer(context, builder, signature.args[0], *arguments)
@@ -264,7 +267,7 @@ def fetch_line(_context: Any, array: Any, start: Any) -> Any:
             [address.type],
             ir.FunctionType(ir.VoidType(), [address.type, number, number, number]),
         )
-        builder.call(prefetch, [address, number(0), number(3), number(1)])  # to read, keep near, data
+        builder.call(prefetch, [address, number(0), number(2), number(1)])  # to read, second level, data
         return context.get_dummy_value()
 
     return types.void(array, types.int64), build

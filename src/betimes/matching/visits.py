@@ -119,6 +119,9 @@ def visit_tiles(
                     candidates, waiting, layout.ends, rows, codes, readings, counts, found, capacity
                 )
                 waiting = 0
+    if event_step == 0:  # many tiles: their rows are far from one another
+        for place in range(waiting):
+            fetch_line(layout.ends, candidates[place] * layout.ends.shape[1])
     add_candidates(candidates, waiting, layout.ends, rows, codes, readings, counts, found, capacity)
 
 
