@@ -22,7 +22,7 @@ EVENTS_TOGETHER = 65536
 CHUNK_EVENTS = 32768
 _PLACES_MAX = 1 << 25  # of all events of a chunk together: 128 MB
 _CAPACITY_FIRST = 768
-_PILOT_STEP = 256  # every so many events one is counted first, to guess how much room events need
+_PILOT_STEP = 256  # every so many events one is counted first, to guess how much room is needed
 _LINE_PLACES = 16  # places of four bytes in a cache line
 
 
@@ -85,7 +85,10 @@ def match_batch(lanes: Lanes, segments: Sequence[Segment], batch: EventBatch, fi
     for first in range(0, len(batch) if segments else 0, EVENTS_TOGETHER):
         part = Part(lanes, segments, batch.part(first, first + EVENTS_TOGETHER))
         if len(part.order) >= CHUNK_EVENTS:
-            finds.expect(int(part.count(np.arange(0, len(part.order), _PILOT_STEP)).max()) * 3 // 2)
+            pilot = part.count(np.arange(0, len(part.order), _PILOT_STEP))
+            finds.expect(int(pilot.max()) * 3 // 2)
+            share = (first + len(part.order)) / len(batch)
+            keys = _with_room(keys, put + int(pilot.mean() * len(part.order)), share)
         start = 0
         while start < len(part.order):
             stop = min(start + CHUNK_EVENTS, start + max(1, _PLACES_MAX // finds.capacity), len(part.order))
@@ -152,6 +155,6 @@ def _with_room(keys: NDArray[np.int32], size: int, done_share: float) -> NDArray
     """Return the keys with room for at least `size`, guessed from the share of the batch that is done."""
     if size <= len(keys):
         return keys
-    grown = np.empty(max(size, int(size / done_share * 1.05) + 64), np.int32)
+    grown = np.empty(max(size, int(size / done_share * 1.1) + 64), np.int32)
     grown[: len(keys)] = keys
     return grown

@@ -130,4 +130,4 @@ def gather_found(
         source = found[event * capacity + first : event * capacity + first + count]
         target = keys[offsets[event] + first : offsets[event] + first + count]
         for place in range(count):
-            target[place] = row_keys[source[place]]
+            target[place] = row_keys[np.uint32(source[place])]  # never below 0: no need to look
