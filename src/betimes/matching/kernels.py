@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 from betimes.matching.compiled import kernel
 from betimes.matching.rows import Rows
 from betimes.matching.tree import DEPTH, LANE, LOW, SKIP, SPAN, TILE
+from betimes.matching.vectors import fetch_line
 from betimes.matching.visits import CANDIDATES_MAX, Layout, visit_tiles
 
 _CODE_MASK = 0xFFFF
+_LINE_PLACES = 16  # finds of four bytes in a cache line
+_FETCHED_MAX = 256  # finds of an event that are fetched ahead; the processor goes on by itself
 
 
 @kernel
@@ -125,7 +128,10 @@ def gather_found(
 
     Among what an event found, those are the finds between its two `ends`.
     """
-    for event in events:
+    for number in range(events.shape[0]):
+        event, ahead = events[number], events[min(number + 2, events.shape[0] - 1)]
+        for place in range(ends[0, ahead], min(ends[1, ahead], ends[0, ahead] + _FETCHED_MAX), _LINE_PLACES):
+            fetch_line(found, ahead * capacity + place)  # places of events are far from one another
         first, count = ends[0, event], ends[1, event] - ends[0, event]
         source = found[event * capacity + first : event * capacity + first + count]
         target = keys[offsets[event] + first : offsets[event] + first + count]
