@@ -95,12 +95,18 @@ def visit_tiles(
     for visit in range(visit_count):
         plan, event = plan_list[visit * plan_step], int(event_list[visit * event_step])
         kind = plans[plan, KIND]
-        bitmaps = 2 if kind == SURE else 1
-        at = bitmap_at(plans, plan + 1, codes, event, bitmaps)
-        may, sure = load8(words, at), load8(words, at + 8 * bitmaps - 8)
-        for table in range(plan + 2, plan + 1 + plans[plan, TABLES]):
-            at = bitmap_at(plans, table, codes, event, bitmaps)
-            may, sure = both8(may, load8(words, at)), both8(sure, load8(words, at + 8 * bitmaps - 8))
+        stop = plan + 1 + plans[plan, TABLES]
+        if kind == SURE:
+            at = bitmap_at(plans, plan + 1, codes, event, 2)
+            may, sure = load8(words, at), load8(words, at + 8)
+            for table in range(plan + 2, stop):
+                at = bitmap_at(plans, table, codes, event, 2)
+                may, sure = both8(may, load8(words, at)), both8(sure, load8(words, at + 8))
+        else:
+            may = load8(words, bitmap_at(plans, plan + 1, codes, event, 1))
+            for table in range(plan + 2, stop):
+                may = both8(may, load8(words, bitmap_at(plans, table, codes, event, 1)))
+            sure = may
         if nonzero8(may) == 0:
             continue
         first_row = np.int64(plans[plan, FIRST_ROW])
