@@ -23,7 +23,7 @@ from betimes.model.events import Event, EventId
 from betimes.model.subscriptions import QoS, Subscription
 from betimes.node.demand import DemandTable
 from betimes.node.output_queue import OutputQueue
-from betimes.qos.appraisal import FIXED_S, OPEN, S_PER_KB_MEAN, S_PER_KB_SD, Array
+from betimes.qos.appraisal import FIXED_S, OPEN, S_PER_KB_MEAN, S_PER_KB_SD, WAIT_S, WAY_FACTS, Array
 from betimes.qos.strategies import STRATEGIES, Strategy
 
 TARGET_MS = 2.0
@@ -34,11 +34,12 @@ WORKLOADS = ("PSD", "own bounds", "tight bounds")
 
 def network_ways(chance: np.random.Generator) -> Array:
     """Return four links that each lead to every home over three links of the paper's kind."""
-    ways = np.ones((4, LINKS, HOMES))
+    ways = np.zeros((WAY_FACTS, LINKS, HOMES))
     ways[OPEN] = 1.0
     ways[FIXED_S] = 3 * 0.002
     ways[S_PER_KB_MEAN] = chance.uniform(0.050, 0.100, (3, LINKS, HOMES)).sum(axis=0)
     ways[S_PER_KB_SD] = 0.020 * math.sqrt(3)
+    ways[WAIT_S] = chance.uniform(0.0, 5.0, (LINKS, HOMES))
     return ways
 
 
@@ -70,7 +71,7 @@ def choice_ms(queue: OutputQueue, strategy: Strategy, ways: Array, repeats: int)
     times_ms = []
     for _ in range(repeats + 1):  # the first may have to compile
         start = time.perf_counter()
-        queue.choose(strategy, 0, ways, free_at_s, 1.0, 3.75, NOW_S)
+        queue.choose(strategy, 0, ways, free_at_s, 1.0, 3.75, 0.3, NOW_S)
         times_ms.append((time.perf_counter() - start) * 1000.0)
     return statistics.median(times_ms[1:])
 

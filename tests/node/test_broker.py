@@ -351,14 +351,37 @@ def test_late_binding_uses_the_link_that_is_free():
 
 
 def test_late_binding_asks_an_idle_link_that_the_free_one_leaves_its_message_to():
-    """By b: 10 s with a spread of 1; by c: 10.5 s with a spread of 5, which is better when time is short."""
+    """By b: 10 s with a spread of 1; by c: 15 s with a spread of 5."""
     links = (
         Link(source="a", target="b", s_per_kb_mean=4.0, s_per_kb_sd=1.0),
-        Link(source="a", target="c", s_per_kb_mean=10.4, s_per_kb_sd=5.0),
+        Link(source="a", target="c", s_per_kb_mean=14.9, s_per_kb_sd=5.0),
         Link(source="b", target="d", s_per_kb_mean=6.0),
         Link(source="c", target="d", s_per_kb_mean=0.1),
     )
-    a = broker(subscription("s1", "d", 16.0), strategy=LATE_BINDING, links=links)
+    a = broker(subscription("s1", "d", 20.0), strategy=LATE_BINDING, links=links)
     assert sent(a.publish(event(1), 0.0)) == [("b", 1, frozenset("d"))]
     assert sent(a.publish(event(2), 0.0)) == []  # b should be free in 4 s, and is then the surer way
-    assert sent(a.link_free("b", 8.0)) == [("c", 2, frozenset("d"))]  # it took 8 s
+    crowded = np.full(len(HOMES), 20.0)
+    assert sent(a.link_free("b", 4.0, crowded)) == [("c", 2, frozenset("d"))]  # but b says it is crowded
+
+
+def test_late_binding_asks_the_link_first_that_promises_most():
+    """By b it would be there in 20 s, by c in 30; c is asked first when b says that it is crowded."""
+    a = broker(subscription("s1", "d", 600.0), strategy=LATE_BINDING)
+    assert sent(a.publish(event(1, size_kb=10.0), 0.0)) == [("b", 1, frozenset("d"))]
+    assert sent(a.link_free("b", 10.0, np.full(len(HOMES), 50.0))) == []
+    assert sent(a.publish(event(2, size_kb=10.0), 10.0)) == [("c", 2, frozenset("d"))]
+
+
+def test_late_binding_in_a_crowd_gives_up_what_brings_much_less_than_usual():
+    dear = [subscription(f"s{number}", "b", 600.0) for number in range(20)]
+    a = broker(*dear, subscription("cheap", "c", 600.0), strategy=LATE_BINDING)
+    given_up = []
+    now_s = 0.0
+    for number in range(1, 60):
+        effects = a.publish(event(number, size_kb=10.0), now_s)
+        now_s += 4.0  # a transmission takes 10 s: messages wait
+        effects += a.link_free("b", now_s) if number % 3 == 0 else []
+        given_up += [homes for _, reason, homes in dropped(effects) if reason is Reason.HOPELESS]
+    assert {"c": 1} in given_up
+    assert all(homes == {"c": 1} for homes in given_up)

@@ -10,8 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from betimes.model.events import Event, EventId
-from betimes.node.output_queue import ROWS_AT_FIRST, SLOTS_AT_FIRST, OutputQueue
-from betimes.qos.appraisal import FIXED_S, GOES, HOPELESS, OPEN, S_PER_KB_MEAN, S_PER_KB_SD, Array
+from betimes.node.output_queue import CLOSED, ROWS_AT_FIRST, SLOTS_AT_FIRST, OutputQueue
+from betimes.qos.appraisal import (
+    FIXED_S,
+    GOES,
+    HOPELESS,
+    OPEN,
+    S_PER_KB_MEAN,
+    S_PER_KB_SD,
+    WAIT_S,
+    WAY_FACTS,
+    Array,
+    journey_s,
+)
 from betimes.qos.strategies import EB, FIFO, PC, RL, Strategy, ebpc
 
 LINKS, DESTINATIONS = 2, 4
@@ -20,7 +31,7 @@ OPEN_WAYS = {(0, 0), (0, 1), (1, 1), (1, 2)}
 
 
 def ways_open(pairs: set[tuple[int, int]]) -> Array:
-    ways = np.zeros((4, LINKS, DESTINATIONS))
+    ways = np.zeros((WAY_FACTS, LINKS, DESTINATIONS))
     ways[S_PER_KB_MEAN], ways[S_PER_KB_SD], ways[FIXED_S] = 1.0, 0.2, 0.0
     for pair in pairs:
         ways[OPEN, *pair] = 1.0
@@ -53,7 +64,8 @@ def put(queue: OutputQueue, bounds_s: dict[int, list[float]], now_s: float = 0.0
 def choose(
     queue: OutputQueue, strategy: Strategy, link: int = 0, now_s: float = 0.0, postponed_s: float = 1.0
 ):
-    return queue.choose(strategy, link, WAYS, np.zeros(LINKS), 0.0, postponed_s, now_s)
+    slot, _, hopeless = queue.choose(strategy, link, WAYS, np.zeros(LINKS), 0.0, postponed_s, 0.0, now_s)
+    return slot, hopeless
 
 
 @dataclass
@@ -156,11 +168,28 @@ def check_sweep(queue: OutputQueue, plain: PlainQueue, now_s: float) -> None:
         assert taken.all_expired
 
 
-def test_a_message_opens_the_links_that_lead_to_its_destinations():
+def test_a_link_promises_prices_per_second_of_the_journey_to_where_it_leads():
     queue = OutputQueue()
-    assert put(queue, {0: [10.0]}).tolist() == [True, False]
-    assert put(queue, {1: [10.0]}).tolist() == [True, True]
-    assert put(queue, {3: [10.0]}).tolist() == [False, False]
+    ways = WAYS.copy()
+    ways[S_PER_KB_MEAN, 1, 1], ways[WAIT_S, 1, 1] = 2.0, 3.0
+    faster, slower = 1.0 / journey_s(ways, 0, 1, 1.0), 1.0 / 5.0
+    for destinations, promised in (
+        ({1: [10.0]}, [faster, slower]),
+        ({1: [10.0, 20.0]}, [2 * faster, 2 * slower]),
+        ({3: [10.0]}, [CLOSED, CLOSED]),
+    ):
+        rows = demand_rows(destinations)
+        found = queue.put(new_event(), rows, list(destinations), ways, born_s=0.0, now_s=0.0)
+        assert found.tolist() == pytest.approx(promised)
+
+
+def test_with_the_choice_comes_what_it_is_expected_to_bring():
+    queue = OutputQueue()
+    put(queue, {0: [100.0]})
+    put(queue, {0: [100.0, 200.0]})
+    slot, benefit, _ = queue.choose(EB, 0, WAYS, np.zeros(LINKS), 0.0, 1.0, 0.0, 0.0)
+    assert slot == 1
+    assert benefit == pytest.approx(2.0)
 
 
 def test_only_the_destinations_asked_for_wait():
@@ -227,7 +256,8 @@ def test_what_has_no_way_waits_until_there_is_one():
     put(queue, {3: [10.0]})
     assert choose(queue, FIFO) == (None, [])
     all_ways = ways_open({(0, each) for each in range(DESTINATIONS)})
-    assert queue.choose(FIFO, 0, all_ways, np.zeros(LINKS), 0.0, 0.0, 0.0) == (0, [])
+    slot, _, hopeless = queue.choose(FIFO, 0, all_ways, np.zeros(LINKS), 0.0, 0.0, 0.0, 0.0)
+    assert (slot, hopeless) == (0, [])
 
 
 def test_more_messages_and_rows_than_at_first_find_room_in_order():

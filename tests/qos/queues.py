@@ -29,6 +29,7 @@ from betimes.qos.appraisal import (
     SLOT,
     VERDICT,
     WAIT_S,
+    WAY_FACTS,
     Appraise,
     Array,
 )
@@ -78,6 +79,7 @@ class Setting:
     postponed_s: float = 0.0
     contention: float = 0.0
     hopeless_at: float = 0.0005
+    worth_min: float = 0.0
     free_at_s: tuple[float, ...] = (0.0,) * LINKS
 
 
@@ -93,7 +95,7 @@ class Found:
 
 
 def way_arrays(ways: dict[tuple[int, int], Way]) -> Array:
-    array = np.zeros((5, LINKS, DESTINATIONS))
+    array = np.zeros((WAY_FACTS, LINKS, DESTINATIONS))
     for (link, destination), way in ways.items():
         array[OPEN, link, destination] = 1.0
         array[FIXED_S, link, destination] = way.fixed_s
@@ -147,6 +149,7 @@ def appraised(appraise: Appraise, setting: Setting, link: int = 0, *, grouped: b
         setting.contention,
         setting.postponed_s,
         setting.hopeless_at,
+        setting.worth_min,
         results,
     )
     candidates = results[SLOT, :found].astype(int).tolist()
@@ -211,5 +214,6 @@ settings_drawn = st.builds(
     postponed_s=st.sampled_from([0.0, 3.75, 10.0]),
     contention=st.sampled_from([0.0, 0.5, 1.0]),
     hopeless_at=st.sampled_from([0.0005, 0.1, 0.3]),
+    worth_min=st.sampled_from([0.0, 0.5, 2.0]),
     free_at_s=st.tuples(*[st.floats(0.0, 20.0)] * LINKS),
 )

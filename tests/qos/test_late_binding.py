@@ -23,10 +23,10 @@ from betimes.qos.appraisal import DESTINATION, GOES, HOPELESS, STAYS, destinatio
 from betimes.qos.late_binding import (
     LENIENCE,
     appraise_any_way,
-    best_elsewhere,
-    expected_earning,
-    hope_by,
+    better_by,
+    earliest_way,
     hope_elsewhere,
+    prospects,
 )
 
 links = st.integers(0, LINKS - 1)
@@ -56,17 +56,35 @@ def until_free_s(setting: Setting, link: int) -> float:
     return max(setting.free_at_s[link] - setting.now_s, 0.0)
 
 
+def arrival_s(setting: Setting, message: Waiting, destination: int, link: int, start_s: float) -> float:
+    way = setting.ways[link, destination]
+    return start_s + way.wait_s + way.fixed_s + message.size_kb * way.s_per_kb_mean
+
+
+def hope_min(setting: Setting, message: Waiting, destination: int) -> float:
+    """Return the chance that must be exceeded: the strategy's, or what makes it worth a transmission."""
+    prices = sum(one.price for one in message.wanting if one.destination == destination)
+    return max(setting.hopeless_at, setting.worth_min / prices)
+
+
 def here_and_elsewhere(setting: Setting, slot: int, destination: int, link: int) -> tuple[float, float]:
-    """Return what is compared: this link now and the best other with hope once it is free, waits counted."""
+    """Return what is compared: this link now and the earliest other, if earlier and with hope; with waits."""
     message = setting.queue[slot]
+    here = earning(setting, message, destination, link, 0.0, waits_count=True)
     others = [
-        (other, until_free_s(setting, other))
+        (arrival_s(setting, message, destination, other, until_free_s(setting, other)), other)
         for other in range(LINKS)
-        if other != link and hope(setting, message, destination, other) > setting.hopeless_at
+        if other != link and (other, destination) in setting.ways
     ]
-    return earning(setting, message, destination, link, 0.0, waits_count=True), max(
-        (earning(setting, message, destination, *other, waits_count=True) for other in others), default=0.0
-    )
+    if not others or (link, destination) not in setting.ways:
+        return here, 0.0
+    other_s, other = min(others)
+    if other_s >= arrival_s(setting, message, destination, link, 0.0):
+        return here, 0.0
+    if hope(setting, message, destination, other) <= hope_min(setting, message, destination):
+        return here, 0.0
+    start_s = until_free_s(setting, other)
+    return here, earning(setting, message, destination, other, start_s, waits_count=True)
 
 
 def hope(setting: Setting, message: Waiting, destination: int, link: int) -> float:
@@ -105,7 +123,7 @@ def chances(
 
 
 @given(settings_drawn, links)
-def test_a_link_takes_a_destination_only_where_no_other_way_earns_clearly_more(setting, link):
+def test_a_link_takes_a_destination_only_where_no_earlier_way_earns_clearly_more(setting, link):
     found = appraised(appraise_any_way, setting, link)
     for (slot, destination), verdict in found.verdicts.items():
         here, elsewhere = here_and_elsewhere(setting, slot, destination, link)
@@ -115,7 +133,8 @@ def test_a_link_takes_a_destination_only_where_no_other_way_earns_clearly_more(s
         elif verdict == STAYS:
             own = chances(setting, slot, destination, link, by_this_link_only=True)
             leaves_it = here <= share * elsewhere + 1e-9
-            assert leaves_it or max(own, default=0.0) <= setting.hopeless_at + 1e-9
+            least = hope_min(setting, setting.queue[slot], destination)
+            assert leaves_it or max(own, default=0.0) <= least + 1e-9
 
 
 @given(settings_drawn, links)
@@ -126,6 +145,7 @@ def test_where_nothing_waits_nothing_is_given_away(setting, link):
         now_s=setting.now_s,
         free_at_s=setting.free_at_s,
         hopeless_at=setting.hopeless_at,
+        worth_min=setting.worth_min,
         contention=0.0,
     )
     for (slot, destination), verdict in appraised(appraise_any_way, calm, link).verdicts.items():
@@ -146,8 +166,9 @@ def test_a_destination_is_hopeless_exactly_when_it_is_by_every_way(setting, link
     found = appraised(appraise_any_way, setting, link)
     for (slot, destination), verdict in found.verdicts.items():
         every = chances(setting, slot, destination, link)
-        assume(all(abs(chance - setting.hopeless_at) > 1e-9 for chance in every))
-        assert (verdict == HOPELESS) == all(chance <= setting.hopeless_at for chance in every)
+        least = hope_min(setting, setting.queue[slot], destination)
+        assume(all(abs(chance - least) > 1e-9 for chance in every))
+        assert (verdict == HOPELESS) == all(chance <= least for chance in every)
         assert (slot in found.hopeless) == (
             HOPELESS in [v for (s, _), v in found.verdicts.items() if s == slot]
         )
@@ -162,7 +183,7 @@ def test_what_is_weighed_is_what_would_go(setting, link):
         if going:
             now = sum(earning(setting, message, to, link, 0.0) for to in going)
             later = sum(earning(setting, message, to, link, setting.postponed_s) for to in going)
-            assert found.benefit[slot] == pytest.approx(now, abs=1e-9)
+            assert found.benefit[slot] == pytest.approx(now, abs=1e-8)
             assert found.postponed[slot] == pytest.approx(later, abs=1e-9)
 
 
@@ -178,32 +199,9 @@ def test_when_all_links_are_free_some_link_takes_whatever_has_hope(setting):
 
 
 @given(settings_drawn, links)
-def test_earnings_are_equation_3_for_one_destination(setting, link):
+def test_prospects_are_equation_3_and_the_best_chance_of_one_destination(setting, link):
     ways = way_arrays(setting.ways)
-    for slot, message in enumerate(setting.queue):
-        for destination in {one.destination for one in message.wanting}:
-            alone = Waiting(
-                wanting=tuple(one for one in message.wanting if one.destination == destination),
-                deadline_s=message.deadline_s,
-                born_s=message.born_s,
-                size_kb=message.size_kb,
-            )
-            _, rows = queue_arrays((alone,))
-            age_s = setting.now_s - message.born_s
-            facts = (rows, 0, len(rows), message.size_kb, age_s)
-            _, elsewhere = here_and_elsewhere(setting, slot, destination, link)
-            if (link, destination) in setting.ways:
-                now = earning(setting, message, destination, link, 0.0)
-                assert expected_earning(ways, link, *facts) == pytest.approx(now, abs=1e-9)
-            found = best_elsewhere(
-                ways, link, *facts, setting.now_s, np.array(setting.free_at_s), setting.hopeless_at
-            )
-            assert found == pytest.approx(elsewhere, abs=1e-9)
-
-
-@given(settings_drawn, links)
-def test_hope_is_the_best_chance_of_any_subscriber(setting, link):
-    ways = way_arrays(setting.ways)
+    until_free = np.array([until_free_s(setting, each) for each in range(LINKS)])
     for slot, message in enumerate(setting.queue):
         _, rows = queue_arrays((message,))
         row = 0
@@ -211,12 +209,30 @@ def test_hope_is_the_best_chance_of_any_subscriber(setting, link):
             stop = destination_end(rows, row, len(rows))
             facts = (rows, row, stop, message.size_kb, setting.now_s - message.born_s)
             destination = int(rows[row, DESTINATION])
+            earned, best = prospects(ways, link, *facts)
             own = chances(setting, slot, destination, link, by_this_link_only=True)
-            assert hope_by(ways, link, *facts) == pytest.approx(max(own, default=0.0), abs=1e-9)
+            assert earned == pytest.approx(earning(setting, message, destination, link, 0.0), abs=1e-8)
+            assert best == pytest.approx(max(own, default=0.0), abs=1e-9)
             every = chances(setting, slot, destination, link)
-            elsewhere = hope_elsewhere(ways, link, *facts, setting.now_s, np.array(setting.free_at_s))
+            elsewhere = hope_elsewhere(ways, link, *facts, until_free)
             assert max(elsewhere, *own, 0.0) == pytest.approx(max(every, default=0.0), abs=1e-9)
             row = stop
+
+
+def test_the_earliest_way_counts_waits_and_when_a_link_falls_free():
+    ways = way_arrays({(0, 0): Way(wait_s=3.0), (1, 0): Way(), (2, 0): Way(s_per_kb_mean=0.05)})
+    # 50 KB: in 8 s by the first, 5 by the second, 2.5 by the third
+    assert earliest_way(ways, 0, 0, 50.0, np.array([0.0, 2.0, 9.0])) == 1
+    assert earliest_way(ways, 0, 0, 50.0, np.array([0.0, 4.0, 9.0])) == 0
+    assert earliest_way(ways, 0, 0, 50.0, np.array([0.0, 0.0, 0.0])) == 2
+
+
+def test_a_better_way_without_hope_is_none_to_wait_for():
+    _, rows = queue_arrays((Waiting(wanting=(Wanting(destination=0, delay_s_max=8.0),)),))
+    ways = way_arrays({(0, 0): Way(wait_s=9.0), (1, 0): Way(s_per_kb_mean=0.15)})
+    facts = (ways, 0, 1, rows, 0, 1, 50.0, 0.0, 0.0, 1.0, 1.0)
+    assert better_by(*facts, 0.1)
+    assert not better_by(*facts, 0.8)
 
 
 def test_a_crowded_way_is_left_for_a_longer_one_but_is_no_reason_to_give_up():
@@ -249,3 +265,12 @@ def test_in_a_crowd_a_link_takes_along_what_another_serves_a_little_better():
     assert 1 - LENIENCE < earning(calm, message, 0, 0, 0.0) / earning(calm, message, 0, 1, 0.0) < 1
     assert appraised(appraise_any_way, calm, link=0).verdicts == {(0, 0): STAYS}
     assert appraised(appraise_any_way, crowd, link=0).verdicts == {(0, 0): GOES}
+
+
+def test_what_promises_less_than_a_transmission_usually_brings_is_given_up():
+    message = Waiting(wanting=(Wanting(destination=0, price=1.0), Wanting(destination=1, price=3.0)))
+    ways = {(0, 0): Way(), (0, 1): Way()}
+    calm = Setting(queue=(message,), ways=ways)
+    crowd = Setting(queue=(message,), ways=ways, worth_min=2.0)
+    assert appraised(appraise_any_way, calm).verdicts == {(0, 0): GOES, (0, 1): GOES}
+    assert appraised(appraise_any_way, crowd).verdicts == {(0, 0): HOPELESS, (0, 1): GOES}

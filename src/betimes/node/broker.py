@@ -19,14 +19,14 @@ from betimes.model.telemetry import Reason
 from betimes.model.topology import Link
 from betimes.node.demand import Demand, DemandTable
 from betimes.node.effects import Deliver, Drop, Effect, Keep, Send
-from betimes.node.output_queue import OutputQueue, Taken
-from betimes.qos.appraisal import FIXED_S, GOES, HOPELESS, OPEN, S_PER_KB_MEAN, S_PER_KB_SD, WAIT_S
+from betimes.node.output_queue import CLOSED, OutputQueue, Taken
+from betimes.qos.appraisal import FIXED_S, GOES, HOPELESS, OPEN, S_PER_KB_MEAN, S_PER_KB_SD, WAIT_S, WAY_FACTS
 from betimes.qos.strategies import Strategy
 from betimes.routing.estimates import LinkEstimate
 from betimes.routing.tables import RoutingTable
 
 MESSAGES_MAX = 100_000  # waiting at one broker
-NEWEST_WEIGHT = 0.05  # of the newest value in a running mean: a memory of about twenty messages
+NEWEST_WEIGHT = 0.025  # of the newest value in a running mean: a memory of about forty messages
 TRANSMISSION_S_MIN = 1e-9  # a link that takes no time at all divides by nothing
 
 
@@ -63,6 +63,7 @@ class Broker:
         self._sent_s: dict[str, float] = {}
         self._size_kb_mean = 0.0
         self._wait_s_mean = 0.0  # here and behind, over all destinations
+        self._benefit_mean = 0.0  # EB for each destination of what was sent
         self._estimates: dict[str, LinkEstimate] = {}
         self._onward_wait_s = np.zeros(len(routes.destinations))
         self._neighbour_wait_s: dict[str, NDArray[np.float64]] = {}
@@ -173,7 +174,7 @@ class Broker:
         self._idle = [True] * count
         self._s_per_kb: list[float] = routes.link_s_per_kb.tolist()
         self._free_at_s = np.zeros(count)
-        self._ways = np.zeros((5, count, len(routes.destinations)))
+        self._ways = np.zeros((WAY_FACTS, count, len(routes.destinations)))
         self._ways[OPEN] = routes.downhill if strategy.any_way else routes.primary
         self._ways[FIXED_S] = routes.hops * self.settings.processing_s + routes.delay_s
         self._ways[S_PER_KB_MEAN] = routes.s_per_kb_mean
@@ -190,25 +191,27 @@ class Broker:
             destinations -= {self.name}
         if not destinations:
             return effects
-        kept, opened = self._keep(event, demand, destinations, age_s, now_s)
+        kept, promise = self._keep(event, demand, destinations, age_s, now_s)
         effects += kept
-        for link, concerned in enumerate(opened):
-            if concerned and self._idle[link]:
-                effects += self._serve(link, now_s)
+        idle = [link for link, free in enumerate(self._idle) if free and promise[link] != CLOSED]
+        if len(idle) > 1:
+            idle.sort(key=promise.__getitem__, reverse=True)  # the first takes all that it serves well
+        for link in idle:
+            effects += self._serve(link, now_s)
         return effects
 
     def _keep(
         self, event: Event, demand: Demand, destinations: frozenset[str], age_s: float, now_s: float
-    ) -> tuple[list[Effect], list[bool]]:
-        """Put a message into the queue; return that, and the links that it concerns."""
+    ) -> tuple[list[Effect], list[float]]:
+        """Put a message into the queue; return that, and what each link promises for it."""
         if len(self._queue) >= self.settings.messages_max:
             full = self._miss(event, demand, destinations, age_s, Reason.QUEUE_FULL)
-            return [full], [False] * len(self._idle)
+            return [full], [CLOSED] * len(self._idle)
         column = self._routes.column
         onward = [column[name] for name in destinations]
-        opened = self._queue.put(event, demand.rows, onward, self._ways, born_s=now_s - age_s, now_s=now_s)
+        promise = self._queue.put(event, demand.rows, onward, self._ways, born_s=now_s - age_s, now_s=now_s)
         self._size_kb_mean += (event.size_kb - self._size_kb_mean) * NEWEST_WEIGHT
-        return [Keep(event=event, age_s=age_s, queue_length=len(self._queue))], opened.tolist()
+        return [Keep(event=event, age_s=age_s, queue_length=len(self._queue))], promise.tolist()
 
     def _miss(
         self, event: Event, demand: Demand, destinations: frozenset[str], age_s: float, reason: Reason
@@ -262,12 +265,13 @@ class Broker:
         transmission_s = self._size_kb_mean * self._s_per_kb[link]
         contention = min(1.0, self._wait_s_mean / max(transmission_s, TRANSMISSION_S_MIN))
         postponed_s = strategy.postponed_by * transmission_s
-        best, hopeless = queue.choose(
-            strategy, link, self._ways, self._free_at_s, contention, postponed_s, now_s
+        worth_min = strategy.worth_share_min * contention * self._benefit_mean
+        best, benefit, hopeless = queue.choose(
+            strategy, link, self._ways, self._free_at_s, contention, postponed_s, worth_min, now_s
         )
         effects: list[Effect] = [self._give_up(slot, now_s) for slot in hopeless]
         if best is not None:
-            effects.append(self._send(best, link, now_s))
+            effects.append(self._send(best, link, benefit, now_s))
         return effects
 
     def _give_up(self, slot: int, now_s: float) -> Drop:
@@ -286,13 +290,14 @@ class Broker:
             subscribers=tuple(taken.subscribers),
         )
 
-    def _send(self, slot: int, link: int, now_s: float) -> Send:
+    def _send(self, slot: int, link: int, benefit: float, now_s: float) -> Send:
         queue, routes = self._queue, self._routes
         event, neighbour = queue.events[slot], routes.neighbours[link]
         age_s, wait_s = queue.age_s(slot, now_s), queue.wait_s(slot, now_s)
         destinations = queue.take(slot, GOES, now_s).destinations
         if self.settings.strategy.counts_waits:
             self._learn_wait(link, destinations, wait_s)
+            self._benefit_mean += (benefit / len(destinations) - self._benefit_mean) * NEWEST_WEIGHT
         names = routes.destinations
         message = Message(
             event=event, age_s=age_s, destinations=frozenset([names[number] for number in destinations])

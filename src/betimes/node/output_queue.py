@@ -29,16 +29,22 @@ from betimes.qos.appraisal import (
     LIFETIME_S,
     OPEN,
     POSTPONED,
+    PRICE,
     ROWS,
+    SIZE_KB,
     SLOT,
     VERDICT,
+    WAIT_S,
     Appraisal,
     appraise_expired,
+    journey_s,
 )
 from betimes.qos.strategies import Strategy
 
 SLOTS_AT_FIRST, ROWS_AT_FIRST = 64, 1024
 SLOT_COLUMNS, ROW_COLUMNS, RESULT_COLUMNS = 5, 5, 5
+CLOSED = -1.0
+JOURNEY_S_MIN = 1e-9  # a journey that takes no time divides by nothing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,22 +89,22 @@ class OutputQueue:
         *,
         born_s: float,
         now_s: float,
-    ) -> NDArray[np.bool_]:
+    ) -> NDArray[np.float64]:
         """Let an event wait for those rows of demand that go to these destinations.
 
-        Return which links are open to any of them.
+        Return what each link promises: prices per second of the journey; CLOSED where it leads to none.
         """
         if self._slot_count == len(self._slots) or self._row_count + len(demand) > len(self._rows):
             self._make_room(len(demand))
         asked = np.array(destinations, dtype=np.int64)
-        opened = np.zeros(ways.shape[1], dtype=np.bool_)
+        promise = np.full(ways.shape[1], CLOSED)
         slot = self._slot_count
         self._slots[slot] = (self._row_count, 0, born_s, event.size_kb, now_s)
-        self._row_count = _put(demand, asked, ways, slot, self._slots, self._rows, opened)
+        self._row_count = _put(demand, asked, ways, slot, self._slots, self._rows, promise)
         self.events.append(event)
         self._slot_count += 1
         self._waiting += 1
-        return opened
+        return promise
 
     def choose(
         self,
@@ -108,9 +114,12 @@ class OutputQueue:
         free_at_s: NDArray[np.float64],
         contention: float,
         postponed_s: float,
+        worth_min: float,
         now_s: float,
-    ) -> tuple[int | None, list[int]]:
-        """Return the slot this link should send next, if any, and the slots where something is hopeless."""
+    ) -> tuple[int | None, float, list[int]]:
+        """Return the slot this link should send next, if any, its EB where the strategy weighs it, and
+        the slots where something is hopeless.
+        """
         results = self._results
         found, hopeless = strategy.appraise(
             now_s,
@@ -123,18 +132,20 @@ class OutputQueue:
             contention,
             postponed_s,
             strategy.gives_up_at(contention),
+            worth_min,
             results,
         )
         gone = results[HOPELESS_SLOT, :hopeless].astype(np.int64).tolist() if hopeless else []
         if found == 0:
-            return None, gone
-        if found == 1:
-            return int(results[SLOT, 0]), gone
-        score = strategy.score(
-            Appraisal(results[BENEFIT, :found], results[POSTPONED, :found], results[LIFETIME_S, :found])
-        )
-        # ties go to the longest waiting: argmax finds the first of equals, and slots are in arrival order
-        return int(results[SLOT, score.argmax()]), gone
+            return None, 0.0, gone
+        best = 0
+        if found > 1:
+            score = strategy.score(
+                Appraisal(results[BENEFIT, :found], results[POSTPONED, :found], results[LIFETIME_S, :found])
+            )
+            # ties go to the longest waiting: argmax finds the first of equals, slots are in arrival order
+            best = int(score.argmax())
+        return int(results[SLOT, best]), float(results[BENEFIT, best]), gone
 
     def expired(self, now_s: float) -> list[int]:
         """Return the slots where something has expired, and mark it as hopeless."""
@@ -178,9 +189,9 @@ def _put(
     slot: int,
     slots: NDArray[np.float64],
     rows: NDArray[np.float64],
-    opened: NDArray[np.bool_],
+    promise: NDArray[np.float64],
 ) -> int:
-    """Copy the rows asked for behind the last one; say which links they open and where the rows now end."""
+    """Copy the rows asked for behind the last one; say what links promise and where the rows now end."""
     wanted = np.zeros(ways.shape[2], np.bool_)
     wanted[asked] = True
     end = int(slots[slot, FIRST])
@@ -190,7 +201,12 @@ def _put(
             rows[end] = demand[each]
             end += 1
             for link in range(ways.shape[1]):
-                opened[link] |= ways[OPEN, link, destination] != 0.0
+                if ways[OPEN, link, destination] != 0.0:
+                    journey = journey_s(ways, link, destination, slots[slot, SIZE_KB])
+                    journey += ways[WAIT_S, link, destination]
+                    promise[link] = max(promise[link], 0.0) + demand[each, PRICE] / max(
+                        journey, JOURNEY_S_MIN
+                    )
     slots[slot, ROWS] = end - slots[slot, FIRST]
     return end
 

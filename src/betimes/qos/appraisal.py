@@ -27,14 +27,16 @@ GONE = -1.0
 STAYS, GOES, HOPELESS = 0.0, 1.0, 2.0
 # ways[…, neighbour, destination]; WAIT_S is what messages lately waited behind the neighbour
 OPEN, FIXED_S, S_PER_KB_MEAN, S_PER_KB_SD, WAIT_S = range(5)
+WAY_FACTS = 5
 # results[…, candidate]
 SLOT, BENEFIT, POSTPONED, LIFETIME_S, HOPELESS_SLOT = range(5)
 
 Array = NDArray[np.float64]
 # (now_s, link, slot_count, slots, rows, ways, free_at_s by link, contention, postponed_s, hopeless_at,
-# results); contention is 0 where nothing waits and 1 where messages wait a transmission time or more
+# worth_min, results); contention is 0 where nothing waits and 1 where messages wait a transmission time or
+# more; a destination that promises less than worth_min is not worth its transmission
 Appraise = Callable[
-    [float, int, int, Array, Array, Array, Array, float, float, float, Array], tuple[int, int]
+    [float, int, int, Array, Array, Array, Array, float, float, float, float, Array], tuple[int, int]
 ]
 
 
@@ -48,12 +50,18 @@ class Appraisal:
 
 
 @kernel
-def success_by_way(ways: Array, link: int, destination: int, size_kb: float, remaining_s: float) -> float:
-    """Return the chance to arrive within the remaining time when sent now by this way (eq. 5)."""
-    forward_s = forward_delay_mean_s(
+def journey_s(ways: Array, link: int, destination: int, size_kb: float) -> float:
+    """Return the mean time from sending to arrival by this way, if nothing waits on it (eq. 4)."""
+    return forward_delay_mean_s(
         ways[FIXED_S, link, destination], size_kb, ways[S_PER_KB_MEAN, link, destination]
     )
-    return success_probability(remaining_s - forward_s, size_kb * ways[S_PER_KB_SD, link, destination])
+
+
+@kernel
+def success_by_way(ways: Array, link: int, destination: int, size_kb: float, remaining_s: float) -> float:
+    """Return the chance to arrive within the remaining time when sent now by this way (eq. 5)."""
+    slack_s = remaining_s - journey_s(ways, link, destination, size_kb)
+    return success_probability(slack_s, size_kb * ways[S_PER_KB_SD, link, destination])
 
 
 @kernel
@@ -68,6 +76,7 @@ def appraise_lifetime(
     _contention: float,
     _postponed_s: float,
     _hopeless_at: float,
+    _worth_min: float,
     results: Array,
 ) -> tuple[int, int]:
     """Look only at how much time is left: for FIFO and RL, which weigh nothing and drop what has expired."""
@@ -111,6 +120,7 @@ def appraise_benefit(
     _contention: float,
     postponed_s: float,
     hopeless_at: float,
+    _worth_min: float,
     results: Array,
 ) -> tuple[int, int]:
     """Weigh EB and EB' over the subscribers behind the link (eqs. 3 and 8), each by its one shortest path.

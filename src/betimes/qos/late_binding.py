@@ -2,8 +2,8 @@
 
 Single shortest paths leave parallel links idle while messages wait for busy ones. Here a link that falls
 free looks at every message that it brings nearer to its destination, and takes those destinations which
-no other link, counted from when it will be free, would serve clearly better. Every copy carries its
-own set of destinations, so nothing is delivered twice; every hop is nearer to them, so nothing circles.
+no earlier way would serve clearly better. Every copy carries its own set of destinations, so nothing
+is delivered twice; every hop is nearer to them, so nothing circles.
 
 The waits measured downstream decide between ways, and only between ways: what goes first is decided
 by benefit alone, and what is hopeless by the journey alone. A mean wait says how crowded a way is, but
@@ -12,7 +12,9 @@ not how long a message that is worth more than others would wait there.
 
 from __future__ import annotations
 
-from betimes.matching.compiled import kernel
+import numpy as np
+
+from betimes.matching.compiled import inlined, kernel
 from betimes.qos.appraisal import (
     BENEFIT,
     BORN_S,
@@ -26,6 +28,7 @@ from betimes.qos.appraisal import (
     POSTPONED,
     PRICE,
     ROWS,
+    S_PER_KB_SD,
     SIZE_KB,
     SLOT,
     STAYS,
@@ -33,63 +36,79 @@ from betimes.qos.appraisal import (
     WAIT_S,
     Array,
     destination_end,
-    success_by_way,
+    journey_s,
 )
+from betimes.qos.success import success_probability
 
-# How much of what the best other link would earn with a destination may be lost by taking it along on
-# this one, when the broker is congested: destinations that travel together cost one transmission, and a
-# link in hand is worth something. Where nothing waits, nothing is given away.
-LENIENCE = 0.05
+# How much of what an earlier way would earn with a destination may be lost by taking it along on this
+# one, when the broker is congested: destinations that travel together cost one transmission, and a link
+# in hand is worth something. Where nothing waits, nothing is given away.
+LENIENCE = 0.2
+PRICE_MIN = 1e-9  # what is worth nothing divides by nothing
 
 
-@kernel
-def expected_earning(
+@inlined
+def prospects(
     ways: Array, link: int, rows: Array, row: int, stop: int, size_kb: float, age_s: float
-) -> float:
-    """Return EB of one destination by one way (eq. 3), for a message of this age."""
+) -> tuple[float, float]:
+    """Return EB of one destination by one way (eq. 3), and the best chance of any subscriber there."""
     destination = int(rows[row, DESTINATION])
-    earning = 0.0
-    for each in range(row, stop):
-        success = success_by_way(ways, link, destination, size_kb, rows[each, BOUND_S] - age_s)
-        earning += success * rows[each, PRICE]
-    return earning
+    earning, hope = 0.0, 0.0
+    if ways[OPEN, link, destination] != 0.0:
+        arrival_s = age_s + journey_s(ways, link, destination, size_kb)
+        spread_s = size_kb * ways[S_PER_KB_SD, link, destination]
+        for each in range(row, stop):
+            success = success_probability(rows[each, BOUND_S] - arrival_s, spread_s)
+            earning += success * rows[each, PRICE]
+            hope = max(hope, success)
+    return earning, hope
 
 
-@kernel
-def hope_by(ways: Array, link: int, rows: Array, row: int, stop: int, size_kb: float, age_s: float) -> float:
-    """Return the best chance of any subscriber of one destination by one way; 0 where it is not open."""
-    destination = int(rows[row, DESTINATION])
-    if ways[OPEN, link, destination] == 0.0:
-        return 0.0
-    # with the latest bound comes the best chance
-    return success_by_way(ways, link, destination, size_kb, rows[row:stop, BOUND_S].max() - age_s)
+@inlined
+def earliest_way(ways: Array, link: int, destination: int, size_kb: float, until_free_s: Array) -> int:
+    """Return the link that brings a message to a destination first, waits counted; this one if it is."""
+    earliest = link
+    earliest_s = journey_s(ways, link, destination, size_kb) + ways[WAIT_S, link, destination]
+    for other in range(ways.shape[1]):
+        if ways[OPEN, other, destination] != 0.0:
+            arrival_s = until_free_s[other] + ways[WAIT_S, other, destination]
+            arrival_s += journey_s(ways, other, destination, size_kb)
+            if arrival_s < earliest_s:
+                earliest, earliest_s = other, arrival_s
+    return earliest
 
 
-@kernel
-def best_elsewhere(
+@inlined
+def better_by(
     ways: Array,
     link: int,
+    other: int,
     rows: Array,
     row: int,
     stop: int,
     size_kb: float,
     age_s: float,
-    now_s: float,
-    free_at_s: Array,
-    hopeless_at: float,
-) -> float:
-    """Return the most that another link with hope could earn with this destination once it is free.
+    start_s: float,
+    share_of_best: float,
+    prices: float,
+    hope_min: float,
+) -> bool:
+    """Say whether another link, from when it starts, earns so much more that a destination is left to it.
 
-    Waits are counted. A link without hope would not take the destination, so it is none to wait for.
+    A link without hope would not take it, so it is none to wait for.
     """
     destination = int(rows[row, DESTINATION])
-    most = 0.0
-    for other in range(ways.shape[1]):
-        start_s = age_s + max(free_at_s[other] - now_s, 0.0)
-        if other != link and hope_by(ways, other, rows, row, stop, size_kb, start_s) > hopeless_at:
-            waited_s = start_s + ways[WAIT_S, other, destination]
-            most = max(most, expected_earning(ways, other, rows, row, stop, size_kb, waited_s))
-    return most
+    waited_s = age_s + ways[WAIT_S, link, destination]
+    here = prospects(ways, link, rows, row, stop, size_kb, waited_s)[0]
+    # no way earns more than all prices together, so often there is nothing to look for
+    if here >= share_of_best * prices:
+        return False
+    waited_s = start_s + ways[WAIT_S, other, destination]
+    there, hope = prospects(ways, other, rows, row, stop, size_kb, waited_s)
+    if here >= share_of_best * there:
+        return False
+    # without the waits its hope is greater still, and that is what counts
+    return hope > hope_min or prospects(ways, other, rows, row, stop, size_kb, start_s)[1] > hope_min
 
 
 @kernel
@@ -101,16 +120,47 @@ def hope_elsewhere(
     stop: int,
     size_kb: float,
     age_s: float,
-    now_s: float,
-    free_at_s: Array,
+    until_free_s: Array,
 ) -> float:
     """Return the best chance of any subscriber of one destination by another link, once it is free."""
     best = 0.0
     for other in range(ways.shape[1]):
         if other != link:
-            start_s = age_s + max(free_at_s[other] - now_s, 0.0)
-            best = max(best, hope_by(ways, other, rows, row, stop, size_kb, start_s))
+            start_s = age_s + until_free_s[other]
+            best = max(best, prospects(ways, other, rows, row, stop, size_kb, start_s)[1])
     return best
+
+
+@inlined
+def judge(
+    ways: Array,
+    link: int,
+    rows: Array,
+    row: int,
+    stop: int,
+    size_kb: float,
+    age_s: float,
+    until_free_s: Array,
+    share_of_best: float,
+    hopeless_at: float,
+    worth_min: float,
+) -> tuple[float, float]:
+    """Return the verdict on one destination, and what it would earn by this link."""
+    prices = 0.0
+    for each in range(row, stop):
+        prices += rows[each, PRICE]
+    hope_min = max(hopeless_at, worth_min / max(prices, PRICE_MIN))
+    earning, hope = prospects(ways, link, rows, row, stop, size_kb, age_s)
+    if hope <= hope_min:
+        elsewhere = hope_elsewhere(ways, link, rows, row, stop, size_kb, age_s, until_free_s)
+        return (STAYS if elsewhere > hope_min else HOPELESS), earning
+    other = earliest_way(ways, link, int(rows[row, DESTINATION]), size_kb, until_free_s)
+    start_s = age_s + until_free_s[other]
+    if other != link and better_by(
+        ways, link, other, rows, row, stop, size_kb, age_s, start_s, share_of_best, prices, hope_min
+    ):
+        return STAYS, earning
+    return GOES, earning
 
 
 @kernel
@@ -125,14 +175,17 @@ def appraise_any_way(
     contention: float,
     postponed_s: float,
     hopeless_at: float,
+    worth_min: float,
     results: Array,
 ) -> tuple[int, int]:
     """Weigh, for each message, the destinations that this link serves about as well as any other would.
 
-    A destination is hopeless when no subscriber there has a chance above `hopeless_at` by any way.
+    A destination is hopeless when by no way a subscriber there has a chance above `hopeless_at`, or
+    such a chance that all of them together would bring `worth_min`.
     """
     found, hopeless = 0, 0
     share_of_best = 1.0 - LENIENCE * contention
+    until_free_s = np.maximum(free_at_s - now_s, 0.0)
     for slot in range(slot_count):
         row = int(slots[slot, FIRST])
         end = row + int(slots[slot, ROWS])
@@ -140,28 +193,27 @@ def appraise_any_way(
         benefit, postponed, any_goes, any_hopeless = 0.0, 0.0, False, False
         while row < end:
             stop = destination_end(rows, row, end)
-            destination = int(rows[row, DESTINATION])
-            if destination < 0:
-                row = stop
-                continue
-            verdict = STAYS
-            if hope_by(ways, link, rows, row, stop, size_kb, age_s) > hopeless_at:
-                waited_s = age_s + ways[WAIT_S, link, destination]
-                here = expected_earning(ways, link, rows, row, stop, size_kb, waited_s)
-                # no link earns more than all prices together, so often there is nothing to look for
-                if here >= share_of_best * rows[
-                    row:stop, PRICE
-                ].sum() or here >= share_of_best * best_elsewhere(
-                    ways, link, rows, row, stop, size_kb, age_s, now_s, free_at_s, hopeless_at
-                ):
-                    verdict = GOES
+            if rows[row, DESTINATION] >= 0.0:
+                verdict, earning = judge(
+                    ways,
+                    link,
+                    rows,
+                    row,
+                    stop,
+                    size_kb,
+                    age_s,
+                    until_free_s,
+                    share_of_best,
+                    hopeless_at,
+                    worth_min,
+                )
+                for each in range(row, stop):
+                    rows[each, VERDICT] = verdict
+                any_hopeless |= verdict == HOPELESS
+                if verdict == GOES:
                     any_goes = True
-                    benefit += expected_earning(ways, link, rows, row, stop, size_kb, age_s)
-                    postponed += expected_earning(ways, link, rows, row, stop, size_kb, age_s + postponed_s)
-            elif hope_elsewhere(ways, link, rows, row, stop, size_kb, age_s, now_s, free_at_s) <= hopeless_at:
-                verdict = HOPELESS
-                any_hopeless = True
-            rows[row:stop, VERDICT] = verdict
+                    benefit += earning
+                    postponed += prospects(ways, link, rows, row, stop, size_kb, age_s + postponed_s)[0]
             row = stop
         if any_hopeless:
             results[HOPELESS_SLOT, hopeless] = slot

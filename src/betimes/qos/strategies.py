@@ -22,6 +22,7 @@ Score = Callable[[Appraisal], NDArray[np.float64]]
 
 HOPELESS_AT = 0.0005  # epsilon of eq. 11 in the paper's simulation
 LITTLE_CHANCE = 0.3  # epsilon of our own strategies in a crowd: what is this unlikely only takes others' time
+LITTLE_WORTH = 0.3  # of what a destination usually brings: less is not worth a transmission in a crowd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,7 @@ class Strategy:
     hopeless_at_crowded: float = (
         HOPELESS_AT  # the same where messages wait; what lies between is in proportion
     )
+    worth_share_min: float = 0.0  # of what destinations usually bring: in a crowd, less is given up
     postponed_by: float = 1.0  # transmission times; FT of eq. 6 is one
     counts_waits: bool = False  # the waits measured downstream matter
     any_way: bool = False  # every neighbour nearer to the destination is a way, not only the shortest
@@ -111,6 +113,7 @@ LATE_BINDING = Strategy(
     score=benefit_and_cost(0.5),
     appraise=appraise_any_way,
     hopeless_at_crowded=LITTLE_CHANCE,
+    worth_share_min=LITTLE_WORTH,
     counts_waits=True,
     any_way=True,
 )
