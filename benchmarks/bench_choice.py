@@ -71,7 +71,7 @@ def choice_ms(queue: OutputQueue, strategy: Strategy, ways: Array, repeats: int)
     times_ms = []
     for _ in range(repeats + 1):  # the first may have to compile
         start = time.perf_counter()
-        queue.choose(strategy, 0, ways, free_at_s, 1.0, 3.75, 0.3, NOW_S)
+        queue.choose(strategy, 0, ways, free_at_s, 1.0, 3.75, NOW_S)
         times_ms.append((time.perf_counter() - start) * 1000.0)
     return statistics.median(times_ms[1:])
 

@@ -79,7 +79,6 @@ class Setting:
     postponed_s: float = 0.0
     contention: float = 0.0
     hopeless_at: float = 0.0005
-    worth_min: float = 0.0
     free_at_s: tuple[float, ...] = (0.0,) * LINKS
 
 
@@ -149,7 +148,6 @@ def appraised(appraise: Appraise, setting: Setting, link: int = 0, *, grouped: b
         setting.contention,
         setting.postponed_s,
         setting.hopeless_at,
-        setting.worth_min,
         results,
     )
     candidates = results[SLOT, :found].astype(int).tolist()
@@ -214,6 +212,5 @@ settings_drawn = st.builds(
     postponed_s=st.sampled_from([0.0, 3.75, 10.0]),
     contention=st.sampled_from([0.0, 0.5, 1.0]),
     hopeless_at=st.sampled_from([0.0005, 0.1, 0.3]),
-    worth_min=st.sampled_from([0.0, 0.5, 2.0]),
     free_at_s=st.tuples(*[st.floats(0.0, 20.0)] * LINKS),
 )

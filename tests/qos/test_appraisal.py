@@ -158,7 +158,7 @@ def test_what_is_gone_is_not_looked_at(appraise):
     rows[:, DESTINATION] = GONE
     results = np.zeros((5, 1))
     ways = way_arrays({(0, 0): Way(), (0, 1): Way()})
-    assert appraise(0.0, 0, 1, slots, rows, ways, np.zeros(LINKS), 0.0, 0.0, 0.1, 0.0, results) == (0, 0)
+    assert appraise(0.0, 0, 1, slots, rows, ways, np.zeros(LINKS), 0.0, 0.0, 0.1, results) == (0, 0)
     assert appraise_expired(math.inf, 1, slots, rows, results) == 0
 
 

@@ -61,12 +61,6 @@ def arrival_s(setting: Setting, message: Waiting, destination: int, link: int, s
     return start_s + way.wait_s + way.fixed_s + message.size_kb * way.s_per_kb_mean
 
 
-def hope_min(setting: Setting, message: Waiting, destination: int) -> float:
-    """Return the chance that must be exceeded: the strategy's, or what makes it worth a transmission."""
-    prices = sum(one.price for one in message.wanting if one.destination == destination)
-    return max(setting.hopeless_at, setting.worth_min / prices)
-
-
 def here_and_elsewhere(setting: Setting, slot: int, destination: int, link: int) -> tuple[float, float]:
     """Return what is compared: this link now and the earliest other, if earlier and with hope; with waits."""
     message = setting.queue[slot]
@@ -81,7 +75,7 @@ def here_and_elsewhere(setting: Setting, slot: int, destination: int, link: int)
     other_s, other = min(others)
     if other_s >= arrival_s(setting, message, destination, link, 0.0):
         return here, 0.0
-    if hope(setting, message, destination, other) <= hope_min(setting, message, destination):
+    if hope(setting, message, destination, other) <= setting.hopeless_at:
         return here, 0.0
     start_s = until_free_s(setting, other)
     return here, earning(setting, message, destination, other, start_s, waits_count=True)
@@ -133,8 +127,7 @@ def test_a_link_takes_a_destination_only_where_no_earlier_way_earns_clearly_more
         elif verdict == STAYS:
             own = chances(setting, slot, destination, link, by_this_link_only=True)
             leaves_it = here <= share * elsewhere + 1e-9
-            least = hope_min(setting, setting.queue[slot], destination)
-            assert leaves_it or max(own, default=0.0) <= least + 1e-9
+            assert leaves_it or max(own, default=0.0) <= setting.hopeless_at + 1e-9
 
 
 @given(settings_drawn, links)
@@ -145,7 +138,6 @@ def test_where_nothing_waits_nothing_is_given_away(setting, link):
         now_s=setting.now_s,
         free_at_s=setting.free_at_s,
         hopeless_at=setting.hopeless_at,
-        worth_min=setting.worth_min,
         contention=0.0,
     )
     for (slot, destination), verdict in appraised(appraise_any_way, calm, link).verdicts.items():
@@ -166,9 +158,8 @@ def test_a_destination_is_hopeless_exactly_when_it_is_by_every_way(setting, link
     found = appraised(appraise_any_way, setting, link)
     for (slot, destination), verdict in found.verdicts.items():
         every = chances(setting, slot, destination, link)
-        least = hope_min(setting, setting.queue[slot], destination)
-        assume(all(abs(chance - least) > 1e-9 for chance in every))
-        assert (verdict == HOPELESS) == all(chance <= least for chance in every)
+        assume(all(abs(chance - setting.hopeless_at) > 1e-9 for chance in every))
+        assert (verdict == HOPELESS) == all(chance <= setting.hopeless_at for chance in every)
         assert (slot in found.hopeless) == (
             HOPELESS in [v for (s, _), v in found.verdicts.items() if s == slot]
         )
@@ -265,12 +256,3 @@ def test_in_a_crowd_a_link_takes_along_what_another_serves_a_little_better():
     assert 1 - LENIENCE < earning(calm, message, 0, 0, 0.0) / earning(calm, message, 0, 1, 0.0) < 1
     assert appraised(appraise_any_way, calm, link=0).verdicts == {(0, 0): STAYS}
     assert appraised(appraise_any_way, crowd, link=0).verdicts == {(0, 0): GOES}
-
-
-def test_what_promises_less_than_a_transmission_usually_brings_is_given_up():
-    message = Waiting(wanting=(Wanting(destination=0, price=1.0), Wanting(destination=1, price=3.0)))
-    ways = {(0, 0): Way(), (0, 1): Way()}
-    calm = Setting(queue=(message,), ways=ways)
-    crowd = Setting(queue=(message,), ways=ways, worth_min=2.0)
-    assert appraised(appraise_any_way, calm).verdicts == {(0, 0): GOES, (0, 1): GOES}
-    assert appraised(appraise_any_way, crowd).verdicts == {(0, 0): HOPELESS, (0, 1): GOES}

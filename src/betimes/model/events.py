@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 Value = float | str | bool | None
 
@@ -41,8 +42,7 @@ class Event:
     payload: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Message:
+class Message(NamedTuple):
     """An event on its way: how old it is, and to which brokers this copy goes.
 
     Age travels with the message because no two machines' clocks need agree. Copies of one event never

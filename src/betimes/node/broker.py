@@ -63,7 +63,6 @@ class Broker:
         self._sent_s: dict[str, float] = {}
         self._size_kb_mean = 0.0
         self._wait_s_mean = 0.0  # here and behind, over all destinations
-        self._benefit_mean = 0.0  # EB for each destination of what was sent
         self._estimates: dict[str, LinkEstimate] = {}
         self._onward_wait_s = np.zeros(len(routes.destinations))
         self._neighbour_wait_s: dict[str, NDArray[np.float64]] = {}
@@ -163,10 +162,8 @@ class Broker:
             effects.append(self._miss(message.event, demand, message.destinations, age_s, reason))
         self._in_flight.clear()
         self._idle = [True] * len(self._idle)
-        for slot in self._queue.condemn_all():
-            event, age_s = self._queue.events[slot], self._queue.age_s(slot, now_s)
-            effects.append(self._drop(event, age_s, reason, self._queue.take(slot, HOPELESS, now_s)))
-        return effects
+        held = [self._queue.take(slot, HOPELESS, now_s) for slot in self._queue.condemn_all()]
+        return effects + [self._drop(taken, reason) for taken in held]
 
     def _set_routes(self, routes: RoutingTable) -> None:
         strategy, count = self.settings.strategy, len(routes.neighbours)
@@ -265,40 +262,34 @@ class Broker:
         transmission_s = self._size_kb_mean * self._s_per_kb[link]
         contention = min(1.0, self._wait_s_mean / max(transmission_s, TRANSMISSION_S_MIN))
         postponed_s = strategy.postponed_by * transmission_s
-        worth_min = strategy.worth_share_min * contention * self._benefit_mean
-        best, benefit, hopeless = queue.choose(
-            strategy, link, self._ways, self._free_at_s, contention, postponed_s, worth_min, now_s
+        best, hopeless = queue.choose(
+            strategy, link, self._ways, self._free_at_s, contention, postponed_s, now_s
         )
         effects: list[Effect] = [self._give_up(slot, now_s) for slot in hopeless]
         if best is not None:
-            effects.append(self._send(best, link, benefit, now_s))
+            effects.append(self._send(best, link, now_s))
         return effects
 
     def _give_up(self, slot: int, now_s: float) -> Drop:
-        event, age_s = self._queue.events[slot], self._queue.age_s(slot, now_s)
         taken = self._queue.take(slot, HOPELESS, now_s)
-        reason = Reason.EXPIRED if taken.all_expired else Reason.HOPELESS
-        return self._drop(event, age_s, reason, taken)
+        return self._drop(taken, Reason.EXPIRED if taken.all_expired else Reason.HOPELESS)
 
-    def _drop(self, event: Event, age_s: float, reason: Reason, taken: Taken) -> Drop:
+    def _drop(self, taken: Taken, reason: Reason) -> Drop:
         names = self._routes.destinations
         return Drop(
-            event=event,
-            age_s=age_s,
+            event=taken.event,
+            age_s=taken.age_s,
             reason=reason,
             destinations=tuple([names[number] for number in taken.destinations]),
             subscribers=tuple(taken.subscribers),
         )
 
-    def _send(self, slot: int, link: int, benefit: float, now_s: float) -> Send:
-        queue, routes = self._queue, self._routes
-        event, neighbour = queue.events[slot], routes.neighbours[link]
-        age_s, wait_s = queue.age_s(slot, now_s), queue.wait_s(slot, now_s)
-        destinations = queue.take(slot, GOES, now_s).destinations
+    def _send(self, slot: int, link: int, now_s: float) -> Send:
+        routes = self._routes
+        neighbour, names = routes.neighbours[link], routes.destinations
+        event, age_s, wait_s, destinations, _, _ = self._queue.take(slot, GOES, now_s)
         if self.settings.strategy.counts_waits:
             self._learn_wait(link, destinations, wait_s)
-            self._benefit_mean += (benefit / len(destinations) - self._benefit_mean) * NEWEST_WEIGHT
-        names = routes.destinations
         message = Message(
             event=event, age_s=age_s, destinations=frozenset([names[number] for number in destinations])
         )

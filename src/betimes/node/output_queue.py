@@ -8,7 +8,7 @@ arrays, and a change of routes changes no queue. The arrays' columns are those o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from betimes.matching.compiled import kernel
 from betimes.model.events import Event
 from betimes.qos.appraisal import (
-    BENEFIT,
     BORN_S,
     BOUND_S,
     COUNT,
@@ -26,17 +25,15 @@ from betimes.qos.appraisal import (
     GONE,
     HOPELESS,
     HOPELESS_SLOT,
-    LIFETIME_S,
     OPEN,
-    POSTPONED,
     PRICE,
     ROWS,
     SIZE_KB,
     SLOT,
     VERDICT,
     WAIT_S,
-    Appraisal,
     appraise_expired,
+    best_candidate,
     journey_s,
 )
 from betimes.qos.strategies import Strategy
@@ -47,10 +44,12 @@ CLOSED = -1.0
 JOURNEY_S_MIN = 1e-9  # a journey that takes no time divides by nothing
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Taken:
+class Taken(NamedTuple):
     """What left the pool: destinations by number, with how many subscribers each had."""
 
+    event: Event
+    age_s: float
+    wait_s: float  # here
     destinations: list[int]
     subscribers: list[int]
     all_expired: bool
@@ -64,21 +63,13 @@ class OutputQueue:
         self._slots = np.zeros((SLOTS_AT_FIRST, SLOT_COLUMNS))
         self._rows = np.zeros((ROWS_AT_FIRST, ROW_COLUMNS))
         self._results = np.zeros((RESULT_COLUMNS, SLOTS_AT_FIRST))
-        self._taken = np.zeros((0, 2), dtype=np.int64)
+        self._taken = np.zeros((2, 0), dtype=np.int64)
         self._slot_count = 0
         self._row_count = 0
         self._waiting = 0
 
     def __len__(self) -> int:
         return self._waiting
-
-    def age_s(self, slot: int, now_s: float) -> float:
-        """Return how old the message is."""
-        return now_s - float(self._slots[slot, BORN_S])
-
-    def wait_s(self, slot: int, now_s: float) -> float:
-        """Return how long the message has waited here."""
-        return now_s - float(self._slots[slot, ENTERED_S])
 
     def put(
         self,
@@ -97,7 +88,7 @@ class OutputQueue:
         if self._slot_count == len(self._slots) or self._row_count + len(demand) > len(self._rows):
             self._make_room(len(demand))
         asked = np.array(destinations, dtype=np.int64)
-        promise = np.full(ways.shape[1], CLOSED)
+        promise = np.empty(ways.shape[1])
         slot = self._slot_count
         self._slots[slot] = (self._row_count, 0, born_s, event.size_kb, now_s)
         self._row_count = _put(demand, asked, ways, slot, self._slots, self._rows, promise)
@@ -114,12 +105,9 @@ class OutputQueue:
         free_at_s: NDArray[np.float64],
         contention: float,
         postponed_s: float,
-        worth_min: float,
         now_s: float,
-    ) -> tuple[int | None, float, list[int]]:
-        """Return the slot this link should send next, if any, its EB where the strategy weighs it, and
-        the slots where something is hopeless.
-        """
+    ) -> tuple[int | None, list[int]]:
+        """Return the slot this link should send next, if any, and the slots where something is hopeless."""
         results = self._results
         found, hopeless = strategy.appraise(
             now_s,
@@ -132,20 +120,13 @@ class OutputQueue:
             contention,
             postponed_s,
             strategy.gives_up_at(contention),
-            worth_min,
             results,
         )
         gone = results[HOPELESS_SLOT, :hopeless].astype(np.int64).tolist() if hopeless else []
         if found == 0:
-            return None, 0.0, gone
-        best = 0
-        if found > 1:
-            score = strategy.score(
-                Appraisal(results[BENEFIT, :found], results[POSTPONED, :found], results[LIFETIME_S, :found])
-            )
-            # ties go to the longest waiting: argmax finds the first of equals, slots are in arrival order
-            best = int(score.argmax())
-        return int(results[SLOT, best]), float(results[BENEFIT, best]), gone
+            return None, gone
+        best = best_candidate(results, found, *strategy.score) if found > 1 else 0
+        return int(results[SLOT, best]), gone
 
     def expired(self, now_s: float) -> list[int]:
         """Return the slots where something has expired, and mark it as hopeless."""
@@ -160,13 +141,14 @@ class OutputQueue:
 
     def take(self, slot: int, verdict: float, now_s: float) -> Taken:
         """Take out of the pool the rows of a slot on which the last appraisal gave this verdict."""
-        if len(self._taken) < len(self._rows):
-            self._taken = np.zeros((len(self._rows), 2), dtype=np.int64)
+        if self._taken.shape[1] < len(self._rows):
+            self._taken = np.zeros((2, len(self._rows)), dtype=np.int64)
         taken = self._taken
-        found, left, alive = _take(slot, self._slots, self._rows, verdict, now_s, taken)
+        found, left, alive, age_s, wait_s = _take(slot, self._slots, self._rows, verdict, now_s, taken)
         if left == 0:
             self._waiting -= 1
-        return Taken(taken[:found, 0].tolist(), taken[:found, 1].tolist(), alive == 0)
+        destinations, subscribers = taken[:, :found].tolist()
+        return Taken(self.events[slot], age_s, wait_s, destinations, subscribers, alive == 0)
 
     def _make_room(self, rows_needed: int) -> None:
         """Squeeze out what is gone; grow where that is not enough."""
@@ -192,6 +174,7 @@ def _put(
     promise: NDArray[np.float64],
 ) -> int:
     """Copy the rows asked for behind the last one; say what links promise and where the rows now end."""
+    promise[:] = CLOSED
     wanted = np.zeros(ways.shape[2], np.bool_)
     wanted[asked] = True
     end = int(slots[slot, FIRST])
@@ -219,10 +202,11 @@ def _take(
     verdict: float,
     now_s: float,
     out: NDArray[np.int64],
-) -> tuple[int, int, int]:
+) -> tuple[int, int, int, float, float]:
     """Mark the rows with this verdict as gone, and list destinations and subscribers in `out`.
 
-    Return how many destinations there are, how many rows stay, and how many that go are in time.
+    Return how many destinations there are, how many rows stay, how many that go are in time, and the
+    message's age and its wait here.
     """
     first = int(slots[slot, FIRST])
     found, left, alive = 0, 0, 0
@@ -237,13 +221,13 @@ def _take(
         if rows[row, BOUND_S] >= age_s:
             alive += 1
         # rows are sorted by destination, so equal ones are neighbours
-        if found == 0 or out[found - 1, 0] != destination:
-            out[found, 0] = destination
-            out[found, 1] = 0
+        if found == 0 or out[0, found - 1] != destination:
+            out[0, found] = destination
+            out[1, found] = 0
             found += 1
-        out[found - 1, 1] += int(rows[row, COUNT])
+        out[1, found - 1] += int(rows[row, COUNT])
         rows[row, DESTINATION] = GONE
-    return found, left, alive
+    return found, left, alive, age_s, now_s - slots[slot, ENTERED_S]
 
 
 @kernel

@@ -10,7 +10,7 @@ are of each.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,20 +33,31 @@ SLOT, BENEFIT, POSTPONED, LIFETIME_S, HOPELESS_SLOT = range(5)
 
 Array = NDArray[np.float64]
 # (now_s, link, slot_count, slots, rows, ways, free_at_s by link, contention, postponed_s, hopeless_at,
-# worth_min, results); contention is 0 where nothing waits and 1 where messages wait a transmission time or
-# more; a destination that promises less than worth_min is not worth its transmission
+# results); contention is 0 where nothing waits and 1 where messages wait a transmission time or more
 Appraise = Callable[
-    [float, int, int, Array, Array, Array, Array, float, float, float, float, Array], tuple[int, int]
+    [float, int, int, Array, Array, Array, Array, float, float, float, Array], tuple[int, int]
 ]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Appraisal:
-    """The messages a link could send, longest waiting first, and what each is worth."""
+class Weights(NamedTuple):
+    """How a candidate's score is made up; the highest goes first."""
 
-    benefit: Array  # EB, eq. 3
-    postponed_benefit: Array  # EB', eq. 8
-    lifetime_s: Array  # mean over the subscribers it can still reach before their bounds
+    benefit: float = 0.0  # of EB, eq. 3
+    postponed_benefit: float = 0.0  # of EB', eq. 8
+    lifetime_s: float = 0.0  # of the mean over the subscribers it can still reach before their bounds
+
+
+@kernel
+def best_candidate(results: Array, found: int, benefit: float, postponed: float, lifetime: float) -> int:
+    """Return which candidate scores highest; of equals the first, which has waited longest."""
+    best, highest = 0, 0.0
+    for each in range(found):
+        score = benefit * results[BENEFIT, each] + postponed * results[POSTPONED, each]
+        if lifetime != 0.0:  # without a bound it is infinite
+            score += lifetime * results[LIFETIME_S, each]
+        if each == 0 or score > highest:
+            best, highest = each, score
+    return best
 
 
 @kernel
@@ -76,7 +87,6 @@ def appraise_lifetime(
     _contention: float,
     _postponed_s: float,
     _hopeless_at: float,
-    _worth_min: float,
     results: Array,
 ) -> tuple[int, int]:
     """Look only at how much time is left: for FIFO and RL, which weigh nothing and drop what has expired."""
@@ -120,7 +130,6 @@ def appraise_benefit(
     _contention: float,
     postponed_s: float,
     hopeless_at: float,
-    _worth_min: float,
     results: Array,
 ) -> tuple[int, int]:
     """Weigh EB and EB' over the subscribers behind the link (eqs. 3 and 8), each by its one shortest path.

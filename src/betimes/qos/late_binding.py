@@ -43,8 +43,7 @@ from betimes.qos.success import success_probability
 # How much of what an earlier way would earn with a destination may be lost by taking it along on this
 # one, when the broker is congested: destinations that travel together cost one transmission, and a link
 # in hand is worth something. Where nothing waits, nothing is given away.
-LENIENCE = 0.2
-PRICE_MIN = 1e-9  # what is worth nothing divides by nothing
+LENIENCE = 0.6
 
 
 @inlined
@@ -91,7 +90,7 @@ def better_by(
     start_s: float,
     share_of_best: float,
     prices: float,
-    hope_min: float,
+    hopeless_at: float,
 ) -> bool:
     """Say whether another link, from when it starts, earns so much more that a destination is left to it.
 
@@ -108,7 +107,7 @@ def better_by(
     if here >= share_of_best * there:
         return False
     # without the waits its hope is greater still, and that is what counts
-    return hope > hope_min or prospects(ways, other, rows, row, stop, size_kb, start_s)[1] > hope_min
+    return hope > hopeless_at or prospects(ways, other, rows, row, stop, size_kb, start_s)[1] > hopeless_at
 
 
 @kernel
@@ -143,21 +142,19 @@ def judge(
     until_free_s: Array,
     share_of_best: float,
     hopeless_at: float,
-    worth_min: float,
 ) -> tuple[float, float]:
     """Return the verdict on one destination, and what it would earn by this link."""
     prices = 0.0
     for each in range(row, stop):
         prices += rows[each, PRICE]
-    hope_min = max(hopeless_at, worth_min / max(prices, PRICE_MIN))
     earning, hope = prospects(ways, link, rows, row, stop, size_kb, age_s)
-    if hope <= hope_min:
+    if hope <= hopeless_at:
         elsewhere = hope_elsewhere(ways, link, rows, row, stop, size_kb, age_s, until_free_s)
-        return (STAYS if elsewhere > hope_min else HOPELESS), earning
+        return (STAYS if elsewhere > hopeless_at else HOPELESS), earning
     other = earliest_way(ways, link, int(rows[row, DESTINATION]), size_kb, until_free_s)
     start_s = age_s + until_free_s[other]
     if other != link and better_by(
-        ways, link, other, rows, row, stop, size_kb, age_s, start_s, share_of_best, prices, hope_min
+        ways, link, other, rows, row, stop, size_kb, age_s, start_s, share_of_best, prices, hopeless_at
     ):
         return STAYS, earning
     return GOES, earning
@@ -175,13 +172,11 @@ def appraise_any_way(
     contention: float,
     postponed_s: float,
     hopeless_at: float,
-    worth_min: float,
     results: Array,
 ) -> tuple[int, int]:
     """Weigh, for each message, the destinations that this link serves about as well as any other would.
 
-    A destination is hopeless when by no way a subscriber there has a chance above `hopeless_at`, or
-    such a chance that all of them together would bring `worth_min`.
+    A destination is hopeless when no subscriber there has a chance above `hopeless_at` by any way.
     """
     found, hopeless = 0, 0
     share_of_best = 1.0 - LENIENCE * contention
@@ -205,7 +200,6 @@ def appraise_any_way(
                     until_free_s,
                     share_of_best,
                     hopeless_at,
-                    worth_min,
                 )
                 for each in range(row, stop):
                     rows[each, VERDICT] = verdict

@@ -8,21 +8,14 @@ remaining lifetime.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from betimes.model.errors import SettingError
-from betimes.qos.appraisal import Appraisal, Appraise, appraise_benefit, appraise_lifetime
+from betimes.qos.appraisal import Appraise, Weights, appraise_benefit, appraise_lifetime
 from betimes.qos.late_binding import appraise_any_way
-
-Score = Callable[[Appraisal], NDArray[np.float64]]
 
 HOPELESS_AT = 0.0005  # epsilon of eq. 11 in the paper's simulation
 LITTLE_CHANCE = 0.3  # epsilon of our own strategies in a crowd: what is this unlikely only takes others' time
-LITTLE_WORTH = 0.3  # of what a destination usually brings: less is not worth a transmission in a crowd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,13 +24,12 @@ class Strategy:
 
     name: str
     about: str
-    score: Score
+    score: Weights
     appraise: Appraise = appraise_benefit
     hopeless_at: float = HOPELESS_AT
     hopeless_at_crowded: float = (
         HOPELESS_AT  # the same where messages wait; what lies between is in proportion
     )
-    worth_share_min: float = 0.0  # of what destinations usually bring: in a crowd, less is given up
     postponed_by: float = 1.0  # transmission times; FT of eq. 6 is one
     counts_waits: bool = False  # the waits measured downstream matter
     any_way: bool = False  # every neighbour nearer to the destination is a way, not only the shortest
@@ -50,44 +42,25 @@ class Strategy:
         return self.hopeless_at + (self.hopeless_at_crowded - self.hopeless_at) * contention
 
 
-def first_come(appraisal: Appraisal) -> NDArray[np.float64]:
-    """Score all alike, so that the longest waiting goes first."""
-    return np.zeros_like(appraisal.lifetime_s)
+FIRST_COME = Weights()  # all alike, so that the longest waiting goes first
+LEAST_LIFETIME = Weights(lifetime_s=-1.0)
+EXPECTED_BENEFIT = Weights(benefit=1.0)
+POSTPONING_COST = Weights(benefit=1.0, postponed_benefit=-1.0)  # PC = EB - EB' (eq. 9)
 
 
-def least_lifetime(appraisal: Appraisal) -> NDArray[np.float64]:
-    """Score by how little time is left, on average over the subscribers."""
-    return -appraisal.lifetime_s
-
-
-def expected_benefit(appraisal: Appraisal) -> NDArray[np.float64]:
-    """Score by EB (eq. 3)."""
-    return appraisal.benefit
-
-
-def postponing_cost(appraisal: Appraisal) -> NDArray[np.float64]:
-    """Score by PC = EB - EB' (eq. 9)."""
-    return appraisal.benefit - appraisal.postponed_benefit
-
-
-def benefit_and_cost(benefit_weight: float) -> Score:
-    """Return the score EBPC = r * EB + (1 - r) * PC (eq. 10)."""
+def benefit_and_cost(benefit_weight: float) -> Weights:
+    """Return the score EBPC = r * EB + (1 - r) * PC (eq. 10), which is EB - (1 - r) * EB'."""
     if not 0.0 <= benefit_weight <= 1.0:
         raise SettingError("r", benefit_weight, "the weight of EB must be between 0 and 1")
-
-    def score(appraisal: Appraisal) -> NDArray[np.float64]:
-        # r * EB + (1 - r) * (EB - EB'), with one multiplication less
-        return appraisal.benefit - (1.0 - benefit_weight) * appraisal.postponed_benefit
-
-    return score
+    return Weights(benefit=1.0, postponed_benefit=benefit_weight - 1.0)
 
 
-FIFO = Strategy(name="fifo", about="first come, first served", score=first_come, appraise=appraise_lifetime)
+FIFO = Strategy(name="fifo", about="first come, first served", score=FIRST_COME, appraise=appraise_lifetime)
 RL = Strategy(
-    name="rl", about="least remaining lifetime first", score=least_lifetime, appraise=appraise_lifetime
+    name="rl", about="least remaining lifetime first", score=LEAST_LIFETIME, appraise=appraise_lifetime
 )
-EB = Strategy(name="eb", about="greatest expected benefit first (000)", score=expected_benefit)
-PC = Strategy(name="pc", about="greatest postponing cost first (000)", score=postponing_cost)
+EB = Strategy(name="eb", about="greatest expected benefit first (000)", score=EXPECTED_BENEFIT)
+PC = Strategy(name="pc", about="greatest postponing cost first (000)", score=POSTPONING_COST)
 
 
 def ebpc(benefit_weight: float = 0.5) -> Strategy:
@@ -110,10 +83,9 @@ LOOK_AHEAD = Strategy(
 LATE_BINDING = Strategy(
     name="late-binding",
     about="ours: EBPC where the next hop is chosen only when a link falls free",
-    score=benefit_and_cost(0.5),
+    score=benefit_and_cost(0.7),
     appraise=appraise_any_way,
     hopeless_at_crowded=LITTLE_CHANCE,
-    worth_share_min=LITTLE_WORTH,
     counts_waits=True,
     any_way=True,
 )
