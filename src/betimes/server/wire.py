@@ -39,19 +39,19 @@ _ILLEGAL = re.compile(
     "Duplicate|Topic alias must be set|Subscription ID|Receive max|Maximum pack|Invalid bool"
 )
 
-_CONNECT: Final = 0x10
+_CONNECT, _CONNACK, _AUTH = 0x10, 0x20, 0xF0
 _PUBLISH_FIRST_BYTES = {0x30, 0x31, 0x32, 0x33, 0x34, 0x35, 0x3A, 0x3B, 0x3C, 0x3D}
-_BOTH_SIDES = _PUBLISH_FIRST_BYTES | {0x40, 0x50, 0x62, 0x70, 0xE0, 0xF0}
+_BOTH_SIDES = _PUBLISH_FIRST_BYTES | {0x40, 0x50, 0x62, 0x70, 0xE0, _AUTH}
 _FROM_CLIENTS = frozenset(_BOTH_SIDES | {0x82, 0xA2, 0xC0})
 _FROM_SERVERS = frozenset(_BOTH_SIDES | {0x90, 0xB0, 0xD0})
 _TO_OPEN_AS_CLIENT = frozenset({_CONNECT})
-_TO_OPEN_AS_SERVER = frozenset({0x20, 0xF0})  # AUTH may go to and fro before CONNACK
+_TO_OPEN_AS_SERVER = frozenset({_CONNACK, _AUTH})  # AUTH may go to and fro before CONNACK
 _ABOUT_THE_CONNECTION = _TO_OPEN_AS_CLIENT | _TO_OPEN_AS_SERVER
 _WELL_FORMED = _FROM_CLIENTS | _FROM_SERVERS | _ABOUT_THE_CONNECTION
 
-# Where properties stand, by the kind of packet; in some, what would say nothing may be left out.
+# Where properties stand, by the kind of packet; others may end before them.
 _PROPERTIES_AT = {2: 2, 4: 3, 5: 3, 6: 3, 7: 3, 8: 2, 9: 2, 10: 2, 11: 2, 14: 1, 15: 1}
-_MAY_END_EARLY = frozenset((4, 5, 6, 7, 14))
+_ALWAYS_PROPERTIES = frozenset((2, 8, 9, 10, 11, 15))
 # Properties [2.2.2.2] by how their values are written.
 _FIXED_WIDTHS = dict.fromkeys(b"\x01\x17\x19\x24\x25\x28\x29\x2a", 1)
 _FIXED_WIDTHS |= dict.fromkeys(b"\x13\x21\x22\x23", 2) | dict.fromkeys(b"\x02\x11\x18\x27", 4)
@@ -146,8 +146,11 @@ class Wire:
                 self._rest += view[at:]
                 self._awaited_bytes = end - at
                 return
-            if self._is_plain and first < 0x40:
-                self._check_publish(data, at, body, end)
+            if self._is_plain and first != _AUTH:
+                if first < 0x40:
+                    self._check_publish(data, at, body, end)
+                else:
+                    _check(data, first, body, end)
                 packets.append(mqtt5.read(view[at:end])[0])
             else:
                 packets.append(self._read(data[at:end], body - at))
@@ -177,7 +180,7 @@ class Wire:
             self._known_bytes = end - start
 
     def _read(self, whole: bytes, body: int) -> Packet:
-        """Read a packet of any kind and version."""
+        """Read a packet about the connection itself, or any of version 3.1.1."""
         first = whole[0]
         if first == _CONNECT:
             self._choose_version(whole[body:])
@@ -222,8 +225,7 @@ class Wire:
         if first not in _WELL_FORMED:
             return WireError(MALFORMED, f"no packet starts with 0x{first:02x}")
         if self._expected in (_TO_OPEN_AS_CLIENT, _TO_OPEN_AS_SERVER):
-            awaited = "CONNACK" if self._dialled else "CONNECT"
-            return WireError(PROTOCOL_ERROR, f"the first packet must be {awaited}")
+            return WireError(PROTOCOL_ERROR, "the first packet must be CONNECT, or CONNACK from a server")
         sender = "server" if self._dialled else "client"
         return WireError(PROTOCOL_ERROR, f"no {sender} may send a packet with 0x{first:02x} now")
 
@@ -237,17 +239,15 @@ def _of_codec(problem: str) -> WireError:
 def _check(data: bytes, first: int, body: int, end: int) -> None:
     """Refuse what mqtt5 would let through, or panic at, in any packet but a PUBLISH."""
     kind = first >> 4
-    if kind == 1:
-        _check_connect(data, body, end)
-    if kind not in _PROPERTIES_AT:
-        return
     if 4 <= kind <= 11:
         _check_packet_id(data, body, end)
-    at = body + _PROPERTIES_AT[kind]
-    if at < end or kind not in _MAY_END_EARLY:
+    elif kind == 1:
+        _check_connect(data, body, end)
+    at = body + _PROPERTIES_AT.get(kind, end)
+    if at < end or kind in _ALWAYS_PROPERTIES:
         at = _check_properties(data, at, end)
-    if kind in (8, 10):
-        _check_filters(data, at, end, have_options=kind == 8)
+        if kind in (8, 10):
+            _check_filters(data, at, end, have_options=kind == 8)
 
 
 def _check_connect(data: bytes, body: int, end: int) -> None:
