@@ -153,8 +153,11 @@ def _connack(packet: mqtt5.ConnAckPacket) -> bytes:
 
 def _after_string(body: bytes, at: int) -> int:
     """Return where the string that starts here ends."""
-    end = at + 2 + int.from_bytes(body[at : at + 2], "big")
-    _require(at + 2 <= len(body) and end <= len(body), "a string that is longer than its packet")
+    end = at + 2
+    if end <= len(body):
+        end += body[at] << 8 | body[at + 1]
+    if end > len(body):
+        raise ValueError("a string that is longer than its packet")
     return end
 
 
