@@ -18,6 +18,10 @@ class Reason(StrEnum):
     QUEUE_FULL = "queue_full"  # the broker holds as much as it may
     UNREACHABLE = "unreachable"  # no way to a destination is left
     BROKER_LOST = "broker_lost"  # it was in a broker that went away
+    NOT_CONNECTED = "not_connected"  # its subscriber was away, and had not asked that it be kept
+    SESSION_ENDED = "session_ended"  # its subscriber's session ended before it came for it
+    TOO_LARGE = "too_large"  # its subscriber takes only smaller packets
+    REFUSED = "refused"  # its publisher may not publish this, or not so much
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
