@@ -1,0 +1,60 @@
+"""What does a subscriber ask for beyond a topic? The user properties of a SUBSCRIBE."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from betimes.language.filters import parse_filter
+from betimes.language.quantities import read_duration_s, read_rate_kb_per_s
+from betimes.model.errors import TextError
+from betimes.model.filters import EVERYTHING, Filter
+from betimes.model.subscriptions import QoS
+
+FILTER, MAX_DELAY, PRICE, RELIABILITY, BANDWIDTH = "filter", "max-delay", "price", "reliability", "bandwidth"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """A content filter, and how late it may be and what it is worth."""
+
+    filter: Filter = EVERYTHING
+    qos: QoS
+
+
+def read_wish(properties: Iterable[tuple[str, str]]) -> Wish | None:
+    """Return what these user properties ask for, None where they ask for nothing of ours.
+
+    What cannot be read is a `TextError`. Properties of other names are left alone: they are other people's.
+    """
+    known = (FILTER, MAX_DELAY, PRICE, RELIABILITY, BANDWIDTH)
+    found: dict[str, str] = {}
+    for name, value in properties:
+        if name in known:
+            if name in found:
+                raise TextError(value, 0, f"{name} is stated twice", "state it once")
+            found[name] = value
+    if not found:
+        return None
+    bandwidth, reliability = found.get(BANDWIDTH), found.get(RELIABILITY)
+    return Wish(
+        filter=parse_filter(found[FILTER]) if FILTER in found else EVERYTHING,
+        qos=QoS(
+            delay_s_max=read_duration_s(found[MAX_DELAY]) if MAX_DELAY in found else math.inf,
+            price=_number(found[PRICE], PRICE, math.inf) if PRICE in found else 1.0,
+            reliability=None if reliability is None else _number(reliability, RELIABILITY, 1.0),
+            bandwidth_kb_per_s=None if bandwidth is None else read_rate_kb_per_s(bandwidth),
+        ),
+    )
+
+
+def _number(text: str, name: str, most: float) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise TextError(text, 0, f"{name} must be a number", "for example 3") from None
+    if not 0.0 <= number <= most or math.isinf(number):
+        span = "0 or more" if math.isinf(most) else f"between 0 and {most:g}"
+        raise TextError(text, 0, f"{name} must be {span}")
+    return number

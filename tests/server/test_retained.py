@@ -1,0 +1,54 @@
+"""Is the last word on each topic kept, within bounds, until it is void or taken back?"""
+
+from __future__ import annotations
+
+import mqtt5
+
+from betimes.server.publications import Publication
+from betimes.server.retained import Retained
+
+
+def said(topic: str, payload: bytes = b"x", *, expiry_s: int | None = None) -> Publication:
+    packet = mqtt5.PublishPacket(topic, payload, retain=True, message_expiry_interval=expiry_s)
+    return Publication(packet, topic, born_s=0.0)
+
+
+def payloads(retained: Retained, pattern: str, now_s: float = 0.0) -> list[bytes]:
+    return sorted(each.packet.payload for each in retained.meeting(pattern, now_s))
+
+
+def test_the_newest_takes_the_place_of_the_older_and_an_empty_one_removes_it():
+    retained = Retained(10, 10_000)
+    assert retained.keep(said("a/b", b"1"))
+    assert retained.keep(said("a/b", b"2"))
+    assert retained.keep(said("a/c", b"3"))
+    assert payloads(retained, "a/+") == [b"2", b"3"]
+    assert retained.keep(said("a/b", b""))
+    assert retained.keep(said("nothing/there", b""))
+    assert payloads(retained, "#") == [b"3"]
+
+
+def test_what_has_become_void_is_forgotten():
+    retained = Retained(10, 10_000)
+    retained.keep(said("a", expiry_s=5))
+    assert payloads(retained, "a", 4.9) == [b"x"]
+    assert payloads(retained, "a", 5.0) == []
+    assert not len(retained)
+
+
+def test_there_is_room_for_so_many():
+    retained = Retained(1, 10_000)
+    assert retained.keep(said("a"))
+    assert not retained.keep(said("b"))
+    assert retained.keep(said("a", b"new"))
+    assert retained.keep(said("a", b""))
+    assert retained.keep(said("b"))
+
+
+def test_there_is_room_for_so_much_and_it_is_given_back():
+    retained = Retained(100, 3_000)
+    for _ in range(20):
+        assert retained.keep(said("a", b"x" * 2_000))
+        assert not retained.keep(said("b", b"x" * 2_000))
+        assert retained.keep(said("a", b""))
+    assert retained.keep(said("b", b"x" * 2_000))

@@ -1,0 +1,61 @@
+"""Is what a subscriber asks for read, or refused with the place?"""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from betimes.model.errors import TextError
+from betimes.model.filters import EVERYTHING
+from betimes.server.wishes import read_wish
+
+
+def test_a_subscriber_that_asks_for_nothing_of_ours_has_no_wish():
+    assert read_wish([]) is None
+    assert read_wish([("colour", "red"), ("trace", "1"), ("trace", "2")]) is None
+
+
+def test_everything_a_subscriber_may_ask_for_is_read():
+    wish = read_wish(
+        [
+            ("filter", "speed > 50"),
+            ("max-delay", "250ms"),
+            ("price", "3"),
+            ("reliability", "0.95"),
+            ("bandwidth", "20KB/s"),
+        ]
+    )
+    assert wish is not None
+    assert wish.filter.matches({"speed": 51.0})
+    assert not wish.filter.matches({"speed": 50.0})
+    qos = wish.qos
+    assert (qos.delay_s_max, qos.price, qos.reliability, qos.bandwidth_kb_per_s) == (0.25, 3.0, 0.95, 20.0)
+
+
+def test_what_is_left_out_has_its_usual_value():
+    wish = read_wish([("price", "2")])
+    assert wish is not None
+    assert wish.filter is EVERYTHING
+    assert (wish.qos.delay_s_max, wish.qos.reliability, wish.qos.bandwidth_kb_per_s) == (math.inf, None, None)
+
+
+@pytest.mark.parametrize(
+    ("properties", "said"),
+    [
+        ([("filter", "speed >")], "speed >"),
+        ([("filter", "a = 1"), ("filter", "b = 1")], "stated twice"),
+        ([("max-delay", "soon")], "a duration begins with a number"),
+        ([("price", "much")], "price must be a number"),
+        ([("price", "-1")], "0 or more"),
+        ([("price", "inf")], "0 or more"),
+        ([("price", "nan")], "0 or more"),
+        ([("reliability", "1.5")], "between 0 and 1"),
+        ([("bandwidth", "20KB")], "a unit"),
+    ],
+)
+def test_what_cannot_be_read_points_at_the_place(properties, said):
+    with pytest.raises(TextError) as refused:
+        read_wish(properties)
+    assert said in str(refused.value)
+    assert "^" in str(refused.value)
