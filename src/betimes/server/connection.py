@@ -1,0 +1,176 @@
+"""What goes over one client's connection? Bytes in, bytes out; the driver owns the socket and the clock.
+
+The driver hands in what it read and what time it is, then writes what `take_outbox` returns and, if
+`closing`, hangs up. It says `blocked` while the socket takes no more, `drained` when it takes more again, and
+`lost` when the other side is gone.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import mqtt5
+
+from betimes.server.protocol import Answer, Refusal, handle, hang_up
+from betimes.server.wire import Packet, Wire, WireError
+
+if TYPE_CHECKING:
+    from betimes.server.hub import Hub
+    from betimes.server.publications import Publication
+    from betimes.server.session import Delivery, Session
+
+ALIASES_OUT_MAX = 256  # topics that are abbreviated towards one client
+HELD_MAX = 100  # packets that came before the CONNECT in front of them was answered
+OUTBOX_BYTES_MAX = 256 * 1024  # then publications wait until the driver has written it
+
+
+class Connection:
+    """One client, from its first byte to its last."""
+
+    def __init__(self, hub: Hub, *, peer: str, now_s: float) -> None:
+        self.hub = hub
+        self.peer = peer  # who it is, for the log
+        self.wire = Wire(packet_bytes_max=hub.limits.packet_bytes_max)
+        self.closing = False
+        self.blocked = False
+        self.session: Session | None = None
+        self.will: mqtt5.Will | None = None
+        self.tells_why = True  # reason strings are welcome [MQTT-3.1.2-29]
+        self.packet_bytes_max = math.inf  # that the client takes
+        self.keep_alive_s = math.inf
+        self.heard_at_s = now_s
+        self.unproven: mqtt5.ConnectPacket | None = None  # its password is being looked at
+        self.receiving: set[int] = set()  # packet ids of QoS 2 that count against our receive maximum
+        self.aliases_in: dict[int, str] = {}
+        self._held: list[Packet] = []
+        self._outbox: list[bytes] = []
+        self._outbox_bytes = 0
+        self._aliases_out: dict[str, int] = {}
+        self._aliases_out_max = 0
+
+    def receive(self, data: bytes, now_s: float) -> None:
+        """Take in what was read from the socket."""
+        if self.closing:
+            return
+        self.heard_at_s = now_s
+        try:
+            packets = self.wire.feed(data)
+        except WireError as error:
+            self._handle_all(error.packets, now_s)
+            hang_up(self, Refusal(error.reason_code, error.problem), now_s)
+            return
+        self._handle_all(packets, now_s)
+
+    def send(self, packet: Packet) -> bool:
+        """Put a packet into the outbox; False if it is larger than the client takes."""
+        return self.send_bytes(self.wire.encode(packet))
+
+    def send_bytes(self, data: bytes) -> bool:
+        """Put an encoded packet into the outbox; False if it is larger than the client takes."""
+        if self.closing:
+            return True
+        size = len(data)
+        if size > self.packet_bytes_max:
+            return False
+        if not self._outbox:
+            self.hub.talking.add(self)
+        self._outbox.append(data)
+        self._outbox_bytes += size
+        if self._outbox_bytes > OUTBOX_BYTES_MAX:
+            self.blocked = True
+        return True
+
+    def publish(self, delivery: Delivery, now_s: float, *, again: bool = False) -> bool:
+        """Send a delivery, abbreviating its topic where the client takes aliases."""
+        topic = delivery.publication.topic
+        alias, known = self._alias(topic) if self._aliases_out_max else (None, False)
+        sent = self.send(delivery.packet(now_s, again=again, alias=alias, alias_known=known))
+        if sent:
+            self.hub.sent += 1
+        elif alias is not None and not known:
+            del self._aliases_out[topic]  # the client never heard of it
+        return sent
+
+    def publish_plain(self, publication: Publication, now_s: float, *, told: bool) -> bool:
+        """Send with QoS 0 what is the same for many; False if this client must have it another way."""
+        if self._aliases_out_max:
+            return False
+        sent = self.send_bytes(publication.plain(self.wire.version, told=told, now_s=now_s))
+        self.hub.sent += sent
+        return sent
+
+    def take_outbox(self) -> bytes:
+        """Return all that is to be written, and empty the outbox."""
+        outbox = self._outbox
+        data = outbox[0] if len(outbox) == 1 else b"".join(outbox)
+        outbox.clear()
+        self._outbox_bytes = 0
+        return data
+
+    def drained(self, now_s: float) -> None:
+        """Go on with what waits for the client: its socket takes more again."""
+        self.blocked = False
+        if self.session is not None:
+            self.session.pump(now_s)
+
+    def begin(self, session: Session, packet: mqtt5.ConnectPacket, keep_alive_s: int) -> None:
+        """Serve a session, within what its client said it takes."""
+        self.session = session
+        self.will = packet.will
+        self.keep_alive_s = float(keep_alive_s) or math.inf
+        self._aliases_out_max = min(packet.topic_alias_max, ALIASES_OUT_MAX)
+
+    def silent_at_s(self) -> float:
+        """Return when the client has been silent for too long, if it stays so [MQTT-3.1.2-22]."""
+        return self.heard_at_s + 1.5 * self.keep_alive_s
+
+    def hold(self, packet: mqtt5.ConnectPacket) -> None:
+        """Let a CONNECT wait until the driver has found out whether the password is right."""
+        self.unproven = packet
+        self._held = []
+
+    def proven(self, right: bool, now_s: float) -> None:
+        """Go on with a CONNECT whose password was looked at, and with what came behind it."""
+        packet, held = self.unproven, self._held
+        self.unproven, self._held = None, []
+        if self.closing or packet is None:
+            return
+        if right:
+            self.hub.admit(self, packet, now_s)
+        else:
+            self.hub.refuse(self, Answer.BAD_USER_NAME_OR_PASSWORD, "unknown user or wrong password")
+        self._handle_all(held, now_s)
+
+    def close(self) -> None:
+        """Hang up once the outbox is written."""
+        self.closing = True
+        self.hub.talking.add(self)
+
+    def lost(self, now_s: float) -> None:
+        """The other side is gone without a word."""
+        if not self.closing:
+            self.closing = True
+            self.hub.disconnected(self, now_s, with_will=True)
+
+    def _alias(self, topic: str) -> tuple[int | None, bool]:
+        """Return the topic's alias, if it has one, and whether the client knows it."""
+        alias = self._aliases_out.get(topic)
+        if alias is not None:
+            return alias, True
+        if len(self._aliases_out) >= self._aliases_out_max:
+            return None, False
+        alias = self._aliases_out[topic] = len(self._aliases_out) + 1
+        return alias, False
+
+    def _handle_all(self, packets: list[Packet], now_s: float) -> None:
+        for packet in packets:
+            if self.closing:
+                return
+            if self.unproven is None:
+                handle(self, packet, now_s)
+                continue
+            self._held.append(packet)
+            if len(self._held) > HELD_MAX:
+                self.unproven = None
+                hang_up(self, Refusal(Answer.QUOTA_EXCEEDED.value, "too much before the CONNACK"), now_s)

@@ -1,0 +1,299 @@
+"""What does an MQTT server answer to each packet (MQTT 5, sections 3 and 4)?
+
+Pure protocol: a packet and the time in, packets into outboxes. What all connections share (sessions,
+subscriptions, retained messages) is the hub's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import mqtt5
+
+from betimes.matching.topics import shared_parts
+from betimes.model.errors import TextError
+from betimes.server.audiences import Grant
+from betimes.server.wire import Packet
+from betimes.server.wishes import Wish, read_wish
+
+if TYPE_CHECKING:
+    from betimes.server.connection import Connection
+    from betimes.server.session import Session
+
+Gone = mqtt5.DisconnectReasonCode
+Answer = mqtt5.ConnAckReasonCode
+Subscribed = mqtt5.SubAckReasonCode
+FOR_EVER = 0xFFFFFFFF  # a session expiry interval
+GRANTED = (  # by quality
+    Subscribed.GRANTED_QOS_AT_MOST_ONCE,
+    Subscribed.GRANTED_QOS_AT_LEAST_ONCE,
+    Subscribed.GRANTED_QOS_EXACTLY_ONCE,
+)
+FAILED = 0x80  # reason codes from here on say that something was refused
+REASON_TEXT_MAX = 1000  # letters of a reason string
+_AT_MOST_ONCE, _AT_LEAST_ONCE = mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a connection ends, for the other side to know: a reason code that CONNACK and DISCONNECT share,
+    or that of the one which is due.
+    """
+
+    code: int
+    text: str = ""
+
+
+def handle(connection: Connection, packet: Packet, now_s: float) -> None:
+    """Answer one packet."""
+    if connection.session is None:
+        if isinstance(packet, mqtt5.ConnectPacket):
+            connection.hub.connect(connection, packet, now_s)
+        else:
+            hang_up(connection, Refusal(Gone.PROTOCOL_ERROR.value, "a connection begins with CONNECT"), now_s)
+        return
+    _HANDLERS[type(packet)](connection, packet, now_s)
+
+
+def hang_up(connection: Connection, refusal: Refusal, now_s: float) -> None:
+    """Say why and close; what was under way is as if the connection had been lost."""
+    text = refusal.text
+    if connection.session is None:
+        try:
+            code = Answer(refusal.code)
+        except ValueError:  # only DISCONNECT has it, and there is no connection yet
+            code = Answer.PROTOCOL_ERROR
+        say(connection, lambda reason: mqtt5.ConnAckPacket(reason_code=code, reason_str=reason), text)
+    else:
+        gone = Gone(refusal.code)
+        say(connection, lambda reason: mqtt5.DisconnectPacket(reason_code=gone, reason_str=reason), text)
+    connection.close()
+    connection.hub.disconnected(connection, now_s, with_will=True)
+
+
+def say(connection: Connection, packet: Callable[[str | None], Packet], text: str) -> None:
+    """Send a packet with a reason string, or without where that would be more than the client takes."""
+    if not (text and connection.send(packet(text[:REASON_TEXT_MAX]))):
+        connection.send(packet(None))
+
+
+def session_of(connection: Connection) -> Session:
+    """Return the session of a connection that has one."""
+    assert connection.session is not None, "only CONNECT comes without a session"
+    return connection.session
+
+
+def seconds(interval: int) -> float:
+    """Return a session expiry interval as a time."""
+    return math.inf if interval == FOR_EVER else float(interval)
+
+
+def _publish(connection: Connection, packet: mqtt5.PublishPacket, now_s: float) -> None:
+    topic = packet.topic
+    if packet.topic_alias is not None:
+        found = _by_alias(connection, topic, packet.topic_alias, now_s)
+        if found is None:
+            return
+        topic = found
+    qos = packet.qos
+    if qos is _AT_MOST_ONCE:
+        connection.hub.publish(session_of(connection), packet, topic, now_s)
+        return
+    packet_id = packet.packet_id
+    assert packet_id is not None, "the codec reads no QoS above 0 without a packet id"
+    if qos is _AT_LEAST_ONCE:
+        # It is acknowledged before the next is read, so it never counts against our receive maximum.
+        code, why = connection.hub.publish(session_of(connection), packet, topic, now_s)
+        if why:
+            _answer(
+                connection,
+                lambda reason: mqtt5.PubAckPacket(packet_id, reason_code=code, reason_str=reason),
+                why,
+            )
+        else:
+            connection.send(mqtt5.PubAckPacket(packet_id, reason_code=code))
+    else:
+        _publish_once(connection, packet, packet_id, topic, now_s)
+
+
+def _publish_once(
+    connection: Connection, packet: mqtt5.PublishPacket, packet_id: int, topic: str, now_s: float
+) -> None:
+    """Take in a publication of QoS 2, which may be a repetition [4.3.3]."""
+    session, receive_max = session_of(connection), connection.hub.limits.receive_max
+    receiving = connection.receiving
+    # A client of version 3.1.1 was never told of a maximum.
+    if packet_id not in receiving and len(receiving) >= receive_max and connection.wire.version == 5:
+        text = f"no more than {receive_max} at once"
+        hang_up(connection, Refusal(Gone.RECEIVE_MAX_EXCEEDED.value, text), now_s)
+        return
+    if packet_id in session.incoming:  # once is enough [MQTT-4.3.3-10]
+        receiving.add(packet_id)
+        connection.send(mqtt5.PubRecPacket(packet_id))
+        return
+    acknowledged, why = connection.hub.publish(session, packet, topic, now_s)
+    code = mqtt5.PubRecReasonCode(acknowledged.value)
+    if code.value < FAILED:
+        session.incoming.add(packet_id)
+        receiving.add(packet_id)
+    _answer(
+        connection, lambda reason: mqtt5.PubRecPacket(packet_id, reason_code=code, reason_str=reason), why
+    )
+
+
+def _by_alias(connection: Connection, topic: str, alias: int, now_s: float) -> str | None:
+    """Return the topic that an alias stands for from now on; hang up where there is none [3.3.2.3.4]."""
+    if not 0 < alias <= connection.hub.limits.topic_aliases_max:
+        hang_up(connection, Refusal(Gone.TOPIC_ALIAS_INVALID.value, f"no such topic alias: {alias}"), now_s)
+        return None
+    if topic:
+        connection.aliases_in[alias] = topic
+        return topic
+    known = connection.aliases_in.get(alias)
+    if known is None:
+        text = f"topic alias {alias} stands for nothing yet"
+        hang_up(connection, Refusal(Gone.PROTOCOL_ERROR.value, text), now_s)
+    return known
+
+
+def _answer(connection: Connection, packet: Callable[[str | None], Packet], why: str) -> None:
+    """Answer, with the reason in words for a client that wants to know [MQTT-3.1.2-29]."""
+    say(connection, packet, why if connection.tells_why else "")
+
+
+def _puback(connection: Connection, packet: mqtt5.PubAckPacket, now_s: float) -> None:
+    session_of(connection).acknowledged(packet.packet_id, now_s)
+
+
+def _pubrec(connection: Connection, packet: mqtt5.PubRecPacket, now_s: float) -> None:
+    packet_id, refused = packet.packet_id, packet.reason_code.value >= FAILED
+    known = session_of(connection).received(packet_id, now_s, refused=refused)
+    if not refused:
+        code = mqtt5.PubRelReasonCode.SUCCESS if known else mqtt5.PubRelReasonCode.PACKET_ID_NOT_FOUND
+        connection.send(mqtt5.PubRelPacket(packet_id, reason_code=code))
+
+
+def _pubrel(connection: Connection, packet: mqtt5.PubRelPacket, _now_s: float) -> None:
+    session, packet_id = session_of(connection), packet.packet_id
+    known = packet_id in session.incoming
+    session.incoming.discard(packet_id)
+    connection.receiving.discard(packet_id)
+    code = mqtt5.PubCompReasonCode.SUCCESS if known else mqtt5.PubCompReasonCode.PACKET_ID_NOT_FOUND
+    connection.send(mqtt5.PubCompPacket(packet_id, reason_code=code))
+
+
+def _pubcomp(connection: Connection, packet: mqtt5.PubCompPacket, now_s: float) -> None:
+    session_of(connection).completed(packet.packet_id, now_s)
+
+
+def _subscribe(connection: Connection, packet: mqtt5.SubscribePacket, now_s: float) -> None:
+    try:
+        wish = read_wish(packet.user_properties)
+    except TextError as error:
+        refused = [Subscribed.IMPLEMENTATION_SPECIFIC_ERROR] * len(packet.topic_filters)
+        _suback(connection, packet.packet_id, refused, str(error))
+        return
+    codes: list[Subscribed] = []
+    problems: list[str] = []
+    granted: list[tuple[Grant, mqtt5.RetainHandling, bool]] = []
+    for topic_filter in packet.topic_filters:
+        code, text = _grant(connection, topic_filter, packet.subscription_id, wish, granted)
+        codes.append(code)
+        problems += [text] if text else []
+    _suback(connection, packet.packet_id, codes, "; ".join(problems))
+    for grant, handling, was_new in granted:
+        if handling is mqtt5.RetainHandling.SEND_ALWAYS or (
+            handling is mqtt5.RetainHandling.SEND_IF_SUBSCRIPTION_NOT_EXISTS and was_new
+        ):
+            connection.hub.send_retained(grant, now_s)
+
+
+def _suback(connection: Connection, packet_id: int, codes: list[Subscribed], problem: str) -> None:
+    _answer(connection, lambda reason: mqtt5.SubAckPacket(packet_id, codes, reason_str=reason), problem)
+
+
+def _grant(
+    connection: Connection,
+    asked: mqtt5.TopicFilter,
+    identifier: int | None,
+    wish: Wish | None,
+    granted: list[tuple[Grant, mqtt5.RetainHandling, bool]],
+) -> tuple[Subscribed, str]:
+    """Take in one subscription, or say why not."""
+    hub, session = connection.hub, session_of(connection)
+    try:
+        group, pattern = shared_parts(asked.pattern)
+    except TextError as error:
+        return Subscribed.TOPIC_FILTER_INVALID, str(error)
+    if session.rights is not None and not session.rights.may_subscribe(pattern):
+        return Subscribed.NOT_AUTHORIZED, f"{pattern}: not allowed"
+    old = session.grants.get(asked.pattern)
+    if old is None and len(session.grants) >= hub.limits.subscriptions_max:
+        return Subscribed.QUOTA_EXCEEDED, f"at most {hub.limits.subscriptions_max} subscriptions"
+    grant = Grant(
+        session=session,
+        pattern=pattern,
+        group=group,
+        qos=asked.max_qos.value,
+        no_local=asked.no_local,
+        retain_as_published=asked.retain_as_published,
+        identifier=identifier,
+        wish=wish,
+    )
+    hub.subscribe(asked.pattern, grant)
+    granted.append((grant, asked.retain_handling, old is None))
+    return GRANTED[asked.max_qos.value], ""
+
+
+def _unsubscribe(connection: Connection, packet: mqtt5.UnsubscribePacket, _now_s: float) -> None:
+    done = mqtt5.UnsubAckReasonCode
+    session = session_of(connection)
+    codes = [
+        done.SUCCESS if connection.hub.unsubscribe(session, pattern) else done.NO_SUBSCRIPTION_EXISTED
+        for pattern in packet.patterns
+    ]
+    connection.send(mqtt5.UnsubAckPacket(packet.packet_id, codes))
+
+
+def _ping(connection: Connection, _packet: mqtt5.PingReqPacket, _now_s: float) -> None:
+    connection.send(mqtt5.PingRespPacket())
+
+
+def _disconnect(connection: Connection, packet: mqtt5.DisconnectPacket, now_s: float) -> None:
+    session, expiry_s = session_of(connection), packet.session_expiry_interval
+    if expiry_s and session.expiry_s == 0.0:
+        text = "a session that was to end with its connection cannot be prolonged at its end"
+        hang_up(connection, Refusal(Gone.PROTOCOL_ERROR.value, text), now_s)
+        return
+    if expiry_s is not None:
+        session.expiry_s = min(seconds(expiry_s), connection.hub.limits.session_expiry_s_max)
+    connection.close()
+    with_will = packet.reason_code is not Gone.NORMAL_DISCONNECTION
+    connection.hub.disconnected(connection, now_s, with_will=with_will)
+
+
+def _unexpected(connection: Connection, packet: Packet, now_s: float) -> None:
+    text = f"a client does not send {type(packet).__name__.removesuffix('Packet').upper()} here"
+    hang_up(connection, Refusal(Gone.PROTOCOL_ERROR.value, text), now_s)
+
+
+_HANDLERS: dict[type[Any], Callable[[Connection, Any, float], None]] = {
+    mqtt5.PublishPacket: _publish,
+    mqtt5.PubAckPacket: _puback,
+    mqtt5.PubRecPacket: _pubrec,
+    mqtt5.PubRelPacket: _pubrel,
+    mqtt5.PubCompPacket: _pubcomp,
+    mqtt5.SubscribePacket: _subscribe,
+    mqtt5.UnsubscribePacket: _unsubscribe,
+    mqtt5.PingReqPacket: _ping,
+    mqtt5.DisconnectPacket: _disconnect,
+    mqtt5.ConnectPacket: _unexpected,
+    mqtt5.ConnAckPacket: _unexpected,
+    mqtt5.SubAckPacket: _unexpected,
+    mqtt5.UnsubAckPacket: _unexpected,
+    mqtt5.PingRespPacket: _unexpected,
+    mqtt5.AuthPacket: _unexpected,
+}

@@ -1,0 +1,274 @@
+"""What does one client still have to get? Its session, which outlives its connection if it asks for that.
+
+MQTT's promises (sections 4.3 to 4.9) are kept here: what was sent and not acknowledged goes again, in
+order, after a reconnection; no more is in flight than the client takes; a packet id names one thing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import mqtt5
+
+from betimes.model.telemetry import Reason
+from betimes.server.publications import OVERHEAD_BYTES, Publication
+
+if TYPE_CHECKING:
+    from betimes.server.access import Rights
+    from betimes.server.audiences import Grant
+    from betimes.server.connection import Connection
+
+PACKET_ID_MAX = 65_535
+WEED_EVERY_S = 1.0  # a full queue is looked through for what is too late, at most so often
+
+
+class Delivery:
+    """One publication on its way to one client."""
+
+    __slots__ = (
+        "bound_s",
+        "packet_id",
+        "publication",
+        "qos",
+        "released",
+        "retain",
+        "share",
+        "subscription_ids",
+        "told",
+        "under_way",
+    )
+
+    def __init__(
+        self,
+        publication: Publication,
+        *,
+        qos: int = 0,
+        retain: bool = False,
+        subscription_ids: list[int] | None = None,
+        told: bool = False,
+        bound_s: float = math.inf,
+        share: Grant | None = None,
+    ) -> None:
+        self.publication = publication
+        self.qos = qos
+        self.retain = retain
+        self.subscription_ids = subscription_ids
+        self.told = told  # its id and age
+        self.bound_s = bound_s  # the subscriber's, on its age
+        self.share = share  # the shared subscription by which it came
+        self.packet_id: int | None = None
+        self.under_way = False  # it was sent on the connection of the moment
+        self.released = False  # QoS 2: the client has it, and PUBREL is under way
+
+    @property
+    def size_bytes(self) -> int:
+        """Return about how much room it takes while it waits."""
+        return self.publication.size_bytes + OVERHEAD_BYTES
+
+    def too_late(self, now_s: float) -> bool:
+        """Say whether it is of no use any more: to its publisher or to its subscriber."""
+        publication = self.publication
+        if now_s >= publication.void_at_s:
+            return True
+        return now_s - publication.born_s > min(self.bound_s, publication.deadline_s())
+
+    def packet(
+        self, now_s: float, *, again: bool = False, alias: int | None = None, alias_known: bool = False
+    ) -> mqtt5.PublishPacket:
+        """Return it as a packet; `again` marks a repetition."""
+        return self.publication.packet_for(
+            qos=self.qos,
+            retain=self.retain,
+            now_s=now_s,
+            packet_id=self.packet_id,
+            duplicate=again,
+            subscription_ids=self.subscription_ids,
+            told=self.told,
+            alias=alias,
+            alias_known=alias_known,
+        )
+
+
+Lose = Callable[[Delivery, Reason], None]
+
+
+class Session:
+    """A client's subscriptions and what is on its way to it. Time and the connection are handed in."""
+
+    def __init__(self, client_id: str, *, queue_bytes_max: int, lose: Lose) -> None:
+        self.client_id = client_id
+        self.user: str | None = None  # who proved to be so
+        self.rights: Rights | None = None  # None: to everything
+        self.connection: Connection | None = None
+        self.expiry_s = 0.0  # how long it outlives its connection; inf: for ever
+        self.grants: dict[str, Grant] = {}  # by the pattern as it was written
+        self.incoming: set[int] = set()  # QoS 2 packet ids whose PUBREL is still to come
+        self.in_flight: dict[int, Delivery] = {}  # in the order of sending
+        self._quota = PACKET_ID_MAX  # how many more the client takes before it acknowledges one [4.9]
+        self._again: deque[Delivery] = deque()  # of those in flight, what a new connection has not seen
+        self._waiting: deque[Delivery] = deque()
+        self._waiting_bytes = 0
+        self._queue_bytes_max = queue_bytes_max
+        self._weeded_at_s = -math.inf
+        self._lose = lose
+        self._last_id = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def ready(self) -> Connection | None:
+        """Return the connection on which a message of QoS 0 would go out at once, if there is one."""
+        connection = self.connection
+        if connection is None or connection.blocked or self._waiting or self._again:
+            return None
+        return connection
+
+    def offer(self, delivery: Delivery, now_s: float) -> None:
+        """Send it at once if possible; else it waits, unless nobody would ever come for it."""
+        connection = self.ready()
+        if connection is not None and (not delivery.qos or self._may_send_more()):
+            self._send(connection, delivery, now_s)
+        elif self.connection is None and not delivery.qos:
+            self._lose(delivery, Reason.NOT_CONNECTED)
+        else:
+            self._put_in_line(delivery, now_s)
+
+    def pump(self, now_s: float) -> None:
+        """Send what waits, in order, as far as the client and its connection take it."""
+        connection = self.connection
+        if connection is None:
+            return
+        while self._again and not connection.blocked:
+            if not self._send_again(connection, self._again[0], now_s):
+                return
+            self._again.popleft()
+        while self._waiting and not connection.blocked:
+            delivery = self._waiting[0]
+            if delivery.too_late(now_s):
+                self._lose(self._next_in_line(), Reason.EXPIRED)
+            elif delivery.qos and not self._may_send_more():
+                return
+            else:
+                self._send(connection, self._next_in_line(), now_s)
+
+    def resume(self, receive_max: int, now_s: float) -> None:
+        """Send again, on a new connection, what the old one left unacknowledged [MQTT-4.4.0-1]."""
+        self._quota = receive_max
+        for delivery in self.in_flight.values():
+            delivery.under_way = False
+        self._again = deque(self.in_flight.values())
+        self.pump(now_s)
+
+    def acknowledged(self, packet_id: int, now_s: float) -> bool:
+        """Forget what a PUBACK names; say whether there was such a thing."""
+        delivery = self.in_flight.get(packet_id)
+        if delivery is None or delivery.qos != 1 or not delivery.under_way:
+            return False
+        self._finish(delivery, now_s)
+        return True
+
+    def received(self, packet_id: int, now_s: float, *, refused: bool) -> bool:
+        """Note a PUBREC: from now on it is PUBREL that is repeated. Say whether the id was known."""
+        delivery = self.in_flight.get(packet_id)
+        if delivery is None or delivery.qos != 2 or not (delivery.under_way or delivery.released):
+            return False
+        if refused:
+            self._finish(delivery, now_s)
+        else:
+            delivery.released = True
+        return True
+
+    def completed(self, packet_id: int, now_s: float) -> bool:
+        """Forget what a PUBCOMP names; say whether there was such a thing."""
+        delivery = self.in_flight.get(packet_id)
+        if delivery is None or not delivery.released:
+            return False
+        self._finish(delivery, now_s)
+        return True
+
+    def end(self) -> list[Delivery]:
+        """Forget, and return, whatever the client has not got."""
+        left = [each for each in (*self.in_flight.values(), *self._waiting) if not each.released]
+        self.in_flight.clear()
+        self._again.clear()
+        self._waiting.clear()
+        self._waiting_bytes = 0
+        return left
+
+    def _send(self, connection: Connection, delivery: Delivery, now_s: float) -> None:
+        if delivery.qos:
+            delivery.packet_id = self._next_id()
+        if not connection.publish(delivery, now_s):
+            self._lose(delivery, Reason.TOO_LARGE)  # as if it had been acknowledged [MQTT-3.1.2-25]
+        elif delivery.packet_id is not None:
+            self._quota -= 1
+            delivery.under_way = True
+            self.in_flight[delivery.packet_id] = delivery
+
+    def _send_again(self, connection: Connection, delivery: Delivery, now_s: float) -> bool:
+        """Repeat what is in flight; False if the client takes no more for now."""
+        packet_id = delivery.packet_id
+        assert packet_id is not None, "what is in flight has a packet id"
+        if self.in_flight.get(packet_id) is not delivery:
+            return True  # a PUBREL that was acknowledged before it was repeated
+        if delivery.released:
+            connection.send(mqtt5.PubRelPacket(packet_id))
+            return True
+        if not self._quota:
+            return False
+        if connection.publish(delivery, now_s, again=True):
+            self._quota -= 1
+            delivery.under_way = True
+        else:
+            del self.in_flight[packet_id]
+            self._lose(delivery, Reason.TOO_LARGE)
+        return True
+
+    def _finish(self, delivery: Delivery, now_s: float) -> None:
+        assert delivery.packet_id is not None, "what is in flight has a packet id"
+        del self.in_flight[delivery.packet_id]
+        self._quota += delivery.under_way  # what an earlier connection sent takes no room on this one
+        if self._waiting or self._again:
+            self.pump(now_s)
+
+    def _put_in_line(self, delivery: Delivery, now_s: float) -> None:
+        size = delivery.size_bytes
+        if self._waiting_bytes + size > self._queue_bytes_max:
+            self._weed(now_s)
+        if self._waiting_bytes + size > self._queue_bytes_max:
+            self._lose(delivery, Reason.QUEUE_FULL)
+            return
+        self._waiting.append(delivery)
+        self._waiting_bytes += size
+
+    def _next_in_line(self) -> Delivery:
+        delivery = self._waiting.popleft()
+        self._waiting_bytes -= delivery.size_bytes
+        return delivery
+
+    def _weed(self, now_s: float) -> None:
+        """Make room by dropping what is too late; what lives long must not keep it in the queue."""
+        if now_s - self._weeded_at_s < WEED_EVERY_S:
+            return
+        self._weeded_at_s = now_s
+        for _ in range(len(self._waiting)):
+            delivery = self._next_in_line()
+            if delivery.too_late(now_s):
+                self._lose(delivery, Reason.EXPIRED)
+            else:
+                self._waiting.append(delivery)
+                self._waiting_bytes += delivery.size_bytes
+
+    def _may_send_more(self) -> bool:
+        # Beside what the quota counts there may be PUBRELs of earlier connections, and ids are not endless.
+        return self._quota > 0 and len(self.in_flight) < PACKET_ID_MAX
+
+    def _next_id(self) -> int:
+        """Return a packet id that is not in use; there is one where more may be sent."""
+        while True:
+            self._last_id = self._last_id % PACKET_ID_MAX + 1
+            if self._last_id not in self.in_flight:
+                return self._last_id

@@ -1,0 +1,104 @@
+"""Does each topic reach those who subscribed to it, and of a shared subscription one?"""
+
+from __future__ import annotations
+
+import mqtt5
+from tests.server.talking import Client, new_hub
+
+from betimes.server.access import AccessList
+from betimes.server.audiences import Audience, Audiences, Grant, Shares
+from betimes.server.publications import Publication
+from betimes.server.session import Session
+from betimes.server.wishes import read_wish
+
+
+def session(client_id: str) -> Session:
+    return Session(client_id, queue_bytes_max=1000, lose=lambda delivery, reason: None)
+
+
+def grant(client_id: str, pattern: str = "t", *, text: str = "", group: str | None = None) -> Grant:
+    wish = read_wish([("filter", text)]) if text else None
+    return Grant(session=session(client_id), pattern=pattern, group=group, wish=wish)
+
+
+def publication(topic: str = "t", **attributes: str) -> Publication:
+    packet = mqtt5.PublishPacket(topic, b"x", user_properties=list(attributes.items()))
+    return Publication(packet, topic, born_s=0.0)
+
+
+def names(grants) -> list[str]:
+    return sorted(each.session.client_id for each in grants)
+
+
+def test_an_audience_is_whoever_subscribed_and_whose_filter_is_met():
+    audience = Audience("t")
+    assert not audience
+    plain, fast, slow = grant("plain"), grant("fast", text="speed > 50"), grant("slow", text="speed < 50")
+    audience.add(plain)
+    was_plain = audience.is_plain
+    for each in (fast, slow):
+        audience.add(each)
+    assert (was_plain, audience.is_plain) == (True, False)
+    assert names(audience.wanting(publication(speed="61"))) == ["fast", "plain"]
+    audience.remove(fast)
+    assert names(audience.wanting(publication(speed="61"))) == ["plain"]
+    audience.add(grant("again", text="speed > 60"))  # in the place of the one that left
+    assert names(audience.wanting(publication(speed="61"))) == ["again", "plain"]
+    audience.remove(plain)
+    assert audience
+
+
+def test_patterns_come_and_go():
+    audiences = Audiences()
+    one, other = grant("a", "x/+"), grant("b", "x/#")
+    audiences.add(one)
+    audiences.add(other)
+    assert {each.pattern for each in audiences.hearing("x/1")} == {"x/+", "x/#"}
+    assert audiences.count == 2
+    audiences.remove(one)
+    assert [each.pattern for each in audiences.hearing("x/1")] == ["x/#"]
+    audiences.remove(other)
+    assert audiences.hearing("x/1") == ()
+    assert audiences.count == 0
+
+
+def connected(client_id: str, hub) -> Grant:
+    client = Client(hub, client_id)
+    assert client.connection.session is not None
+    return Grant(session=client.connection.session, pattern="t", group="g")
+
+
+def test_a_share_goes_to_who_can_take_it_then_to_who_is_busy_then_to_who_is_away():
+    hub, shares = new_hub(), Shares()
+    away, busy, ready = grant("away", group="g"), connected("busy", hub), connected("ready", hub)
+    shares.members += [away, busy, ready]
+    assert busy.session.connection is not None
+    busy.session.connection.blocked = True
+    assert [shares.pick(publication()) for _ in range(2)] == [ready, ready]
+    shares.members.remove(ready)
+    assert shares.pick(publication()) is busy
+    shares.members.remove(busy)
+    assert shares.pick(publication()) is away
+
+
+def test_a_share_goes_only_to_who_wants_it_and_may_have_it():
+    shares = Shares()
+    shares.members += [grant("slow", text="speed < 50"), grant("fast", text="speed > 50")]
+    for _ in range(3):
+        picked = shares.pick(publication(speed="61"))
+        assert picked is not None
+        assert picked.session.client_id == "fast"
+    shares.members[1].session.rights = AccessList.read("topic write t", "list").rights(None, "fast")
+    assert shares.pick(publication(speed="61")) is None
+    assert shares.pick(publication()) is None
+
+
+def test_another_member_stands_in_for_one_who_left():
+    audiences = Audiences()
+    left, stays = grant("left", group="g"), grant("stays", group="g")
+    for each in (left, stays, grant("other", group="h")):
+        audiences.add(each)
+    audiences.remove(left)
+    assert audiences.stand_in(left, publication()) is stays
+    audiences.remove(stays)
+    assert audiences.stand_in(left, publication()) is None
