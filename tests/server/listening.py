@@ -1,0 +1,84 @@
+"""How do tests get a real server on a real port, and bare sockets to it? Everything ends with the test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import mqtt5
+import uvloop
+from tests.server.talking import OPEN_GATE
+
+from betimes.model.servers import Limits
+from betimes.server.gate import Gate
+from betimes.server.hub import Hub
+from betimes.server.listener import Endpoint, Listener
+
+WITHIN_S = 30.0  # far more than anything here takes, for slow machines
+
+
+def run(test: Coroutine[Any, Any, None]) -> None:
+    """Run a test on the server's own loop, for so long at most."""
+    uvloop.run(asyncio.wait_for(test, WITHIN_S))
+
+
+@asynccontextmanager
+async def serving(*, gate: Gate = OPEN_GATE, **limits: Any) -> AsyncIterator[Listener]:
+    listener = Listener(Hub("b1", gate=gate, limits=Limits(**limits)))
+    await listener.start([Endpoint(port=0)])
+    try:
+        yield listener
+    finally:
+        await listener.stop()
+
+
+class Caller:
+    """A client that is a bare socket: it does what it is told, and nothing else."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+        self._rest = b""
+
+    def write(self, *packets: mqtt5.Packet) -> None:
+        self.writer.write(b"".join(each.write() for each in packets))
+
+    async def read(self) -> Any:
+        """Return the next packet, None at the end."""
+        while True:
+            try:
+                packet, size = mqtt5.read(memoryview(self._rest))
+            except IndexError:
+                more = await self.reader.read(65_536)
+                if not more:
+                    return None
+                self._rest += more
+            else:
+                self._rest = self._rest[size:]
+                return packet
+
+    async def ask(self, packet: mqtt5.Packet) -> Any:
+        self.write(packet)
+        return await self.read()
+
+
+@asynccontextmanager
+async def calling(listener: Listener, client_id: str = "", **connect: Any) -> AsyncIterator[Caller]:
+    """Connect to a listener; with a client id, also in the sense of MQTT."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", listener.ports[0])
+    caller = Caller(reader, writer)
+    try:
+        if client_id:
+            caller.write(mqtt5.ConnectPacket(client_id, clean_start=True, **connect))
+            assert isinstance(await caller.read(), mqtt5.ConnAckPacket)
+        yield caller
+    finally:
+        writer.transport.abort()
+
+
+async def until(condition: Any) -> None:
+    """Wait until something holds; the test's own limit is the only one."""
+    while not condition():
+        await asyncio.sleep(0.01)
