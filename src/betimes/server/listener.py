@@ -101,7 +101,9 @@ class Line(asyncio.Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
         if self.connection is not None:
-            log.info("gone: %s%s", self.connection.peer, f" ({error})" if error else "")
+            session = self.connection.session
+            who = "" if session is None else f", client {session.client_id}"
+            log.info("gone: %s%s%s", self.connection.peer, who, f" ({error})" if error else "")
             del self._listener.lines[self.connection]
             self.connection.lost(self._listener.now_s())
             self._listener.flush()

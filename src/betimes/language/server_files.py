@@ -1,0 +1,114 @@
+"""How is a server to run? Its configuration file.
+
+TOML in, `ServerSettings` out; everything in it may be left out. All that is wrong is listed in one
+`FileMistakesError`. Files it names (passwords, access list) are read by the caller.
+"""
+
+from __future__ import annotations
+
+import math
+
+from betimes.language.quantities import read_duration_s, read_size_kb
+from betimes.language.tables import (
+    Mistakes,
+    Table,
+    WrongValueError,
+    any_text,
+    count_between,
+    flag,
+    name,
+    positive,
+    quantity,
+)
+from betimes.language.toml_texts import read_toml
+from betimes.model.servers import Limits, ServerSettings
+
+PORT_MAX = 65_535
+COUNT_MAX = 10**9
+PACKET_BYTES_MIN = 1_024
+PACKET_BYTES_MAX = 256_000_000  # MQTT's length field ends at 268 million
+
+_duration = positive(quantity(read_duration_s, "10s"))
+_size_kb = positive(quantity(read_size_kb, "4MB"))
+
+
+def read_server_file(text: str, source: str) -> ServerSettings:
+    """Return the settings in a configuration file; `source` is what messages call the file."""
+    mistakes = Mistakes()
+    top = Table(read_toml(text, source), "", mistakes)
+    usual = ServerSettings()
+    limits = top.table("limits")
+    settings = ServerSettings(
+        name=top.optional("name", name, usual.name),
+        host=top.optional("host", _host, usual.host),
+        port=top.optional("port", count_between(0, PORT_MAX), usual.port),
+        anonymous=top.optional("anonymous", flag, usual.anonymous),
+        passwords=top.optional("passwords", _file_name, None),
+        access=top.optional("access", _file_name, None),
+        limits=usual.limits if limits is None else _read_limits(limits),
+    )
+    top.close()
+    mistakes.raise_if_any(source)
+    return settings
+
+
+def _read_limits(table: Table) -> Limits:
+    usual = Limits()
+    some = count_between(1, COUNT_MAX)
+    few = count_between(1, 65_535)  # what two bytes on the wire can say
+    limits = Limits(
+        connections_max=table.optional("connections", some, usual.connections_max),
+        packet_bytes_max=table.optional("packet_size", _packet_bytes, usual.packet_bytes_max),
+        receive_max=table.optional("receive", few, usual.receive_max),
+        topic_aliases_max=table.optional("topic_aliases", count_between(0, 65_535), usual.topic_aliases_max),
+        subscriptions_max=table.optional("subscriptions", some, usual.subscriptions_max),
+        sessions_max=table.optional("sessions", some, usual.sessions_max),
+        retained_max=table.optional("retained", count_between(0, COUNT_MAX), usual.retained_max),
+        retained_bytes_max=table.optional("retained_size", _bytes, usual.retained_bytes_max),
+        queue_bytes_max=table.optional("queue_size", _bytes, usual.queue_bytes_max),
+        connect_within_s=table.optional("connect_within", _duration, usual.connect_within_s),
+        keep_alive_s_max=table.optional("keep_alive", _keep_alive_s, usual.keep_alive_s_max),
+        session_expiry_s_max=table.optional("session_expiry", _expiry_s, usual.session_expiry_s_max),
+        client_id_letters_max=table.optional("client_id_letters", few, usual.client_id_letters_max),
+    )
+    table.close()
+    return limits
+
+
+def _host(value: object) -> str:
+    host = any_text(value)
+    if not host.strip() or not host.isprintable():
+        raise WrongValueError("a host is a name or an address", 'write "0.0.0.0" for all of this machine')
+    return host
+
+
+def _file_name(value: object) -> str:
+    file_name = any_text(value)
+    if not file_name.strip() or "\0" in file_name:
+        raise WrongValueError("this is not the name of a file")
+    return file_name
+
+
+def _bytes(value: object) -> int:
+    return math.ceil(_size_kb(value) * 1000.0)
+
+
+def _packet_bytes(value: object) -> int:
+    size = _bytes(value)
+    if not PACKET_BYTES_MIN <= size <= PACKET_BYTES_MAX:
+        raise WrongValueError("this must be between 1.024KB and 256MB")
+    return size
+
+
+def _keep_alive_s(value: object) -> int:
+    seconds = _duration(value)
+    if not 1 <= seconds <= 65_535:
+        raise WrongValueError("this must be between 1s and 65535s, which is all that MQTT can say")
+    return int(seconds)
+
+
+def _expiry_s(value: object) -> float:
+    seconds = _duration(value)
+    if seconds > 0xFFFFFFFE:
+        raise WrongValueError("this is longer than MQTT can say", "leave it out for sessions that never end")
+    return float(int(seconds))

@@ -1,0 +1,157 @@
+"""Does the command start a broker only for whom it may serve, and end it when told to?"""
+
+from __future__ import annotations
+
+import logging
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import mqtt5
+import pytest
+
+from betimes.console.app import MISTAKE, run
+from betimes.console.broker import open_gate, run_broker
+from betimes.model.errors import BetimesError
+from betimes.model.servers import ServerSettings
+from betimes.server.gate import Gate
+from betimes.server.passwords import Cost, PasswordFile
+
+WITHIN_S = 60.0  # far more than it takes
+
+
+@contextmanager
+def started(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """Start the command on a free port; yield it and the port it printed."""
+    code = "from betimes.console.app import main; main()"
+    command = [sys.executable, "-c", code, "broker", "--port", "0", *arguments]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert running.stdout is not None
+        line = running.stdout.readline()
+        found = re.fullmatch(r"(\S+): MQTT at 127\.0\.0\.1:(\d+)\n", line)
+        assert found, line or running.communicate()[1]
+        yield running, int(found.group(2))
+    finally:
+        running.kill()
+        running.communicate()
+
+
+def connack(port: int, **connect) -> int:
+    """Connect and return the reason code of the answer."""
+    with socket.create_connection(("127.0.0.1", port), timeout=WITHIN_S) as client:
+        client.sendall(mqtt5.ConnectPacket("c", **connect).write())
+        packet, _ = mqtt5.read(memoryview(client.recv(1000)))
+        assert isinstance(packet, mqtt5.ConnAckPacket)
+        return packet.reason_code.value
+
+
+def test_a_broker_that_nobody_could_connect_to_does_not_start(capsys):
+    assert run(["broker"]) == MISTAKE
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "--passwords" in said.err
+    assert "--anonymous" in said.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--port", "70000"], "must be between 0 and 65535"),
+        (["--name", " "], "printable"),
+        (["--passwords", "none"], "no such file"),
+        (["--access", "none"], "no such file"),
+        (["none.toml"], "no such file"),
+        (["--host", "no.such.host.invalid", "--port", "0"], "cannot listen there"),
+    ],
+)
+def test_a_mistake_is_one_message(arguments, said, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert run(["broker", "--anonymous", *arguments]) == MISTAKE
+    out, err = capsys.readouterr()
+    assert said in err
+    assert (out, "Traceback" in err) == ("", False)
+
+
+def test_all_mistakes_of_a_file_are_told_at_once(tmp_path, capsys):
+    config = tmp_path / "broker.toml"
+    config.write_text("port = 'x'\nspeed = 3\n")
+    assert run(["broker", str(config)]) == MISTAKE
+    said = capsys.readouterr().err
+    assert "2 mistakes" in said
+
+
+def test_the_gate_is_what_the_files_say(tmp_path):
+    users, access = tmp_path / "users", tmp_path / "list"
+    users.write_text(PasswordFile().with_user("ann", b"secret", Cost(ln=4)).text())
+    access.write_text("topic read open\n")
+    gate = open_gate(ServerSettings(passwords=str(users), access=str(access)))
+    assert gate.prove("ann", b"secret")
+    assert gate.admits(None, None) is False
+    assert open_gate(ServerSettings(anonymous=True)) == Gate(anonymous=True)
+    with pytest.raises(BetimesError, match="nobody could connect"):
+        open_gate(ServerSettings())
+
+
+@pytest.fixture
+def quiet_logs() -> Iterator[None]:
+    loggers = [logging.getLogger(name) for name in ("betimes", "asyncio")]
+    before = [(each, each.handlers, each.level, each.propagate) for each in loggers]
+    yield
+    for each, handlers, level, propagate in before:
+        each.handlers, each.propagate = handlers, propagate
+        each.setLevel(level)
+
+
+def test_what_is_given_wins_over_the_file_and_files_are_looked_for_beside_it(
+    tmp_path, monkeypatch, quiet_logs
+):
+    seen: list[ServerSettings] = []
+    monkeypatch.setattr("betimes.console.broker.run_broker", lambda settings, gate: seen.append(settings))
+    (tmp_path / "users").write_text(PasswordFile().with_user("ann", b"secret", Cost(ln=4)).text())
+    config = tmp_path / "broker.toml"
+    config.write_text('name = "file"\nport = 1\npasswords = "users"\n[limits]\nsessions = 7\n')
+    assert run(["broker", str(config), "--port", "2", "--host", "::1"]) == 0
+    (settings,) = seen
+    assert (settings.name, settings.port, settings.host, settings.anonymous) == ("file", 2, "::1", False)
+    assert Path(settings.passwords or "") == tmp_path / "users"
+    assert settings.limits.sessions_max == 7
+
+
+def test_a_port_that_is_taken_is_a_mistake():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(BetimesError, match="cannot listen there"):
+            run_broker(ServerSettings(port=port), Gate(anonymous=True))
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_says_where_it_listens_serves_and_ends_well_when_told_to(number):
+    with started("--anonymous", "--verbose", "--name", "b7") as (running, port):
+        assert connack(port) == 0
+        with socket.create_connection(("127.0.0.1", port), timeout=WITHIN_S) as client:
+            client.sendall(mqtt5.ConnectPacket("stays").write())
+            assert client.recv(1000)
+            running.send_signal(number)
+            packet, _ = mqtt5.read(memoryview(client.recv(1000)))
+            assert isinstance(packet, mqtt5.DisconnectPacket)
+        _, err = running.communicate(timeout=WITHIN_S)
+        assert running.returncode == 0
+        assert 'level=info from=listener message="connected: 127.0.0.1:' in err
+        assert "Traceback" not in err
+
+
+@pytest.mark.live
+def test_only_who_has_a_password_comes_in(tmp_path):
+    users = tmp_path / "users"
+    users.write_text(PasswordFile().with_user("ann", b"secret", Cost(ln=4)).text())
+    with started("--passwords", str(users)) as (_, port):
+        assert connack(port, username="ann", password=b"secret") == 0
+        assert connack(port, username="ann", password=b"wrong") == 0x86
+        assert connack(port) == 0x86

@@ -1,0 +1,113 @@
+"""Does a configuration file become settings, or one message with all that is wrong?"""
+
+from __future__ import annotations
+
+import tomllib
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from betimes.language.server_files import read_server_file
+from betimes.model.errors import FileMistakesError
+from betimes.model.servers import Limits, ServerSettings
+
+WHOLE = """
+name = "harbour"
+host = "0.0.0.0"
+port = 0
+anonymous = true
+passwords = "users"
+access = "list"
+
+[limits]
+connections = 1
+packet_size = "1MB"
+receive = 2
+topic_aliases = 0
+subscriptions = 3
+sessions = 4
+retained = 5
+retained_size = "2MB"
+queue_size = "512B"
+connect_within = "1s"
+keep_alive = "1m"
+session_expiry = "7d"
+client_id_letters = 23
+"""
+
+
+def mistakes_in(text: str) -> dict[str, str]:
+    with pytest.raises(FileMistakesError) as caught:
+        read_server_file(text, "x.toml")
+    return {mistake.place: f"{mistake.problem} {mistake.hint}" for mistake in caught.value.mistakes}
+
+
+def test_nothing_needs_to_be_said():
+    assert read_server_file("", "x.toml") == ServerSettings()
+    assert read_server_file("[limits]", "x.toml") == ServerSettings()
+
+
+def test_everything_can_be_said():
+    limits = Limits(
+        connections_max=1,
+        packet_bytes_max=1_000_000,
+        receive_max=2,
+        topic_aliases_max=0,
+        subscriptions_max=3,
+        sessions_max=4,
+        retained_max=5,
+        retained_bytes_max=2_000_000,
+        queue_bytes_max=512,
+        connect_within_s=1.0,
+        keep_alive_s_max=60,
+        session_expiry_s_max=604_800.0,
+        client_id_letters_max=23,
+    )
+    assert read_server_file(WHOLE, "x.toml") == ServerSettings(
+        name="harbour",
+        host="0.0.0.0",
+        port=0,
+        anonymous=True,
+        passwords="users",
+        access="list",
+        limits=limits,
+    )
+    assert len(tomllib.loads(WHOLE)["limits"]) == len(Limits.__slots__)
+
+
+def test_all_mistakes_are_listed_at_once():
+    text = (
+        'port = 70000\nanonymus = true\nhost = ""\npasswords = 7\n[limits]\nreceive = 0\nkeep_alive = "2d"\n'
+    )
+    found = mistakes_in(text)
+    assert set(found) == {"port", "anonymus", "host", "passwords", "limits.receive", "limits.keep_alive"}
+    assert "anonymous" in found["anonymus"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("packet_size = 4", "with its unit"),
+        ('packet_size = "100B"', "between"),
+        ('packet_size = "300MB"', "between"),
+        ('keep_alive = "0.5s"', "between"),
+        ('session_expiry = "1000000d"', "longer than MQTT can say"),
+        ('queue_size = "0B"', "more than zero"),
+        ('connect_within = "never"', "number"),
+    ],
+)
+def test_a_limit_that_cannot_be_is_refused(line, said):
+    (problem,) = mistakes_in(f"[limits]\n{line}\n").values()
+    assert said in problem
+
+
+def test_a_name_of_a_file_is_a_text():
+    assert set(mistakes_in('passwords = " "\naccess = "a\\u0000b"')) == {"passwords", "access"}
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_settings_or_a_list_of_mistakes(text):
+    with suppress(FileMistakesError):
+        assert isinstance(read_server_file(text, "x.toml"), ServerSettings)
