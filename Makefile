@@ -50,8 +50,8 @@ demo: setup $(KERNELS) ## run the network of Wang et al. (2006) on Spark: FIFO, 
 test: lint $(KERNELS) ## every check and every test
 	@$(BIN)/python -m pytest
 
-quick: setup $(KERNELS) ## the tests that need neither Spark nor a live broker nor an experiment
-	@$(BIN)/python -m pytest -m "not spark and not live and not figure"
+quick: setup $(KERNELS) ## the tests that need neither Spark nor a live broker nor an experiment, with fewer examples
+	@HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -m "not spark and not live and not figure"
 
 lint: setup ## format, lint, types, and the order of the rooms
 	@$(BIN)/ruff format --check $(CHECKED)

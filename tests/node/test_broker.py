@@ -371,3 +371,14 @@ def test_late_binding_asks_the_link_first_that_promises_most():
     assert sent(a.publish(event(1, size_kb=10.0), 0.0)) == [("b", 1, frozenset("d"))]
     assert sent(a.link_free("b", 10.0, np.full(len(HOMES), 50.0))) == []
     assert sent(a.publish(event(2, size_kb=10.0), 10.0)) == [("c", 2, frozenset("d"))]
+
+
+def test_a_wait_in_vain_makes_a_broker_look_as_crowded_as_it_is():
+    a = broker(subscription("s1", "d", 30.0), strategy=LATE_BINDING)
+    for number in range(1, 40):
+        a.publish(event(number, size_kb=10.0), 0.0)
+    a.link_free("b", 10.0)
+    by_those_that_went = a.onward_wait_s.max()
+    a.link_free("c", 29.0)  # what still waits is hopeless by now
+    assert a.queue_length == 0
+    assert a.onward_wait_s.max() > by_those_that_went

@@ -27,6 +27,7 @@ from betimes.routing.tables import RoutingTable
 
 MESSAGES_MAX = 100_000  # waiting at one broker
 NEWEST_WEIGHT = 0.025  # of the newest value in a running mean: a memory of about forty messages
+VAIN_WEIGHT = NEWEST_WEIGHT / 2  # of a wait for nothing: it tells how crowded it is, but was cut short
 TRANSMISSION_S_MIN = 1e-9  # a link that takes no time at all divides by nothing
 
 
@@ -272,6 +273,8 @@ class Broker:
 
     def _give_up(self, slot: int, now_s: float) -> Drop:
         taken = self._queue.take(slot, HOPELESS, now_s)
+        if self.settings.strategy.any_way:
+            _note_vain_waits(self._onward_wait_s, self._ways, np.array(taken.destinations), taken.wait_s)
         return self._drop(taken, Reason.EXPIRED if taken.all_expired else Reason.HOPELESS)
 
     def _drop(self, taken: Taken, reason: Reason) -> Drop:
@@ -320,3 +323,24 @@ def _blend_waits(
         onward_wait_s[destination] += (ahead_s - onward_wait_s[destination]) * NEWEST_WEIGHT
         total_s += ahead_s
     return total_s / len(destinations)
+
+
+@kernel
+def _note_vain_waits(
+    onward_wait_s: NDArray[np.float64],
+    ways: NDArray[np.float64],
+    destinations: NDArray[np.int64],
+    wait_s: float,
+) -> None:
+    """Move the running means up where a message waited longer than they say, and in vain.
+
+    Those that go are the best ones, and wait least: by them alone a crowded broker would look inviting.
+    """
+    for destination in destinations:
+        behind_s = np.inf
+        for link in range(ways.shape[1]):
+            if ways[OPEN, link, destination] != 0.0:
+                behind_s = min(behind_s, ways[WAIT_S, link, destination])
+        ahead_s = wait_s + behind_s
+        if onward_wait_s[destination] < ahead_s < np.inf:
+            onward_wait_s[destination] += (ahead_s - onward_wait_s[destination]) * VAIN_WEIGHT

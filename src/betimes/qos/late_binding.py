@@ -1,9 +1,10 @@
 """What if the next hop is chosen only when a link falls free? (Ours; 000 binds each message to one path.)
 
 Single shortest paths leave parallel links idle while messages wait for busy ones. Here a link that falls
-free looks at every message that it brings nearer to its destination, and takes those destinations which
-no earlier way would serve clearly better. Every copy carries its own set of destinations, so nothing
-is delivered twice; every hop is nearer to them, so nothing circles.
+free looks at every message that it brings nearer to its destination. Where nothing waits it takes those
+destinations which no earlier way would serve better; the more messages wait, the worse it may be than that
+way, because destinations that travel together cost one transmission. Every copy carries its own set of
+destinations, so nothing is delivered twice; every hop is nearer to them, so nothing circles.
 
 The waits measured downstream decide between ways, and only between ways: what goes first is decided
 by benefit alone, and what is hopeless by the journey alone. A mean wait says how crowded a way is, but
@@ -39,11 +40,6 @@ from betimes.qos.appraisal import (
     journey_s,
 )
 from betimes.qos.success import success_probability
-
-# How much of what an earlier way would earn with a destination may be lost by taking it along on this
-# one, when the broker is congested: destinations that travel together cost one transmission, and a link
-# in hand is worth something. Where nothing waits, nothing is given away.
-LENIENCE = 0.6
 
 
 @inlined
@@ -89,7 +85,6 @@ def better_by(
     age_s: float,
     start_s: float,
     share_of_best: float,
-    prices: float,
     hopeless_at: float,
 ) -> bool:
     """Say whether another link, from when it starts, earns so much more that a destination is left to it.
@@ -99,6 +94,9 @@ def better_by(
     destination = int(rows[row, DESTINATION])
     waited_s = age_s + ways[WAIT_S, link, destination]
     here = prospects(ways, link, rows, row, stop, size_kb, waited_s)[0]
+    prices = 0.0
+    for each in range(row, stop):
+        prices += rows[each, PRICE]
     # no way earns more than all prices together, so often there is nothing to look for
     if here >= share_of_best * prices:
         return False
@@ -144,9 +142,6 @@ def judge(
     hopeless_at: float,
 ) -> tuple[float, float]:
     """Return the verdict on one destination, and what it would earn by this link."""
-    prices = 0.0
-    for each in range(row, stop):
-        prices += rows[each, PRICE]
     earning, hope = prospects(ways, link, rows, row, stop, size_kb, age_s)
     if hope <= hopeless_at:
         elsewhere = hope_elsewhere(ways, link, rows, row, stop, size_kb, age_s, until_free_s)
@@ -154,7 +149,7 @@ def judge(
     other = earliest_way(ways, link, int(rows[row, DESTINATION]), size_kb, until_free_s)
     start_s = age_s + until_free_s[other]
     if other != link and better_by(
-        ways, link, other, rows, row, stop, size_kb, age_s, start_s, share_of_best, prices, hopeless_at
+        ways, link, other, rows, row, stop, size_kb, age_s, start_s, share_of_best, hopeless_at
     ):
         return STAYS, earning
     return GOES, earning
@@ -179,7 +174,7 @@ def appraise_any_way(
     A destination is hopeless when no subscriber there has a chance above `hopeless_at` by any way.
     """
     found, hopeless = 0, 0
-    share_of_best = 1.0 - LENIENCE * contention
+    share_of_best = 1.0 - contention
     until_free_s = np.maximum(free_at_s - now_s, 0.0)
     for slot in range(slot_count):
         row = int(slots[slot, FIRST])

@@ -83,9 +83,10 @@ LOOK_AHEAD = Strategy(
 LATE_BINDING = Strategy(
     name="late-binding",
     about="ours: EBPC where the next hop is chosen only when a link falls free",
-    score=benefit_and_cost(0.7),
+    score=benefit_and_cost(0.6),
     appraise=appraise_any_way,
     hopeless_at_crowded=LITTLE_CHANCE,
+    postponed_by=2.0,
     counts_waits=True,
     any_way=True,
 )
