@@ -1,0 +1,61 @@
+"""How do other people's clients get a broker? One on a free port, in a thread of its own, for one test."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvloop
+from tests.server.talking import OPEN_GATE, new_hub
+
+from betimes.server.gate import Gate
+from betimes.server.hub import Hub
+from betimes.server.listener import Endpoint, Listener
+
+HOST = "127.0.0.1"
+WITHIN_S = 30.0  # far more than anything here takes, for slow machines
+
+
+class Broker:
+    """A broker that runs beside the test."""
+
+    def __init__(self, hub: Hub) -> None:
+        self.hub = hub
+        self.port = 0
+        self._up = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._end: asyncio.Event | None = None
+        self._thread = threading.Thread(target=lambda: uvloop.run(self._serve()), daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+        assert self._up.wait(WITHIN_S)
+
+    def stop(self) -> None:
+        assert self._loop is not None
+        assert self._end is not None
+        self._loop.call_soon_threadsafe(self._end.set)
+        self._thread.join(WITHIN_S)
+        assert not self._thread.is_alive()
+
+    async def _serve(self) -> None:
+        self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
+        listener = Listener(self.hub)
+        await listener.start([Endpoint(host=HOST, port=0)])
+        self.port = listener.ports[0]
+        self._up.set()
+        await self._end.wait()
+        await listener.stop()
+
+
+@contextmanager
+def running_broker(gate: Gate = OPEN_GATE, **limits: Any) -> Iterator[Broker]:
+    broker = Broker(new_hub(gate=gate, **limits))
+    broker.start()
+    try:
+        yield broker
+    finally:
+        broker.stop()
