@@ -113,7 +113,6 @@ def test_topics_of_the_server_and_topics_too_deep_are_refused_and_the_connection
     assert ack.reason_code is Acknowledged.TOPIC_NAME_INVALID
     (record,) = pub.publish("$SYS/load", qos=2)
     assert record.reason_code is mqtt5.PubRecReasonCode.NOT_AUTHORIZED
-    assert "$" in record.reason_str
     assert pub.publish("$SYS/load") == []
     assert sub.got() == []
     assert hub.lost == {Reason.REFUSED: 4}
@@ -150,7 +149,6 @@ def test_a_client_that_does_not_want_reasons_gets_them_only_where_it_must_expect
     gate = Gate(anonymous=True, access=AccessList.read("topic read open", "list"))
     client = Client(new_hub(gate=gate), request_problem_info=False)
     assert client.subscribe("shut").reason_str is None
-    assert client.publish("shut", qos=1)[0].reason_str is None
     (said,) = client.publish("", topic_alias=5)
     assert said.reason_str  # a DISCONNECT may have one [MQTT-3.1.2-29]
 

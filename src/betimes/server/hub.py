@@ -30,14 +30,6 @@ if TYPE_CHECKING:
     from betimes.server.access import Rights
 
 Acknowledged = mqtt5.PubAckReasonCode
-Answered = tuple[Acknowledged, str]  # how a publication is acknowledged, and why it was refused
-
-_DONE: Answered = (Acknowledged.SUCCESS, "")
-_HEARD_BY_NOBODY: Answered = (Acknowledged.NO_MATCHING_SUBSCRIBERS, "")
-_NOT_ALLOWED: Answered = (Acknowledged.NOT_AUTHORIZED, "you may not publish to this topic")
-_OURS: Answered = (Acknowledged.NOT_AUTHORIZED, "topics that begin with $ are the server's own")
-_TOO_DEEP: Answered = (Acknowledged.TOPIC_NAME_INVALID, f"a topic name has at most {LEVELS_MAX} levels")
-_NO_ROOM: Answered = (Acknowledged.QUOTA_EXCEEDED, "there is no room for more retained messages")
 
 
 class Hub:
@@ -156,7 +148,9 @@ class Hub:
 
     # --- publications
 
-    def publish(self, session: Session, packet: mqtt5.PublishPacket, topic: str, now_s: float) -> Answered:
+    def publish(
+        self, session: Session, packet: mqtt5.PublishPacket, topic: str, now_s: float
+    ) -> Acknowledged:
         """Take in what a client publishes; return what to acknowledge it with."""
         refused = _refusal(session.rights, topic)
         if refused is not None:
@@ -190,31 +184,31 @@ class Hub:
                 if not delivery.too_late(now_s):
                     grant.session.offer(delivery, now_s)
 
-    def _take_in(self, packet: mqtt5.PublishPacket, topic: str, publisher: str, now_s: float) -> Answered:
+    def _take_in(self, packet: mqtt5.PublishPacket, topic: str, publisher: str, now_s: float) -> Acknowledged:
         self.received += 1
         publication = Publication(
             packet, topic, born_s=now_s, publisher=publisher, origin=self.name, number=self.received
         )
         if publication.retain and not self._retained.keep(publication):
             self.lost[Reason.QUEUE_FULL] += 1
-            return _NO_ROOM
+            return Acknowledged.QUOTA_EXCEEDED
         answered = self._offer_to_all(publication, now_s)
         if publication.retain:
             publication.forget_plain()
         return answered
 
-    def _offer_to_all(self, publication: Publication, now_s: float) -> Answered:
+    def _offer_to_all(self, publication: Publication, now_s: float) -> Acknowledged:
         audiences = self._audiences.hearing(publication.topic)
         if not audiences:
-            return _HEARD_BY_NOBODY
+            return Acknowledged.NO_MATCHING_SUBSCRIBERS
         if len(audiences) > 1:
             self._offer_merged(publication, audiences, now_s)
-            return _DONE
+            return Acknowledged.SUCCESS
         audience = audiences[0]
         # An offer may end a connection, never a subscription: the dictionary does not change under way.
         for grant in audience.plain.values() if audience.is_plain else audience.wanting(publication):
             self._offer(publication, grant, now_s)
-        return _DONE
+        return Acknowledged.SUCCESS
 
     def _offer(self, publication: Publication, grant: Grant, now_s: float) -> None:
         """Offer a publication to the client of one subscription."""
@@ -338,13 +332,13 @@ class Hub:
         self.lost[reason] += 1
 
 
-def _refusal(rights: Rights | None, topic: str) -> Answered | None:
+def _refusal(rights: Rights | None, topic: str) -> Acknowledged | None:
     """Return why nothing may be published to a topic, which the wire has found to be one."""
     if topic[0] == "$":
-        return _OURS
+        return Acknowledged.NOT_AUTHORIZED  # the server's own
     if rights is not None and not rights.may_write(topic):
-        return _NOT_ALLOWED
-    return _TOO_DEEP if topic.count("/") >= LEVELS_MAX else None
+        return Acknowledged.NOT_AUTHORIZED
+    return Acknowledged.TOPIC_NAME_INVALID if topic.count("/") >= LEVELS_MAX else None
 
 
 def _delivery(publication: Publication, grant: Grant, *, retain: bool) -> Delivery:

@@ -47,6 +47,7 @@ class Line(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.is_full = False  # the transport takes no more for now
         self._is_heard = True
+        self._is_ending = False
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -121,13 +122,22 @@ class Line(asyncio.Protocol):
             self.transport.resume_reading()
 
     def hang_up(self) -> None:
-        """Close once everything is written; who does not read it in time is cut off."""
-        if self.transport is not None and not self.transport.is_closing():
+        """End once everything is written; who does not read it and end too, in time, is cut off.
+
+        To close at once could reset the connection, where the client is still sending, and a reset takes
+        away what it has not read: our reasons.
+        """
+        if self.transport is None or self.transport.is_closing() or self._is_ending:
+            return
+        self._is_ending = True
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = asyncio.get_running_loop().call_later(GOODBYE_WITHIN_S, self.transport.abort)
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+            self.hear()
+        else:
             self.transport.close()
-            if self._deadline is not None:
-                self._deadline.cancel()
-            loop = asyncio.get_running_loop()
-            self._deadline = loop.call_later(GOODBYE_WITHIN_S, self.transport.abort)
 
     def _check_connected(self) -> None:
         if self.connection is not None and self.connection.session is None and self.transport is not None:

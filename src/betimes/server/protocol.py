@@ -106,15 +106,8 @@ def _publish(connection: Connection, packet: mqtt5.PublishPacket, now_s: float) 
     assert packet_id is not None, "the codec reads no QoS above 0 without a packet id"
     if qos is _AT_LEAST_ONCE:
         # It is acknowledged before the next is read, so it never counts against our receive maximum.
-        code, why = connection.hub.publish(session_of(connection), packet, topic, now_s)
-        if why:
-            _answer(
-                connection,
-                lambda reason: mqtt5.PubAckPacket(packet_id, reason_code=code, reason_str=reason),
-                why,
-            )
-        else:
-            connection.send(mqtt5.PubAckPacket(packet_id, reason_code=code))
+        code = connection.hub.publish(session_of(connection), packet, topic, now_s)
+        connection.send(mqtt5.PubAckPacket(packet_id, reason_code=code))
     else:
         _publish_once(connection, packet, packet_id, topic, now_s)
 
@@ -134,14 +127,11 @@ def _publish_once(
         receiving.add(packet_id)
         connection.send(mqtt5.PubRecPacket(packet_id))
         return
-    acknowledged, why = connection.hub.publish(session, packet, topic, now_s)
-    code = mqtt5.PubRecReasonCode(acknowledged.value)
+    code = mqtt5.PubRecReasonCode(connection.hub.publish(session, packet, topic, now_s).value)
     if code.value < FAILED:
         session.incoming.add(packet_id)
         receiving.add(packet_id)
-    _answer(
-        connection, lambda reason: mqtt5.PubRecPacket(packet_id, reason_code=code, reason_str=reason), why
-    )
+    connection.send(mqtt5.PubRecPacket(packet_id, reason_code=code))
 
 
 def _by_alias(connection: Connection, topic: str, alias: int, now_s: float) -> str | None:
@@ -157,11 +147,6 @@ def _by_alias(connection: Connection, topic: str, alias: int, now_s: float) -> s
         text = f"topic alias {alias} stands for nothing yet"
         hang_up(connection, Refusal(Gone.PROTOCOL_ERROR.value, text), now_s)
     return known
-
-
-def _answer(connection: Connection, packet: Callable[[str | None], Packet], why: str) -> None:
-    """Answer, with the reason in words for a client that wants to know [MQTT-3.1.2-29]."""
-    say(connection, packet, why if connection.tells_why else "")
 
 
 def _puback(connection: Connection, packet: mqtt5.PubAckPacket, now_s: float) -> None:
@@ -212,7 +197,8 @@ def _subscribe(connection: Connection, packet: mqtt5.SubscribePacket, now_s: flo
 
 
 def _suback(connection: Connection, packet_id: int, codes: list[Subscribed], problem: str) -> None:
-    _answer(connection, lambda reason: mqtt5.SubAckPacket(packet_id, codes, reason_str=reason), problem)
+    text = problem if connection.tells_why else ""  # [MQTT-3.1.2-29]
+    say(connection, lambda reason: mqtt5.SubAckPacket(packet_id, codes, reason_str=reason), text)
 
 
 def _grant(
