@@ -20,6 +20,7 @@ port = 0
 anonymous = true
 passwords = "users"
 access = "list"
+discreet = true
 
 [limits]
 connections = 1
@@ -72,6 +73,7 @@ def test_everything_can_be_said():
         anonymous=True,
         passwords="users",
         access="list",
+        discreet=True,
         limits=limits,
     )
     assert len(tomllib.loads(WHOLE)["limits"]) == len(Limits.__slots__)

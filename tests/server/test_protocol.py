@@ -139,6 +139,13 @@ def test_each_pattern_of_a_subscribe_is_answered_apart():
     assert "shut: not allowed" in suback.reason_str
 
 
+def test_a_discreet_server_does_not_say_why_a_subscription_is_refused():
+    gate = Gate(anonymous=True, access=AccessList.read("topic read open", "list"), discreet=True)
+    suback = Client(new_hub(gate=gate)).subscribe("shut", "open")
+    assert suback.reason_codes == [Subscribed.UNSPECIFIED_ERROR, GRANTED[0]]
+    assert suback.reason_str is None
+
+
 def test_only_so_many_subscriptions_are_taken():
     client = Client(new_hub(subscriptions_max=1))
     assert client.subscribe("a", "b").reason_codes == [GRANTED[0], Subscribed.QUOTA_EXCEEDED]

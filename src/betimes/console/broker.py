@@ -65,7 +65,8 @@ def broker_command(
     --anonymous, or by both. Without --passwords a user name proves nothing, and gives nobody the rights that
     an access list gives that user.
 
-    A file has the same settings, and [limits]: host, port, anonymous, passwords, access, name; connections,
+    A file has the same settings, discreet = true (a subscription that is not allowed is refused without
+    saying why), and [limits]: host, port, anonymous, passwords, access, name; connections,
     packet_size, receive, topic_aliases, subscriptions, sessions, retained, retained_size, queue_size,
     connect_within, keep_alive, session_expiry, client_id_letters. Files it names are looked for beside it.
     """
@@ -102,7 +103,7 @@ def open_gate(settings: ServerSettings) -> Gate:
         users = PasswordFile.read(read_text_file(Path(settings.passwords)), settings.passwords)
     if settings.access is not None:
         allowed = AccessList.read(read_text_file(Path(settings.access)), settings.access)
-    return Gate(anonymous=settings.anonymous, passwords=users, access=allowed)
+    return Gate(anonymous=settings.anonymous, passwords=users, access=allowed, discreet=settings.discreet)
 
 
 def run_broker(settings: ServerSettings, gate: Gate) -> None:

@@ -45,6 +45,7 @@ def read_server_file(text: str, source: str) -> ServerSettings:
         anonymous=top.optional("anonymous", flag, usual.anonymous),
         passwords=top.optional("passwords", _file_name, None),
         access=top.optional("access", _file_name, None),
+        discreet=top.optional("discreet", flag, usual.discreet),
         limits=usual.limits if limits is None else _read_limits(limits),
     )
     top.close()

@@ -35,4 +35,5 @@ class ServerSettings:
     anonymous: bool = False
     passwords: str | None = None
     access: str | None = None
+    discreet: bool = False  # a subscription that is not allowed is refused without saying why
     limits: Limits = field(default_factory=Limits)

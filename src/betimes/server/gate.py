@@ -21,6 +21,7 @@ class Gate:
     anonymous: bool = False
     passwords: PasswordFile | None = None
     access: AccessList | None = None
+    discreet: bool = False  # refuse a subscription without saying why
 
     def admits(self, user: str | None, password: bytes | None) -> bool | None:
         """Say whether this is who it says; None where finding out takes long (then `prove`)."""

@@ -215,6 +215,8 @@ def _grant(
     except TextError as error:
         return Subscribed.TOPIC_FILTER_INVALID, str(error)
     if session.rights is not None and not session.rights.may_subscribe(pattern):
+        if hub.gate.discreet:
+            return Subscribed.UNSPECIFIED_ERROR, ""
         return Subscribed.NOT_AUTHORIZED, f"{pattern}: not allowed"
     old = session.grants.get(asked.pattern)
     if old is None and len(session.grants) >= hub.limits.subscriptions_max:
