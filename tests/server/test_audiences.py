@@ -6,7 +6,7 @@ import mqtt5
 from tests.server.talking import Client, new_hub
 
 from betimes.server.access import AccessList
-from betimes.server.audiences import Audience, Audiences, Grant, Shares
+from betimes.server.audiences import Audience, Audiences, Grant, Shares, warm_up
 from betimes.server.publications import Publication
 from betimes.server.session import Session
 from betimes.server.wishes import read_wish
@@ -46,6 +46,13 @@ def test_an_audience_is_whoever_subscribed_and_whose_filter_is_met():
     assert names(audience.wanting(publication(speed="61"))) == ["again", "plain"]
     audience.remove(plain)
     assert audience
+
+
+def test_kernels_can_be_had_before_they_are_needed():
+    warm_up()
+    audience = Audience("t")
+    audience.add(grant("fast", text="speed > 50"))
+    assert names(audience.wanting(publication(speed="61"))) == ["fast"]
 
 
 def test_patterns_come_and_go():

@@ -110,6 +110,9 @@ def run_broker(settings: ServerSettings, gate: Gate) -> None:
     """Serve until SIGINT or SIGTERM comes."""
     import uvloop
 
+    from betimes.server.audiences import warm_up
+
+    warm_up()
     uvloop.run(_serve(settings, gate))
 
 

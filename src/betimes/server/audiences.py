@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from betimes.language.filters import parse_filter
 from betimes.matching.index import MatchingIndex
 from betimes.matching.topics import TopicTree
 from betimes.server.publications import Publication
@@ -13,6 +14,13 @@ from betimes.server.wishes import Wish
 
 if TYPE_CHECKING:
     from betimes.server.session import Session
+
+
+def warm_up() -> None:
+    """Have the kernels of content filters loaded, or compiled, before anybody waits for them."""
+    index = MatchingIndex()
+    index.add(0, parse_filter("a > 1 OR b = 'x'"))
+    index.match({"a": 2.0, "b": "y"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,7 +85,7 @@ class Audience:
         self.plain: dict[str, Grant] = {}  # by client id
         self.shared: dict[str, Shares] = {}  # by group
         self.is_plain = True  # everybody here gets everything
-        self._index = MatchingIndex()
+        self._index: MatchingIndex | None = None  # most patterns have no need of one
         self._wishing: list[Grant | None] = []
         self._key: dict[str, int] = {}  # by client id
         self._free_keys: list[int] = []
@@ -96,6 +104,8 @@ class Audience:
             key = self._free_keys.pop() if self._free_keys else len(self._wishing)
             if key == len(self._wishing):
                 self._wishing.append(None)
+            if self._index is None:
+                self._index = MatchingIndex()
             self._index.add(key, grant.wish.filter)
             self._wishing[key] = grant
             self._key[client_id] = key
@@ -113,6 +123,7 @@ class Audience:
             del self.plain[client_id]
         else:
             key = self._key.pop(client_id)
+            assert self._index is not None, "a filter was taken in, so there is an index"
             self._index.remove(key)
             self._wishing[key] = None
             self._free_keys.append(key)
@@ -121,7 +132,7 @@ class Audience:
     def wanting(self, publication: Publication) -> Iterable[Grant]:
         """Yield every grant that this publication meets, one of each shared subscription."""
         yield from self.plain.values()
-        if self._key:
+        if self._key and self._index is not None:
             for key in self._index.match(publication.attributes()).tolist():
                 grant = self._wishing[key]
                 assert grant is not None, "the index knows a subscription that the audience has forgotten"
