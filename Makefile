@@ -51,7 +51,7 @@ test: lint $(KERNELS) ## every check and every test
 	@$(BIN)/python -m pytest
 
 quick: setup $(KERNELS) ## the tests that need neither Spark nor a live broker nor an experiment, with fewer examples
-	@HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -m "not spark and not live and not figure"
+	@HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -n auto -m "not spark and not live and not figure"
 
 lint: setup ## format, lint, types, and the order of the rooms
 	@$(BIN)/ruff format --check $(CHECKED)
