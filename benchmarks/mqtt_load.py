@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
 from typing import cast
@@ -65,7 +66,7 @@ class Carried:
         return self.messages * self.received / self.wanted / self.seconds
 
 
-class Peer(asyncio.Protocol):
+class Peer(asyncio.Protocol, ABC):
     """A client that has connected; what comes is handed to `came`."""
 
     def __init__(self, client_id: str) -> None:
@@ -99,8 +100,9 @@ class Peer(asyncio.Protocol):
         assert packet.reason_code == mqtt5.ConnAckReasonCode.SUCCESS, packet
         self.ready.set_result(None)
 
+    @abstractmethod
     def came(self, data: bytes) -> None:
-        raise NotImplementedError
+        """Take in what the broker sends once all is agreed."""
 
 
 class Publisher(Peer):
