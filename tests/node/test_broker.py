@@ -382,3 +382,51 @@ def test_a_wait_in_vain_makes_a_broker_look_as_crowded_as_it_is():
     a.link_free("c", 29.0)  # what still waits is hopeless by now
     assert a.queue_length == 0
     assert a.onward_wait_s.max() > by_those_that_went
+
+
+def test_a_driver_may_keep_several_messages_on_a_link():
+    a = broker(subscription("s1", "b"))
+    (first,) = [each for each in a.publish(event(1), 0.0) if isinstance(each, Send)]
+    a.publish(event(2), 0.0)
+    (second,) = [each for each in a.link_ready("b", 0.1) if isinstance(each, Send)]
+    assert first.ticket != second.ticket
+    assert a.acknowledged("b", first.ticket, 1.0) is first.message
+    assert a.acknowledged("b", first.ticket, 1.0) is None
+    (kept,) = a.link_lost("b", 5.0)  # the second was under way
+    assert isinstance(kept, Keep)
+    assert kept.event.id.number == 2
+
+
+def test_a_link_that_is_not_there_sends_nothing():
+    a = broker(subscription("s1", "b"))
+    a.reroute(table_without("a->b", "a->c"), 0.0)
+    assert a.link_ready("b", 1.0) == []
+    assert a.link_lost("b", 1.0) == []
+    a.hear_waits("b", np.ones(len(HOMES)))  # heard late, and harmless
+
+
+def test_the_queue_has_a_bound_in_kilobytes_too():
+    a = broker(subscription("s1", "b"))
+    a.settings = BrokerSettings(strategy=FIFO, kb_max=25.0)
+    for number in range(1, 6):
+        effects = a.publish(event(number, size_kb=10.0), 0.0)
+    assert dropped(effects) == [(5, Reason.QUEUE_FULL, {"b": 1})]  # one is on the link, three wait
+    assert len(sent(a.link_free("b", 1.0))) == 1
+    assert dropped(a.publish(event(6, size_kb=10.0), 1.0)) == []
+
+
+def test_a_network_may_grow():
+    demand = DemandTable(["b"], [subscription("s1", "b")])
+    links = LINKS[:1]
+    settings = BrokerSettings(strategy=LATE_BINDING)
+    a = Broker("a", demand=demand, routes=routing_tables("ab", links, ["b"])["a"], settings=settings)
+    a.publish(event(1), 0.0)
+    a.publish(event(2), 0.0)
+    a.hear_waits("b", np.array([3.0]))
+    demand.add_home("d")
+    demand.add(subscription("s2", "d"))
+    a.reroute(routing_tables("abd", (LINKS[0], LINKS[2]), demand.homes)["a"], 0.5)
+    assert sent(a.link_free("b", 1.0)) == [("b", 2, frozenset("b"))]
+    a.publish(event(3), 1.0)
+    assert sent(a.link_free("b", 2.0)) == [("b", 3, frozenset("bd"))]
+    assert len(a.onward_wait_s) == 2

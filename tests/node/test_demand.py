@@ -162,3 +162,38 @@ def test_the_answer_for_an_event_is_remembered_but_not_for_ever():
     for _ in range(EVENTS_REMEMBERED):
         table.demand(event())
     assert table.demand(first) is not demand
+
+
+def test_a_subscription_may_be_to_some_topics_only():
+    table = DemandTable(HOMES)
+    table.add(Subscription(id="s1", home="x", pattern="cars/#"))
+    table.add(Subscription(id="s2", home="y", pattern="cars/+/speed", filter=below(10.0)))
+    table.add(Subscription(id="s3", home="z"))
+
+    def wanting(topic: str, value: float = 5.0) -> set[str]:
+        return set(table.demand(Event(id=EventId("p", 1), topic=topic, attributes={"A": value})).at_home)
+
+    assert wanting("cars/a4/speed") == {"x", "y", "z"}
+    assert wanting("cars/a4/speed", value=11.0) == {"x", "z"}
+    assert wanting("boats") == {"z"}
+    table.remove("s3")
+    assert table.hears("cars")
+    assert not table.hears("boats")
+    assert wanting("boats") == set()
+
+
+def test_one_subscription_may_stand_for_many_subscribers():
+    table = DemandTable(HOMES)
+    table.add(Subscription(id="s1", home="x", qos=QoS(price=30.0), subscribers=10))
+    demand = table.demand(event())
+    assert (demand.wanted, demand.subscribers_at("x"), demand.subscribers_at("y")) == (10, 10, 0)
+    assert grouped(table, event()) == {("x", math.inf): (30.0, 10.0)}
+
+
+def test_a_home_may_be_added():
+    table = DemandTable(HOMES)
+    table.add_home("w")
+    table.add_home("x")
+    assert table.homes == (*HOMES, "w")
+    table.add(subscription("s1", "w"))
+    assert set(table.demand(event()).at_home) == {"w"}

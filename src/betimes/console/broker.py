@@ -7,6 +7,7 @@ import json
 import logging
 import signal
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,9 +16,12 @@ import typer
 
 from betimes.console.reading import read_text_file
 from betimes.console.terminal import results
+from betimes.language.link_settings import SECRET_LENGTH_MIN
 from betimes.language.server_files import PORT_MAX, read_server_file
 from betimes.model.errors import BetimesError, SettingError
+from betimes.model.links import NetworkSettings
 from betimes.model.servers import ServerSettings
+from betimes.qos.strategies import strategy_named
 
 if TYPE_CHECKING:
     from betimes.server.gate import Gate
@@ -110,13 +114,16 @@ def run_broker(settings: ServerSettings, gate: Gate) -> None:
     """Serve until SIGINT or SIGTERM comes."""
     import uvloop
 
-    from betimes.server.audiences import warm_up
+    from betimes.server import audiences, federation
 
-    warm_up()
+    audiences.warm_up()
+    if settings.network is not None:
+        federation.warm_up(settings.network.strategy)
     uvloop.run(_serve(settings, gate))
 
 
 async def _serve(settings: ServerSettings, gate: Gate) -> None:
+    from betimes.server.federation import federate
     from betimes.server.hub import Hub
     from betimes.server.listener import Endpoint, Listener
 
@@ -124,7 +131,10 @@ async def _serve(settings: ServerSettings, gate: Gate) -> None:
     told_to_end = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, told_to_end.set)
-    listener = Listener(Hub(settings.name, gate=gate, limits=settings.limits))
+    hub = Hub(settings.name, gate=gate, limits=settings.limits)
+    if settings.network is not None:
+        federate(hub, settings.network, epoch=time.time_ns())
+    listener = Listener(hub)
     try:
         await listener.start([Endpoint(host=settings.host, port=settings.port)])
     except OSError as error:
@@ -144,12 +154,28 @@ def _settings(config: Path | None) -> ServerSettings:
     if config is None:
         return ServerSettings()
     settings = read_server_file(read_text_file(config), str(config))
-    passwords, access = settings.passwords, settings.access
+    passwords, access, network = settings.passwords, settings.access, settings.network
     return replace(
         settings,
+        network=None if network is None else _with_files(network, config),
         passwords=None if passwords is None else str(config.parent / passwords),
         access=None if access is None else str(config.parent / access),
     )
+
+
+def _with_files(network: NetworkSettings, config: Path) -> NetworkSettings:
+    """Return network settings with the secret read, and certificates looked for beside the file."""
+    secret = network.secret
+    if network.secret_file is not None:
+        secret = read_text_file(config.parent / network.secret_file).strip()
+        if len(secret) < SECRET_LENGTH_MIN:
+            raise SettingError("network.secret_file", network.secret_file, "holds no secret worth the name")
+    strategy_named(network.strategy)
+    links = tuple(
+        each if each.authorities is None else replace(each, authorities=str(config.parent / each.authorities))
+        for each in network.links
+    )
+    return replace(network, secret=secret, links=links)
 
 
 class _Pairs(logging.Formatter):

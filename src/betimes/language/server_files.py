@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from betimes.language.link_settings import read_network_settings
 from betimes.language.quantities import read_duration_s, read_size_kb
 from betimes.language.tables import (
     Mistakes,
@@ -37,7 +38,7 @@ def read_server_file(text: str, source: str) -> ServerSettings:
     mistakes = Mistakes()
     top = Table(read_toml(text, source), "", mistakes)
     usual = ServerSettings()
-    limits = top.table("limits")
+    limits, network = top.table("limits"), top.table("network")
     settings = ServerSettings(
         name=top.optional("name", name, usual.name),
         host=top.optional("host", _host, usual.host),
@@ -47,6 +48,7 @@ def read_server_file(text: str, source: str) -> ServerSettings:
         access=top.optional("access", _file_name, None),
         discreet=top.optional("discreet", flag, usual.discreet),
         limits=usual.limits if limits is None else _read_limits(limits),
+        network=None if network is None else read_network_settings(network, _file_name),
     )
     top.close()
     mistakes.raise_if_any(source)

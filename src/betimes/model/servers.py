@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from betimes.model.links import NetworkSettings
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -37,3 +39,4 @@ class ServerSettings:
     access: str | None = None
     discreet: bool = False  # a subscription that is not allowed is refused without saying why
     limits: Limits = field(default_factory=Limits)
+    network: NetworkSettings | None = None  # with other brokers

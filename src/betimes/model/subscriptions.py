@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from betimes.model.events import Event
 from betimes.model.filters import EVERYTHING, Filter
 
+ANY_TOPIC = "#"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QoS:
@@ -21,12 +23,18 @@ class QoS:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """One subscriber's wish, at its home broker. In the papers subscriber and subscription are one."""
+    """One subscriber's wish, at its home broker. In the papers subscriber and subscription are one.
+
+    What many at one broker wish alike is told to the others as one, with their prices added up.
+    """
 
     id: str
     home: str
     filter: Filter = EVERYTHING
     qos: QoS = field(default_factory=QoS)
+    pattern: str = ANY_TOPIC
+    subscribers: int = 1  # who wish just this
+    durable: bool = False  # somebody's session outlives its connection, and is promised all of it
 
     def delay_s_allowed(self, event: Event) -> float:
         """Return the bound that holds for this event: the stricter of both sides' (000, section 4.1)."""

@@ -38,6 +38,7 @@ class BrokerSettings:
     strategy: Strategy
     processing_s: float = 0.0  # PD of 000, as known to all: part of the delay still to come
     messages_max: int = MESSAGES_MAX
+    kb_max: float = np.inf  # likewise
     learns_links: bool = False  # measure the links' speeds instead of keeping to the configured ones
 
 
@@ -59,13 +60,13 @@ class Broker:
         self._demand = demand
         self._queue = OutputQueue()
         self._last_number: dict[tuple[str, str], int] = {}
-        self._in_flight: dict[str, Message] = {}
+        self._in_flight: dict[str, dict[int, tuple[Message, float]]] = {}  # by ticket, and when sent
+        self._tickets = 0
         self._idle: list[bool] = []  # by link
-        self._sent_s: dict[str, float] = {}
         self._size_kb_mean = 0.0
         self._wait_s_mean = 0.0  # here and behind, over all destinations
         self._estimates: dict[str, LinkEstimate] = {}
-        self._onward_wait_s = np.zeros(len(routes.destinations))
+        self._onward_wait_s = np.zeros(0)
         self._neighbour_wait_s: dict[str, NDArray[np.float64]] = {}
         self._set_routes(routes)
 
@@ -103,16 +104,40 @@ class Broker:
     def link_free(
         self, neighbour: str, now_s: float, onward_wait_s: NDArray[np.float64] | None = None
     ) -> list[Effect]:
-        """Choose what goes next: the neighbour has what was sent, and says what waits lie behind it."""
-        message = self._in_flight.pop(neighbour, None)
-        if message is not None and self.settings.learns_links and neighbour in self._estimates:
-            self._estimates[neighbour].observe(message.event.size_kb, now_s - self._sent_s[neighbour])
-        link = self._routes.row[neighbour]
+        """Choose what goes next: the neighbour has what was sent, and says what waits lie behind it.
+
+        For drivers that keep one message at a time on a link; others call `acknowledged` and `link_ready`.
+        """
+        for ticket, (_, sent_s) in tuple(self._in_flight.get(neighbour, {}).items()):
+            self.acknowledged(neighbour, ticket, now_s - sent_s)
+        if onward_wait_s is not None:
+            self.hear_waits(neighbour, onward_wait_s)
+        return self.link_ready(neighbour, now_s)
+
+    def acknowledged(self, neighbour: str, ticket: int, transfer_s: float) -> Message | None:
+        """Note that a neighbour has a message, which took so long; return it if it was under way."""
+        found = self._in_flight.get(neighbour, {}).pop(ticket, None)
+        if found is None:
+            return None
+        if self.settings.learns_links and neighbour in self._estimates:
+            self._estimates[neighbour].observe(found[0].event.size_kb, transfer_s)
+        return found[0]
+
+    def hear_waits(self, neighbour: str, onward_wait_s: NDArray[np.float64]) -> None:
+        """Learn how long messages lately waited behind a neighbour, by destination."""
+        if self.settings.strategy.counts_waits:
+            self._neighbour_wait_s[neighbour] = onward_wait_s.copy()
+            link = self._routes.row.get(neighbour)
+            if link is not None:
+                self._ways[WAIT_S, link] = onward_wait_s
+
+    def link_ready(self, neighbour: str, now_s: float) -> list[Effect]:
+        """Choose what goes next on a link that can take another message."""
+        link = self._routes.row.get(neighbour)
+        if link is None:
+            return []
         self._free_at_s[link] = now_s
         self._idle[link] = True
-        if onward_wait_s is not None and self.settings.strategy.counts_waits:
-            self._neighbour_wait_s[neighbour] = onward_wait_s.copy()
-            self._ways[WAIT_S, link] = onward_wait_s
         effects = self._serve(link, now_s)
         if self._idle[link] and self.settings.strategy.any_way:
             # it left what waits to better ways; an idle one among them would not be asked otherwise
@@ -128,14 +153,17 @@ class Broker:
 
     def link_lost(self, neighbour: str, now_s: float) -> list[Effect]:
         """Take back what was under way to a neighbour that has gone; the driver then re-routes."""
-        message = self._in_flight.pop(neighbour, None)
-        if message is None:
-            return []
-        self._idle[self._routes.row[neighbour]] = True
-        demand = self._demand.demand(message.event)
-        age_s = message.age_s + (now_s - self._sent_s.pop(neighbour))
-        destinations = message.destinations.intersection(demand.at_home)
-        return self._keep(message.event, demand, destinations, age_s, now_s)[0] if destinations else []
+        effects: list[Effect] = []
+        link = self._routes.row.get(neighbour)
+        if link is not None:
+            self._idle[link] = True
+        for message, sent_s in self._in_flight.pop(neighbour, {}).values():
+            demand = self._demand.demand(message.event)
+            age_s = message.age_s + (now_s - sent_s)
+            destinations = message.destinations.intersection(demand.at_home)
+            if destinations:
+                effects += self._keep(message.event, demand, destinations, age_s, now_s)[0]
+        return effects
 
     def reroute(self, routes: RoutingTable, now_s: float) -> list[Effect]:
         """Follow new routes: what waits is not moved, it merely finds other ways open."""
@@ -157,8 +185,9 @@ class Broker:
     def give_up_all(self, reason: Reason, now_s: float) -> list[Effect]:
         """Drop everything held, for this one reason: the broker goes away, or no way is left."""
         effects: list[Effect] = []
-        for neighbour, message in self._in_flight.items():
-            age_s = message.age_s + (now_s - self._sent_s[neighbour])
+        under_way = [pair for sent in self._in_flight.values() for pair in sent.values()]
+        for message, sent_s in under_way:
+            age_s = message.age_s + (now_s - sent_s)
             demand = self._demand.demand(message.event)
             effects.append(self._miss(message.event, demand, message.destinations, age_s, reason))
         self._in_flight.clear()
@@ -177,8 +206,12 @@ class Broker:
         self._ways[FIXED_S] = routes.hops * self.settings.processing_s + routes.delay_s
         self._ways[S_PER_KB_MEAN] = routes.s_per_kb_mean
         self._ways[S_PER_KB_SD] = routes.s_per_kb_sd
+        # A network may grow: destinations that were not known come behind those that were.
+        self._onward_wait_s = _widened(self._onward_wait_s, len(routes.destinations))
         for link, neighbour in enumerate(routes.neighbours):
-            self._ways[WAIT_S, link] = self._neighbour_wait_s.get(neighbour, 0.0)
+            waits_s = self._neighbour_wait_s.get(neighbour)
+            if waits_s is not None:
+                self._ways[WAIT_S, link] = _widened(waits_s, len(routes.destinations))
 
     def _accept(
         self, event: Event, demand: Demand, destinations: frozenset[str], *, age_s: float, now_s: float
@@ -202,7 +235,8 @@ class Broker:
         self, event: Event, demand: Demand, destinations: frozenset[str], age_s: float, now_s: float
     ) -> tuple[list[Effect], list[float]]:
         """Put a message into the queue; return that, and what each link promises for it."""
-        if len(self._queue) >= self.settings.messages_max:
+        settings = self.settings
+        if len(self._queue) >= settings.messages_max or self._queue.waiting_kb >= settings.kb_max:
             full = self._miss(event, demand, destinations, age_s, Reason.QUEUE_FULL)
             return [full], [CLOSED] * len(self._idle)
         column = self._routes.column
@@ -215,7 +249,7 @@ class Broker:
         self, event: Event, demand: Demand, destinations: frozenset[str], age_s: float, reason: Reason
     ) -> Drop:
         """Give up a message that is not in the queue."""
-        missed = {home: len(demand.at_home.get(home, ())) for home in sorted(destinations)}
+        missed = {home: demand.subscribers_at(home) for home in sorted(destinations)}
         return Drop(
             event=event,
             age_s=age_s,
@@ -298,14 +332,20 @@ class Broker:
         )
         self._idle[link] = False
         self._free_at_s[link] = now_s + event.size_kb * self._s_per_kb[link]
-        self._in_flight[neighbour] = message
-        self._sent_s[neighbour] = now_s
-        return Send(neighbour=neighbour, message=message, wait_s=wait_s)
+        self._tickets += 1
+        self._in_flight.setdefault(neighbour, {})[self._tickets] = (message, now_s)
+        return Send(neighbour=neighbour, message=message, wait_s=wait_s, ticket=self._tickets)
 
     def _learn_wait(self, link: int, destinations: list[int], wait_s: float) -> None:
         """Move the running mean of the wait from here on: what it waited here, and what lies behind."""
         ahead_s = _blend_waits(self._onward_wait_s, self._ways, link, np.array(destinations), wait_s)
         self._wait_s_mean += (ahead_s - self._wait_s_mean) * NEWEST_WEIGHT
+
+
+def _widened(waits_s: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """Return waits with room for more destinations, of which nothing is known yet."""
+    missing = count - len(waits_s)
+    return np.concatenate([waits_s, np.zeros(missing)]) if missing else waits_s
 
 
 @kernel

@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 from betimes.matching.compiled import kernel
 from betimes.matching.index import MatchingIndex
+from betimes.matching.topics import TopicTree
 from betimes.model.errors import SettingError
 from betimes.model.events import Event
 from betimes.model.subscriptions import Subscription
 from betimes.qos.appraisal import BOUND_S, COUNT, DESTINATION, PRICE
 
 EVENTS_REMEMBERED = 4096
+NO_KEYS = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -31,6 +33,10 @@ class Demand:
     at_home: Mapping[str, tuple[Subscription, ...]]
     wanted: int
 
+    def subscribers_at(self, home: str) -> int:
+        """Return how many subscribers want it there."""
+        return sum([each.subscribers for each in self.at_home.get(home, ())])
+
 
 class DemandTable:
     """All subscriptions of the network, as flooding brings them to every broker.
@@ -40,22 +46,40 @@ class DemandTable:
     the events just matched.
     """
 
-    def __init__(self, homes: Iterable[str], subscriptions: Iterable[Subscription] = ()) -> None:
+    def __init__(
+        self,
+        homes: Iterable[str],
+        subscriptions: Iterable[Subscription] = (),
+        *,
+        remembered_max: int = EVENTS_REMEMBERED,
+    ) -> None:
         self.homes = tuple(homes)
+        self._remembered_max = remembered_max
         self._home_number = {home: number for number, home in enumerate(self.homes)}
-        self._index = MatchingIndex()
+        self._indexes: dict[str, MatchingIndex] = {}  # by topic pattern
+        self._patterns: TopicTree[MatchingIndex] = TopicTree()
         self._subscriptions: list[Subscription | None] = []
         self._key: dict[str, int] = {}
         self._free_keys: list[int] = []
         self._kind_number: dict[tuple[int, float], int] = {}  # a kind: the same home and bound
         self._kinds = np.zeros((16, 5))  # [kind, DESTINATION | BOUND_S | PRICE | COUNT | 0]; sums start at 0
-        self._members = np.zeros((16, 2))  # [key, kind | price]
+        self._members = np.zeros((16, 3))  # [key, kind | price | subscribers]
         self._recent: dict[Event, Demand] = {}
         for subscription in subscriptions:
             self.add(subscription)
 
     def __len__(self) -> int:
         return len(self._key)
+
+    def add_home(self, home: str) -> None:
+        """Take in a broker that was not known; those known keep their numbers."""
+        if home not in self._home_number:
+            self._home_number[home] = len(self.homes)
+            self.homes += (home,)
+
+    def hears(self, topic: str) -> bool:
+        """Tell whether anybody may want something of this topic."""
+        return bool(self._patterns.match(topic))
 
     def add(self, subscription: Subscription) -> None:
         """Take in a subscription; its id must be new and its home known."""
@@ -66,11 +90,15 @@ class DemandTable:
         key = self._free_keys.pop() if self._free_keys else len(self._subscriptions)
         if key == len(self._subscriptions):
             self._subscriptions.append(None)
-        self._index.add(key, subscription.filter)
+        index = self._indexes.get(subscription.pattern)
+        if index is None:
+            index = self._indexes[subscription.pattern] = MatchingIndex()
+            self._patterns.add(subscription.pattern, index)
+        index.add(key, subscription.filter)
         self._subscriptions[key] = subscription
         self._key[subscription.id] = key
         self._members = _with_room_for(self._members, key)
-        self._members[key] = (self._kind(subscription), subscription.qos.price)
+        self._members[key] = (self._kind(subscription), subscription.qos.price, subscription.subscribers)
         self._recent.clear()
 
     def remove(self, subscription_id: str) -> None:
@@ -78,7 +106,13 @@ class DemandTable:
         if subscription_id not in self._key:
             raise SettingError("subscription", subscription_id, "there is none with this name")
         key = self._key.pop(subscription_id)
-        self._index.remove(key)
+        forgotten = self._subscriptions[key]
+        assert forgotten is not None, "every key in use has its subscription"
+        index = self._indexes[forgotten.pattern]
+        index.remove(key)
+        if not len(index):
+            del self._indexes[forgotten.pattern]
+            self._patterns.remove(forgotten.pattern, index)
         self._subscriptions[key] = None
         self._free_keys.append(key)
         self._recent.clear()
@@ -89,7 +123,7 @@ class DemandTable:
         if known is not None:
             return known
         demand = self._work_out(event)
-        if len(self._recent) >= EVENTS_REMEMBERED:
+        if len(self._recent) >= self._remembered_max:
             del self._recent[next(iter(self._recent))]
         self._recent[event] = demand
         return demand
@@ -102,7 +136,9 @@ class DemandTable:
         return kind
 
     def _work_out(self, event: Event) -> Demand:
-        keys = self._index.match(event.attributes)
+        indexes = self._patterns.match(event.topic)
+        found_keys = [index.match(event.attributes) for index in indexes]
+        keys = found_keys[0] if len(found_keys) == 1 else np.concatenate([NO_KEYS, *found_keys])
         rows = np.empty((min(len(keys), len(self._kind_number)), 5))
         _group(keys, self._members, self._kinds, event.deadline_s, rows)
         at_home: dict[str, list[Subscription]] = {}
@@ -114,7 +150,7 @@ class DemandTable:
         return Demand(
             rows=rows[:used],
             at_home={home: tuple(found) for home, found in at_home.items()},
-            wanted=len(keys),
+            wanted=int(rows[:used, COUNT].sum()),
         )
 
 
@@ -139,7 +175,7 @@ def _group(
             met[found] = kind
             found += 1
         kinds[kind, PRICE] += members[key, 1]
-        kinds[kind, COUNT] += 1.0
+        kinds[kind, COUNT] += members[key, 2]
     rows[found:, COUNT] = 0.0
     order = np.argsort(kinds[met[:found], DESTINATION])
     for row in range(found):

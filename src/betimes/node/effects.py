@@ -26,6 +26,7 @@ class Send(NamedTuple):
     neighbour: str
     message: Message
     wait_s: float
+    ticket: int = 0  # what the driver names when the neighbour acknowledges it
 
 
 class Deliver(NamedTuple):

@@ -67,6 +67,7 @@ class OutputQueue:
         self._slot_count = 0
         self._row_count = 0
         self._waiting = 0
+        self.waiting_kb = 0.0
 
     def __len__(self) -> int:
         return self._waiting
@@ -95,6 +96,7 @@ class OutputQueue:
         self.events.append(event)
         self._slot_count += 1
         self._waiting += 1
+        self.waiting_kb += event.size_kb
         return promise
 
     def choose(
@@ -147,6 +149,7 @@ class OutputQueue:
         found, left, alive, age_s, wait_s = _take(slot, self._slots, self._rows, verdict, now_s, taken)
         if left == 0:
             self._waiting -= 1
+            self.waiting_kb -= self.events[slot].size_kb
         destinations, subscribers = taken[:, :found].tolist()
         return Taken(self.events[slot], age_s, wait_s, destinations, subscribers, alive == 0)
 

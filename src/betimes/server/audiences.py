@@ -35,6 +35,7 @@ class Grant:
     retain_as_published: bool = False
     identifier: int | None = None
     wish: Wish | None = None
+    durable: bool = False  # its session outlives its connection, and keeps what comes meanwhile
 
     def wants(self, publication: Publication) -> bool:
         """Tell whether its content filter lets this through, and its client may read it."""

@@ -17,6 +17,7 @@ from betimes.server.wire import Packet, Wire, WireError
 
 if TYPE_CHECKING:
     from betimes.server.hub import Hub
+    from betimes.server.link import LinkEnd
     from betimes.server.publications import Publication
     from betimes.server.session import Delivery, Session
 
@@ -28,13 +29,14 @@ OUTBOX_BYTES_MAX = 256 * 1024  # then publications wait until the driver has wri
 class Connection:
     """One client, from its first byte to its last."""
 
-    def __init__(self, hub: Hub, *, peer: str, now_s: float) -> None:
+    def __init__(self, hub: Hub, *, peer: str, now_s: float, dialled: bool = False) -> None:
         self.hub = hub
         self.peer = peer  # who it is, for the log
-        self.wire = Wire(packet_bytes_max=hub.limits.packet_bytes_max)
+        self.wire = Wire(packet_bytes_max=hub.limits.packet_bytes_max, dialled=dialled)
         self.closing = False
         self.blocked = False
         self.session: Session | None = None
+        self.link: LinkEnd | None = None  # where it is no client but another broker
         self.will: mqtt5.Will | None = None
         self.tells_why = True  # reason strings are welcome [MQTT-3.1.2-29]
         self.packet_bytes_max = math.inf  # that the client takes
@@ -113,6 +115,8 @@ class Connection:
         self.blocked = False
         if self.session is not None:
             self.session.pump(now_s)
+        elif self.link is not None:
+            self.link.federation.serve(self.link, now_s)
 
     def begin(self, session: Session, packet: mqtt5.ConnectPacket, keep_alive_s: int) -> None:
         """Serve a session, within what its client said it takes."""

@@ -20,6 +20,7 @@ from betimes.server.audiences import Audience, Audiences, Grant
 from betimes.server.connection import Connection
 from betimes.server.deadlines import Deadlines
 from betimes.server.gate import Gate
+from betimes.server.link import answer_broker, is_of_broker
 from betimes.server.protocol import FOR_EVER, Answer, Gone, Refusal, hang_up, say, seconds
 from betimes.server.publications import Publication
 from betimes.server.retained import Retained
@@ -28,6 +29,7 @@ from betimes.server.wills import LastWord, Wills
 
 if TYPE_CHECKING:
     from betimes.server.access import Rights
+    from betimes.server.federation import Federation
 
 Acknowledged = mqtt5.PubAckReasonCode
 
@@ -44,6 +46,7 @@ class Hub:
         self.lost: Counter[Reason] = Counter()
         self.received = 0  # publications taken in
         self.sent = 0  # publications sent
+        self.federation: Federation | None = None  # with other brokers
         self._audiences = Audiences()
         self._retained = Retained(self.limits.retained_max, self.limits.retained_bytes_max)
         self._wills = Wills()
@@ -58,7 +61,9 @@ class Hub:
         if packet.max_packet_size is not None:
             connection.packet_bytes_max = packet.max_packet_size
         letters_max = self.limits.client_id_letters_max
-        if packet.authentication_method is not None:
+        if is_of_broker(packet):
+            answer_broker(connection, packet, now_s)
+        elif packet.authentication_method is not None:
             text = "only user names and passwords are known here"
             self.refuse(connection, Answer.BAD_AUTHENTICATION_METHOD, text)
         elif len(packet.client_id) > letters_max:
@@ -114,6 +119,8 @@ class Hub:
     def disconnected(self, connection: Connection, now_s: float, *, with_will: bool) -> None:
         """Note that a connection has ended, and with it perhaps the session."""
         self._silent.discard(connection)
+        if connection.link is not None:
+            connection.link.federation.link_down(connection.link, now_s)
         session = connection.session
         if session is None or session.connection is not connection:
             return
@@ -139,9 +146,13 @@ class Hub:
         for client_id in self._ending.pop_due(now_s):
             self._end(self.sessions[client_id], now_s)
         self._speak_due(now_s)
+        if self.federation is not None:
+            self.federation.tick(now_s)
 
     def shut_down(self, now_s: float) -> None:
         """Say goodbye to everybody."""
+        if self.federation is not None:
+            self.federation.close(now_s)
         for session in list(self.sessions.values()):
             if session.connection is not None:
                 hang_up(session.connection, Refusal(Gone.SERVER_SHUTTING_DOWN.value), now_s)
@@ -164,6 +175,8 @@ class Hub:
         self.unsubscribe(session, written)
         session.grants[written] = grant
         self._audiences.add(grant)
+        if self.federation is not None:
+            self.federation.subscribed(grant)
 
     def unsubscribe(self, session: Session, written: str) -> bool:
         """Forget a subscription; say whether there was one."""
@@ -171,6 +184,8 @@ class Hub:
         if grant is None:
             return False
         self._audiences.remove(grant)
+        if self.federation is not None:
+            self.federation.unsubscribed(grant)
         return True
 
     def send_retained(self, grant: Grant, now_s: float) -> None:
@@ -195,7 +210,15 @@ class Hub:
         answered = self._offer_to_all(publication, now_s)
         if publication.retain:
             publication.forget_plain()
+        if self.federation is not None and self.federation.publish(publication, now_s):
+            return Acknowledged.SUCCESS
         return answered
+
+    def take_from_afar(self, publication: Publication, now_s: float) -> None:
+        """Take in what was published at another broker."""
+        if publication.retain:
+            self._retained.keep(publication)
+        self._offer_to_all(publication, now_s)
 
     def _offer_to_all(self, publication: Publication, now_s: float) -> Acknowledged:
         audiences = self._audiences.hearing(publication.topic)
@@ -215,6 +238,8 @@ class Hub:
         session = grant.session
         if grant.no_local and session.client_id == publication.publisher:
             return
+        if publication.born_s < now_s and self._is_late(publication, grant, now_s):
+            return
         if session.rights is not None and not session.rights.may_read(publication.topic):
             return
         if (
@@ -229,6 +254,14 @@ class Hub:
                 return
         retain = publication.retain and grant.retain_as_published
         session.offer(_delivery(publication, grant, retain=retain), now_s)
+
+    def _is_late(self, publication: Publication, grant: Grant, now_s: float) -> bool:
+        """Give up what comes from another broker too late for this subscription."""
+        delivery = _delivery(publication, grant, retain=False)
+        if delivery.too_late(now_s):
+            self._lose(delivery, Reason.EXPIRED)
+            return True
+        return False
 
     def _offer_merged(self, publication: Publication, audiences: tuple[Audience, ...], now_s: float) -> None:
         """Offer it once to each client, however many subscriptions it meets; shared ones count apart."""

@@ -9,14 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import random
 import socket
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
+from betimes.model.links import LinkTerms
 from betimes.server.connection import Connection
 from betimes.server.hub import Hub
+from betimes.server.link import LinkEnd
+
+if TYPE_CHECKING:
+    from betimes.server.federation import Federation
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +34,8 @@ TRANSPORT_BYTES_ENDURED = 4 * TRANSPORT_BYTES_MAX
 KERNEL_BYTES_UNSENT_MAX = 128 * 1024
 BACKLOG = 1024
 GOODBYE_WITHIN_S = 2.0
+DIAL_WITHIN_S = 5.0
+REDIAL_S_FIRST, REDIAL_S_MAX = 0.1, 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,17 +47,24 @@ class Endpoint:
     tls: ssl.SSLContext | None = None
 
 
+def link_tls(terms: LinkTerms) -> ssl.SSLContext | None:
+    """Return how the neighbour's certificate is to be checked, where the link is encrypted."""
+    return ssl.create_default_context(cafile=terms.authorities) if terms.tls else None
+
+
 class Line(asyncio.Protocol):
     """One accepted socket."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: Listener, dialled: LinkTerms | None = None) -> None:
         self._listener = listener
+        self._dialled = dialled  # to which neighbour, if it is we who connect
         self.connection: Connection | None = None
         self.transport: asyncio.Transport | None = None
         self.is_full = False  # the transport takes no more for now
         self._is_heard = True
         self._is_ending = False
         self._deadline: asyncio.TimerHandle | None = None
+        self.ended = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to listen to a client."""
@@ -65,11 +81,16 @@ class Line(asyncio.Protocol):
                 bare.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, KERNEL_BYTES_UNSENT_MAX)
         peer = transport.get_extra_info("peername")
         name = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else str(peer)
-        self.connection = Connection(self._listener.hub, peer=name, now_s=self._listener.now_s())
+        now_s, is_dialled = self._listener.now_s(), self._dialled is not None
+        self.connection = Connection(self._listener.hub, peer=name, now_s=now_s, dialled=is_dialled)
         self._listener.lines[self.connection] = self
         log.info("connected: %s", name)
         within_s = self._listener.hub.limits.connect_within_s
         self._deadline = asyncio.get_running_loop().call_later(within_s, self._check_connected)
+        federation = self._listener.hub.federation
+        if self._dialled is not None and federation is not None:
+            LinkEnd(federation, self.connection, self._dialled, now_s).dial()
+            self._listener.flush()
 
     def data_received(self, data: bytes) -> None:
         """Take in what came, and let everybody have what follows from it."""
@@ -108,6 +129,7 @@ class Line(asyncio.Protocol):
             del self._listener.lines[self.connection]
             self.connection.lost(self._listener.now_s())
             self._listener.flush()
+        self.ended.set()
 
     def stop_hearing(self) -> None:
         """Read no more from the socket, so that its sender has to wait."""
@@ -140,8 +162,12 @@ class Line(asyncio.Protocol):
             self.transport.close()
 
     def _check_connected(self) -> None:
-        if self.connection is not None and self.connection.session is None and self.transport is not None:
-            log.info("no CONNECT in time: %s", self.connection.peer)
+        connection = self.connection
+        if connection is None or self.transport is None:
+            return
+        is_link = connection.link is not None and connection.link.is_up
+        if connection.session is None and not is_link:
+            log.info("no CONNECT in time: %s", connection.peer)
             self.transport.abort()
 
 
@@ -154,6 +180,9 @@ class Listener:
         self._servers: list[asyncio.Server] = []
         self._ticking: asyncio.Task[None] | None = None
         self._proofs: set[asyncio.Task[None]] = set()
+        self._dialling: list[asyncio.Task[None]] = []
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_s = math.inf
 
     @property
     def has_room(self) -> bool:
@@ -178,11 +207,16 @@ class Listener:
             )
             self._servers.append(server)
         self._ticking = loop.create_task(self._tick())
+        if self.hub.federation is not None:
+            links = self.hub.federation.settings.links
+            self._dialling = [loop.create_task(self._dial(each)) for each in links if each.host is not None]
 
     async def stop(self) -> None:
         """Say goodbye, and close everything."""
         if self._ticking is not None:
             self._ticking.cancel()
+        for dialling in self._dialling:
+            dialling.cancel()
         for server in self._servers:
             server.close()
         self.hub.shut_down(self.now_s())
@@ -198,7 +232,9 @@ class Listener:
 
     def flush(self) -> None:
         """Write what lies in the outboxes; hang up where that was all."""
-        talking = self.hub.talking
+        federation, talking = self.hub.federation, self.hub.talking
+        if federation is not None:
+            self._settle(federation)
         while talking:
             connection = talking.pop()
             data = connection.take_outbox()
@@ -214,6 +250,43 @@ class Listener:
                     connection.drained(self.now_s())
                 elif line.transport.get_write_buffer_size() > TRANSPORT_BYTES_ENDURED:
                     line.stop_hearing()
+
+    def _settle(self, federation: Federation) -> None:
+        """Let the federation do what is due, and have it asked again when the next thing is."""
+        if federation.wake_at_s() <= self.now_s():
+            federation.settle(self.now_s())
+        wake_at_s = federation.wake_at_s()
+        if wake_at_s != self._alarm_s:
+            if self._alarm is not None:
+                self._alarm.cancel()
+            self._alarm_s, self._alarm = wake_at_s, None
+            if wake_at_s < math.inf:
+                self._alarm = asyncio.get_running_loop().call_at(wake_at_s, self._wake)
+
+    def _wake(self) -> None:
+        self._alarm_s = math.inf
+        self.flush()
+
+    async def _dial(self, terms: LinkTerms) -> None:
+        """Keep a link to a neighbour, for ever: dial again, ever later, as long as it cannot be had."""
+        loop, pause_s = asyncio.get_running_loop(), REDIAL_S_FIRST
+        assert terms.host is not None, "without a host it is the neighbour who dials"
+        tls = link_tls(terms)
+        while True:
+            started_s = loop.time()
+            try:
+                async with asyncio.timeout(DIAL_WITHIN_S):
+                    _, line = await loop.create_connection(
+                        lambda: Line(self, dialled=terms), terms.host, terms.port, ssl=tls
+                    )
+            except (OSError, TimeoutError) as error:
+                log.info("link to %s: cannot be dialled (%s)", terms.to, str(error) or "no answer")
+            else:
+                await line.ended.wait()
+                if loop.time() - started_s > REDIAL_S_MAX:
+                    pause_s = REDIAL_S_FIRST
+            await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
+            pause_s = min(2.0 * pause_s, REDIAL_S_MAX)
 
     def prove(self, connection: Connection) -> None:
         """Have a password looked at in a thread: that takes long on purpose."""

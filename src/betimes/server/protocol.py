@@ -49,6 +49,9 @@ class Refusal:
 
 def handle(connection: Connection, packet: Packet, now_s: float) -> None:
     """Answer one packet."""
+    if connection.link is not None:
+        connection.link.handle(packet, now_s)
+        return
     if connection.session is None:
         if isinstance(packet, mqtt5.ConnectPacket):
             connection.hub.connect(connection, packet, now_s)
@@ -61,7 +64,7 @@ def handle(connection: Connection, packet: Packet, now_s: float) -> None:
 def hang_up(connection: Connection, refusal: Refusal, now_s: float) -> None:
     """Say why and close; what was under way is as if the connection had been lost."""
     text = refusal.text
-    if connection.session is None:
+    if connection.session is None and connection.link is None:
         try:
             code = Answer(refusal.code)
         except ValueError:  # only DISCONNECT has it, and there is no connection yet
@@ -230,6 +233,7 @@ def _grant(
         retain_as_published=asked.retain_as_published,
         identifier=identifier,
         wish=wish,
+        durable=session.expiry_s > 0.0 and asked.max_qos.value > 0,
     )
     hub.subscribe(asked.pattern, grant)
     granted.append((grant, asked.retain_handling, old is None))

@@ -11,12 +11,12 @@ from betimes.model.topology import Fault, FaultKind, Link, Scenario
 from betimes.node.broker import MESSAGES_MAX, Broker, BrokerSettings
 from betimes.node.demand import DemandTable
 from betimes.node.effects import Deliver, Drop, Effect, Send
+from betimes.node.recording import Recorder, Sink
 from betimes.qos.strategies import Strategy
 from betimes.routing.tables import RoutingTable, routing_tables
 from betimes.simulator.agenda import Agenda
 from betimes.simulator.links import DrawnLink
 from betimes.simulator.outcome import Outcome, Tally
-from betimes.simulator.recording import Recorder, Sink
 from betimes.simulator.worlds import Publications, publications
 
 Progress = Callable[[int, int], None]  # parts done, in all
@@ -155,8 +155,8 @@ class Network:
 
     def _lose(self, broker: Broker, event: Event, destinations: frozenset[str], age_s: float) -> None:
         """Count what a broker had in its hands when it went away."""
-        at_home = self._demand.demand(event).at_home
-        lost = {home: len(at_home[home]) for home in sorted(destinations)}
+        demand = self._demand.demand(event)
+        lost = {home: demand.subscribers_at(home) for home in sorted(destinations)}
         drop = Drop(
             event=event,
             age_s=age_s,

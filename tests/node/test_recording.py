@@ -8,7 +8,7 @@ from betimes.model.events import Event, EventId, Message
 from betimes.model.subscriptions import QoS, Subscription
 from betimes.model.telemetry import Delivered, Dropped, Published, Queued, Reason, Received, Record, Sent
 from betimes.node.effects import Deliver, Drop, Effect, Keep, Send
-from betimes.simulator.recording import Recorder
+from betimes.node.recording import Recorder
 
 EVENT = Event(id=EventId("p", 7), publisher="P", topic="t", size_kb=50.0, deadline_s=20.0)
 WHICH: dict[str, Any] = {"origin": "p", "number": 7, "publisher": "P"}

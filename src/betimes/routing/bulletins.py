@@ -1,0 +1,175 @@
+"""What does every broker know of every other: its links, and what is wanted there?
+
+Each broker issues bulletins about itself and passes on those of others; so they reach everybody, over any
+links there are. A bulletin is newer than another by its epoch (a restart begins one) and its number. Links
+are told as a whole each time. Demand is told once as a whole and then by its changes: on a link whatever is
+newer goes in order, so that changes follow each other without a gap; where they do not, `take_in` says so
+and the link has to begin anew.
+
+Nothing here knows sockets: bulletins in, bulletins to pass on out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from betimes.model.subscriptions import Subscription
+from betimes.model.topology import Link
+
+BROKERS_MAX = 10_000
+WISHES_MAX = 1_000_000  # of one broker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkBulletin:
+    """The links by which a broker reaches its neighbours, as they are now."""
+
+    broker: str
+    epoch: int
+    number: int
+    links: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemandBulletin:
+    """What is wanted at a broker: all of it, or what has changed since the bulletin before."""
+
+    broker: str
+    epoch: int
+    number: int
+    is_whole: bool
+    added: tuple[Subscription, ...] = ()
+    removed: tuple[str, ...] = ()  # ids; they go before what is added
+
+
+Bulletin = LinkBulletin | DemandBulletin
+
+
+class Verdict(Enum):
+    """What became of a bulletin."""
+
+    NEW = "new"  # it is to be passed on
+    OLD = "old"
+    GAP = "gap"  # something before it is missing
+    OURS = "ours"  # an earlier life of this broker speaks: a newer epoch is needed
+
+
+@dataclass(slots=True)
+class _Known:
+    links: LinkBulletin | None = None
+    demand: tuple[int, int] = (0, 0)  # epoch and number
+    wishes: dict[str, Subscription] = field(default_factory=dict)
+
+
+class Bulletins:
+    """One broker's collection of everybody's bulletins, its own among them."""
+
+    def __init__(self, broker: str, epoch: int) -> None:
+        self.broker = broker
+        self.epoch = epoch
+        self._known: dict[str, _Known] = {broker: _Known()}
+        self._links_number = 0
+        self._demand_number = 0
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        """Return all brokers that were ever heard of, in the order they were."""
+        return tuple(self._known)
+
+    def wishes(self, broker: str) -> Mapping[str, Subscription]:
+        """Return what is wanted at a broker, by id."""
+        known = self._known.get(broker)
+        return {} if known is None else known.wishes
+
+    def tell_links(self, links: Iterable[Link]) -> LinkBulletin:
+        """Issue what our links are now."""
+        self._links_number += 1
+        bulletin = LinkBulletin(
+            broker=self.broker, epoch=self.epoch, number=self._links_number, links=tuple(links)
+        )
+        self._known[self.broker].links = bulletin
+        return bulletin
+
+    def tell_demand(self, added: Iterable[Subscription], removed: Iterable[str]) -> DemandBulletin:
+        """Issue what has changed in what is wanted here."""
+        own = self._known[self.broker]
+        self._demand_number += 1
+        bulletin = DemandBulletin(
+            broker=self.broker,
+            epoch=self.epoch,
+            number=self._demand_number,
+            is_whole=False,
+            added=tuple(added),
+            removed=tuple(removed),
+        )
+        _change(own.wishes, bulletin)
+        own.demand = (self.epoch, self._demand_number)
+        return bulletin
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Count from the beginning in a newer epoch."""
+        self.epoch = epoch
+        self._links_number = 0
+        self._known[self.broker].demand = (epoch, self._demand_number)
+
+    def everything(self) -> list[Bulletin]:
+        """Return what a new neighbour needs to know as much as we do."""
+        found: list[Bulletin] = []
+        for name, known in self._known.items():
+            if known.links is not None:
+                found.append(known.links)
+            epoch, number = known.demand
+            if number:
+                wishes = tuple(known.wishes.values())
+                found.append(
+                    DemandBulletin(broker=name, epoch=epoch, number=number, is_whole=True, added=wishes)
+                )
+        return found
+
+    def take_in(self, bulletin: Bulletin) -> Verdict:
+        """Learn from a bulletin, if it is new."""
+        if bulletin.broker == self.broker:
+            return Verdict.OURS if bulletin.epoch > self.epoch else Verdict.OLD
+        known = self._known.get(bulletin.broker)
+        if known is None:
+            if len(self._known) >= BROKERS_MAX:
+                return Verdict.OLD  # nobody may make us remember more
+            known = self._known[bulletin.broker] = _Known()
+        age = (bulletin.epoch, bulletin.number)
+        if isinstance(bulletin, LinkBulletin):
+            if known.links is not None and age <= (known.links.epoch, known.links.number):
+                return Verdict.OLD
+            known.links = bulletin
+            return Verdict.NEW
+        if age <= known.demand:
+            return Verdict.OLD
+        if not bulletin.is_whole and age != (known.demand[0], known.demand[1] + 1) and bulletin.number != 1:
+            return Verdict.GAP
+        if bulletin.is_whole or bulletin.number == 1:
+            known.wishes = {}
+        _change(known.wishes, bulletin)
+        known.demand = age
+        return Verdict.NEW
+
+    def links(self) -> list[Link]:
+        """Return the links of the whole network that both ends say are there."""
+        told = {
+            (link.source, link.target): link
+            for known in self._known.values()
+            if known.links is not None
+            for link in known.links.links
+        }
+        return [link for (source, target), link in told.items() if (target, source) in told]
+
+
+def _change(wishes: dict[str, Subscription], bulletin: DemandBulletin) -> None:
+    for wish_id in bulletin.removed:
+        wishes.pop(wish_id, None)
+    for wish in bulletin.added:
+        if len(wishes) < WISHES_MAX or wish.id in wishes:
+            wishes[wish.id] = wish

@@ -1,0 +1,292 @@
+"""What goes over a link between two brokers? One end of it, from CONNECT to the last byte.
+
+The scheduler owns the queue: only as many messages are under way as keep the link busy (`Window`), and no
+faster than the link's terms allow. What is under way is known until it is acknowledged.
+
+Sans-I/O, like `Connection`, to which it belongs; what is said about the whole network is the federation's.
+"""
+
+from __future__ import annotations
+
+import hmac
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import mqtt5
+
+from betimes.model.links import LinkTerms
+from betimes.node.effects import Send
+from betimes.server.link_packets import (
+    BEAT_TOPIC,
+    BROKER,
+    BULLETIN_TOPIC,
+    LINK,
+    NAME_LENGTH_MAX,
+    SENT,
+    TOOK,
+    VERSION,
+    WAITS,
+    BulletinReader,
+    LinkError,
+    arrived_publication,
+    bulletin_texts,
+    event_packet,
+    property_of,
+    read_arrival,
+    read_waits,
+    waits_text,
+)
+from betimes.server.protocol import Answer, Gone, Refusal, hang_up
+from betimes.server.publications import QUALITIES, Publication
+from betimes.server.transit import Transit, Window
+from betimes.server.wire import Packet
+
+if TYPE_CHECKING:
+    from betimes.routing.bulletins import Bulletin
+    from betimes.server.connection import Connection
+    from betimes.server.federation import Federation
+
+PACKET_ID_MAX = 65_535
+CONTROL_IN_FLIGHT_MAX = 10_000  # bulletins and beats; a neighbour that acknowledges none of them is not well
+WAITS_EVERY_S = 0.05
+
+
+class UnderWay(NamedTuple):
+    """What was sent and not acknowledged."""
+
+    sent_s: float
+    ticket: int | None  # of an event; None of what is said between brokers
+    size_kb: float
+
+
+def is_of_broker(packet: mqtt5.ConnectPacket) -> bool:
+    """Tell whether it is a broker that connects, not a client."""
+    return bool(packet.user_properties) and property_of(packet.user_properties, LINK) is not None
+
+
+def answer_broker(connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
+    """Let a neighbour in, or say why not."""
+    federation = connection.hub.federation
+    if federation is None:
+        text = "this broker is part of no network"
+        connection.hub.refuse(connection, Answer.NOT_AUTHORIZED, text)
+        return
+    neighbour = property_of(packet.user_properties, BROKER) or ""
+    LinkEnd(federation, connection, federation.terms(neighbour), now_s).answer(packet, now_s)
+
+
+class LinkEnd:
+    """Our end of a link, for as long as its connection lasts."""
+
+    def __init__(
+        self, federation: Federation, connection: Connection, terms: LinkTerms, now_s: float
+    ) -> None:
+        self.federation = federation
+        self.connection = connection
+        self.terms = terms
+        self.neighbour = terms.to
+        self.is_up = False
+        self.transit = Transit()
+        self._window = Window()
+        self._free_at_s = -math.inf
+        self._waits_for_rate = False
+        self._beat_at_s = now_s
+        self._waits_told_s = -math.inf
+        self._under_way: dict[int, UnderWay] = {}
+        self._events_under_way = 0
+        self._last_id = 0
+        self._reader = BulletinReader()
+
+    # --- opening
+
+    def dial(self) -> None:
+        """Say who we are to the broker that was dialled."""
+        federation = self.federation
+        self.connection.link = self
+        self.connection.send(
+            mqtt5.ConnectPacket(
+                f"{federation.name}->{self.neighbour}",
+                username=federation.name,
+                password=federation.settings.secret.encode(),
+                clean_start=True,
+                max_packet_size=federation.packet_bytes_max,
+                user_properties=[(LINK, VERSION), (BROKER, federation.name)],
+            )
+        )
+
+    def answer(self, packet: mqtt5.ConnectPacket, now_s: float) -> None:
+        """Take a neighbour's connection for a link, or say why not."""
+        settings = self.federation.settings
+        version = property_of(packet.user_properties, LINK)
+        given = packet.password or b""
+        if not hmac.compare_digest(given, settings.secret.encode()):
+            self._refuse(Answer.BAD_USER_NAME_OR_PASSWORD, "not the secret of this network")
+        elif version != VERSION:
+            self._refuse(Answer.IMPLEMENTATION_SPECIFIC_ERROR, f"links here speak version {VERSION}")
+        elif not 0 < len(self.neighbour) <= NAME_LENGTH_MAX or self.neighbour == self.federation.name:
+            self._refuse(Answer.CLIENT_ID_NOT_VALID, "a neighbour has a name, and not ours")
+        else:
+            self.connection.link = self
+            self.connection.send(
+                mqtt5.ConnAckPacket(
+                    max_packet_size=self.federation.packet_bytes_max,
+                    user_properties=[(LINK, VERSION), (BROKER, self.federation.name)],
+                )
+            )
+            self.federation.link_up(self, now_s)
+
+    def _refuse(self, code: Answer, text: str) -> None:
+        self.connection.hub.refuse(self.connection, code, text)
+
+    # --- what comes
+
+    def handle(self, packet: Packet, now_s: float) -> None:
+        """Take in one packet from the neighbour."""
+        try:
+            if isinstance(packet, mqtt5.PublishPacket):
+                self._take(packet, now_s)
+            elif isinstance(packet, mqtt5.PubAckPacket):
+                self._acknowledged(packet, now_s)
+            elif isinstance(packet, mqtt5.ConnAckPacket):
+                self._opened(packet, now_s)
+            elif isinstance(packet, mqtt5.DisconnectPacket):
+                self.connection.close()
+                self.connection.hub.disconnected(self.connection, now_s, with_will=False)
+            else:
+                raise LinkError(f"{type(packet).__name__} has no place on a link")
+        except LinkError as error:
+            hang_up(self.connection, Refusal(Gone.PROTOCOL_ERROR.value, str(error)), now_s)
+
+    def _opened(self, packet: mqtt5.ConnAckPacket, now_s: float) -> None:
+        if packet.reason_code.value:
+            text = packet.reason_str or f"reason code 0x{packet.reason_code.value:02x}"
+            self.federation.complain(self.neighbour, f"it refuses the link: {text}")
+            self.connection.close()
+            return
+        found = property_of(packet.user_properties, BROKER)
+        if found != self.neighbour:
+            name = "no broker of a network" if found is None else f"called {found}"
+            raise LinkError(f"who was dialled is not {self.neighbour} but {name}")
+        if packet.max_packet_size is not None:
+            self.connection.packet_bytes_max = packet.max_packet_size
+        self.federation.link_up(self, now_s)
+
+    def _take(self, packet: mqtt5.PublishPacket, now_s: float) -> None:
+        if packet.packet_id is None or not self.is_up:
+            raise LinkError("everything on a link has a packet id, and comes after CONNACK")
+        topic, properties = packet.topic, []
+        if topic == BULLETIN_TOPIC:
+            bulletin = self._reader.read(packet.payload)
+            if bulletin is not None:
+                self.federation.hear(self, bulletin, now_s)
+        elif topic == BEAT_TOPIC:
+            self._calibrate(packet, now_s)
+        elif topic.startswith("$"):
+            raise LinkError(f"nothing is known of the topic {topic}")
+        else:
+            arrival = read_arrival(packet)
+            took_s, occupied_s = self.transit.arrived(arrival.sent_s, now_s)
+            publication = arrived_publication(packet, arrival, took_s=took_s, now_s=now_s)
+            self.federation.arrive(self, publication, arrival, took_s, now_s)
+            properties.append((TOOK, f"{occupied_s:.6f}"))
+            if now_s - self._waits_told_s >= WAITS_EVERY_S:
+                self._waits_told_s = now_s
+                properties.append((WAITS, waits_text(self.federation.onward_waits())))
+        self.connection.send(mqtt5.PubAckPacket(packet.packet_id, user_properties=properties))
+
+    def _calibrate(self, packet: mqtt5.PublishPacket, now_s: float) -> None:
+        try:
+            self.transit.arrived(float(property_of(packet.user_properties, SENT) or ""), now_s)
+        except ValueError:
+            raise LinkError("a beat that does not say when it was sent") from None
+
+    def _acknowledged(self, packet: mqtt5.PubAckPacket, now_s: float) -> None:
+        under_way = self._under_way.pop(packet.packet_id, None)
+        if under_way is None:
+            raise LinkError(f"packet {packet.packet_id} was not under way")
+        round_trip_s = now_s - under_way.sent_s
+        if under_way.ticket is None:
+            self.transit.heard_back(round_trip_s, now_s)
+            return
+        self._events_under_way -= 1
+        took = property_of(packet.user_properties, TOOK)
+        try:
+            transfer_s = min(max(float(took or ""), 0.0), round_trip_s)
+        except ValueError:
+            raise LinkError("an acknowledgement that does not say how long it took") from None
+        self._window.returned(round_trip_s, transfer_s, now_s)
+        if self.terms.rate_kb_per_s is not None:
+            transfer_s = max(transfer_s, under_way.size_kb / self.terms.rate_kb_per_s)
+        waits = property_of(packet.user_properties, WAITS)
+        told = None if waits is None else read_waits(waits)
+        self.federation.acknowledged(self, under_way.ticket, transfer_s, told, now_s)
+
+    # --- what goes
+
+    def is_ready(self, now_s: float) -> bool:
+        """Tell whether the link takes another event now."""
+        if not self.is_up or self.connection.closing or self.connection.blocked:
+            return False
+        self._waits_for_rate = now_s < self._free_at_s
+        return not self._waits_for_rate and self._events_under_way < self._window.allowed
+
+    @property
+    def wake_at_s(self) -> float:
+        """Return when the link's terms let it take another event; inf where that is not what it waits for."""
+        return self._free_at_s if self._waits_for_rate else math.inf
+
+    def send(self, send: Send, publication: Publication, now_s: float) -> bool:
+        """Send an event; False if it is larger than the neighbour takes."""
+        packet_id, size_kb = self._next_id(), send.message.event.size_kb
+        packet = event_packet(
+            publication,
+            packet_id=packet_id,
+            age_s=send.message.age_s,
+            destinations=send.message.destinations,
+            sent_s=now_s,
+            now_s=now_s,
+        )
+        if not self.connection.send(packet):
+            return False
+        self._under_way[packet_id] = UnderWay(now_s, send.ticket, size_kb)
+        self._events_under_way += 1
+        if self.terms.rate_kb_per_s is not None:
+            self._free_at_s = max(self._free_at_s, now_s) + size_kb / self.terms.rate_kb_per_s
+        return True
+
+    def tell(self, bulletin: Bulletin, now_s: float) -> None:
+        """Send a bulletin."""
+        for text in bulletin_texts(bulletin):
+            self._say(BULLETIN_TOPIC, text.encode(), now_s)
+
+    def tick(self, now_s: float) -> None:
+        """Make sure of the neighbour, now and then; hang up where nothing was heard of it for long."""
+        settings = self.federation.settings
+        if now_s - self.connection.heard_at_s > settings.lost_after_s:
+            self.federation.complain(self.neighbour, "nothing was heard of it for too long")
+            hang_up(self.connection, Refusal(Gone.KEEP_ALIVE_TIMEOUT.value), now_s)
+        elif self.is_up and now_s >= self._beat_at_s:
+            self._beat_at_s = now_s + settings.beat_every_s
+            self._say(BEAT_TOPIC, b"", now_s)
+
+    def _say(self, topic: str, payload: bytes, now_s: float) -> None:
+        if len(self._under_way) >= CONTROL_IN_FLIGHT_MAX:
+            text = "too much was said that is not acknowledged"
+            hang_up(self.connection, Refusal(Gone.RECEIVE_MAX_EXCEEDED.value, text), now_s)
+            return
+        packet_id = self._next_id()
+        properties = [(SENT, f"{now_s:.6f}")]
+        packet = mqtt5.PublishPacket(
+            topic, payload, qos=QUALITIES[1], packet_id=packet_id, user_properties=properties
+        )
+        self._under_way[packet_id] = UnderWay(now_s, None, 0.0)
+        if not self.connection.send(packet):
+            text = f"{self.neighbour} takes no bulletin of {len(payload)} bytes"
+            hang_up(self.connection, Refusal(Gone.PACKET_TOO_LARGE.value, text), now_s)
+
+    def _next_id(self) -> int:
+        """Return a packet id that is not in use; few are."""
+        while True:
+            self._last_id = self._last_id % PACKET_ID_MAX + 1
+            if self._last_id not in self._under_way:
+                return self._last_id
