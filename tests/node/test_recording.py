@@ -76,3 +76,13 @@ def test_a_drop_is_a_record_for_each_destination_with_how_many_miss_it_there():
         Dropped(destination="b", subscribers=2, **shared),
         Dropped(destination="c", subscribers=5, **shared),
     ]
+
+
+def test_every_so_many_of_an_origin_are_written_down():
+    records: list[Record] = []
+    recorder = Recorder(records.append, every=4, offset_s=100.0)
+    events = [Event(id=EventId("a", number)) for number in range(1, 10)]
+    assert [event.id.number for event in events if recorder.takes(event.id)] == [4, 8]
+    recorder.published("a", events[3], 1, 5.0)
+    assert isinstance(records[0], Published)
+    assert (records[0].share, records[0].time_s) == (0.25, 105.0)

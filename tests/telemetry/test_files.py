@@ -158,7 +158,7 @@ def test_other_columns_are_listed(written):
         read_table(written, "dropped")
     for fact in (
         "part-00001",
-        "lacks column destination",
+        "lacks column share",
         "unknown column colour",
         "broker is int64, not string",
     ):
@@ -218,3 +218,40 @@ def test_a_folder_that_cannot_be_listed_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr("betimes.telemetry.files.part_files", refuse)
     with pytest.raises(TelemetryFileError, match="Permission denied"):
         read_table(tmp_path, "sent")
+
+
+def test_several_writers_share_a_directory_by_their_labels(tmp_path):
+    with TelemetryWriter(tmp_path, label="a/b") as one, TelemetryWriter(tmp_path, label="c-1") as other:
+        one.write(published(1))
+        other.write(published(2))
+        other.flush()
+        other.write(published(3))
+        assert is_unfinished(tmp_path)
+    assert not is_unfinished(tmp_path)
+    assert read_table(tmp_path, "published")["number"].to_pylist() == [1, 2, 3]
+    with TelemetryWriter(tmp_path, label="c-1", append=True) as again:
+        again.write(published(4))
+    assert read_table(tmp_path, "published")["number"].to_pylist() == [1, 2, 3, 4]
+    with pytest.raises(TelemetryFileError, match="already holds"):
+        TelemetryWriter(tmp_path, label="c-1")
+
+
+def test_what_is_let_go_of_can_be_written_while_more_comes(tmp_path):
+    with TelemetryWriter(tmp_path) as telemetry:
+        telemetry.write(published(1))
+        assert telemetry.rows_held == 1
+        write = telemetry.detach()
+        assert telemetry.rows_held == 0
+        telemetry.write(published(2))
+        write()
+    assert read_table(tmp_path, "published")["number"].to_pylist() == [1, 2]
+
+
+def test_the_oldest_parts_go_when_there_is_too_much(tmp_path):
+    with TelemetryWriter(tmp_path, label="a", rows_per_part=1) as telemetry:
+        for number in range(10):
+            telemetry.write(published(number))
+        sizes = [path.stat().st_size for path in part_files(tmp_path / "published")]
+        assert telemetry.prune(sum(sizes)) == 0
+        assert telemetry.prune(sum(sizes[-3:])) == 7
+    assert read_table(tmp_path, "published")["number"].to_pylist() == [7, 8, 9]

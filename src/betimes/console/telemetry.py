@@ -64,17 +64,30 @@ def telemetry_facts(tables: dict[str, pa.Table]) -> dict[str, Any]:
     """Return what --json prints, from one table per kind of record."""
     import pyarrow.compute as pc
 
-    delivered, dropped = tables["delivered"], tables["dropped"]
+    def standing_for(table: pa.Table, column: str | None = None) -> pa.Array:
+        """Return what rows stand for: of a share of all events, for more than themselves."""
+        one_each = 1.0 if column is None else table[column]
+        return pc.divide(one_each, table["share"])
+
+    published, delivered = tables["published"], tables["delivered"]
+    missed = standing_for(tables["dropped"], "subscribers")
+    dropped = tables["dropped"].set_column(
+        tables["dropped"].schema.get_field_index("subscribers"), "subscribers", missed
+    )
     by_reason = dropped.group_by("reason").aggregate([("subscribers", "sum")]).sort_by("reason")
     return {
         "records": {kind: table.num_rows for kind, table in tables.items()},
-        "wanted": pc.sum(tables["published"]["wanted"]).as_py() or 0,
-        "in_time": delivered.num_rows,
-        "earning": pc.sum(delivered["price"]).as_py() or 0.0,
+        "wanted": round(pc.sum(standing_for(published, "wanted")).as_py() or 0),
+        "in_time": round(pc.sum(standing_for(delivered)).as_py() or 0),
+        "earning": pc.sum(standing_for(delivered, "price")).as_py() or 0.0,
         "age_s_mean": pc.mean(delivered["age_s"]).as_py(),
         "wait_s_mean": pc.mean(tables["sent"]["wait_s"]).as_py(),
         "drops": dict(
-            zip(*(by_reason[name].to_pylist() for name in ("reason", "subscribers_sum")), strict=True)
+            zip(
+                by_reason["reason"].to_pylist(),
+                map(round, by_reason["subscribers_sum"].to_pylist()),
+                strict=True,
+            )
         ),
         "links": link_speeds(tables["received"]),
     }

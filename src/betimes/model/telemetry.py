@@ -1,7 +1,8 @@
 """What does a broker write down? The one contract between server, simulator and Spark.
 
 Every record is flat and is one row of the table named after it. Times are seconds on the clock of the
-broker that wrote the row; `age_s` is the message's own age, which is comparable everywhere.
+broker that wrote the row; `age_s` is the message's own age, which is comparable everywhere. A busy broker
+writes down only a share of all events, but of those everything: a row with share 0.01 stands for a hundred.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class Published:
 
     time_s: float
     broker: str
+    share: float = 1.0  # of the events that are written down
     origin: str
     number: int
     publisher: str
@@ -45,6 +47,7 @@ class Queued:
 
     time_s: float
     broker: str
+    share: float = 1.0  # of the events that are written down
     origin: str
     number: int
     publisher: str
@@ -58,6 +61,7 @@ class Sent:
 
     time_s: float
     broker: str
+    share: float = 1.0  # of the events that are written down
     neighbour: str
     origin: str
     number: int
@@ -74,6 +78,7 @@ class Received:
 
     time_s: float
     broker: str
+    share: float = 1.0  # of the events that are written down
     neighbour: str
     origin: str
     number: int
@@ -89,6 +94,7 @@ class Dropped:
 
     time_s: float
     broker: str
+    share: float = 1.0  # of the events that are written down
     destination: str
     origin: str
     number: int
@@ -104,6 +110,7 @@ class Delivered:
 
     time_s: float
     broker: str
+    share: float = 1.0  # of the events that are written down
     subscriber: str
     origin: str
     number: int

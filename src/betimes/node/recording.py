@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from betimes.model.events import Event
+from betimes.model.events import Event, EventId
 from betimes.model.telemetry import Delivered, Dropped, Published, Queued, Received, Record, Sent
 from betimes.node.effects import Deliver, Drop, Effect, Keep, Send
 
@@ -12,17 +12,30 @@ Sink = Callable[[Record], None]
 
 
 class Recorder:
-    """Turns what happens into records, and hands them to a sink."""
+    """Turns what happens into records, and hands them to a sink.
 
-    def __init__(self, sink: Sink) -> None:
+    With `every` n, the driver asks of each event whether it is one of those written down: every n-th of its
+    origin, so that all brokers that use the same n write down the same ones. `offset_s` is what the times of
+    records are ahead of the driver's clock.
+    """
+
+    def __init__(self, sink: Sink, *, every: int = 1, offset_s: float = 0.0) -> None:
         self._sink = sink
+        self._every = every
+        self._share = 1.0 / every
+        self._offset_s = offset_s
+
+    def takes(self, event_id: EventId) -> bool:
+        """Tell whether an event is one of those that are written down."""
+        return event_id.number % self._every == 0
 
     def published(self, broker: str, event: Event, wanted: int, now_s: float) -> None:
         """Record that an event entered."""
         self._sink(
             Published(
-                time_s=now_s,
+                time_s=now_s + self._offset_s,
                 broker=broker,
+                share=self._share,
                 origin=event.id.origin,
                 number=event.id.number,
                 publisher=event.publisher,
@@ -39,8 +52,9 @@ class Recorder:
         """Record that a message came off a link."""
         self._sink(
             Received(
-                time_s=now_s,
+                time_s=now_s + self._offset_s,
                 broker=broker,
+                share=self._share,
                 neighbour=neighbour,
                 origin=event.id.origin,
                 number=event.id.number,
@@ -67,8 +81,9 @@ class Recorder:
         event = keep.event
         self._sink(
             Queued(
-                time_s=now_s,
+                time_s=now_s + self._offset_s,
                 broker=broker,
+                share=self._share,
                 origin=event.id.origin,
                 number=event.id.number,
                 publisher=event.publisher,
@@ -81,8 +96,9 @@ class Recorder:
         event = send.message.event
         self._sink(
             Sent(
-                time_s=now_s,
+                time_s=now_s + self._offset_s,
                 broker=broker,
+                share=self._share,
                 neighbour=send.neighbour,
                 origin=event.id.origin,
                 number=event.id.number,
@@ -97,28 +113,54 @@ class Recorder:
     def _deliver(self, broker: str, deliver: Deliver, now_s: float) -> None:
         event = deliver.event
         for subscription in deliver.subscriptions:
-            self._sink(
-                Delivered(
-                    time_s=now_s,
-                    broker=broker,
-                    subscriber=subscription.id,
-                    origin=event.id.origin,
-                    number=event.id.number,
-                    publisher=event.publisher,
-                    age_s=deliver.age_s,
-                    delay_s_allowed=subscription.delay_s_allowed(event),
-                    price=subscription.qos.price,
-                    out_of_order=subscription.id in deliver.out_of_order,
-                )
+            self.delivered(
+                broker,
+                event,
+                subscription.id,
+                age_s=deliver.age_s,
+                delay_s_allowed=subscription.delay_s_allowed(event),
+                price=subscription.qos.price,
+                out_of_order=subscription.id in deliver.out_of_order,
+                now_s=now_s,
             )
+
+    def delivered(
+        self,
+        broker: str,
+        event: Event,
+        subscriber: str,
+        *,
+        age_s: float,
+        delay_s_allowed: float,
+        price: float,
+        out_of_order: bool,
+        now_s: float,
+    ) -> None:
+        """Record that a subscriber got an event."""
+        self._sink(
+            Delivered(
+                time_s=now_s + self._offset_s,
+                broker=broker,
+                share=self._share,
+                subscriber=subscriber,
+                origin=event.id.origin,
+                number=event.id.number,
+                publisher=event.publisher,
+                age_s=age_s,
+                delay_s_allowed=delay_s_allowed,
+                price=price,
+                out_of_order=out_of_order,
+            )
+        )
 
     def _drop(self, broker: str, drop: Drop, now_s: float) -> None:
         event = drop.event
         for destination, subscribers in zip(drop.destinations, drop.subscribers, strict=True):
             self._sink(
                 Dropped(
-                    time_s=now_s,
+                    time_s=now_s + self._offset_s,
                     broker=broker,
+                    share=self._share,
                     destination=destination,
                     origin=event.id.origin,
                     number=event.id.number,

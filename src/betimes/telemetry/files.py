@@ -1,6 +1,7 @@
 """How do telemetry records become files, and files tables again?
 
 `DIRECTORY/KIND/part-00000.parquet`, one folder per kind of record, columns as in `model/telemetry.py`.
+Several writers may share a directory if each has a label of its own: `part-LABEL-00000.parquet`.
 A part is written under a temporary name and renamed, so a reader never meets half a file; on closing,
 a kind of which nothing happened gets an empty part, so that its table exists. While records are still to
 come, and for good when the writer was cut short, an empty file `_unfinished` says so.
@@ -17,6 +18,7 @@ from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, get_type_hints
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,7 +28,7 @@ from betimes.model.telemetry import RECORD_TYPES, Record
 
 ROWS_PER_PART = 250_000  # some 10 MB a part: few files, and bounded memory
 UNFINISHED = "_unfinished"  # an empty file that is there from the first record to the last
-PART_NAME = re.compile(r"part-(\d+)\.parquet")
+PART_NAME = re.compile(r"(?P<start>part-(?:.+-)?)(?P<number>\d+)\.parquet")
 ARROW_TYPES = {float: pa.float64(), int: pa.int64(), str: pa.string(), bool: pa.bool_()}
 
 KINDS: dict[str, type[Record]] = {record.__name__.lower(): record for record in RECORD_TYPES}
@@ -62,19 +64,26 @@ class TelemetryWriter:
     """
 
     def __init__(
-        self, directory: Path | str, *, append: bool = False, rows_per_part: int = ROWS_PER_PART
+        self,
+        directory: Path | str,
+        *,
+        append: bool = False,
+        rows_per_part: int = ROWS_PER_PART,
+        label: str = "",
     ) -> None:
         if rows_per_part < 1:
             raise SettingError("rows_per_part", rows_per_part, "must be at least 1")
         self._directory = Path(directory)
         self._rows_per_part = rows_per_part
+        written = quote(label, safe="")
+        self._start = f"part-{written}-" if label else "part-"
         self._schemas = {record: table_schema(kind) for kind, record in KINDS.items()}
         self._getters: dict[type[Record], Callable[[Record], tuple[Any, ...]]] = {
             record: attrgetter(*(field.name for field in fields(record))) for record in RECORD_TYPES
         }
         self._rows: dict[type[Record], list[tuple[Any, ...]]] = {record: [] for record in RECORD_TYPES}
         self._next_part = {record: self._first_part(kind, append=append) for kind, record in KINDS.items()}
-        self._marker = self._directory / UNFINISHED
+        self._marker = self._directory / (f"{UNFINISHED}-{written}" if label else UNFINISHED)
         self._marker.touch()
 
     def __enter__(self) -> TelemetryWriter:
@@ -96,9 +105,40 @@ class TelemetryWriter:
 
     def flush(self) -> None:
         """Write what is held back, as parts of their own."""
-        for kind, rows in self._rows.items():
-            if rows:
-                self._write_part(kind)
+        self.detach()()
+
+    @property
+    def rows_held(self) -> int:
+        """Return how many records are held back."""
+        return sum(map(len, self._rows.values()))
+
+    def detach(self) -> Callable[[], None]:
+        """Let go of what is held back, and return what writes it: another thread may, while we go on."""
+        parts = [self._part(kind) for kind, rows in self._rows.items() if rows]
+
+        def write() -> None:
+            for kind, rows, path in parts:
+                _write_rows(self._schemas[kind], rows, path)
+
+        return write
+
+    def prune(self, bytes_max: int) -> int:
+        """Remove the oldest parts of this writer until they take no more than this; return how many."""
+        parts = [
+            path
+            for kind in KINDS
+            for path in part_files(self._directory / kind)
+            if _start_of(path) == self._start
+        ]
+        sizes = {path: path.stat() for path in parts}
+        total, removed = sum(each.st_size for each in sizes.values()), 0
+        for path in sorted(parts, key=lambda each: sizes[each].st_mtime_ns):
+            if total <= bytes_max:
+                break
+            path.unlink()
+            total -= sizes[path].st_size
+            removed += 1
+        return removed
 
     def close(self, *, whole: bool = True) -> None:
         """Write what is held back, and an empty part for each kind that has none; say that this is all."""
@@ -115,26 +155,28 @@ class TelemetryWriter:
             there = part_files(folder)
         except OSError as error:
             raise TelemetryFileError(str(folder), f"cannot be made ({error.strerror})") from error
-        if there and not append:
+        ours = [path for path in there if _start_of(path) == self._start]
+        if ours and not append:
             raise TelemetryFileError(
                 str(self._directory), "already holds telemetry", "name another directory, or remove this one"
             )
-        return max((_part_number(path) + 1 for path in there), default=0)
+        return max((_part_number(path) + 1 for path in ours), default=0)
 
     def _write_part(self, kind: type[Record]) -> None:
-        schema, rows = self._schemas[kind], self._rows[kind]
-        columns = zip(*rows, strict=True) if rows else [()] * len(schema)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-        table = pa.Table.from_arrays(arrays, schema=schema)
-        name = f"part-{self._next_part[kind]:05}.parquet"
-        _write_whole(table, self._directory / kind.__name__.lower() / name)
+        _, rows, path = self._part(kind)
+        _write_rows(self._schemas[kind], rows, path)
+
+    def _part(self, kind: type[Record]) -> tuple[type[Record], list[tuple[Any, ...]], Path]:
+        """Return the rows of a kind and where they go, and begin anew."""
+        rows, self._rows[kind] = self._rows[kind], []
+        name = f"{self._start}{self._next_part[kind]:05}.parquet"
         self._next_part[kind] += 1
-        rows.clear()
+        return kind, rows, self._directory / kind.__name__.lower() / name
 
 
 def is_unfinished(directory: Path | str) -> bool:
     """Tell whether the run that wrote here is still going on, or was cut short."""
-    return (Path(directory) / UNFINISHED).exists()
+    return any(Path(directory).glob(f"{UNFINISHED}*"))
 
 
 def read_table(directory: Path | str, kind: str) -> pa.Table:
@@ -154,13 +196,20 @@ def read_table(directory: Path | str, kind: str) -> pa.Table:
 
 def part_files(folder: Path) -> list[Path]:
     """Return the finished parts in a folder, in the order written; unfinished ones have other names."""
-    return sorted((path for path in folder.iterdir() if PART_NAME.fullmatch(path.name)), key=_part_number)
+    found = (path for path in folder.iterdir() if PART_NAME.fullmatch(path.name))
+    return sorted(found, key=lambda path: (_start_of(path), _part_number(path)))
+
+
+def _start_of(path: Path) -> str:
+    found = PART_NAME.fullmatch(path.name)
+    assert found, path
+    return found["start"]
 
 
 def _part_number(path: Path) -> int:
     found = PART_NAME.fullmatch(path.name)
     assert found, path
-    return int(found.group(1))
+    return int(found["number"])
 
 
 def _read_part(path: Path, schema: pa.Schema) -> pa.Table:
@@ -195,6 +244,12 @@ def _differences(found: pa.Schema, wanted: pa.Schema) -> list[str]:
     problems = [f"lacks column {', '.join(missing)}"] if missing else []
     problems += [f"has unknown column {', '.join(unknown)}"] if unknown else []
     return problems + wrong
+
+
+def _write_rows(schema: pa.Schema, rows: list[tuple[Any, ...]], path: Path) -> None:
+    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    _write_whole(pa.Table.from_arrays(arrays, schema=schema), path)
 
 
 def _write_whole(table: pa.Table, path: Path) -> None:
