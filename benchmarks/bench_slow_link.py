@@ -1,10 +1,10 @@
 """What arrives in time over links that are too slow for everything, side by side with a Mosquitto bridge?
 
-Publisher -> broker -> slow link -> broker -> subscriber, with messages of 2 KB that live for 1, 2 or 5 seconds;
-then a chain of four brokers, and two routes between two brokers. The links are real (see slow_network.py), and
-both are offered the same messages at the same moments. A message counts as on time by the clock of the one
-process that both publishes and subscribes. Prices: one message in five is worth 10, the others 1; Mosquitto
-knows neither.
+Publisher -> broker -> slow link -> broker -> subscriber, with messages of 2 KB that live for 1, 2 or 5
+seconds; then a chain of four brokers, and two routes between two brokers. The links are real (see
+slow_network.py), and both brokers are offered the same messages at the same moments. A message counts as on
+time by the clock of the one process that both publishes and subscribes. Prices: one message in five is worth
+10, the others 1; Mosquitto knows nothing of prices.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from slow_network import Place, SlowLink, can_make_namespaces, slow_network
 
 KB_PER_S = 50.0
 MESSAGE_BYTES = 2_000
+HEADERS_BYTES = 150  # of MQTT, TCP, IP and Ethernet around one message, which the link has to carry too
 LIFETIMES_S = (1, 2, 5)
 PRICES = (10, 1, 1, 1, 1)
 START_S_MAX = 20.0
@@ -47,12 +48,12 @@ class Setting:
     name: str
     brokers: list[str]
     links: list[SlowLink]
-    load: float  # of what one route carries
+    load: float  # of what one route carries, headers counted
     bridged: list[tuple[str, str]] = field(default_factory=list)  # the links that Mosquitto uses; else all
 
     @property
     def messages_per_s(self) -> float:
-        return self.load * KB_PER_S * 1000.0 / MESSAGE_BYTES
+        return self.load * KB_PER_S * 1000.0 / (MESSAGE_BYTES + HEADERS_BYTES)
 
 
 @dataclass(slots=True)
@@ -197,14 +198,13 @@ async def until_linked(sender: aiomqtt.Client, receiver: aiomqtt.Client) -> None
 async def publish(sender: aiomqtt.Client, setting: Setting, seconds: float, result: Result) -> None:
     chance = random.Random(1)
     start_s, count = time.monotonic(), int(seconds * setting.messages_per_s)
-    padding = b" " * (MESSAGE_BYTES - 100)
     for number in range(count):
         await asyncio.sleep(max(start_s + number / setting.messages_per_s - time.monotonic(), 0.0))
         lifetime_s, price = chance.choice(LIFETIMES_S), chance.choice(PRICES)
         properties = Properties(PacketTypes.PUBLISH)
         properties.MessageExpiryInterval = lifetime_s
         told = json.dumps([number, time.monotonic(), lifetime_s, price]).encode()
-        await sender.publish(f"load/{price}", told + padding, qos=0, properties=properties)
+        await sender.publish(f"load/{price}", told.ljust(MESSAGE_BYTES), qos=0, properties=properties)
         result.published += 1
         result.offered += price
 
@@ -225,9 +225,7 @@ async def listen(receiver: aiomqtt.Client, result: Result) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=30.0, help="how long to publish")
     parser.add_argument("--strategy", default="late-binding", help="of our brokers")
     parser.add_argument("--only", default="", help="settings whose name has this in it")
@@ -239,14 +237,11 @@ def main() -> None:
         if options.only in setting.name:
             found[setting.name] = measure_all(setting, options)
     if options.json:
-        shares = {
-            name: {
-                who: {"on_time": each.share, "earning": each.earning / each.offered}
-                for who, each in row.items()
-            }
-            for name, row in found.items()
-        }
-        print(json.dumps(shares, indent=1))
+        print(
+            json.dumps(
+                {name: {who: asdict(each) for who, each in row.items()} for name, row in found.items()}
+            )
+        )
     else:
         report(found)
 

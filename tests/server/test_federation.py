@@ -197,7 +197,7 @@ def test_an_overloaded_link_is_scheduled_by_price():
         bob.now_s = net.now_s
         bob.publish("tin", b"x" * 1000)
         bob.publish("gold", b"x" * 1000)
-        net.run(0.15)
+        net.run(0.1)
     net.run(5.0)
     got_rich, got_poor = len(rich.got()), len(poor.got())
     assert got_rich == 20

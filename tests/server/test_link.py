@@ -100,7 +100,7 @@ def test_a_link_sends_no_faster_than_its_terms_say():
     net.run(0.5)
     bob = net.client("a", "bob")
     for _ in range(20):
-        bob.publish("news", b"x" * 876)  # 1 KB each with what goes with it
+        bob.publish("news", b"x" * 916)  # 1 KB each with what goes with it
     arrived = []
     for _ in range(4):
         net.run(0.5)

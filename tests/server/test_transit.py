@@ -38,7 +38,7 @@ def test_a_message_does_not_occupy_the_link_while_another_does():
 def test_one_message_at_a_time_keeps_a_slow_link_busy():
     window = Window()
     for second in range(100):
-        window.returned(round_trip_s=0.0405, transfer_s=0.040, now_s=float(second))
+        window.returned(round_trip_s=0.0403, transfer_s=0.040, now_s=float(second))
     assert window.allowed == 1
 
 

@@ -17,7 +17,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from betimes import __version__
-from betimes.console import broker, check, demo, doctor, figure, filter, passwd, simulate, telemetry  # noqa: A004 -- named after its command
+from betimes.console import broker, check, demo, doctor, figure, filter, network, passwd, simulate, telemetry  # noqa: A004 -- named after its command
 from betimes.console.terminal import print_error, print_notice, results
 from betimes.model.errors import BetimesError
 
@@ -41,6 +41,8 @@ betimes demo: what is it all for?
 betimes simulate examples/city.toml: what would happen in this network?
 
 betimes broker --anonymous: a broker for any MQTT client.
+
+betimes network examples/city.toml --anonymous: a network of brokers on this machine.
 
 betimes figures: which figures of the papers can be run?
 
@@ -67,6 +69,7 @@ app.command("telemetry", epilog=telemetry.EXAMPLES)(telemetry.telemetry_command)
 app.command("check", epilog=check.EXAMPLES)(check.check_command)
 app.command("filter", epilog=filter.EXAMPLES)(filter.filter_command)
 app.command("broker", epilog=broker.EXAMPLES)(broker.broker_command)
+app.command("network", epilog=network.EXAMPLES)(network.network_command)
 app.command("passwd", epilog=passwd.EXAMPLES)(passwd.passwd_command)
 app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor_command)
 

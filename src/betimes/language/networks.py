@@ -62,9 +62,12 @@ class Network:
     faults: tuple[Fault, ...]
 
 
-def read_network(top: Table) -> Network:
-    """Return the network in a scenario file; what is wrong with it is noted in the table."""
-    reader = _NetworkReader(top)
+def read_network(top: Table, *, needs_people: bool = True) -> Network:
+    """Return the network in a scenario file; what is wrong with it is noted in the table.
+
+    A file for live brokers needs no publishers and subscribers: those come by themselves.
+    """
+    reader = _NetworkReader(top, needs_people=needs_people)
     brokers = reader.brokers()
     links = reader.links()
     publishers = reader.publishers()
@@ -78,8 +81,9 @@ def read_network(top: Table) -> Network:
 class _NetworkReader:
     """Reads one kind of thing after the other; knows the names that were given before."""
 
-    def __init__(self, top: Table) -> None:
+    def __init__(self, top: Table, *, needs_people: bool) -> None:
         self._top = top
+        self._needs_people = needs_people
         self._brokers: dict[str, str] = {}  # name -> place
         self._unknown_brokers = 0  # while a link or publisher has no known end, nothing is said of ways
         self._filters: dict[str, ReadFilter | TextError] = {}
@@ -124,7 +128,7 @@ class _NetworkReader:
         """Return the publishers."""
         names: dict[str, str] = dict(self._brokers)  # an access link goes from one name to the other
         found: list[Publisher] = []
-        hint = "write [[publishers]] with name, broker and rate below it"
+        hint = "write [[publishers]] with name, broker and rate below it" if self._needs_people else ""
         for table in self._top.tables("publishers", PUBLISHERS_MAX, hint):
             own, broker = _new_name(table, names), self._broker(table, "broker")
             found.append(_publisher(table, own, broker))
@@ -140,7 +144,7 @@ class _NetworkReader:
         attributes = frozenset(name for publisher in publishers for name in publisher.attributes)
         names: dict[str, str] = {}
         found: list[Subscription] = []
-        hint = "write [[subscribers]] with name, broker and filter below it"
+        hint = "write [[subscribers]] with name, broker and filter below it" if self._needs_people else ""
         for table in self._top.tables("subscribers", SUBSCRIBERS_MAX, hint):
             own, broker = _new_name(table, names), self._broker(table, "broker")
             if ways_known and broker and broker not in reached:

@@ -19,13 +19,16 @@ _PAPER_PROCESSING_S = 0.002
 _NETWORK_KEYS = ("brokers", "links", "publishers", "subscribers")
 
 
-def read_scenario(text: str, source: str) -> Scenario | LayeredWorld:
-    """Return the world that a scenario file describes; `source` is what messages call the file."""
+def read_scenario(text: str, source: str, *, is_live: bool = False) -> Scenario | LayeredWorld:
+    """Return the world that a scenario file describes; `source` is what messages call the file.
+
+    What only a simulation needs (a duration, publishers, subscribers) may be missing where it is to be live.
+    """
     mistakes = Mistakes()
     top = Table(_toml(text, source), "", mistakes)
     generated = "generate" in top
     title = top.optional("name", name, "layered" if generated else "scenario")
-    if generated:
+    if generated or is_live:
         duration_s = top.optional("duration", positive(duration), _PAPER_DURATION_S)
     else:
         duration_s = top.required("duration", positive(duration), _PAPER_DURATION_S, '"10m"')
@@ -35,7 +38,7 @@ def read_scenario(text: str, source: str) -> Scenario | LayeredWorld:
         _refuse_both(top)
         world = read_world(top, title=title, duration_s=duration_s, processing_s=processing_s)
     else:
-        network = read_network(top)
+        network = read_network(top, needs_people=not is_live)
         world = Scenario(
             name=title,
             duration_s=duration_s,

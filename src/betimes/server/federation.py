@@ -42,7 +42,7 @@ REMEMBERED_EVENTS = 16  # whose demand is known: each comes once, and soon again
 ESTIMATES_EVERY_S = 5.0
 ESTIMATE_CHANGE = 0.25  # of a link's speed, before it is worth telling
 SWEEP_EVERY_S = 0.25
-PACKET_OVERHEAD_BYTES = 120  # what travels with an event on a link, about
+PACKET_OVERHEAD_BYTES = 80  # what travels with an event on a link, about
 
 Deliver = Callable[[Publication, float], None]
 Lose = Callable[[Reason, int], None]

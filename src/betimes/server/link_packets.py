@@ -1,10 +1,11 @@
 """How do brokers put into MQTT packets what they say to each other?
 
 A link is an MQTT 5 connection. What is only between brokers goes to topics that begin with `$betimes/`;
-an event travels as a PUBLISH to its own topic, as its publisher made it, with a few properties more: its
-id, its age, for which brokers this copy is, and when it left. Everything is QoS 1, so that PUBACK says when
-it arrived; what the receiver knows better than the sender (how long it took, what waits lie behind) comes
-back with that.
+an event travels as a PUBLISH to its own topic, as its publisher made it, with one property more (links may
+be slow: every byte counts), in which there are, with spaces between them, its id, its age in milliseconds,
+when it left, what is left of its life, its quality, who published it and for which brokers this copy is.
+Everything is QoS 1, so that PUBACK says when it arrived; what the receiver knows better than the sender (how
+long it took, what waits lie behind) comes back with that.
 
 Bulletins are JSON. Whatever a neighbour sends is checked here; what makes no sense is a `LinkError`.
 """
@@ -16,6 +17,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote, unquote
 
 import mqtt5
 
@@ -32,9 +34,12 @@ VERSION = "1"  # of what is said here; brokers of different versions do not link
 LINK = "$betimes-link"  # on CONNECT and CONNACK: the version
 BROKER, EPOCH = "$betimes-broker", "$betimes-epoch"
 BULLETIN_TOPIC, BEAT_TOPIC = "$betimes/bulletin", "$betimes/beat"
-TO, SENT, LEFT, PUBLISHER, QUALITY = "$to", "$sent", "$left", "$publisher", "$quality"  # on an event
-TOOK, WAITS = "$took", "$waits"  # on its acknowledgement
-OF_LINKS = frozenset({ID, AGE, TO, SENT, LEFT, PUBLISHER, QUALITY})
+VIA = "$via"  # on an event
+SENT = "$sent"  # on a beat
+TOOK, WAITS = "$took", "$waits"  # on the acknowledgement of an event
+OF_LINKS = frozenset({ID, AGE, VIA})
+FACTS = 6  # of an event, before its destinations
+FOR_EVER, NOBODY = "-", "-"
 WISHES_PER_PACKET = 2_000
 NAME_LENGTH_MAX = 200
 
@@ -67,17 +72,18 @@ def event_packet(
 ) -> mqtt5.PublishPacket:
     """Return the packet by which an event goes to a neighbour."""
     packet = publication.packet
-    own = [
-        (ID, f"{publication.origin}:{publication.number}"),
-        (AGE, f"{age_s * 1000.0:.3f}"),
-        (SENT, f"{sent_s:.6f}"),
-        (PUBLISHER, publication.publisher),
-        (QUALITY, str(publication.qos)),
-        *[(TO, name) for name in sorted(destinations)],
-    ]
     left_s = publication.void_at_s - now_s
-    if left_s < math.inf:  # MQTT counts whole seconds, and several links would add up what is rounded
-        own.append((LEFT, f"{left_s:.3f}"))
+    facts = (
+        f"{quote(publication.origin, safe='')}:{publication.number}",
+        f"{age_s * 1000.0:.1f}",
+        f"{sent_s:.4f}",
+        # MQTT counts whole seconds, and several links would add up what is rounded.
+        FOR_EVER if left_s == math.inf else f"{left_s:.3f}",
+        str(publication.qos),
+        quote(publication.publisher, safe="") or NOBODY,
+    )
+    via = " ".join([*facts, *[quote(name, safe="") for name in sorted(destinations)]])
+    own = [each for each in packet.user_properties if each[0] not in OF_LINKS]
     return mqtt5.PublishPacket(
         publication.topic,
         packet.payload,
@@ -89,33 +95,31 @@ def event_packet(
         content_type=packet.content_type,
         response_topic=packet.response_topic,
         correlation_data=packet.correlation_data,
-        user_properties=[each for each in packet.user_properties if each[0] not in OF_LINKS] + own,
+        user_properties=[*own, (VIA, via)],
     )
 
 
 def read_arrival(packet: mqtt5.PublishPacket) -> Arrival:
     """Return what a packet from a neighbour says of the event in it."""
-    found: dict[str, str] = {}
-    destinations: list[str] = []
-    for name, value in packet.user_properties:
-        if name == TO:
-            destinations.append(value)
-        elif name in OF_LINKS:
-            found[name] = value
+    via = property_of(packet.user_properties, VIA)
+    if via is None:
+        raise LinkError("an event from a neighbour that does not say where it comes from")
+    facts = via.split(" ")
     try:
-        origin, _, number = found[ID].rpartition(":")
+        event_id, age_ms, sent, left, quality, publisher = facts[:FACTS]
+        origin, _, number = event_id.rpartition(":")
         arrival = Arrival(
-            id=EventId(origin, int(number)),
-            age_s=_finite(float(found[AGE])) / 1000.0,
-            sent_s=_finite(float(found[SENT])),
-            left_s=_finite(float(found[LEFT])) if LEFT in found else math.inf,
-            destinations=frozenset(destinations),
-            publisher=found[PUBLISHER],
-            qos=int(found[QUALITY]),
+            id=EventId(unquote(origin), int(number)),
+            age_s=_finite(float(age_ms)) / 1000.0,
+            sent_s=_finite(float(sent)),
+            left_s=math.inf if left == FOR_EVER else _finite(float(left)),
+            destinations=frozenset(map(unquote, facts[FACTS:])),
+            publisher="" if publisher == NOBODY else unquote(publisher),
+            qos=int(quality),
         )
-    except (KeyError, ValueError) as error:
-        raise LinkError(f"an event from a neighbour without what goes with it ({error})") from None
-    if not destinations or not origin or arrival.qos not in (0, 1, 2) or arrival.age_s < 0.0:
+    except ValueError as error:
+        raise LinkError(f"an event from a neighbour whose facts cannot be read ({error})") from None
+    if not arrival.destinations or not origin or arrival.qos not in (0, 1, 2) or arrival.age_s < 0.0:
         raise LinkError("an event from a neighbour that goes nowhere, has no id, no quality or no age")
     return arrival
 

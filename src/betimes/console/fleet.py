@@ -1,0 +1,173 @@
+"""How does a whole network of brokers run on one machine? A process for each, started, watched and stopped.
+
+Every broker runs as `betimes broker` with a configuration file of its own, as it would alone on a machine;
+what they share is a secret made for the occasion.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from betimes.model.errors import BetimesError
+from betimes.model.topology import Link
+
+START_S_MAX = 60.0  # many at once on a small machine
+STOP_S_MAX = 5.0
+BROKERS_MAX = 64  # processes of some hundred megabytes each
+RESTARTS_MAX = 5  # of one broker; then it stays away
+HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetPlan:
+    """What runs: names with their ports, the links between them, and settings that all of them share."""
+
+    ports: Mapping[str, int]
+    links: tuple[Link, ...]
+    strategy: str = "late-binding"
+    is_limited: bool = True  # links are as slow as the topology has them
+    settings: Mapping[str, object] = field(default_factory=dict)  # at the top of each file
+    options: tuple[str, ...] = ()  # on each command line
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports that nobody listens on, for now."""
+    probes = [socket.create_server((HOST, 0)) for _ in range(count)]
+    try:
+        return [probe.getsockname()[1] for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
+
+
+def broker_files(plan: FleetPlan, secret: str) -> dict[str, str]:
+    """Return each broker's configuration file. Of two neighbours the first one named dials the other.
+
+    A link that the topology has one way only is as fast the other way: brokers have to answer.
+    """
+    speeds = {(link.source, link.target): link.s_per_kb_mean for link in plan.links}
+    order = list(plan.ports)
+    texts = {}
+    for name, port in plan.ports.items():
+        lines = [f"name = {json.dumps(name)}", f'host = "{HOST}"', f"port = {port}"]
+        lines += [f"{key} = {json.dumps(value)}" for key, value in plan.settings.items()]
+        lines += ["[network]", f"secret = {json.dumps(secret)}", f"strategy = {json.dumps(plan.strategy)}"]
+        for other in _neighbours(name, speeds):
+            lines += ["[[network.links]]", f"to = {json.dumps(other)}"]
+            if order.index(name) < order.index(other):
+                lines.append(f'address = "{HOST}:{plan.ports[other]}"')
+            s_per_kb = speeds.get((name, other), speeds.get((other, name), 0.0))
+            if plan.is_limited and s_per_kb > 0.0:
+                lines.append(f'rate = "{1000.0 / s_per_kb:.3f}B/s"')
+        texts[name] = "\n".join(lines) + "\n"
+    return texts
+
+
+def _neighbours(name: str, ends: Iterable[tuple[str, str]]) -> list[str]:
+    found = [target if source == name else source for source, target in ends if name in (source, target)]
+    return list(dict.fromkeys(found))
+
+
+class Fleet:
+    """The running brokers of a plan; as a context manager it starts them all and stops them all."""
+
+    def __init__(self, plan: FleetPlan) -> None:
+        if len(plan.ports) > BROKERS_MAX:
+            problem = f"{len(plan.ports)} brokers are too many for one machine, at most {BROKERS_MAX} run"
+            raise BetimesError(f"{problem}\nhint: simulate it, or start `betimes broker` on several machines")
+        self.plan = plan
+        self._folder = tempfile.TemporaryDirectory(prefix="betimes-")
+        self._running: dict[str, subprocess.Popen[str]] = {}
+        self._restarts = dict.fromkeys(plan.ports, 0)
+
+    def __enter__(self) -> Fleet:
+        try:
+            self._start()
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    def process_id(self, name: str) -> int:
+        """Return the id of a broker's process."""
+        return self._running[name].pid
+
+    def tend(self) -> list[str]:
+        """Start again what has ended by itself; return what there is to say about it."""
+        said = []
+        for name, process in list(self._running.items()):
+            code = process.poll()
+            if code is None:
+                continue
+            del self._running[name]
+            self._restarts[name] += 1
+            if self._restarts[name] <= RESTARTS_MAX:
+                self._launch(name)
+                said.append(f"{name} ended with code {code} and was started again")
+            else:
+                said.append(f"{name} ended with code {code} once too often and stays away")
+        return said
+
+    def _start(self) -> None:
+        for name, text in broker_files(self.plan, secrets.token_hex(16)).items():
+            path = Path(self._folder.name) / f"{self._number(name)}.toml"
+            path.touch(0o600)
+            path.write_text(text)
+        for name in self.plan.ports:
+            self._launch(name)
+        end_s = time.monotonic() + START_S_MAX
+        for name in self.plan.ports:
+            self._wait_for(name, end_s)
+
+    def _number(self, name: str) -> int:
+        return list(self.plan.ports).index(name)
+
+    def _launch(self, name: str) -> None:
+        config = Path(self._folder.name) / f"{self._number(name)}.toml"
+        command = [str(Path(sys.executable).with_name("betimes")), "broker", str(config), *self.plan.options]
+        self._running[name] = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, text=True, start_new_session=True
+        )
+
+    def _wait_for(self, name: str, end_s: float) -> None:
+        """Wait until a broker takes connections."""
+        while True:
+            if self._running[name].poll() is not None:
+                raise BetimesError(f"{name}: the broker did not start")
+            try:
+                socket.create_connection((HOST, self.plan.ports[name]), timeout=1.0).close()
+            except OSError:
+                if time.monotonic() > end_s:
+                    raise BetimesError(f"{name}: the broker did not start in time") from None
+                time.sleep(0.05)
+            else:
+                return
+
+    def _stop(self) -> None:
+        for process in self._running.values():
+            process.send_signal(signal.SIGTERM)
+        end_s = time.monotonic() + STOP_S_MAX
+        for process in self._running.values():
+            try:
+                process.wait(max(end_s - time.monotonic(), 0.0))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._running.clear()
+        self._folder.cleanup()
