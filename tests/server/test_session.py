@@ -219,3 +219,20 @@ def test_the_end_returns_what_was_not_got():
     assert [each.publication.packet.payload for each in session.end()] == [b"2", b"3"]
     assert not len(session)
     assert not session.in_flight
+
+
+def test_a_publication_of_quality_2_is_known_from_its_taking_to_its_release():
+    session = Session("c", queue_bytes_max=1000, lose=lambda *_: None)
+    session.taken(5)
+    assert session.incoming == {5}
+    assert (session.released(5), session.released(5)) == (True, False)
+
+
+def test_what_is_taken_back_was_in_flight_or_waits_as_far_as_there_is_room():
+    session = Session("c", queue_bytes_max=1000, lose=lambda *_: None)
+    packet = mqtt5.PublishPacket("t", b"x" * 300)
+    in_flight, first, second = (Delivery(Publication(packet, "t", born_s=0.0), qos=1) for _ in range(3))
+    in_flight.packet_id = 9
+    assert [session.take_back(each) for each in (in_flight, first, second)] == [True, True, False]
+    assert session.in_flight == {9: in_flight}
+    assert len(session) == 2

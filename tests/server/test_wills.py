@@ -6,7 +6,7 @@ from typing import Any
 
 import mqtt5
 
-from betimes.server.wills import LastWord, Wills
+from betimes.server.wills import LastWord, Wills, will_of
 
 
 def word(client_id: str = "c", **options: Any) -> LastWord:
@@ -40,3 +40,23 @@ def test_a_will_comes_when_it_is_due_unless_it_was_taken_back():
     assert [each.client_id for each in wills.take_due(5.0)] == ["a"]
     assert not len(wills)
     assert wills.take("a") is None
+
+
+def test_a_will_can_be_had_again_from_its_publication():
+    will = mqtt5.Will(
+        "t",
+        payload=b"x",
+        qos=mqtt5.QoS.EXACTLY_ONCE,
+        retain=True,
+        payload_format_indicator=1,
+        message_expiry_interval=5,
+        content_type="text",
+        response_topic="r",
+        correlation_data=b"c",
+        will_delay_interval=9,
+        user_properties=[("a", "b")],
+    )
+    packet = LastWord(will=will, client_id="c", rights=None).packet()
+    again = will_of(packet, 9)
+    assert again.will_delay_interval == 9
+    assert LastWord(will=again, client_id="c", rights=None).packet().write() == packet.write()

@@ -59,3 +59,10 @@ def test_what_cannot_be_read_points_at_the_place(properties, said):
         read_wish(properties)
     assert said in str(refused.value)
     assert "^" in str(refused.value)
+
+
+def test_what_was_written_is_kept_as_it_was_written():
+    wish = read_wish([("other", "x"), ("filter", "speed  >  50"), ("price", "3.0")])
+    assert wish is not None
+    assert wish.texts == (("filter", "speed  >  50"), ("price", "3.0"))
+    assert read_wish(wish.texts) == wish

@@ -30,6 +30,7 @@ from betimes.server.wills import LastWord, Wills
 if TYPE_CHECKING:
     from betimes.server.access import Rights
     from betimes.server.federation import Federation
+    from betimes.server.store import Store
 
 Acknowledged = mqtt5.PubAckReasonCode
 
@@ -37,14 +38,18 @@ Acknowledged = mqtt5.PubAckReasonCode
 class Hub:
     """One server's shared state."""
 
-    def __init__(self, name: str, *, gate: Gate, limits: Limits | None = None) -> None:
+    def __init__(
+        self, name: str, *, gate: Gate, limits: Limits | None = None, store: Store | None = None
+    ) -> None:
         self.name = name
         self.gate = gate
         self.limits = limits or Limits()
+        self.store = store  # None: nothing survives the server
         self.sessions: dict[str, Session] = {}
         self.talking: set[Connection] = set()  # who have something in their outbox
         self.lost: Counter[Reason] = Counter()
         self.received = 0  # publications taken in
+        self.first_number = 1  # of a publication; what a restart may not give again lies below
         self.sent = 0  # publications sent
         self.federation: Federation | None = None  # with other brokers
         self._audiences = Audiences()
@@ -108,6 +113,8 @@ class Hub:
         session.expiry_s = min(seconds(packet.session_expiry_interval), self.limits.session_expiry_s_max)
         keep_alive_s = self._keep_alive_s(connection, packet)
         connection.begin(session, packet, keep_alive_s)
+        if self.store is not None:
+            self.store.connected(session, packet.will)
         if keep_alive_s:
             self._silent.set(connection, connection.silent_at_s())
         connack = self._connack(session, packet, assigned, keep_alive_s, session_present=old is not None)
@@ -125,8 +132,10 @@ class Hub:
         if session is None or session.connection is not connection:
             return
         session.connection = None
-        if with_will and connection.will is not None:
-            will = connection.will
+        will = connection.will if with_will else None
+        if self.store is not None:
+            self.store.disconnected(session, will, now_s)
+        if will is not None:
             word = LastWord(will=will, client_id=session.client_id, rights=session.rights)
             self._wills.put(word, now_s + will.will_delay_interval)
         if session.expiry_s == 0.0:
@@ -177,6 +186,8 @@ class Hub:
         self._audiences.add(grant)
         if self.federation is not None:
             self.federation.subscribed(grant)
+        if session.journal is not None:
+            session.journal.subscribed(written, grant)
 
     def unsubscribe(self, session: Session, written: str) -> bool:
         """Forget a subscription; say whether there was one."""
@@ -186,6 +197,8 @@ class Hub:
         self._audiences.remove(grant)
         if self.federation is not None:
             self.federation.unsubscribed(grant)
+        if session.journal is not None:
+            session.journal.unsubscribed(written)
         return True
 
     def send_retained(self, grant: Grant, now_s: float) -> None:
@@ -200,9 +213,10 @@ class Hub:
                     grant.session.offer(delivery, now_s)
 
     def _take_in(self, packet: mqtt5.PublishPacket, topic: str, publisher: str, now_s: float) -> Acknowledged:
+        number = self.first_number + self.received
         self.received += 1
         publication = Publication(
-            packet, topic, born_s=now_s, publisher=publisher, origin=self.name, number=self.received
+            packet, topic, born_s=now_s, publisher=publisher, origin=self.name, number=number
         )
         if publication.retain and not self._retained.keep(publication):
             self.lost[Reason.QUEUE_FULL] += 1
@@ -326,6 +340,8 @@ class Hub:
 
     def _end(self, session: Session, now_s: float) -> None:
         """Forget a session; a will that waited for that is due."""
+        if self.store is not None:
+            self.store.forget(session)
         for written in list(session.grants):
             self.unsubscribe(session, written)
         del self.sessions[session.client_id]
@@ -355,6 +371,8 @@ class Hub:
 
     def _speak(self, word: LastWord, now_s: float) -> None:
         """Publish a will."""
+        if self.store is not None:
+            self.store.will_spoken(word.client_id)
         topic = word.will.topic
         if _refusal(word.rights, topic) is not None:
             self.lost[Reason.REFUSED] += 1

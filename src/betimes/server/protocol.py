@@ -132,7 +132,7 @@ def _publish_once(
         return
     code = mqtt5.PubRecReasonCode(connection.hub.publish(session, packet, topic, now_s).value)
     if code.value < FAILED:
-        session.incoming.add(packet_id)
+        session.taken(packet_id)
         receiving.add(packet_id)
     connection.send(mqtt5.PubRecPacket(packet_id, reason_code=code))
 
@@ -166,8 +166,7 @@ def _pubrec(connection: Connection, packet: mqtt5.PubRecPacket, now_s: float) ->
 
 def _pubrel(connection: Connection, packet: mqtt5.PubRelPacket, _now_s: float) -> None:
     session, packet_id = session_of(connection), packet.packet_id
-    known = packet_id in session.incoming
-    session.incoming.discard(packet_id)
+    known = session.released(packet_id)
     connection.receiving.discard(packet_id)
     code = mqtt5.PubCompReasonCode.SUCCESS if known else mqtt5.PubCompReasonCode.PACKET_ID_NOT_FOUND
     connection.send(mqtt5.PubCompPacket(packet_id, reason_code=code))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from betimes.matching.topics import TopicNames
 from betimes.server.publications import Publication
+
+Note = Callable[[Publication | None, Publication | None], None]
 
 
 class Retained:
@@ -13,6 +17,7 @@ class Retained:
         self._count_max = count_max
         self._bytes_max = bytes_max
         self._bytes = 0
+        self.note: Note | None = None  # is told what takes the place of what
         self._by_topic: dict[str, Publication] = {}
         self._names = TopicNames()
 
@@ -37,6 +42,8 @@ class Retained:
             self._bytes -= old.size_bytes
         self._by_topic[topic] = publication
         self._bytes += size
+        if self.note is not None:
+            self.note(old, publication)
         return True
 
     def meeting(self, pattern: str, now_s: float) -> list[Publication]:
@@ -52,3 +59,5 @@ class Retained:
             del self._by_topic[publication.topic]
             self._names.remove(publication.topic)
             self._bytes -= publication.size_bytes
+            if self.note is not None:
+                self.note(publication, None)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from betimes.server.access import Rights
     from betimes.server.audiences import Grant
     from betimes.server.connection import Connection
+    from betimes.server.store import Journal
 
 PACKET_ID_MAX = 65_535
 WEED_EVERY_S = 1.0  # a full queue is looked through for what is too late, at most so often
@@ -103,6 +104,7 @@ class Session:
         self.user: str | None = None  # who proved to be so
         self.rights: Rights | None = None  # None: to everything
         self.connection: Connection | None = None
+        self.journal: Journal | None = None  # where it is kept, if it is to survive the server
         self.expiry_s = 0.0  # how long it outlives its connection; inf: for ever
         self.grants: dict[str, Grant] = {}  # by the pattern as it was written
         self.incoming: set[int] = set()  # QoS 2 packet ids whose PUBREL is still to come
@@ -113,7 +115,7 @@ class Session:
         self._waiting_bytes = 0
         self._queue_bytes_max = queue_bytes_max
         self._weeded_at_s = -math.inf
-        self._lose = lose
+        self._tell_lost = lose
         self._last_id = 0
 
     def __len__(self) -> int:
@@ -154,6 +156,30 @@ class Session:
             else:
                 self._send(connection, self._next_in_line(), now_s)
 
+    def taken(self, packet_id: int) -> None:
+        """Note that a publication of QoS 2 was taken in: it must not be again before its PUBREL."""
+        self.incoming.add(packet_id)
+        if self.journal is not None:
+            self.journal.taken(packet_id)
+
+    def released(self, packet_id: int) -> bool:
+        """Note the PUBREL of a publication that was taken in; say whether there was one."""
+        if packet_id not in self.incoming:
+            return False
+        self.incoming.remove(packet_id)
+        if self.journal is not None:
+            self.journal.released(packet_id)
+        return True
+
+    def take_back(self, delivery: Delivery) -> bool:
+        """Go on with a delivery that was kept while the server was down; False if there is no room."""
+        if delivery.packet_id is not None:
+            self.in_flight[delivery.packet_id] = delivery
+            return True
+        self._waiting.append(delivery)
+        self._waiting_bytes += delivery.size_bytes
+        return self._waiting_bytes <= self._queue_bytes_max
+
     def resume(self, receive_max: int, now_s: float) -> None:
         """Send again, on a new connection, what the old one left unacknowledged [MQTT-4.4.0-1]."""
         self._quota = receive_max
@@ -179,6 +205,8 @@ class Session:
             self._finish(delivery, now_s)
         else:
             delivery.released = True
+            if self.journal is not None:
+                self.journal.keep(delivery)
         return True
 
     def completed(self, packet_id: int, now_s: float) -> bool:
@@ -207,6 +235,8 @@ class Session:
             self._quota -= 1
             delivery.under_way = True
             self.in_flight[delivery.packet_id] = delivery
+            if self.journal is not None:
+                self.journal.keep(delivery)
 
     def _send_again(self, connection: Connection, delivery: Delivery, now_s: float) -> bool:
         """Repeat what is in flight; False if the client takes no more for now."""
@@ -230,6 +260,8 @@ class Session:
     def _finish(self, delivery: Delivery, now_s: float) -> None:
         assert delivery.packet_id is not None, "what is in flight has a packet id"
         del self.in_flight[delivery.packet_id]
+        if self.journal is not None:
+            self.journal.drop(delivery)
         self._quota += delivery.under_way  # what an earlier connection sent takes no room on this one
         if self._waiting or self._again:
             self.pump(now_s)
@@ -243,6 +275,8 @@ class Session:
             return
         self._waiting.append(delivery)
         self._waiting_bytes += size
+        if self.journal is not None:
+            self.journal.keep(delivery)
 
     def _next_in_line(self) -> Delivery:
         delivery = self._waiting.popleft()
@@ -261,6 +295,11 @@ class Session:
             else:
                 self._waiting.append(delivery)
                 self._waiting_bytes += delivery.size_bytes
+
+    def _lose(self, delivery: Delivery, reason: Reason) -> None:
+        if self.journal is not None:
+            self.journal.drop(delivery)
+        self._tell_lost(delivery, reason)
 
     def _may_send_more(self) -> bool:
         # Beside what the quota counts there may be PUBRELs of earlier connections, and ids are not endless.

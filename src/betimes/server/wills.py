@@ -40,6 +40,23 @@ class LastWord:
         )
 
 
+def will_of(packet: mqtt5.PublishPacket, delay_s: int) -> mqtt5.Will:
+    """Return the will that asked for a publication."""
+    return mqtt5.Will(
+        packet.topic,
+        payload=packet.payload,
+        qos=packet.qos,
+        retain=packet.retain,
+        payload_format_indicator=packet.payload_format_indicator,
+        message_expiry_interval=packet.message_expiry_interval,
+        content_type=packet.content_type,
+        response_topic=packet.response_topic,
+        correlation_data=packet.correlation_data,
+        will_delay_interval=delay_s,
+        user_properties=packet.user_properties,
+    )
+
+
 class Wills:
     """The wills of clients that are away, one for each."""
 

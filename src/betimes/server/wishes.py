@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from betimes.language.filters import parse_filter
 from betimes.language.quantities import read_duration_s, read_rate_kb_per_s
@@ -21,6 +21,7 @@ class Wish:
 
     filter: Filter = EVERYTHING
     qos: QoS
+    texts: tuple[tuple[str, str], ...] = field(default=(), compare=False)  # the properties as written
 
 
 def read_wish(properties: Iterable[tuple[str, str]]) -> Wish | None:
@@ -46,6 +47,7 @@ def read_wish(properties: Iterable[tuple[str, str]]) -> Wish | None:
             reliability=None if reliability is None else _number(reliability, RELIABILITY, 1.0),
             bandwidth_kb_per_s=None if bandwidth is None else read_rate_kb_per_s(bandwidth),
         ),
+        texts=tuple(found.items()),
     )
 
 
