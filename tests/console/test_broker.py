@@ -66,6 +66,7 @@ def test_a_broker_that_nobody_could_connect_to_does_not_start(capsys):
         (["--name", " "], "printable"),
         (["--passwords", "none"], "no such file"),
         (["--access", "none"], "no such file"),
+        (["--port", "0", "--store", "none/s.db"], "none/s.db: cannot be opened for writing"),
         (["none.toml"], "no such file"),
         (["--host", "no.such.host.invalid", "--port", "0"], "cannot listen there"),
     ],
@@ -115,11 +116,14 @@ def test_what_is_given_wins_over_the_file_and_files_are_looked_for_beside_it(
     monkeypatch.setattr("betimes.console.broker.run_broker", lambda settings, gate: seen.append(settings))
     (tmp_path / "users").write_text(PasswordFile().with_user("ann", b"secret", Cost(ln=4)).text())
     config = tmp_path / "broker.toml"
-    config.write_text('name = "file"\nport = 1\npasswords = "users"\n[limits]\nsessions = 7\n')
+    config.write_text(
+        'name = "file"\nport = 1\npasswords = "users"\nstore = "s.db"\n[limits]\nsessions = 7\n'
+    )
     assert run(["broker", str(config), "--port", "2", "--host", "::1"]) == 0
     (settings,) = seen
     assert (settings.name, settings.port, settings.host, settings.anonymous) == ("file", 2, "::1", False)
     assert Path(settings.passwords or "") == tmp_path / "users"
+    assert Path(settings.store or "") == tmp_path / "s.db"
     assert settings.limits.sessions_max == 7
 
 

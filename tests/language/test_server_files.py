@@ -20,6 +20,8 @@ port = 0
 anonymous = true
 passwords = "users"
 access = "list"
+store = "betimes.db"
+store_sync = "full"
 discreet = true
 
 [limits]
@@ -74,6 +76,8 @@ def test_everything_can_be_said():
         passwords="users",
         access="list",
         discreet=True,
+        store="betimes.db",
+        store_sync="full",
         limits=limits,
     )
     assert len(tomllib.loads(WHOLE)["limits"]) == len(Limits.__slots__)
@@ -107,6 +111,7 @@ def test_a_limit_that_cannot_be_is_refused(line, said):
 
 def test_a_name_of_a_file_is_a_text():
     assert set(mistakes_in('passwords = " "\naccess = "a\\u0000b"')) == {"passwords", "access"}
+    assert set(mistakes_in('store = ""\nstore_sync = "often"')) == {"store", "store_sync"}
 
 
 @given(st.text(max_size=40))

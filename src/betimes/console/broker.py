@@ -26,12 +26,15 @@ from betimes.qos.strategies import strategy_named
 if TYPE_CHECKING:
     from betimes.server.gate import Gate
 
+STORE = "A file for what must survive a restart; without one everything is in memory."
 EXAMPLES = """\
 [bold]Examples[/bold]
 
 betimes broker --anonymous
 
 betimes broker --passwords broker.passwords --access broker.access --host 0.0.0.0
+
+betimes broker --anonymous --store betimes.db
 
 betimes broker broker.toml --port 0 --verbose
 """
@@ -56,6 +59,7 @@ def broker_command(
     access: Annotated[
         Path | None, typer.Option("--access", help="An access list in Mosquitto's format: who may what.")
     ] = None,
+    store: Annotated[Path | None, typer.Option("--store", help=STORE)] = None,
     name: Annotated[
         str | None, typer.Option("--name", help="What the broker calls itself: the origin of message ids.")
     ] = None,
@@ -69,8 +73,13 @@ def broker_command(
     --anonymous, or by both. Without --passwords a user name proves nothing, and gives nobody the rights that
     an access list gives that user.
 
+    With --store, sessions that outlive their connection, what waits for them and retained messages
+    survive a restart, also kill -9: nothing is acknowledged before it is in the file. Without it they live in
+    memory and end with the broker.
+
     A file has the same settings, discreet = true (a subscription that is not allowed is refused without
-    saying why), and [limits]: host, port, anonymous, passwords, access, name; connections,
+    saying why), store_sync = "full" (survive a loss of power as well, slower), and
+    [limits]: host, port, anonymous, passwords, access, store, name; connections,
     packet_size, receive, topic_aliases, subscriptions, sessions, retained, retained_size, queue_size,
     connect_within, keep_alive, session_expiry, client_id_letters. Files it names are looked for beside it.
     """
@@ -83,14 +92,20 @@ def broker_command(
         anonymous=written.anonymous or anonymous,
         passwords=written.passwords if passwords is None else str(passwords),
         access=written.access if access is None else str(access),
+        store=written.store if store is None else str(store),
     )
+    _check(settings)
+    gate = open_gate(settings)
+    _log_to_stderr(verbose)
+    run_broker(settings, gate)
+
+
+def _check(settings: ServerSettings) -> None:
+    """Refuse what the command may have been given, and a file could not have said."""
     if not 0 <= settings.port <= PORT_MAX:
         raise SettingError("--port", settings.port, f"must be between 0 and {PORT_MAX}")
     if not settings.name.strip() or not settings.name.isprintable():
         raise SettingError("--name", settings.name, "must be a printable name")
-    gate = open_gate(settings)
-    _log_to_stderr(verbose)
-    run_broker(settings, gate)
 
 
 def open_gate(settings: ServerSettings) -> Gate:
@@ -124,42 +139,45 @@ def run_broker(settings: ServerSettings, gate: Gate) -> None:
 
 async def _serve(settings: ServerSettings, gate: Gate) -> None:
     from betimes.server.federation import federate
-    from betimes.server.hub import Hub
     from betimes.server.listener import Endpoint, Listener
+    from betimes.server.opening import open_hub
 
     loop = asyncio.get_running_loop()
     told_to_end = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, told_to_end.set)
-    hub = Hub(settings.name, gate=gate, limits=settings.limits)
-    if settings.network is not None:
-        federate(hub, settings.network, epoch=time.time_ns())
-    listener = Listener(hub)
-    try:
-        await listener.start([Endpoint(host=settings.host, port=settings.port)])
-    except OSError as error:
-        where = f"{settings.host}:{settings.port}"
-        raise BetimesError(f"{where}: cannot listen there ({error.strerror or error})") from None
-    try:
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        said = f"{settings.name}: MQTT at {host}:{listener.ports[0]}"
-        results().print(said, markup=False, soft_wrap=True)
-        sys.stdout.flush()
-        await told_to_end.wait()
-    finally:
-        await listener.stop()
+    with open_hub(settings, gate, now_s=loop.time(), wall_s=time.time()) as (hub, file):
+        if settings.network is not None:
+            federate(hub, settings.network, epoch=time.time_ns())
+        listener = Listener(hub, file=file, broken=told_to_end.set)
+        try:
+            await listener.start([Endpoint(host=settings.host, port=settings.port)])
+        except OSError as error:
+            where = f"{settings.host}:{settings.port}"
+            raise BetimesError(f"{where}: cannot listen there ({error.strerror or error})") from None
+        try:
+            host = f"[{settings.host}]" if ":" in settings.host else settings.host
+            said = f"{settings.name}: MQTT at {host}:{listener.ports[0]}"
+            results().print(said, markup=False, soft_wrap=True)
+            sys.stdout.flush()
+            await told_to_end.wait()
+        finally:
+            await listener.stop()
+        if listener.failure is not None:
+            raise listener.failure
 
 
 def _settings(config: Path | None) -> ServerSettings:
     if config is None:
         return ServerSettings()
     settings = read_server_file(read_text_file(config), str(config))
-    passwords, access, network = settings.passwords, settings.access, settings.network
+    passwords, access, store, network = settings.passwords, settings.access, settings.store, settings.network
     return replace(
         settings,
         network=None if network is None else _with_files(network, config),
         passwords=None if passwords is None else str(config.parent / passwords),
         access=None if access is None else str(config.parent / access),
+        store=None if store is None else str(config.parent / store),
     )
 
 

@@ -1,7 +1,7 @@
 """How is a server to run? Its configuration file.
 
 TOML in, `ServerSettings` out; everything in it may be left out. All that is wrong is listed in one
-`FileMistakesError`. Files it names (passwords, access list) are read by the caller.
+`FileMistakesError`. Files it names (passwords, access list, store) are opened by the caller.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ def read_server_file(text: str, source: str) -> ServerSettings:
         passwords=top.optional("passwords", _file_name, None),
         access=top.optional("access", _file_name, None),
         discreet=top.optional("discreet", flag, usual.discreet),
+        store=top.optional("store", _file_name, None),
+        store_sync=top.optional("store_sync", _sync, usual.store_sync),
         limits=usual.limits if limits is None else _read_limits(limits),
         network=None if network is None else read_network_settings(network, _file_name),
     )
@@ -90,6 +92,13 @@ def _file_name(value: object) -> str:
     if not file_name.strip() or "\0" in file_name:
         raise WrongValueError("this is not the name of a file")
     return file_name
+
+
+def _sync(value: object) -> str:
+    sync = any_text(value)
+    if sync not in ("normal", "full"):
+        raise WrongValueError("a store is synchronised normally or fully", 'write "normal" or "full"')
+    return sync
 
 
 def _bytes(value: object) -> int:

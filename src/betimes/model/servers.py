@@ -38,5 +38,7 @@ class ServerSettings:
     passwords: str | None = None
     access: str | None = None
     discreet: bool = False  # a subscription that is not allowed is refused without saying why
+    store: str | None = None  # the file of what survives a restart; None: nothing does
+    store_sync: str = "normal"  # or "full", which survives a loss of power too
     limits: Limits = field(default_factory=Limits)
     network: NetworkSettings | None = None  # with other brokers

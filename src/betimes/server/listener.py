@@ -3,6 +3,10 @@
 The only place where a connection meets the event loop. Few bytes wait in the kernel and in the transport:
 a client that reads slowly is told apart early, and what waits for it waits in its session, where it can
 still be dropped when it is too late.
+
+With a store, what happened in one turn of the loop is committed once, at its end, and only then written to
+the sockets: nobody hears of what could still be lost. If it cannot be committed, everybody is cut off and
+the server ends: what it knows is no longer what the file says, and only a new start makes them one again.
 """
 
 from __future__ import annotations
@@ -13,7 +17,8 @@ import math
 import random
 import socket
 import ssl
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -21,6 +26,7 @@ from betimes.model.links import LinkTerms
 from betimes.server.connection import Connection
 from betimes.server.hub import Hub
 from betimes.server.link import LinkEnd
+from betimes.server.store_file import StoreError, StoreFile
 
 if TYPE_CHECKING:
     from betimes.server.federation import Federation
@@ -174,8 +180,14 @@ class Line(asyncio.Protocol):
 class Listener:
     """A hub on real sockets."""
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(
+        self, hub: Hub, *, file: StoreFile | None = None, broken: Callable[[], None] = lambda: None
+    ) -> None:
         self.hub = hub
+        self.failure: StoreError | None = None  # why nothing can be committed any more
+        self._file = file
+        self._broken = broken  # is called when that happens
+        self._is_to_commit = False
         self.lines: dict[Connection, Line] = {}
         self._servers: list[asyncio.Server] = []
         self._ticking: asyncio.Task[None] | None = None
@@ -220,22 +232,60 @@ class Listener:
         for server in self._servers:
             server.close()
         self.hub.shut_down(self.now_s())
-        self.flush()
+        self._commit_and_write()
         for line in list(self.lines.values()):
             line.hang_up()  # also where there is no session yet
         while self.lines:
             await asyncio.sleep(0.01)
         if self._proofs:
             await asyncio.wait(self._proofs)
+        self._commit_and_write()
         for server in self._servers:
             await server.wait_closed()
 
     def flush(self) -> None:
-        """Write what lies in the outboxes; hang up where that was all."""
-        federation, talking = self.hub.federation, self.hub.talking
+        """Write what lies in the outboxes, now or, if something is to be committed first, after this turn."""
+        store, federation = self.hub.store, self.hub.federation
         if federation is not None:
             self._settle(federation)
+        if store is None or not (store.changed or self._is_to_commit):
+            self._write()
+        elif not self._is_to_commit:
+            self._is_to_commit = True
+            asyncio.get_running_loop().call_soon(self._commit_and_write)
+
+    def _commit_and_write(self) -> None:
+        self._is_to_commit = False
+        if self._commit():
+            self._write()
+
+    def _commit(self) -> bool:
+        """Commit what happened; False if that cannot be done, and so nobody may hear of it."""
+        store = self.hub.store
+        if store is None or not store.changed or self.failure is not None:
+            return self.failure is None
+        try:
+            store.commit()
+        except StoreError as error:
+            self._give_up(error)
+            return False
+        return True
+
+    def _give_up(self, error: StoreError) -> None:
+        self.failure = error
+        log.error("%s", error)
+        for line in list(self.lines.values()):
+            if line.transport is not None:
+                line.transport.abort()
+        self._broken()
+
+    def _write(self) -> None:
+        """Write what lies in the outboxes; hang up where that was all."""
+        talking, store = self.hub.talking, self.hub.store
         while talking:
+            # What waited for a client may have gone into its outbox since.
+            if store is not None and (store.changed or self.failure) and not self._commit():
+                return
             connection = talking.pop()
             data = connection.take_outbox()
             line = self.lines.get(connection)
@@ -310,4 +360,15 @@ class Listener:
         while True:
             await asyncio.sleep(TICK_S)
             self.hub.tick(self.now_s())
+            self._keep_store_up()
             self.flush()
+
+    def _keep_store_up(self) -> None:
+        if self.hub.store is not None:
+            self.hub.store.clock_ahead_s = time.time() - self.now_s()
+            self.hub.store.set_numbers_aside(self.hub.first_number + self.hub.received)
+        if self._file is not None:
+            try:
+                self._file.tidy()
+            except StoreError as error:
+                self._give_up(error)

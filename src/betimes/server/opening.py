@@ -1,0 +1,35 @@
+"""How does a hub begin? Empty, or with what its store file holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from betimes.model.servers import ServerSettings
+from betimes.server.gate import Gate
+from betimes.server.hub import Hub
+from betimes.server.restoring import restore
+from betimes.server.store import Store
+from betimes.server.store_file import StoreFile
+
+
+@contextmanager
+def open_hub(
+    settings: ServerSettings, gate: Gate, *, now_s: float, wall_s: float
+) -> Iterator[tuple[Hub, StoreFile | None]]:
+    """Open the hub that the settings ask for, and its file, which is closed in the end."""
+    if settings.store is None:
+        hub = Hub(settings.name, gate=gate, limits=settings.limits)
+        hub.first_number = int(wall_s * 1e6)  # numbers of an earlier run are not given again
+        yield hub, None
+        return
+    file = StoreFile(settings.store, sync=settings.store_sync)
+    try:
+        store = Store(file.write)
+        file.make(store.tables)
+        hub = Hub(settings.name, gate=gate, limits=settings.limits, store=store)
+        restore(hub, file.rows, source=settings.store, now_s=now_s, wall_s=wall_s)
+        store.commit()
+        yield hub, file
+    finally:
+        file.close()
