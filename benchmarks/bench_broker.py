@@ -3,12 +3,17 @@
 256-byte messages; publishers and subscribers share one core, the broker has the other. With content filters
 Mosquitto has none, so it must send everything to everybody: both numbers are given, what the broker sent and
 what was wanted.
+
+The load with a durable subscriber is also put on brokers that keep files. They promise different things:
+Betimes commits before it acknowledges; Mosquitto 2 writes its file every half hour by default, and when it
+ends.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import getpass
 import json
 import shutil
 import signal
@@ -27,9 +32,11 @@ from rich.table import Table
 
 START_S_MAX = 20.0
 FILTERED, WANTED_BY = 1000, 10
+WITH_FILE = " with a file"
 LOADS = (
     Load(name="QoS 0, one to one", messages=300_000),
     Load(name="QoS 1, one to one", messages=60_000, qos=1),
+    Load(name="QoS 1, one to one, durable", messages=60_000, qos=1, durable=True),
     Load(name="fan-out, 1 to 100", messages=5_000, subscribers=100),
     Load(name="fan-in, 100 to 1", messages=200_000, publishers=100),
 )
@@ -80,25 +87,25 @@ def started(command: list[str], port: int) -> Iterator[None]:
 
 def brokers(folder: Path) -> dict[str, tuple[list[str], int]]:
     """Return the command and the port of each broker that is installed."""
-    port = free_port()
-    found = {
-        "Betimes": (
-            [str(Path(sys.executable).with_name("betimes")), "broker", "--anonymous", "--port", str(port)],
-            port,
-        )
-    }
-    mosquitto = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
-    if mosquitto:
+    found = {}
+    for name, options in (("Betimes", []), (f"Betimes{WITH_FILE}", ["--store", str(folder / "betimes.db")])):
         port = free_port()
-        config = folder / "mosquitto.conf"
+        command = [str(Path(sys.executable).with_name("betimes")), "broker", "--anonymous"]
+        found[name] = ([*command, "--port", str(port), *options], port)
+    mosquitto = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
+    for name in ("Mosquitto", f"Mosquitto{WITH_FILE}") if mosquitto else ():
+        port = free_port()
+        config = folder / f"{name}.conf"
         lines = [
             "allow_anonymous true",
             f"listener {port} 127.0.0.1",
             "max_queued_messages 0",
             "max_inflight_messages 0",
         ]
+        if name.endswith(WITH_FILE):
+            lines += ["persistence true", f"persistence_location {folder}/", f"user {getpass.getuser()}"]
         config.write_text("\n".join(lines) + "\n")
-        found["Mosquitto"] = ([mosquitto, "-c", str(config)], port)
+        found[name] = ([str(mosquitto), "-c", str(config)], port)
     return found
 
 
@@ -113,6 +120,8 @@ def measure(repeats: int, share: float) -> dict[str, dict[str, Carried]]:
             for load in (*LOADS, None):
                 for _ in range(repeats):
                     for name, (_, port) in installed.items():
+                        if name.endswith(WITH_FILE) and not (load and load.durable):
+                            continue
                         each = load or filtered_load(with_filters=name == "Betimes")
                         each = scaled(each, share)
                         carried = run(port, each)

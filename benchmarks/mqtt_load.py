@@ -33,6 +33,7 @@ class Load:
     subscribers: int = 1
     messages: int  # in all
     qos: int = 0
+    durable: bool = False  # the subscribers' sessions outlive their connections
     subscribe_properties: tuple[tuple[tuple[str, str], ...], ...] = ((),)  # subscribers take turns with these
     publish_properties: tuple[tuple[str, str], ...] = ()
     copies: int | None = None  # to be received in all; each subscriber gets every message if None
@@ -69,8 +70,9 @@ class Carried:
 class Peer(asyncio.Protocol, ABC):
     """A client that has connected; what comes is handed to `came`."""
 
-    def __init__(self, client_id: str) -> None:
+    def __init__(self, client_id: str, *, expiry_s: int = 0) -> None:
         self._client_id = client_id
+        self._expiry_s = expiry_s
         self._head = b""
         self.ready = asyncio.get_running_loop().create_future()
         self.writable = asyncio.Event()
@@ -79,7 +81,10 @@ class Peer(asyncio.Protocol, ABC):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self.transport.set_write_buffer_limits(high=CHUNK_BYTES)
-        self.transport.write(mqtt5.ConnectPacket(self._client_id, clean_start=True).write())
+        connect = mqtt5.ConnectPacket(
+            self._client_id, clean_start=True, session_expiry_interval=self._expiry_s
+        )
+        self.transport.write(connect.write())
 
     def pause_writing(self) -> None:
         self.writable.clear()
@@ -153,7 +158,7 @@ class Subscriber(Peer):
     def __init__(
         self, client_id: str, load: Load, properties: tuple[tuple[str, str], ...], told: Told
     ) -> None:
-        super().__init__(client_id)
+        super().__init__(client_id, expiry_s=3600 if load.durable else 0)
         self._load = load
         self._properties = list(properties)
         self._told = told

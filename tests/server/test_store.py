@@ -163,6 +163,16 @@ def test_numbers_are_set_aside_before_they_run_out():
     assert below == first + NUMBERS_SET_ASIDE // 2 + 1 + NUMBERS_SET_ASIDE
 
 
+def test_numbers_go_up_by_one_from_the_first():
+    hub, _ = kept_hub(Shelf())
+    sub, pub = Client(hub, "sub"), Client(hub, "pub")
+    sub.subscribe("t", properties={"price": "1"})
+    for _ in range(3):
+        pub.publish("t")
+    given = [dict(each.user_properties)["$id"] for each in sub.read()]
+    assert given == [f"b1:{hub.first_number + step}" for step in range(3)]
+
+
 def test_numbers_never_repeat_even_if_the_clock_goes_back():
     shelf = Shelf()
     hub, store = kept_hub(shelf)

@@ -77,9 +77,9 @@ def broker_command(
     survive a restart, also kill -9: nothing is acknowledged before it is in the file. Without it they live in
     memory and end with the broker.
 
-    A file has the same settings, discreet = true (a subscription that is not allowed is refused without
-    saying why), store_sync = "full" (survive a loss of power as well, slower), and
-    [limits]: host, port, anonymous, passwords, access, store, name; connections,
+    A file has the same settings (host, port, anonymous, passwords, access, store, name), discreet = true (a
+    subscription that is not allowed is refused without saying why), store_sync = "full" (flush each commit to
+    the disk, so that it survives a loss of power too), and a table limits: connections,
     packet_size, receive, topic_aliases, subscriptions, sessions, retained, retained_size, queue_size,
     connect_within, keep_alive, session_expiry, client_id_letters. Files it names are looked for beside it.
     """

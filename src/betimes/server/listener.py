@@ -367,7 +367,7 @@ class Listener:
         if self.hub.store is not None:
             self.hub.store.clock_ahead_s = time.time() - self.now_s()
             self.hub.store.set_numbers_aside(self.hub.first_number + self.hub.received)
-        if self._file is not None:
+        if self._file is not None and self.failure is None:
             try:
                 self._file.tidy()
             except StoreError as error:
