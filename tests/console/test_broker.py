@@ -6,6 +6,7 @@ import logging
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import mqtt5
 import pytest
+import trustme
 
 from betimes.console.app import MISTAKE, run
 from betimes.console.broker import open_gate, run_broker
@@ -26,7 +28,7 @@ WITHIN_S = 60.0  # far more than it takes
 
 
 @contextmanager
-def started(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def started(*arguments: str, kind: str = "MQTT") -> Iterator[tuple[subprocess.Popen[str], int]]:
     """Start the command on a free port; yield it and the port it printed."""
     code = "from betimes.console.app import main; main()"
     command = [sys.executable, "-c", code, "broker", "--port", "0", *arguments]
@@ -34,7 +36,7 @@ def started(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     try:
         assert running.stdout is not None
         line = running.stdout.readline()
-        found = re.fullmatch(r"(\S+): MQTT at 127\.0\.0\.1:(\d+)\n", line)
+        found = re.fullmatch(rf"(\S+): {kind} at 127\.0\.0\.1:(\d+)\n", line)
         assert found, line or running.communicate()[1]
         yield running, int(found.group(2))
     finally:
@@ -68,6 +70,8 @@ def test_a_broker_that_nobody_could_connect_to_does_not_start(capsys):
         (["--access", "none"], "no such file"),
         (["none.toml"], "no such file"),
         (["--host", "no.such.host.invalid", "--port", "0"], "cannot listen there"),
+        (["--tls-certificate", "none"], "no such file"),
+        (["--tls-key", "none"], "without --tls-certificate"),
     ],
 )
 def test_a_mistake_is_one_message(arguments, said, capsys, monkeypatch, tmp_path):
@@ -123,6 +127,27 @@ def test_what_is_given_wins_over_the_file_and_files_are_looked_for_beside_it(
     assert settings.limits.sessions_max == 7
 
 
+def test_files_of_certificates_are_looked_for_beside_the_file_too(tmp_path, monkeypatch, quiet_logs):
+    seen: list[ServerSettings] = []
+    monkeypatch.setattr("betimes.console.broker.run_broker", lambda settings, gate: seen.append(settings))
+    config = tmp_path / "broker.toml"
+    config.write_text('certificate = "a"\n[[listen]]\ncertificate = "b"\nkey = "c"\nclient_ca = "d"\n')
+    assert run(["broker", str(config), "--anonymous"]) == 0
+    assert run(["broker", str(config), "--anonymous", "--tls-certificate", "e", "--tls-key", "f"]) == 0
+    (first, second), (given, _) = (settings.doors for settings in seen)
+    assert (first.certificate, first.key, first.port) == (str(tmp_path / "a"), None, 8883)
+    names = (second.certificate, second.key, second.client_ca)
+    assert names == tuple(str(tmp_path / name) for name in "bcd")
+    assert (given.certificate, given.key) == ("e", "f")
+
+
+def test_help_shows_the_tables_of_the_file(capsys):
+    assert run(["broker", "--help"]) == 0
+    said = capsys.readouterr().out
+    assert "[limits]" in said
+    assert "[[listen]]" in said
+
+
 def test_a_port_that_is_taken_is_a_mistake():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -155,3 +180,17 @@ def test_only_who_has_a_password_comes_in(tmp_path):
         assert connack(port, username="ann", password=b"secret") == 0
         assert connack(port, username="ann", password=b"wrong") == 0x86
         assert connack(port) == 0x86
+
+
+@pytest.mark.live
+def test_it_serves_over_tls_with_the_files_it_is_given(tmp_path):
+    authority, both = trustme.CA(), tmp_path / "both.pem"
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(both)
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    with started("--anonymous", "--tls-certificate", str(both), kind="MQTT over TLS") as (_, port):
+        bare = socket.create_connection(("127.0.0.1", port), timeout=WITHIN_S)
+        with context.wrap_socket(bare, server_hostname="127.0.0.1") as client:
+            client.sendall(mqtt5.ConnectPacket("c").write())
+            packet, _ = mqtt5.read(memoryview(client.recv(1000)))
+            assert isinstance(packet, mqtt5.ConnAckPacket)

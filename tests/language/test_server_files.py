@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 
 from betimes.language.server_files import read_server_file
 from betimes.model.errors import FileMistakesError
-from betimes.model.servers import Limits, ServerSettings
+from betimes.model.servers import Door, Limits, ServerSettings
 
 WHOLE = """
 name = "harbour"
 host = "0.0.0.0"
 port = 0
+certificate = "c"
+key = "k"
+client_ca = "ca"
 anonymous = true
 passwords = "users"
 access = "list"
@@ -36,6 +39,15 @@ connect_within = "1s"
 keep_alive = "1m"
 session_expiry = "7d"
 client_id_letters = 23
+
+[[listen]]
+port = 7
+certificate = "c2"
+key = "k2"
+client_ca = "ca2"
+
+[[listen]]
+host = "::1"
 """
 
 
@@ -70,6 +82,13 @@ def test_everything_can_be_said():
         name="harbour",
         host="0.0.0.0",
         port=0,
+        certificate="c",
+        key="k",
+        client_ca="ca",
+        more_doors=(
+            Door(host="0.0.0.0", port=7, certificate="c2", key="k2", client_ca="ca2"),
+            Door(host="::1", port=1883),
+        ),
         anonymous=True,
         passwords="users",
         access="list",
@@ -107,6 +126,33 @@ def test_a_limit_that_cannot_be_is_refused(line, said):
 
 def test_a_name_of_a_file_is_a_text():
     assert set(mistakes_in('passwords = " "\naccess = "a\\u0000b"')) == {"passwords", "access"}
+
+
+def test_ports_are_the_usual_ones_unless_named():
+    text = '[[listen]]\n[[listen]]\ncertificate = "c"\n[[listen]]\nport = 5\n'
+    assert [door.port for door in read_server_file(text, "x.toml").doors] == [1883, 8883, 5]
+
+
+def test_the_top_is_one_more_place_to_listen_if_it_names_a_port_or_a_certificate():
+    places = "[[listen]]\nport = 5\n"
+    for text, ports in (
+        ("", [1883]),
+        ('certificate = "c"\n', [8883]),
+        (places, [5]),
+        (f'host = "::1"\n{places}', [5]),
+        (f"port = 4\n{places}", [4, 5]),
+        (f'certificate = "c"\n{places}', [8883, 5]),
+    ):
+        assert [door.port for door in read_server_file(text, "x.toml").doors] == ports
+
+
+def test_mistakes_in_a_place_to_listen_say_in_which():
+    text = 'key = "k"\n[[listen]]\n[[listen]]\nport = -1\nclient_ca = "ca"\ncertificat = "c"\n'
+    found = mistakes_in(text)
+    assert set(found) == {"key", "listen[1].port", "listen[1].client_ca", "listen[1].certificat"}
+    assert "without a certificate" in found["key"]
+    assert set(mistakes_in("listen = 3")) == {"listen"}
+    assert "64 are allowed" in mistakes_in("[[listen]]\n" * 65)["listen"]
 
 
 @given(st.text(max_size=40))

@@ -21,55 +21,84 @@ from betimes.model.servers import ServerSettings
 
 if TYPE_CHECKING:
     from betimes.server.gate import Gate
+    from betimes.server.listener import Endpoint, Listener
 
 EXAMPLES = """\
+[bold]The file[/bold]
+
+host, port, certificate, key, anonymous, passwords, access, name: as above; client_ca: clients must \
+show a certificate that one in this file signed; discreet = true: a subscription that is not allowed is \
+refused without saying why. Files that it names are looked for beside it.
+
+\\[\\[listen]]: one more place to listen: host, port, certificate, key, client_ca. What stands at the top \
+is then listened on only if it names a port or a certificate.
+
+\\[limits]: connections, packet_size, receive, topic_aliases, subscriptions, sessions, retained, \
+retained_size, queue_size, connect_within, keep_alive, session_expiry, client_id_letters.
+
 [bold]Examples[/bold]
 
 betimes broker --anonymous
 
 betimes broker --passwords broker.passwords --access broker.access --host 0.0.0.0
 
+betimes broker --passwords broker.passwords --tls-certificate broker.crt --tls-key broker.key
+
 betimes broker broker.toml --port 0 --verbose
 """
 
+# What the command takes, each of which a file can say too.
+Config = Annotated[
+    Path | None, typer.Argument(help="A configuration file; none is needed.", metavar="[CONFIG.toml]")
+]
+Host = Annotated[
+    str | None, typer.Option("--host", help="Where to listen: 127.0.0.1; 0.0.0.0 is everywhere.")
+]
+Port = Annotated[
+    int | None,
+    typer.Option("--port", "-p", help="1883, or 8883 with TLS; 0 takes one that is free.", metavar="N"),
+]
+TlsCertificate = Annotated[
+    Path | None, typer.Option("--tls-certificate", help="Serve over TLS, with this certificate (PEM).")
+]
+TlsKey = Annotated[
+    Path | None, typer.Option("--tls-key", help="Its key (PEM), if it is not in the same file.")
+]
+Anonymous = Annotated[
+    bool, typer.Option("--anonymous", help="Let clients in without user name and password.")
+]
+Passwords = Annotated[
+    Path | None, typer.Option("--passwords", help="A password file, as `betimes passwd` writes it.")
+]
+Access = Annotated[
+    Path | None, typer.Option("--access", help="An access list in Mosquitto's format: who may what.")
+]
+Name = Annotated[
+    str | None, typer.Option("--name", help="What the broker calls itself: the origin of message ids.")
+]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log who comes and goes, on standard error.")]
+
 
 def broker_command(
-    config: Annotated[
-        Path | None, typer.Argument(help="A configuration file; none is needed.", metavar="[CONFIG.toml]")
-    ] = None,
-    host: Annotated[
-        str | None, typer.Option("--host", help="Where to listen: 127.0.0.1; 0.0.0.0 is everywhere.")
-    ] = None,
-    port: Annotated[
-        int | None, typer.Option("--port", "-p", help="1883; 0 takes one that is free.", metavar="N")
-    ] = None,
-    anonymous: Annotated[
-        bool, typer.Option("--anonymous", help="Let clients in without user name and password.")
-    ] = False,
-    passwords: Annotated[
-        Path | None, typer.Option("--passwords", help="A password file, as `betimes passwd` writes it.")
-    ] = None,
-    access: Annotated[
-        Path | None, typer.Option("--access", help="An access list in Mosquitto's format: who may what.")
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option("--name", help="What the broker calls itself: the origin of message ids.")
-    ] = None,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Log who comes and goes, on standard error.")
-    ] = False,
+    config: Config = None,
+    host: Host = None,
+    port: Port = None,
+    tls_certificate: TlsCertificate = None,
+    tls_key: TlsKey = None,
+    anonymous: Anonymous = False,
+    passwords: Passwords = None,
+    access: Access = None,
+    name: Name = None,
+    verbose: Verbose = False,
 ) -> None:
     """Run an MQTT broker, version 5 and 3.1.1, until it is interrupted or told to end.
 
     What is given here wins over the file. Nobody comes in unless it is said who: by --passwords, by
     --anonymous, or by both. Without --passwords a user name proves nothing, and gives nobody the rights that
     an access list gives that user.
-
-    A file has the same settings, discreet = true (a subscription that is not allowed is refused without
-    saying why), and [limits]: host, port, anonymous, passwords, access, name; connections,
-    packet_size, receive, topic_aliases, subscriptions, sessions, retained, retained_size, queue_size,
-    connect_within, keep_alive, session_expiry, client_id_letters. Files it names are looked for beside it.
     """
+    if tls_key is not None and tls_certificate is None:
+        raise SettingError("--tls-key", str(tls_key), "is of no use without --tls-certificate")
     written = _settings(config)
     settings = replace(
         written,
@@ -80,7 +109,10 @@ def broker_command(
         passwords=written.passwords if passwords is None else str(passwords),
         access=written.access if access is None else str(access),
     )
-    if not 0 <= settings.port <= PORT_MAX:
+    if tls_certificate is not None:
+        key = None if tls_key is None else str(tls_key)
+        settings = replace(settings, certificate=str(tls_certificate), key=key)
+    if settings.port is not None and not 0 <= settings.port <= PORT_MAX:
         raise SettingError("--port", settings.port, f"must be between 0 and {PORT_MAX}")
     if not settings.name.strip() or not settings.name.isprintable():
         raise SettingError("--name", settings.name, "must be a printable name")
@@ -106,19 +138,35 @@ def open_gate(settings: ServerSettings) -> Gate:
     return Gate(anonymous=settings.anonymous, passwords=users, access=allowed, discreet=settings.discreet)
 
 
+def endpoints(settings: ServerSettings) -> list[Endpoint]:
+    """Return where to listen, with the certificates that the settings name."""
+    from betimes.server.listener import Endpoint
+    from betimes.server.tls import tls_context
+
+    return [
+        Endpoint(
+            host=door.host,
+            port=door.port,
+            tls=None if door.certificate is None else tls_context(door.certificate, door.key, door.client_ca),
+        )
+        for door in settings.doors
+    ]
+
+
 def run_broker(settings: ServerSettings, gate: Gate) -> None:
     """Serve until SIGINT or SIGTERM comes."""
     import uvloop
 
     from betimes.server.audiences import warm_up
 
+    places = endpoints(settings)
     warm_up()
-    uvloop.run(_serve(settings, gate))
+    uvloop.run(_serve(settings, gate, places))
 
 
-async def _serve(settings: ServerSettings, gate: Gate) -> None:
+async def _serve(settings: ServerSettings, gate: Gate, places: list[Endpoint]) -> None:
     from betimes.server.hub import Hub
-    from betimes.server.listener import Endpoint, Listener
+    from betimes.server.listener import Listener
 
     loop = asyncio.get_running_loop()
     told_to_end = asyncio.Event()
@@ -126,29 +174,53 @@ async def _serve(settings: ServerSettings, gate: Gate) -> None:
         loop.add_signal_handler(number, told_to_end.set)
     listener = Listener(Hub(settings.name, gate=gate, limits=settings.limits))
     try:
-        await listener.start([Endpoint(host=settings.host, port=settings.port)])
-    except OSError as error:
-        where = f"{settings.host}:{settings.port}"
-        raise BetimesError(f"{where}: cannot listen there ({error.strerror or error})") from None
-    try:
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        said = f"{settings.name}: MQTT at {host}:{listener.ports[0]}"
-        results().print(said, markup=False, soft_wrap=True)
+        for place in places:
+            await _open(listener, place)
+        for place, port in zip(places, listener.ports, strict=True):
+            said = f"{settings.name}: {place.kind} at {_address(place.host, port)}"
+            results().print(said, markup=False, soft_wrap=True)
         sys.stdout.flush()
         await told_to_end.wait()
     finally:
         await listener.stop()
 
 
+async def _open(listener: Listener, place: Endpoint) -> None:
+    try:
+        await listener.start([place])
+    except OSError as error:
+        where = _address(place.host, place.port)
+        raise BetimesError(f"{where}: cannot listen there ({error.strerror or error})") from None
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def _settings(config: Path | None) -> ServerSettings:
     if config is None:
         return ServerSettings()
     settings = read_server_file(read_text_file(config), str(config))
-    passwords, access = settings.passwords, settings.access
+
+    def beside(name: str | None) -> str | None:
+        return None if name is None else str(config.parent / name)
+
     return replace(
         settings,
-        passwords=None if passwords is None else str(config.parent / passwords),
-        access=None if access is None else str(config.parent / access),
+        passwords=beside(settings.passwords),
+        access=beside(settings.access),
+        certificate=beside(settings.certificate),
+        key=beside(settings.key),
+        client_ca=beside(settings.client_ca),
+        more_doors=tuple(
+            replace(
+                door,
+                certificate=beside(door.certificate),
+                key=beside(door.key),
+                client_ca=beside(door.client_ca),
+            )
+            for door in settings.more_doors
+        ),
     )
 
 

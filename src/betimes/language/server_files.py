@@ -1,7 +1,7 @@
 """How is a server to run? Its configuration file.
 
 TOML in, `ServerSettings` out; everything in it may be left out. All that is wrong is listed in one
-`FileMistakesError`. Files it names (passwords, access list) are read by the caller.
+`FileMistakesError`. Files it names (passwords, access list, certificates) are read by the caller.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from betimes.language.tables import (
     quantity,
 )
 from betimes.language.toml_texts import read_toml
-from betimes.model.servers import Limits, ServerSettings
+from betimes.model.servers import Door, Limits, ServerSettings, usual_port
 
 PORT_MAX = 65_535
 COUNT_MAX = 10**9
+DOORS_MAX = 64
 PACKET_BYTES_MIN = 1_024
 PACKET_BYTES_MAX = 256_000_000  # MQTT's length field ends at 268 million
 
@@ -38,10 +39,16 @@ def read_server_file(text: str, source: str) -> ServerSettings:
     top = Table(read_toml(text, source), "", mistakes)
     usual = ServerSettings()
     limits = top.table("limits")
+    host = top.optional("host", _host, usual.host)
+    certificate, key, client_ca = _read_tls(top)
     settings = ServerSettings(
         name=top.optional("name", name, usual.name),
-        host=top.optional("host", _host, usual.host),
-        port=top.optional("port", count_between(0, PORT_MAX), usual.port),
+        host=host,
+        port=top.optional("port", _port, None),
+        certificate=certificate,
+        key=key,
+        client_ca=client_ca,
+        more_doors=tuple(_read_door(each, host) for each in top.tables("listen", DOORS_MAX)),
         anonymous=top.optional("anonymous", flag, usual.anonymous),
         passwords=top.optional("passwords", _file_name, None),
         access=top.optional("access", _file_name, None),
@@ -51,6 +58,31 @@ def read_server_file(text: str, source: str) -> ServerSettings:
     top.close()
     mistakes.raise_if_any(source)
     return settings
+
+
+def _read_door(table: Table, host: str) -> Door:
+    """Return one place to listen; without a host, that of the whole file."""
+    certificate, key, client_ca = _read_tls(table)
+    door = Door(
+        host=table.optional("host", _host, host),
+        port=table.optional("port", _port, usual_port(tls=certificate is not None)),
+        certificate=certificate,
+        key=key,
+        client_ca=client_ca,
+    )
+    table.close()
+    return door
+
+
+def _read_tls(table: Table) -> tuple[str | None, str | None, str | None]:
+    """Return the files of a certificate, of its key, and of who signs those of clients."""
+    certificate = table.optional("certificate", _file_name, None)
+    key = table.optional("key", _file_name, None)
+    client_ca = table.optional("client_ca", _file_name, None)
+    for named, value in (("key", key), ("client_ca", client_ca)):
+        if value is not None and "certificate" not in table:
+            table.complain(named, "this is of no use without a certificate", 'add certificate = "FILE"')
+    return certificate, key, client_ca
 
 
 def _read_limits(table: Table) -> Limits:
@@ -74,6 +106,10 @@ def _read_limits(table: Table) -> Limits:
     )
     table.close()
     return limits
+
+
+def _port(value: object) -> int:
+    return count_between(0, PORT_MAX)(value)
 
 
 def _host(value: object) -> str:

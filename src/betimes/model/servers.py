@@ -25,15 +25,53 @@ class Limits:
     client_id_letters_max: int = 256
 
 
+HOST = "127.0.0.1"
+MQTT_PORT, MQTT_TLS_PORT = 1883, 8883
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """One place to listen; with a certificate, only over TLS."""
+
+    host: str = HOST
+    port: int = MQTT_PORT
+    certificate: str | None = None
+    key: str | None = None  # None: it is in the file of the certificate
+    client_ca: str | None = None  # who must have signed the certificates of clients; None: they need none
+
+
+def usual_port(*, tls: bool) -> int:
+    """Return the port that clients try first."""
+    return MQTT_TLS_PORT if tls else MQTT_PORT
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
     """All that one server is started with; files are named, not read."""
 
     name: str = "betimes"
-    host: str = "127.0.0.1"
-    port: int = 1883
+    host: str = HOST
+    port: int | None = None  # None: the usual one, if there is no other door
+    certificate: str | None = None
+    key: str | None = None
+    client_ca: str | None = None
+    more_doors: tuple[Door, ...] = ()
     anonymous: bool = False
     passwords: str | None = None
     access: str | None = None
     discreet: bool = False  # a subscription that is not allowed is refused without saying why
     limits: Limits = field(default_factory=Limits)
+
+    @property
+    def doors(self) -> tuple[Door, ...]:
+        """Return every place to listen: the first, unless only others are named, and the others."""
+        if self.more_doors and self.port is None and self.certificate is None:
+            return self.more_doors
+        first = Door(
+            host=self.host,
+            port=usual_port(tls=self.certificate is not None) if self.port is None else self.port,
+            certificate=self.certificate,
+            key=self.key,
+            client_ca=self.client_ca,
+        )
+        return (first, *self.more_doors)

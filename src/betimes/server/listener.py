@@ -37,6 +37,11 @@ class Endpoint:
     port: int = 1883
     tls: ssl.SSLContext | None = None
 
+    @property
+    def kind(self) -> str:
+        """Return what is spoken there."""
+        return "MQTT" if self.tls is None else "MQTT over TLS"
+
 
 class Line(asyncio.Protocol):
     """One accepted socket."""
@@ -162,22 +167,29 @@ class Listener:
 
     @property
     def ports(self) -> list[int]:
-        """Return the ports that are listened on."""
-        return [each.getsockname()[1] for server in self._servers for each in server.sockets]
+        """Return the port of each endpoint."""
+        return [server.sockets[0].getsockname()[1] for server in self._servers]
 
     def now_s(self) -> float:
         """Return the time, on a clock that never goes back."""
         return asyncio.get_running_loop().time()
 
     async def start(self, endpoints: Sequence[Endpoint]) -> None:
-        """Begin to listen; an OSError says which address cannot be had."""
+        """Begin to listen there too; an OSError says which address cannot be had."""
         loop = asyncio.get_running_loop()
         for endpoint in endpoints:
             server = await loop.create_server(
-                lambda: Line(self), endpoint.host, endpoint.port, ssl=endpoint.tls, backlog=BACKLOG
+                lambda: Line(self),
+                endpoint.host,
+                endpoint.port,
+                ssl=endpoint.tls,
+                ssl_handshake_timeout=self.hub.limits.connect_within_s if endpoint.tls else None,
+                ssl_shutdown_timeout=GOODBYE_WITHIN_S if endpoint.tls else None,
+                backlog=BACKLOG,
             )
             self._servers.append(server)
-        self._ticking = loop.create_task(self._tick())
+        if self._ticking is None:
+            self._ticking = loop.create_task(self._tick())
 
     async def stop(self) -> None:
         """Say goodbye, and close everything."""
