@@ -168,7 +168,7 @@ def test_it_says_where_it_listens_serves_and_ends_well_when_told_to(number):
             assert isinstance(packet, mqtt5.DisconnectPacket)
         _, err = running.communicate(timeout=WITHIN_S)
         assert running.returncode == 0
-        assert 'level=info from=listener message="connected: 127.0.0.1:' in err
+        assert 'level=info from=lines message="connected: 127.0.0.1:' in err
         assert "Traceback" not in err
 
 

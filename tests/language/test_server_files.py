@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from betimes.language.server_files import read_server_file
 from betimes.model.errors import FileMistakesError
-from betimes.model.servers import Door, Limits, ServerSettings
+from betimes.model.servers import Door, Kind, Limits, ServerSettings
 
 WHOLE = """
 name = "harbour"
@@ -48,6 +48,7 @@ client_ca = "ca2"
 
 [[listen]]
 host = "::1"
+kind = "websocket"
 """
 
 
@@ -87,7 +88,7 @@ def test_everything_can_be_said():
         client_ca="ca",
         more_doors=(
             Door(host="0.0.0.0", port=7, certificate="c2", key="k2", client_ca="ca2"),
-            Door(host="::1", port=1883),
+            Door(host="::1", port=8083, kind=Kind.WEBSOCKET),
         ),
         anonymous=True,
         passwords="users",
@@ -129,8 +130,15 @@ def test_a_name_of_a_file_is_a_text():
 
 
 def test_ports_are_the_usual_ones_unless_named():
-    text = '[[listen]]\n[[listen]]\ncertificate = "c"\n[[listen]]\nport = 5\n'
-    assert [door.port for door in read_server_file(text, "x.toml").doors] == [1883, 8883, 5]
+    lines = (
+        "",
+        'certificate = "c"',
+        'kind = "websocket"',
+        'kind = "websocket"\ncertificate = "c"',
+        "port = 5",
+    )
+    text = "".join(f"[[listen]]\n{line}\n" for line in lines)
+    assert [door.port for door in read_server_file(text, "x.toml").doors] == [1883, 8883, 8083, 8084, 5]
 
 
 def test_the_top_is_one_more_place_to_listen_if_it_names_a_port_or_a_certificate():
@@ -152,6 +160,7 @@ def test_mistakes_in_a_place_to_listen_say_in_which():
     assert set(found) == {"key", "listen[1].port", "listen[1].client_ca", "listen[1].certificat"}
     assert "without a certificate" in found["key"]
     assert set(mistakes_in("listen = 3")) == {"listen"}
+    assert "websocket" in mistakes_in('[[listen]]\nkind = "websockets"\n')["listen[0].kind"]
     assert "64 are allowed" in mistakes_in("[[listen]]\n" * 65)["listen"]
 
 

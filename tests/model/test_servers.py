@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from betimes.model.servers import Door, ServerSettings, usual_port
+from betimes.model.servers import Door, ServerSettings
 
 
 def test_a_server_that_is_told_nothing_listens_on_the_port_of_mqtt():
@@ -10,7 +10,6 @@ def test_a_server_that_is_told_nothing_listens_on_the_port_of_mqtt():
 
 
 def test_the_port_of_mqtt_over_tls_is_another():
-    assert (usual_port(tls=False), usual_port(tls=True)) == (1883, 8883)
     (door,) = ServerSettings(host="::1", certificate="c", key="k", client_ca="ca").doors
     assert door == Door(host="::1", port=8883, certificate="c", key="k", client_ca="ca")
 

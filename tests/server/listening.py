@@ -11,7 +11,7 @@ import mqtt5
 import uvloop
 from tests.server.talking import OPEN_GATE
 
-from betimes.model.servers import Limits
+from betimes.model.servers import Kind, Limits
 from betimes.server.gate import Gate
 from betimes.server.hub import Hub
 from betimes.server.listener import Endpoint, Listener
@@ -25,9 +25,11 @@ def run(test: Coroutine[Any, Any, None]) -> None:
 
 
 @asynccontextmanager
-async def serving(*, gate: Gate = OPEN_GATE, **limits: Any) -> AsyncIterator[Listener]:
+async def serving(
+    *, gate: Gate = OPEN_GATE, kind: Kind = Kind.MQTT, **limits: Any
+) -> AsyncIterator[Listener]:
     listener = Listener(Hub("b1", gate=gate, limits=Limits(**limits)))
-    await listener.start([Endpoint(port=0)])
+    await listener.start([Endpoint(port=0, kind=kind)])
     try:
         yield listener
     finally:
@@ -82,3 +84,15 @@ async def until(condition: Any) -> None:
     """Wait until something holds; the test's own limit is the only one."""
     while not condition():
         await asyncio.sleep(0.01)
+
+
+def subscribe(pattern: str) -> mqtt5.SubscribePacket:
+    return mqtt5.SubscribePacket(1, [mqtt5.TopicFilter(pattern, max_qos=mqtt5.QoS.EXACTLY_ONCE)])
+
+
+async def ending(caller: Caller) -> bytes:
+    """Return what still comes before the end, clean or not."""
+    try:
+        return await caller.reader.read()
+    except ConnectionResetError:
+        return b""

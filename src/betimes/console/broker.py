@@ -30,8 +30,8 @@ host, port, certificate, key, anonymous, passwords, access, name: as above; clie
 show a certificate that one in this file signed; discreet = true: a subscription that is not allowed is \
 refused without saying why. Files that it names are looked for beside it.
 
-\\[\\[listen]]: one more place to listen: host, port, certificate, key, client_ca. What stands at the top \
-is then listened on only if it names a port or a certificate.
+\\[\\[listen]]: one more place to listen: host, port, kind ("mqtt" or "websocket"), certificate, key, \
+client_ca. What stands at the top is then listened on only if it names a port or a certificate.
 
 \\[limits]: connections, packet_size, receive, topic_aliases, subscriptions, sessions, retained, \
 retained_size, queue_size, connect_within, keep_alive, session_expiry, client_id_letters.
@@ -147,6 +147,7 @@ def endpoints(settings: ServerSettings) -> list[Endpoint]:
         Endpoint(
             host=door.host,
             port=door.port,
+            kind=door.kind,
             tls=None if door.certificate is None else tls_context(door.certificate, door.key, door.client_ca),
         )
         for door in settings.doors
@@ -177,7 +178,7 @@ async def _serve(settings: ServerSettings, gate: Gate, places: list[Endpoint]) -
         for place in places:
             await _open(listener, place)
         for place, port in zip(places, listener.ports, strict=True):
-            said = f"{settings.name}: {place.kind} at {_address(place.host, port)}"
+            said = f"{settings.name}: {place.spoken} at {_address(place.host, port)}"
             results().print(said, markup=False, soft_wrap=True)
         sys.stdout.flush()
         await told_to_end.wait()

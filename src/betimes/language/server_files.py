@@ -17,11 +17,12 @@ from betimes.language.tables import (
     count_between,
     flag,
     name,
+    one_of,
     positive,
     quantity,
 )
 from betimes.language.toml_texts import read_toml
-from betimes.model.servers import Door, Limits, ServerSettings, usual_port
+from betimes.model.servers import USUAL_PORTS, Door, Kind, Limits, ServerSettings
 
 PORT_MAX = 65_535
 COUNT_MAX = 10**9
@@ -63,9 +64,11 @@ def read_server_file(text: str, source: str) -> ServerSettings:
 def _read_door(table: Table, host: str) -> Door:
     """Return one place to listen; without a host, that of the whole file."""
     certificate, key, client_ca = _read_tls(table)
+    kind = table.optional("kind", _kind, Kind.MQTT)
     door = Door(
         host=table.optional("host", _host, host),
-        port=table.optional("port", _port, usual_port(tls=certificate is not None)),
+        port=table.optional("port", _port, USUAL_PORTS[kind, certificate is not None]),
+        kind=kind,
         certificate=certificate,
         key=key,
         client_ca=client_ca,
@@ -106,6 +109,10 @@ def _read_limits(table: Table) -> Limits:
     )
     table.close()
     return limits
+
+
+def _kind(value: object) -> Kind:
+    return Kind(one_of(*Kind)(value))
 
 
 def _port(value: object) -> int:

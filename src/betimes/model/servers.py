@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +26,21 @@ class Limits:
     client_id_letters_max: int = 256
 
 
+class Kind(StrEnum):
+    """What is spoken at a door."""
+
+    MQTT = "mqtt"  # on the bare connection
+    WEBSOCKET = "websocket"  # MQTT in websocket frames
+
+
 HOST = "127.0.0.1"
-MQTT_PORT, MQTT_TLS_PORT = 1883, 8883
+MQTT_PORT = 1883
+USUAL_PORTS = {  # by kind and whether over TLS
+    (Kind.MQTT, False): MQTT_PORT,
+    (Kind.MQTT, True): 8883,
+    (Kind.WEBSOCKET, False): 8083,
+    (Kind.WEBSOCKET, True): 8084,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,14 +49,10 @@ class Door:
 
     host: str = HOST
     port: int = MQTT_PORT
+    kind: Kind = Kind.MQTT
     certificate: str | None = None
     key: str | None = None  # None: it is in the file of the certificate
     client_ca: str | None = None  # who must have signed the certificates of clients; None: they need none
-
-
-def usual_port(*, tls: bool) -> int:
-    """Return the port that clients try first."""
-    return MQTT_TLS_PORT if tls else MQTT_PORT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +79,7 @@ class ServerSettings:
             return self.more_doors
         first = Door(
             host=self.host,
-            port=usual_port(tls=self.certificate is not None) if self.port is None else self.port,
+            port=USUAL_PORTS[Kind.MQTT, self.certificate is not None] if self.port is None else self.port,
             certificate=self.certificate,
             key=self.key,
             client_ca=self.client_ca,
