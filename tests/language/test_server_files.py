@@ -27,6 +27,8 @@ discreet = true
 
 [limits]
 connections = 1
+connection_rate = 20
+publish_rate = 0.5
 packet_size = "1MB"
 receive = 2
 topic_aliases = 0
@@ -66,6 +68,8 @@ def test_nothing_needs_to_be_said():
 def test_everything_can_be_said():
     limits = Limits(
         connections_max=1,
+        connections_per_s_max=20.0,
+        publications_per_s_max=0.5,
         packet_bytes_max=1_000_000,
         receive_max=2,
         topic_aliases_max=0,
@@ -113,6 +117,8 @@ def test_all_mistakes_are_listed_at_once():
     [
         ("packet_size = 4", "with its unit"),
         ('packet_size = "100B"', "between"),
+        ("connection_rate = 0", "between 0.01"),
+        ("publish_rate = -1", "between 0.01"),
         ('packet_size = "300MB"', "between"),
         ('keep_alive = "0.5s"', "between"),
         ('session_expiry = "1000000d"', "longer than MQTT can say"),

@@ -86,6 +86,40 @@ def test_a_client_that_never_reads_its_answers_is_not_read_for_ever():
     run(test())
 
 
+def test_who_publishes_too_fast_is_read_more_slowly_and_loses_nothing():
+    async def test():
+        async with serving(publications_per_s_max=100.0) as listener, calling(listener, "sub") as sub:
+            await sub.ask(subscribe("t"))
+            async with calling(listener, "pub", keep_alive=1) as pub:
+                loop = asyncio.get_running_loop()
+                started_s = loop.time()
+                for number in range(300):
+                    packet = mqtt5.PublishPacket(
+                        "t", b"%d" % number, qos=mqtt5.QoS.AT_LEAST_ONCE, packet_id=number + 1
+                    )
+                    pub.write(packet)
+                    await asyncio.sleep(0)
+                assert [(await sub.read()).payload for _ in range(300)] == [b"%d" % n for n in range(300)]
+                assert [(await pub.read()).reason_code.value for _ in range(300)] == [0] * 300
+                # Its silence while it is not read does not count as such.
+                assert isinstance(await pub.ask(mqtt5.PingReqPacket()), mqtt5.PingRespPacket)
+                assert 1.5 < loop.time() - started_s < 10.0
+                assert listener.hub.traffic.pauses > 0
+
+    run(test())
+
+
+def test_who_may_publish_more_slowly_is_still_let_go_in_time():
+    async def test():
+        async with serving(publications_per_s_max=0.01) as listener, calling(listener, "pub") as pub:
+            pub.write(*(mqtt5.PublishPacket("t", b"x") for _ in range(10)))
+            await until(lambda: listener.hub.received == 10)
+            await listener.stop()
+            assert isinstance(await pub.read(), mqtt5.DisconnectPacket)
+
+    run(test())
+
+
 def test_who_says_nothing_or_nonsense_is_let_go():
     async def test():
         async with serving(connect_within_s=0.05) as listener:

@@ -39,6 +39,23 @@ def test_only_so_many_connections_are_taken():
             async with calling(listener) as two:
                 assert await ending(two) == b""
             assert isinstance(await one.ask(mqtt5.PingReqPacket()), mqtt5.PingRespPacket)
+            assert listener.hub.traffic.connections_refused == 1
+
+    run(test())
+
+
+def test_only_so_many_connections_a_second_are_taken(caplog):
+    async def test():
+        async with serving(connections_per_s_max=2.0) as listener:
+            async with calling(listener, "one"), calling(listener, "two"):
+                for _ in range(3):
+                    async with calling(listener) as refused:
+                        assert await ending(refused) == b""
+            assert listener.hub.traffic.connections_refused == 3
+            await asyncio.sleep(0.6)  # one more may come
+            async with calling(listener, "three"):
+                pass
+            assert sum(int(each.args[0]) for each in caplog.records if "refused" in each.msg) == 3
 
     run(test())
 

@@ -33,8 +33,9 @@ refused without saying why. Files that it names are looked for beside it.
 \\[\\[listen]]: one more place to listen: host, port, kind ("mqtt" or "websocket"), certificate, key, \
 client_ca. What stands at the top is then listened on only if it names a port or a certificate.
 
-\\[limits]: connections, packet_size, receive, topic_aliases, subscriptions, sessions, retained, \
-retained_size, queue_size, connect_within, keep_alive, session_expiry, client_id_letters.
+\\[limits]: connections, connection_rate and publish_rate (per second), packet_size, \
+receive, topic_aliases, subscriptions, sessions, retained, retained_size, queue_size, \
+connect_within, keep_alive, session_expiry, client_id_letters.
 
 [bold]Examples[/bold]
 

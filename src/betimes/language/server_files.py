@@ -17,6 +17,7 @@ from betimes.language.tables import (
     count_between,
     flag,
     name,
+    number_between,
     one_of,
     positive,
     quantity,
@@ -26,10 +27,12 @@ from betimes.model.servers import USUAL_PORTS, Door, Kind, Limits, ServerSetting
 
 PORT_MAX = 65_535
 COUNT_MAX = 10**9
+RATE_MIN = 0.01
 DOORS_MAX = 64
 PACKET_BYTES_MIN = 1_024
 PACKET_BYTES_MAX = 256_000_000  # MQTT's length field ends at 268 million
 
+_rate = number_between(RATE_MIN, COUNT_MAX)  # per second
 _duration = positive(quantity(read_duration_s, "10s"))
 _size_kb = positive(quantity(read_size_kb, "4MB"))
 
@@ -94,6 +97,8 @@ def _read_limits(table: Table) -> Limits:
     few = count_between(1, 65_535)  # what two bytes on the wire can say
     limits = Limits(
         connections_max=table.optional("connections", some, usual.connections_max),
+        connections_per_s_max=table.optional("connection_rate", _rate, usual.connections_per_s_max),
+        publications_per_s_max=table.optional("publish_rate", _rate, usual.publications_per_s_max),
         packet_bytes_max=table.optional("packet_size", _packet_bytes, usual.packet_bytes_max),
         receive_max=table.optional("receive", few, usual.receive_max),
         topic_aliases_max=table.optional("topic_aliases", count_between(0, 65_535), usual.topic_aliases_max),

@@ -12,6 +12,8 @@ class Limits:
     """Everything has a bound."""
 
     connections_max: int = 10_000
+    connections_per_s_max: float = 1000.0  # new ones, of all clients together
+    publications_per_s_max: float = math.inf  # of one client
     packet_bytes_max: int = 4 * 1024 * 1024
     receive_max: int = 1000  # QoS 2 messages of one client under way to us
     topic_aliases_max: int = 100

@@ -2,7 +2,7 @@
 
 The driver hands in what it read and what time it is, then writes what `take_outbox` returns and, if
 `closing`, hangs up. It says `blocked` while the socket takes no more, `drained` when it takes more again, and
-`lost` when the other side is gone.
+`lost` when the other side is gone. Where `pause_s` is not 0, it reads nothing for so long.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from betimes.server.protocol import Answer, Refusal, handle, hang_up
 from betimes.server.wire import Packet, Wire, WireError
 
 if TYPE_CHECKING:
+    from betimes.server.buckets import TokenBucket
     from betimes.server.hub import Hub
     from betimes.server.publications import Publication
     from betimes.server.session import Delivery, Session
@@ -40,6 +41,7 @@ class Connection:
         self.packet_bytes_max = math.inf  # that the client takes
         self.keep_alive_s = math.inf
         self.heard_at_s = now_s
+        self.pause_s = 0.0  # the client publishes faster than it may
         self.unproven: mqtt5.ConnectPacket | None = None  # its password is being looked at
         self.receiving: set[int] = set()  # packet ids of QoS 2 that count against our receive maximum
         self.aliases_in: dict[int, str] = {}
@@ -174,3 +176,12 @@ class Connection:
             if len(self._held) > HELD_MAX:
                 self.unproven = None
                 hang_up(self, Refusal(Answer.QUOTA_EXCEEDED.value, "too much before the CONNACK"), now_s)
+        if self.session is not None and self.session.pace is not None:
+            self._keep_pace(self.session.pace, packets, now_s)
+
+    def _keep_pace(self, pace: TokenBucket, packets: list[Packet], now_s: float) -> None:
+        """Have the driver pause where more was published than the client may."""
+        self.pause_s = pace.spend(sum(isinstance(each, mqtt5.PublishPacket) for each in packets), now_s)
+        if self.pause_s:
+            self.hub.traffic.pauses += 1
+            self.heard_at_s = now_s + self.pause_s  # until then its silence is our doing

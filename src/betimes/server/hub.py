@@ -17,6 +17,7 @@ from betimes.matching.topics import LEVELS_MAX
 from betimes.model.servers import Limits
 from betimes.model.telemetry import Reason
 from betimes.server.audiences import Audience, Audiences, Grant
+from betimes.server.buckets import TokenBucket
 from betimes.server.connection import Connection
 from betimes.server.deadlines import Deadlines
 from betimes.server.gate import Gate
@@ -24,6 +25,7 @@ from betimes.server.protocol import FOR_EVER, Answer, Gone, Refusal, hang_up, sa
 from betimes.server.publications import Publication
 from betimes.server.retained import Retained
 from betimes.server.session import Delivery, Session
+from betimes.server.traffic import Traffic
 from betimes.server.wills import LastWord, Wills
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ class Hub:
         self.lost: Counter[Reason] = Counter()
         self.received = 0  # publications taken in
         self.sent = 0  # publications sent
+        self.traffic = Traffic()
         self._audiences = Audiences()
         self._retained = Retained(self.limits.retained_max, self.limits.retained_bytes_max)
         self._wills = Wills()
@@ -287,6 +290,8 @@ class Hub:
     def _new_session(self, client_id: str, user: str | None) -> Session:
         session = Session(client_id, queue_bytes_max=self.limits.queue_bytes_max, lose=self._lose)
         session.user = user
+        if self.limits.publications_per_s_max < math.inf:
+            session.pace = TokenBucket(self.limits.publications_per_s_max)
         session.rights = self.gate.rights(user, client_id)
         self.sessions[client_id] = session
         return session

@@ -38,12 +38,12 @@ class Line(asyncio.Protocol):
         self._is_heard = True
         self._is_ending = False
         self._deadline: asyncio.TimerHandle | None = None
+        self._rest: asyncio.TimerHandle | None = None  # nothing is read until then
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to listen to a client."""
         self.transport = cast(asyncio.Transport, transport)
-        if not self._listener.has_room:
-            log.warning("no room for one more connection")
+        if not self._listener.admits():
             self.transport.abort()
             return
         self.write = self.transport.write
@@ -70,6 +70,8 @@ class Line(asyncio.Protocol):
         if connection.unproven is not None and self._is_heard:
             self.stop_hearing()  # one proof at a time, and nothing is kept for whom nobody knows yet
             self._listener.prove(connection)
+        if connection.pause_s:
+            self.rest()
         self._listener.flush()
 
     def pause_writing(self) -> None:
@@ -89,8 +91,9 @@ class Line(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """Note that the client is gone."""
-        if self._deadline is not None:
-            self._deadline.cancel()
+        for timer in (self._deadline, self._rest):
+            if timer is not None:
+                timer.cancel()
         if self.connection is not None:
             session = self.connection.session
             who = "" if session is None else f", client {session.client_id}"
@@ -106,10 +109,26 @@ class Line(asyncio.Protocol):
             self.transport.pause_reading()
 
     def hear(self) -> None:
-        """Read again."""
+        """Read again, unless the client has to wait a while."""
+        if self._rest is not None and not self._is_ending:
+            return
         if not self._is_heard and self.transport is not None and not self.transport.is_closing():
             self._is_heard = True
             self.transport.resume_reading()
+
+    def rest(self) -> None:
+        """Read nothing for as long as the connection says: what its client sends waits with the client."""
+        assert self.connection is not None, "only a connection asks for a rest"
+        if self._rest is not None:
+            self._rest.cancel()
+        self.stop_hearing()
+        self._rest = asyncio.get_running_loop().call_later(self.connection.pause_s, self._rested)
+        self.connection.pause_s = 0.0
+
+    def _rested(self) -> None:
+        self._rest = None
+        if not self.is_full and self.connection is not None and self.connection.unproven is None:
+            self.hear()
 
     def hang_up(self) -> None:
         """End once everything is written; who does not read it and end too, in time, is cut off.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from betimes.model.servers import Kind
+from betimes.server.buckets import TokenBucket
 from betimes.server.connection import Connection
 from betimes.server.hub import Hub
 from betimes.server.lines import GOODBYE_WITHIN_S, TRANSPORT_BYTES_ENDURED, Line
@@ -47,16 +48,20 @@ class Listener:
         self._servers: list[asyncio.Server] = []
         self._ticking: asyncio.Task[None] | None = None
         self._proofs: set[asyncio.Task[None]] = set()
-
-    @property
-    def has_room(self) -> bool:
-        """Say whether one more connection is allowed."""
-        return len(self.lines) < self.hub.limits.connections_max
+        self._arrivals = TokenBucket(hub.limits.connections_per_s_max)
+        self._refused_told = 0
 
     @property
     def ports(self) -> list[int]:
         """Return the port of each endpoint."""
         return [server.sockets[0].getsockname()[1] for server in self._servers]
+
+    def admits(self) -> bool:
+        """Say whether one more connection is allowed now; who is refused is counted."""
+        if len(self.lines) < self.hub.limits.connections_max and self._arrivals.take(self.now_s()):
+            return True
+        self.hub.traffic.connections_refused += 1
+        return False
 
     def now_s(self) -> float:
         """Return the time, on a clock that never goes back."""
@@ -132,6 +137,8 @@ class Listener:
         line = self.lines.get(connection)
         if line is not None:
             line.hear()
+            if connection.pause_s:
+                line.rest()
         self.flush()
 
     async def _tick(self) -> None:
@@ -139,3 +146,11 @@ class Listener:
             await asyncio.sleep(TICK_S)
             self.hub.tick(self.now_s())
             self.flush()
+            self._tell_of_refused()
+
+    def _tell_of_refused(self) -> None:
+        """Log it once for all whom a tick has seen refused: a flood must not flood the log."""
+        refused = self.hub.traffic.connections_refused
+        if refused > self._refused_told:
+            log.warning("connections refused, too many or too fast: %d", refused - self._refused_told)
+            self._refused_told = refused

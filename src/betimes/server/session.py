@@ -19,6 +19,7 @@ from betimes.server.publications import OVERHEAD_BYTES, Publication
 if TYPE_CHECKING:
     from betimes.server.access import Rights
     from betimes.server.audiences import Grant
+    from betimes.server.buckets import TokenBucket
     from betimes.server.connection import Connection
 
 PACKET_ID_MAX = 65_535
@@ -102,6 +103,7 @@ class Session:
         self.client_id = client_id
         self.user: str | None = None  # who proved to be so
         self.rights: Rights | None = None  # None: to everything
+        self.pace: TokenBucket | None = None  # how fast it may publish; None: as fast as it can
         self.connection: Connection | None = None
         self.expiry_s = 0.0  # how long it outlives its connection; inf: for ever
         self.grants: dict[str, Grant] = {}  # by the pattern as it was written
