@@ -26,9 +26,9 @@ def run(test: Coroutine[Any, Any, None]) -> None:
 
 @asynccontextmanager
 async def serving(
-    *, gate: Gate = OPEN_GATE, kind: Kind = Kind.MQTT, **limits: Any
+    *, gate: Gate = OPEN_GATE, kind: Kind = Kind.MQTT, sys_every_s: float = 0.0, **limits: Any
 ) -> AsyncIterator[Listener]:
-    listener = Listener(Hub("b1", gate=gate, limits=Limits(**limits)))
+    listener = Listener(Hub("b1", gate=gate, limits=Limits(**limits)), sys_every_s=sys_every_s)
     await listener.start([Endpoint(port=0, kind=kind)])
     try:
         yield listener

@@ -96,3 +96,13 @@ def test_a_port_that_is_taken_is_an_error():
                 await other.start([Endpoint(port=listener.ports[0])])
 
     run(test())
+
+
+def test_what_the_server_tells_of_itself_is_there_soon_after_its_start():
+    async def test():
+        async with serving(sys_every_s=10.0) as listener, calling(listener, "c") as caller:
+            caller.write(subscribe("$SYS/broker/uptime"))
+            await caller.read()
+            assert (await caller.read()).payload == b"0 seconds"
+
+    run(test())

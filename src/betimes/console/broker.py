@@ -28,7 +28,8 @@ EXAMPLES = """\
 
 host, port, certificate, key, anonymous, passwords, access, name: as above; client_ca: clients must \
 show a certificate that one in this file signed; discreet = true: a subscription that is not allowed is \
-refused without saying why. Files that it names are looked for beside it.
+refused without saying why; sys_every = "10s": how often what the broker tells of itself below $SYS is \
+brought up to date, 0s for never. Files that it names are looked for beside it.
 
 \\[\\[listen]]: one more place to listen: host, port, kind ("mqtt" or "websocket"), certificate, key, \
 client_ca. What stands at the top is then listened on only if it names a port or a certificate.
@@ -174,7 +175,9 @@ async def _serve(settings: ServerSettings, gate: Gate, places: list[Endpoint]) -
     told_to_end = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, told_to_end.set)
-    listener = Listener(Hub(settings.name, gate=gate, limits=settings.limits))
+    listener = Listener(
+        Hub(settings.name, gate=gate, limits=settings.limits), sys_every_s=settings.sys_every_s
+    )
     try:
         for place in places:
             await _open(listener, place)

@@ -33,7 +33,8 @@ PACKET_BYTES_MIN = 1_024
 PACKET_BYTES_MAX = 256_000_000  # MQTT's length field ends at 268 million
 
 _rate = number_between(RATE_MIN, COUNT_MAX)  # per second
-_duration = positive(quantity(read_duration_s, "10s"))
+_duration_or_none = quantity(read_duration_s, "10s")
+_duration = positive(_duration_or_none)
 _size_kb = positive(quantity(read_size_kb, "4MB"))
 
 
@@ -56,6 +57,7 @@ def read_server_file(text: str, source: str) -> ServerSettings:
         anonymous=top.optional("anonymous", flag, usual.anonymous),
         passwords=top.optional("passwords", _file_name, None),
         access=top.optional("access", _file_name, None),
+        sys_every_s=top.optional("sys_every", _duration_or_none, usual.sys_every_s),
         discreet=top.optional("discreet", flag, usual.discreet),
         limits=usual.limits if limits is None else _read_limits(limits),
     )

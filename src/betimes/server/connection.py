@@ -56,17 +56,22 @@ class Connection:
         if self.closing:
             return
         self.heard_at_s = now_s
+        traffic = self.hub.traffic
+        traffic.bytes_received += len(data)
         try:
             packets = self.wire.feed(data)
         except WireError as error:
+            traffic.packets_received += len(error.packets)
             self._handle_all(error.packets, now_s)
             hang_up(self, Refusal(error.reason_code, error.problem), now_s)
             return
+        traffic.packets_received += len(packets)
         self._handle_all(packets, now_s)
 
     def send(self, packet: Packet) -> bool:
         """Put a packet into the outbox; False if it is larger than the client takes."""
-        return self.send_bytes(self.wire.encode(packet))
+        data = self.wire.encode(packet)
+        return self.send_bytes(data) if data else True  # version 3.1.1 has no such packet
 
     def send_bytes(self, data: bytes) -> bool:
         """Put an encoded packet into the outbox; False if it is larger than the client takes."""
@@ -89,7 +94,7 @@ class Connection:
         alias, known = self._alias(topic) if self._aliases_out_max else (None, False)
         sent = self.send(delivery.packet(now_s, again=again, alias=alias, alias_known=known))
         if sent:
-            self.hub.sent += 1
+            self.hub.sent += topic[0] != "$"  # the server's own do not count
         elif alias is not None and not known:
             del self._aliases_out[topic]  # the client never heard of it
         return sent
@@ -99,12 +104,16 @@ class Connection:
         if self._aliases_out_max:
             return False
         sent = self.send_bytes(publication.plain(self.wire.version, told=told, now_s=now_s))
-        self.hub.sent += sent
+        if sent and publication.topic[0] != "$":
+            self.hub.sent += 1
         return sent
 
     def take_outbox(self) -> bytes:
         """Return all that is to be written, and empty the outbox."""
         outbox = self._outbox
+        traffic = self.hub.traffic
+        traffic.packets_sent += len(outbox)
+        traffic.bytes_sent += self._outbox_bytes
         data = outbox[0] if len(outbox) == 1 else b"".join(outbox)
         outbox.clear()
         self._outbox_bytes = 0

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from betimes.server.access import Rights
 
 Acknowledged = mqtt5.PubAckReasonCode
+ANNOUNCED_MAX, ANNOUNCED_BYTES_MAX = 1000, 1_000_000
 
 
 class Hub:
@@ -49,6 +50,7 @@ class Hub:
         self.traffic = Traffic()
         self._audiences = Audiences()
         self._retained = Retained(self.limits.retained_max, self.limits.retained_bytes_max)
+        self._announced = Retained(ANNOUNCED_MAX, ANNOUNCED_BYTES_MAX)  # below $
         self._wills = Wills()
         self._silent: Deadlines[Connection] = Deadlines()
         self._ending: Deadlines[str] = Deadlines()  # sessions without a connection, by client id
@@ -180,12 +182,27 @@ class Hub:
         """Send a new subscriber what is retained of the topics it asks for, and not too old for it."""
         if grant.group is not None:
             return  # [MQTT-3.3.1-9 and 4.8.2]: not for shared subscriptions
-        for publication in self._retained.meeting(grant.pattern, now_s):
+        kept = self._announced if grant.pattern[0] == "$" else self._retained
+        for publication in kept.meeting(grant.pattern, now_s):
             own = grant.no_local and publication.publisher == grant.session.client_id
             if not own and grant.wants(publication):
                 delivery = _delivery(publication, grant, retain=True)
                 if not delivery.too_late(now_s):
                     grant.session.offer(delivery, now_s)
+
+    def announce(self, topic: str, payload: bytes, now_s: float) -> None:
+        """Publish something of the server's own, below $, retained and counted nowhere."""
+        packet = mqtt5.PublishPacket(topic, payload, retain=True)
+        publication = Publication(packet, topic, born_s=now_s, origin=self.name)
+        kept = self._announced.keep(publication)
+        assert kept, "the server has little to say"
+        self._offer_to_all(publication, now_s)
+        publication.forget_plain()
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """Return how many subscriptions and retained messages of clients there are."""
+        return self._audiences.count, len(self._retained)
 
     def _take_in(self, packet: mqtt5.PublishPacket, topic: str, publisher: str, now_s: float) -> Acknowledged:
         self.received += 1
@@ -333,8 +350,8 @@ class Hub:
         else:
             self._take_in(word.packet(), topic, word.client_id, now_s)
 
-    def _lose(self, _delivery: Delivery, reason: Reason) -> None:
-        self.lost[reason] += 1
+    def _lose(self, delivery: Delivery, reason: Reason) -> None:
+        self.lost[reason] += delivery.publication.topic[0] != "$"
 
 
 def _refusal(rights: Rights | None, topic: str) -> Acknowledged | None:

@@ -14,6 +14,7 @@ from betimes.server.buckets import TokenBucket
 from betimes.server.connection import Connection
 from betimes.server.hub import Hub
 from betimes.server.lines import GOODBYE_WITHIN_S, TRANSPORT_BYTES_ENDURED, Line
+from betimes.server.system_topics import SystemTopics
 from betimes.server.websocket_lines import WebsocketLine
 
 log = logging.getLogger(__name__)
@@ -42,8 +43,9 @@ class Endpoint:
 class Listener:
     """A hub on real sockets."""
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: Hub, *, sys_every_s: float = 0.0) -> None:
         self.hub = hub
+        self._system = SystemTopics(hub, every_s=sys_every_s)
         self.lines: dict[Connection, Line] = {}
         self._servers: list[asyncio.Server] = []
         self._ticking: asyncio.Task[None] | None = None
@@ -83,6 +85,7 @@ class Listener:
             )
             self._servers.append(server)
         if self._ticking is None:
+            self.hub.traffic.started_s = self.now_s()
             self._ticking = loop.create_task(self._tick())
 
     async def stop(self) -> None:
@@ -144,7 +147,9 @@ class Listener:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK_S)
-            self.hub.tick(self.now_s())
+            now_s = self.now_s()
+            self.hub.tick(now_s)
+            self._system.tick(now_s)
             self.flush()
             self._tell_of_refused()
 

@@ -112,7 +112,7 @@ class Session:
         self._quota = PACKET_ID_MAX  # how many more the client takes before it acknowledges one [4.9]
         self._again: deque[Delivery] = deque()  # of those in flight, what a new connection has not seen
         self._waiting: deque[Delivery] = deque()
-        self._waiting_bytes = 0
+        self.queue_bytes = 0  # about how much room takes what waits
         self._queue_bytes_max = queue_bytes_max
         self._weeded_at_s = -math.inf
         self._lose = lose
@@ -197,7 +197,7 @@ class Session:
         self.in_flight.clear()
         self._again.clear()
         self._waiting.clear()
-        self._waiting_bytes = 0
+        self.queue_bytes = 0
         return left
 
     def _send(self, connection: Connection, delivery: Delivery, now_s: float) -> None:
@@ -238,17 +238,17 @@ class Session:
 
     def _put_in_line(self, delivery: Delivery, now_s: float) -> None:
         size = delivery.size_bytes
-        if self._waiting_bytes + size > self._queue_bytes_max:
+        if self.queue_bytes + size > self._queue_bytes_max:
             self._weed(now_s)
-        if self._waiting_bytes + size > self._queue_bytes_max:
+        if self.queue_bytes + size > self._queue_bytes_max:
             self._lose(delivery, Reason.QUEUE_FULL)
             return
         self._waiting.append(delivery)
-        self._waiting_bytes += size
+        self.queue_bytes += size
 
     def _next_in_line(self) -> Delivery:
         delivery = self._waiting.popleft()
-        self._waiting_bytes -= delivery.size_bytes
+        self.queue_bytes -= delivery.size_bytes
         return delivery
 
     def _weed(self, now_s: float) -> None:
@@ -262,7 +262,7 @@ class Session:
                 self._lose(delivery, Reason.EXPIRED)
             else:
                 self._waiting.append(delivery)
-                self._waiting_bytes += delivery.size_bytes
+                self.queue_bytes += delivery.size_bytes
 
     def _may_send_more(self) -> bool:
         # Beside what the quota counts there may be PUBRELs of earlier connections, and ids are not endless.

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 
 class Traffic:
-    """Counts that only grow."""
+    """Counts that only grow: of MQTT's packets and bytes, whatever carries them."""
 
-    __slots__ = ("connections_refused", "pauses")
+    __slots__ = (
+        "bytes_received",
+        "bytes_sent",
+        "connections_refused",
+        "packets_received",
+        "packets_sent",
+        "pauses",
+        "started_s",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, started_s: float = 0.0) -> None:
+        self.started_s = started_s
+        self.packets_received = 0
+        self.packets_sent = 0
+        self.bytes_received = 0
+        self.bytes_sent = 0
         self.connections_refused = 0  # too many at once, or too many a second
         self.pauses = 0  # of reading from a client that publishes faster than it may
