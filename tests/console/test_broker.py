@@ -9,6 +9,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,6 +72,7 @@ def test_a_broker_that_nobody_could_connect_to_does_not_start(capsys):
         (["none.toml"], "no such file"),
         (["--host", "no.such.host.invalid", "--port", "0"], "cannot listen there"),
         (["--tls-certificate", "none"], "no such file"),
+        (["--metrics-port", "-1"], "must be between 0 and 65535"),
         (["--tls-key", "none"], "without --tls-certificate"),
     ],
 )
@@ -170,6 +172,31 @@ def test_it_says_where_it_listens_serves_and_ends_well_when_told_to(number):
         assert running.returncode == 0
         assert 'level=info from=lines message="connected: 127.0.0.1:' in err
         assert "Traceback" not in err
+
+
+@pytest.mark.live
+def test_metrics_and_health_have_a_port_of_their_own():
+    with started("--anonymous", "--metrics-port", "0") as (running, port):
+        assert running.stdout is not None
+        found = re.fullmatch(
+            r"betimes: metrics at (http://127\.0\.0\.1:\d+)/metrics\n", running.stdout.readline()
+        )
+        assert found
+        with socket.create_connection(("127.0.0.1", port), timeout=WITHIN_S) as client:
+            client.sendall(mqtt5.ConnectPacket("c").write())
+            assert client.recv(1000)
+            with urllib.request.urlopen(f"{found.group(1)}/metrics", timeout=WITHIN_S) as page:
+                assert page.headers["Content-Type"].startswith("text/plain; version=")
+                assert b"\nbetimes_connections 1.0\n" in page.read()
+        with urllib.request.urlopen(f"{found.group(1)}/healthz", timeout=WITHIN_S) as page:
+            assert page.read() == b"ok\n"
+
+
+def test_a_port_for_metrics_that_is_taken_is_a_mistake():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        settings = ServerSettings(port=0, metrics_port=taken.getsockname()[1])
+        with pytest.raises(BetimesError, match="cannot listen there"):
+            run_broker(settings, Gate(anonymous=True))
 
 
 @pytest.mark.live

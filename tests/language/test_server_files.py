@@ -23,6 +23,7 @@ client_ca = "ca"
 anonymous = true
 passwords = "users"
 access = "list"
+metrics_port = 9
 sys_every = "0s"
 discreet = true
 
@@ -98,6 +99,7 @@ def test_everything_can_be_said():
         anonymous=True,
         passwords="users",
         access="list",
+        metrics_port=9,
         sys_every_s=0.0,
         discreet=True,
         limits=limits,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import mqtt5
 import pytest
@@ -94,6 +95,18 @@ def test_a_port_that_is_taken_is_an_error():
             other = Listener(listener.hub)
             with pytest.raises(OSError, match="in use"):
                 await other.start([Endpoint(port=listener.ports[0])])
+
+    run(test())
+
+
+def test_a_loop_that_was_held_up_is_seen():
+    async def test():
+        async with serving() as listener:
+            await asyncio.sleep(0.3)
+            before_s = listener.lag_s
+            time.sleep(1.0)
+            await asyncio.sleep(0.3)
+            assert listener.lag_s > max(before_s, 0.5)
 
     run(test())
 

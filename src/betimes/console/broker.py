@@ -7,6 +7,8 @@ import json
 import logging
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,14 +24,15 @@ from betimes.model.servers import ServerSettings
 if TYPE_CHECKING:
     from betimes.server.gate import Gate
     from betimes.server.listener import Endpoint, Listener
+    from betimes.server.pages import Pages
 
 EXAMPLES = """\
 [bold]The file[/bold]
 
-host, port, certificate, key, anonymous, passwords, access, name: as above; client_ca: clients must \
-show a certificate that one in this file signed; discreet = true: a subscription that is not allowed is \
-refused without saying why; sys_every = "10s": how often what the broker tells of itself below $SYS is \
-brought up to date, 0s for never. Files that it names are looked for beside it.
+host, port, certificate, key, anonymous, passwords, access, metrics_port, name: as above; client_ca: \
+clients must show a certificate that one in this file signed; discreet = true: a subscription that is not \
+allowed is refused without saying why; sys_every = "10s": how often what the broker tells of itself below \
+$SYS is brought up to date, 0s for never. Files that it names are looked for beside it.
 
 \\[\\[listen]]: one more place to listen: host, port, kind ("mqtt" or "websocket"), certificate, key, \
 client_ca. What stands at the top is then listened on only if it names a port or a certificate.
@@ -75,6 +78,10 @@ Passwords = Annotated[
 Access = Annotated[
     Path | None, typer.Option("--access", help="An access list in Mosquitto's format: who may what.")
 ]
+MetricsPort = Annotated[
+    int | None,
+    typer.Option("--metrics-port", help="Serve /metrics (Prometheus) and /healthz there.", metavar="N"),
+]
 Name = Annotated[
     str | None, typer.Option("--name", help="What the broker calls itself: the origin of message ids.")
 ]
@@ -90,6 +97,7 @@ def broker_command(
     anonymous: Anonymous = False,
     passwords: Passwords = None,
     access: Access = None,
+    metrics_port: MetricsPort = None,
     name: Name = None,
     verbose: Verbose = False,
 ) -> None:
@@ -110,12 +118,14 @@ def broker_command(
         anonymous=written.anonymous or anonymous,
         passwords=written.passwords if passwords is None else str(passwords),
         access=written.access if access is None else str(access),
+        metrics_port=written.metrics_port if metrics_port is None else metrics_port,
     )
     if tls_certificate is not None:
         key = None if tls_key is None else str(tls_key)
         settings = replace(settings, certificate=str(tls_certificate), key=key)
-    if settings.port is not None and not 0 <= settings.port <= PORT_MAX:
-        raise SettingError("--port", settings.port, f"must be between 0 and {PORT_MAX}")
+    for option, value in (("--port", settings.port), ("--metrics-port", settings.metrics_port)):
+        if value is not None and not 0 <= value <= PORT_MAX:
+            raise SettingError(option, value, f"must be between 0 and {PORT_MAX}")
     if not settings.name.strip() or not settings.name.isprintable():
         raise SettingError("--name", settings.name, "must be a printable name")
     gate = open_gate(settings)
@@ -178,24 +188,54 @@ async def _serve(settings: ServerSettings, gate: Gate, places: list[Endpoint]) -
     listener = Listener(
         Hub(settings.name, gate=gate, limits=settings.limits), sys_every_s=settings.sys_every_s
     )
+    pages = pages_about(listener)
     try:
         for place in places:
-            await _open(listener, place)
+            with _naming(place.host, place.port):
+                await listener.start([place])
+        if settings.metrics_port is not None:
+            with _naming(settings.host, settings.metrics_port):
+                await pages.start(settings.host, settings.metrics_port)
         for place, port in zip(places, listener.ports, strict=True):
-            said = f"{settings.name}: {place.spoken} at {_address(place.host, port)}"
-            results().print(said, markup=False, soft_wrap=True)
+            _say(f"{settings.name}: {place.spoken} at {_address(place.host, port)}")
+        if settings.metrics_port is not None:
+            _say(f"{settings.name}: metrics at http://{_address(settings.host, pages.port)}/metrics")
         sys.stdout.flush()
         await told_to_end.wait()
     finally:
+        await pages.stop()
         await listener.stop()
 
 
-async def _open(listener: Listener, place: Endpoint) -> None:
+def pages_about(listener: Listener) -> Pages:
+    """Return what is told of a server over HTTP."""
+    from betimes.server.metrics import CONTENT_TYPE, exposition
+    from betimes.server.pages import Page, Pages
+    from betimes.server.statistics import gathered
+
+    def metrics() -> str:
+        return exposition(gathered(listener.hub, listener.now_s()), listener.lag_s)
+
+    return Pages(
+        {
+            "/metrics": Page(text=metrics, content_type=CONTENT_TYPE),
+            "/healthz": Page(text=lambda: "ok\n"),
+        }
+    )
+
+
+@contextmanager
+def _naming(host: str, port: int) -> Iterator[None]:
+    """Say which address cannot be had."""
     try:
-        await listener.start([place])
+        yield
     except OSError as error:
-        where = _address(place.host, place.port)
+        where = _address(host, port)
         raise BetimesError(f"{where}: cannot listen there ({error.strerror or error})") from None
+
+
+def _say(text: str) -> None:
+    results().print(text, markup=False, soft_wrap=True)
 
 
 def _address(host: str, port: int) -> str:

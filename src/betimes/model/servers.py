@@ -71,6 +71,7 @@ class ServerSettings:
     anonymous: bool = False
     passwords: str | None = None
     access: str | None = None
+    metrics_port: int | None = None  # None: no metrics
     sys_every_s: float = 10.0  # how often the server publishes below $SYS what has changed; 0: never
     discreet: bool = False  # a subscription that is not allowed is refused without saying why
     limits: Limits = field(default_factory=Limits)

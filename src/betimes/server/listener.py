@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +21,7 @@ from betimes.server.websocket_lines import WebsocketLine
 log = logging.getLogger(__name__)
 
 TICK_S = 0.25
+LAGS_KEPT = 60  # of 15 s
 BACKLOG = 1024
 
 
@@ -52,11 +54,17 @@ class Listener:
         self._proofs: set[asyncio.Task[None]] = set()
         self._arrivals = TokenBucket(hub.limits.connections_per_s_max)
         self._refused_told = 0
+        self._lags_s: deque[float] = deque([0.0], maxlen=LAGS_KEPT)
 
     @property
     def ports(self) -> list[int]:
         """Return the port of each endpoint."""
         return [server.sockets[0].getsockname()[1] for server in self._servers]
+
+    @property
+    def lag_s(self) -> float:
+        """Return by how much the clock was late at the worst of the last 15 s: so long everybody waited."""
+        return max(self._lags_s)
 
     def admits(self) -> bool:
         """Say whether one more connection is allowed now; who is refused is counted."""
@@ -145,9 +153,12 @@ class Listener:
         self.flush()
 
     async def _tick(self) -> None:
+        now_s = self.now_s()
         while True:
+            due_s = now_s + TICK_S
             await asyncio.sleep(TICK_S)
             now_s = self.now_s()
+            self._lags_s.append(max(now_s - due_s, 0.0))
             self.hub.tick(now_s)
             self._system.tick(now_s)
             self.flush()
