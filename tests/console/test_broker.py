@@ -221,3 +221,31 @@ def test_it_serves_over_tls_with_the_files_it_is_given(tmp_path):
             client.sendall(mqtt5.ConnectPacket("c").write())
             packet, _ = mqtt5.read(memoryview(client.recv(1000)))
             assert isinstance(packet, mqtt5.ConnAckPacket)
+
+
+@pytest.mark.live
+def test_files_are_read_again_when_told_to_and_a_mistake_leaves_all_as_it_was(tmp_path):
+    users, access = tmp_path / "users", tmp_path / "list"
+    ann = PasswordFile().with_user("ann", b"secret", Cost(ln=4))
+    users.write_text(ann.text())
+    access.write_text("topic read open\n")
+    with started("--verbose", "--passwords", str(users), "--access", str(access)) as (running, port):
+
+        def reload_and_wait_for(word: str) -> None:
+            running.send_signal(signal.SIGHUP)
+            assert running.stderr is not None
+            while word not in (line := running.stderr.readline()):
+                assert line, "it has ended"
+
+        assert connack(port, username="bob", password=b"new") == 0x86
+        users.write_text(ann.with_user("bob", b"new", Cost(ln=4)).text())
+        reload_and_wait_for("the files were read again")
+        assert connack(port, username="bob", password=b"new") == 0
+        access.write_text("nonsense\n")
+        users.write_text(ann.text())
+        reload_and_wait_for("the old ones hold")
+        assert connack(port, username="bob", password=b"new") == 0
+        access.write_text("")
+        reload_and_wait_for("the files were read again")
+        assert connack(port, username="bob", password=b"new") == 0x86
+        assert connack(port, username="ann", password=b"secret") == 0

@@ -21,6 +21,8 @@ from betimes.language.server_files import PORT_MAX, read_server_file
 from betimes.model.errors import BetimesError, SettingError
 from betimes.model.servers import ServerSettings
 
+log = logging.getLogger(__name__)
+
 if TYPE_CHECKING:
     from betimes.server.gate import Gate
     from betimes.server.listener import Endpoint, Listener
@@ -103,6 +105,8 @@ def broker_command(
 ) -> None:
     """Run an MQTT broker, version 5 and 3.1.1, until it is interrupted or told to end.
 
+    On SIGHUP it reads passwords, access list and certificates again; a mistake in one leaves all as it was.
+
     What is given here wins over the file. Nobody comes in unless it is said who: by --passwords, by
     --anonymous, or by both. Without --passwords a user name proves nothing, and gives nobody the rights that
     an access list gives that user.
@@ -183,12 +187,15 @@ async def _serve(settings: ServerSettings, gate: Gate, places: list[Endpoint]) -
 
     loop = asyncio.get_running_loop()
     told_to_end = asyncio.Event()
+    told_to_reload = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, told_to_end.set)
+    loop.add_signal_handler(signal.SIGHUP, told_to_reload.set)
     listener = Listener(
         Hub(settings.name, gate=gate, limits=settings.limits), sys_every_s=settings.sys_every_s
     )
     pages = pages_about(listener)
+    reloading = loop.create_task(_reload_whenever(told_to_reload, listener, settings, places))
     try:
         for place in places:
             with _naming(place.host, place.port):
@@ -203,8 +210,40 @@ async def _serve(settings: ServerSettings, gate: Gate, places: list[Endpoint]) -
         sys.stdout.flush()
         await told_to_end.wait()
     finally:
+        reloading.cancel()
         await pages.stop()
         await listener.stop()
+
+
+async def _reload_whenever(
+    told: asyncio.Event, listener: Listener, settings: ServerSettings, places: list[Endpoint]
+) -> None:
+    """Read the files again whenever told to; where one has a mistake, all stays as it was."""
+    from betimes.server.reloading import change_gate
+
+    while True:
+        await told.wait()
+        told.clear()
+        try:
+            gate = await asyncio.to_thread(_read_again, settings, places)
+        except BetimesError as error:
+            log.error("the files were not taken over, the old ones hold: %s", error)
+            continue
+        sent_away = change_gate(listener.hub, gate, listener.now_s())
+        listener.flush()
+        log.info("the files were read again; clients sent away: %d", sent_away)
+
+
+def _read_again(settings: ServerSettings, places: list[Endpoint]) -> Gate:
+    """Return who may come in from now on; show new certificates, if all files are good."""
+    from betimes.server.tls import renew
+
+    gate = open_gate(settings)
+    endpoints(settings)
+    for place, door in zip(places, settings.doors, strict=True):
+        if place.tls is not None and door.certificate is not None:
+            renew(place.tls, door.certificate, door.key)
+    return gate
 
 
 def pages_about(listener: Listener) -> Pages:
