@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -26,10 +27,15 @@ def run(test: Coroutine[Any, Any, None]) -> None:
 
 @asynccontextmanager
 async def serving(
-    *, gate: Gate = OPEN_GATE, kind: Kind = Kind.MQTT, sys_every_s: float = 0.0, **limits: Any
+    *,
+    gate: Gate = OPEN_GATE,
+    kind: Kind = Kind.MQTT,
+    tls: ssl.SSLContext | None = None,
+    sys_every_s: float = 0.0,
+    **limits: Any,
 ) -> AsyncIterator[Listener]:
     listener = Listener(Hub("b1", gate=gate, limits=Limits(**limits)), sys_every_s=sys_every_s)
-    await listener.start([Endpoint(port=0, kind=kind)])
+    await listener.start([Endpoint(port=0, kind=kind, tls=tls)])
     try:
         yield listener
     finally:
@@ -67,9 +73,11 @@ class Caller:
 
 
 @asynccontextmanager
-async def calling(listener: Listener, client_id: str = "", **connect: Any) -> AsyncIterator[Caller]:
+async def calling(
+    listener: Listener, client_id: str = "", *, tls: ssl.SSLContext | None = None, **connect: Any
+) -> AsyncIterator[Caller]:
     """Connect to a listener; with a client id, also in the sense of MQTT."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", listener.ports[0])
+    reader, writer = await asyncio.open_connection("127.0.0.1", listener.ports[0], ssl=tls)
     caller = Caller(reader, writer)
     try:
         if client_id:

@@ -3,15 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
+from dataclasses import dataclass
 
 import mqtt5
 import pytest
+import trustme
 from tests.server.listening import calling, ending, run, serving, subscribe, until
 
 from betimes.model.telemetry import Reason
 from betimes.server.lines import TRANSPORT_BYTES_ENDURED
 
 pytestmark = pytest.mark.live
+
+
+@dataclass(frozen=True)
+class Keys:
+    """What both sides need to speak TLS, or do not need without it."""
+
+    server: ssl.SSLContext | None = None
+    client: ssl.SSLContext | None = None
+
+
+def new_keys() -> Keys:
+    authority = trustme.CA()
+    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("127.0.0.1").configure_cert(server)
+    authority.configure_trust(client)
+    return Keys(server, client)
+
+
+BOTH_WAYS = pytest.mark.parametrize("keys", [Keys(), new_keys()], ids=["plain", "tls"])
 
 
 def test_what_one_socket_publishes_another_gets():
@@ -37,13 +59,14 @@ def test_a_socket_that_is_gone_is_noticed_and_its_will_is_sent():
     run(test())
 
 
-def test_a_slow_reader_stalls_nobody_and_what_it_misses_is_counted():
+@BOTH_WAYS
+def test_a_slow_reader_stalls_nobody_and_what_it_misses_is_counted(keys):
     async def test():
         async with (
-            serving(queue_bytes_max=1_000_000) as listener,
-            calling(listener, "slow") as slow,
-            calling(listener, "quick") as quick,
-            calling(listener, "pub") as pub,
+            serving(queue_bytes_max=1_000_000, tls=keys.server) as listener,
+            calling(listener, "slow", tls=keys.client) as slow,
+            calling(listener, "quick", tls=keys.client) as quick,
+            calling(listener, "pub", tls=keys.client) as pub,
         ):
             for client in (slow, quick):
                 await client.ask(subscribe("t"))
@@ -68,9 +91,10 @@ def test_a_slow_reader_stalls_nobody_and_what_it_misses_is_counted():
     run(test())
 
 
-def test_a_client_that_never_reads_its_answers_is_not_read_for_ever():
+@BOTH_WAYS
+def test_a_client_that_never_reads_its_answers_is_not_read_for_ever(keys):
     async def test():
-        async with serving() as listener, calling(listener, "flood") as flood:
+        async with serving(tls=keys.server) as listener, calling(listener, "flood", tls=keys.client) as flood:
             (line,) = listener.lines.values()
             pings = mqtt5.PingReqPacket().write() * 50_000
             assert line.transport is not None
@@ -78,7 +102,7 @@ def test_a_client_that_never_reads_its_answers_is_not_read_for_ever():
                 flood.writer.write(pings)
                 await asyncio.sleep(0)
             assert line.transport.get_write_buffer_size() < 2 * TRANSPORT_BYTES_ENDURED
-            async with calling(listener, "other") as other:
+            async with calling(listener, "other", tls=keys.client) as other:
                 assert isinstance(await other.ask(mqtt5.PingReqPacket()), mqtt5.PingRespPacket)
             while not line._is_heard:  # it reads after all
                 await flood.reader.read(1_000_000)
@@ -130,5 +154,25 @@ def test_who_says_nothing_or_nonsense_is_let_go():
                 assert (await noisy.read()).reason_code.value >= 0x80
                 assert await noisy.read() is None
             await until(lambda: not listener.lines)
+
+    run(test())
+
+
+def test_over_tls_too_stopping_does_not_wait_for_who_does_not_read():
+    async def test():
+        keys = new_keys()
+        async with (
+            serving(tls=keys.server) as listener,
+            calling(listener, "polite", tls=keys.client) as polite,
+            calling(listener, "stuck", tls=keys.client) as stuck,
+        ):
+            await stuck.ask(subscribe("t"))
+            while listener.hub.sessions["stuck"].ready() is not None:
+                polite.write(mqtt5.PublishPacket("t", b"x" * 100_000))
+                await asyncio.sleep(0)
+            await listener.stop()
+            assert not listener.lines
+            assert isinstance(await polite.read(), mqtt5.DisconnectPacket)
+            assert await polite.read() is None
 
     run(test())
