@@ -19,9 +19,9 @@ import pytest
 import trustme
 
 from betimes.console.app import MISTAKE, run
-from betimes.console.broker import open_gate, run_broker
+from betimes.console.broker import endpoints, open_gate, run_broker
 from betimes.model.errors import BetimesError
-from betimes.model.servers import ServerSettings
+from betimes.model.servers import Door, ServerSettings
 from betimes.server.gate import Gate
 from betimes.server.passwords import Cost, PasswordFile
 
@@ -141,6 +141,11 @@ def test_files_of_certificates_are_looked_for_beside_the_file_too(tmp_path, monk
     names = (second.certificate, second.key, second.client_ca)
     assert names == tuple(str(tmp_path / name) for name in "bcd")
     assert (given.certificate, given.key) == ("e", "f")
+
+
+def test_a_place_to_listen_without_a_host_has_that_of_the_server():
+    settings = ServerSettings(host="::1", more_doors=(Door(port=5), Door(host="0.0.0.0", port=6)))
+    assert [(each.host, each.port) for each in endpoints(settings)] == [("::1", 5), ("0.0.0.0", 6)]
 
 
 def test_help_shows_the_tables_of_the_file(capsys):

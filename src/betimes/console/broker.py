@@ -161,7 +161,7 @@ def endpoints(settings: ServerSettings) -> list[Endpoint]:
 
     return [
         Endpoint(
-            host=door.host,
+            host=door.host or settings.host,
             port=door.port,
             kind=door.kind,
             tls=None if door.certificate is None else tls_context(door.certificate, door.key, door.client_ca),

@@ -44,16 +44,15 @@ def read_server_file(text: str, source: str) -> ServerSettings:
     top = Table(read_toml(text, source), "", mistakes)
     usual = ServerSettings()
     limits = top.table("limits")
-    host = top.optional("host", _host, usual.host)
     certificate, key, client_ca = _read_tls(top)
     settings = ServerSettings(
         name=top.optional("name", name, usual.name),
-        host=host,
+        host=top.optional("host", _host, usual.host),
         port=top.optional("port", _port, None),
         certificate=certificate,
         key=key,
         client_ca=client_ca,
-        more_doors=tuple(_read_door(each, host) for each in top.tables("listen", DOORS_MAX)),
+        more_doors=tuple(_read_door(each) for each in top.tables("listen", DOORS_MAX)),
         anonymous=top.optional("anonymous", flag, usual.anonymous),
         passwords=top.optional("passwords", _file_name, None),
         access=top.optional("access", _file_name, None),
@@ -67,12 +66,12 @@ def read_server_file(text: str, source: str) -> ServerSettings:
     return settings
 
 
-def _read_door(table: Table, host: str) -> Door:
-    """Return one place to listen; without a host, that of the whole file."""
+def _read_door(table: Table) -> Door:
+    """Return one place to listen."""
     certificate, key, client_ca = _read_tls(table)
     kind = table.optional("kind", _kind, Kind.MQTT)
     door = Door(
-        host=table.optional("host", _host, host),
+        host=table.optional("host", _host, None),
         port=table.optional("port", _port, USUAL_PORTS[kind, certificate is not None]),
         kind=kind,
         certificate=certificate,

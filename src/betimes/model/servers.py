@@ -35,7 +35,6 @@ class Kind(StrEnum):
     WEBSOCKET = "websocket"  # MQTT in websocket frames
 
 
-HOST = "127.0.0.1"
 MQTT_PORT = 1883
 USUAL_PORTS = {  # by kind and whether over TLS
     (Kind.MQTT, False): MQTT_PORT,
@@ -49,7 +48,7 @@ USUAL_PORTS = {  # by kind and whether over TLS
 class Door:
     """One place to listen; with a certificate, only over TLS."""
 
-    host: str = HOST
+    host: str | None = None  # None: that of the server
     port: int = MQTT_PORT
     kind: Kind = Kind.MQTT
     certificate: str | None = None
@@ -62,7 +61,7 @@ class ServerSettings:
     """All that one server is started with; files are named, not read."""
 
     name: str = "betimes"
-    host: str = HOST
+    host: str = "127.0.0.1"
     port: int | None = None  # None: the usual one, if there is no other door
     certificate: str | None = None
     key: str | None = None
@@ -82,7 +81,6 @@ class ServerSettings:
         if self.more_doors and self.port is None and self.certificate is None:
             return self.more_doors
         first = Door(
-            host=self.host,
             port=USUAL_PORTS[Kind.MQTT, self.certificate is not None] if self.port is None else self.port,
             certificate=self.certificate,
             key=self.key,
