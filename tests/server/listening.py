@@ -6,9 +6,11 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import mqtt5
+import trustme
 import uvloop
 from tests.server.talking import OPEN_GATE
 
@@ -104,3 +106,19 @@ async def ending(caller: Caller) -> bytes:
         return await caller.reader.read()
     except ConnectionResetError:
         return b""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """What both sides need to speak TLS, or do not need without it."""
+
+    server: ssl.SSLContext | None = None
+    client: ssl.SSLContext | None = None
+
+
+def new_keys() -> Keys:
+    authority = trustme.CA()
+    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("127.0.0.1").configure_cert(server)
+    authority.configure_trust(client)
+    return Keys(server, client)

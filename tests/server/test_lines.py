@@ -3,34 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
-from dataclasses import dataclass
 
 import mqtt5
 import pytest
-import trustme
-from tests.server.listening import calling, ending, run, serving, subscribe, until
+from tests.server.listening import Keys, calling, ending, new_keys, run, serving, subscribe, until
 
 from betimes.model.telemetry import Reason
 from betimes.server.lines import TRANSPORT_BYTES_ENDURED
 
 pytestmark = pytest.mark.live
-
-
-@dataclass(frozen=True)
-class Keys:
-    """What both sides need to speak TLS, or do not need without it."""
-
-    server: ssl.SSLContext | None = None
-    client: ssl.SSLContext | None = None
-
-
-def new_keys() -> Keys:
-    authority = trustme.CA()
-    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
-    authority.issue_cert("127.0.0.1").configure_cert(server)
-    authority.configure_trust(client)
-    return Keys(server, client)
 
 
 BOTH_WAYS = pytest.mark.parametrize("keys", [Keys(), new_keys()], ids=["plain", "tls"])

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import mqtt5
 import pytest
-from tests.server.listening import run, serving, subscribe, until
+from tests.server.listening import Keys, new_keys, run, serving, subscribe, until
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode
@@ -80,6 +82,12 @@ def handshake(*lines: str, path: str = "/mqtt", protocol: str = "mqtt", method: 
         *([f"Sec-WebSocket-Protocol: {protocol}"] if protocol else []),
     )
     return "\r\n".join((*usual, *lines, "", "")).encode()
+
+
+def frame(opcode: int, data: bytes = b"", *, final: bool = True) -> bytes:
+    """Return a frame as a client sends it, masked by nothing."""
+    assert len(data) < 126
+    return bytes((0x80 * final | opcode, 0x80 | len(data), 0, 0, 0, 0)) + data
 
 
 @pytest.mark.parametrize("path", ["/mqtt", "/", "/mqtt?key=value"])
@@ -214,7 +222,7 @@ def test_who_sends_pings_and_reads_no_pongs_is_not_read_for_ever():
             await until(lambda: bool(listener.lines))
             (line,) = listener.lines.values()
             await asyncio.sleep(0.05)
-            pings = (b"\x89\xfd\0\0\0\0" + b"x" * 125) * 1000
+            pings = frame(9, b"x" * 125) * 1000
             while line._is_heard:
                 writer.write(pings)
                 await asyncio.sleep(0)
@@ -255,6 +263,36 @@ def test_the_server_closes_cleanly_after_its_last_packet():
     run(test())
 
 
+def test_a_client_may_say_both_goodbyes_at_once(caplog):
+    async def test():
+        async with serving(kind=WEBSOCKET) as listener:
+            reader, writer = await asyncio.open_connection("127.0.0.1", listener.ports[0])
+            writer.write(handshake())
+            await reader.readuntil(b"\r\n\r\n")
+            packets = CONNECT + mqtt5.DisconnectPacket().write()
+            writer.write(frame(2, packets) + frame(8, b"\x03\xe8"))
+            assert (await reader.read()).endswith(b"\x88\x02\x03\xe8")
+            writer.close()
+            await until(lambda: not listener.lines)
+            assert not caplog.records
+
+    run(test())
+
+
+def test_who_is_still_asking_is_let_go_at_the_end():
+    async def test():
+        async with serving(kind=WEBSOCKET) as listener:
+            reader, writer = await asyncio.open_connection("127.0.0.1", listener.ports[0])
+            writer.write(handshake()[:30])
+            await until(lambda: bool(listener.lines))
+            await listener.stop()
+            with suppress(ConnectionResetError):
+                assert await reader.read() == b""
+            writer.close()
+
+    run(test())
+
+
 def test_who_does_not_answer_a_goodbye_is_cut_off():
     async def test():
         async with serving(kind=WEBSOCKET) as listener:
@@ -264,5 +302,52 @@ def test_who_does_not_answer_a_goodbye_is_cut_off():
             await listener.stop()  # ends, although this side says nothing
             assert (await reader.read())[:1] == b"\x88"
             writer.close()
+
+    run(test())
+
+
+PIECES = (
+    frame(2, CONNECT),
+    frame(2, CONNECT[:5], final=False),
+    frame(0, CONNECT[5:]),
+    frame(0, b"x", final=False),
+    frame(1, b"text"),
+    frame(2, mqtt5.PublishPacket("t", b"x").write() * 3),
+    frame(2, mqtt5.DisconnectPacket().write()),
+    frame(8),
+    frame(8, b"\x03\xe8"),
+    frame(8, b"\x00\x01bad"),
+    frame(9, b"ping"),
+    frame(10, b"pong"),
+    frame(3),
+    b"\x82\x05hello",  # not masked
+    b"\xff\xff\xff",
+)
+
+
+@pytest.mark.parametrize("keys", [Keys(), new_keys()], ids=["plain", "tls"])
+def test_whatever_comes_in_whatever_pieces_nothing_breaks(keys, caplog):
+    dice = random.Random(20061)
+
+    async def one(listener: Listener) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", listener.ports[0], ssl=keys.client)
+        data = handshake() + b"".join(dice.choices(PIECES, k=dice.randint(1, 6)))
+        pieces = [len(handshake())] * dice.randint(0, 1) + [dice.randint(1, 40) for _ in range(20)]
+        with suppress(ConnectionError, RuntimeError, TimeoutError):  # the server may hang up at any time
+            for size in pieces:
+                writer.write(data[:size])
+                data = data[size:]
+                await asyncio.sleep(0.002 * dice.randint(0, 1))
+            writer.write(data)
+            await asyncio.wait_for(reader.read(), 0.05)
+        writer.transport.abort()
+
+    async def test() -> None:
+        async with serving(kind=WEBSOCKET, tls=keys.server) as listener:
+            for _ in range(20):
+                await asyncio.gather(*(one(listener) for _ in range(20)))
+            await until(lambda: not listener.lines)
+        # asyncio logs what a protocol raises; as a warning, what the client writes too late
+        assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
 
     run(test())

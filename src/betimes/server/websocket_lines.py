@@ -98,17 +98,19 @@ class WebsocketLine(Line):
         for data in self._websocket.data_to_send():
             if data:
                 self.transport.write(data)
-            elif self._is_ending:
-                self._end_writing()
             else:
                 self.hang_up()
+                self._end_writing()
         if self.transport.get_write_buffer_size() > TRANSPORT_BYTES_ENDURED:  # pongs that nobody reads
             self.stop_hearing()
 
     def _say_goodbye(self) -> None:
-        if self._websocket.state is State.OPEN:
-            self._websocket.send_close(CloseCode.NORMAL_CLOSURE)
-            self._write_frames()
-            self.hear()  # the other side's goodbye, after which comes the end
-        else:
-            self._end_writing()
+        assert self.transport is not None, "nothing ends before it has begun"
+        websocket = self._websocket
+        if websocket.state is State.CONNECTING and not websocket.eof_sent:
+            self.transport.abort()  # no answer was given yet
+            return
+        if websocket.state is State.OPEN:
+            websocket.send_close(CloseCode.NORMAL_CLOSURE)
+        self._write_frames()
+        self.hear()  # the other side's goodbye, after which comes the end
