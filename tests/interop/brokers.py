@@ -16,15 +16,17 @@ from betimes.server.hub import Hub
 from betimes.server.listener import Endpoint, Listener
 
 HOST = "127.0.0.1"
+PLAIN = Endpoint(host=HOST, port=0)
 WITHIN_S = 30.0  # far more than anything here takes, for slow machines
 
 
 class Broker:
     """A broker that runs beside the test."""
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: Hub, endpoint: Endpoint) -> None:
         self.hub = hub
         self.port = 0
+        self._endpoint = endpoint
         self._up = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._end: asyncio.Event | None = None
@@ -44,7 +46,7 @@ class Broker:
     async def _serve(self) -> None:
         self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
         listener = Listener(self.hub)
-        await listener.start([Endpoint(host=HOST, port=0)])
+        await listener.start([self._endpoint])
         self.port = listener.ports[0]
         self._up.set()
         await self._end.wait()
@@ -52,8 +54,8 @@ class Broker:
 
 
 @contextmanager
-def running_broker(gate: Gate = OPEN_GATE, **limits: Any) -> Iterator[Broker]:
-    broker = Broker(new_hub(gate=gate, **limits))
+def running_broker(gate: Gate = OPEN_GATE, endpoint: Endpoint = PLAIN, **limits: Any) -> Iterator[Broker]:
+    broker = Broker(new_hub(gate=gate, **limits), endpoint)
     broker.start()
     try:
         yield broker

@@ -36,10 +36,13 @@ def properties(kind: int, **values: Any) -> Properties:
 class Client:
     """A paho client on its own thread, whose callbacks fill queues."""
 
-    def __init__(self, client_id: str, version: MQTTProtocolVersion = V5, *, keeps: bool = False) -> None:
+    def __init__(
+        self, client_id: str, version: MQTTProtocolVersion = V5, *, keeps: bool = False, **options: Any
+    ) -> None:
         self._keeps = keeps
         self._version = version
-        options: dict[str, Any] = {} if version == V5 else {"clean_session": not keeps}
+        if version != V5:
+            options["clean_session"] = not keeps
         self.paho = paho.Client(CallbackAPIVersion.VERSION2, client_id, protocol=version, **options)
         self.messages: queue.Queue[paho.MQTTMessage] = queue.Queue()
         self._answers: queue.Queue[tuple[str, Any, Any]] = queue.Queue()

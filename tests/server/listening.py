@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import mqtt5
+import trustme
 import uvloop
 from tests.server.talking import OPEN_GATE
 
-from betimes.model.servers import Limits
+from betimes.model.servers import Kind, Limits
 from betimes.server.gate import Gate
 from betimes.server.hub import Hub
 from betimes.server.listener import Endpoint, Listener
@@ -25,9 +28,16 @@ def run(test: Coroutine[Any, Any, None]) -> None:
 
 
 @asynccontextmanager
-async def serving(*, gate: Gate = OPEN_GATE, **limits: Any) -> AsyncIterator[Listener]:
-    listener = Listener(Hub("b1", gate=gate, limits=Limits(**limits)))
-    await listener.start([Endpoint(port=0)])
+async def serving(
+    *,
+    gate: Gate = OPEN_GATE,
+    kind: Kind = Kind.MQTT,
+    tls: ssl.SSLContext | None = None,
+    sys_every_s: float = 0.0,
+    **limits: Any,
+) -> AsyncIterator[Listener]:
+    listener = Listener(Hub("b1", gate=gate, limits=Limits(**limits)), sys_every_s=sys_every_s)
+    await listener.start([Endpoint(port=0, kind=kind, tls=tls)])
     try:
         yield listener
     finally:
@@ -65,9 +75,11 @@ class Caller:
 
 
 @asynccontextmanager
-async def calling(listener: Listener, client_id: str = "", **connect: Any) -> AsyncIterator[Caller]:
+async def calling(
+    listener: Listener, client_id: str = "", *, tls: ssl.SSLContext | None = None, **connect: Any
+) -> AsyncIterator[Caller]:
     """Connect to a listener; with a client id, also in the sense of MQTT."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", listener.ports[0])
+    reader, writer = await asyncio.open_connection("127.0.0.1", listener.ports[0], ssl=tls)
     caller = Caller(reader, writer)
     try:
         if client_id:
@@ -82,3 +94,31 @@ async def until(condition: Any) -> None:
     """Wait until something holds; the test's own limit is the only one."""
     while not condition():
         await asyncio.sleep(0.01)
+
+
+def subscribe(pattern: str) -> mqtt5.SubscribePacket:
+    return mqtt5.SubscribePacket(1, [mqtt5.TopicFilter(pattern, max_qos=mqtt5.QoS.EXACTLY_ONCE)])
+
+
+async def ending(caller: Caller) -> bytes:
+    """Return what still comes before the end, clean or not."""
+    try:
+        return await caller.reader.read()
+    except ConnectionResetError:
+        return b""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """What both sides need to speak TLS, or do not need without it."""
+
+    server: ssl.SSLContext | None = None
+    client: ssl.SSLContext | None = None
+
+
+def new_keys() -> Keys:
+    authority = trustme.CA()
+    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("127.0.0.1").configure_cert(server)
+    authority.configure_trust(client)
+    return Keys(server, client)

@@ -177,3 +177,27 @@ def test_who_goes_while_it_waits_is_forgotten():
 def test_a_client_is_silent_after_one_and_a_half_keep_alives():
     assert Client(new_hub(), keep_alive=10, now_s=5.0).connection.silent_at_s() == 20.0
     assert Client(new_hub(), keep_alive=0).connection.silent_at_s() == float("inf")
+
+
+def test_who_publishes_too_fast_is_to_be_read_after_a_pause():
+    hub = new_hub(publications_per_s_max=10.0)
+    client = Client(hub, keep_alive=10)
+    for _ in range(10):
+        client.publish("t")
+    assert client.connection.pause_s == 0.0
+    client.connection.receive(mqtt5.PublishPacket("t", b"x").write() * 5, 0.0)
+    assert client.connection.pause_s == pytest.approx(0.5)
+    assert client.connection.silent_at_s() == pytest.approx(15.5)
+    assert (hub.received, hub.traffic.pauses) == (15, 1)
+    client.now_s = 3.0
+    client.publish("t")
+    assert client.connection.pause_s == 0.0
+
+
+def test_the_pace_of_a_client_outlives_its_connection():
+    hub = new_hub(publications_per_s_max=10.0)
+    client = Client(hub, session_expiry_interval=100)
+    client.connection.receive(mqtt5.PublishPacket("t", b"x").write() * 30, 0.0)
+    again = Client(hub, clean_start=False, session_expiry_interval=100)
+    again.publish("t")
+    assert again.connection.pause_s == pytest.approx(2.1)

@@ -149,6 +149,6 @@ def test_whatever_is_sent_other_clients_are_served_and_nothing_is_left_behind():
         assert isinstance(watcher.ask(mqtt5.PingReqPacket())[-1], mqtt5.PingRespPacket)
     hub.tick(1e9)
     assert set(hub.sessions) == {"watcher"}
-    assert hub._audiences.count == 0
+    assert hub.held[0] == 0
     assert not len(hub._wills)
     assert not len(hub._ending)

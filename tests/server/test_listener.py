@@ -3,104 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import mqtt5
 import pytest
-from tests.server.listening import Caller, calling, run, serving, until
+from tests.server.listening import calling, ending, run, serving, subscribe
 
-from betimes.model.telemetry import Reason
 from betimes.server.gate import Gate
-from betimes.server.listener import TRANSPORT_BYTES_ENDURED, Endpoint, Listener
+from betimes.server.listener import Endpoint, Listener
 from betimes.server.passwords import Cost, PasswordFile
 
 pytestmark = pytest.mark.live
 
 Answer, Gone = mqtt5.ConnAckReasonCode, mqtt5.DisconnectReasonCode
 PASSWORDS = PasswordFile().with_user("ann", b"secret", Cost(ln=10))
-
-
-def subscribe(pattern: str) -> mqtt5.SubscribePacket:
-    return mqtt5.SubscribePacket(1, [mqtt5.TopicFilter(pattern, max_qos=mqtt5.QoS.EXACTLY_ONCE)])
-
-
-async def ending(caller: Caller) -> bytes:
-    """Return what still comes before the end, clean or not."""
-    try:
-        return await caller.reader.read()
-    except ConnectionResetError:
-        return b""
-
-
-def test_what_one_socket_publishes_another_gets():
-    async def test():
-        async with serving() as listener, calling(listener, "sub") as sub, calling(listener, "pub") as pub:
-            await sub.ask(subscribe("a/#"))
-            pub.write(*(mqtt5.PublishPacket("a/b", str(number).encode()) for number in range(500)))
-            assert [(await sub.read()).payload for _ in range(500)] == [str(n).encode() for n in range(500)]
-
-    run(test())
-
-
-def test_a_socket_that_is_gone_is_noticed_and_its_will_is_sent():
-    async def test():
-        will = mqtt5.Will("gone", payload=b"lost")
-        async with serving() as listener, calling(listener, "sub") as sub:
-            await sub.ask(subscribe("gone"))
-            async with calling(listener, "pub", will=will):
-                pass
-            assert (await sub.read()).payload == b"lost"
-            await until(lambda: len(listener.lines) == 1)
-
-    run(test())
-
-
-def test_a_slow_reader_stalls_nobody_and_what_it_misses_is_counted():
-    async def test():
-        async with (
-            serving(queue_bytes_max=1_000_000) as listener,
-            calling(listener, "slow") as slow,
-            calling(listener, "quick") as quick,
-            calling(listener, "pub") as pub,
-        ):
-            for client in (slow, quick):
-                await client.ask(subscribe("t"))
-            hub = listener.hub
-            payload = b"x" * 10_000
-            number = 0
-            while not hub.lost[Reason.QUEUE_FULL]:  # the slow one reads nothing
-                pub.write(mqtt5.PublishPacket("t", payload + str(number).encode()))
-                assert (await quick.read()).payload == payload + str(number).encode()
-                number += 1
-            held = len(hub.sessions["slow"])
-            assert held > 10
-            pub.write(mqtt5.PublishPacket("t", b"last"))
-            assert (await quick.read()).payload == b"last"
-            seen = 0
-            session = hub.sessions["slow"]
-            while session.ready() is None:
-                await slow.read()
-                seen += 1
-            assert seen > held / 2
-
-    run(test())
-
-
-def test_a_client_that_never_reads_its_answers_is_not_read_for_ever():
-    async def test():
-        async with serving() as listener, calling(listener, "flood") as flood:
-            (line,) = listener.lines.values()
-            pings = mqtt5.PingReqPacket().write() * 50_000
-            assert line.transport is not None
-            while line._is_heard:
-                flood.writer.write(pings)
-                await asyncio.sleep(0)
-            assert line.transport.get_write_buffer_size() < 2 * TRANSPORT_BYTES_ENDURED
-            async with calling(listener, "other") as other:
-                assert isinstance(await other.ask(mqtt5.PingReqPacket()), mqtt5.PingRespPacket)
-            while not line._is_heard:  # it reads after all
-                await flood.reader.read(1_000_000)
-
-    run(test())
 
 
 def test_passwords_are_looked_at_in_a_thread_and_once():
@@ -118,26 +34,29 @@ def test_passwords_are_looked_at_in_a_thread_and_once():
     run(test())
 
 
-def test_who_says_nothing_or_nonsense_is_let_go():
-    async def test():
-        async with serving(connect_within_s=0.05) as listener:
-            async with calling(listener) as silent:
-                assert await ending(silent) == b""
-            async with calling(listener) as noisy:
-                noisy.writer.write(b"GET / HTTP/1.1\r\n\r\n")
-                assert (await noisy.read()).reason_code.value >= 0x80
-                assert await noisy.read() is None
-            await until(lambda: not listener.lines)
-
-    run(test())
-
-
 def test_only_so_many_connections_are_taken():
     async def test():
         async with serving(connections_max=1) as listener, calling(listener, "one") as one:
             async with calling(listener) as two:
                 assert await ending(two) == b""
             assert isinstance(await one.ask(mqtt5.PingReqPacket()), mqtt5.PingRespPacket)
+            assert listener.hub.traffic.connections_refused == 1
+
+    run(test())
+
+
+def test_only_so_many_connections_a_second_are_taken(caplog):
+    async def test():
+        async with serving(connections_per_s_max=2.0) as listener:
+            async with calling(listener, "one"), calling(listener, "two"):
+                for _ in range(3):
+                    async with calling(listener) as refused:
+                        assert await ending(refused) == b""
+            assert listener.hub.traffic.connections_refused == 3
+            await asyncio.sleep(0.6)  # one more may come
+            async with calling(listener, "three"):
+                pass
+            assert sum(int(each.args[0]) for each in caplog.records if "refused" in each.msg) == 3
 
     run(test())
 
@@ -176,5 +95,27 @@ def test_a_port_that_is_taken_is_an_error():
             other = Listener(listener.hub)
             with pytest.raises(OSError, match="in use"):
                 await other.start([Endpoint(port=listener.ports[0])])
+
+    run(test())
+
+
+def test_a_loop_that_was_held_up_is_seen():
+    async def test():
+        async with serving() as listener:
+            await asyncio.sleep(0.3)
+            before_s = listener.lag_s
+            time.sleep(1.0)
+            await asyncio.sleep(0.3)
+            assert listener.lag_s > max(before_s, 0.5)
+
+    run(test())
+
+
+def test_what_the_server_tells_of_itself_is_there_soon_after_its_start():
+    async def test():
+        async with serving(sys_every_s=10.0) as listener, calling(listener, "c") as caller:
+            caller.write(subscribe("$SYS/broker/uptime"))
+            await caller.read()
+            assert (await caller.read()).payload == b"0 seconds"
 
     run(test())

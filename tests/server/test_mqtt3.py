@@ -15,7 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from betimes.server import mqtt3
-from betimes.server.wire import CLIENT_ID_NOT_VALID, MALFORMED, PROTOCOL_ERROR, Wire, WireError
+from betimes.server.wire import (
+    CLIENT_ID_NOT_VALID,
+    MALFORMED,
+    PROTOCOL_ERROR,
+    TOPIC_NAME_INVALID,
+    Wire,
+    WireError,
+)
 
 QOS = [mqtt5.QoS(level) for level in range(3)]
 CONNACK = mqtt5.ConnAckReasonCode
@@ -213,7 +220,7 @@ def test_what_only_clients_send_is_not_written():
         (raw(0x30, b"\0"), MALFORMED),  # half a topic
         (raw(0x30, b"\0\5ab"), MALFORMED),
         (raw(0x30, text("")), PROTOCOL_ERROR),
-        (raw(0x30, text("a/#")), MALFORMED),
+        (raw(0x30, text("a/#")), TOPIC_NAME_INVALID),
         (raw(0x30, text(b"\xff")), MALFORMED),
         (raw(0x32, text("a")), MALFORMED),
         (raw(0x32, text("a"), short(0)), PROTOCOL_ERROR),

@@ -100,7 +100,7 @@ def test_an_alias_that_is_too_large_or_stands_for_nothing_ends_the_connection():
 def test_a_topic_with_a_wildcard_ends_the_connection():
     connection = Client(new_hub(), "c")
     connection.connection.receive(b"\x30\x06\x00\x03a/#\x00", 0.0)
-    assert goodbye(connection.read()) is Gone.MALFORMED_PACKET
+    assert goodbye(connection.read()) is Gone.TOPIC_NAME_INVALID
 
 
 def test_topics_of_the_server_and_topics_too_deep_are_refused_and_the_connection_stays():

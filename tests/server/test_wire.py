@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from betimes.server.wire import CONNECT_BYTES_MAX, Packet, Wire, WireError
 
 # Reason codes, as the standard numbers them.
-MALFORMED, ILLEGAL, UNSUPPORTED, BAD_ALIAS, TOO_LARGE = 0x81, 0x82, 0x84, 0x94, 0x95
+MALFORMED, ILLEGAL, UNSUPPORTED, BAD_TOPIC, BAD_ALIAS, TOO_LARGE = 0x81, 0x82, 0x84, 0x90, 0x94, 0x95
 
 CONNECT = mqtt5.ConnectPacket("c", clean_start=True)
 PING = b"\xc0\x00"
@@ -257,8 +257,8 @@ def test_packets_before_a_bad_one_are_not_lost_and_what_follows_is_ignored():
 
 NOT_UTF8 = [b"\xff", b"\xed\xa0\x80", b"a\xc3", b"\xc0\x80", b"a\0b"]
 IN_PUBLISH = {
-    "a wildcard in the topic": (publish("a/+"), MALFORMED),
-    "another wildcard in the topic": (publish("#"), MALFORMED),
+    "a wildcard in the topic": (publish("a/+"), BAD_TOPIC),
+    "another wildcard in the topic": (publish("#"), BAD_TOPIC),
     "no topic and no alias": (publish(""), ILLEGAL),
     "topic alias 0": (publish(props=properties(b"\x23\0\0")), BAD_ALIAS),
     "packet identifier 0": (publish(first=0x32, packet_id=b"\0\0"), ILLEGAL),
@@ -273,8 +273,8 @@ IN_PUBLISH = {
     "a user property with a very long name": (publish(props=b"\7\x26\1\1a\0\1b"), MALFORMED),
     "a payload format of 2": (publish(props=properties(b"\1\2")), ILLEGAL),
     "a property twice": (publish(props=properties(b"\3\0\1a\3\0\1a")), ILLEGAL),
-    "a wildcard in the response topic": (publish(props=properties(b"\x08\0\1#")), MALFORMED),
-    "an empty response topic": (publish(props=properties(b"\x08\0\0")), MALFORMED),
+    "a wildcard in the response topic": (publish(props=properties(b"\x08\0\1#")), BAD_TOPIC),
+    "an empty response topic": (publish(props=properties(b"\x08\0\0")), BAD_TOPIC),
     "a subscription identifier": (publish(props=properties(b"\x0b\1")), ILLEGAL),
     "a property of another packet": (publish(props=properties(b"\x11\0\0\0\1")), MALFORMED),
     "an unknown property": (publish(props=properties(b"\x7e\0")), MALFORMED),
@@ -304,8 +304,8 @@ IN_CONNECT = {
     "the reserved flag": (connect(flags=3), MALFORMED),
     "a QoS of no will": (connect(flags=0x0A), MALFORMED),
     "a will with QoS 3": (connect(flags=0x1E, rest=WILL), MALFORMED),
-    "a will without a topic": (connect(flags=6, rest=text("c") + b"\0" + text("") + text("")), MALFORMED),
-    "a will to a wildcard": (connect(flags=6, rest=text("c") + b"\0" + text("#") + text("")), MALFORMED),
+    "a will without a topic": (connect(flags=6, rest=text("c") + b"\0" + text("") + text("")), BAD_TOPIC),
+    "a will to a wildcard": (connect(flags=6, rest=text("c") + b"\0" + text("#") + text("")), BAD_TOPIC),
     "a will cut short": (connect(flags=6, rest=WILL[:-1]), MALFORMED),
     "no client id": (connect(rest=b""), MALFORMED),
     "no user name": (connect(flags=0x82), MALFORMED),

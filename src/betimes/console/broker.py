@@ -8,6 +8,8 @@ import logging
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,11 +25,34 @@ from betimes.model.links import NetworkSettings
 from betimes.model.servers import ServerSettings
 from betimes.qos.strategies import strategy_named
 
+log = logging.getLogger(__name__)
+
 if TYPE_CHECKING:
     from betimes.server.gate import Gate
+    from betimes.server.listener import Endpoint, Listener
+    from betimes.server.pages import Pages
 
 STORE = "A file for what must survive a restart; without one everything is in memory."
 EXAMPLES = """\
+[bold]The file[/bold]
+
+host, port, certificate, key, anonymous, passwords, access, store, metrics_port, name: as above; \
+store_sync = "full": flush each commit to the disk, so that it survives a loss of power too; client_ca: \
+clients must show a certificate that one in this file signed; discreet = true: a subscription that is not \
+allowed is refused without saying why; sys_every = "10s": how often what the broker tells of itself below \
+$SYS is brought up to date, 0s for never. Files that it names are looked for beside it.
+
+\\[\\[listen]]: one more place to listen: host, port, kind ("mqtt" or "websocket"), certificate, key, \
+client_ca. What stands at the top is then listened on only if it names a port or a certificate.
+
+\\[limits]: connections, connection_rate and publish_rate (per second), packet_size, \
+receive, topic_aliases, subscriptions, sessions, retained, retained_size, queue_size, \
+connect_within, keep_alive, session_expiry, client_id_letters.
+
+\\[network]: what links this broker to others: secret or secret_file (the same at all of them), strategy, \
+queue, queue_size, beat, lost_after; and for each neighbour \\[\\[network.links]]: to (its name), address \
+(unless it dials), tls, authorities, rate (to send no faster), speed (expected before anything is measured).
+
 [bold]Examples[/bold]
 
 betimes broker --anonymous
@@ -36,38 +61,65 @@ betimes broker --passwords broker.passwords --access broker.access --host 0.0.0.
 
 betimes broker --anonymous --store betimes.db
 
+betimes broker --passwords broker.passwords --tls-certificate broker.crt --tls-key broker.key
+
 betimes broker broker.toml --port 0 --verbose
 """
 
+# What the command takes, each of which a file can say too.
+Config = Annotated[
+    Path | None, typer.Argument(help="A configuration file; none is needed.", metavar="[CONFIG.toml]")
+]
+Host = Annotated[
+    str | None, typer.Option("--host", help="Where to listen: 127.0.0.1; 0.0.0.0 is everywhere.")
+]
+Port = Annotated[
+    int | None,
+    typer.Option("--port", "-p", help="1883, or 8883 with TLS; 0 takes one that is free.", metavar="N"),
+]
+TlsCertificate = Annotated[
+    Path | None, typer.Option("--tls-certificate", help="Serve over TLS, with this certificate (PEM).")
+]
+TlsKey = Annotated[
+    Path | None, typer.Option("--tls-key", help="Its key (PEM), if it is not in the same file.")
+]
+Anonymous = Annotated[
+    bool, typer.Option("--anonymous", help="Let clients in without user name and password.")
+]
+Passwords = Annotated[
+    Path | None, typer.Option("--passwords", help="A password file, as `betimes passwd` writes it.")
+]
+Access = Annotated[
+    Path | None, typer.Option("--access", help="An access list in Mosquitto's format: who may what.")
+]
+StoreOption = Annotated[Path | None, typer.Option("--store", help=STORE)]
+MetricsPort = Annotated[
+    int | None,
+    typer.Option("--metrics-port", help="Serve /metrics (Prometheus) and /healthz there.", metavar="N"),
+]
+Name = Annotated[
+    str | None, typer.Option("--name", help="What the broker calls itself: the origin of message ids.")
+]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log who comes and goes, on standard error.")]
+
 
 def broker_command(
-    config: Annotated[
-        Path | None, typer.Argument(help="A configuration file; none is needed.", metavar="[CONFIG.toml]")
-    ] = None,
-    host: Annotated[
-        str | None, typer.Option("--host", help="Where to listen: 127.0.0.1; 0.0.0.0 is everywhere.")
-    ] = None,
-    port: Annotated[
-        int | None, typer.Option("--port", "-p", help="1883; 0 takes one that is free.", metavar="N")
-    ] = None,
-    anonymous: Annotated[
-        bool, typer.Option("--anonymous", help="Let clients in without user name and password.")
-    ] = False,
-    passwords: Annotated[
-        Path | None, typer.Option("--passwords", help="A password file, as `betimes passwd` writes it.")
-    ] = None,
-    access: Annotated[
-        Path | None, typer.Option("--access", help="An access list in Mosquitto's format: who may what.")
-    ] = None,
-    store: Annotated[Path | None, typer.Option("--store", help=STORE)] = None,
-    name: Annotated[
-        str | None, typer.Option("--name", help="What the broker calls itself: the origin of message ids.")
-    ] = None,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Log who comes and goes, on standard error.")
-    ] = False,
+    config: Config = None,
+    host: Host = None,
+    port: Port = None,
+    tls_certificate: TlsCertificate = None,
+    tls_key: TlsKey = None,
+    anonymous: Anonymous = False,
+    passwords: Passwords = None,
+    access: Access = None,
+    store: StoreOption = None,
+    metrics_port: MetricsPort = None,
+    name: Name = None,
+    verbose: Verbose = False,
 ) -> None:
     """Run an MQTT broker, version 5 and 3.1.1, until it is interrupted or told to end.
+
+    On SIGHUP it reads passwords, access list and certificates again; a mistake in one leaves all as it was.
 
     What is given here wins over the file. Nobody comes in unless it is said who: by --passwords, by
     --anonymous, or by both. Without --passwords a user name proves nothing, and gives nobody the rights that
@@ -76,13 +128,9 @@ def broker_command(
     With --store, sessions that outlive their connection, what waits for them and retained messages
     survive a restart, also kill -9: nothing is acknowledged before it is in the file. Without it they live in
     memory and end with the broker.
-
-    A file has the same settings (host, port, anonymous, passwords, access, store, name), discreet = true (a
-    subscription that is not allowed is refused without saying why), store_sync = "full" (flush each commit to
-    the disk, so that it survives a loss of power too), and a table limits: connections,
-    packet_size, receive, topic_aliases, subscriptions, sessions, retained, retained_size, queue_size,
-    connect_within, keep_alive, session_expiry, client_id_letters. Files it names are looked for beside it.
     """
+    if tls_key is not None and tls_certificate is None:
+        raise SettingError("--tls-key", str(tls_key), "is of no use without --tls-certificate")
     written = _settings(config)
     settings = replace(
         written,
@@ -93,7 +141,11 @@ def broker_command(
         passwords=written.passwords if passwords is None else str(passwords),
         access=written.access if access is None else str(access),
         store=written.store if store is None else str(store),
+        metrics_port=written.metrics_port if metrics_port is None else metrics_port,
     )
+    if tls_certificate is not None:
+        key = None if tls_key is None else str(tls_key)
+        settings = replace(settings, certificate=str(tls_certificate), key=key)
     _check(settings)
     gate = open_gate(settings)
     _log_to_stderr(verbose)
@@ -102,8 +154,9 @@ def broker_command(
 
 def _check(settings: ServerSettings) -> None:
     """Refuse what the command may have been given, and a file could not have said."""
-    if not 0 <= settings.port <= PORT_MAX:
-        raise SettingError("--port", settings.port, f"must be between 0 and {PORT_MAX}")
+    for option, value in (("--port", settings.port), ("--metrics-port", settings.metrics_port)):
+        if value is not None and not 0 <= value <= PORT_MAX:
+            raise SettingError(option, value, f"must be between 0 and {PORT_MAX}")
     if not settings.name.strip() or not settings.name.isprintable():
         raise SettingError("--name", settings.name, "must be a printable name")
 
@@ -125,59 +178,170 @@ def open_gate(settings: ServerSettings) -> Gate:
     return Gate(anonymous=settings.anonymous, passwords=users, access=allowed, discreet=settings.discreet)
 
 
+def endpoints(settings: ServerSettings) -> list[Endpoint]:
+    """Return where to listen, with the certificates that the settings name."""
+    from betimes.server.listener import Endpoint
+    from betimes.server.tls import tls_context
+
+    return [
+        Endpoint(
+            host=door.host or settings.host,
+            port=door.port,
+            kind=door.kind,
+            tls=None if door.certificate is None else tls_context(door.certificate, door.key, door.client_ca),
+        )
+        for door in settings.doors
+    ]
+
+
 def run_broker(settings: ServerSettings, gate: Gate) -> None:
     """Serve until SIGINT or SIGTERM comes."""
     import uvloop
 
     from betimes.server import audiences, federation
 
+    places = endpoints(settings)
     audiences.warm_up()
     if settings.network is not None:
         federation.warm_up(settings.network.strategy)
-    uvloop.run(_serve(settings, gate))
+    uvloop.run(_serve(settings, gate, places))
 
 
-async def _serve(settings: ServerSettings, gate: Gate) -> None:
+async def _serve(settings: ServerSettings, gate: Gate, places: list[Endpoint]) -> None:
     from betimes.server.federation import federate
-    from betimes.server.listener import Endpoint, Listener
+    from betimes.server.listener import Listener
     from betimes.server.opening import open_hub
 
     loop = asyncio.get_running_loop()
     told_to_end = asyncio.Event()
+    told_to_reload = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, told_to_end.set)
+    loop.add_signal_handler(signal.SIGHUP, told_to_reload.set)
     with open_hub(settings, gate, now_s=loop.time(), wall_s=time.time()) as (hub, file):
         if settings.network is not None:
             federate(hub, settings.network, epoch=time.time_ns())
-        listener = Listener(hub, file=file, broken=told_to_end.set)
+        listener = Listener(hub, file=file, broken=told_to_end.set, sys_every_s=settings.sys_every_s)
+        pages = pages_about(listener)
+        reloading = loop.create_task(_reload_whenever(told_to_reload, listener, settings, places))
         try:
-            await listener.start([Endpoint(host=settings.host, port=settings.port)])
-        except OSError as error:
-            where = f"{settings.host}:{settings.port}"
-            raise BetimesError(f"{where}: cannot listen there ({error.strerror or error})") from None
-        try:
-            host = f"[{settings.host}]" if ":" in settings.host else settings.host
-            said = f"{settings.name}: MQTT at {host}:{listener.ports[0]}"
-            results().print(said, markup=False, soft_wrap=True)
-            sys.stdout.flush()
+            await _open(settings, places, listener, pages)
             await told_to_end.wait()
         finally:
+            reloading.cancel()
+            await pages.stop()
             await listener.stop()
         if listener.failure is not None:
             raise listener.failure
+
+
+async def _open(settings: ServerSettings, places: list[Endpoint], listener: Listener, pages: Pages) -> None:
+    """Begin to listen everywhere, and say where that is."""
+    for place in places:
+        with _naming(place.host, place.port):
+            await listener.start([place])
+    if settings.metrics_port is not None:
+        with _naming(settings.host, settings.metrics_port):
+            await pages.start(settings.host, settings.metrics_port)
+    for place, port in zip(places, listener.ports, strict=True):
+        _say(f"{settings.name}: {place.spoken} at {_address(place.host, port)}")
+    if settings.metrics_port is not None:
+        _say(f"{settings.name}: metrics at http://{_address(settings.host, pages.port)}/metrics")
+    sys.stdout.flush()
+
+
+async def _reload_whenever(
+    told: asyncio.Event, listener: Listener, settings: ServerSettings, places: list[Endpoint]
+) -> None:
+    """Read the files again whenever told to; where one has a mistake, all stays as it was."""
+    from betimes.server.reloading import change_gate
+
+    while True:
+        await told.wait()
+        told.clear()
+        try:
+            gate = await asyncio.to_thread(_read_again, settings, places)
+        except BetimesError as error:
+            log.error("the files were not taken over, the old ones hold: %s", error)
+            continue
+        sent_away = change_gate(listener.hub, gate, listener.now_s())
+        listener.flush()
+        log.info("the files were read again; clients sent away: %d", sent_away)
+
+
+def _read_again(settings: ServerSettings, places: list[Endpoint]) -> Gate:
+    """Return who may come in from now on; show new certificates, if all files are good."""
+    from betimes.server.tls import renew
+
+    gate = open_gate(settings)
+    endpoints(settings)
+    for place, door in zip(places, settings.doors, strict=True):
+        if place.tls is not None and door.certificate is not None:
+            renew(place.tls, door.certificate, door.key)
+    return gate
+
+
+def pages_about(listener: Listener) -> Pages:
+    """Return what is told of a server over HTTP."""
+    from betimes.server.metrics import CONTENT_TYPE, exposition
+    from betimes.server.pages import Page, Pages
+    from betimes.server.statistics import gathered
+
+    def metrics() -> str:
+        return exposition(gathered(listener.hub, listener.now_s()), listener.lag_s)
+
+    return Pages(
+        {
+            "/metrics": Page(text=metrics, content_type=CONTENT_TYPE),
+            "/healthz": Page(text=lambda: "ok\n"),
+        }
+    )
+
+
+@contextmanager
+def _naming(host: str, port: int) -> Iterator[None]:
+    """Say which address cannot be had."""
+    try:
+        yield
+    except OSError as error:
+        where = _address(host, port)
+        raise BetimesError(f"{where}: cannot listen there ({error.strerror or error})") from None
+
+
+def _say(text: str) -> None:
+    results().print(text, markup=False, soft_wrap=True)
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _settings(config: Path | None) -> ServerSettings:
     if config is None:
         return ServerSettings()
     settings = read_server_file(read_text_file(config), str(config))
-    passwords, access, store, network = settings.passwords, settings.access, settings.store, settings.network
+
+    def beside(name: str | None) -> str | None:
+        return None if name is None else str(config.parent / name)
+
     return replace(
         settings,
-        network=None if network is None else _with_files(network, config),
-        passwords=None if passwords is None else str(config.parent / passwords),
-        access=None if access is None else str(config.parent / access),
-        store=None if store is None else str(config.parent / store),
+        network=None if settings.network is None else _with_files(settings.network, config),
+        store=beside(settings.store),
+        passwords=beside(settings.passwords),
+        access=beside(settings.access),
+        certificate=beside(settings.certificate),
+        key=beside(settings.key),
+        client_ca=beside(settings.client_ca),
+        more_doors=tuple(
+            replace(
+                door,
+                certificate=beside(door.certificate),
+                key=beside(door.key),
+                client_ca=beside(door.client_ca),
+            )
+            for door in settings.more_doors
+        ),
     )
 
 

@@ -1,7 +1,7 @@
 """How is a server to run? Its configuration file.
 
 TOML in, `ServerSettings` out; everything in it may be left out. All that is wrong is listed in one
-`FileMistakesError`. Files it names (passwords, access list, store) are opened by the caller.
+`FileMistakesError`. Files it names (passwords, access list, certificates, store) are opened by the caller.
 """
 
 from __future__ import annotations
@@ -18,18 +18,24 @@ from betimes.language.tables import (
     count_between,
     flag,
     name,
+    number_between,
+    one_of,
     positive,
     quantity,
 )
 from betimes.language.toml_texts import read_toml
-from betimes.model.servers import Limits, ServerSettings
+from betimes.model.servers import USUAL_PORTS, Door, Kind, Limits, ServerSettings
 
 PORT_MAX = 65_535
 COUNT_MAX = 10**9
+RATE_MIN = 0.01
+DOORS_MAX = 64
 PACKET_BYTES_MIN = 1_024
 PACKET_BYTES_MAX = 256_000_000  # MQTT's length field ends at 268 million
 
-_duration = positive(quantity(read_duration_s, "10s"))
+_rate = number_between(RATE_MIN, COUNT_MAX)  # per second
+_duration_or_none = quantity(read_duration_s, "10s")
+_duration = positive(_duration_or_none)
 _size_kb = positive(quantity(read_size_kb, "4MB"))
 
 
@@ -39,13 +45,21 @@ def read_server_file(text: str, source: str) -> ServerSettings:
     top = Table(read_toml(text, source), "", mistakes)
     usual = ServerSettings()
     limits, network = top.table("limits"), top.table("network")
+    limits = top.table("limits")
+    certificate, key, client_ca = _read_tls(top)
     settings = ServerSettings(
         name=top.optional("name", name, usual.name),
         host=top.optional("host", _host, usual.host),
-        port=top.optional("port", count_between(0, PORT_MAX), usual.port),
+        port=top.optional("port", _port, None),
+        certificate=certificate,
+        key=key,
+        client_ca=client_ca,
+        more_doors=tuple(_read_door(each) for each in top.tables("listen", DOORS_MAX)),
         anonymous=top.optional("anonymous", flag, usual.anonymous),
         passwords=top.optional("passwords", _file_name, None),
         access=top.optional("access", _file_name, None),
+        metrics_port=top.optional("metrics_port", _port, None),
+        sys_every_s=top.optional("sys_every", _duration_or_none, usual.sys_every_s),
         discreet=top.optional("discreet", flag, usual.discreet),
         store=top.optional("store", _file_name, None),
         store_sync=top.optional("store_sync", _sync, usual.store_sync),
@@ -57,12 +71,41 @@ def read_server_file(text: str, source: str) -> ServerSettings:
     return settings
 
 
+def _read_door(table: Table) -> Door:
+    """Return one place to listen."""
+    certificate, key, client_ca = _read_tls(table)
+    kind = table.optional("kind", _kind, Kind.MQTT)
+    door = Door(
+        host=table.optional("host", _host, None),
+        port=table.optional("port", _port, USUAL_PORTS[kind, certificate is not None]),
+        kind=kind,
+        certificate=certificate,
+        key=key,
+        client_ca=client_ca,
+    )
+    table.close()
+    return door
+
+
+def _read_tls(table: Table) -> tuple[str | None, str | None, str | None]:
+    """Return the files of a certificate, of its key, and of who signs those of clients."""
+    certificate = table.optional("certificate", _file_name, None)
+    key = table.optional("key", _file_name, None)
+    client_ca = table.optional("client_ca", _file_name, None)
+    for named, value in (("key", key), ("client_ca", client_ca)):
+        if value is not None and "certificate" not in table:
+            table.complain(named, "this is of no use without a certificate", 'add certificate = "FILE"')
+    return certificate, key, client_ca
+
+
 def _read_limits(table: Table) -> Limits:
     usual = Limits()
     some = count_between(1, COUNT_MAX)
     few = count_between(1, 65_535)  # what two bytes on the wire can say
     limits = Limits(
         connections_max=table.optional("connections", some, usual.connections_max),
+        connections_per_s_max=table.optional("connection_rate", _rate, usual.connections_per_s_max),
+        publications_per_s_max=table.optional("publish_rate", _rate, usual.publications_per_s_max),
         packet_bytes_max=table.optional("packet_size", _packet_bytes, usual.packet_bytes_max),
         receive_max=table.optional("receive", few, usual.receive_max),
         topic_aliases_max=table.optional("topic_aliases", count_between(0, 65_535), usual.topic_aliases_max),
@@ -78,6 +121,14 @@ def _read_limits(table: Table) -> Limits:
     )
     table.close()
     return limits
+
+
+def _kind(value: object) -> Kind:
+    return Kind(one_of(*Kind)(value))
+
+
+def _port(value: object) -> int:
+    return count_between(0, PORT_MAX)(value)
 
 
 def _host(value: object) -> str:

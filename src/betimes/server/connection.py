@@ -2,7 +2,7 @@
 
 The driver hands in what it read and what time it is, then writes what `take_outbox` returns and, if
 `closing`, hangs up. It says `blocked` while the socket takes no more, `drained` when it takes more again, and
-`lost` when the other side is gone.
+`lost` when the other side is gone. Where `pause_s` is not 0, it reads nothing for so long.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from betimes.server.protocol import Answer, Refusal, handle, hang_up
 from betimes.server.wire import Packet, Wire, WireError
 
 if TYPE_CHECKING:
+    from betimes.server.buckets import TokenBucket
     from betimes.server.hub import Hub
     from betimes.server.link import LinkEnd
     from betimes.server.publications import Publication
@@ -42,6 +43,7 @@ class Connection:
         self.packet_bytes_max = math.inf  # that the client takes
         self.keep_alive_s = math.inf
         self.heard_at_s = now_s
+        self.pause_s = 0.0  # the client publishes faster than it may
         self.unproven: mqtt5.ConnectPacket | None = None  # its password is being looked at
         self.receiving: set[int] = set()  # packet ids of QoS 2 that count against our receive maximum
         self.aliases_in: dict[int, str] = {}
@@ -56,17 +58,22 @@ class Connection:
         if self.closing:
             return
         self.heard_at_s = now_s
+        traffic = self.hub.traffic
+        traffic.bytes_received += len(data)
         try:
             packets = self.wire.feed(data)
         except WireError as error:
+            traffic.packets_received += len(error.packets)
             self._handle_all(error.packets, now_s)
             hang_up(self, Refusal(error.reason_code, error.problem), now_s)
             return
+        traffic.packets_received += len(packets)
         self._handle_all(packets, now_s)
 
     def send(self, packet: Packet) -> bool:
         """Put a packet into the outbox; False if it is larger than the client takes."""
-        return self.send_bytes(self.wire.encode(packet))
+        data = self.wire.encode(packet)
+        return self.send_bytes(data) if data else True  # version 3.1.1 has no such packet
 
     def send_bytes(self, data: bytes) -> bool:
         """Put an encoded packet into the outbox; False if it is larger than the client takes."""
@@ -89,7 +96,7 @@ class Connection:
         alias, known = self._alias(topic) if self._aliases_out_max else (None, False)
         sent = self.send(delivery.packet(now_s, again=again, alias=alias, alias_known=known))
         if sent:
-            self.hub.sent += 1
+            self.hub.sent += topic[0] != "$"  # the server's own do not count
         elif alias is not None and not known:
             del self._aliases_out[topic]  # the client never heard of it
         return sent
@@ -99,12 +106,16 @@ class Connection:
         if self._aliases_out_max:
             return False
         sent = self.send_bytes(publication.plain(self.wire.version, told=told, now_s=now_s))
-        self.hub.sent += sent
+        if sent and publication.topic[0] != "$":
+            self.hub.sent += 1
         return sent
 
     def take_outbox(self) -> bytes:
         """Return all that is to be written, and empty the outbox."""
         outbox = self._outbox
+        traffic = self.hub.traffic
+        traffic.packets_sent += len(outbox)
+        traffic.bytes_sent += self._outbox_bytes
         data = outbox[0] if len(outbox) == 1 else b"".join(outbox)
         outbox.clear()
         self._outbox_bytes = 0
@@ -178,3 +189,12 @@ class Connection:
             if len(self._held) > HELD_MAX:
                 self.unproven = None
                 hang_up(self, Refusal(Answer.QUOTA_EXCEEDED.value, "too much before the CONNACK"), now_s)
+        if self.session is not None and self.session.pace is not None:
+            self._keep_pace(self.session.pace, packets, now_s)
+
+    def _keep_pace(self, pace: TokenBucket, packets: list[Packet], now_s: float) -> None:
+        """Have the driver pause where more was published than the client may."""
+        self.pause_s = pace.spend(sum(isinstance(each, mqtt5.PublishPacket) for each in packets), now_s)
+        if self.pause_s:
+            self.hub.traffic.pauses += 1
+            self.heard_at_s = now_s + self.pause_s  # until then its silence is our doing

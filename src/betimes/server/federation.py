@@ -72,6 +72,9 @@ def federate(
         lose=lose,
         recorder=recorder,
     )
+    for session in hub.sessions.values():  # those that survived a restart
+        for grant in session.grants.values():
+            hub.federation.subscribed(grant)
     return hub.federation
 
 
@@ -139,18 +142,15 @@ class Federation:
         """Let the others know that a subscription is gone, soon."""
         self._wanted.remove(grant)
 
-    def publish(self, publication: Publication, now_s: float) -> bool:
-        """Send an event that entered here to whoever wants it elsewhere; False if nobody does."""
+    def publish(self, publication: Publication, now_s: float) -> int:
+        """Send an event that entered here to all who want it elsewhere; return how many they are."""
         if not self._demand.hears(publication.topic):
-            return False
+            return 0
         event = _event(publication)
-        demand = self._demand.demand(event)
-        if self._recorder is not None:
-            self._recorder.published(self.name, event, demand.wanted, now_s)
-        if not demand.wanted:
-            return False
-        self._perform(self.broker.publish(event, now_s), now_s)
-        return True
+        wanted = self._demand.demand(event).wanted
+        if wanted:
+            self._perform(self.broker.publish(event, now_s), now_s)
+        return wanted
 
     # --- what links report
 

@@ -16,15 +16,18 @@ import mqtt5
 from betimes.matching.topics import LEVELS_MAX
 from betimes.model.servers import Limits
 from betimes.model.telemetry import Reason
-from betimes.server.audiences import Audience, Audiences, Grant
+from betimes.server.audiences import Grant
+from betimes.server.buckets import TokenBucket
 from betimes.server.connection import Connection
 from betimes.server.deadlines import Deadlines
 from betimes.server.gate import Gate
 from betimes.server.link import answer_broker, is_of_broker
+from betimes.server.offering import Offering, delivery_of
 from betimes.server.protocol import FOR_EVER, Answer, Gone, Refusal, hang_up, say, seconds
 from betimes.server.publications import Publication
 from betimes.server.retained import Retained
 from betimes.server.session import Delivery, Session
+from betimes.server.traffic import Traffic
 from betimes.server.wills import LastWord, Wills
 
 if TYPE_CHECKING:
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from betimes.server.store import Store
 
 Acknowledged = mqtt5.PubAckReasonCode
+ANNOUNCED_MAX, ANNOUNCED_BYTES_MAX = 1000, 1_000_000
 
 
 class Hub:
@@ -52,8 +56,10 @@ class Hub:
         self.first_number = 1  # of a publication; what a restart may not give again lies below
         self.sent = 0  # publications sent
         self.federation: Federation | None = None  # with other brokers
-        self._audiences = Audiences()
+        self.traffic = Traffic()
+        self._offering = Offering(self._lose)
         self._retained = Retained(self.limits.retained_max, self.limits.retained_bytes_max)
+        self._announced = Retained(ANNOUNCED_MAX, ANNOUNCED_BYTES_MAX)  # below $
         self._wills = Wills()
         self._silent: Deadlines[Connection] = Deadlines()
         self._ending: Deadlines[str] = Deadlines()  # sessions without a connection, by client id
@@ -183,7 +189,7 @@ class Hub:
         session = grant.session
         self.unsubscribe(session, written)
         session.grants[written] = grant
-        self._audiences.add(grant)
+        self._offering.audiences.add(grant)
         if self.federation is not None:
             self.federation.subscribed(grant)
         if session.journal is not None:
@@ -194,7 +200,7 @@ class Hub:
         grant = session.grants.pop(written, None)
         if grant is None:
             return False
-        self._audiences.remove(grant)
+        self._offering.audiences.remove(grant)
         if self.federation is not None:
             self.federation.unsubscribed(grant)
         if session.journal is not None:
@@ -205,12 +211,27 @@ class Hub:
         """Send a new subscriber what is retained of the topics it asks for, and not too old for it."""
         if grant.group is not None:
             return  # [MQTT-3.3.1-9 and 4.8.2]: not for shared subscriptions
-        for publication in self._retained.meeting(grant.pattern, now_s):
+        kept = self._announced if grant.pattern[0] == "$" else self._retained
+        for publication in kept.meeting(grant.pattern, now_s):
             own = grant.no_local and publication.publisher == grant.session.client_id
             if not own and grant.wants(publication):
-                delivery = _delivery(publication, grant, retain=True)
+                delivery = delivery_of(publication, grant, retain=True)
                 if not delivery.too_late(now_s):
                     grant.session.offer(delivery, now_s)
+
+    def announce(self, topic: str, payload: bytes, now_s: float) -> None:
+        """Publish something of the server's own, below $, retained and counted nowhere."""
+        packet = mqtt5.PublishPacket(topic, payload, retain=True)
+        publication = Publication(packet, topic, born_s=now_s, origin=self.name)
+        kept = self._announced.keep(publication)
+        assert kept, "the server has little to say"
+        self._offering.offer_to_all(publication, now_s)
+        publication.forget_plain()
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """Return how many subscriptions and retained messages of clients there are."""
+        return self._offering.audiences.count, len(self._retained)
 
     def _take_in(self, packet: mqtt5.PublishPacket, topic: str, publisher: str, now_s: float) -> Acknowledged:
         number = self.first_number + self.received
@@ -221,85 +242,18 @@ class Hub:
         if publication.retain and not self._retained.keep(publication):
             self.lost[Reason.QUEUE_FULL] += 1
             return Acknowledged.QUOTA_EXCEEDED
-        answered = self._offer_to_all(publication, now_s)
+        wanted = self._offering.offer_to_all(publication, now_s)
         if publication.retain:
             publication.forget_plain()
-        if self.federation is not None and self.federation.publish(publication, now_s):
-            return Acknowledged.SUCCESS
-        return answered
+        if self.federation is not None:
+            wanted += self.federation.publish(publication, now_s)
+        return Acknowledged.SUCCESS if wanted else Acknowledged.NO_MATCHING_SUBSCRIBERS
 
     def take_from_afar(self, publication: Publication, now_s: float) -> None:
         """Take in what was published at another broker."""
         if publication.retain:
             self._retained.keep(publication)
-        self._offer_to_all(publication, now_s)
-
-    def _offer_to_all(self, publication: Publication, now_s: float) -> Acknowledged:
-        audiences = self._audiences.hearing(publication.topic)
-        if not audiences:
-            return Acknowledged.NO_MATCHING_SUBSCRIBERS
-        if len(audiences) > 1:
-            self._offer_merged(publication, audiences, now_s)
-            return Acknowledged.SUCCESS
-        audience = audiences[0]
-        # An offer may end a connection, never a subscription: the dictionary does not change under way.
-        for grant in audience.plain.values() if audience.is_plain else audience.wanting(publication):
-            self._offer(publication, grant, now_s)
-        return Acknowledged.SUCCESS
-
-    def _offer(self, publication: Publication, grant: Grant, now_s: float) -> None:
-        """Offer a publication to the client of one subscription."""
-        session = grant.session
-        if grant.no_local and session.client_id == publication.publisher:
-            return
-        if publication.born_s < now_s and self._is_late(publication, grant, now_s):
-            return
-        if session.rights is not None and not session.rights.may_read(publication.topic):
-            return
-        if (
-            (not publication.qos or not grant.qos)
-            and grant.identifier is None
-            and not (publication.retain and grant.retain_as_published)
-        ):
-            connection = session.ready()
-            if connection is not None and connection.publish_plain(
-                publication, now_s, told=grant.wish is not None
-            ):
-                return
-        retain = publication.retain and grant.retain_as_published
-        session.offer(_delivery(publication, grant, retain=retain), now_s)
-
-    def _is_late(self, publication: Publication, grant: Grant, now_s: float) -> bool:
-        """Give up what comes from another broker too late for this subscription."""
-        delivery = _delivery(publication, grant, retain=False)
-        if delivery.too_late(now_s):
-            self._lose(delivery, Reason.EXPIRED)
-            return True
-        return False
-
-    def _offer_merged(self, publication: Publication, audiences: tuple[Audience, ...], now_s: float) -> None:
-        """Offer it once to each client, however many subscriptions it meets; shared ones count apart."""
-        by_client: dict[str, Grant | list[Grant]] = {}
-        for audience in audiences:
-            for grant in audience.wanting(publication):
-                client_id = grant.session.client_id
-                if grant.group is not None:
-                    self._offer(publication, grant, now_s)
-                elif not (grant.no_local and client_id == publication.publisher):
-                    others = by_client.get(client_id)
-                    if others is None:
-                        by_client[client_id] = grant
-                    elif isinstance(others, list):
-                        others.append(grant)
-                    else:
-                        by_client[client_id] = [others, grant]
-        for grants in by_client.values():
-            if isinstance(grants, Grant):
-                self._offer(publication, grants, now_s)
-                continue
-            session = grants[0].session
-            if session.rights is None or session.rights.may_read(publication.topic):
-                session.offer(_merged_delivery(publication, grants), now_s)
+        self._offering.offer_to_all(publication, now_s)
 
     # --- sessions
 
@@ -334,6 +288,8 @@ class Hub:
     def _new_session(self, client_id: str, user: str | None) -> Session:
         session = Session(client_id, queue_bytes_max=self.limits.queue_bytes_max, lose=self._lose)
         session.user = user
+        if self.limits.publications_per_s_max < math.inf:
+            session.pace = TokenBucket(self.limits.publications_per_s_max)
         session.rights = self.gate.rights(user, client_id)
         self.sessions[client_id] = session
         return session
@@ -347,23 +303,10 @@ class Hub:
         del self.sessions[session.client_id]
         self._ending.discard(session.client_id)
         for delivery in session.end():
-            self._pass_on(delivery, now_s)
+            self._offering.pass_on(delivery, now_s)
         word = self._wills.take(session.client_id)
         if word is not None:
             self._speak(word, now_s)
-
-    def _pass_on(self, delivery: Delivery, now_s: float) -> None:
-        """Give what a client did not get to another of its shared subscription, if it had it by one.
-
-        Not where that client may have it already and nobody may have it twice [MQTT-4.8.2-5].
-        """
-        heir = None
-        if delivery.share is not None and not (delivery.qos == 2 and delivery.packet_id is not None):
-            heir = self._audiences.stand_in(delivery.share, delivery.publication)
-        if heir is None:
-            self._lose(delivery, Reason.SESSION_ENDED)
-        else:
-            heir.session.offer(_delivery(delivery.publication, heir, retain=delivery.retain), now_s)
 
     def _speak_due(self, now_s: float) -> None:
         for word in self._wills.take_due(now_s):
@@ -379,8 +322,8 @@ class Hub:
         else:
             self._take_in(word.packet(), topic, word.client_id, now_s)
 
-    def _lose(self, _delivery: Delivery, reason: Reason) -> None:
-        self.lost[reason] += 1
+    def _lose(self, delivery: Delivery, reason: Reason) -> None:
+        self.lost[reason] += delivery.publication.topic[0] != "$"
 
 
 def _refusal(rights: Rights | None, topic: str) -> Acknowledged | None:
@@ -390,29 +333,3 @@ def _refusal(rights: Rights | None, topic: str) -> Acknowledged | None:
     if rights is not None and not rights.may_write(topic):
         return Acknowledged.NOT_AUTHORIZED
     return Acknowledged.TOPIC_NAME_INVALID if topic.count("/") >= LEVELS_MAX else None
-
-
-def _delivery(publication: Publication, grant: Grant, *, retain: bool) -> Delivery:
-    """Return what one subscription's client gets."""
-    wish = grant.wish
-    return Delivery(
-        publication,
-        qos=min(publication.qos, grant.qos),
-        retain=retain,
-        subscription_ids=None if grant.identifier is None else [grant.identifier],
-        told=wish is not None,
-        bound_s=math.inf if wish is None else wish.qos.delay_s_max,
-        share=None if grant.group is None else grant,
-    )
-
-
-def _merged_delivery(publication: Publication, grants: list[Grant]) -> Delivery:
-    """Return the one message for several subscriptions of a client: the best that any of them is to get."""
-    return Delivery(
-        publication,
-        qos=min(publication.qos, max(each.qos for each in grants)),
-        retain=publication.retain and any(each.retain_as_published for each in grants),
-        subscription_ids=[each.identifier for each in grants if each.identifier is not None] or None,
-        told=any(each.wish is not None for each in grants),
-        bound_s=max(math.inf if each.wish is None else each.wish.qos.delay_s_max for each in grants),
-    )

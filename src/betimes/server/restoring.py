@@ -120,6 +120,7 @@ class _Restoring:
                 retain_as_published=bool(as_published),
                 identifier=identifier,
                 wish=wanted,
+                durable=qos > 0,
             )
             self._hub.subscribe(written, grant)
 

@@ -19,6 +19,7 @@ from betimes.server.publications import OVERHEAD_BYTES, Publication
 if TYPE_CHECKING:
     from betimes.server.access import Rights
     from betimes.server.audiences import Grant
+    from betimes.server.buckets import TokenBucket
     from betimes.server.connection import Connection
     from betimes.server.store import Journal
 
@@ -32,6 +33,7 @@ class Delivery:
     __slots__ = (
         "bound_s",
         "packet_id",
+        "price",
         "publication",
         "qos",
         "released",
@@ -51,6 +53,7 @@ class Delivery:
         subscription_ids: list[int] | None = None,
         told: bool = False,
         bound_s: float = math.inf,
+        price: float = 1.0,
         share: Grant | None = None,
     ) -> None:
         self.publication = publication
@@ -59,6 +62,7 @@ class Delivery:
         self.subscription_ids = subscription_ids
         self.told = told  # its id and age
         self.bound_s = bound_s  # the subscriber's, on its age
+        self.price = price  # what it is worth to the subscriber in time
         self.share = share  # the shared subscription by which it came
         self.packet_id: int | None = None
         self.under_way = False  # it was sent on the connection of the moment
@@ -103,6 +107,7 @@ class Session:
         self.client_id = client_id
         self.user: str | None = None  # who proved to be so
         self.rights: Rights | None = None  # None: to everything
+        self.pace: TokenBucket | None = None  # how fast it may publish; None: as fast as it can
         self.connection: Connection | None = None
         self.journal: Journal | None = None  # where it is kept, if it is to survive the server
         self.expiry_s = 0.0  # how long it outlives its connection; inf: for ever
@@ -112,7 +117,7 @@ class Session:
         self._quota = PACKET_ID_MAX  # how many more the client takes before it acknowledges one [4.9]
         self._again: deque[Delivery] = deque()  # of those in flight, what a new connection has not seen
         self._waiting: deque[Delivery] = deque()
-        self._waiting_bytes = 0
+        self.queue_bytes = 0  # about how much room takes what waits
         self._queue_bytes_max = queue_bytes_max
         self._weeded_at_s = -math.inf
         self._tell_lost = lose
@@ -177,8 +182,8 @@ class Session:
             self.in_flight[delivery.packet_id] = delivery
             return True
         self._waiting.append(delivery)
-        self._waiting_bytes += delivery.size_bytes
-        return self._waiting_bytes <= self._queue_bytes_max
+        self.queue_bytes += delivery.size_bytes
+        return self.queue_bytes <= self._queue_bytes_max
 
     def resume(self, receive_max: int, now_s: float) -> None:
         """Send again, on a new connection, what the old one left unacknowledged [MQTT-4.4.0-1]."""
@@ -223,7 +228,7 @@ class Session:
         self.in_flight.clear()
         self._again.clear()
         self._waiting.clear()
-        self._waiting_bytes = 0
+        self.queue_bytes = 0
         return left
 
     def _send(self, connection: Connection, delivery: Delivery, now_s: float) -> None:
@@ -268,19 +273,19 @@ class Session:
 
     def _put_in_line(self, delivery: Delivery, now_s: float) -> None:
         size = delivery.size_bytes
-        if self._waiting_bytes + size > self._queue_bytes_max:
+        if self.queue_bytes + size > self._queue_bytes_max:
             self._weed(now_s)
-        if self._waiting_bytes + size > self._queue_bytes_max:
+        if self.queue_bytes + size > self._queue_bytes_max:
             self._lose(delivery, Reason.QUEUE_FULL)
             return
         self._waiting.append(delivery)
-        self._waiting_bytes += size
+        self.queue_bytes += size
         if self.journal is not None:
             self.journal.keep(delivery)
 
     def _next_in_line(self) -> Delivery:
         delivery = self._waiting.popleft()
-        self._waiting_bytes -= delivery.size_bytes
+        self.queue_bytes -= delivery.size_bytes
         return delivery
 
     def _weed(self, now_s: float) -> None:
@@ -294,7 +299,7 @@ class Session:
                 self._lose(delivery, Reason.EXPIRED)
             else:
                 self._waiting.append(delivery)
-                self._waiting_bytes += delivery.size_bytes
+                self.queue_bytes += delivery.size_bytes
 
     def _lose(self, delivery: Delivery, reason: Reason) -> None:
         if self.journal is not None:

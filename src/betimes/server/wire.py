@@ -25,9 +25,9 @@ MALFORMED: Final = 0x81
 PROTOCOL_ERROR: Final = 0x82
 UNSUPPORTED_VERSION: Final = 0x84
 CLIENT_ID_NOT_VALID: Final = 0x85
+TOPIC_NAME_INVALID: Final = 0x90
 TOPIC_ALIAS_INVALID: Final = 0x94
 PACKET_TOO_LARGE: Final = 0x95
-
 PACKET_BYTES_MAX = 2 << 20
 # Nobody is known before CONNECT, so little is kept for them: room for a will of 64 KB and as much beside it.
 CONNECT_BYTES_MAX = 128 << 10
@@ -350,7 +350,7 @@ def _check_property(data: bytes, at: int, stop: int, forbidden: int) -> int:
 def _check_topic(topic: bytes) -> None:
     """Refuse a topic name that no topic can have [4.7]."""
     if _HASH in topic or _PLUS in topic:
-        raise WireError(MALFORMED, "a topic name with a wildcard, or an empty one")
+        raise WireError(TOPIC_NAME_INVALID, "a topic name with a wildcard, or an empty one")
     _check_characters(topic)
 
 

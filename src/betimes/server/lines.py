@@ -1,0 +1,172 @@
+"""What happens on one accepted socket? A connection of the hub meets the event loop.
+
+Few bytes wait in the kernel and in the transport: a client that reads slowly is told apart early, and what
+waits for it waits in its session, where it can still be dropped when it is too late.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from betimes.server.connection import Connection
+
+if TYPE_CHECKING:
+    from betimes.server.listener import Listener
+
+log = logging.getLogger(__name__)
+
+TRANSPORT_BYTES_MAX = 256 * 1024  # waiting in one transport before the client counts as slow
+# A client that sends and does not read what it is answered: with this much waiting, it is read no more.
+TRANSPORT_BYTES_ENDURED = 4 * TRANSPORT_BYTES_MAX
+KERNEL_BYTES_UNSENT_MAX = 128 * 1024
+GOODBYE_WITHIN_S = 2.0
+
+
+class Line(asyncio.Protocol):
+    """One accepted socket, with MQTT on it."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self.connection: Connection | None = None
+        self.transport: asyncio.Transport | None = None
+        self.write: Callable[[bytes], None] = _nowhere  # what the connection has to say
+        self.is_full = False  # the transport takes no more for now
+        self._is_heard = True
+        self._is_ending = False
+        self._deadline: asyncio.TimerHandle | None = None
+        self._rest: asyncio.TimerHandle | None = None  # nothing is read until then
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to listen to a client."""
+        self.transport = cast(asyncio.Transport, transport)
+        if not self._listener.admits():
+            self.transport.abort()
+            return
+        self.write = self.transport.write
+        self.transport.set_write_buffer_limits(high=TRANSPORT_BYTES_MAX)
+        bare = transport.get_extra_info("socket")
+        if bare is not None and bare.family in (socket.AF_INET, socket.AF_INET6):
+            bare.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+                bare.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, KERNEL_BYTES_UNSENT_MAX)
+        peer = transport.get_extra_info("peername")
+        name = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else str(peer)
+        self.connection = self._connection(name)
+        self._listener.lines[self.connection] = self
+        log.info("connected: %s", name)
+        within_s = self._listener.hub.limits.connect_within_s
+        self._deadline = asyncio.get_running_loop().call_later(within_s, self._check_connected)
+
+    def _connection(self, peer: str) -> Connection:
+        return Connection(self._listener.hub, peer=peer, now_s=self._listener.now_s())
+
+    def data_received(self, data: bytes) -> None:
+        """Take in what came, and let everybody have what follows from it."""
+        connection = self.connection
+        if connection is None:
+            return
+        connection.receive(data, self._listener.now_s())
+        if connection.unproven is not None and self._is_heard:
+            self.stop_hearing()  # one proof at a time, and nothing is kept for whom nobody knows yet
+            self._listener.prove(connection)
+        if connection.pause_s:
+            self.rest()
+        self._listener.flush()
+
+    def pause_writing(self) -> None:
+        """Note that the client reads too slowly."""
+        self.is_full = True
+        if self.connection is not None:
+            self.connection.blocked = True
+
+    def resume_writing(self) -> None:
+        """Go on with what waits for the client."""
+        self.is_full = False
+        if self.connection is not None:
+            if self.connection.unproven is None:
+                self.hear()
+            self.connection.drained(self._listener.now_s())
+            self._listener.flush()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Note that the client is gone."""
+        for timer in (self._deadline, self._rest):
+            if timer is not None:
+                timer.cancel()
+        if self.connection is not None:
+            session = self.connection.session
+            who = "" if session is None else f", client {session.client_id}"
+            log.info("gone: %s%s%s", self.connection.peer, who, f" ({error})" if error else "")
+            del self._listener.lines[self.connection]
+            self.connection.lost(self._listener.now_s())
+            self._listener.flush()
+
+    def stop_hearing(self) -> None:
+        """Read no more from the socket, so that its sender has to wait."""
+        if self._is_heard and self.transport is not None:
+            self._is_heard = False
+            self.transport.pause_reading()
+
+    def hear(self) -> None:
+        """Read again, unless the client has to wait a while."""
+        if self._rest is not None and not self._is_ending:
+            return
+        if not self._is_heard and self.transport is not None and not self.transport.is_closing():
+            self._is_heard = True
+            self.transport.resume_reading()
+
+    def rest(self) -> None:
+        """Read nothing for as long as the connection says: what its client sends waits with the client."""
+        assert self.connection is not None, "only a connection asks for a rest"
+        if self._rest is not None:
+            self._rest.cancel()
+        self.stop_hearing()
+        self._rest = asyncio.get_running_loop().call_later(self.connection.pause_s, self._rested)
+        self.connection.pause_s = 0.0
+
+    def _rested(self) -> None:
+        self._rest = None
+        if not self.is_full and self.connection is not None and self.connection.unproven is None:
+            self.hear()
+
+    def hang_up(self) -> None:
+        """End once everything is written; who does not read it and end too, in time, is cut off.
+
+        To close at once could reset the connection, where the client is still sending, and a reset takes
+        away what it has not read: our reasons.
+        """
+        if self.transport is None or self.transport.is_closing() or self._is_ending:
+            return
+        self._is_ending = True
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = asyncio.get_running_loop().call_later(GOODBYE_WITHIN_S, self.transport.abort)
+        self._say_goodbye()
+
+    def _say_goodbye(self) -> None:
+        self._end_writing()
+
+    def _end_writing(self) -> None:
+        assert self.transport is not None, "nothing ends before it has begun"
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+            self.hear()
+        else:
+            self.transport.close()
+
+    def _check_connected(self) -> None:
+        connection = self.connection
+        if connection is None or self.transport is None:
+            return
+        is_link = connection.link is not None and connection.link.is_up
+        if connection.session is None and not is_link:
+            log.info("no CONNECT in time: %s", connection.peer)
+            self.transport.abort()
+
+
+def _nowhere(_data: bytes) -> None:
+    """Take what is written before there is a transport."""

@@ -1,0 +1,66 @@
+"""How is the server doing, in the words of Prometheus?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.registry import Collector
+
+from betimes import __version__
+from betimes.server.statistics import Statistics
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+
+def exposition(statistics: Statistics, lag_s: float) -> str:
+    """Return what Prometheus reads: the same numbers as below $SYS, and more."""
+    registry = CollectorRegistry()
+    registry.register(_Found(_families(statistics, lag_s)))
+    return generate_latest(registry).decode()
+
+
+class _Found(Collector):
+    """What was found once."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        """Return all of it."""
+        return self._families
+
+
+def _families(statistics: Statistics, lag_s: float) -> Iterable[Metric]:
+    gauges: dict[str, tuple[str, float]] = {
+        "uptime_seconds": ("Since the start.", statistics.uptime_s),
+        "connections": ("Clients that are connected.", statistics.connected),
+        "sessions": ("Sessions, of clients that are connected and of others.", statistics.sessions),
+        "subscriptions": ("Subscriptions.", statistics.subscriptions),
+        "retained_messages": ("Retained messages.", statistics.retained),
+        "queue_bytes": ("What waits for clients, about.", statistics.queue_bytes),
+        "event_loop_lag_seconds": ("By how much the server's clock was late, at the worst of 15 s.", lag_s),
+    }
+    counters = {
+        "publications_received": ("Publications taken in.", statistics.publications_received),
+        "publications_sent": ("Copies of publications sent.", statistics.publications_sent),
+        "packets_received": ("Packets of MQTT received.", statistics.packets_received),
+        "packets_sent": ("Packets of MQTT sent.", statistics.packets_sent),
+        "bytes_received": ("Bytes of MQTT received.", statistics.bytes_received),
+        "bytes_sent": ("Bytes of MQTT sent.", statistics.bytes_sent),
+        "connections_refused": ("Too many at once, or too many a second.", statistics.connections_refused),
+        "read_pauses": ("Of clients that publish faster than they may.", statistics.pauses),
+    }
+    found: list[Metric] = [
+        InfoMetricFamily("betimes_build", "What runs here.", value={"version": __version__})
+    ]
+    found += [GaugeMetricFamily(f"betimes_{name}", text, value) for name, (text, value) in gauges.items()]
+    found += [CounterMetricFamily(f"betimes_{name}", text, value) for name, (text, value) in counters.items()]
+    lost = CounterMetricFamily(
+        "betimes_lost", "Publications, or copies of them, that did not arrive.", labels=["reason"]
+    )
+    for reason, count in statistics.lost.items():
+        lost.add_metric([reason.value], count)
+    return [*found, lost]

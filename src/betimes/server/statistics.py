@@ -1,0 +1,71 @@
+"""How is the server doing? One look at a hub, for all who report it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from betimes.model.telemetry import Reason
+
+if TYPE_CHECKING:
+    from betimes.server.hub import Hub
+
+
+# There may be very many sessions, and nobody is served meanwhile: no line of Python for each of them.
+_CONNECTION, _QUEUE_BYTES = attrgetter("connection"), attrgetter("queue_bytes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """What there is at one moment, and what there was since the start."""
+
+    uptime_s: float
+    connected: int  # clients
+    sessions: int  # of clients that are connected, and of others
+    subscriptions: int
+    retained: int
+    queue_bytes: int  # of messages that wait for their client
+    publications_received: int
+    publications_sent: int
+    lost: Mapping[Reason, int]  # publications, or copies of them, that did not arrive
+    packets_received: int
+    packets_sent: int
+    bytes_received: int
+    bytes_sent: int
+    connections_refused: int
+    pauses: int
+
+    @property
+    def disconnected(self) -> int:
+        """Return how many clients are away whose session is kept."""
+        return self.sessions - self.connected
+
+    @property
+    def dropped(self) -> int:
+        """Return how many publications, or copies of them, did not arrive, for whatever reason."""
+        return sum(self.lost.values())
+
+
+def gathered(hub: Hub, now_s: float) -> Statistics:
+    """Return how the server is doing."""
+    sessions, traffic = hub.sessions.values(), hub.traffic
+    subscriptions, retained = hub.held
+    return Statistics(
+        uptime_s=now_s - traffic.started_s,
+        connected=len(sessions) - list(map(_CONNECTION, sessions)).count(None),
+        sessions=len(sessions),
+        subscriptions=subscriptions,
+        retained=retained,
+        queue_bytes=sum(map(_QUEUE_BYTES, sessions)),
+        publications_received=hub.received,
+        publications_sent=hub.sent,
+        lost={reason: hub.lost[reason] for reason in Reason},
+        packets_received=traffic.packets_received,
+        packets_sent=traffic.packets_sent,
+        bytes_received=traffic.bytes_received,
+        bytes_sent=traffic.bytes_sent,
+        connections_refused=traffic.connections_refused,
+        pauses=traffic.pauses,
+    )

@@ -1,0 +1,81 @@
+"""How does a server prove who it is, and who its clients are? Certificates, from files.
+
+TLS 1.2 or newer, with what Python takes for safe. A mistake in a file is told before the server starts.
+"""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+from betimes.model.errors import BetimesError
+
+
+def tls_context(certificate: str, key: str | None = None, client_ca: str | None = None) -> ssl.SSLContext:
+    """Return how to speak TLS with a certificate (and those that signed it) and its key, in PEM files.
+
+    Without `key` it is in the file of the certificate. With `client_ca` clients must show a certificate that
+    one in that file has signed.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    _check_is_file(certificate)
+    if key is not None:
+        _check_is_file(key)
+    try:
+        context.load_cert_chain(certificate, key, password=lambda: _refuse_locked(key or certificate))
+    except ssl.SSLError as error:
+        raise BetimesError(_chain_problem(certificate, key, error)) from None
+    except OSError as error:
+        named = certificate if key is None else f"{certificate} or {key}"
+        raise BetimesError(f"{named}: cannot be read ({error.strerror})") from None
+    if client_ca is not None:
+        _require_certificates(context, client_ca)
+    return context
+
+
+def renew(context: ssl.SSLContext, certificate: str, key: str | None = None) -> None:
+    """Show a new certificate to clients that come from now on; one that cannot be used changes nothing."""
+    tls_context(certificate, key)
+    context.load_cert_chain(certificate, key)
+
+
+def _require_certificates(context: ssl.SSLContext, client_ca: str) -> None:
+    _check_is_file(client_ca)
+    try:
+        context.load_verify_locations(client_ca)
+    except ssl.SSLError:
+        hint = "the certificates that sign those of clients, in PEM: -----BEGIN CERTIFICATE-----"
+        raise BetimesError(f"{client_ca}: there is no certificate in this file\nhint: {hint}") from None
+    except OSError as error:
+        raise BetimesError(f"{client_ca}: cannot be read ({error.strerror})") from None
+    context.verify_mode = ssl.CERT_REQUIRED
+
+
+def _check_is_file(name: str) -> None:
+    if not Path(name).exists():
+        raise BetimesError(f"{name}: there is no such file")
+    if Path(name).is_dir():
+        raise BetimesError(f"{name}: is a directory, and a file was expected")
+
+
+def _refuse_locked(key: str) -> str:
+    hint = "take the password away: openssl pkey -in KEY -out NEW, and let nobody else read the new file"
+    raise BetimesError(
+        f"{key}: the key is locked by a password, and nobody is there to type it\nhint: {hint}"
+    )
+
+
+def _chain_problem(certificate: str, key: str | None, error: ssl.SSLError) -> str:
+    """Return what is wrong with a certificate and its key, in words."""
+    if error.reason == "KEY_VALUES_MISMATCH":
+        return f"{key or certificate}: the key does not belong to the certificate in {certificate}"
+    if "BEGIN CERTIFICATE" not in Path(certificate).read_text(errors="replace"):
+        hint = "a certificate in PEM begins with -----BEGIN CERTIFICATE-----"
+        return f"{certificate}: there is no certificate in this file\nhint: {hint}"
+    if "PRIVATE KEY" not in Path(key or certificate).read_text(errors="replace"):
+        hint = (
+            "name the file of the key (--tls-key, or key = in the configuration), which has PRIVATE KEY in it"
+        )
+        return f"{key or certificate}: there is no key in this file\nhint: {hint}"
+    return f"{certificate}: this certificate, or its key, cannot be used ({error.reason or error})"

@@ -1,0 +1,105 @@
+"""Do brokers on real sockets find each other, and again after one was away?"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from itertools import count
+
+import mqtt5
+import pytest
+import trustme
+from tests.server.listening import calling, run, until
+from tests.server.talking import OPEN_GATE
+
+from betimes.console.fleet import free_ports
+from betimes.model.links import LinkTerms, NetworkSettings
+from betimes.model.servers import Limits
+from betimes.server.dialling import link_tls
+from betimes.server.federation import federate
+from betimes.server.hub import Hub
+from betimes.server.listener import Endpoint, Listener
+from betimes.server.tls import tls_context
+
+_epochs = count(1)
+
+
+@asynccontextmanager
+async def broker(name, *links, port=0, tls=None, secret="hush hush"):
+    hub = Hub(name, gate=OPEN_GATE, limits=Limits())
+    federate(hub, NetworkSettings(secret=secret, links=links), epoch=next(_epochs))
+    listener = Listener(hub)
+    await listener.start([Endpoint(port=port, tls=tls)])
+    try:
+        yield listener
+    finally:
+        await listener.stop()
+
+
+def up(listener):
+    assert listener.hub.federation is not None
+    return set(listener.hub.federation.ends)
+
+
+def test_a_message_crosses_from_broker_to_broker():
+    async def test():
+        async with broker("b") as b, broker("a", LinkTerms(to="b", host="127.0.0.1", port=b.ports[0])) as a:
+            await until(lambda: up(a) == {"b"} and up(b) == {"a"})
+            async with calling(b, "alice") as alice, calling(a, "bob") as bob:
+                await alice.ask(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("news")]))
+                await until(lambda: a.hub.federation.bulletins.wishes("b"))
+                bob.write(mqtt5.PublishPacket("news", b"hello"))
+                assert (await alice.read()).payload == b"hello"
+
+    run(test())
+
+
+def test_a_neighbour_that_was_away_is_dialled_again():
+    async def test():
+        (port,) = free_ports(1)
+        async with broker("a", LinkTerms(to="b", host="127.0.0.1", port=port)) as a:
+            await asyncio.sleep(0.2)
+            for _ in range(2):
+                async with broker("b", port=port) as b:
+                    await until(lambda b=b: up(a) == {"b"} and up(b) == {"a"})
+                await until(lambda: up(a) == set())
+
+    run(test())
+
+
+def test_a_link_may_be_encrypted(tmp_path):
+    authority = trustme.CA()
+    certificate = authority.issue_cert("localhost")
+    certificate.private_key_and_cert_chain_pem.write_to_path(tmp_path / "b.pem")
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+
+    async def test():
+        tls = tls_context(str(tmp_path / "b.pem"), None, None)
+        async with broker("b", tls=tls) as b:
+            terms = LinkTerms(
+                to="b", host="localhost", port=b.ports[0], tls=True, authorities=str(tmp_path / "ca.pem")
+            )
+            async with broker("a", terms) as a:
+                await until(lambda: up(a) == {"b"} and up(b) == {"a"})
+            distrustful = LinkTerms(to="b", host="localhost", port=b.ports[0], tls=True)
+            async with broker("c", distrustful) as c:
+                await asyncio.sleep(0.5)
+                assert up(c) == set()
+
+    run(test())
+
+
+def test_without_tls_nothing_is_checked():
+    assert link_tls(LinkTerms(to="b")) is None
+
+
+@pytest.mark.parametrize("wrong", ["another one"])
+def test_another_secret_keeps_brokers_apart(wrong):
+    async def test():
+        async with broker("b") as b:
+            terms = LinkTerms(to="b", host="127.0.0.1", port=b.ports[0])
+            async with broker("a", terms, secret=wrong) as a:
+                await asyncio.sleep(0.5)
+                assert (up(a), up(b)) == (set(), set())
+
+    run(test())

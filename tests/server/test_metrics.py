@@ -1,0 +1,52 @@
+"""Does Prometheus read the numbers that are told below $SYS?"""
+
+from __future__ import annotations
+
+from prometheus_client.parser import text_string_to_metric_families
+from tests.server.talking import Client, new_hub
+
+from betimes import __version__
+from betimes.model.telemetry import Reason
+from betimes.server.metrics import exposition
+from betimes.server.statistics import gathered
+from betimes.server.system_topics import texts
+
+
+def read(text: str) -> dict[str, float]:
+    """Return the samples of an exposition, by name and, where there is one, reason."""
+    return {
+        " ".join((sample.name, *sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_the_numbers_are_those_of_the_system_topics():
+    hub = new_hub()
+    client, away = Client(hub, "c"), Client(hub, "away", session_expiry_interval=100)
+    away.subscribe("a", qos=1)
+    away.connection.lost(0.0)
+    client.subscribe("a")
+    client.publish("a", b"x", qos=1, retain=True)
+    client.publish("$no")
+    found = gathered(hub, 7.5)
+    samples, said = read(exposition(found, 0.125)), texts(found)
+    for name, topic in {
+        "connections": "clients/connected",
+        "sessions": "clients/total",
+        "subscriptions": "subscriptions/count",
+        "retained_messages": "retained messages/count",
+        "publications_received_total": "publish/messages/received",
+        "publications_sent_total": "publish/messages/sent",
+        "packets_received_total": "messages/received",
+        "packets_sent_total": "messages/sent",
+        "bytes_received_total": "bytes/received",
+        "bytes_sent_total": "bytes/sent",
+    }.items():
+        assert samples[f"betimes_{name}"] == float(said[topic]) > 0, name
+    lost = {reason: samples[f"betimes_lost_total {reason.value}"] for reason in Reason}
+    assert lost == {reason: float(reason is Reason.REFUSED) for reason in Reason}
+    assert sum(lost.values()) == float(said["publish/messages/dropped"])
+    assert samples["betimes_queue_bytes"] == hub.sessions["away"].queue_bytes > 0
+    assert (samples["betimes_uptime_seconds"], samples["betimes_event_loop_lag_seconds"]) == (7.5, 0.125)
+    assert samples[f"betimes_build_info {__version__}"] == 1.0
