@@ -1,7 +1,8 @@
 """What can a person type? The commands, and how a run of one ends.
 
-Exit codes: 0 done; 1 it ran, but some of its runs failed; 2 the user's mistake, told in one
-message; 70 a bug of ours, with its traceback; 130 interrupted; 141 the reader of our output went away.
+Exit codes: 0 done; 1 it ran, but some of its runs failed; 2 the user's mistake, told in one message; 69 a
+broker that cannot be reached; 70 a bug of ours, with its traceback; 130 interrupted; 141 the reader of our
+output went away.
 """
 
 from __future__ import annotations
@@ -17,11 +18,25 @@ from typing import Annotated, NoReturn
 import typer
 
 from betimes import __version__
-from betimes.console import broker, check, demo, doctor, figure, filter, passwd, simulate, telemetry  # noqa: A004 -- named after its command
+from betimes.client.errors import UnreachableError
+from betimes.console import (
+    broker,
+    check,
+    demo,
+    doctor,
+    figure,
+    filter,  # noqa: A004 -- named after its command
+    passwd,
+    pub,
+    simulate,
+    sub,
+    telemetry,
+)
 from betimes.console.terminal import print_error, print_notice, results
 from betimes.model.errors import BetimesError
 
 MISTAKE = 2
+UNAVAILABLE = 69
 BUG = 70
 INTERRUPTED = 130
 READER_GONE = 141
@@ -42,12 +57,18 @@ betimes simulate examples/city.toml: what would happen in this network?
 
 betimes broker --anonymous: a broker for any MQTT client.
 
+betimes sub -t 'traffic/#' --filter "speed > 50": what does it bring?
+
+betimes pub -t traffic/a4 -m fast --attribute speed=61: say something there.
+
 betimes figures: which figures of the papers can be run?
 
 betimes filter "speed > 50 AND kind = 'car'" --event speed=61,kind=car: what does a filter mean?
 
 Every command has its own --help with examples.
 """
+
+HOST_IS_H = {"help_option_names": ["--help"]}  # -h is the host, as it is for Mosquitto's commands
 
 app = typer.Typer(
     name="betimes",
@@ -67,6 +88,8 @@ app.command("telemetry", epilog=telemetry.EXAMPLES)(telemetry.telemetry_command)
 app.command("check", epilog=check.EXAMPLES)(check.check_command)
 app.command("filter", epilog=filter.EXAMPLES)(filter.filter_command)
 app.command("broker", epilog=broker.EXAMPLES)(broker.broker_command)
+app.command("pub", epilog=pub.EXAMPLES, context_settings=HOST_IS_H)(pub.pub_command)
+app.command("sub", epilog=sub.EXAMPLES, context_settings=HOST_IS_H)(sub.sub_command)
 app.command("passwd", epilog=passwd.EXAMPLES)(passwd.passwd_command)
 app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor_command)
 
@@ -101,6 +124,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         app(args=None if arguments is None else list(arguments), prog_name="betimes")
         sys.stdout.flush()
+    except UnreachableError as error:
+        print_error(str(error))
+        return UNAVAILABLE
     except BetimesError as error:
         print_error(str(error))
         return MISTAKE
