@@ -157,6 +157,8 @@ class Network:
         """Count what a broker had in its hands when it went away."""
         at_home = self._demand.demand(event).at_home
         lost = {home: len(at_home[home]) for home in sorted(destinations)}
+        if not lost:
+            return  # nobody wanted it: nobody misses it
         drop = Drop(
             event=event,
             age_s=age_s,
