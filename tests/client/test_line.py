@@ -60,6 +60,24 @@ def test_a_server_that_says_nothing_is_given_up_in_time():
     run(test())
 
 
+def test_who_gives_up_connecting_leaves_no_connection_behind():
+    async def test():
+        gone = asyncio.Event()
+
+        async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read()
+            gone.set()
+            writer.close()
+
+        async with await asyncio.start_server(say_nothing, HOST, 0) as server:
+            address = f"mqtt://{HOST}:{server.sockets[0].getsockname()[1]}"
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(betimes.connect(address).__aenter__(), 0.5)
+            await gone.wait()
+
+    run(test())
+
+
 def test_a_server_that_hangs_up_is_told_at_once():
     async def test():
         async def hang_up(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

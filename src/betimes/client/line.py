@@ -74,6 +74,9 @@ class Line(aiomqtt.Client):
         except (aiomqtt.MqttError, OSError, ValueError) as error:
             self._hang_up()
             raise UnreachableError(f"{self._address}: cannot be reached ({error})") from None
+        except asyncio.CancelledError:
+            self._hang_up()
+            raise
 
     async def close(self) -> None:
         """Say goodbye, if anybody is there."""
