@@ -25,9 +25,10 @@ from bench_broker import free_port, started
 from mqtt_load import Load, carry
 
 HOST = "127.0.0.1"
-STREAM_PER_S, STREAM_BYTES = 500, 4000
+STREAM_PER_S, STREAM_BYTES = 2000, 4000  # what is not read fills its queue of 16 MB in about two seconds
 IDLE = 2000
-PINGS = 1000
+PINGS = 3000
+SETTLE_S = 4.0
 FILES_MAX = 10_000
 
 
@@ -86,7 +87,7 @@ async def company(port: int, *, crowd: int) -> AsyncIterator[None]:
         writer.transport.pause_reading()  # type: ignore[attr-defined]  # a transport that reads too
     else:
         tasks.append(asyncio.create_task(read_all(reader)))
-    await asyncio.sleep(1.0)
+    await asyncio.sleep(SETTLE_S)
     try:
         yield
     finally:
@@ -114,7 +115,7 @@ async def latencies_ms(port: int) -> list[float]:
 
 async def measure(port: int, rounds: int, messages: int) -> dict[str, Measured]:
     found = {"alone": Measured(), "in the crowd": Measured()}
-    load = Load(name="QoS 0, one to one", messages=messages)
+    load = Load(name="QoS 1, one to one", messages=messages, qos=1)
     for _ in range(rounds):
         for name, crowd in (("alone", 0), ("in the crowd", IDLE)):
             async with company(port, crowd=crowd):
@@ -140,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     port = free_port()
     command = [str(Path(sys.executable).with_name("betimes")), "broker", "--anonymous", "--port", str(port)]
     with started(command, port):
-        found = uvloop.run(measure(port, 1 if options.quick else 5, 100_000))
+        found = uvloop.run(measure(port, 1 if options.quick else 5, 30_000))
     if options.json:
         print(json.dumps({name: asdict(each) for name, each in found.items()}))
         return
