@@ -26,7 +26,7 @@ from bench_broker import free_port, started
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the mutants are those of the tests
 
-from tests.server.mutants import answers, connects, mutant, requests
+from tests.server.mutants import connects, everything, good_requests, mutant
 
 from betimes.server.wire import Wire, WireError
 
@@ -79,18 +79,22 @@ class Seen:
         return [text for is_so, text in found if is_so]
 
 
-def call_of(chance: random.Random, packets: list[bytes], openings: list[bytes]) -> tuple[list[bytes], int]:
+PACKETS, OPENINGS, GOOD = everything(), connects(), {version: good_requests(version) for version in (4, 5)}
+
+
+def call_of(chance: random.Random) -> tuple[list[bytes], int]:
     """Return what one caller sends, up to the packet that breaks its connection, and how many mutants."""
-    wire, sent = Wire(), []
+    wire, sent = Wire(), list[bytes]()
     if chance.random() < CONNECTED_SHARE:
-        sent.append(chance.choice(openings))
+        sent.append(chance.choice(OPENINGS))
         wire.feed(sent[0])
     count = 0
     while count < PACKETS_PER_CALL_MAX:
-        sent.append(mutant(chance, packets))
+        good = [chance.choice(GOOD[wire.version]) for _ in range(chance.randrange(3))] if sent else []
+        sent += [*good, mutant(chance, PACKETS)]
         count += 1
         try:
-            wire.feed(sent[-1])
+            wire.feed(b"".join((*good, sent[-1])))
         except WireError:
             break
     return sent, count
@@ -122,10 +126,9 @@ async def call(port: int, sent: list[bytes], chance: random.Random, seen: Seen) 
 
 async def fuzz(port: int, packets_max: int, seed: int, seen: Seen) -> None:
     """Be one caller after another until there were enough packets."""
-    packets, openings = [*requests(), *answers(), *connects()], connects()
     chance = random.Random(seed)
     while seen.packets < packets_max:
-        sent, count = call_of(chance, packets, openings)
+        sent, count = call_of(chance)
         seen.packets += count
         await call(port, sent, chance, seen)
 

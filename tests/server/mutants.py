@@ -106,6 +106,23 @@ def requests() -> list[bytes]:
     return [each.write() for each in packets]
 
 
+def old_requests() -> list[bytes]:
+    """Return what a client of MQTT 3.1.1 sends otherwise than one of version 5."""
+    bodies = [
+        (0x30, b"\x00\x03a/bplain"),
+        (0x33, b"\x00\x03a/b\x00\x01kept"),
+        (0x34, b"\x00\x03a/b\x00\x02once"),
+        (0x82, b"\x00\x05\x00\x03a/#\x02\x00\x03+/b\x00"),
+        (0xA2, b"\x00\x06\x00\x03a/#\x00\x03+/b"),
+    ]
+    return [bytes((first, len(body))) + body for first, body in bodies]
+
+
+def good_requests(version: int) -> list[bytes]:
+    """Return what keeps a connection of this version open: mutants then meet one where things happened."""
+    return [each for each in (requests() if version == 5 else old_requests()) if each[0] != 0xE0]
+
+
 def answers() -> list[bytes]:
     """Return what only a server may send, and AUTH."""
     granted = [mqtt5.SubAckReasonCode.GRANTED_QOS_AT_MOST_ONCE]
@@ -117,6 +134,11 @@ def answers() -> list[bytes]:
         mqtt5.AuthPacket(authentication_method="m", authentication_data=b"d", **_SAID),
     ]
     return [each.write() for each in packets]
+
+
+def everything() -> list[bytes]:
+    """Return packets of every kind, direction and version."""
+    return [*requests(), *old_requests(), *answers(), *connects()]
 
 
 def of_length(packet: bytes, keep: int) -> bytes:

@@ -11,19 +11,38 @@ from typing import Any
 
 import mqtt5
 import pytest
-from tests.server.mutants import answers, body_bytes, connects, mutant, of_length, requests
-from tests.server.talking import Client, new_hub
+from tests.server.mutants import (
+    answers,
+    body_bytes,
+    connects,
+    everything,
+    good_requests,
+    mutant,
+    of_length,
+    requests,
+)
+from tests.server.talking import OPEN_GATE, Client, new_hub
 
+from betimes.server.access import AccessList
 from betimes.server.connection import Connection
+from betimes.server.gate import Gate
 from betimes.server.hub import Hub
+from betimes.server.passwords import Cost, PasswordFile
 
 MUTANTS = 2_000 if os.environ.get("HYPOTHESIS_PROFILE") == "quick" else 50_000
 CONNECT = mqtt5.ConnectPacket("victim", clean_start=True).write()
 FAILED = 0x80
 
 
-def small_hub() -> Hub:
-    return new_hub(queue_bytes_max=20_000, sessions_max=50, retained_max=50, subscriptions_max=20)
+def small_hub(gate: Gate = OPEN_GATE) -> Hub:
+    return new_hub(gate=gate, queue_bytes_max=20_000, sessions_max=50, retained_max=50, subscriptions_max=20)
+
+
+def guarded() -> Gate:
+    """Return a gate where the mutants' user has to be proven, and may not do everything."""
+    users = PasswordFile().with_user("ann", b"secret", Cost(ln=4))
+    access = AccessList.read("topic readwrite #\nuser ann\ntopic read a/#\ntopic write +/b\n", "access")
+    return Gate(anonymous=True, passwords=users, access=access)
 
 
 def connected(hub: Hub, now_s: float = 0.0, first: bytes = CONNECT) -> Connection:
@@ -111,22 +130,26 @@ def test_what_only_a_server_says_is_refused(packet):
 @pytest.mark.parametrize("block", range(10))
 def test_mutants_break_nothing_and_reach_nobody(block):
     """Many on one hub, in pieces, with time going on; a subscriber gets every message of a publisher."""
-    hub = small_hub()
+    hub = small_hub(guarded() if block % 2 else OPEN_GATE)
     watcher, talker = Client(hub, "watcher"), Client(hub, "talker")
     watcher.subscribe("good", qos=1)
-    everything = [*requests(), *answers(), *connects()]
+    packets, good = everything(), {version: good_requests(version) for version in (4, 5)}
     connection = connected(hub)
     for number in range(block * MUTANTS // 10, (block + 1) * MUTANTS // 10):
         chance, now_s = random.Random(number), 0.01 * number
         if connection.closing:
             connection = Connection(hub, peer="test", now_s=now_s)
-            if chance.random() < 0.7:
+            if chance.random() < 0.9:
                 connection.receive(chance.choice(connects()), now_s)
-        data = mutant(chance, everything)
+        for _ in range(chance.randrange(3)):
+            connection.receive(chance.choice(good[connection.wire.version]), now_s)
+        data = mutant(chance, packets)
         cut = chance.randrange(len(data) + 1)
         try:
             connection.receive(data[:cut], now_s)
             connection.receive(data[cut:], now_s)
+            if connection.unproven is not None and chance.random() < 0.5:
+                connection.proven(chance.random() < 0.8, now_s)
             if chance.random() < 0.02:
                 connection.lost(now_s)
             connection.take_outbox()
