@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
+import time
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any
 
 import mqtt5
@@ -76,6 +79,23 @@ def test_who_gives_up_connecting_leaves_no_connection_behind():
             await gone.wait()
 
     run(test())
+
+
+def test_whenever_connecting_is_given_up_nothing_is_left_behind_and_nothing_said(capfd):
+    async def connect(port: int) -> None:
+        async with betimes.connect(f"mqtt://{HOST}:{port}"):
+            pass
+
+    with running_broker() as broker:
+        for step in range(60):
+            with suppress(TimeoutError):
+                asyncio.run(asyncio.wait_for(connect(broker.port), 0.0002 * step))
+        gc.collect()
+        patience = 500
+        while broker.hub.sessions and (patience := patience - 1):
+            time.sleep(0.01)
+        assert not broker.hub.sessions
+    assert capfd.readouterr().err == ""
 
 
 def test_a_server_that_hangs_up_is_told_at_once():

@@ -60,6 +60,7 @@ class Line(aiomqtt.Client):
         self._address = address
         self._take = take
         self._why_refused = ""
+        self._is_given_up = False
         self._answers: dict[int, asyncio.Future[tuple[ReasonCode, str]]] = {}  # by packet id
 
     async def open(self) -> None:
@@ -75,7 +76,8 @@ class Line(aiomqtt.Client):
             self._hang_up()
             raise UnreachableError(f"{self._address}: cannot be reached ({error})") from None
         except asyncio.CancelledError:
-            self._hang_up()
+            self._is_given_up = True
+            self._loop.call_soon(self._hang_up)  # behind what paho may just have had registered
             raise
 
     async def close(self) -> None:
@@ -160,7 +162,12 @@ class Line(aiomqtt.Client):
     def _hang_up(self) -> None:
         self._client._sock_close()  # paho's own way takes an answer from a broker that gives none
 
-    # --- what aiomqtt has paho call; each is aiomqtt's own with more to it
+    # --- what aiomqtt calls, or has paho call; each is aiomqtt's own with more to it
+
+    def _client_connect(self) -> None:
+        super()._client_connect()
+        if self._is_given_up:  # this thread could not be stopped, and has opened what nobody wants any more
+            self._loop.call_soon_threadsafe(self._hang_up)
 
     def _on_connect(
         self, client: Any, userdata: Any, flags: Any, reason_code: ReasonCode, properties: Any = None
