@@ -25,6 +25,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import IO
 
 from mqtt_load import Carried, Load, run
 from rich.console import Console
@@ -64,9 +65,11 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def started(command: list[str], port: int) -> Iterator[None]:
+def started(
+    command: list[str], port: int, stderr: IO[bytes] | int = subprocess.DEVNULL
+) -> Iterator[subprocess.Popen[bytes]]:
     """Run a broker until the block ends."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
     try:
         deadline_s = time.monotonic() + START_S_MAX
         while True:
@@ -75,7 +78,7 @@ def started(command: list[str], port: int) -> Iterator[None]:
             if process.poll() is not None or time.monotonic() > deadline_s:
                 raise RuntimeError(f"did not start: {' '.join(command)}")
             time.sleep(0.05)
-        yield
+        yield process
     finally:
         process.send_signal(signal.SIGTERM)
         try:

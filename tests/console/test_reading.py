@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from betimes.console import reading
-from betimes.console.reading import read_text_file
+from betimes.console.reading import read_binary_file, read_text_file
 from betimes.model.errors import BetimesError
 
 
@@ -40,3 +40,13 @@ def test_a_mark_in_front_of_the_text_is_not_part_of_it(tmp_path):
 def test_a_device_is_refused_and_not_read_for_ever():
     with pytest.raises(BetimesError, match="no ordinary file"):
         read_text_file(Path("/dev/zero"))
+
+
+def test_bytes_are_read_as_they_are_and_lines_of_text_end_alike(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"a\r\nb\rc\xff")
+    assert read_binary_file(path, 7) == b"a\r\nb\rc\xff"
+    with pytest.raises(BetimesError, match="too large"):
+        read_binary_file(path, 6)
+    path.write_bytes(b"a\r\nb\rc")
+    assert read_text_file(path) == "a\nb\nc"

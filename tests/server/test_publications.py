@@ -9,7 +9,8 @@ import mqtt5
 import pytest
 
 from betimes.model.events import EventId
-from betimes.server.publications import ATTRIBUTES_MAX, JSON_BYTES_MAX, Publication
+from betimes.model.user_properties import ATTRIBUTES_MAX
+from betimes.server.publications import JSON_BYTES_MAX, Publication
 
 
 def published(topic: str = "t", payload: bytes = b"x", *, born_s: float = 0.0, **options: Any) -> Publication:

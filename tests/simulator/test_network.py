@@ -15,6 +15,7 @@ from tests.simulator.small_worlds import Run, layered, line, meshes, run
 
 from betimes.model.distributions import Uniform
 from betimes.model.events import EventId, Value
+from betimes.model.filters import Filter
 from betimes.model.subscriptions import Subscription
 from betimes.model.telemetry import Delivered, Dropped, Published, Queued, Reason, Received, Sent
 from betimes.model.topology import Fault, FaultKind, LayeredWorld, Link, Scenario, Tier
@@ -295,6 +296,14 @@ def test_what_is_published_at_a_broker_that_is_away_is_lost():
     assert {each.reason for each in done.of(Dropped)} == {Reason.BROKER_LOST}
     numbers = [each.number for each in done.of(Published)]
     assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_what_nobody_wanted_is_not_lost_with_its_broker():
+    away = (fault(FaultKind.BROKER, "a", 0.0),)
+    nothing = Subscription(id="s", home="b", filter=Filter((), "FALSE"))
+    done = run(replace(line(faults=away), subscriptions=(nothing,)), "fifo")
+    assert done.outcome.published > 10
+    assert (done.of(Dropped), done.outcome.drops) == ([], {})
 
 
 def test_what_has_no_way_left_is_unreachable():

@@ -1,7 +1,8 @@
 """What can a person type? The commands, and how a run of one ends.
 
-Exit codes: 0 done; 1 it ran, but some of its runs failed; 2 the user's mistake, told in one
-message; 70 a bug of ours, with its traceback; 130 interrupted; 141 the reader of our output went away.
+Exit codes: 0 done; 1 it ran, but some of its runs failed; 2 the user's mistake, told in one message; 69 a
+broker that cannot be reached; 70 a bug of ours, with its traceback; 130 interrupted; 141 the reader of our
+output went away.
 """
 
 from __future__ import annotations
@@ -17,11 +18,26 @@ from typing import Annotated, NoReturn
 import typer
 
 from betimes import __version__
-from betimes.console import broker, check, demo, doctor, figure, filter, network, passwd, simulate, telemetry  # noqa: A004 -- named after its command
+from betimes.client.errors import UnreachableError
+from betimes.console import (
+    broker,
+    check,
+    demo,
+    doctor,
+    figure,
+    filter,  # noqa: A004 -- named after its command
+    network,
+    passwd,
+    pub,
+    simulate,
+    sub,
+    telemetry,
+)
 from betimes.console.terminal import print_error, print_notice, results
 from betimes.model.errors import BetimesError
 
 MISTAKE = 2
+UNAVAILABLE = 69
 BUG = 70
 INTERRUPTED = 130
 READER_GONE = 141
@@ -44,12 +60,18 @@ betimes broker --anonymous: a broker for any MQTT client.
 
 betimes network examples/city.toml --anonymous: a network of brokers on this machine.
 
+betimes sub -t 'traffic/#' --filter "speed > 50": what does it bring?
+
+betimes pub -t traffic/a4 -m fast --attribute speed=61: say something there.
+
 betimes figures: which figures of the papers can be run?
 
 betimes filter "speed > 50 AND kind = 'car'" --event speed=61,kind=car: what does a filter mean?
 
 Every command has its own --help with examples.
 """
+
+HOST_IS_H = {"help_option_names": ["--help"]}  # -h is the host, as it is for Mosquitto's commands
 
 app = typer.Typer(
     name="betimes",
@@ -70,6 +92,8 @@ app.command("check", epilog=check.EXAMPLES)(check.check_command)
 app.command("filter", epilog=filter.EXAMPLES)(filter.filter_command)
 app.command("broker", epilog=broker.EXAMPLES)(broker.broker_command)
 app.command("network", epilog=network.EXAMPLES)(network.network_command)
+app.command("pub", epilog=pub.EXAMPLES, context_settings=HOST_IS_H)(pub.pub_command)
+app.command("sub", epilog=sub.EXAMPLES, context_settings=HOST_IS_H)(sub.sub_command)
 app.command("passwd", epilog=passwd.EXAMPLES)(passwd.passwd_command)
 app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor_command)
 
@@ -104,6 +128,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         app(args=None if arguments is None else list(arguments), prog_name="betimes")
         sys.stdout.flush()
+    except UnreachableError as error:
+        print_error(str(error))
+        return UNAVAILABLE
     except BetimesError as error:
         print_error(str(error))
         return MISTAKE

@@ -27,8 +27,9 @@ from betimes.model.errors import BetimesError
 from betimes.model.events import EventId
 from betimes.model.subscriptions import QoS, Subscription
 from betimes.model.topology import Link
+from betimes.model.user_properties import AGE, ID
 from betimes.routing.bulletins import Bulletin, DemandBulletin, LinkBulletin
-from betimes.server.publications import AGE, ID, QUALITIES, Publication
+from betimes.server.publications import QUALITIES, Publication
 
 VERSION = "1"  # of what is said here; brokers of different versions do not link
 LINK = "$betimes-link"  # on CONNECT and CONNACK: the version

@@ -14,12 +14,10 @@ import mqtt5
 from betimes.language.quantities import read_duration_s
 from betimes.model.errors import TextError
 from betimes.model.events import EventId, Value, number_reading
+from betimes.model.user_properties import AGE, ATTRIBUTES_MAX, DEADLINE, ID, OWN
 from betimes.server import mqtt3
 
 JSON_BYTES_MAX = 65_536  # of a payload that is read for attributes
-ATTRIBUTES_MAX = 256
-OWN = "$"  # properties that begin with it are Betimes's, not attributes
-DEADLINE, IMPORTANCE, ID, AGE = "$deadline", "$importance", "$id", "$age"
 JSON_TYPE = "application/json"
 OVERHEAD_BYTES = 200  # of one publication or delivery that waits, about
 

@@ -80,6 +80,11 @@ class Delivery:
             return True
         return now_s - publication.born_s > min(self.bound_s, publication.deadline_s())
 
+    def dies_at_s(self) -> float:
+        """Return when it becomes of no use; inf if never."""
+        publication = self.publication
+        return min(publication.void_at_s, publication.born_s + min(self.bound_s, publication.deadline_s()))
+
     def packet(
         self, now_s: float, *, again: bool = False, alias: int | None = None, alias_known: bool = False
     ) -> mqtt5.PublishPacket:
@@ -120,6 +125,7 @@ class Session:
         self.queue_bytes = 0  # about how much room takes what waits
         self._queue_bytes_max = queue_bytes_max
         self._weeded_at_s = -math.inf
+        self._dies_at_s = math.inf  # nothing that waits is too late before this
         self._tell_lost = lose
         self._last_id = 0
 
@@ -183,6 +189,7 @@ class Session:
             return True
         self._waiting.append(delivery)
         self.queue_bytes += delivery.size_bytes
+        self._dies_at_s = min(self._dies_at_s, delivery.dies_at_s())
         return self.queue_bytes <= self._queue_bytes_max
 
     def resume(self, receive_max: int, now_s: float) -> None:
@@ -280,6 +287,7 @@ class Session:
             return
         self._waiting.append(delivery)
         self.queue_bytes += size
+        self._dies_at_s = min(self._dies_at_s, delivery.dies_at_s())
         if self.journal is not None:
             self.journal.keep(delivery)
 
@@ -290,9 +298,9 @@ class Session:
 
     def _weed(self, now_s: float) -> None:
         """Make room by dropping what is too late; what lives long must not keep it in the queue."""
-        if now_s - self._weeded_at_s < WEED_EVERY_S:
+        if now_s < self._dies_at_s or now_s - self._weeded_at_s < WEED_EVERY_S:
             return
-        self._weeded_at_s = now_s
+        self._weeded_at_s, self._dies_at_s = now_s, math.inf
         for _ in range(len(self._waiting)):
             delivery = self._next_in_line()
             if delivery.too_late(now_s):
@@ -300,6 +308,7 @@ class Session:
             else:
                 self._waiting.append(delivery)
                 self.queue_bytes += delivery.size_bytes
+                self._dies_at_s = min(self._dies_at_s, delivery.dies_at_s())
 
     def _lose(self, delivery: Delivery, reason: Reason) -> None:
         if self.journal is not None:

@@ -11,8 +11,7 @@ from betimes.language.quantities import read_duration_s, read_rate_kb_per_s
 from betimes.model.errors import TextError
 from betimes.model.filters import EVERYTHING, Filter
 from betimes.model.subscriptions import QoS
-
-FILTER, MAX_DELAY, PRICE, RELIABILITY, BANDWIDTH = "filter", "max-delay", "price", "reliability", "bandwidth"
+from betimes.model.user_properties import BANDWIDTH, FILTER, MAX_DELAY, PRICE, RELIABILITY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

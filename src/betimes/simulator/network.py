@@ -157,6 +157,8 @@ class Network:
         """Count what a broker had in its hands when it went away."""
         demand = self._demand.demand(event)
         lost = {home: demand.subscribers_at(home) for home in sorted(destinations)}
+        if not lost:
+            return  # nobody wanted it: nobody misses it
         drop = Drop(
             event=event,
             age_s=age_s,

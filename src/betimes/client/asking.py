@@ -1,0 +1,134 @@
+"""What is asked of the broker? Wishes and attributes as user properties, checked before anything is sent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from betimes.language.filters import parse_filter
+from betimes.language.quantities import read_duration_s
+from betimes.model.errors import SettingError
+from betimes.model.events import Value
+from betimes.model.user_properties import (
+    ATTRIBUTES_MAX,
+    DEADLINE,
+    FILTER,
+    IMPORTANCE,
+    MAX_DELAY,
+    OWN,
+    PRICE,
+    RELIABILITY,
+)
+
+TEXT_BYTES_MAX = 65_535  # what MQTT's length of two bytes can say
+QUALITIES = (0, 1, 2)
+
+Duration = str | float  # "250ms", or seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What one subscription asks for."""
+
+    topic: str
+    qos: int
+    delay_s_max: float
+    properties: tuple[tuple[str, str], ...]
+
+
+def ask(
+    topic: str,
+    *,
+    filter: str | None = None,  # noqa: A002 -- as in the user property
+    max_delay: Duration | None = None,
+    price: float = 1.0,
+    reliability: float | None = None,
+    qos: int = 0,
+) -> Asked:
+    """Return a subscription as it goes to the broker; a mistake in it is told at its place.
+
+    The price always goes along: who asks for something of Betimes's is told each message's id and age.
+    """
+    properties = {PRICE: _number("price", price, math.inf)}
+    if filter is not None:
+        parse_filter(filter)
+        properties[FILTER] = checked_text("filter", filter)
+    if max_delay is not None:
+        properties[MAX_DELAY] = duration_text("max_delay", max_delay)
+    if reliability is not None:
+        properties[RELIABILITY] = _number("reliability", reliability, 1.0)
+    return Asked(
+        topic=checked_text("topic", topic),
+        qos=checked_qos(qos),
+        delay_s_max=read_duration_s(properties[MAX_DELAY]) if MAX_DELAY in properties else math.inf,
+        properties=tuple(properties.items()),
+    )
+
+
+def describe(
+    attributes: Mapping[str, Value] | None, deadline: Duration | None, importance: int | None
+) -> list[tuple[str, str]]:
+    """Return the user properties of a message."""
+    if attributes is not None and len(attributes) > ATTRIBUTES_MAX:
+        raise SettingError("attributes", len(attributes), f"a message has at most {ATTRIBUTES_MAX}")
+    properties = [_attribute(name, value) for name, value in (attributes or {}).items() if value is not None]
+    if deadline is not None:
+        properties.append((DEADLINE, duration_text("deadline", deadline)))
+    if importance is not None:
+        if type(importance) is not int or importance < 0:
+            raise SettingError("importance", importance, "must be a whole number, 0 or more")
+        properties.append((IMPORTANCE, str(importance)))
+    return properties
+
+
+def duration_text(name: str, duration: Duration) -> str:
+    """Return a duration as it is sent.
+
+    >>> duration_text("max_delay", "250ms"), duration_text("max_delay", 0.25)
+    ('250ms', '0.25s')
+    """
+    if isinstance(duration, str):
+        read_duration_s(duration)
+        return duration
+    return f"{_number(name, duration, math.inf)}s"
+
+
+def checked_qos(qos: int) -> int:
+    """Return the quality if it is one."""
+    if isinstance(qos, bool) or qos not in QUALITIES:
+        raise SettingError("qos", qos, "must be 0, 1 or 2")
+    return qos
+
+
+def checked_text(name: str, text: str) -> str:
+    """Return the text if MQTT can carry it [1.5.4]."""
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise SettingError(name, text, "has letters that UTF-8 cannot say") from None
+    if not text or size > TEXT_BYTES_MAX or "\0" in text:
+        shown = text if size < 100 else f"{text[:40]}…"
+        raise SettingError(name, shown, f"must have 1 to {TEXT_BYTES_MAX} bytes, and no U+0000")
+    return text
+
+
+def _attribute(name: str, value: Value) -> tuple[str, str]:
+    place = f"attribute {name}"
+    if name.startswith(OWN):
+        raise SettingError("attribute", name, f"names that begin with {OWN} are Betimes's own")
+    checked_text("attribute", name)
+    if isinstance(value, bool):
+        return name, "true" if value else "false"
+    if isinstance(value, str):
+        return name, checked_text(place, value) if value else ""
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        raise SettingError(place, value, "must be a finite number, a text or a flag")
+    return name, repr(value)
+
+
+def _number(name: str, value: float, most: float) -> str:
+    if type(value) not in (int, float) or not 0.0 <= value <= most or math.isinf(value):
+        span = "a number, 0 or more" if math.isinf(most) else f"between 0 and {most:g}"
+        raise SettingError(name, value, f"must be {span}")
+    return repr(value)

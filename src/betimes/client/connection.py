@@ -1,0 +1,225 @@
+"""How does a program connect, subscribe and publish? `betimes.connect`."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import aiomqtt
+
+from betimes.client.addresses import Address, read_address
+from betimes.client.asking import Duration, ask, checked_qos, checked_text, describe, duration_text
+from betimes.client.errors import UnreachableError
+from betimes.client.line import Line
+from betimes.client.messages import Message, read_message
+from betimes.client.subscriptions import Subscription
+from betimes.language.quantities import read_duration_s
+from betimes.model.errors import SettingError
+from betimes.model.events import Value
+
+BUFFER = 1000  # messages that wait for one subscription
+BUFFER_MAX = 1_000_000
+PAYLOAD_BYTES_MAX = 256 * 1024 * 1024 - 128 * 1024  # MQTT's longest packet, less room for what stands before
+
+
+class Client:
+    """A connection to a broker, as long as `connect` holds it open."""
+
+    def __init__(self, address: Address, *, tls: ssl.SSLContext | None, timeout_s: float) -> None:
+        self._line = Line(address, tls=tls, timeout_s=timeout_s, take=self._take)
+        self._loop = asyncio.get_running_loop()
+        self._subscriptions: dict[int, Subscription] = {}  # by identifier
+        self._last_identifier = 0
+        self._dropped = 0  # by subscriptions that have ended
+        self._late = 0
+
+    @property
+    def dropped(self) -> int:
+        """Return how many messages came faster than they were taken, and were dropped for newer ones."""
+        return self._dropped + sum(each.dropped for each in self._subscriptions.values())
+
+    @property
+    def late(self) -> int:
+        """Return how many messages waited here until they were older than their subscription allows."""
+        return self._late + sum(each.late for each in self._subscriptions.values())
+
+    def subscribe(
+        self,
+        topic: str,
+        *,
+        filter: str | None = None,  # noqa: A002 -- as in the user property
+        max_delay: Duration | None = None,
+        price: float = 1.0,
+        reliability: float | None = None,
+        qos: int = 0,
+        buffer: int = BUFFER,
+    ) -> Subscription:
+        """Return a subscription to iterate over.
+
+        A filter is a predicate as in a WHERE clause of Spark SQL; a bound is a text such as "250ms", or
+        seconds. At most `buffer` messages wait here; then the oldest go.
+        """
+        if isinstance(buffer, bool) or not 1 <= buffer <= BUFFER_MAX:
+            raise SettingError("buffer", buffer, f"must be between 1 and {BUFFER_MAX}")
+        asked = ask(topic, filter=filter, max_delay=max_delay, price=price, reliability=reliability, qos=qos)
+        return Subscription(self, asked, buffer=buffer)
+
+    async def publish(
+        self,
+        topic: str,
+        payload: bytes | str = b"",
+        *,
+        attributes: Mapping[str, Value] | None = None,
+        deadline: Duration | None = None,
+        importance: int | None = None,
+        qos: int = 0,
+        retain: bool = False,
+    ) -> None:
+        """Publish; with QoS 1 or 2 wait until the broker has taken it."""
+        data = payload.encode() if isinstance(payload, str) else payload
+        if len(data) > PAYLOAD_BYTES_MAX:
+            raise SettingError("payload", f"{len(data)} bytes", f"at most {PAYLOAD_BYTES_MAX} fit MQTT")
+        properties = describe(attributes, deadline, importance)
+        await self._line.send_publish(
+            checked_text("topic", topic), data, properties, qos=checked_qos(qos), retain=retain
+        )
+
+    # --- for subscriptions
+
+    async def open_subscription(self, subscription: Subscription) -> None:
+        """Have the broker send what a subscription asks for."""
+        topic = subscription.asked.topic
+        if any(each.asked.topic == topic for each in self._subscriptions.values()):
+            problem = "this client subscribes to it already, and MQTT would replace that subscription"
+            raise SettingError("topic", topic, problem, "connect a second client for the second filter")
+        self._last_identifier += 1
+        identifier = self._last_identifier
+        self._subscriptions[identifier] = subscription  # what is retained may come before the answer
+        try:
+            await self._line.send_subscribe(subscription.asked, identifier)
+        except BaseException:
+            self._forget(subscription)
+            raise
+
+    async def close_subscription(self, subscription: Subscription) -> None:
+        """Have the broker send no more of it."""
+        self._forget(subscription)
+        with suppress(UnreachableError):
+            await self._line.send_unsubscribe(subscription.asked.topic)
+
+    def is_closed(self) -> bool:
+        """Say whether we ended the connection; where it broke, raise that."""
+        lost = self._line.lost()
+        if lost is not None:
+            raise lost
+        return self._line.is_over()
+
+    def now_s(self) -> float:
+        """Return the time."""
+        return self._loop.time()
+
+    async def open(self) -> None:
+        """Connect."""
+        await self._line.open()
+        self._line.when_gone(self._wake_all)
+
+    async def close(self) -> None:
+        """Disconnect."""
+        await self._line.close()
+
+    def _forget(self, subscription: Subscription) -> None:
+        for identifier, each in list(self._subscriptions.items()):
+            if each is subscription:
+                del self._subscriptions[identifier]
+                self._dropped += subscription.dropped
+                self._late += subscription.late
+
+    def _wake_all(self) -> None:
+        for subscription in self._subscriptions.values():
+            subscription.wake()
+
+    def _take(self, came: Any, identifiers: list[int]) -> None:
+        message = read_message(
+            came.topic,
+            came.payload,
+            getattr(came.properties, "UserProperty", ()),
+            qos=came.qos,
+            retain=came.retain,
+        )
+        for subscription in self._meant(message, identifiers):
+            subscription.take(message, self.now_s())
+
+    def _meant(self, message: Message, identifiers: list[int]) -> list[Subscription]:
+        """Return the subscriptions that a message is for; by its topic where the broker does not say."""
+        if identifiers:
+            found = (self._subscriptions.get(identifier) for identifier in dict.fromkeys(identifiers))
+            return [each for each in found if each is not None]
+        topic = aiomqtt.Topic(message.topic)
+        return [each for each in self._subscriptions.values() if topic.matches(each.asked.topic)]
+
+
+@asynccontextmanager
+async def connect(
+    address: str,
+    *,
+    client_id: str | None = None,
+    user: str | None = None,
+    password: str | None = None,
+    ca: str | Path | None = None,
+    timeout: Duration = "10s",
+) -> AsyncIterator[Client]:
+    """Connect to a broker at mqtt://, mqtts://, ws:// or wss://user:password@host:port.
+
+    What is given by name wins over the address. `ca` is a file of certificates to trust in place of the
+    system's. `timeout` bounds the wait for each answer of the broker.
+    """
+    found = read_address(address)
+    if found.path and not found.has_websockets:
+        raise SettingError(
+            "address", str(found), "a topic has no place here", "name it in subscribe or publish"
+        )
+    found = replace(
+        found,
+        client_id=found.client_id if client_id is None else client_id,
+        user=found.user if user is None else user,
+        password=found.password if password is None else password,
+    )
+    async with connected(found, ca=ca, timeout=timeout) as client:
+        yield client
+
+
+@asynccontextmanager
+async def connected(
+    address: Address,
+    *,
+    ca: str | Path | None = None,
+    timeout: Duration = "10s",
+) -> AsyncIterator[Client]:
+    """Connect to a broker whose address was read before."""
+    if address.password is not None and address.user is None:
+        raise SettingError("password", "***", "a password needs a user name")
+    timeout_s = read_duration_s(duration_text("timeout", timeout))
+    if not timeout_s:
+        raise SettingError("timeout", timeout, "must be more than 0")
+    client = Client(address, tls=_tls(address, ca), timeout_s=timeout_s)
+    await client.open()
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+def _tls(address: Address, ca: str | Path | None) -> ssl.SSLContext | None:
+    if not address.is_encrypted:
+        if ca is not None:
+            raise SettingError("ca", str(ca), f"{address} is not encrypted", "use mqtts:// or wss://")
+        return None
+    try:
+        return ssl.create_default_context(cafile=ca)
+    except (OSError, ssl.SSLError) as error:
+        raise SettingError("ca", str(ca), f"cannot be read as certificates ({error})") from None

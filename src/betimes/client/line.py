@@ -1,0 +1,223 @@
+"""What does the broker say to us? aiomqtt's client, and what it keeps to itself.
+
+aiomqtt drives paho on the event loop, and that is what is used of it. It drops the reasons in
+acknowledgements, puts all messages into one queue, and waits out its limit for an answer after the connection
+broke. So its callbacks are overridden here; their names, such as `_on_connect`, are those of its version 2.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import aiomqtt
+from aiomqtt import ProtocolVersion
+from paho.mqtt.client import MQTT_ERR_SUCCESS, MQTTMessage, error_string
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+from paho.mqtt.reasoncodes import ReasonCode
+from paho.mqtt.subscribeoptions import SubscribeOptions
+
+from betimes.client.addresses import Address
+from betimes.client.asking import Asked
+from betimes.client.errors import (
+    ConnectionLostError,
+    LoginRefusedError,
+    PublicationRefusedError,
+    RefusedError,
+    SubscriptionRefusedError,
+    UnreachableError,
+)
+from betimes.model.errors import SettingError
+
+FAILED = 0x80  # reason codes from here on say that something was refused
+OUTGOING_MAX = 10_000  # messages with QoS 1 or 2 that wait for their turn
+
+Take = Callable[[MQTTMessage, list[int]], None]  # a message, and the identifiers of its subscriptions
+
+
+class Line(aiomqtt.Client):
+    """One connection to a broker."""
+
+    def __init__(self, address: Address, *, tls: ssl.SSLContext | None, timeout_s: float, take: Take) -> None:
+        super().__init__(
+            address.host,
+            address.port,
+            username=address.user,
+            password=address.password,
+            identifier=address.client_id,
+            protocol=ProtocolVersion.V5,
+            transport="websockets" if address.has_websockets else "tcp",
+            websocket_path=address.path if address.has_websockets else None,
+            tls_context=tls,
+            timeout=timeout_s,
+            max_queued_outgoing_messages=OUTGOING_MAX,
+        )
+        self._client.connect_timeout = timeout_s
+        self.has_identifiers = True  # the broker tells by which subscriptions a message came
+        self._address = address
+        self._take = take
+        self._why_refused = ""
+        self._is_given_up = False
+        self._answers: dict[int, asyncio.Future[tuple[ReasonCode, str]]] = {}  # by packet id
+
+    async def open(self) -> None:
+        """Connect, or say why that cannot be."""
+        try:
+            await self.__aenter__()
+        except aiomqtt.MqttCodeError as error:
+            self._hang_up()
+            if not isinstance(error.rc, ReasonCode):
+                raise UnreachableError(f"{self._address}: {error}") from None
+            raise _refusal(LoginRefusedError, str(self._address), error.rc, self._why_refused) from None
+        except (aiomqtt.MqttError, OSError, ValueError) as error:
+            self._hang_up()
+            raise UnreachableError(f"{self._address}: cannot be reached ({error})") from None
+        except asyncio.CancelledError:
+            self._is_given_up = True
+            self._loop.call_soon(self._hang_up)  # behind what paho may just have had registered
+            raise
+
+    async def close(self) -> None:
+        """Say goodbye, if anybody is there."""
+        try:
+            await self.__aexit__(None, None, None)
+        except aiomqtt.MqttError:
+            self._hang_up()
+        if self._disconnected.done():
+            self._disconnected.exception()  # looked at: asyncio complains of those that nobody saw
+
+    def when_gone(self, tell: Callable[[], None]) -> None:
+        """Have it told when the connection is no more, for whatever reason."""
+        self._disconnected.add_done_callback(lambda _: tell())
+
+    def lost(self) -> ConnectionLostError | None:
+        """Return why the connection broke; None where it did not, or we ended it."""
+        if not self._disconnected.done() or self._disconnected.exception() is None:
+            return None
+        return ConnectionLostError(
+            f"{self._address}: the connection broke ({self._disconnected.exception()})"
+        )
+
+    def is_over(self) -> bool:
+        """Say whether the connection is no more."""
+        return self._disconnected.done()
+
+    async def send_subscribe(self, asked: Asked, identifier: int) -> None:
+        """Ask for a subscription, and wait until the broker took it."""
+        properties = _properties(PacketTypes.SUBSCRIBE, asked.properties)
+        if self.has_identifiers:
+            properties.SubscriptionIdentifier = identifier
+        try:
+            sent, number = self._client.subscribe(
+                asked.topic, options=SubscribeOptions(qos=asked.qos), properties=properties
+            )
+        except ValueError as error:
+            raise SettingError("topic", asked.topic, str(error)) from None
+        code, reason = await self._answer(sent, number)
+        if code.value >= FAILED:
+            raise _refusal(SubscriptionRefusedError, asked.topic, code, reason)
+
+    async def send_unsubscribe(self, topic: str) -> None:
+        """Take a subscription back; where nobody listens any more, it has ended anyway."""
+        if not self._disconnected.done():
+            sent, number = self._client.unsubscribe(topic)
+            await self._answer(sent, number)
+
+    async def send_publish(
+        self, topic: str, payload: bytes, properties: Iterable[tuple[str, str]], *, qos: int, retain: bool
+    ) -> None:
+        """Publish, and wait until it is written (QoS 0) or the broker took it."""
+        try:
+            info = self._client.publish(
+                topic, payload, qos, retain, _properties(PacketTypes.PUBLISH, properties)
+            )
+        except ValueError as error:
+            raise SettingError("topic", topic, str(error)) from None
+        if info.rc == MQTT_ERR_SUCCESS and info.is_published():
+            return
+        code, reason = await self._answer(info.rc, info.mid)
+        if code.value >= FAILED:
+            raise _refusal(PublicationRefusedError, topic, code, reason)
+
+    async def _answer(self, sent: int, number: int | None) -> tuple[ReasonCode, str]:
+        """Return what the broker answers to the packet of this number."""
+        if sent != MQTT_ERR_SUCCESS or number is None:
+            raise self.lost() or ConnectionLostError(f"{self._address}: {error_string(sent)}")
+        answer: asyncio.Future[tuple[ReasonCode, str]] = self._loop.create_future()
+        self._answers[number] = answer
+        try:
+            await asyncio.wait(
+                (answer, self._disconnected), timeout=self.timeout, return_when=asyncio.FIRST_COMPLETED
+            )
+            if answer.done():
+                return answer.result()
+        finally:
+            self._answers.pop(number, None)
+        silent = ConnectionLostError(f"{self._address}: no answer within {self.timeout:g} s")
+        raise self.lost() or silent
+
+    def _hang_up(self) -> None:
+        self._client._sock_close()  # paho's own way takes an answer from a broker that gives none
+
+    # --- what aiomqtt calls, or has paho call; each is aiomqtt's own with more to it
+
+    def _client_connect(self) -> None:
+        super()._client_connect()
+        if self._is_given_up:  # this thread could not be stopped, and has opened what nobody wants any more
+            self._loop.call_soon_threadsafe(self._hang_up)
+
+    def _on_connect(
+        self, client: Any, userdata: Any, flags: Any, reason_code: ReasonCode, properties: Any = None
+    ) -> None:
+        self._why_refused = _reason(properties)
+        self.has_identifiers = bool(getattr(properties, "SubscriptionIdentifierAvailable", 1))
+        super()._on_connect(client, userdata, flags, reason_code, properties)
+
+    def _on_disconnect(
+        self, client: Any, userdata: Any, flags: Any, reason_code: ReasonCode, properties: Any = None
+    ) -> None:
+        if not self._connected.done():
+            self._connected.set_exception(aiomqtt.MqttError("it closed the connection without an answer"))
+        super()._on_disconnect(client, userdata, flags, reason_code, properties)
+
+    def _on_subscribe(
+        self, _client: Any, _userdata: Any, mid: int, reason_codes: list[ReasonCode], properties: Any = None
+    ) -> None:
+        self._answered(mid, reason_codes[0], properties)
+
+    def _on_unsubscribe(
+        self, _client: Any, _userdata: Any, mid: int, reason_codes: list[ReasonCode], properties: Any = None
+    ) -> None:
+        self._answered(mid, reason_codes[0], properties)
+
+    def _on_publish(
+        self, _client: Any, _userdata: Any, mid: int, reason_code: ReasonCode, properties: Any
+    ) -> None:
+        self._answered(mid, reason_code, properties)
+
+    def _on_message(self, _client: Any, _userdata: Any, message: MQTTMessage) -> None:
+        self._take(message, list(getattr(message.properties, "SubscriptionIdentifier", ())))
+
+    def _answered(self, number: int, code: ReasonCode, properties: Any) -> None:
+        answer = self._answers.get(number)
+        if answer is not None and not answer.done():
+            answer.set_result((code, _reason(properties)))
+
+
+def _properties(kind: int, pairs: Iterable[tuple[str, str]]) -> Properties:
+    properties = Properties(kind)  # type: ignore[no-untyped-call]
+    found = list(pairs)
+    if found:
+        properties.UserProperty = found
+    return properties
+
+
+def _reason(properties: Any) -> str:
+    return str(getattr(properties, "ReasonString", ""))
+
+
+def _refusal(kind: type[RefusedError], what: str, code: ReasonCode, reason: str) -> RefusedError:
+    return kind(what, code.value, str(code), reason)

@@ -1,0 +1,46 @@
+"""What does a subscriber get? A message, with what Betimes tells about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from betimes.model.events import Value, number_reading
+from betimes.model.user_properties import AGE, ID, OWN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """Something that was published; id and age are None where the broker does not tell them."""
+
+    topic: str
+    payload: bytes = b""
+    attributes: Mapping[str, Value] = field(default_factory=dict)
+    id: str | None = None  # the broker that numbered it, a colon, and the number
+    age_s: float | None = None  # since it was published, at the moment it is handed out
+    qos: int = 0
+    retain: bool = False  # it was kept by the broker, and published before the subscription
+
+
+def read_message(
+    topic: str, payload: bytes, properties: Iterable[tuple[str, str]], *, qos: int = 0, retain: bool = False
+) -> Message:
+    """Return the message that came with these user properties; what reads as a number is one."""
+    attributes: dict[str, Value] = {}
+    own: dict[str, str] = {}
+    for name, text in properties:
+        if name.startswith(OWN):
+            own[name] = text
+        else:
+            number = number_reading(text)
+            attributes[name] = text if number is None else number
+    age_ms = number_reading(own.get(AGE))
+    return Message(
+        topic=topic,
+        payload=payload,
+        attributes=attributes,
+        id=own.get(ID),
+        age_s=None if age_ms is None else age_ms / 1000.0,
+        qos=qos,
+        retain=retain,
+    )

@@ -1,0 +1,102 @@
+"""Which messages are for this subscription, and how many wait for it? A bounded buffer and an iterator."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from betimes.client.asking import Asked
+from betimes.client.messages import Message
+
+if TYPE_CHECKING:
+    from betimes.client.connection import Client
+
+BUFFER_BYTES_MAX = 16 * 1024 * 1024
+
+
+class Subscription:
+    """The messages of one subscription.
+
+    `async for` subscribes, yields, and unsubscribes when it is left. `async with` does so at once, for who
+    has to know when it holds.
+    """
+
+    def __init__(self, client: Client, asked: Asked, *, buffer: int) -> None:
+        self.asked = asked
+        self.dropped = 0  # that came faster than they were taken
+        self.late = 0  # that waited here until they were older than the bound
+        self._client = client
+        self._buffer_max = buffer
+        self._waiting: deque[tuple[float, Message]] = deque()  # with when it came
+        self._waiting_bytes = 0
+        self._arrived = asyncio.Event()
+        self._is_open = False
+
+    async def __aenter__(self) -> Subscription:
+        await self._client.open_subscription(self)
+        self._is_open = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_open = False
+        self._waiting.clear()
+        self._waiting_bytes = 0
+        self._arrived.set()
+        await self._client.close_subscription(self)
+
+    async def __aiter__(self) -> AsyncIterator[Message]:
+        """Yield each message when it comes; end when the client or the subscription does."""
+        if self._is_open:
+            while (message := await self._next()) is not None:
+                yield message
+        else:
+            async with self:
+                while (message := await self._next()) is not None:
+                    yield message
+
+    def take(self, message: Message, now_s: float) -> None:
+        """Let a message wait until somebody asks for it; what is oldest goes where there is no room."""
+        self._waiting.append((now_s, message))
+        self._waiting_bytes += len(message.payload)
+        while len(self._waiting) > self._buffer_max or (
+            self._waiting_bytes > BUFFER_BYTES_MAX and len(self._waiting) > 1
+        ):
+            _, oldest = self._waiting.popleft()
+            self._waiting_bytes -= len(oldest.payload)
+            self.dropped += 1
+        self._arrived.set()
+
+    def wake(self) -> None:
+        """Have whoever waits look again: the connection is gone."""
+        self._arrived.set()
+
+    async def _next(self) -> Message | None:
+        """Wait for a message that is not too old; None at the end."""
+        while self._is_open:
+            while self._waiting:
+                message = self._oldest(self._client.now_s())
+                if message is not None:
+                    return message
+            if self._client.is_closed():
+                return None
+            self._arrived.clear()
+            await self._arrived.wait()
+        return None
+
+    def _oldest(self, now_s: float) -> Message | None:
+        """Take out what waits longest, as old as it is by now; None if that is too old."""
+        came_s, message = self._waiting.popleft()
+        self._waiting_bytes -= len(message.payload)
+        if message.age_s is None:
+            return message
+        age_s = message.age_s + now_s - came_s
+        if age_s > self.asked.delay_s_max:
+            self.late += 1
+            return None
+        return replace(message, age_s=age_s)

@@ -1,0 +1,114 @@
+"""Are wishes and attributes checked here, and sent as the broker reads them?"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from betimes.client.asking import ask, checked_qos, checked_text, describe, duration_text
+from betimes.model.errors import SettingError, TextError
+from betimes.model.events import Value
+from betimes.server.wishes import read_wish
+
+
+def test_what_is_asked_is_what_the_broker_reads():
+    asked = ask("t/#", filter="speed > 50", max_delay="250ms", price=3, reliability=0.9, qos=1)
+    wish = read_wish(asked.properties)
+    assert wish is not None
+    assert wish.filter.matches({"speed": 51.0})
+    assert (wish.qos.delay_s_max, wish.qos.price, wish.qos.reliability) == (0.25, 3.0, 0.9)
+    assert (asked.topic, asked.qos, asked.delay_s_max) == ("t/#", 1, 0.25)
+
+
+def test_who_asks_for_nothing_asks_to_be_told_id_and_age():
+    asked = ask("t")
+    assert asked.properties == (("price", "1.0"),)
+    assert asked.delay_s_max == math.inf
+
+
+@pytest.mark.parametrize("duration", [0.25, 1, 1e-05, 0, 1e9])
+def test_seconds_are_read_back_as_they_were(duration):
+    wish = read_wish(ask("t", max_delay=duration).properties)
+    assert wish is not None
+    assert wish.qos.delay_s_max == duration
+
+
+def test_a_mistake_in_a_filter_or_a_duration_shows_its_place():
+    with pytest.raises(TextError) as error:
+        ask("t", filter="speed >> 5")
+    assert error.value.position == 7
+    with pytest.raises(TextError, match="unit"):
+        ask("t", max_delay="10 parsecs")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"price": -1},
+        {"price": math.inf},
+        {"price": math.nan},
+        {"price": "3"},
+        {"reliability": 1.1},
+        {"max_delay": -1.0},
+        {"max_delay": True},
+        {"qos": 3},
+        {"qos": True},
+    ],
+)
+def test_a_number_out_of_bounds_is_refused(wrong: dict[str, Any]):
+    with pytest.raises(SettingError, match=next(iter(wrong))):
+        ask("t", **wrong)
+
+
+def test_attributes_become_user_properties():
+    given: dict[str, Value] = {
+        "speed": 61,
+        "kind": "car",
+        "wet": True,
+        "none": None,
+        "exact": 0.1,
+        "empty": "",
+    }
+    assert describe(given, "10s", 3) == [
+        ("speed", "61"),
+        ("kind", "car"),
+        ("wet", "true"),
+        ("exact", "0.1"),
+        ("empty", ""),
+        ("$deadline", "10s"),
+        ("$importance", "3"),
+    ]
+    assert describe(None, None, None) == []
+
+
+@pytest.mark.parametrize(
+    ("attributes", "said"),
+    [
+        ({"$id": "x"}, "Betimes's own"),
+        ({"": 1.0}, "1 to 65535 bytes"),
+        ({"a": math.nan}, "finite"),
+        ({"a": b"bytes"}, "a finite number, a text or a flag"),
+        ({"a": "\0"}, "U\\+0000"),
+        ({str(number): 1.0 for number in range(257)}, "at most 256"),
+    ],
+)
+def test_what_is_no_attribute_is_refused(attributes: Any, said):
+    with pytest.raises(SettingError, match=said):
+        describe(attributes, None, None)
+
+
+@pytest.mark.parametrize("importance", [-1, 1.5, True])
+def test_importance_is_a_whole_number(importance):
+    with pytest.raises(SettingError, match="importance"):
+        describe(None, None, importance)
+
+
+def test_texts_and_qualities_are_what_mqtt_can_say():
+    assert checked_text("topic", "ä" * 32_767)
+    assert checked_qos(2) == 2
+    assert duration_text("deadline", "2m") == "2m"
+    for wrong in ("", "ä" * 32_768, "a\0b", "\ud800"):
+        with pytest.raises(SettingError, match="topic"):
+            checked_text("topic", wrong)

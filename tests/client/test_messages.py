@@ -1,0 +1,24 @@
+"""Is a message read with all that Betimes tells about it?"""
+
+from __future__ import annotations
+
+import pytest
+
+from betimes.client.messages import read_message
+
+
+def test_attributes_id_and_age_are_told_apart():
+    properties = [("speed", "61"), ("kind", "car"), ("$id", "b1:17"), ("$age", "250"), ("$deadline", "10s")]
+    message = read_message("t", b"x", properties, qos=1, retain=True)
+    assert message.attributes == {"speed": 61.0, "kind": "car"}
+    assert (message.id, message.age_s, message.qos, message.retain) == ("b1:17", 0.25, 1, True)
+
+
+def test_what_another_broker_does_not_tell_is_none():
+    message = read_message("t", b"x", [])
+    assert (message.attributes, message.id, message.age_s) == ({}, None, None)
+
+
+@pytest.mark.parametrize("age", ["", "old", "nan", "inf"])
+def test_an_age_that_is_no_number_is_none(age):
+    assert read_message("t", b"", [("$age", age)]).age_s is None

@@ -1,0 +1,133 @@
+"""Does the command print what comes at once, with id and age, and end as it should?"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from tests.console.shells import COMMAND, WITHIN_S, listening, shell
+from tests.console.test_broker import started
+
+from betimes.client.messages import Message
+from betimes.console.app import MISTAKE, UNAVAILABLE, run
+from betimes.console.sub import TIMED_OUT, Printer, facts, shown
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[str]:
+    """The port of one broker, whose tests keep to topics of their own."""
+    with started("--anonymous", "--name", "b7") as (_, number):
+        yield str(number)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-t", "a/#/b"], "Invalid subscription filter"),
+        (["-t", "t", "-t", "t"], "already"),
+        ([], "no topic is named"),
+        (["-t", "t", "--filter", "speed >> 5"], "^"),
+        (["-t", "t", "--max-delay", "10 parsecs"], "unit"),
+        (["-t", "t", "--price", "-1"], "price"),
+        (["-t", "t", "--reliability", "2"], "between 0 and 1"),
+        (["-t", "t", "-q", "3"], "0, 1 or 2"),
+        (["-t", "t", "-C", "0"], "-C"),
+        (["-t", "t", "-W", "0"], "more than 0"),
+        (["-t", "t", "-W", "soon"], "begins with a number"),
+    ],
+)
+def test_a_mistake_is_one_message(arguments, said, capsys, broker):
+    assert run(["sub", "-p", broker, *arguments]) == MISTAKE
+    out, err = capsys.readouterr()
+    assert said in err
+    assert (out, "Traceback" in err) == ("", False)
+
+
+def test_h_is_the_host_and_help_is_spelled_out(capsys):
+    assert run(["sub", "--help"]) == 0
+    said = capsys.readouterr().out
+    assert "-h" in said
+    assert run(["sub", "-h"]) == MISTAKE
+
+
+def test_a_message_is_shown_with_id_and_age():
+    message = Message(topic="t", payload=b"fast", attributes={"speed": 61.0}, id="b1:7", age_s=0.01234)
+    assert shown(message) == b"t b1:7 12.3ms fast"
+    assert shown(Message(topic="t", payload=b"\xff")) == b"t - - \xff"
+    assert facts(message) == {
+        "topic": "t",
+        "payload": "fast",
+        "attributes": {"speed": 61.0},
+        "id": "b1:7",
+        "age_s": 0.01234,
+        "qos": 0,
+        "retain": False,
+    }
+    assert facts(Message(topic="t", payload=b"\xff"))["payload_base64"] == "/w=="
+
+
+def test_no_more_is_printed_than_was_asked_for(capfdbinary):
+    printer = Printer(count=2)
+    for number in range(4):
+        printer.print(Message(topic="t", payload=b"%d" % number))
+    assert printer.is_done
+    assert capfdbinary.readouterr().out == b"0\n1\n"
+
+
+def test_each_line_comes_at_once_with_topic_id_and_age(broker):
+    options = ["-t", "cars/#", "-t", "trams", "--filter", "speed > 50", "--max-delay", "10s", "--price", "3"]
+    with listening("-p", broker, *options) as watching:
+        for topic, speed in (("cars/a4", 40), ("cars/a4", 61), ("trams", 70)):
+            sent = ["-t", topic, "-m", f"at {speed}", "--attribute", f"speed={speed}"]
+            assert shell("pub", "-p", broker, *sent)[0] == 0
+        assert watching.stdout is not None
+        assert re.fullmatch(rb"cars/a4 b7:\d+ [\d.]+[mu]?s at 61\n", watching.stdout.readline())
+        assert re.fullmatch(rb"trams b7:\d+ [\d.]+[mu]?s at 70\n", watching.stdout.readline())
+        watching.send_signal(signal.SIGINT)
+        out, err = watching.communicate(timeout=WITHIN_S)
+        assert (watching.returncode, out, err) == (130, b"", b"interrupted\n")
+
+
+def test_json_is_one_object_to_a_line_and_a_count_ends_it(broker):
+    to = ["-p", broker, "-t", "json"]
+    assert shell("pub", *to, "-m", "kept", "-r", "-q", "1", "--attribute", "kind=car")[0] == 0
+    code, out, err = shell("sub", *to, "--json", "-C", "1", "-W", "30")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert (found["topic"], found["payload"], found["retain"]) == ("json", "kept", True)
+    assert found["attributes"] == {"kind": "car"}
+    assert found["id"].startswith("b7:")
+    assert found["age_s"] >= 0
+
+
+def test_the_time_is_over_with_mosquittos_code(broker):
+    assert shell("sub", "-p", broker, "-t", "silence", "-W", "200ms") == (TIMED_OUT, b"", "")
+
+
+def test_a_broker_that_goes_away_is_told():
+    with started("--anonymous") as (leaving, number), listening("-p", str(number), "-t", "t") as watching:
+        leaving.send_signal(signal.SIGTERM)
+        _, err = watching.communicate(timeout=WITHIN_S)
+        assert watching.returncode == UNAVAILABLE
+        assert err.startswith(b"error: mqtt://127.0.0.1:")
+        assert b"Traceback" not in err
+
+
+def test_a_reader_that_goes_away_is_no_bug(broker):
+    to = ["-p", broker, "-t", "pipe"]
+    assert shell("pub", *to, "-m", "kept", "-r", "-q", "1")[0] == 0
+    command = [*COMMAND, "sub", *to]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as watching:
+        assert watching.stdout is not None
+        assert watching.stdout.readline() == b"kept\n"
+        watching.stdout.close()
+        assert shell("pub", *to, "-m", "x")[0] == 0
+        assert watching.stderr is not None
+        err = watching.stderr.read()
+        assert (watching.wait(WITHIN_S), err) == (141, b"")
