@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from betimes.language.server_files import read_server_file
 from betimes.model.errors import FileMistakesError
-from betimes.model.servers import Door, Kind, Limits, ServerSettings
+from betimes.model.servers import Door, Kind, Limits, ServerSettings, TelemetrySettings
 
 WHOLE = """
 name = "harbour"
@@ -183,3 +183,16 @@ def test_mistakes_in_a_place_to_listen_say_in_which():
 def test_any_text_is_settings_or_a_list_of_mistakes(text):
     with suppress(FileMistakesError):
         assert isinstance(read_server_file(text, "x.toml"), ServerSettings)
+
+
+def test_telemetry_is_asked_for_with_its_share():
+    text = '[telemetry]\ndirectory = "t"\nshare = 0.5\nevery = "5s"\nsize = "10MB"'
+    found = read_server_file(text, "broker.toml").telemetry
+    assert found == TelemetrySettings(directory="t", share=0.5, every_s=5.0, bytes_max=10_000_000)
+    for wrong in (
+        "[telemetry]",
+        '[telemetry]\ndirectory = "t"\nshare = 0',
+        '[telemetry]\ndirectory = "t"\nx = 1',
+    ):
+        with pytest.raises(FileMistakesError):
+            read_server_file(wrong, "broker.toml")

@@ -13,7 +13,7 @@ from betimes.server.wishes import read_wish
 
 
 def session(client_id: str) -> Session:
-    return Session(client_id, queue_bytes_max=1000, lose=lambda delivery, reason: None)
+    return Session(client_id, queue_bytes_max=1000, lose=lambda *_: None)
 
 
 def grant(client_id: str, pattern: str = "t", *, text: str = "", group: str | None = None) -> Grant:

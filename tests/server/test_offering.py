@@ -26,7 +26,7 @@ class Stage:
         self.hub = new_hub()
         self.offering = Offering(self._lose)
 
-    def _lose(self, delivery: Delivery, reason: Reason) -> None:
+    def _lose(self, delivery: Delivery, reason: Reason, _now_s: float) -> None:
         self.lost.append((delivery.publication.topic, reason))
 
     def client(self, name: str, pattern: str = "news", **options) -> Client:

@@ -21,7 +21,7 @@ def publication(payload: bytes = b"x", *, born_s: float = 0.0, **options: Any) -
 
 def away(*, queue_bytes_max: int = 10**6) -> tuple[Session, Counter[Reason]]:
     lost: Counter[Reason] = Counter()
-    session = Session("c", queue_bytes_max=queue_bytes_max, lose=lambda _, reason: lost.update([reason]))
+    session = Session("c", queue_bytes_max=queue_bytes_max, lose=lambda _, reason, __: lost.update([reason]))
     session.expiry_s = 100.0
     return session, lost
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import signal
 import sys
@@ -16,14 +15,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from betimes.console.logs import log_to_stderr
 from betimes.console.reading import read_text_file
+from betimes.console.server_settings import settings_from
 from betimes.console.terminal import results
-from betimes.language.link_settings import SECRET_LENGTH_MIN
-from betimes.language.server_files import PORT_MAX, read_server_file
+from betimes.language.server_files import PORT_MAX, SHARE_MIN
 from betimes.model.errors import BetimesError, SettingError
-from betimes.model.links import NetworkSettings
-from betimes.model.servers import ServerSettings
-from betimes.qos.strategies import strategy_named
+from betimes.model.servers import ServerSettings, TelemetrySettings
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +46,9 @@ client_ca. What stands at the top is then listened on only if it names a port or
 \\[limits]: connections, connection_rate and publish_rate (per second), packet_size, \
 receive, topic_aliases, subscriptions, sessions, retained, retained_size, queue_size, \
 connect_within, keep_alive, session_expiry, client_id_letters.
+
+\\[telemetry]: what the broker writes down: directory, share (of all events), every (how often a file is \
+written), size (of all files; the oldest go).
 
 \\[network]: what links this broker to others: secret or secret_file (the same at all of them), strategy, \
 queue, queue_size, beat, lost_after; and for each neighbour \\[\\[network.links]]: to (its name), address \
@@ -97,6 +98,12 @@ MetricsPort = Annotated[
     int | None,
     typer.Option("--metrics-port", help="Serve /metrics (Prometheus) and /healthz there.", metavar="N"),
 ]
+Telemetry = Annotated[
+    Path | None, typer.Option("--telemetry", help="Write down there what the broker sees, as Parquet.")
+]
+TelemetryShare = Annotated[
+    float | None, typer.Option("--telemetry-share", help="Of which share of all events: 0.01.", metavar="S")
+]
 Name = Annotated[
     str | None, typer.Option("--name", help="What the broker calls itself: the origin of message ids.")
 ]
@@ -114,6 +121,8 @@ def broker_command(
     access: Access = None,
     store: StoreOption = None,
     metrics_port: MetricsPort = None,
+    telemetry: Telemetry = None,
+    telemetry_share: TelemetryShare = None,
     name: Name = None,
     verbose: Verbose = False,
 ) -> None:
@@ -131,7 +140,7 @@ def broker_command(
     """
     if tls_key is not None and tls_certificate is None:
         raise SettingError("--tls-key", str(tls_key), "is of no use without --tls-certificate")
-    written = _settings(config)
+    written = settings_from(config)
     settings = replace(
         written,
         host=written.host if host is None else host,
@@ -142,14 +151,28 @@ def broker_command(
         access=written.access if access is None else str(access),
         store=written.store if store is None else str(store),
         metrics_port=written.metrics_port if metrics_port is None else metrics_port,
+        telemetry=_telemetry(written.telemetry, telemetry, telemetry_share),
     )
     if tls_certificate is not None:
         key = None if tls_key is None else str(tls_key)
         settings = replace(settings, certificate=str(tls_certificate), key=key)
     _check(settings)
     gate = open_gate(settings)
-    _log_to_stderr(verbose)
+    log_to_stderr(verbose)
     run_broker(settings, gate)
+
+
+def _telemetry(
+    written: TelemetrySettings | None, directory: Path | None, share: float | None
+) -> TelemetrySettings | None:
+    """Return what is to be written down, by the file and by the options, which win."""
+    if share is not None and not SHARE_MIN <= share <= 1.0:
+        raise SettingError("--telemetry-share", share, f"must be between {SHARE_MIN} and 1")
+    if directory is not None:
+        written = TelemetrySettings(directory=str(directory))
+    if share is not None and written is None:
+        raise SettingError("--telemetry-share", share, "is of no use without --telemetry")
+    return written if share is None or written is None else replace(written, share=share)
 
 
 def _check(settings: ServerSettings) -> None:
@@ -210,6 +233,7 @@ def run_broker(settings: ServerSettings, gate: Gate) -> None:
 async def _serve(settings: ServerSettings, gate: Gate, places: list[Endpoint]) -> None:
     from betimes.server.federation import federate
     from betimes.server.listener import Listener
+    from betimes.server.logbook import start_logbook
     from betimes.server.opening import open_hub
 
     loop = asyncio.get_running_loop()
@@ -219,18 +243,24 @@ async def _serve(settings: ServerSettings, gate: Gate, places: list[Endpoint]) -
         loop.add_signal_handler(number, told_to_end.set)
     loop.add_signal_handler(signal.SIGHUP, told_to_reload.set)
     with open_hub(settings, gate, now_s=loop.time(), wall_s=time.time()) as (hub, file):
+        logbook = start_logbook(hub, settings, clock_ahead_s=time.time() - loop.time())
         if settings.network is not None:
             federate(hub, settings.network, epoch=time.time_ns())
         listener = Listener(hub, file=file, broken=told_to_end.set, sys_every_s=settings.sys_every_s)
         pages = pages_about(listener)
-        reloading = loop.create_task(_reload_whenever(told_to_reload, listener, settings, places))
+        beside = [loop.create_task(_reload_whenever(told_to_reload, listener, settings, places))]
+        if logbook is not None:
+            beside.append(loop.create_task(logbook.keep()))
         try:
             await _open(settings, places, listener, pages)
             await told_to_end.wait()
         finally:
-            reloading.cancel()
+            for task in beside:
+                task.cancel()
             await pages.stop()
             await listener.stop()
+            if logbook is not None:
+                logbook.close()
         if listener.failure is not None:
             raise listener.failure
 
@@ -314,70 +344,3 @@ def _say(text: str) -> None:
 
 def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _settings(config: Path | None) -> ServerSettings:
-    if config is None:
-        return ServerSettings()
-    settings = read_server_file(read_text_file(config), str(config))
-
-    def beside(name: str | None) -> str | None:
-        return None if name is None else str(config.parent / name)
-
-    return replace(
-        settings,
-        network=None if settings.network is None else _with_files(settings.network, config),
-        store=beside(settings.store),
-        passwords=beside(settings.passwords),
-        access=beside(settings.access),
-        certificate=beside(settings.certificate),
-        key=beside(settings.key),
-        client_ca=beside(settings.client_ca),
-        more_doors=tuple(
-            replace(
-                door,
-                certificate=beside(door.certificate),
-                key=beside(door.key),
-                client_ca=beside(door.client_ca),
-            )
-            for door in settings.more_doors
-        ),
-    )
-
-
-def _with_files(network: NetworkSettings, config: Path) -> NetworkSettings:
-    """Return network settings with the secret read, and certificates looked for beside the file."""
-    secret = network.secret
-    if network.secret_file is not None:
-        secret = read_text_file(config.parent / network.secret_file).strip()
-        if len(secret) < SECRET_LENGTH_MIN:
-            raise SettingError("network.secret_file", network.secret_file, "holds no secret worth the name")
-    strategy_named(network.strategy)
-    links = tuple(
-        each if each.authorities is None else replace(each, authorities=str(config.parent / each.authorities))
-        for each in network.links
-    )
-    return replace(network, secret=secret, links=links)
-
-
-class _Pairs(logging.Formatter):
-    """One line of `key=value` pairs for each thing that happened; no client can break out of its line."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
-        message = record.getMessage()
-        if record.exc_info:
-            message = f"{message}\n{self.formatException(record.exc_info)}"
-        when = self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z")
-        room = record.name.rpartition(".")[2]
-        return f"time={when} level={record.levelname.lower()} from={room} message={json.dumps(message)}"
-
-
-def _log_to_stderr(verbose: bool) -> None:
-    writing = logging.StreamHandler()
-    writing.setFormatter(_Pairs())
-    for name in ("betimes", "asyncio"):  # asyncio tells of what a connection broke
-        logger = logging.getLogger(name)
-        logger.handlers = [writing]
-        logger.setLevel(logging.INFO if verbose and name == "betimes" else logging.WARNING)
-        logger.propagate = False

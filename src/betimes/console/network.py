@@ -54,6 +54,12 @@ def network_command(
     access: Annotated[
         Path | None, typer.Option("--access", help="An access list in Mosquitto's format: who may what.")
     ] = None,
+    telemetry: Annotated[
+        Path | None, typer.Option("--telemetry", help="Write down there what the brokers see, as Parquet.")
+    ] = None,
+    telemetry_share: Annotated[
+        float, typer.Option("--telemetry-share", help="Of which share of all events.", min=1e-6, max=1.0)
+    ] = 0.01,
     seed: Annotated[int, typer.Option("--seed", help="Of the network, where the file has [generate].")] = 1,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Log who comes and goes, on standard error.")
@@ -81,9 +87,17 @@ def network_command(
         strategy=strategy,
         is_limited=not unlimited,
         settings=settings,
-        options=("--verbose",) if verbose else (),
+        options=_options(telemetry, telemetry_share, verbose=verbose),
     )
     run_network(plan)
+
+
+def _options(telemetry: Path | None, share: float, *, verbose: bool) -> tuple[str, ...]:
+    """Return what every broker is started with."""
+    options = ["--verbose"] if verbose else []
+    if telemetry is not None:
+        options += ["--telemetry", str(telemetry.resolve()), "--telemetry-share", str(share)]
+    return tuple(options)
 
 
 def run_network(plan: FleetPlan) -> None:

@@ -24,11 +24,12 @@ from betimes.language.tables import (
     quantity,
 )
 from betimes.language.toml_texts import read_toml
-from betimes.model.servers import USUAL_PORTS, Door, Kind, Limits, ServerSettings
+from betimes.model.servers import USUAL_PORTS, Door, Kind, Limits, ServerSettings, TelemetrySettings
 
 PORT_MAX = 65_535
 COUNT_MAX = 10**9
 RATE_MIN = 0.01
+SHARE_MIN = 1e-6
 DOORS_MAX = 64
 PACKET_BYTES_MIN = 1_024
 PACKET_BYTES_MAX = 256_000_000  # MQTT's length field ends at 268 million
@@ -44,8 +45,7 @@ def read_server_file(text: str, source: str) -> ServerSettings:
     mistakes = Mistakes()
     top = Table(read_toml(text, source), "", mistakes)
     usual = ServerSettings()
-    limits, network = top.table("limits"), top.table("network")
-    limits = top.table("limits")
+    limits, network, telemetry = top.table("limits"), top.table("network"), top.table("telemetry")
     certificate, key, client_ca = _read_tls(top)
     settings = ServerSettings(
         name=top.optional("name", name, usual.name),
@@ -65,6 +65,7 @@ def read_server_file(text: str, source: str) -> ServerSettings:
         store_sync=top.optional("store_sync", _sync, usual.store_sync),
         limits=usual.limits if limits is None else _read_limits(limits),
         network=None if network is None else read_network_settings(network, _file_name),
+        telemetry=None if telemetry is None else _read_telemetry(telemetry),
     )
     top.close()
     mistakes.raise_if_any(source)
@@ -96,6 +97,25 @@ def _read_tls(table: Table) -> tuple[str | None, str | None, str | None]:
         if value is not None and "certificate" not in table:
             table.complain(named, "this is of no use without a certificate", 'add certificate = "FILE"')
     return certificate, key, client_ca
+
+
+def _read_telemetry(table: Table) -> TelemetrySettings:
+    usual = TelemetrySettings(directory="")
+    settings = TelemetrySettings(
+        directory=table.required("directory", _file_name, "", '"telemetry"'),
+        share=table.optional("share", _share, usual.share),
+        every_s=table.optional("every", _duration, usual.every_s),
+        bytes_max=table.optional("size", _bytes, usual.bytes_max),
+    )
+    table.close()
+    return settings
+
+
+def _share(value: object) -> float:
+    share = number_between(0.0, 1.0)(value)
+    if share < SHARE_MIN:
+        raise WrongValueError(f"a share is between {SHARE_MIN} and 1", "leave the table out for none")
+    return share
 
 
 def _read_limits(table: Table) -> Limits:

@@ -59,6 +59,16 @@ class Door:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetrySettings:
+    """Where a broker writes down what it sees, and how much of it."""
+
+    directory: str
+    share: float = 0.01  # of all events
+    every_s: float = 60.0  # a part is written, if there is anything
+    bytes_max: int = 1_000_000_000  # of files; the oldest go
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
     """All that one server is started with; files are named, not read."""
 
@@ -79,6 +89,7 @@ class ServerSettings:
     store_sync: str = "normal"  # or "full", which survives a loss of power too
     limits: Limits = field(default_factory=Limits)
     network: NetworkSettings | None = None  # with other brokers
+    telemetry: TelemetrySettings | None = None
 
     @property
     def doors(self) -> tuple[Door, ...]:

@@ -32,9 +32,10 @@ from betimes.server.hub import Hub
 from betimes.server.link import LinkEnd
 from betimes.server.link_packets import Arrival
 from betimes.server.protocol import Gone, Refusal, hang_up
-from betimes.server.publications import OVERHEAD_BYTES, Publication
+from betimes.server.publications import Publication
 from betimes.server.seen import Seen
 from betimes.server.wanted import Wanted
+from betimes.server.witness import deadline_s_of, size_kb_of
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,6 @@ REMEMBERED_EVENTS = 16  # whose demand is known: each comes once, and soon again
 ESTIMATES_EVERY_S = 5.0
 ESTIMATE_CHANGE = 0.25  # of a link's speed, before it is worth telling
 SWEEP_EVERY_S = 0.25
-PACKET_OVERHEAD_BYTES = 80  # what travels with an event on a link, about
 
 Deliver = Callable[[Publication, float], None]
 Lose = Callable[[Reason, int], None]
@@ -55,9 +55,7 @@ class LiveEvent(Event):
     publication: Publication
 
 
-def federate(
-    hub: Hub, settings: NetworkSettings, *, epoch: int, recorder: Recorder | None = None
-) -> Federation:
+def federate(hub: Hub, settings: NetworkSettings, *, epoch: int) -> Federation:
     """Make a hub part of a network; the epoch is later than that of any earlier life of this broker."""
 
     def lose(reason: Reason, subscribers: int) -> None:
@@ -70,7 +68,7 @@ def federate(
         packet_bytes_max=hub.limits.packet_bytes_max,
         deliver=hub.take_from_afar,
         lose=lose,
-        recorder=recorder,
+        recorder=None if hub.witness is None else hub.witness.recorder,
     )
     for session in hub.sessions.values():  # those that survived a restart
         for grant in session.grants.values():
@@ -202,7 +200,7 @@ class Federation:
     ) -> None:
         """Take in an event from a neighbour: deliver it here, keep it for those behind us."""
         event = _event(publication)
-        if self._recorder is not None:
+        if self._recorder is not None and self._recorder.takes(event.id):
             age_s = arrival.age_s + took_s
             self._recorder.received(
                 self.name, end.neighbour, event, age_s=age_s, transfer_s=took_s, now_s=now_s
@@ -317,7 +315,8 @@ class Federation:
         waiting = list(effects)
         while waiting:
             effect = waiting.pop(0)
-            if self._recorder is not None:
+            event = effect.message.event if isinstance(effect, Send) else effect.event
+            if self._recorder is not None and self._recorder.takes(event.id):
                 self._recorder.effect(self.name, effect, now_s)
             if isinstance(effect, Send):
                 waiting += self._send(effect, now_s)
@@ -352,15 +351,13 @@ def warm_up(strategy: str) -> None:
 
 
 def _event(publication: Publication) -> LiveEvent:
-    size_kb = (publication.size_bytes - OVERHEAD_BYTES + PACKET_OVERHEAD_BYTES) / 1000.0
-    lasts_s = publication.void_at_s - publication.born_s
     return LiveEvent(
         id=publication.id,
         publisher=publication.publisher,
         topic=publication.topic,
         attributes=publication.attributes(),
-        size_kb=size_kb,
-        deadline_s=min(publication.deadline_s(), lasts_s),
+        size_kb=size_kb_of(publication),
+        deadline_s=deadline_s_of(publication),
         publication=publication,
     )
 

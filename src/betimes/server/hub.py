@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from betimes.server.access import Rights
     from betimes.server.federation import Federation
     from betimes.server.store import Store
+    from betimes.server.witness import Witness
 
 Acknowledged = mqtt5.PubAckReasonCode
 ANNOUNCED_MAX, ANNOUNCED_BYTES_MAX = 1000, 1_000_000
@@ -57,6 +58,7 @@ class Hub:
         self.sent = 0  # publications sent
         self.federation: Federation | None = None  # with other brokers
         self.traffic = Traffic()
+        self.witness: Witness | None = None  # who writes down what happens
         self._offering = Offering(self._lose)
         self._retained = Retained(self.limits.retained_max, self.limits.retained_bytes_max)
         self._announced = Retained(ANNOUNCED_MAX, ANNOUNCED_BYTES_MAX)  # below $
@@ -239,6 +241,8 @@ class Hub:
         publication = Publication(
             packet, topic, born_s=now_s, publisher=publisher, origin=self.name, number=number
         )
+        if self.witness is not None:
+            publication.is_recorded = self.witness.takes(publication.id)
         if publication.retain and not self._retained.keep(publication):
             self.lost[Reason.QUEUE_FULL] += 1
             return Acknowledged.QUOTA_EXCEEDED
@@ -247,10 +251,14 @@ class Hub:
             publication.forget_plain()
         if self.federation is not None:
             wanted += self.federation.publish(publication, now_s)
+        if publication.is_recorded and self.witness is not None:
+            self.witness.published(publication, wanted, now_s)
         return Acknowledged.SUCCESS if wanted else Acknowledged.NO_MATCHING_SUBSCRIBERS
 
     def take_from_afar(self, publication: Publication, now_s: float) -> None:
         """Take in what was published at another broker."""
+        if self.witness is not None:
+            publication.is_recorded = self.witness.takes(publication.id)
         if publication.retain:
             self._retained.keep(publication)
         self._offering.offer_to_all(publication, now_s)
@@ -287,7 +295,7 @@ class Hub:
 
     def _new_session(self, client_id: str, user: str | None) -> Session:
         session = Session(client_id, queue_bytes_max=self.limits.queue_bytes_max, lose=self._lose)
-        session.user = user
+        session.user, session.witness = user, self.witness
         if self.limits.publications_per_s_max < math.inf:
             session.pace = TokenBucket(self.limits.publications_per_s_max)
         session.rights = self.gate.rights(user, client_id)
@@ -322,8 +330,10 @@ class Hub:
         else:
             self._take_in(word.packet(), topic, word.client_id, now_s)
 
-    def _lose(self, delivery: Delivery, reason: Reason) -> None:
+    def _lose(self, delivery: Delivery, reason: Reason, now_s: float) -> None:
         self.lost[reason] += delivery.publication.topic[0] != "$"
+        if delivery.publication.is_recorded and self.witness is not None:
+            self.witness.lost(delivery.publication, reason, now_s)
 
 
 def _refusal(rights: Rights | None, topic: str) -> Acknowledged | None:

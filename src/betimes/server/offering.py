@@ -49,7 +49,7 @@ class Offering:
         if delivery.share is not None and not (delivery.qos == 2 and delivery.packet_id is not None):
             heir = self.audiences.stand_in(delivery.share, delivery.publication)
         if heir is None:
-            self._lose(delivery, Reason.SESSION_ENDED)
+            self._lose(delivery, Reason.SESSION_ENDED, now_s)
         else:
             heir.session.offer(delivery_of(delivery.publication, heir, retain=delivery.retain), now_s)
 
@@ -71,6 +71,8 @@ class Offering:
             if connection is not None and connection.publish_plain(
                 publication, now_s, told=grant.wish is not None
             ):
+                if publication.is_recorded:
+                    session.note(delivery_of(publication, grant, retain=False), now_s)
                 return
         retain = publication.retain and grant.retain_as_published
         delivery = delivery_of(publication, grant, retain=retain)
@@ -78,7 +80,7 @@ class Offering:
 
     def _hand_over(self, delivery: Delivery, grant: Grant, now_s: float) -> None:
         if delivery.publication.born_s < now_s and delivery.too_late(now_s):
-            self._lose(delivery, Reason.EXPIRED)
+            self._lose(delivery, Reason.EXPIRED, now_s)
         else:
             grant.session.offer(delivery, now_s)
 

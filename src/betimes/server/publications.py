@@ -33,6 +33,7 @@ class Publication:
         "_deadline_s",
         "_plain",
         "born_s",
+        "is_recorded",
         "number",
         "origin",
         "packet",
@@ -59,6 +60,7 @@ class Publication:
         self.publisher = publisher  # the client id; "" for the server itself
         self.origin = origin  # the server that numbered it
         self.number = number
+        self.is_recorded = False  # what becomes of it is written down
         quality = packet.qos
         self.qos = 0 if quality is _AT_MOST_ONCE else quality.value
         self.retain = packet.retain

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from betimes.server.buckets import TokenBucket
     from betimes.server.connection import Connection
     from betimes.server.store import Journal
+    from betimes.server.witness import Witness
 
 PACKET_ID_MAX = 65_535
 WEED_EVERY_S = 1.0  # a full queue is looked through for what is too late, at most so often
@@ -102,7 +103,7 @@ class Delivery:
         )
 
 
-Lose = Callable[[Delivery, Reason], None]
+Lose = Callable[[Delivery, Reason, float], None]
 
 
 class Session:
@@ -114,6 +115,7 @@ class Session:
         self.rights: Rights | None = None  # None: to everything
         self.pace: TokenBucket | None = None  # how fast it may publish; None: as fast as it can
         self.connection: Connection | None = None
+        self.witness: Witness | None = None
         self.journal: Journal | None = None  # where it is kept, if it is to survive the server
         self.expiry_s = 0.0  # how long it outlives its connection; inf: for ever
         self.grants: dict[str, Grant] = {}  # by the pattern as it was written
@@ -145,7 +147,7 @@ class Session:
         if connection is not None and (not delivery.qos or self._may_send_more()):
             self._send(connection, delivery, now_s)
         elif self.connection is None and not delivery.qos:
-            self._lose(delivery, Reason.NOT_CONNECTED)
+            self._lose(delivery, Reason.NOT_CONNECTED, now_s)
         else:
             self._put_in_line(delivery, now_s)
 
@@ -161,7 +163,7 @@ class Session:
         while self._waiting and not connection.blocked:
             delivery = self._waiting[0]
             if delivery.too_late(now_s):
-                self._lose(self._next_in_line(), Reason.EXPIRED)
+                self._lose(self._next_in_line(), Reason.EXPIRED, now_s)
             elif delivery.qos and not self._may_send_more():
                 return
             else:
@@ -242,13 +244,21 @@ class Session:
         if delivery.qos:
             delivery.packet_id = self._next_id()
         if not connection.publish(delivery, now_s):
-            self._lose(delivery, Reason.TOO_LARGE)  # as if it had been acknowledged [MQTT-3.1.2-25]
-        elif delivery.packet_id is not None:
+            self._lose(delivery, Reason.TOO_LARGE, now_s)  # as if it had been acknowledged [MQTT-3.1.2-25]
+            return
+        if delivery.publication.is_recorded:
+            self.note(delivery, now_s)
+        if delivery.packet_id is not None:
             self._quota -= 1
             delivery.under_way = True
             self.in_flight[delivery.packet_id] = delivery
             if self.journal is not None:
                 self.journal.keep(delivery)
+
+    def note(self, delivery: Delivery, now_s: float) -> None:
+        """Have it written down that the client is sent this."""
+        if self.witness is not None:
+            self.witness.sent(self.client_id, delivery, now_s)
 
     def _send_again(self, connection: Connection, delivery: Delivery, now_s: float) -> bool:
         """Repeat what is in flight; False if the client takes no more for now."""
@@ -266,7 +276,7 @@ class Session:
             delivery.under_way = True
         else:
             del self.in_flight[packet_id]
-            self._lose(delivery, Reason.TOO_LARGE)
+            self._lose(delivery, Reason.TOO_LARGE, now_s)
         return True
 
     def _finish(self, delivery: Delivery, now_s: float) -> None:
@@ -283,7 +293,7 @@ class Session:
         if self.queue_bytes + size > self._queue_bytes_max:
             self._weed(now_s)
         if self.queue_bytes + size > self._queue_bytes_max:
-            self._lose(delivery, Reason.QUEUE_FULL)
+            self._lose(delivery, Reason.QUEUE_FULL, now_s)
             return
         self._waiting.append(delivery)
         self.queue_bytes += size
@@ -304,16 +314,16 @@ class Session:
         for _ in range(len(self._waiting)):
             delivery = self._next_in_line()
             if delivery.too_late(now_s):
-                self._lose(delivery, Reason.EXPIRED)
+                self._lose(delivery, Reason.EXPIRED, now_s)
             else:
                 self._waiting.append(delivery)
                 self.queue_bytes += delivery.size_bytes
                 self._dies_at_s = min(self._dies_at_s, delivery.dies_at_s())
 
-    def _lose(self, delivery: Delivery, reason: Reason) -> None:
+    def _lose(self, delivery: Delivery, reason: Reason, now_s: float) -> None:
         if self.journal is not None:
             self.journal.drop(delivery)
-        self._tell_lost(delivery, reason)
+        self._tell_lost(delivery, reason, now_s)
 
     def _may_send_more(self) -> bool:
         # Beside what the quota counts there may be PUBRELs of earlier connections, and ids are not endless.

@@ -1,0 +1,61 @@
+"""With what does a server start? Its configuration file, and the files that it names beside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from betimes.console.reading import read_text_file
+from betimes.language.link_settings import SECRET_LENGTH_MIN
+from betimes.language.server_files import read_server_file
+from betimes.model.errors import SettingError
+from betimes.model.links import NetworkSettings
+from betimes.model.servers import ServerSettings
+from betimes.qos.strategies import strategy_named
+
+
+def settings_from(config: Path | None) -> ServerSettings:
+    """Return the settings in a file, or the usual ones."""
+    if config is None:
+        return ServerSettings()
+    settings = read_server_file(read_text_file(config), str(config))
+
+    def beside(name: str | None) -> str | None:
+        return None if name is None else str(config.parent / name)
+
+    telemetry = settings.telemetry
+    return replace(
+        settings,
+        network=None if settings.network is None else _with_files(settings.network, config),
+        store=beside(settings.store),
+        telemetry=telemetry and replace(telemetry, directory=str(config.parent / telemetry.directory)),
+        passwords=beside(settings.passwords),
+        access=beside(settings.access),
+        certificate=beside(settings.certificate),
+        key=beside(settings.key),
+        client_ca=beside(settings.client_ca),
+        more_doors=tuple(
+            replace(
+                door,
+                certificate=beside(door.certificate),
+                key=beside(door.key),
+                client_ca=beside(door.client_ca),
+            )
+            for door in settings.more_doors
+        ),
+    )
+
+
+def _with_files(network: NetworkSettings, config: Path) -> NetworkSettings:
+    """Return network settings with the secret read, and certificates looked for beside the file."""
+    secret = network.secret
+    if network.secret_file is not None:
+        secret = read_text_file(config.parent / network.secret_file).strip()
+        if len(secret) < SECRET_LENGTH_MIN:
+            raise SettingError("network.secret_file", network.secret_file, "holds no secret worth the name")
+    strategy_named(network.strategy)
+    links = tuple(
+        each if each.authorities is None else replace(each, authorities=str(config.parent / each.authorities))
+        for each in network.links
+    )
+    return replace(network, secret=secret, links=links)

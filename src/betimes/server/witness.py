@@ -1,0 +1,89 @@
+"""What does a live broker write down of what its clients publish and get?
+
+The records are those of `model.telemetry`, made by the recorder that the simulator uses too; of a busy
+broker's events only some are written down, but of those everything. Deliveries are noted when they are sent;
+what came out of order is told by the events that are written down.
+"""
+
+from __future__ import annotations
+
+from betimes.model.events import Event, EventId
+from betimes.model.telemetry import Reason
+from betimes.node.effects import Drop
+from betimes.node.recording import Recorder
+from betimes.server.publications import OVERHEAD_BYTES, Publication
+from betimes.server.session import Delivery
+
+FLOWS_MAX = 100_000  # of which the latest number is remembered
+PACKET_OVERHEAD_BYTES = 80  # what travels with an event on a link, about
+
+
+def event_of(publication: Publication) -> Event:
+    """Return the event that a publication is, without its content."""
+    return Event(
+        id=publication.id,
+        publisher=publication.publisher,
+        topic=publication.topic,
+        size_kb=size_kb_of(publication),
+        deadline_s=deadline_s_of(publication),
+    )
+
+
+def size_kb_of(publication: Publication) -> float:
+    """Return how much a publication is on a link."""
+    return (publication.size_bytes - OVERHEAD_BYTES + PACKET_OVERHEAD_BYTES) / 1000.0
+
+
+def deadline_s_of(publication: Publication) -> float:
+    """Return the publisher's bound: a deadline, or the end of the message's life, whichever is first."""
+    return min(publication.deadline_s(), publication.void_at_s - publication.born_s)
+
+
+class Witness:
+    """Writes down what happens at one broker."""
+
+    def __init__(self, broker: str, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self._broker = broker
+        self._latest: dict[tuple[str, str], int] = {}  # number, by client and origin
+
+    def takes(self, event_id: EventId) -> bool:
+        """Tell whether what becomes of an event is written down."""
+        return self.recorder.takes(event_id)
+
+    def published(self, publication: Publication, wanted: int, now_s: float) -> None:
+        """Note that something entered here, which so many want."""
+        self.recorder.published(self._broker, event_of(publication), wanted, now_s)
+
+    def sent(self, client_id: str, delivery: Delivery, now_s: float) -> None:
+        """Note that a client was sent what it wanted."""
+        publication = delivery.publication
+        self.recorder.delivered(
+            self._broker,
+            event_of(publication),
+            client_id,
+            age_s=now_s - publication.born_s,
+            delay_s_allowed=min(delivery.bound_s, deadline_s_of(publication)),
+            price=delivery.price,
+            out_of_order=self._is_overtaken(client_id, publication.id),
+            now_s=now_s,
+        )
+
+    def _is_overtaken(self, client_id: str, event_id: EventId) -> bool:
+        flow = (client_id, event_id.origin)
+        latest = self._latest.pop(flow, 0)
+        if len(self._latest) >= FLOWS_MAX:
+            del self._latest[next(iter(self._latest))]
+        self._latest[flow] = max(latest, event_id.number)
+        return latest > event_id.number
+
+    def lost(self, publication: Publication, reason: Reason, now_s: float) -> None:
+        """Note that one client does not get what it wanted."""
+        drop = Drop(
+            event=event_of(publication),
+            age_s=now_s - publication.born_s,
+            reason=reason,
+            destinations=(self._broker,),
+            subscribers=(1,),
+        )
+        self.recorder.effect(self._broker, drop, now_s)

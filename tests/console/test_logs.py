@@ -1,0 +1,33 @@
+"""Is each thing that happened one line, whatever is in it?"""
+
+from __future__ import annotations
+
+import logging
+
+from betimes.console.logs import Pairs, log_to_stderr
+
+
+def test_nobody_breaks_out_of_a_line():
+    record = logging.LogRecord(
+        "betimes.server.lines", logging.INFO, "", 0, 'gone: "x"\nlevel=error', None, None
+    )
+    line = Pairs().format(record)
+    assert "\n" not in line
+    assert line.startswith("time=")
+    assert 'level=info from=lines message="gone: \\"x\\"\\nlevel=error"' in line
+
+
+def test_only_warnings_are_written_unless_more_is_asked_for():
+    logger = logging.getLogger("betimes")
+    before = (logger.handlers, logger.level, logger.propagate)
+    other = logging.getLogger("asyncio")
+    before_other = (other.handlers, other.level, other.propagate)
+    try:
+        log_to_stderr(verbose=False)
+        assert logger.level == logging.WARNING
+        log_to_stderr(verbose=True)
+        assert logger.level == logging.INFO
+        assert len(logger.handlers) == 1
+    finally:
+        logger.handlers, logger.level, logger.propagate = before
+        other.handlers, other.level, other.propagate = before_other
