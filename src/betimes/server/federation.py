@@ -228,7 +228,7 @@ class Federation:
 
     def serve(self, end: LinkEnd, now_s: float) -> None:
         """Let a link choose, if it takes another event."""
-        if end.is_ready(now_s):
+        if end.is_ready:
             self._perform(self.broker.link_ready(end.neighbour, now_s), now_s)
 
     # --- time
@@ -248,6 +248,7 @@ class Federation:
             self._reroute(now_s)
         for end in list(self.ends.values()):
             if end.wake_at_s <= now_s:
+                end.let_go()
                 self.serve(end, now_s)
 
     def tick(self, now_s: float) -> None:
@@ -333,7 +334,7 @@ class Federation:
             demand = self._demand.demand(event)
             lost = sum(demand.subscribers_at(home) for home in send.message.destinations)
             self._lose(Reason.TOO_LARGE, lost)
-        return self.broker.link_ready(end.neighbour, now_s) if end.is_ready(now_s) else []
+        return self.broker.link_ready(end.neighbour, now_s) if end.is_ready else []
 
 
 def warm_up(strategy: str) -> None:
