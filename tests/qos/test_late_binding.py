@@ -51,6 +51,10 @@ def earning(
     )
 
 
+def reachable(setting: Setting, destination: int) -> bool:
+    return any((link, destination) in setting.ways for link in range(LINKS))
+
+
 def until_free_s(setting: Setting, link: int) -> float:
     return max(setting.free_at_s[link] - setting.now_s, 0.0)
 
@@ -158,7 +162,8 @@ def test_a_destination_is_hopeless_exactly_when_it_is_by_every_way(setting, link
     for (slot, destination), verdict in found.verdicts.items():
         every = chances(setting, slot, destination, link)
         assume(all(abs(chance - setting.hopeless_at) > 1e-9 for chance in every))
-        assert (verdict == HOPELESS) == all(chance <= setting.hopeless_at for chance in every)
+        no_hope = all(chance <= setting.hopeless_at for chance in every)
+        assert (verdict == HOPELESS) == (no_hope and reachable(setting, destination))
         assert (slot in found.hopeless) == (
             HOPELESS in [v for (s, _), v in found.verdicts.items() if s == slot]
         )
@@ -185,7 +190,10 @@ def test_when_all_links_are_free_some_link_takes_whatever_has_hope(setting):
     by_link = [appraised(appraise_any_way, free, link).verdicts for link in range(LINKS)]
     for place in by_link[0]:
         verdicts = [verdicts[place] for verdicts in by_link]
-        assert GOES in verdicts or verdicts == [HOPELESS] * LINKS
+        if reachable(free, place[1]):
+            assert GOES in verdicts or verdicts == [HOPELESS] * LINKS
+        else:
+            assert verdicts == [STAYS] * LINKS  # a way may come back
 
 
 @given(settings_drawn, links)

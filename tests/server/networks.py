@@ -11,8 +11,8 @@ from tests.server.talking import OPEN_GATE, Client
 from betimes.model.links import LinkTerms, NetworkSettings
 from betimes.model.servers import Limits
 from betimes.server.connection import Connection
-from betimes.server.federation import federate
 from betimes.server.hub import Hub
+from betimes.server.joining import federate
 from betimes.server.link import LinkEnd
 
 TICK_S = 0.25

@@ -16,8 +16,8 @@ from betimes.console.fleet import free_ports
 from betimes.model.links import LinkTerms, NetworkSettings
 from betimes.model.servers import Limits
 from betimes.server.dialling import link_tls
-from betimes.server.federation import federate
 from betimes.server.hub import Hub
+from betimes.server.joining import federate
 from betimes.server.listener import Endpoint, Listener
 from betimes.server.tls import tls_context
 

@@ -10,7 +10,7 @@ from tests.server.talking import Client, new_hub
 
 from betimes.model.telemetry import Delivered, Dropped, Published, Received, Record, Sent
 from betimes.node.recording import Recorder
-from betimes.server.federation import federate
+from betimes.server.joining import federate
 from betimes.server.witness import Witness
 
 

@@ -221,17 +221,17 @@ def run_broker(settings: ServerSettings, gate: Gate) -> None:
     """Serve until SIGINT or SIGTERM comes."""
     import uvloop
 
-    from betimes.server import audiences, federation
+    from betimes.server import audiences, joining
 
     places = endpoints(settings)
     audiences.warm_up()
     if settings.network is not None:
-        federation.warm_up(settings.network.strategy)
+        joining.warm_up(settings.network.strategy)
     uvloop.run(_serve(settings, gate, places))
 
 
 async def _serve(settings: ServerSettings, gate: Gate, places: list[Endpoint]) -> None:
-    from betimes.server.federation import federate
+    from betimes.server.joining import federate
     from betimes.server.listener import Listener
     from betimes.server.logbook import start_logbook
     from betimes.server.opening import open_hub

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
+from urllib.parse import quote
 
 from betimes.model.errors import BetimesError
 from betimes.model.topology import Link
@@ -39,6 +40,7 @@ class FleetPlan:
     is_limited: bool = True  # links are as slow as the topology has them
     settings: Mapping[str, object] = field(default_factory=dict)  # at the top of each file
     options: tuple[str, ...] = ()  # on each command line
+    stores: Path | None = None  # a directory for what is to survive a restart
 
 
 def free_ports(count: int) -> list[int]:
@@ -62,6 +64,9 @@ def broker_files(plan: FleetPlan, secret: str) -> dict[str, str]:
     for name, port in plan.ports.items():
         lines = [f"name = {json.dumps(name)}", f'host = "{HOST}"', f"port = {port}"]
         lines += [f"{key} = {json.dumps(value)}" for key, value in plan.settings.items()]
+        if plan.stores is not None:
+            store = plan.stores.resolve() / f"{quote(name, safe='')}.db"
+            lines.append(f"store = {json.dumps(str(store))}")
         lines += ["[network]", f"secret = {json.dumps(secret)}", f"strategy = {json.dumps(plan.strategy)}"]
         for other in _neighbours(name, speeds):
             lines += ["[[network.links]]", f"to = {json.dumps(other)}"]
@@ -125,6 +130,8 @@ class Fleet:
         return said
 
     def _start(self) -> None:
+        if self.plan.stores is not None:
+            self.plan.stores.mkdir(parents=True, exist_ok=True)
         for name, text in broker_files(self.plan, secrets.token_hex(16)).items():
             path = Path(self._folder.name) / f"{self._number(name)}.toml"
             path.touch(0o600)

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from betimes.console.broker import Access, Anonymous, Passwords, Telemetry, Verbose
 from betimes.console.fleet import BROKERS_MAX, HOST, Fleet, FleetPlan, free_ports
 from betimes.console.reading import read_text_file
 from betimes.console.terminal import print_notice, print_table
@@ -45,25 +46,18 @@ def network_command(
     unlimited: Annotated[
         bool, typer.Option("--unlimited", help="Let links be as fast as this machine makes them.")
     ] = False,
-    anonymous: Annotated[
-        bool, typer.Option("--anonymous", help="Let clients in without user name and password.")
-    ] = False,
-    passwords: Annotated[
-        Path | None, typer.Option("--passwords", help="A password file, as `betimes passwd` writes it.")
-    ] = None,
-    access: Annotated[
-        Path | None, typer.Option("--access", help="An access list in Mosquitto's format: who may what.")
-    ] = None,
-    telemetry: Annotated[
-        Path | None, typer.Option("--telemetry", help="Write down there what the brokers see, as Parquet.")
-    ] = None,
+    anonymous: Anonymous = False,
+    passwords: Passwords = None,
+    access: Access = None,
+    telemetry: Telemetry = None,
     telemetry_share: Annotated[
         float, typer.Option("--telemetry-share", help="Of which share of all events.", min=1e-6, max=1.0)
     ] = 0.01,
+    store: Annotated[
+        Path | None, typer.Option("--store", help="A directory for what is to survive a restart.")
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of the network, where the file has [generate].")] = 1,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Log who comes and goes, on standard error.")
-    ] = False,
+    verbose: Verbose = False,
 ) -> None:
     """Run every broker of a topology as a process of its own, linked as it says, until interrupted.
 
@@ -87,6 +81,7 @@ def network_command(
         strategy=strategy,
         is_limited=not unlimited,
         settings=settings,
+        stores=store,
         options=_options(telemetry, telemetry_share, verbose=verbose),
     )
     run_network(plan)

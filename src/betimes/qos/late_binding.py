@@ -128,6 +128,15 @@ def hope_elsewhere(
     return best
 
 
+@kernel
+def is_reachable(ways: Array, destination: int) -> bool:
+    """Say whether any way to a destination is open."""
+    open_ways = 0.0
+    for link in range(ways.shape[1]):
+        open_ways += ways[OPEN, link, destination]
+    return open_ways > 0.0
+
+
 @inlined
 def judge(
     ways: Array,
@@ -144,6 +153,8 @@ def judge(
     """Return the verdict on one destination, and what it would earn by this link."""
     earning, hope = prospects(ways, link, rows, row, stop, size_kb, age_s)
     if hope <= hopeless_at:
+        if not is_reachable(ways, int(rows[row, DESTINATION])):
+            return STAYS, earning  # a way may come back before its time is over
         elsewhere = hope_elsewhere(ways, link, rows, row, stop, size_kb, age_s, until_free_s)
         return (STAYS if elsewhere > hopeless_at else HOPELESS), earning
     other = earliest_way(ways, link, int(rows[row, DESTINATION]), size_kb, until_free_s)

@@ -10,17 +10,17 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from betimes.model.events import Event, EventId, Message
+from betimes.model.events import Message
 from betimes.model.links import LinkTerms, NetworkSettings
-from betimes.model.subscriptions import QoS, Subscription
+from betimes.model.subscriptions import Subscription
 from betimes.model.telemetry import Reason
 from betimes.model.topology import Link
 from betimes.node.broker import Broker, BrokerSettings
-from betimes.node.demand import DemandTable
+from betimes.node.demand import Demand, DemandTable
 from betimes.node.effects import Drop, Effect, Send
 from betimes.node.recording import Recorder
 from betimes.qos.strategies import strategy_named
@@ -28,14 +28,14 @@ from betimes.routing.bulletins import Bulletin, Bulletins, DemandBulletin, Verdi
 from betimes.routing.paths import shortest_paths
 from betimes.routing.tables import routing_table
 from betimes.server.audiences import Grant
-from betimes.server.hub import Hub
+from betimes.server.custody import Custody
 from betimes.server.link import LinkEnd
 from betimes.server.link_packets import Arrival
+from betimes.server.live_events import LiveEvent, live_event
 from betimes.server.protocol import Gone, Refusal, hang_up
 from betimes.server.publications import Publication
 from betimes.server.seen import Seen
 from betimes.server.wanted import Wanted
-from betimes.server.witness import deadline_s_of, size_kb_of
 
 log = logging.getLogger(__name__)
 
@@ -46,34 +46,6 @@ SWEEP_EVERY_S = 0.25
 
 Deliver = Callable[[Publication, float], None]
 Lose = Callable[[Reason, int], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LiveEvent(Event):
-    """An event with the publication it was made from."""
-
-    publication: Publication
-
-
-def federate(hub: Hub, settings: NetworkSettings, *, epoch: int) -> Federation:
-    """Make a hub part of a network; the epoch is later than that of any earlier life of this broker."""
-
-    def lose(reason: Reason, subscribers: int) -> None:
-        hub.lost[reason] += subscribers
-
-    hub.federation = Federation(
-        hub.name,
-        settings,
-        epoch=epoch,
-        packet_bytes_max=hub.limits.packet_bytes_max,
-        deliver=hub.take_from_afar,
-        lose=lose,
-        recorder=None if hub.witness is None else hub.witness.recorder,
-    )
-    for session in hub.sessions.values():  # those that survived a restart
-        for grant in session.grants.values():
-            hub.federation.subscribed(grant)
-    return hub.federation
 
 
 class Federation:
@@ -89,6 +61,8 @@ class Federation:
         deliver: Deliver,
         lose: Lose,
         recorder: Recorder | None = None,
+        custody: Custody | None = None,
+        seen: Seen | None = None,
     ) -> None:
         self.name = name
         self.settings = settings
@@ -102,7 +76,10 @@ class Federation:
         self._demand = DemandTable([], remembered_max=REMEMBERED_EVENTS)
         self._known_wishes: dict[str, dict[str, Subscription]] = {}  # in the demand table, by home
         self._told_links: dict[str, Link] = {}
-        self._seen = Seen()
+        self._seen = seen or Seen()
+        self._custody = custody
+        # Events for brokers of which it is not known yet what is wanted there: after a restart.
+        self._early = [] if custody is None else custody.restored()
         self._routes_are_old = False
         self._look_at_estimates_s = -math.inf
         self._sweep_at_s = -math.inf
@@ -119,7 +96,10 @@ class Federation:
                 learns_links=True,
             ),
         )
-        self.bulletins.tell_demand([], [])  # what an earlier life of this broker wanted is over
+
+    def begin(self) -> None:
+        """Issue the first bulletins: what an earlier life of this broker wanted is over."""
+        self.bulletins.tell_demand(*self._wanted.take_changes())
         self.bulletins.tell_links([])
 
     def terms(self, neighbour: str) -> LinkTerms:
@@ -144,9 +124,11 @@ class Federation:
         """Send an event that entered here to all who want it elsewhere; return how many they are."""
         if not self._demand.hears(publication.topic):
             return 0
-        event = _event(publication)
-        wanted = self._demand.demand(event).wanted
+        event = live_event(publication)
+        demand = self._demand.demand(event)
+        wanted = demand.wanted
         if wanted:
+            self._take_custody(publication, demand, frozenset(demand.at_home))
             self._perform(self.broker.publish(event, now_s), now_s)
         return wanted
 
@@ -193,22 +175,25 @@ class Federation:
             self._tell(bulletin, now_s, but=end)
             self._routes_are_old = True
             if isinstance(bulletin, DemandBulletin):
-                self._learn_demand(bulletin.broker)
+                self._learn_demand(bulletin.broker, now_s)
+                self._go_on_with_early(bulletin.broker, now_s)
 
     def arrive(
         self, end: LinkEnd, publication: Publication, arrival: Arrival, took_s: float, now_s: float
     ) -> None:
         """Take in an event from a neighbour: deliver it here, keep it for those behind us."""
-        event = _event(publication)
+        event = live_event(publication)
         if self._recorder is not None and self._recorder.takes(event.id):
             age_s = arrival.age_s + took_s
             self._recorder.received(
                 self.name, end.neighbour, event, age_s=age_s, transfer_s=took_s, now_s=now_s
             )
-        if self.name in arrival.destinations and self._seen.is_new(arrival.id):
+        if self.name in arrival.destinations and self._seen.is_new(arrival.id, durable=arrival.qos > 0):
             self._deliver(publication, now_s)
         onward = arrival.destinations - {self.name}
         if onward:
+            self._take_custody(publication, self._demand.demand(event), onward)
+            self._put_aside(publication, frozenset(onward.difference(self._known_wishes)))
             message = Message(event, arrival.age_s, onward)
             self._perform(self.broker.receive(message, took_s=took_s, now_s=now_s), now_s)
 
@@ -216,7 +201,9 @@ class Federation:
         self, end: LinkEnd, ticket: int, transfer_s: float, waits_s: Mapping[str, float] | None, now_s: float
     ) -> None:
         """Note that a neighbour has an event, and send it another."""
-        self.broker.acknowledged(end.neighbour, ticket, transfer_s)
+        message = self.broker.acknowledged(end.neighbour, ticket, transfer_s)
+        if message is not None and self._custody is not None:
+            self._custody.release(message.event.id, message.destinations)
         if waits_s is not None:
             homes = self._demand.homes
             self.broker.hear_waits(end.neighbour, np.array([waits_s.get(home, 0.0) for home in homes]))
@@ -258,6 +245,7 @@ class Federation:
         if now_s >= self._sweep_at_s:
             self._sweep_at_s = now_s + SWEEP_EVERY_S
             self._perform(self.broker.sweep(now_s), now_s)
+            self._give_up_early(now_s)
         if now_s >= self._look_at_estimates_s:
             self._look_at_estimates_s = now_s + ESTIMATES_EVERY_S
             if any(_differ(self._told_links.get(name), self._link(end)) for name, end in self.ends.items()):
@@ -266,7 +254,9 @@ class Federation:
 
     def close(self, now_s: float) -> None:
         """Give up what waits: this broker goes away."""
+        custody, self._custody = self._custody, None  # what is in our hands stays there, for the next life
         self._perform(self.broker.give_up_all(Reason.BROKER_LOST, now_s), now_s)
+        self._custody = custody
         for end in list(self.ends.values()):
             hang_up(end.connection, Refusal(Gone.SERVER_SHUTTING_DOWN.value), now_s)
 
@@ -290,9 +280,11 @@ class Federation:
             if end is not but:
                 end.tell(bulletin, now_s)
 
-    def _learn_demand(self, home: str) -> None:
+    def _learn_demand(self, home: str, now_s: float) -> None:
         """Bring the demand table to what a broker now says is wanted there."""
-        self._demand.add_home(home)
+        if home not in self._known_wishes:
+            self._demand.add_home(home)
+            self._reroute(now_s)  # every home has its column in the routes
         known, now = self._known_wishes.setdefault(home, {}), self.bulletins.wishes(home)
         for wish_id in [each for each, wish in known.items() if now.get(each) is not wish]:
             self._demand.remove(f"{home}/{wish_id}")
@@ -312,6 +304,52 @@ class Federation:
         own = [link for link in links if link.source != self.name or link.target in self.ends]
         self._perform(self.broker.reroute(routing_table(self.name, own, paths), now_s), now_s)
 
+    def _take_custody(self, publication: Publication, demand: Demand, destinations: frozenset[str]) -> None:
+        """Keep what durable sessions elsewhere are promised, before anybody hears that we have it."""
+        if self._custody is not None and publication.qos:
+            durable = [
+                home
+                for home in destinations
+                if home not in self._known_wishes
+                or any(each.durable for each in demand.at_home.get(home, ()))
+            ]
+            if durable:
+                self._custody.take(publication, frozenset(durable))
+
+    def _put_aside(self, publication: Publication, destinations: frozenset[str]) -> None:
+        """Let an event wait until its destinations have said what is wanted there."""
+        if not destinations:
+            return
+        if len(self._early) < self.settings.messages_max:
+            self._early.append((publication, destinations))
+        else:
+            self._lose(Reason.QUEUE_FULL, len(destinations))
+            if self._custody is not None:
+                self._custody.release(publication.id, destinations)
+
+    def _go_on_with_early(self, home: str, now_s: float) -> None:
+        """Send on what came before it was known what is wanted at a broker, or stop keeping it."""
+        waiting, self._early = self._early, []
+        for publication, destinations in waiting:
+            if destinations - {home}:
+                self._early.append((publication, destinations - {home}))
+            if home not in destinations:
+                continue
+            event = live_event(publication)
+            if home in self._demand.demand(event).at_home:
+                message = Message(event, now_s - publication.born_s, frozenset([home]))
+                self._perform(self.broker.receive(message, took_s=0.0, now_s=now_s), now_s)
+            elif self._custody is not None:
+                self._custody.release(publication.id, [home])
+
+    def _give_up_early(self, now_s: float) -> None:
+        """Forget what has become void while its destination was away."""
+        for publication, destinations in [each for each in self._early if now_s >= each[0].void_at_s]:
+            self._early.remove((publication, destinations))
+            self._lose(Reason.EXPIRED, len(destinations))
+            if self._custody is not None:
+                self._custody.release(publication.id, destinations)
+
     def _perform(self, effects: Iterable[Effect], now_s: float) -> None:
         waiting = list(effects)
         while waiting:
@@ -323,6 +361,8 @@ class Federation:
                 waiting += self._send(effect, now_s)
             elif isinstance(effect, Drop):
                 self._lose(effect.reason, sum(effect.subscribers))
+                if self._custody is not None:
+                    self._custody.release(event.id, effect.destinations)
 
     def _send(self, send: Send, now_s: float) -> list[Effect]:
         """Give an event to a link; return what follows from that."""
@@ -334,33 +374,9 @@ class Federation:
             demand = self._demand.demand(event)
             lost = sum(demand.subscribers_at(home) for home in send.message.destinations)
             self._lose(Reason.TOO_LARGE, lost)
+            if self._custody is not None:
+                self._custody.release(event.id, send.message.destinations)
         return self.broker.link_ready(end.neighbour, now_s) if end.is_ready else []
-
-
-def warm_up(strategy: str) -> None:
-    """Have the kernels of scheduling loaded, or compiled, before anybody waits for them."""
-    links = [Link(source="a", target="b", s_per_kb_mean=1.0), Link(source="b", target="a", s_per_kb_mean=1.0)]
-    wish = Subscription(id="s", home="b", qos=QoS(delay_s_max=1.0))
-    routes = routing_table("a", links, shortest_paths(["a", "b"], links, ["b"]))
-    settings = BrokerSettings(strategy=strategy_named(strategy))
-    broker = Broker("a", demand=DemandTable(["b"], [wish]), routes=routes, settings=settings)
-    for number in range(3):
-        broker.publish(Event(id=EventId("a", number), size_kb=0.1), 0.0)
-    broker.link_free("b", 0.5, broker.onward_wait_s)
-    broker.sweep(10.0)
-    broker.give_up_all(Reason.BROKER_LOST, 10.0)
-
-
-def _event(publication: Publication) -> LiveEvent:
-    return LiveEvent(
-        id=publication.id,
-        publisher=publication.publisher,
-        topic=publication.topic,
-        attributes=publication.attributes(),
-        size_kb=size_kb_of(publication),
-        deadline_s=deadline_s_of(publication),
-        publication=publication,
-    )
 
 
 def _differ(told: Link | None, known: Link) -> bool:

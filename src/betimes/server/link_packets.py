@@ -136,13 +136,14 @@ def arrived_publication(
         retain=packet.retain,
         packet_id=1 if arrival.qos else None,
         payload_format_indicator=packet.payload_format_indicator,
-        message_expiry_interval=packet.message_expiry_interval,
+        # As it was published: what is left of it is counted from its birth, also after a restart.
+        message_expiry_interval=None if arrival.left_s == math.inf else round(arrival.left_s + arrival.age_s),
         content_type=packet.content_type,
         response_topic=packet.response_topic,
         correlation_data=packet.correlation_data,
         user_properties=[each for each in packet.user_properties if each[0] not in OF_LINKS],
     )
-    publication = Publication(
+    return Publication(
         as_published,
         packet.topic,
         born_s=now_s - arrival.age_s - took_s,
@@ -150,8 +151,6 @@ def arrived_publication(
         origin=arrival.id.origin,
         number=arrival.id.number,
     )
-    publication.void_at_s = now_s + arrival.left_s - took_s
-    return publication
 
 
 def bulletin_texts(bulletin: Bulletin) -> list[str]:

@@ -16,6 +16,7 @@ import mqtt5
 
 from betimes.matching.topics import shared_parts
 from betimes.model.errors import BetimesError
+from betimes.model.events import EventId
 from betimes.server.audiences import Grant
 from betimes.server.hub import Hub
 from betimes.server.publications import Publication
@@ -70,6 +71,7 @@ class _Restoring:
             session.journal = Journal(store, client_id)
         self._read_deliveries()
         self._read_retained()
+        self._read_custody()
         self._let_go(self._read_wills())
         self._hub.tick(self._now_s)
 
@@ -160,6 +162,14 @@ class _Restoring:
                 raise self._too_much("more retained messages", "retained or retained_size", most)
             self._store.found(publication, kept)
         retained.note = self._store.retain
+
+    def _read_custody(self) -> None:
+        """Take back what was on its way to other brokers, and what had come from them."""
+        for origin, number, kept, destinations in self._rows(self._store.custody):
+            publication = self._publication(kept, f"custody {origin}:{number}")
+            self._store.custody_found.append((publication, frozenset(json.loads(destinations))))
+            self._store.found(publication, kept)
+        self._store.seen_found += [EventId(*row) for row in self._rows(self._store.seen)]
 
     def _read_wills(self) -> dict[str, tuple[mqtt5.Will, float | None]]:
         """Return the wills by client id, and when they are due if that is settled."""

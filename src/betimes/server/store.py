@@ -22,6 +22,7 @@ from betimes.server.wills import LastWord
 if TYPE_CHECKING:
     import mqtt5
 
+    from betimes.model.events import EventId
     from betimes.server.audiences import Grant
     from betimes.server.publications import Publication
     from betimes.server.session import Delivery, Session
@@ -103,9 +104,19 @@ class Store:
             changed=self.changed,
         )
         self.tables += [self.publications, self.deliveries]
+        self._add_network()
         self._write = write
         self._kept: dict[Publication, _Kept] = {}
         self._set_aside = 0
+
+    def _add_network(self) -> None:
+        """Add tables for the other brokers: events on their way to them, and those that came from them."""
+        event = ("origin TEXT", "number INTEGER")
+        on_its_way = ("publication INTEGER NOT NULL", "destinations TEXT NOT NULL")
+        self.custody = self.table("custody", key=event, values=on_its_way)
+        self.seen = self.table("seen", key=event, values=())
+        self.custody_found: list[tuple[Publication, frozenset[str]]] = []
+        self.seen_found: list[EventId] = []
 
     def table(self, name: str, *, key: Sequence[str], values: Sequence[str]) -> Table:
         """Add a table, before the file is opened; it is committed together with all others."""

@@ -7,36 +7,15 @@ what came out of order is told by the events that are written down.
 
 from __future__ import annotations
 
-from betimes.model.events import Event, EventId
+from betimes.model.events import EventId
 from betimes.model.telemetry import Reason
 from betimes.node.effects import Drop
 from betimes.node.recording import Recorder
-from betimes.server.publications import OVERHEAD_BYTES, Publication
+from betimes.server.live_events import deadline_s_of, live_event
+from betimes.server.publications import Publication
 from betimes.server.session import Delivery
 
 FLOWS_MAX = 100_000  # of which the latest number is remembered
-PACKET_OVERHEAD_BYTES = 80  # what travels with an event on a link, about
-
-
-def event_of(publication: Publication) -> Event:
-    """Return the event that a publication is, without its content."""
-    return Event(
-        id=publication.id,
-        publisher=publication.publisher,
-        topic=publication.topic,
-        size_kb=size_kb_of(publication),
-        deadline_s=deadline_s_of(publication),
-    )
-
-
-def size_kb_of(publication: Publication) -> float:
-    """Return how much a publication is on a link."""
-    return (publication.size_bytes - OVERHEAD_BYTES + PACKET_OVERHEAD_BYTES) / 1000.0
-
-
-def deadline_s_of(publication: Publication) -> float:
-    """Return the publisher's bound: a deadline, or the end of the message's life, whichever is first."""
-    return min(publication.deadline_s(), publication.void_at_s - publication.born_s)
 
 
 class Witness:
@@ -53,14 +32,14 @@ class Witness:
 
     def published(self, publication: Publication, wanted: int, now_s: float) -> None:
         """Note that something entered here, which so many want."""
-        self.recorder.published(self._broker, event_of(publication), wanted, now_s)
+        self.recorder.published(self._broker, live_event(publication), wanted, now_s)
 
     def sent(self, client_id: str, delivery: Delivery, now_s: float) -> None:
         """Note that a client was sent what it wanted."""
         publication = delivery.publication
         self.recorder.delivered(
             self._broker,
-            event_of(publication),
+            live_event(publication),
             client_id,
             age_s=now_s - publication.born_s,
             delay_s_allowed=min(delivery.bound_s, deadline_s_of(publication)),
@@ -80,7 +59,7 @@ class Witness:
     def lost(self, publication: Publication, reason: Reason, now_s: float) -> None:
         """Note that one client does not get what it wanted."""
         drop = Drop(
-            event=event_of(publication),
+            event=live_event(publication),
             age_s=now_s - publication.born_s,
             reason=reason,
             destinations=(self._broker,),

@@ -1,0 +1,57 @@
+"""How does a hub become part of a network?"""
+
+from __future__ import annotations
+
+from betimes.model.events import Event, EventId
+from betimes.model.links import NetworkSettings
+from betimes.model.subscriptions import QoS, Subscription
+from betimes.model.telemetry import Reason
+from betimes.model.topology import Link
+from betimes.node.broker import Broker, BrokerSettings
+from betimes.node.demand import DemandTable
+from betimes.qos.strategies import strategy_named
+from betimes.routing.paths import shortest_paths
+from betimes.routing.tables import routing_table
+from betimes.server.custody import Custody
+from betimes.server.federation import Federation
+from betimes.server.hub import Hub
+from betimes.server.seen import Seen
+
+
+def federate(hub: Hub, settings: NetworkSettings, *, epoch: int) -> Federation:
+    """Make a hub part of a network; the epoch is later than that of any earlier life of this broker."""
+
+    def lose(reason: Reason, subscribers: int) -> None:
+        hub.lost[reason] += subscribers
+
+    store = hub.store
+    hub.federation = Federation(
+        hub.name,
+        settings,
+        epoch=epoch,
+        packet_bytes_max=hub.limits.packet_bytes_max,
+        deliver=hub.take_from_afar,
+        lose=lose,
+        recorder=None if hub.witness is None else hub.witness.recorder,
+        custody=None if store is None else Custody(store),
+        seen=None if store is None else Seen(table=store.seen, found=store.seen_found),
+    )
+    for session in hub.sessions.values():  # those that survived a restart
+        for grant in session.grants.values():
+            hub.federation.subscribed(grant)
+    hub.federation.begin()
+    return hub.federation
+
+
+def warm_up(strategy: str) -> None:
+    """Have the kernels of scheduling loaded, or compiled, before anybody waits for them."""
+    links = [Link(source="a", target="b", s_per_kb_mean=1.0), Link(source="b", target="a", s_per_kb_mean=1.0)]
+    wish = Subscription(id="s", home="b", qos=QoS(delay_s_max=1.0))
+    routes = routing_table("a", links, shortest_paths(["a", "b"], links, ["b"]))
+    settings = BrokerSettings(strategy=strategy_named(strategy))
+    broker = Broker("a", demand=DemandTable(["b"], [wish]), routes=routes, settings=settings)
+    for number in range(3):
+        broker.publish(Event(id=EventId("a", number), size_kb=0.1), 0.0)
+    broker.link_free("b", 0.5, broker.onward_wait_s)
+    broker.sweep(10.0)
+    broker.give_up_all(Reason.BROKER_LOST, 10.0)

@@ -1,0 +1,36 @@
+"""Does a hub become part of a network with all that it knows?"""
+
+from __future__ import annotations
+
+import pytest
+from tests.server.networks import Net
+from tests.server.talking import Client, new_hub
+
+from betimes.model.links import NetworkSettings
+from betimes.qos.strategies import STRATEGIES
+from betimes.server.joining import federate, warm_up
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_can_be_warmed_up(strategy):
+    warm_up(strategy)
+
+
+def test_what_clients_want_already_is_in_the_first_bulletin():
+    hub = new_hub()
+    Client(hub, "alice").subscribe("news/#", qos=1)
+    federation = federate(hub, NetworkSettings(secret="hush"), epoch=1)
+    (wish,) = federation.bulletins.wishes("b1").values()
+    assert wish.pattern == "news/#"
+
+
+def test_what_cannot_be_forwarded_is_counted_by_the_hub():
+    net = Net("a", "b")
+    net.join("a", "b")
+    net.run(1.0)
+    net.client("b", "alice").subscribe("news", properties={"max-delay": "1s"})
+    net.run(0.5)
+    net.cut("a", "b")
+    net.client("a", "bob").publish("news")
+    net.run(3.0)
+    assert sum(net.hubs["a"].lost.values()) == 1
