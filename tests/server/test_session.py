@@ -252,7 +252,7 @@ def test_the_end_returns_what_was_not_got():
     offer(session, b"1", b"2", b"3", qos=2)
     one, _ = client.read()
     client.ask(mqtt5.PubRecPacket(one.packet_id))
-    assert [each.publication.packet.payload for each in session.end()] == [b"2", b"3"]
+    assert [each.publication.packet.payload for each in session.end(0.0)] == [b"2", b"3"]
     assert not len(session)
     assert not session.in_flight
 
@@ -269,6 +269,6 @@ def test_what_is_taken_back_was_in_flight_or_waits_as_far_as_there_is_room():
     packet = mqtt5.PublishPacket("t", b"x" * 300)
     in_flight, first, second = (Delivery(Publication(packet, "t", born_s=0.0), qos=1) for _ in range(3))
     in_flight.packet_id = 9
-    assert [session.take_back(each) for each in (in_flight, first, second)] == [True, True, False]
+    assert [session.take_back(each, 0.0) for each in (in_flight, first, second)] == [True, True, False]
     assert session.in_flight == {9: in_flight}
     assert len(session) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -36,6 +37,12 @@ class Grant:
     identifier: int | None = None
     wish: Wish | None = None
     durable: bool = False  # its session outlives its connection, and keeps what comes meanwhile
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Tell whether what waits for it is to be chosen by bounds and prices, not by order of coming."""
+        wish = self.wish
+        return wish is not None and (wish.qos.delay_s_max < math.inf or wish.qos.price != 1.0)
 
     def wants(self, publication: Publication) -> bool:
         """Tell whether its content filter lets this through, and its client may read it."""

@@ -41,6 +41,7 @@ class Connection:
         self.will: mqtt5.Will | None = None
         self.tells_why = True  # reason strings are welcome [MQTT-3.1.2-29]
         self.packet_bytes_max = math.inf  # that the client takes
+        self.outbox_bytes_max = OUTBOX_BYTES_MAX
         self.keep_alive_s = math.inf
         self.heard_at_s = now_s
         self.pause_s = 0.0  # the client publishes faster than it may
@@ -86,7 +87,7 @@ class Connection:
             self.hub.talking.add(self)
         self._outbox.append(data)
         self._outbox_bytes += size
-        if self._outbox_bytes > OUTBOX_BYTES_MAX:
+        if self._outbox_bytes > self.outbox_bytes_max:
             self.blocked = True
         return True
 

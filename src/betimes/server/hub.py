@@ -21,6 +21,7 @@ from betimes.server.buckets import TokenBucket
 from betimes.server.connection import Connection
 from betimes.server.deadlines import Deadlines
 from betimes.server.gate import Gate
+from betimes.server.last_hop import LastHop
 from betimes.server.link import answer_broker, is_of_broker
 from betimes.server.offering import Offering, delivery_of
 from betimes.server.protocol import FOR_EVER, Answer, Gone, Refusal, hang_up, say, seconds
@@ -192,6 +193,8 @@ class Hub:
         self.unsubscribe(session, written)
         session.grants[written] = grant
         self._offering.audiences.add(grant)
+        if session.last_hop is None and grant.is_scheduled:
+            session.last_hop = LastHop()
         if self.federation is not None:
             self.federation.subscribed(grant)
         if session.journal is not None:
@@ -310,7 +313,7 @@ class Hub:
             self.unsubscribe(session, written)
         del self.sessions[session.client_id]
         self._ending.discard(session.client_id)
-        for delivery in session.end():
+        for delivery in session.end(now_s):
             self._offering.pass_on(delivery, now_s)
         word = self._wills.take(session.client_id)
         if word is not None:

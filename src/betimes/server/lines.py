@@ -39,6 +39,11 @@ class Line(asyncio.Protocol):
         self._is_ending = False
         self._deadline: asyncio.TimerHandle | None = None
         self._rest: asyncio.TimerHandle | None = None  # nothing is read until then
+        self._full_since_s = 0.0
+        self._full_bytes = 0
+        self._below_us_bytes = (
+            TRANSPORT_BYTES_MAX  # that may wait in the transport and, unsent, in the kernel
+        )
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to listen to a client."""
@@ -51,8 +56,7 @@ class Line(asyncio.Protocol):
         bare = transport.get_extra_info("socket")
         if bare is not None and bare.family in (socket.AF_INET, socket.AF_INET6):
             bare.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if hasattr(socket, "TCP_NOTSENT_LOWAT"):
-                bare.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, KERNEL_BYTES_UNSENT_MAX)
+        _bound_unsent(self.transport, KERNEL_BYTES_UNSENT_MAX)
         peer = transport.get_extra_info("peername")
         name = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else str(peer)
         self.connection = self._connection(name)
@@ -80,6 +84,8 @@ class Line(asyncio.Protocol):
     def pause_writing(self) -> None:
         """Note that the client reads too slowly."""
         self.is_full = True
+        assert self.transport is not None, "nothing is full before there is a transport"
+        self._full_since_s, self._full_bytes = self._listener.now_s(), self.transport.get_write_buffer_size()
         if self.connection is not None:
             self.connection.blocked = True
 
@@ -89,8 +95,27 @@ class Line(asyncio.Protocol):
         if self.connection is not None:
             if self.connection.unproven is None:
                 self.hear()
+            self._learn_speed()
             self.connection.drained(self._listener.now_s())
             self._listener.flush()
+
+    def _learn_speed(self) -> None:
+        """Measure how fast the client takes what it is sent, where that decides what it is sent."""
+        assert self.connection is not None, "only a client is slow"
+        assert self.transport is not None, "and only over a transport"
+        session = self.connection.session
+        if session is not None and session.last_hop is not None:
+            drained_bytes = self._full_bytes - self.transport.get_write_buffer_size()
+            session.last_hop.observe(drained_bytes / 1000.0, self._listener.now_s() - self._full_since_s)
+            self.keep_below_us(session.last_hop.below_us_bytes)
+
+    def keep_below_us(self, size: int) -> None:
+        """Let so many bytes at most wait where nothing can be chosen or dropped any more."""
+        if size == self._below_us_bytes or self.transport is None or self.connection is None:
+            return
+        self._below_us_bytes = self.connection.outbox_bytes_max = size
+        self.transport.set_write_buffer_limits(high=size)
+        _bound_unsent(self.transport, size)
 
     def connection_lost(self, error: Exception | None) -> None:
         """Note that the client is gone."""
@@ -166,6 +191,14 @@ class Line(asyncio.Protocol):
         if connection.session is None and not is_link:
             log.info("no CONNECT in time: %s", connection.peer)
             self.transport.abort()
+
+
+def _bound_unsent(transport: asyncio.Transport, size: int) -> None:
+    """Let the kernel hold so many bytes at most that it has not sent, where it can be told."""
+    bare = transport.get_extra_info("socket")
+    is_tcp = bare is not None and bare.family in (socket.AF_INET, socket.AF_INET6)
+    if is_tcp and hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        bare.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, size)
 
 
 def _nowhere(_data: bytes) -> None:

@@ -199,6 +199,9 @@ class Listener:
                 continue
             if data:
                 line.write(data)
+            session = connection.session
+            if session is not None and session.last_hop is not None:
+                line.keep_below_us(session.last_hop.below_us_bytes)
             if connection.closing:
                 line.hang_up()
             elif connection.blocked:

@@ -129,7 +129,7 @@ class _Restoring:
     def _read_deliveries(self) -> None:
         last = 0
         for last, client_id, kept, *values in self._rows(self._store.deliveries):
-            qos, retain, identifiers, told, bound_s, share, packet_id, released = values
+            qos, retain, identifiers, told, bound_s, price, share, packet_id, released = values
             where = f"deliveries {last}"
             session = self._session(client_id, where)
             publication = self._publication(kept, where)
@@ -140,11 +140,12 @@ class _Restoring:
                 subscription_ids=None if identifiers is None else json.loads(identifiers),
                 told=bool(told),
                 bound_s=bound_s,
+                price=price,
                 share=None if share is None else _share(session, share),
             )
             delivery.packet_id = packet_id
             delivery.released = bool(released)
-            if not session.take_back(delivery):
+            if not session.take_back(delivery, self._now_s):
                 most = self._hub.limits.queue_bytes_max
                 raise self._too_much(f"more bytes that wait for {client_id!r}", "queue_size", most)
             assert session.journal is not None, "every session here is kept"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from betimes.server.audiences import Grant
     from betimes.server.buckets import TokenBucket
     from betimes.server.connection import Connection
+    from betimes.server.last_hop import LastHop
     from betimes.server.store import Journal
     from betimes.server.witness import Witness
 
@@ -124,6 +125,7 @@ class Session:
         self._quota = PACKET_ID_MAX  # how many more the client takes before it acknowledges one [4.9]
         self._again: deque[Delivery] = deque()  # of those in flight, what a new connection has not seen
         self._waiting: deque[Delivery] = deque()
+        self.last_hop: LastHop | None = None  # instead, once the client has stated bounds or prices
         self.queue_bytes = 0  # about how much room takes what waits
         self._queue_bytes_max = queue_bytes_max
         self._weeded_at_s = -math.inf
@@ -132,12 +134,14 @@ class Session:
         self._last_id = 0
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._waiting) + (0 if self.last_hop is None else len(self.last_hop))
 
     def ready(self) -> Connection | None:
         """Return the connection on which a message of QoS 0 would go out at once, if there is one."""
         connection = self.connection
         if connection is None or connection.blocked or self._waiting or self._again:
+            return None
+        if self.last_hop is not None and len(self.last_hop):
             return None
         return connection
 
@@ -168,6 +172,22 @@ class Session:
                 return
             else:
                 self._send(connection, self._next_in_line(), now_s)
+        if self.last_hop is not None and not self._waiting:
+            self._pump_scheduled(connection, self.last_hop, now_s)
+
+    def _pump_scheduled(self, connection: Connection, last_hop: LastHop, now_s: float) -> None:
+        """Send what is worth most in time; give up what cannot be."""
+        while len(last_hop) and not connection.blocked:
+            chosen, hopeless = last_hop.choose(now_s)
+            for delivery in hopeless:
+                self.queue_bytes -= delivery.size_bytes
+                reason = Reason.EXPIRED if delivery.too_late(now_s) else Reason.HOPELESS
+                self._lose(delivery, reason, now_s)
+            if chosen is None or (last_hop.look_at(chosen).qos and not self._may_send_more()):
+                return
+            delivery = last_hop.take(chosen, now_s)
+            self.queue_bytes -= delivery.size_bytes
+            self._send(connection, delivery, now_s)
 
     def taken(self, packet_id: int) -> None:
         """Note that a publication of QoS 2 was taken in: it must not be again before its PUBREL."""
@@ -184,14 +204,12 @@ class Session:
             self.journal.released(packet_id)
         return True
 
-    def take_back(self, delivery: Delivery) -> bool:
+    def take_back(self, delivery: Delivery, now_s: float) -> bool:
         """Go on with a delivery that was kept while the server was down; False if there is no room."""
         if delivery.packet_id is not None:
             self.in_flight[delivery.packet_id] = delivery
             return True
-        self._waiting.append(delivery)
-        self.queue_bytes += delivery.size_bytes
-        self._dies_at_s = min(self._dies_at_s, delivery.dies_at_s())
+        self._join_line(delivery, now_s)
         return self.queue_bytes <= self._queue_bytes_max
 
     def resume(self, receive_max: int, now_s: float) -> None:
@@ -231,9 +249,10 @@ class Session:
         self._finish(delivery, now_s)
         return True
 
-    def end(self) -> list[Delivery]:
+    def end(self, now_s: float) -> list[Delivery]:
         """Forget, and return, whatever the client has not got."""
-        left = [each for each in (*self.in_flight.values(), *self._waiting) if not each.released]
+        scheduled = [] if self.last_hop is None else self.last_hop.take_all(now_s)
+        left = [each for each in (*self.in_flight.values(), *self._waiting, *scheduled) if not each.released]
         self.in_flight.clear()
         self._again.clear()
         self._waiting.clear()
@@ -285,7 +304,7 @@ class Session:
         if self.journal is not None:
             self.journal.drop(delivery)
         self._quota += delivery.under_way  # what an earlier connection sent takes no room on this one
-        if self._waiting or self._again:
+        if self._again or len(self):
             self.pump(now_s)
 
     def _put_in_line(self, delivery: Delivery, now_s: float) -> None:
@@ -295,11 +314,17 @@ class Session:
         if self.queue_bytes + size > self._queue_bytes_max:
             self._lose(delivery, Reason.QUEUE_FULL, now_s)
             return
-        self._waiting.append(delivery)
-        self.queue_bytes += size
-        self._dies_at_s = min(self._dies_at_s, delivery.dies_at_s())
+        self._join_line(delivery, now_s)
         if self.journal is not None:
             self.journal.keep(delivery)
+
+    def _join_line(self, delivery: Delivery, now_s: float) -> None:
+        if self.last_hop is None:
+            self._waiting.append(delivery)
+        else:
+            self.last_hop.put(delivery, now_s)
+        self.queue_bytes += delivery.size_bytes
+        self._dies_at_s = min(self._dies_at_s, delivery.dies_at_s())
 
     def _next_in_line(self) -> Delivery:
         delivery = self._waiting.popleft()
@@ -311,6 +336,9 @@ class Session:
         if now_s < self._dies_at_s or now_s - self._weeded_at_s < WEED_EVERY_S:
             return
         self._weeded_at_s, self._dies_at_s = now_s, math.inf
+        for delivery in () if self.last_hop is None else self.last_hop.take_expired(now_s):
+            self.queue_bytes -= delivery.size_bytes
+            self._lose(delivery, Reason.EXPIRED, now_s)
         for _ in range(len(self._waiting)):
             delivery = self._next_in_line()
             if delivery.too_late(now_s):

@@ -1,0 +1,168 @@
+"""Does a slow client get what is worth most in time, and not what cannot be?"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import time
+
+import mqtt5
+import pytest
+from tests.server.listening import run, serving
+from tests.server.talking import Client, new_hub
+
+from betimes.model.telemetry import Reason
+from betimes.server.last_hop import BELOW_US_BYTES_MAX, BELOW_US_BYTES_MIN, LastHop
+from betimes.server.publications import Publication
+from betimes.server.session import Delivery
+
+
+def delivery(number=1, *, bound_s=10.0, price=1.0, born_s=0.0, size=800):
+    packet = mqtt5.PublishPacket("news", b"x" * size)
+    publication = Publication(packet, "news", born_s=born_s, origin="a", number=number)
+    return Delivery(publication, told=True, bound_s=bound_s, price=price)
+
+
+def order(last_hop: LastHop, now_s: float) -> tuple[list[int], list[int]]:
+    """Take out everything as it would be sent; return numbers of what goes, and of what was given up."""
+    goes, given_up = [], []
+    while len(last_hop):
+        chosen, hopeless = last_hop.choose(now_s)
+        given_up += [each.publication.number for each in hopeless]
+        if chosen is not None:
+            looked_at = last_hop.look_at(chosen)
+            assert last_hop.take(chosen, now_s) is looked_at
+            goes.append(looked_at.publication.number)
+    return goes, given_up
+
+
+def test_what_is_worth_more_goes_first_and_equals_in_order():
+    last_hop = LastHop()
+    for number, price in enumerate([1.0, 5.0, 1.0, 9.0], start=1):
+        last_hop.put(delivery(number, price=price), 0.0)
+    assert order(last_hop, 0.0) == ([4, 2, 1, 3], [])
+
+
+def test_what_cannot_be_in_time_is_given_up_before_it_is_late():
+    last_hop = LastHop()
+    last_hop.observe(size_kb=10.0, took_s=10.0)  # a second for a kilobyte
+    last_hop.put(delivery(1, bound_s=2.0), 0.0)
+    last_hop.put(delivery(2, bound_s=60.0), 0.0)
+    assert order(last_hop, 1.5) == ([2], [1])
+
+
+def test_little_waits_below_us_for_a_slow_client():
+    last_hop = LastHop()
+    for _ in range(100):
+        last_hop.observe(size_kb=10.0, took_s=0.2)  # 50 KB/s
+    assert last_hop.below_us_bytes == pytest.approx(5_000, rel=0.01)
+    for _ in range(500):
+        last_hop.observe(size_kb=10.0, took_s=100.0)
+    assert last_hop.below_us_bytes == BELOW_US_BYTES_MIN
+    fast = LastHop()
+    fast.observe(size_kb=10.0, took_s=1e-6)
+    fast.observe(size_kb=0.0, took_s=1.0)  # nothing drained: nothing learnt
+    assert fast.below_us_bytes == BELOW_US_BYTES_MAX
+
+
+def test_what_is_late_can_be_weeded_out_and_all_taken_out():
+    last_hop = LastHop()
+    last_hop.put(delivery(1, bound_s=1.0), 0.0)
+    last_hop.put(delivery(2, bound_s=9.0), 0.0)
+    assert [each.publication.number for each in last_hop.take_expired(5.0)] == [1]
+    assert [each.publication.number for each in last_hop.take_all(5.0)] == [2]
+    assert len(last_hop) == 0
+
+
+def test_a_client_that_was_blocked_gets_the_dear_ones_first():
+    hub = new_hub()
+    alice = Client(hub, "alice")
+    alice.subscribe("gold", properties={"price": "9", "max-delay": "60s"})
+    alice.subscribe("tin", properties={"price": "1", "max-delay": "60s"})
+    bob = Client(hub, "bob")
+    alice.connection.blocked = True
+    for number in range(3):
+        bob.publish("tin", str(number).encode())
+        bob.publish("gold", str(number).encode())
+    alice.connection.drained(1.0)
+    assert [topic for topic, _ in alice.got()] == ["gold"] * 3 + ["tin"] * 3
+    assert hub.sessions["alice"].queue_bytes == 0
+
+
+def test_without_bounds_and_prices_order_is_kept():
+    hub = new_hub()
+    alice = Client(hub, "alice")
+    alice.subscribe("#", properties={"filter": "x IS NULL"})
+    assert hub.sessions["alice"].last_hop is None
+
+
+def test_what_expires_in_the_queue_is_counted():
+    hub = new_hub()
+    alice = Client(hub, "alice")
+    alice.subscribe("news", properties={"max-delay": "1s"})
+    alice.connection.blocked = True
+    Client(hub, "bob").publish("news")
+    alice.connection.drained(5.0)
+    assert (alice.got(), hub.lost) == ([], {Reason.EXPIRED: 1})
+
+
+@pytest.mark.live
+def test_a_slow_reader_gets_messages_in_time_and_nobody_else_waits():
+    """A client that reads 200 KB/s is offered 1 MB/s, with a bound of one second."""
+
+    async def test():
+        async with serving() as listener:
+            slow = socket.socket()
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8_192)  # what is there is as good as read
+            slow.connect(("127.0.0.1", listener.ports[0]))
+            slow.setblocking(False)
+            loop = asyncio.get_running_loop()
+            connect = mqtt5.ConnectPacket("slow", clean_start=True)
+            subscribe = mqtt5.SubscribePacket(
+                1, [mqtt5.TopicFilter("news")], user_properties=[("max-delay", "1s")]
+            )
+            await loop.sock_sendall(
+                slow, mqtt5.ConnectPacket("slow", clean_start=True).write() + subscribe.write()
+            )
+            await asyncio.sleep(0.2)
+            publishing = asyncio.create_task(publish(listener.ports[0]))
+            ages = await read_slowly(loop, slow, for_s=4.0)
+            await publishing
+            slow.close()
+            assert len(ages) > 100
+            late = [age for age in ages[len(ages) // 2 :] if age > 1.3]
+            assert len(late) < len(ages) / 20
+            assert listener.hub.lost[Reason.HOPELESS] + listener.hub.lost[Reason.EXPIRED] > 100
+
+    run(test())
+
+
+async def publish(port: int) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(mqtt5.ConnectPacket("fast", clean_start=True).write())
+    await reader.read(100)
+    for _ in range(400):
+        for _ in range(10):
+            told = json.dumps(time.monotonic()).encode().ljust(1_000)
+            writer.write(mqtt5.PublishPacket("news", told).write())
+        await writer.drain()
+        await asyncio.sleep(0.01)
+    writer.close()
+
+
+async def read_slowly(loop: asyncio.AbstractEventLoop, slow: socket.socket, *, for_s: float) -> list[float]:
+    """Read 200 KB/s, and return the ages of what came."""
+    rest, ages, end_s = b"", [], time.monotonic() + for_s
+    while time.monotonic() < end_s:
+        rest += await loop.sock_recv(slow, 2_000)
+        await asyncio.sleep(0.01)
+        while True:
+            try:
+                packet, size = mqtt5.read(memoryview(rest))
+            except IndexError:
+                break
+            rest = rest[size:]
+            if isinstance(packet, mqtt5.PublishPacket):
+                ages.append(time.monotonic() - json.loads(packet.payload))
+    return ages
