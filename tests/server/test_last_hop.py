@@ -118,7 +118,6 @@ def test_a_slow_reader_gets_messages_in_time_and_nobody_else_waits():
             slow.connect(("127.0.0.1", listener.ports[0]))
             slow.setblocking(False)
             loop = asyncio.get_running_loop()
-            connect = mqtt5.ConnectPacket("slow", clean_start=True)
             subscribe = mqtt5.SubscribePacket(
                 1, [mqtt5.TopicFilter("news")], user_properties=[("max-delay", "1s")]
             )

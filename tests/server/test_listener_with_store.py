@@ -92,7 +92,8 @@ def test_what_waited_for_room_in_a_socket_is_committed_before_it_is_sent():
                     assert isinstance(await pub.ask(packet), mqtt5.PubAckPacket)
             for number in range(1, 21):
                 packet = await sub.read()
-                (row,) = [each for each in shelf.tables["deliveries"].values() if each[9] == packet.packet_id]
+                rows = shelf.tables["deliveries"].values()
+                (row,) = [each for each in rows if each[10] == packet.packet_id]
                 assert row[0] == number
 
     run(test())

@@ -208,7 +208,7 @@ class Pair:
     def check_rows(self) -> None:
         """See that exactly what is owed lies on the shelf."""
         durable = [each for each in self.kept.hub.sessions.values() if each.expiry_s]
-        owed = [each for session in durable for each in (*session.in_flight.values(), *session._waiting)]
+        owed = [each for session in durable for each in session.owed()]
         needed = {each.publication for each in owed} | set(self.kept.hub._retained._by_topic.values())
         assert self.shelf.count("sessions") == len(durable)
         assert self.shelf.count("subscriptions") == sum(len(each.grants) for each in durable)

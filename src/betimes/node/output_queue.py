@@ -99,6 +99,11 @@ class OutputQueue:
         self.waiting_kb += event.size_kb
         return promise
 
+    def waiting(self) -> list[Event]:
+        """Return the events that wait; slot numbers are good no longer."""
+        self._make_room(0)
+        return list(self.events)
+
     def choose(
         self,
         strategy: Strategy,

@@ -95,6 +95,10 @@ class LastHop:
         """Take out what is too late by now."""
         return [self._take(slot, HOPELESS, now_s) for slot in self._queue.expired(now_s)]
 
+    def deliveries(self) -> list[Delivery]:
+        """Return all that waits, in the order it came."""
+        return [_delivery(event) for event in self._queue.waiting()]
+
     def take_all(self, now_s: float) -> list[Delivery]:
         """Take out everything."""
         return [self._take(slot, HOPELESS, now_s) for slot in self._queue.condemn_all()]

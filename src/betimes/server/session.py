@@ -249,10 +249,16 @@ class Session:
         self._finish(delivery, now_s)
         return True
 
+    def owed(self) -> list[Delivery]:
+        """Return what is under way to the client, and what waits for it."""
+        scheduled = [] if self.last_hop is None else self.last_hop.deliveries()
+        return [*self.in_flight.values(), *self._waiting, *scheduled]
+
     def end(self, now_s: float) -> list[Delivery]:
         """Forget, and return, whatever the client has not got."""
-        scheduled = [] if self.last_hop is None else self.last_hop.take_all(now_s)
-        left = [each for each in (*self.in_flight.values(), *self._waiting, *scheduled) if not each.released]
+        left = [each for each in self.owed() if not each.released]
+        if self.last_hop is not None:
+            self.last_hop.take_all(now_s)
         self.in_flight.clear()
         self._again.clear()
         self._waiting.clear()

@@ -75,6 +75,14 @@ class Store:
             values=("packet BLOB NOT NULL", "delay_s INTEGER NOT NULL", "due_at REAL"),
         )
         self.retained = self.table("retained", key=("topic TEXT",), values=("publication INTEGER NOT NULL",))
+        self._add_deliveries()
+        self._add_network()
+        self._write = write
+        self._kept: dict[Publication, _Kept] = {}
+        self._set_aside = 0
+
+    def _add_deliveries(self) -> None:
+        """Add tables for what is on its way to clients."""
         self.publications = NumberedTable(
             "publications",
             values=(
@@ -105,10 +113,6 @@ class Store:
             changed=self.changed,
         )
         self.tables += [self.publications, self.deliveries]
-        self._add_network()
-        self._write = write
-        self._kept: dict[Publication, _Kept] = {}
-        self._set_aside = 0
 
     def _add_network(self) -> None:
         """Add tables for the other brokers: events on their way to them, and those that came from them."""

@@ -1,0 +1,20 @@
+"""Is the file that the page on networks shows one that a broker takes?"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from betimes.language.server_files import read_server_file
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "networks.md"
+
+
+def test_the_file_on_the_page_can_be_read():
+    (shown,) = re.findall(r"^```toml\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    network = read_server_file(shown, "docs/networks.md").network
+    assert network is not None
+    assert [(link.to, link.port if link.host else None) for link in network.links] == [
+        ("centre", 8883),
+        ("station", None),
+    ]
