@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from betimes.model.topology import Link
-from betimes.routing.estimates import MEMORY, LinkEstimate
+from betimes.routing.estimates import MEMORY, LinkEstimate, has_changed
 
 CONFIGURED = Link(source="a", target="b", s_per_kb_mean=0.2, s_per_kb_sd=0.05, delay_s=0.3)
 
@@ -55,3 +55,11 @@ def test_the_fixed_delay_is_taken_as_configured():
     link = estimate.link()
     assert (link.name, link.delay_s) == ("a->b", 0.3)
     assert 0.0 <= link.s_per_kb_mean < 0.2
+
+
+def test_only_a_real_change_is_worth_telling():
+    told = Link(source="a", target="b", s_per_kb_mean=1.0)
+    assert has_changed(None, told)
+    assert not has_changed(told, Link(source="a", target="b", s_per_kb_mean=1.1))
+    assert has_changed(told, Link(source="a", target="b", s_per_kb_mean=2.0))
+    assert has_changed(told, Link(source="a", target="b", s_per_kb_mean=1.0, delay_s=0.5))

@@ -204,3 +204,17 @@ def test_an_overloaded_link_is_scheduled_by_price():
     lost = net.hubs["a"].lost
     assert got_poor + lost[Reason.HOPELESS] + lost[Reason.EXPIRED] == 20
     assert lost[Reason.HOPELESS] > 0
+
+
+def test_what_is_published_anywhere_is_known_everywhere():
+    net = chain("a", "b", "c")
+    bob = net.client("a", "bob")
+    for _ in range(20):
+        bob.publish("cars/a4", b"x" * 920)
+    net.run(25.0)
+    federation = net.hubs["c"].federation
+    assert federation is not None
+    (advert,) = federation.bulletins.advertisements()
+    assert (advert.publisher, advert.broker, advert.topic) == ("bob", "a", "cars")
+    assert advert.size_kb_mean == pytest.approx(1.0, abs=0.05)
+    assert federation.speeds_s_per_kb.keys() == {"b"}

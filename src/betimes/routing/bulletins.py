@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from betimes.model.subscriptions import Subscription
+from betimes.model.subscriptions import Advertisement, Subscription
 from betimes.model.topology import Link
 
 BROKERS_MAX = 10_000
@@ -44,7 +44,17 @@ class DemandBulletin:
     removed: tuple[str, ...] = ()  # ids; they go before what is added
 
 
-Bulletin = LinkBulletin | DemandBulletin
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublisherBulletin:
+    """What is published at a broker, as it is now."""
+
+    broker: str
+    epoch: int
+    number: int
+    advertisements: tuple[Advertisement, ...]
+
+
+Bulletin = LinkBulletin | DemandBulletin | PublisherBulletin
 
 
 class Verdict(Enum):
@@ -59,6 +69,7 @@ class Verdict(Enum):
 @dataclass(slots=True)
 class _Known:
     links: LinkBulletin | None = None
+    publishers: PublisherBulletin | None = None
     demand: tuple[int, int] = (0, 0)  # epoch and number
     wishes: dict[str, Subscription] = field(default_factory=dict)
 
@@ -71,6 +82,7 @@ class Bulletins:
         self.epoch = epoch
         self._known: dict[str, _Known] = {broker: _Known()}
         self._links_number = 0
+        self._publishers_number = 0
         self._demand_number = 0
 
     def __len__(self) -> int:
@@ -95,6 +107,18 @@ class Bulletins:
         self._known[self.broker].links = bulletin
         return bulletin
 
+    def tell_publishers(self, advertisements: Iterable[Advertisement]) -> PublisherBulletin:
+        """Issue what is published here now."""
+        self._publishers_number += 1
+        bulletin = PublisherBulletin(
+            broker=self.broker,
+            epoch=self.epoch,
+            number=self._publishers_number,
+            advertisements=tuple(advertisements),
+        )
+        self._known[self.broker].publishers = bulletin
+        return bulletin
+
     def tell_demand(self, added: Iterable[Subscription], removed: Iterable[str]) -> DemandBulletin:
         """Issue what has changed in what is wanted here."""
         own = self._known[self.broker]
@@ -114,15 +138,14 @@ class Bulletins:
     def begin_epoch(self, epoch: int) -> None:
         """Count from the beginning in a newer epoch."""
         self.epoch = epoch
-        self._links_number = 0
+        self._links_number = self._publishers_number = 0
         self._known[self.broker].demand = (epoch, self._demand_number)
 
     def everything(self) -> list[Bulletin]:
         """Return what a new neighbour needs to know as much as we do."""
         found: list[Bulletin] = []
         for name, known in self._known.items():
-            if known.links is not None:
-                found.append(known.links)
+            found += [each for each in (known.links, known.publishers) if each is not None]
             epoch, number = known.demand
             if number:
                 wishes = tuple(known.wishes.values())
@@ -146,6 +169,20 @@ class Bulletins:
                 return Verdict.OLD
             known.links = bulletin
             return Verdict.NEW
+        if isinstance(bulletin, PublisherBulletin):
+            if known.publishers is not None and age <= (known.publishers.epoch, known.publishers.number):
+                return Verdict.OLD
+            known.publishers = bulletin
+            return Verdict.NEW
+        return self._take_in_demand(known, bulletin, age)
+
+    def advertisements(self) -> list[Advertisement]:
+        """Return what is published in the whole network, as far as is known."""
+        told = [each.publishers for each in self._known.values() if each.publishers is not None]
+        return [each for bulletin in told for each in bulletin.advertisements]
+
+    @staticmethod
+    def _take_in_demand(known: _Known, bulletin: DemandBulletin, age: tuple[int, int]) -> Verdict:
         if age <= known.demand:
             return Verdict.OLD
         if not bulletin.is_whole and age != (known.demand[0], known.demand[1] + 1) and bulletin.number != 1:

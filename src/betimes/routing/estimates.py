@@ -6,6 +6,7 @@ import math
 
 from betimes.model.topology import Link
 
+CHANGE_WORTH_TELLING = 0.25  # of the time that a kilobyte takes
 MEMORY = 50  # transfers; older ones fade, so that a link that changes is noticed
 
 
@@ -36,3 +37,11 @@ class LinkEstimate:
             s_per_kb_sd=math.sqrt(self._variance),
             delay_s=self._link.delay_s,
         )
+
+
+def has_changed(told: Link | None, known: Link) -> bool:
+    """Tell whether a link is so different from what was told of it that others should know."""
+    if told is None:
+        return True
+    told_s, known_s = (link.s_per_kb_mean + link.delay_s for link in (told, known))
+    return not math.isclose(known_s, told_s, rel_tol=CHANGE_WORTH_TELLING)

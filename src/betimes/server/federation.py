@@ -24,14 +24,16 @@ from betimes.node.demand import Demand, DemandTable
 from betimes.node.effects import Drop, Effect, Send
 from betimes.node.recording import Recorder
 from betimes.qos.strategies import strategy_named
-from betimes.routing.bulletins import Bulletin, Bulletins, DemandBulletin, Verdict
+from betimes.routing.bulletins import Bulletin, Bulletins, DemandBulletin, PublisherBulletin, Verdict
+from betimes.routing.estimates import has_changed
 from betimes.routing.paths import shortest_paths
 from betimes.routing.tables import routing_table
+from betimes.server.adverts import Adverts
 from betimes.server.audiences import Grant
 from betimes.server.custody import Custody
 from betimes.server.link import LinkEnd
 from betimes.server.link_packets import Arrival
-from betimes.server.live_events import LiveEvent, live_event
+from betimes.server.live_events import LiveEvent, live_event, size_kb_of
 from betimes.server.protocol import Gone, Refusal, hang_up
 from betimes.server.publications import Publication
 from betimes.server.seen import Seen
@@ -41,7 +43,7 @@ log = logging.getLogger(__name__)
 
 REMEMBERED_EVENTS = 16  # whose demand is known: each comes once, and soon again if at all
 ESTIMATES_EVERY_S = 5.0
-ESTIMATE_CHANGE = 0.25  # of a link's speed, before it is worth telling
+ADVERTS_EVERY_S = 10.0
 SWEEP_EVERY_S = 0.25
 
 Deliver = Callable[[Publication, float], None]
@@ -73,6 +75,7 @@ class Federation:
         self._lose = lose
         self._recorder = recorder
         self._wanted = Wanted(name)
+        self._adverts = Adverts(name)
         self._demand = DemandTable([], remembered_max=REMEMBERED_EVENTS)
         self._known_wishes: dict[str, dict[str, Subscription]] = {}  # in the demand table, by home
         self._told_links: dict[str, Link] = {}
@@ -82,6 +85,7 @@ class Federation:
         self._early = [] if custody is None else custody.restored()
         self._routes_are_old = False
         self._look_at_estimates_s = -math.inf
+        self._look_at_adverts_s = -math.inf
         self._sweep_at_s = -math.inf
         self._terms = {terms.to: terms for terms in settings.links}
         nothing = routing_table(name, [], shortest_paths([name], [], []))
@@ -122,6 +126,7 @@ class Federation:
 
     def publish(self, publication: Publication, now_s: float) -> int:
         """Send an event that entered here to all who want it elsewhere; return how many they are."""
+        self._adverts.count(publication.publisher, publication.topic, size_kb_of(publication))
         if not self._demand.hears(publication.topic):
             return 0
         event = live_event(publication)
@@ -173,7 +178,7 @@ class Federation:
                     self._tell(own, now_s)
         elif verdict is Verdict.NEW:
             self._tell(bulletin, now_s, but=end)
-            self._routes_are_old = True
+            self._routes_are_old |= not isinstance(bulletin, PublisherBulletin)
             if isinstance(bulletin, DemandBulletin):
                 self._learn_demand(bulletin.broker, now_s)
                 self._go_on_with_early(bulletin.broker, now_s)
@@ -246,9 +251,15 @@ class Federation:
             self._sweep_at_s = now_s + SWEEP_EVERY_S
             self._perform(self.broker.sweep(now_s), now_s)
             self._give_up_early(now_s)
+        if now_s >= self._look_at_adverts_s:
+            self._look_at_adverts_s = now_s + ADVERTS_EVERY_S
+            if adverts := self._adverts.take(now_s):
+                self._tell(self.bulletins.tell_publishers(adverts), now_s)
         if now_s >= self._look_at_estimates_s:
             self._look_at_estimates_s = now_s + ESTIMATES_EVERY_S
-            if any(_differ(self._told_links.get(name), self._link(end)) for name, end in self.ends.items()):
+            if any(
+                has_changed(self._told_links.get(name), self._link(end)) for name, end in self.ends.items()
+            ):
                 self._tell_links(now_s)
         self.settle(now_s)
 
@@ -259,6 +270,11 @@ class Federation:
         self._custody = custody
         for end in list(self.ends.values()):
             hang_up(end.connection, Refusal(Gone.SERVER_SHUTTING_DOWN.value), now_s)
+
+    @property
+    def speeds_s_per_kb(self) -> dict[str, float]:
+        """Return how fast the links are, by neighbour."""
+        return {name: self._link(end).s_per_kb_mean for name, end in self.ends.items()}
 
     # --- inside
 
@@ -377,11 +393,3 @@ class Federation:
             if self._custody is not None:
                 self._custody.release(event.id, send.message.destinations)
         return self.broker.link_ready(end.neighbour, now_s) if end.is_ready else []
-
-
-def _differ(told: Link | None, known: Link) -> bool:
-    if told is None:
-        return True
-    return not math.isclose(
-        known.s_per_kb_mean + known.delay_s, told.s_per_kb_mean + told.delay_s, rel_tol=ESTIMATE_CHANGE
-    )

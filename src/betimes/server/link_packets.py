@@ -25,10 +25,10 @@ from betimes.language.filters import parse_filter
 from betimes.matching.topics import check_topic_pattern
 from betimes.model.errors import BetimesError
 from betimes.model.events import EventId
-from betimes.model.subscriptions import QoS, Subscription
+from betimes.model.subscriptions import Advertisement, QoS, Subscription
 from betimes.model.topology import Link
 from betimes.model.user_properties import AGE, ID
-from betimes.routing.bulletins import Bulletin, DemandBulletin, LinkBulletin
+from betimes.routing.bulletins import Bulletin, DemandBulletin, LinkBulletin, PublisherBulletin
 from betimes.server.publications import QUALITIES, Publication
 
 VERSION = "1"  # of what is said here; brokers of different versions do not link
@@ -163,6 +163,12 @@ def bulletin_texts(bulletin: Bulletin) -> list[str]:
     if isinstance(bulletin, LinkBulletin):
         links = [[link.target, link.s_per_kb_mean, link.s_per_kb_sd, link.delay_s] for link in bulletin.links]
         return [json.dumps({**head, "links": links})]
+    if isinstance(bulletin, PublisherBulletin):
+        told = [
+            [each.publisher, each.topic, each.rate_per_s, each.size_kb_mean]
+            for each in bulletin.advertisements
+        ]
+        return [json.dumps({**head, "publishers": told})]
     added = [_written_wish(each) for each in bulletin.added]
     parts = [added[at : at + WISHES_PER_PACKET] for at in range(0, len(added), WISHES_PER_PACKET)] or [[]]
     return [
@@ -193,6 +199,9 @@ class BulletinReader:
             if "links" in told:
                 links = tuple([_read_link(broker, each) for each in told["links"]])
                 return LinkBulletin(broker=broker, epoch=epoch, number=number, links=links)
+            if "publishers" in told:
+                adverts = tuple([_read_advert(broker, each) for each in told["publishers"]])
+                return PublisherBulletin(broker=broker, epoch=epoch, number=number, advertisements=adverts)
             part = DemandBulletin(
                 broker=broker,
                 epoch=epoch,
@@ -274,6 +283,17 @@ def _read_link(source: str, told: list[Any]) -> Link:
         s_per_kb_mean=max(_finite(float(mean)), 0.0),
         s_per_kb_sd=max(_finite(float(sd)), 0.0),
         delay_s=max(_finite(float(delay_s)), 0.0),
+    )
+
+
+def _read_advert(broker: str, told: list[Any]) -> Advertisement:
+    publisher, topic, rate_per_s, size_kb = told
+    return Advertisement(
+        publisher=str(publisher),
+        broker=broker,
+        topic=str(topic),
+        rate_per_s=max(_finite(float(rate_per_s)), 0.0),
+        size_kb_mean=max(_finite(float(size_kb)), 0.0),
     )
 
 

@@ -41,6 +41,8 @@ def _families(statistics: Statistics, lag_s: float) -> Iterable[Metric]:
         "subscriptions": ("Subscriptions.", statistics.subscriptions),
         "retained_messages": ("Retained messages.", statistics.retained),
         "queue_bytes": ("What waits for clients, about.", statistics.queue_bytes),
+        "links": ("Links to other brokers that are up.", len(statistics.links_s_per_kb)),
+        "link_queue_messages": ("Messages that wait for links.", statistics.waiting_for_links),
         "event_loop_lag_seconds": ("By how much the server's clock was late, at the worst of 15 s.", lag_s),
     }
     counters = {
@@ -63,4 +65,9 @@ def _families(statistics: Statistics, lag_s: float) -> Iterable[Metric]:
     )
     for reason, count in statistics.lost.items():
         lost.add_metric([reason.value], count)
-    return [*found, lost]
+    speed = GaugeMetricFamily(
+        "betimes_link_seconds_per_kilobyte", "How slow each link is, on average.", labels=["neighbour"]
+    )
+    for neighbour, s_per_kb in statistics.links_s_per_kb.items():
+        speed.add_metric([neighbour], s_per_kb)
+    return [*found, lost, speed]

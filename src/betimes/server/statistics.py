@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,8 @@ class Statistics:
     bytes_sent: int
     connections_refused: int
     pauses: int
+    links_s_per_kb: Mapping[str, float] = field(default_factory=dict)  # to other brokers that are up
+    waiting_for_links: int = 0  # messages
 
     @property
     def disconnected(self) -> int:
@@ -52,6 +54,7 @@ def gathered(hub: Hub, now_s: float) -> Statistics:
     """Return how the server is doing."""
     sessions, traffic = hub.sessions.values(), hub.traffic
     subscriptions, retained = hub.held
+    federation = hub.federation
     return Statistics(
         uptime_s=now_s - traffic.started_s,
         connected=len(sessions) - list(map(_CONNECTION, sessions)).count(None),
@@ -68,4 +71,6 @@ def gathered(hub: Hub, now_s: float) -> Statistics:
         bytes_sent=traffic.bytes_sent,
         connections_refused=traffic.connections_refused,
         pauses=traffic.pauses,
+        links_s_per_kb={} if federation is None else federation.speeds_s_per_kb,
+        waiting_for_links=0 if federation is None else federation.broker.queue_length,
     )
