@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from betimes.model.events import Event, EventId, Message
+from betimes.model.filters import Box, Filter, Interval
 from betimes.model.subscriptions import QoS, Subscription
 from betimes.model.telemetry import Reason
 from betimes.model.topology import Link
@@ -430,3 +431,21 @@ def test_a_network_may_grow():
     a.publish(event(3), 1.0)
     assert sent(a.link_free("b", 2.0)) == [("b", 3, frozenset("bd"))]
     assert len(a.onward_wait_s) == 2
+
+
+def test_a_link_with_room_for_several_gets_the_best_of_them_at_once():
+    prices = [3.0, 9.0, 1.0, 7.0, 5.0]
+    subscriptions = [
+        Subscription(
+            id=str(number),
+            home="b",
+            filter=Filter((Box((("n", Interval(low=number, high=number)),)),), ""),
+            qos=QoS(price=price, delay_s_max=1000.0),
+        )
+        for number, price in enumerate(prices)
+    ]
+    a = broker(*subscriptions, strategy=EB)
+    for number in range(5):
+        a.publish(Event(id=EventId("p", number), attributes={"n": float(number)}), 0.0)
+    assert [number for _, number, _ in sent(a.link_ready("b", 1.0, room=3))] == [1, 3, 4]
+    assert [number for _, number, _ in sent(a.link_ready("b", 1.0, room=3))] == [2]

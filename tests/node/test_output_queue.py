@@ -64,7 +64,8 @@ def put(queue: OutputQueue, bounds_s: dict[int, list[float]], now_s: float = 0.0
 def choose(
     queue: OutputQueue, strategy: Strategy, link: int = 0, now_s: float = 0.0, postponed_s: float = 1.0
 ):
-    return queue.choose(strategy, link, WAYS, np.zeros(LINKS), 0.0, postponed_s, now_s)
+    slots, hopeless = queue.choose(strategy, link, WAYS, np.zeros(LINKS), 0.0, postponed_s, now_s)
+    return (slots[0] if slots else None), hopeless
 
 
 @dataclass
@@ -249,7 +250,7 @@ def test_what_has_no_way_waits_until_there_is_one():
     put(queue, {3: [10.0]})
     assert choose(queue, FIFO) == (None, [])
     all_ways = ways_open({(0, each) for each in range(DESTINATIONS)})
-    assert queue.choose(FIFO, 0, all_ways, np.zeros(LINKS), 0.0, 0.0, 0.0) == (0, [])
+    assert queue.choose(FIFO, 0, all_ways, np.zeros(LINKS), 0.0, 0.0, 0.0) == ([0], [])
 
 
 def test_more_messages_and_rows_than_at_first_find_room_in_order():

@@ -22,6 +22,7 @@ from tests.qos.queues import (
 )
 
 from betimes.qos.appraisal import (
+    BENEFIT,
     DESTINATION,
     GOES,
     GONE,
@@ -32,6 +33,8 @@ from betimes.qos.appraisal import (
     appraise_benefit,
     appraise_expired,
     appraise_lifetime,
+    best_candidate,
+    best_candidates,
     destination_end,
     success_by_way,
 )
@@ -175,3 +178,12 @@ def test_rows_of_one_destination_end_where_the_next_begin():
         )
     )
     assert [destination_end(rows, row, len(rows)) for row in range(3)] == [2, 2, 3]
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.integers(1, 40))
+def test_the_best_of_many_are_those_that_would_be_chosen_one_after_another(worths, count):
+    results = np.zeros((5, len(worths)))
+    results[BENEFIT] = worths
+    ranked = sorted(range(len(worths)), key=lambda each: (-worths[each], each))[:count]
+    assert best_candidates(results, len(worths), 1.0, 0.0, 0.0, count).tolist() == ranked
+    assert best_candidate(results, len(worths), 1.0, 0.0, 0.0) == ranked[0]

@@ -131,14 +131,14 @@ class Broker:
             if link is not None:
                 self._ways[WAIT_S, link] = onward_wait_s
 
-    def link_ready(self, neighbour: str, now_s: float) -> list[Effect]:
-        """Choose what goes next on a link that can take another message."""
+    def link_ready(self, neighbour: str, now_s: float, room: int = 1) -> list[Effect]:
+        """Choose what goes next on a link that can take another message, or several."""
         link = self._routes.row.get(neighbour)
         if link is None:
             return []
         self._free_at_s[link] = now_s
         self._idle[link] = True
-        effects = self._serve(link, now_s)
+        effects = self._serve(link, now_s, room)
         if self._idle[link] and self.settings.strategy.any_way:
             # it left what waits to better ways; an idle one among them would not be asked otherwise
             for other, idle in enumerate(self._idle):
@@ -289,7 +289,7 @@ class Broker:
                 last[flow] = number
         return frozenset(overtaken)
 
-    def _serve(self, link: int, now_s: float) -> list[Effect]:
+    def _serve(self, link: int, now_s: float, room: int = 1) -> list[Effect]:
         """Let an idle link choose: first what is hopeless goes, then the best is sent."""
         queue, strategy = self._queue, self.settings.strategy
         if not len(queue):
@@ -298,11 +298,10 @@ class Broker:
         contention = min(1.0, self._wait_s_mean / max(transmission_s, TRANSMISSION_S_MIN))
         postponed_s = strategy.postponed_by * transmission_s
         best, hopeless = queue.choose(
-            strategy, link, self._ways, self._free_at_s, contention, postponed_s, now_s
+            strategy, link, self._ways, self._free_at_s, contention, postponed_s, now_s, room
         )
         effects: list[Effect] = [self._give_up(slot, now_s) for slot in hopeless]
-        if best is not None:
-            effects.append(self._send(best, link, now_s))
+        effects += [self._send(slot, link, now_s) for slot in best]
         return effects
 
     def _give_up(self, slot: int, now_s: float) -> Drop:

@@ -34,6 +34,7 @@ from betimes.qos.appraisal import (
     WAIT_S,
     appraise_expired,
     best_candidate,
+    best_candidates,
     journey_s,
 )
 from betimes.qos.strategies import Strategy
@@ -113,8 +114,12 @@ class OutputQueue:
         contention: float,
         postponed_s: float,
         now_s: float,
-    ) -> tuple[int | None, list[int]]:
-        """Return the slot this link should send next, if any, and the slots where something is hopeless."""
+        room: int = 1,
+    ) -> tuple[list[int], list[int]]:
+        """Return the slots this link should send next, the best first, and those where something is hopeless.
+
+        A link that has room for several gets as many: to appraise everything for each would take long.
+        """
         results = self._results
         found, hopeless = strategy.appraise(
             now_s,
@@ -131,9 +136,12 @@ class OutputQueue:
         )
         gone = results[HOPELESS_SLOT, :hopeless].astype(np.int64).tolist() if hopeless else []
         if found == 0:
-            return None, gone
-        best = best_candidate(results, found, *strategy.score) if found > 1 else 0
-        return int(results[SLOT, best]), gone
+            return [], gone
+        if room > 1:
+            best = best_candidates(results, found, *strategy.score, room)
+            return list(results[SLOT, best].astype(np.int64).tolist()), gone
+        only = best_candidate(results, found, *strategy.score) if found > 1 else 0
+        return [int(results[SLOT, only])], gone
 
     def expired(self, now_s: float) -> list[int]:
         """Return the slots where something has expired, and mark it as hopeless."""

@@ -60,6 +60,22 @@ def best_candidate(results: Array, found: int, benefit: float, postponed: float,
     return best
 
 
+def best_candidates(
+    results: Array, found: int, benefit: float, postponed: float, lifetime: float, count: int
+) -> NDArray[np.int64]:
+    """Return so many candidates, those that score highest first; of equals the first."""
+    scores = benefit * results[BENEFIT, :found] + postponed * results[POSTPONED, :found]
+    if lifetime != 0.0:
+        scores += lifetime * results[LIFETIME_S, :found]
+    if count < found:
+        least = -np.partition(-scores, count - 1)[count - 1]
+        above, equal = np.flatnonzero(scores > least), np.flatnonzero(scores == least)
+        chosen = np.sort(np.concatenate([above, equal[: count - len(above)]]))
+    else:
+        chosen = np.arange(found)
+    return chosen[np.argsort(-scores[chosen], kind="stable")]
+
+
 @kernel
 def journey_s(ways: Array, link: int, destination: int, size_kb: float) -> float:
     """Return the mean time from sending to arrival by this way, if nothing waits on it (eq. 4)."""

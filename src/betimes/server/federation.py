@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -31,6 +31,7 @@ from betimes.routing.tables import routing_table
 from betimes.server.adverts import Adverts
 from betimes.server.audiences import Grant
 from betimes.server.custody import Custody
+from betimes.server.early import Early
 from betimes.server.link import LinkEnd
 from betimes.server.link_packets import Arrival
 from betimes.server.live_events import LiveEvent, live_event, size_kb_of
@@ -81,8 +82,7 @@ class Federation:
         self._told_links: dict[str, Link] = {}
         self._seen = seen or Seen()
         self._custody = custody
-        # Events for brokers of which it is not known yet what is wanted there: after a restart.
-        self._early = [] if custody is None else custody.restored()
+        self._early = Early(settings.messages_max, [] if custody is None else custody.restored())
         self._routes_are_old = False
         self._look_at_estimates_s = -math.inf
         self._look_at_adverts_s = -math.inf
@@ -220,8 +220,8 @@ class Federation:
 
     def serve(self, end: LinkEnd, now_s: float) -> None:
         """Let a link choose, if it takes another event."""
-        if end.is_ready:
-            self._perform(self.broker.link_ready(end.neighbour, now_s), now_s)
+        if end.room:
+            self._perform(self.broker.link_ready(end.neighbour, now_s, end.room), now_s)
 
     # --- time
 
@@ -250,7 +250,8 @@ class Federation:
         if now_s >= self._sweep_at_s:
             self._sweep_at_s = now_s + SWEEP_EVERY_S
             self._perform(self.broker.sweep(now_s), now_s)
-            self._give_up_early(now_s)
+            for publication, destinations in self._early.take_void(now_s):
+                self._forget(publication, destinations, Reason.EXPIRED)
         if now_s >= self._look_at_adverts_s:
             self._look_at_adverts_s = now_s + ADVERTS_EVERY_S
             if adverts := self._adverts.take(now_s):
@@ -334,23 +335,12 @@ class Federation:
 
     def _put_aside(self, publication: Publication, destinations: frozenset[str]) -> None:
         """Let an event wait until its destinations have said what is wanted there."""
-        if not destinations:
-            return
-        if len(self._early) < self.settings.messages_max:
-            self._early.append((publication, destinations))
-        else:
-            self._lose(Reason.QUEUE_FULL, len(destinations))
-            if self._custody is not None:
-                self._custody.release(publication.id, destinations)
+        if destinations and not self._early.add(publication, destinations):
+            self._forget(publication, destinations, Reason.QUEUE_FULL)
 
     def _go_on_with_early(self, home: str, now_s: float) -> None:
         """Send on what came before it was known what is wanted at a broker, or stop keeping it."""
-        waiting, self._early = self._early, []
-        for publication, destinations in waiting:
-            if destinations - {home}:
-                self._early.append((publication, destinations - {home}))
-            if home not in destinations:
-                continue
+        for publication in self._early.take_for(home):
             event = live_event(publication)
             if home in self._demand.demand(event).at_home:
                 message = Message(event, now_s - publication.born_s, frozenset([home]))
@@ -358,38 +348,47 @@ class Federation:
             elif self._custody is not None:
                 self._custody.release(publication.id, [home])
 
-    def _give_up_early(self, now_s: float) -> None:
-        """Forget what has become void while its destination was away."""
-        for publication, destinations in [each for each in self._early if now_s >= each[0].void_at_s]:
-            self._early.remove((publication, destinations))
-            self._lose(Reason.EXPIRED, len(destinations))
+    def _forget(self, publication: Publication, destinations: frozenset[str], reason: Reason) -> None:
+        """Give up an event of which it was never known who wants it."""
+        self._lose(reason, len(destinations))
+        if self._custody is not None:
+            self._custody.release(publication.id, destinations)
+
+    def _perform(self, effects: Sequence[Effect], now_s: float) -> None:
+        """Do what the broker decided; a link that was given something may take more."""
+        while effects:
+            given = {self._do(effect, now_s) for effect in effects} - {None}
+            effects = [
+                more
+                for name, end in self.ends.items()
+                if name in given and (room := end.room)
+                for more in self.broker.link_ready(name, now_s, room)
+            ]
+
+    def _do(self, effect: Effect, now_s: float) -> str | None:
+        """Do one thing; return the neighbour that was sent something, if one was."""
+        event = effect.message.event if isinstance(effect, Send) else effect.event
+        if self._recorder is not None and self._recorder.takes(event.id):
+            self._recorder.effect(self.name, effect, now_s)
+        if isinstance(effect, Send):
+            self._send(effect, now_s)
+            return effect.neighbour
+        if isinstance(effect, Drop):
+            self._lose(effect.reason, sum(effect.subscribers))
             if self._custody is not None:
-                self._custody.release(publication.id, destinations)
+                self._custody.release(event.id, effect.destinations)
+        return None
 
-    def _perform(self, effects: Iterable[Effect], now_s: float) -> None:
-        waiting = list(effects)
-        while waiting:
-            effect = waiting.pop(0)
-            event = effect.message.event if isinstance(effect, Send) else effect.event
-            if self._recorder is not None and self._recorder.takes(event.id):
-                self._recorder.effect(self.name, effect, now_s)
-            if isinstance(effect, Send):
-                waiting += self._send(effect, now_s)
-            elif isinstance(effect, Drop):
-                self._lose(effect.reason, sum(effect.subscribers))
-                if self._custody is not None:
-                    self._custody.release(event.id, effect.destinations)
-
-    def _send(self, send: Send, now_s: float) -> list[Effect]:
-        """Give an event to a link; return what follows from that."""
+    def _send(self, send: Send, now_s: float) -> None:
+        """Give an event to a link."""
         end, event = self.ends.get(send.neighbour), send.message.event
         assert isinstance(event, LiveEvent), "every event here was published by somebody"
         assert end is not None, "routes lead over links that are up"
         if not end.send(send, event.publication, now_s):
             self.broker.acknowledged(send.neighbour, send.ticket, 0.0)
             demand = self._demand.demand(event)
-            lost = sum(demand.subscribers_at(home) for home in send.message.destinations)
-            self._lose(Reason.TOO_LARGE, lost)
+            self._lose(
+                Reason.TOO_LARGE, sum(demand.subscribers_at(home) for home in send.message.destinations)
+            )
             if self._custody is not None:
                 self._custody.release(event.id, send.message.destinations)
-        return self.broker.link_ready(end.neighbour, now_s) if end.is_ready else []

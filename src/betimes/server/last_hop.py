@@ -81,7 +81,7 @@ class LastHop:
             LOOK_AHEAD.postponed_by * transmission_s,
             now_s,
         )
-        return best, [self._take(slot, HOPELESS, now_s) for slot in hopeless]
+        return best[0] if best else None, [self._take(slot, HOPELESS, now_s) for slot in hopeless]
 
     def look_at(self, slot: int) -> Delivery:
         """Return what `choose` chose, without taking it out."""

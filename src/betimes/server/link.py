@@ -221,11 +221,12 @@ class LinkEnd:
     # --- what goes
 
     @property
-    def is_ready(self) -> bool:
-        """Tell whether the link takes another event now."""
-        if not self.is_up or self.connection.closing or self.connection.blocked:
-            return False
-        return self._held is None and self._events_under_way < self._window.allowed
+    def room(self) -> int:
+        """Return how many more events the link takes now."""
+        if not self.is_up or self.connection.closing or self.connection.blocked or self._held is not None:
+            return 0
+        room = max(self._window.allowed - self._events_under_way, 0)
+        return room if self.terms.rate_kb_per_s is None else min(room, 1)
 
     @property
     def wake_at_s(self) -> float:
