@@ -1,39 +1,44 @@
-"""How many messages a second does a broker carry, side by side with Mosquitto on the same loopback?
+"""How many messages a second does a broker carry, and how late, beside its peers on the same loopback?
 
 256-byte messages; publishers and subscribers share one core, the broker has the other. With content filters
-Mosquitto has none, so it must send everything to everybody: both numbers are given, what the broker sent and
-what was wanted.
+the peers have none, so they must send everything to everybody: both numbers are given, what the broker sent
+and what was wanted.
+
+Peers are measured where they are installed: Mosquitto; NATS (nats-server), which keeps everything above
+QoS 0 in files; amqtt, another broker in Python, which is slow and so gets fewer messages. It wants an older
+`websockets` than ours, so it is not in the `bench` extra: put an environment that has it on the path. NATS
+and amqtt speak MQTT 3.1.1 only, and so Betimes has a row with that too.
 
 The load with a durable subscriber is also put on brokers that keep files. They promise different things:
 Betimes commits before it acknowledges; Mosquitto 2 writes its file every half hour by default, and when it
 ends.
+
+How late messages are is measured at half of the rate that was found: of the broker's own, and of the slower
+one's, so that there is one rate at which both were measured.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import getpass
 import json
-import shutil
-import signal
-import socket
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import IO
 
+from mqtt_brokers import amqtt, free_port, installed, mosquitto, nats, open_betimes, started
+from mqtt_latency import Latency, latency
 from mqtt_load import Carried, Load, run
 from rich.console import Console
 from rich.table import Table
 
-START_S_MAX = 20.0
-FILTERED, WANTED_BY = 1000, 10
+FILTERED = 1000
+OURS, OLD, THEIRS = "Betimes", "Betimes, 3.1.1", "Mosquitto"
 WITH_FILE = " with a file"
+SLOW_SHARE = 0.02  # of the messages, for a broker that would take minutes for all of them
+LATENCY_S = 3.0
 LOADS = (
     Load(name="QoS 0, one to one", messages=300_000),
     Load(name="QoS 1, one to one", messages=60_000, qos=1),
@@ -41,6 +46,35 @@ LOADS = (
     Load(name="fan-out, 1 to 100", messages=5_000, subscribers=100),
     Load(name="fan-in, 100 to 1", messages=200_000, publishers=100),
 )
+TABLE_WIDTH = 130  # where no terminal says how wide it is
+STEADY = LOADS[:2]  # what latency is measured with
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broker:
+    """A broker under load; one process may be under load in both versions of MQTT."""
+
+    name: str
+    port: int
+    command: list[str] | None  # None: it runs already
+    version: int = 5
+    share: float = 1.0  # of the messages of a load
+
+    def given(self, load: Load) -> Load | None:
+        """Return the load as this broker gets it; None if it cannot have it, or nothing is learned by it."""
+        if load.durable and self.version == 4:
+            return None
+        if load.publish_properties and self.name == OLD:  # it would do as Mosquitto does
+            return None
+        if self.name.endswith(WITH_FILE) and not load.durable:
+            return None
+        if load.publish_properties:
+            load = filtered_load(with_filters=self.name == OURS)
+        return replace(scaled(load, self.share), version=self.version)
+
+
+Found = dict[str, dict[str, list[Carried]]]  # by load and broker, one of each round
+Late = dict[str, dict[str, list[Latency]]]
 
 
 def filtered_load(with_filters: bool) -> Load:
@@ -58,80 +92,71 @@ def filtered_load(with_filters: bool) -> Load:
     )
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@contextlib.contextmanager
-def started(
-    command: list[str], port: int, stderr: IO[bytes] | int = subprocess.DEVNULL
-) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a broker until the block ends."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
-    try:
-        deadline_s = time.monotonic() + START_S_MAX
-        while True:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
-                break
-            if process.poll() is not None or time.monotonic() > deadline_s:
-                raise RuntimeError(f"did not start: {' '.join(command)}")
-            time.sleep(0.05)
-        yield process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(10.0)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def brokers(folder: Path) -> dict[str, tuple[list[str], int]]:
-    """Return the command and the port of each broker that is installed."""
-    found = {}
-    for name, options in (("Betimes", []), (f"Betimes{WITH_FILE}", ["--store", str(folder / "betimes.db")])):
-        port = free_port()
-        command = [str(Path(sys.executable).with_name("betimes")), "broker", "--anonymous"]
-        found[name] = ([*command, "--port", str(port), *options], port)
-    mosquitto = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
-    for name in ("Mosquitto", f"Mosquitto{WITH_FILE}") if mosquitto else ():
-        port = free_port()
-        config = folder / f"{name}.conf"
-        lines = [
-            "allow_anonymous true",
-            f"listener {port} 127.0.0.1",
-            "max_queued_messages 0",
-            "max_inflight_messages 0",
-        ]
-        if name.endswith(WITH_FILE):
-            lines += ["persistence true", f"persistence_location {folder}/", f"user {getpass.getuser()}"]
-        config.write_text("\n".join(lines) + "\n")
-        found[name] = ([str(mosquitto), "-c", str(config)], port)
+def brokers(folder: Path) -> list[Broker]:
+    """Return each broker that is installed."""
+    ports = iter([free_port() for _ in range(6)])
+    port = next(ports)
+    found = [
+        Broker(name=OURS, port=port, command=open_betimes(folder / "betimes.toml", port)),
+        Broker(name=OLD, port=port, command=None, version=4),
+    ]
+    port = next(ports)
+    kept = open_betimes(folder / "keeping.toml", port, "--store", str(folder / "betimes.db"))
+    found.append(Broker(name=f"{OURS}{WITH_FILE}", port=port, command=kept))
+    if installed("mosquitto"):
+        unbound = ("max_queued_messages 0", "max_inflight_messages 0")
+        port = next(ports)
+        command = mosquitto(folder / "mosquitto.conf", port, *unbound)
+        found.append(Broker(name=THEIRS, port=port, command=command))
+        port = next(ports)
+        keeping = ("persistence true", f"persistence_location {folder}/")
+        command = mosquitto(folder / "keeping.conf", port, *unbound, *keeping)
+        found.append(Broker(name=f"{THEIRS}{WITH_FILE}", port=port, command=command))
+    if installed("nats-server"):
+        port = next(ports)
+        found.append(
+            Broker(name="NATS, 3.1.1", port=port, command=nats(folder / "nats.conf", port), version=4)
+        )
+    if installed("amqtt"):
+        port = next(ports)
+        command = amqtt(folder / "amqtt.yaml", port)
+        found.append(Broker(name="amqtt, 3.1.1", port=port, command=command, version=4, share=SLOW_SHARE))
     return found
 
 
-def measure(repeats: int, share: float) -> dict[str, dict[str, Carried]]:
-    """Return the best of several runs by load and broker; brokers take turns, so that noise meets both."""
-    found: dict[str, dict[str, Carried]] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        installed = brokers(Path(folder))
-        with contextlib.ExitStack() as running:
-            for command, port in installed.values():
-                running.enter_context(started(command, port))
-            for load in (*LOADS, None):
-                for _ in range(repeats):
-                    for name, (_, port) in installed.items():
-                        if name.endswith(WITH_FILE) and not (load and load.durable):
-                            continue
-                        each = load or filtered_load(with_filters=name == "Betimes")
-                        each = scaled(each, share)
-                        carried = run(port, each)
-                        best = found.setdefault(each.name, {}).get(name)
-                        if best is None or carried.per_s > best.per_s:
-                            found[each.name][name] = carried
-    return found
+def measure(rounds: int, share: float, only: str) -> tuple[Found, Late]:
+    """Return what every round brought; brokers take turns, so that noise meets all of them."""
+    loads = [each for each in (*LOADS, filtered_load(with_filters=True)) if only in each.name]
+    if not loads:
+        sys.exit(f"no load has {only!r} in its name")
+    found: Found = {}
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as running:
+        present = brokers(Path(folder))
+        for broker in present:
+            if broker.command is not None:
+                running.enter_context(started(broker.command, broker.port))
+        for load in loads:
+            for _ in range(rounds):
+                for broker in present:
+                    given = broker.given(load)
+                    if given is not None:
+                        carried = run(broker.port, scaled(given, share))
+                        found.setdefault(load.name, {}).setdefault(broker.name, []).append(carried)
+        compared = [each for each in present if each.name in (OURS, THEIRS)]
+        return found, measure_latency(compared, found, rounds, LATENCY_S * share)
+
+
+def measure_latency(present: list[Broker], found: Found, rounds: int, seconds: float) -> Late:
+    """Return how late messages are at half of each broker's best rate, and of the slower one's."""
+    late: Late = {}
+    for load in (each for each in STEADY if each.name in found):
+        rates = {each.name: best(found[load.name][each.name]).messages_per_s / 2 for each in present}
+        for _ in range(rounds):
+            for broker in present:
+                for rate in sorted({rates[broker.name], min(rates.values())}):
+                    measured = latency(broker.port, load, rate, seconds)
+                    late.setdefault(load.name, {}).setdefault(broker.name, []).append(measured)
+    return late
 
 
 def scaled(load: Load, share: float) -> Load:
@@ -141,44 +166,108 @@ def scaled(load: Load, share: float) -> Load:
     return replace(load, messages=messages, copies=copies)
 
 
-def show(found: dict[str, dict[str, Carried]]) -> None:
-    table = Table(title="Messages a second, from publishers to all who want them (best run)")
-    for column in ("load", "broker", "messages/s", "copies/s", "lost", "times Mosquitto's"):
-        table.add_column(column, justify="left" if column in ("load", "broker") else "right")
+def best(runs: list[Carried]) -> Carried:
+    return max(runs, key=lambda each: each.messages_per_s)
+
+
+def ratios(ours: list[Carried], theirs: list[Carried]) -> str:
+    """Return how many times theirs ours is: the best of all rounds, and from the worst round to the best."""
+    by_round = [a.messages_per_s / b.messages_per_s for a, b in zip(ours, theirs, strict=True)]
+    at_best = best(ours).messages_per_s / best(theirs).messages_per_s
+    return f"{at_best:.2f} ({min(by_round):.2f} to {max(by_round):.2f})"
+
+
+def console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else TABLE_WIDTH)
+
+
+def show(found: Found, late: Late) -> None:
+    table = Table(title="Messages a second, from publishers to all who want them")
+    titles = (
+        "load",
+        "broker",
+        "sent",
+        "best/s",
+        "worst/s",
+        "copies/s",
+        "missing",
+        "times Mosquitto's (rounds)",
+    )
+    for column in titles:
+        table.add_column(column, justify="left" if column in titles[:2] else "right")
     for name, by_broker in found.items():
-        theirs = by_broker.get("Mosquitto")
-        for broker, each in by_broker.items():
-            ratio = f"{each.messages_per_s / theirs.messages_per_s:.2f}" if theirs else "-"
+        for broker, runs in by_broker.items():
+            most = best(runs)
             table.add_row(
-                name, broker, f"{each.messages_per_s:,.0f}", f"{each.per_s:,.0f}", f"{each.lost:,}", ratio
+                name,
+                broker,
+                f"{most.messages:,}",
+                f"{most.messages_per_s:,.0f}",
+                f"{min(each.messages_per_s for each in runs):,.0f}",
+                f"{most.per_s:,.0f}",
+                f"{sum(each.lost for each in runs):,}",
+                ratios(runs, by_broker[THEIRS]) if THEIRS in by_broker else "-",
             )
-    Console().print(table)
+        table.add_section()
+    console().print(table)
+    show_latency(late)
+
+
+def show_latency(late: Late) -> None:
+    table = Table(title="How long under way, in milliseconds: the best round, and the worst")
+    titles = ("load", "broker", "messages/s", "median", "99th percentile", "missing")
+    for column in titles:
+        table.add_column(column, justify="left" if column in titles[:2] else "right")
+    for name, by_broker in late.items():
+        for broker, measured in by_broker.items():
+            for rate in sorted({each.rate_per_s for each in measured}):
+                rounds = [each for each in measured if each.rate_per_s == rate]
+                medians = sorted(each.median_s * 1000.0 for each in rounds)
+                p99s = sorted(each.p99_s * 1000.0 for each in rounds)
+                table.add_row(
+                    name,
+                    broker,
+                    f"{rate:,.0f}",
+                    f"{medians[0]:.2f} .. {medians[-1]:.2f}",
+                    f"{p99s[0]:.2f} .. {p99s[-1]:.2f}",
+                    f"{sum(each.missing for each in rounds):,}",
+                )
+        table.add_section()
+    console().print(table)
+
+
+def as_json(found: Found, late: Late) -> str:
+    """Return every round of every load."""
+    loads = {
+        load: {
+            name: [
+                {"messages_per_s": each.messages_per_s, "received": each.received, "lost": each.lost}
+                for each in runs
+            ]
+            for name, runs in by_broker.items()
+        }
+        for load, by_broker in found.items()
+    }
+    latencies = {
+        load: {name: [asdict(each) for each in measured] for name, measured in by_broker.items()}
+        for load, by_broker in late.items()
+    }
+    return json.dumps({"loads": loads, "latencies": latencies})
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the messages, once")
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    parser.add_argument("--rounds", type=int, default=3, choices=range(1, 101), metavar="1..100")
+    parser.add_argument("--only", default="", metavar="TEXT", help="loads that have this in their name")
     options = parser.parse_args(arguments)
-    found = measure(repeats=1 if options.quick else 3, share=0.1 if options.quick else 1.0)
+    rounds, share = (1, 0.1) if options.quick else (options.rounds, 1.0)
+    found, late = measure(rounds, share, options.only)
     if options.json:
-        print(
-            json.dumps(
-                {
-                    load: {
-                        name: {
-                            "messages_per_s": each.messages_per_s,
-                            "received": each.received,
-                            "lost": each.lost,
-                        }
-                        for name, each in by.items()
-                    }
-                    for load, by in found.items()
-                }
-            )
-        )
+        print(as_json(found, late))
     else:
-        show(found)
+        show(found, late)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import mqtt5
 import uvloop
-from bench_broker import free_port, started
+from mqtt_brokers import free_port, started
 from mqtt_load import Load, carry
 
 HOST = "127.0.0.1"

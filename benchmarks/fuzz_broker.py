@@ -22,7 +22,7 @@ from pathlib import Path
 
 import mqtt5
 import uvloop
-from bench_broker import free_port, started
+from mqtt_brokers import free_port, started
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the mutants are those of the tests
 

@@ -10,18 +10,18 @@ import asyncio
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import partial
 from typing import cast
 
-import mqtt5
+import mqtt_words
 import uvloop
 
 PAYLOAD_BYTES = 256
 BATCH = 100  # messages a publisher hands over at once
 WINDOW = 200  # QoS 1 messages of one publisher that wait for their acknowledgement
+AGREED_S_MAX = 30.0  # for all clients of a load to connect and subscribe
 PATIENCE_S = 3.0  # without any message, before what is missing counts as lost
+RUN_S_MAX = 90.0  # then what is missing counts as lost
 CHUNK_BYTES = 1 << 16
-QUALITIES = (mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +33,7 @@ class Load:
     subscribers: int = 1
     messages: int  # in all
     qos: int = 0
+    version: int = 5  # of MQTT; 4 is 3.1.1, which has no properties
     durable: bool = False  # the subscribers' sessions outlive their connections
     subscribe_properties: tuple[tuple[tuple[str, str], ...], ...] = ((),)  # subscribers take turns with these
     publish_properties: tuple[tuple[str, str], ...] = ()
@@ -68,11 +69,10 @@ class Carried:
 
 
 class Peer(asyncio.Protocol, ABC):
-    """A client that has connected; what comes is handed to `came`."""
+    """A client that connects, and subscribes if it has something to ask; what comes then goes to `came`."""
 
-    def __init__(self, client_id: str, *, expiry_s: int = 0) -> None:
-        self._client_id = client_id
-        self._expiry_s = expiry_s
+    def __init__(self, connect: bytes, subscribe: bytes = b"") -> None:
+        self._questions = [connect, subscribe] if subscribe else [connect]
         self._head = b""
         self.ready = asyncio.get_running_loop().create_future()
         self.writable = asyncio.Event()
@@ -81,10 +81,7 @@ class Peer(asyncio.Protocol, ABC):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self.transport.set_write_buffer_limits(high=CHUNK_BYTES)
-        connect = mqtt5.ConnectPacket(
-            self._client_id, clean_start=True, session_expiry_interval=self._expiry_s
-        )
-        self.transport.write(connect.write())
+        self.transport.write(self._questions.pop(0))
 
     def pause_writing(self) -> None:
         self.writable.clear()
@@ -97,13 +94,21 @@ class Peer(asyncio.Protocol, ABC):
             self.came(data)
             return
         self._head += data
-        packet, size = mqtt5.read(memoryview(self._head))
-        self.answered(packet, self._head[size:])
-
-    def answered(self, packet: mqtt5.Packet, _rest: bytes) -> None:
-        assert isinstance(packet, mqtt5.ConnAckPacket), packet
-        assert packet.reason_code == mqtt5.ConnAckReasonCode.SUCCESS, packet
+        size = mqtt_words.answer_bytes(self._head)
+        if not size:
+            return
+        mqtt_words.check_answer(self._head[:size])
+        rest, self._head = self._head[size:], b""
+        if self._questions:
+            self.transport.write(self._questions.pop(0))
+            return
         self.ready.set_result(None)
+        if rest:
+            self.came(rest)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self.ready.done():
+            self.ready.set_exception(error or ConnectionError("the broker hung up before all was agreed"))
 
     @abstractmethod
     def came(self, data: bytes) -> None:
@@ -114,7 +119,7 @@ class Publisher(Peer):
     """Sends its share as fast as the broker reads."""
 
     def __init__(self, client_id: str, load: Load) -> None:
-        super().__init__(client_id)
+        super().__init__(mqtt_words.connect(client_id, load.version))
         self._load = load
         self._acknowledged = asyncio.Event()
         self._in_flight = 0
@@ -133,6 +138,8 @@ class Publisher(Peer):
     async def publish(self, count: int) -> None:
         load, packet_id = self._load, 0
         plain = packet_bytes(load)
+        place = mqtt_words.id_place(plain)
+        before, behind = plain[:place], plain[place + 2 :]
         while count > 0:
             await self.writable.wait()
             size = min(BATCH, count)
@@ -145,7 +152,7 @@ class Publisher(Peer):
                 batch = []
                 for _ in range(size):
                     packet_id = packet_id % 65_535 + 1
-                    batch.append(packet_bytes(load, packet_id))
+                    batch.append(before + packet_id.to_bytes(2, "big") + behind)
                 self._in_flight += size
                 self.transport.write(b"".join(batch))
             count -= size
@@ -158,22 +165,13 @@ class Subscriber(Peer):
     def __init__(
         self, client_id: str, load: Load, properties: tuple[tuple[str, str], ...], told: Told
     ) -> None:
-        super().__init__(client_id, expiry_s=3600 if load.durable else 0)
+        super().__init__(
+            mqtt_words.connect(client_id, load.version, expiry_s=3600 if load.durable else 0),
+            mqtt_words.subscribe("bench", load.version, qos=load.qos, properties=properties),
+        )
         self._load = load
-        self._properties = list(properties)
         self._told = told
         self._rest = b""
-        self._connected = False
-
-    def answered(self, packet: mqtt5.Packet, _rest: bytes) -> None:
-        self._head = _rest
-        if isinstance(packet, mqtt5.ConnAckPacket):
-            topics = [mqtt5.TopicFilter("bench", max_qos=QUALITIES[self._load.qos])]
-            ask = mqtt5.SubscribePacket(1, topics, user_properties=self._properties)
-            self.transport.write(ask.write())
-            return
-        assert isinstance(packet, mqtt5.SubAckPacket), packet
-        self.ready.set_result(None)
 
     def came(self, data: bytes) -> None:
         """Count the packets: all begin alike, and say how long they are."""
@@ -214,33 +212,35 @@ class Told:
             self.all_came.set()
 
 
-def packet_bytes(load: Load, packet_id: int | None = None) -> bytes:
-    return mqtt5.PublishPacket(
+def packet_bytes(load: Load) -> bytes:
+    return mqtt_words.publish(
         "bench",
         b"x" * PAYLOAD_BYTES,
-        qos=QUALITIES[load.qos],
-        packet_id=packet_id or (1 if load.qos else None),
-        user_properties=list(load.publish_properties),
-    ).write()
+        load.version,
+        qos=load.qos,
+        properties=load.publish_properties,
+    )
 
 
-def _same(peer: Peer) -> Peer:
-    return peer
+async def connected(peer: Peer, port: int) -> None:
+    """Open a client's connection; its `ready` tells when all is agreed."""
+    await asyncio.get_running_loop().create_connection(lambda: peer, "127.0.0.1", port)
 
 
 async def carry(port: int, load: Load) -> Carried:
     """Put a load on the broker at this port."""
-    loop, told = asyncio.get_running_loop(), Told(load.copies_expected)
+    told = Told(load.copies_expected)
     kinds = load.subscribe_properties
     peers: list[Peer] = []
     for number in range(load.subscribers):
         client = Subscriber(f"s{number}", load, kinds[number % len(kinds)], told)
-        await loop.create_connection(partial(_same, client), "127.0.0.1", port)
+        await connected(client, port)
         peers.append(client)
     publishers = [Publisher(f"p{number}", load) for number in range(load.publishers)]
     for publisher in publishers:
-        await loop.create_connection(partial(_same, publisher), "127.0.0.1", port)
-    await asyncio.gather(*(each.ready for each in (*peers, *publishers)))
+        await connected(publisher, port)
+    async with asyncio.timeout(AGREED_S_MAX):
+        await asyncio.gather(*(each.ready for each in (*peers, *publishers)))
     started_s = told.last_s = time.perf_counter()
     share = load.messages // load.publishers
     publishing = asyncio.gather(*(each.publish(share) for each in publishers))
@@ -248,7 +248,8 @@ async def carry(port: int, load: Load) -> Carried:
         try:
             await asyncio.wait_for(told.all_came.wait(), 0.2)
         except TimeoutError:
-            if time.perf_counter() - told.last_s > PATIENCE_S:
+            now_s = time.perf_counter()
+            if now_s - told.last_s > PATIENCE_S or now_s - started_s > RUN_S_MAX:
                 break
     seconds = told.last_s - started_s
     publishing.cancel()

@@ -7,6 +7,7 @@ from typing import Any
 import mqtt5
 from tests.server.talking import Client, new_hub
 
+from betimes.matching.topics import LEVELS_MAX
 from betimes.model.servers import Limits
 from betimes.model.telemetry import Reason
 from betimes.server.access import AccessList
@@ -344,6 +345,13 @@ def test_a_will_keeps_its_flag_its_quality_and_a_life_that_begins_when_it_is_sen
     late = Client(hub, "late", now_s=14.0)
     late.subscribe("gone")
     assert late.read()[0].message_expiry_interval == 1
+
+
+def test_a_topic_with_more_levels_than_allowed_is_refused():
+    client, refused = Client(new_hub()), mqtt5.PubAckReasonCode.TOPIC_NAME_INVALID
+    assert client.publish("/" * (LEVELS_MAX - 1), qos=1)[0].reason_code is not refused
+    assert client.publish("/" * LEVELS_MAX, qos=1)[0].reason_code is refused
+    assert client.publish("a" * LEVELS_MAX, qos=1)[0].reason_code is not refused
 
 
 def test_a_will_that_its_client_may_not_publish_is_refused():

@@ -345,4 +345,5 @@ def _refusal(rights: Rights | None, topic: str) -> Acknowledged | None:
         return Acknowledged.NOT_AUTHORIZED  # the server's own
     if rights is not None and not rights.may_write(topic):
         return Acknowledged.NOT_AUTHORIZED
-    return Acknowledged.TOPIC_NAME_INVALID if topic.count("/") >= LEVELS_MAX else None
+    is_deep = len(topic) >= LEVELS_MAX and topic.count("/") >= LEVELS_MAX  # most are too short for that
+    return Acknowledged.TOPIC_NAME_INVALID if is_deep else None

@@ -49,16 +49,14 @@ class Refusal:
 
 def handle(connection: Connection, packet: Packet, now_s: float) -> None:
     """Answer one packet."""
-    if connection.link is not None:
+    if connection.session is not None:
+        _HANDLERS[type(packet)](connection, packet, now_s)
+    elif connection.link is not None:
         connection.link.handle(packet, now_s)
-        return
-    if connection.session is None:
-        if isinstance(packet, mqtt5.ConnectPacket):
-            connection.hub.connect(connection, packet, now_s)
-        else:
-            hang_up(connection, Refusal(Gone.PROTOCOL_ERROR.value, "a connection begins with CONNECT"), now_s)
-        return
-    _HANDLERS[type(packet)](connection, packet, now_s)
+    elif isinstance(packet, mqtt5.ConnectPacket):
+        connection.hub.connect(connection, packet, now_s)
+    else:
+        hang_up(connection, Refusal(Gone.PROTOCOL_ERROR.value, "a connection begins with CONNECT"), now_s)
 
 
 def hang_up(connection: Connection, refusal: Refusal, now_s: float) -> None:
@@ -101,15 +99,16 @@ def _publish(connection: Connection, packet: mqtt5.PublishPacket, now_s: float) 
         if found is None:
             return
         topic = found
-    qos = packet.qos
+    qos, session = packet.qos, connection.session
+    assert session is not None, "only CONNECT comes without a session"
     if qos is _AT_MOST_ONCE:
-        connection.hub.publish(session_of(connection), packet, topic, now_s)
+        connection.hub.publish(session, packet, topic, now_s)
         return
     packet_id = packet.packet_id
     assert packet_id is not None, "the codec reads no QoS above 0 without a packet id"
     if qos is _AT_LEAST_ONCE:
         # It is acknowledged before the next is read, so it never counts against our receive maximum.
-        code = connection.hub.publish(session_of(connection), packet, topic, now_s)
+        code = connection.hub.publish(session, packet, topic, now_s)
         connection.send(mqtt5.PubAckPacket(packet_id, reason_code=code))
     else:
         _publish_once(connection, packet, packet_id, topic, now_s)

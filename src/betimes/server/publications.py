@@ -100,16 +100,16 @@ class Publication:
         Only for the moment in which it is delivered: its age is in it.
         """
         made = self._plain
+        kind = -version if told else version
         if made is None:
             made = self._plain = {}
-        kind = -version if told else version
-        data = made.get(kind)
-        if data is None:
-            packet = self.packet
-            is_its_own = bool(self.qos or self.retain or packet.topic_alias is not None)
-            if told or is_its_own or self.void_at_s != math.inf:  # most can go on as they came
-                packet = self.packet_for(qos=0, retain=False, now_s=now_s, told=told)
-            data = made[kind] = packet.write() if version == 5 else mqtt3.written(packet)
+        elif kind in made:
+            return made[kind]
+        packet = self.packet
+        is_its_own = self.qos or self.retain or packet.topic_alias is not None
+        if told or is_its_own or self.void_at_s != math.inf:  # most can go on as they came
+            packet = self.packet_for(qos=0, retain=False, now_s=now_s, told=told)
+        data = made[kind] = packet.write() if version == 5 else mqtt3.written(packet)
         return data
 
     def forget_plain(self) -> None:
