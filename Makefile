@@ -44,7 +44,7 @@ $(KERNELS): $(STAMP) $(shell grep -rl --include='*.py' '@kernel' src)
 	@find src -name '*.nb[ic]' -delete
 	@touch $@
 
-demo: setup $(KERNELS) ## run the network of Wang et al. (2006) on Spark: FIFO, EB and our best, and a picture
+demo: setup $(KERNELS) ## replay a day of real flights over live brokers: first come, first served, and then ours
 	@$(BIN)/betimes demo
 
 test: lint $(KERNELS) ## every check and every test

@@ -1,69 +1,40 @@
-"""Does the demo end with a table, a picture and what to try next?"""
+"""Does `betimes demo` run what was asked for, and refuse what does not go together?"""
 
 from __future__ import annotations
 
 import json
-import shutil
-import sys
 
 import pytest
 
-from betimes.console import demo as demo_module
-from betimes.console.app import command_names, run
-from betimes.console.demo import NEXT, demo_table, print_demo, typed
-from betimes.console.experiment import FigureRun
-from betimes.experiments.demo import DEMO, RATES, STRATEGIES
+from betimes.console.app import run
+from betimes.console.demo import SECONDS
 
 
-def finished(failures=()):
-    rows = [
-        {"strategy": strategy, "rate": RATES[-1], "delivery_rate": 0.5, "earning": 1000.0, "messages": 7}
-        for strategy in STRATEGIES
-    ]
-    return FigureRun(
-        figure=DEMO,
-        rows=rows,
-        points=DEMO.points(rows),
-        claims=[],
-        failures=list(failures),
-        files={"png": "out/demo/demo.png"},
-        took_s=12.0,
-    )
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--seconds", "0.5"], "must be between 1 and 600"),
+        (["--seconds", "601"], "must be between 1 and 600"),
+        (["--seconds", "nan"], "must be between 1 and 600"),
+        (["--seconds", "5", "--simulated"], "is of no use with --simulated"),
+        (["--master", "local[2]"], "is of no use without --simulated"),
+        (["--remote", "sc://host"], "is of no use without --simulated"),
+    ],
+)
+def test_what_does_not_go_together_is_a_mistake(capsys, arguments, problem):
+    assert run(["demo", *arguments]) == 2
+    assert problem in capsys.readouterr().err
 
 
-def test_the_demo_ends_with_a_table_a_picture_and_three_next_steps(capsys):
-    print_demo(finished())
-    said = capsys.readouterr().out
-    for text in (*STRATEGIES, "out/demo/demo.png", *map(typed, NEXT)):
-        assert text in said
-    assert len(NEXT) == 3
+@pytest.mark.parametrize(("arguments", "seconds"), [([], SECONDS), (["--seconds", "7"], 7.0)])
+def test_the_live_demo_runs_unless_the_simulated_one_is_asked_for(monkeypatch, capsys, arguments, seconds):
+    class Finished:
+        def __init__(self, seconds):
+            self.seconds = seconds
 
+        def as_json(self):
+            return {"seconds": self.seconds}
 
-def test_what_to_try_next_can_be_tried():
-    assert {command.split()[1] for command in NEXT} <= set(command_names())
-
-
-@pytest.mark.parametrize(("failures", "code"), [((), 0), (({"error": "E"},), 1)])
-def test_a_failed_run_ends_with_one(monkeypatch, capsys, failures, code):
-    monkeypatch.setattr(demo_module, "run_figure", lambda *given, **named: finished(failures))
-    assert run(["demo", "--json"]) == code
-    assert json.loads(capsys.readouterr().out)["figure"] == "demo"
-    assert run(["demo"]) == code
-
-
-def test_the_table_has_mean_and_spread_at_the_congested_rate():
-    rows = [
-        {"strategy": "eb", "rate": RATES[-1], "delivery_rate": share, "earning": 100.0, "messages": 5}
-        for share in (0.4, 0.6)
-    ]
-    table = {row[0]: row for row in demo_table(rows)}
-    assert table["eb"][2] == "0.50 ± 0.14"
-    assert len(table["fifo"]) == 2  # nothing ran: nothing is shown
-
-
-def test_a_command_is_shown_with_its_path_where_the_shell_would_not_find_it(monkeypatch):
-    monkeypatch.setattr(sys, "argv", [".venv/bin/betimes", "demo"])
-    monkeypatch.setattr(shutil, "which", lambda name: None)
-    assert typed("betimes figures") == ".venv/bin/betimes figures"
-    monkeypatch.setattr(shutil, "which", lambda name: "here")
-    assert typed("betimes figures") == "betimes figures"
+    monkeypatch.setattr("betimes.console.live_demo.run_live_demo", Finished)
+    assert run(["demo", "--json", *arguments]) == 0
+    assert json.loads(capsys.readouterr().out) == {"seconds": seconds}

@@ -43,6 +43,18 @@ def test_each_broker_gets_a_file_that_it_can_read():
     assert all(settings.anonymous for settings in files.values())
 
 
+def test_a_setting_of_one_broker_wins_over_that_of_all():
+    plan = FleetPlan(
+        ports={"a": 1001, "b": 1002},
+        links=(),
+        settings={"anonymous": True, "sys_every": "1s"},
+        own_settings={"b": {"metrics_port": 1003, "sys_every": "5s"}},
+    )
+    files = {name: read_server_file(text, name) for name, text in broker_files(plan, "a long secret").items()}
+    assert (files["a"].metrics_port, files["a"].sys_every_s) == (None, 1.0)
+    assert (files["b"].metrics_port, files["b"].sys_every_s) == (1003, 5.0)
+
+
 def test_odd_names_stay_inside_their_quotes():
     names = {'say "hi"': 1001, "back\\slash": 1002}
     plan = FleetPlan(ports=names, links=())

@@ -1,86 +1,71 @@
-"""What is it all for? The paper's network under FIFO, EB and our best: `betimes demo`, and `make demo`."""
+"""What is it all for? Real events on live brokers, as they come and as we choose: `betimes demo`."""
 
 from __future__ import annotations
 
-import shutil
-import sys
-from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
 from betimes.console.cluster import MasterOption, RemoteOption
-from betimes.console.experiment import FigureRun, make_plan, run_figure
-from betimes.console.figure import DEFAULT_OUT, FAILED, OutOption
-from betimes.console.terminal import JsonOption, print_json, print_table, results, spread_text
-from betimes.experiments.figures import Row, spread
+from betimes.console.figure import DEFAULT_OUT, OutOption
+from betimes.console.terminal import JsonOption, print_json
+from betimes.model.errors import SettingError
 
-SEEDS = 4
+SECONDS = 20.0
+SECONDS_MIN, SECONDS_MAX = 1.0, 600.0
 
 EXAMPLES = """\
 [bold]Examples[/bold]
 
 betimes demo
 
-betimes demo --out pictures --json
-"""
+betimes demo --seconds 60 --json
 
-NEXT = {
-    "betimes figure wang-6 --quick": "a figure of the paper",
-    "betimes simulate examples/city.toml": "one network, one run",
-    'betimes filter "speed > 50" --event speed=61': "what a filter means",
-}
+betimes demo --simulated --out pictures
+"""
 
 
 def demo_command(
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--seconds", help=f"How long each replay lasts: {SECONDS:g}; a second is 50 minutes of 2013."
+        ),
+    ] = None,
+    simulated: Annotated[
+        bool, typer.Option("--simulated", help="Run the network of Wang et al. (2006) on Spark instead.")
+    ] = False,
     out: OutOption = DEFAULT_OUT,
     master: MasterOption = None,
     remote: RemoteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the network of Wang et al. (2006) under three strategies, and show what that is worth."""
-    from betimes.experiments.demo import DEMO  # numba comes with it
+    """Replay a day of real flights over live brokers, first come first served and then as we choose.
 
-    run = run_figure(DEMO, make_plan(SEEDS, 1, quick=False), out, master=master, remote=remote)
+    Six brokers run on this machine, as in examples/flights.toml; two of their links carry about half of what
+    is published. Twelve subscribers ask for different flights, within 0.3 to 5 s, for prices from 1 to 10.
+    The tables at the end say what arrived in time and what it earned, measured at the subscribers. All
+    brokers are stopped at the end.
+
+    --out, --master and --remote are for --simulated: three strategies on simulated brokers, and a picture.
+    """
+    if simulated:
+        from betimes.console.simulated_demo import simulated_demo
+
+        if seconds is not None:
+            raise SettingError("--seconds", seconds, "is of no use with --simulated")
+        simulated_demo(out, master=master, remote=remote, as_json=as_json)
+        return
+    for option, value in (("--master", master), ("--remote", remote)):
+        if value is not None:
+            raise SettingError(option, value, "is of no use without --simulated", "live brokers run here")
+    seconds = SECONDS if seconds is None else seconds
+    if not SECONDS_MIN <= seconds <= SECONDS_MAX:
+        raise SettingError("--seconds", seconds, f"must be between {SECONDS_MIN:g} and {SECONDS_MAX:g}")
+    from betimes.console.live_demo import print_live_demo, run_live_demo
+
+    run = run_live_demo(seconds)
     if as_json:
         print_json(run.as_json())
     else:
-        print_demo(run)
-    if run.failures:
-        raise typer.Exit(FAILED)
-
-
-def print_demo(run: FigureRun) -> None:
-    """Print the congested case as a table, where the picture is, and what to try next."""
-    from betimes.experiments.demo import MEASURES, RATES, X_LABEL
-
-    measures = list(MEASURES.values())
-    print_table(
-        f"{run.figure.title}: at {RATES[-1]:g} {X_LABEL}",
-        ["strategy", "", *measures],
-        demo_table(run.rows),
-        numbers=measures,
-    )
-    console = results()
-    console.print(
-        f"mean ± deviation over {SEEDS} seeds; {len(run.rows)} simulated hours in {run.took_s:.0f} s"
-    )
-    console.print(f"\npicture: {run.files['png']}\n\nwhat to try next:")
-    for command, about in NEXT.items():
-        console.print(f"  {typed(command):<45}  {about}", markup=False)
-
-
-def typed(command: str) -> str:
-    """Return a command as it has to be typed here: with its path where the shell would not find it."""
-    return command if shutil.which("betimes") else command.replace("betimes", sys.argv[0], 1)
-
-
-def demo_table(rows: Sequence[Row]) -> list[list[str]]:
-    """Return a row for each strategy at the congested rate: its name, what it is, and each measure."""
-    from betimes.experiments.demo import MEASURES, RATES, STRATEGIES
-
-    table = []
-    for strategy, about in STRATEGIES.items():
-        here = [row for row in rows if row["strategy"] == strategy and row["rate"] == RATES[-1]]
-        spreads = [spread(row[measure] for row in here) for measure in MEASURES] if here else []
-        table.append([strategy, about, *(spread_text(each.mean, each.sd) for each in spreads)])
-    return table
+        print_live_demo(run)

@@ -32,13 +32,14 @@ HOST = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetPlan:
-    """What runs: names with their ports, the links between them, and settings that all of them share."""
+    """What runs: names with their ports, the links between them, and settings of all and of some."""
 
     ports: Mapping[str, int]
     links: tuple[Link, ...]
     strategy: str = "late-binding"
     is_limited: bool = True  # links are as slow as the topology has them
     settings: Mapping[str, object] = field(default_factory=dict)  # at the top of each file
+    own_settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # of one broker, by name
     options: tuple[str, ...] = ()  # on each command line
     stores: Path | None = None  # a directory for what is to survive a restart
 
@@ -63,7 +64,8 @@ def broker_files(plan: FleetPlan, secret: str) -> dict[str, str]:
     texts = {}
     for name, port in plan.ports.items():
         lines = [f"name = {json.dumps(name)}", f'host = "{HOST}"', f"port = {port}"]
-        lines += [f"{key} = {json.dumps(value)}" for key, value in plan.settings.items()]
+        settings = {**plan.settings, **plan.own_settings.get(name, {})}
+        lines += [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
         if plan.stores is not None:
             store = plan.stores.resolve() / f"{quote(name, safe='')}.db"
             lines.append(f"store = {json.dumps(str(store))}")

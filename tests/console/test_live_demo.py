@@ -1,0 +1,188 @@
+"""Does the live demo measure what it says, and leave no broker behind, however it ends?"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from betimes.console.app import command_names
+from betimes.console.live_demo import (
+    NEXT,
+    LiveRun,
+    print_live_demo,
+    share_text,
+    subscriber_table,
+    told_to_end_as_interrupted,
+)
+from betimes.console.next_steps import typed
+from betimes.experiments.flight_scores import STRATEGIES, Outcome, Score, flight_scenario
+from betimes.experiments.flights import departures, read_flights
+
+BETIMES = str(Path(sys.executable).with_name("betimes"))
+WITHIN_S = 120.0
+BROKERS = flight_scenario().brokers
+
+
+def finished(scenario):
+    nothing = Score(wanted=0, arrived=0, on_time=0, earning=0.0, on_offer=0.0)
+    some = Score(wanted=8, arrived=4, on_time=3, earning=30.0, on_offer=80.0)
+    scores = {each.id: nothing for each in scenario.subscriptions} | {"slot-control": some}
+    outcomes = tuple(
+        Outcome(
+            strategy=strategy,
+            published=10,
+            unexpected=0,
+            behind_s_max=0.004,
+            scores=scores,
+            dropped={"expired": 4},
+        )
+        for strategy in STRATEGIES
+    )
+    return LiveRun(scenario=scenario, seconds=3.0, payload_bytes_mean=2000.4, outcomes=outcomes, took_s=60.0)
+
+
+def test_the_demo_ends_with_both_strategies_each_subscriber_and_three_next_steps(capsys):
+    scenario = flight_scenario()
+    print_live_demo(finished(scenario))
+    said = capsys.readouterr().out
+    names = [each.id for each in scenario.subscriptions]
+    for text in (*STRATEGIES, *names, "37.5%", "4 expired", *map(typed, NEXT)):
+        assert text in said
+    assert len(NEXT) == 3
+
+
+def test_what_to_try_next_can_be_tried():
+    assert {command.split()[1] for command in NEXT} <= set(command_names())
+
+
+def test_a_subscriber_that_wanted_nothing_has_no_share():
+    rows = {row[0]: row for row in subscriber_table(finished(flight_scenario()))}
+    assert rows["archive"][-2:] == ["-", "-"]
+    assert rows["slot-control"][-2:] == ["37.5%", "37.5%"]
+    assert (share_text(3, 8), share_text(0, 0)) == ("37.5%", "-")
+
+
+def test_json_has_the_same_facts():
+    told = json.loads(json.dumps(finished(flight_scenario()).as_json()))
+    assert [each["strategy"] for each in told["strategies"]] == list(STRATEGIES)
+    assert told["payload_bytes_mean"] == 2000
+    assert told["strategies"][0]["subscribers"]["slot-control"]["on_time_share"] == 0.375
+    assert told["strategies"][0]["subscribers"]["archive"]["on_time_share"] is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_an_ignored_signal_stays_ignored(number):
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        with told_to_end_as_interrupted():
+            signal.raise_signal(number)
+            assert signal.getsignal(number) == signal.SIG_IGN
+    finally:
+        signal.signal(number, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_being_told_to_end_is_an_interrupt(number):
+    before = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt), told_to_end_as_interrupted():
+        signal.raise_signal(number)
+    assert signal.getsignal(number) is before
+
+
+def brokers_of(process_id):
+    """Return the brokers that a process has started and that still run: their ids, by their numbers."""
+    listed = subprocess.run(
+        ["ps", "-A", "-ww", "-o", "pid=,ppid=,stat=,args="], capture_output=True, text=True, check=True
+    )
+    found = {}
+    for line in listed.stdout.splitlines():
+        own, parent, state, command = line.split(None, 3)
+        number = re.search(r" broker .*/([0-9]+)\.toml", command)
+        if int(parent) == process_id and number and not state.startswith("Z"):
+            found[int(number[1])] = int(own)
+    return found
+
+
+def is_running(process_id):
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@contextmanager
+def demo_at(stage):
+    """Start a demo; give it, with its brokers, when it says that it has come so far."""
+    process = subprocess.Popen(
+        [BETIMES, "demo", "--seconds", "4"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stderr is not None
+        assert any(stage in line for line in process.stderr)
+        end_s = time.monotonic() + WITHIN_S
+        while len(brokers_of(process.pid)) < len(BROKERS) and time.monotonic() < end_s:
+            time.sleep(0.02)
+        yield process, brokers_of(process.pid)
+    finally:
+        process.kill()
+
+
+@pytest.mark.live
+def test_the_facts_of_a_whole_run_add_up():
+    command = [BETIMES, "demo", "--seconds", "3", "--json"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN_S, check=False)
+    assert ran.returncode == 0, ran.stderr
+    told = json.loads(ran.stdout)
+    published = len(departures(read_flights(), 3.0))
+    fifo, ours = told["strategies"]
+    for each in (fifo, ours):
+        subscribers = each["subscribers"].values()
+        assert each["published"] == published
+        assert each["unexpected"] == 0
+        assert 0 < each["on_time"] <= each["arrived"] <= each["wanted"]
+        assert each["subscribers"]["archive"]["wanted"] == published
+        for fact in ("wanted", "arrived", "on_time", "earning", "on_offer"):
+            assert each[fact] == sum(subscriber[fact] for subscriber in subscribers)
+        # Nothing is lost silently: what did not arrive was dropped by a broker, with its reason.
+        assert each["arrived"] + sum(each["dropped"].values()) == each["wanted"]
+    assert fifo["wanted"] == ours["wanted"]
+    assert fifo["earning"] < ours["earning"]
+
+
+@pytest.mark.live
+@pytest.mark.parametrize(
+    ("number", "stage"),
+    [(signal.SIGINT, "fifo: starting"), (signal.SIGINT, "fifo: departures"), (signal.SIGTERM, "departures")],
+)
+def test_no_broker_is_left_when_it_is_interrupted(number, stage):
+    with demo_at(stage) as (process, brokers):
+        process.send_signal(number)
+        process.communicate(timeout=WITHIN_S)
+    assert process.returncode == 130
+    assert len(brokers) == len(BROKERS)
+    assert not [each for each in brokers.values() if is_running(each)]
+
+
+@pytest.mark.live
+@pytest.mark.parametrize(
+    ("victim", "problem"),
+    [("jfk", "a client lost its broker"), ("hub", "the replay does not count: hub ended with code -9")],
+)
+def test_a_broker_that_dies_ends_the_demo_and_none_is_left(victim, problem):
+    with demo_at("fifo: departures") as (process, brokers):
+        time.sleep(2.0)  # all clients have found theirs
+        os.kill(brokers[BROKERS.index(victim)], signal.SIGKILL)
+        _, said = process.communicate(timeout=WITHIN_S)
+    assert process.returncode == 2
+    assert problem in said
+    assert not [each for each in brokers.values() if is_running(each)]
