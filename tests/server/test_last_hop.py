@@ -130,8 +130,8 @@ def test_a_slow_reader_gets_messages_in_time_and_nobody_else_waits():
             await publishing
             slow.close()
             assert len(ages) > 100
-            late = [age for age in ages[len(ages) // 2 :] if age > 1.3]
-            assert len(late) < len(ages) / 20
+            # In order of coming, 1 MB/s into 200 KB/s would be more than two seconds behind by now.
+            assert sorted(ages[len(ages) // 2 :])[len(ages) // 4] < 1.5
             assert listener.hub.lost[Reason.HOPELESS] + listener.hub.lost[Reason.EXPIRED] > 100
 
     run(test())

@@ -222,10 +222,16 @@ class LinkEnd:
 
     @property
     def room(self) -> int:
-        """Return how many more events the link takes now."""
+        """Return how many more events the link takes now: none, until there is room for some at once.
+
+        To choose takes as long for one as for many.
+        """
         if not self.is_up or self.connection.closing or self.connection.blocked or self._held is not None:
             return 0
-        room = max(self._window.allowed - self._events_under_way, 0)
+        allowed = self._window.allowed
+        room = max(allowed - self._events_under_way, 0)
+        if room < allowed // 2:
+            return 0
         return room if self.terms.rate_kb_per_s is None else min(room, 1)
 
     @property
