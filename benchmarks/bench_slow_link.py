@@ -14,7 +14,6 @@ import asyncio
 import contextlib
 import json
 import random
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,6 +26,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import aiomqtt
+from mqtt_brokers import installed
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from rich.console import Console
@@ -136,7 +136,7 @@ def mosquitto(setting: Setting, places: dict[str, Place], folder: Path, qos: int
                 lines += ["bridge_protocol_version mqttv50", "restart_timeout 1"]
         path = folder / f"{name}.conf"
         path.write_text("\n".join(lines) + "\n")
-        commands.append([*place.prefix, "mosquitto", "-c", str(path)])
+        commands.append([*place.prefix, str(installed("mosquitto")), "-c", str(path)])
     with processes(commands):
         yield
 
@@ -248,7 +248,7 @@ def main() -> None:
 
 def measure_all(setting: Setting, options: argparse.Namespace) -> dict[str, Result]:
     runs: dict[str, Start] = {f"Betimes, {options.strategy}": partial(betimes, strategy=options.strategy)}
-    if shutil.which("mosquitto") and not options.without_peers:
+    if installed("mosquitto") and not options.without_peers:
         runs |= {f"Mosquitto bridge, QoS {qos}": partial(mosquitto, qos=qos) for qos in (0, 1)}
     results = {}
     for who, start in runs.items():

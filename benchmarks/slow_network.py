@@ -18,6 +18,8 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from mqtt_brokers import free_port
+
 BURST_BYTES = 3_000
 LIMIT_BYTES = 30_000
 PROXY_BUFFER_BYTES = 4_096
@@ -99,7 +101,7 @@ def _in(space: str, *command: str) -> None:
 
 @contextlib.contextmanager
 def _proxies(brokers: list[str], links: list[SlowLink]) -> Iterator[dict[str, Place]]:
-    places = {name: Place(name, port=_free_port()) for name in brokers}
+    places = {name: Place(name, port=free_port()) for name in brokers}
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, daemon=True).start()
     servers = []
@@ -136,9 +138,3 @@ async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, kb_
             await writer.drain()
     finally:
         writer.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -262,8 +262,8 @@ class Hub:
         """Take in what was published at another broker."""
         if self.witness is not None:
             publication.is_recorded = self.witness.takes(publication.id)
-        if publication.retain:
-            self._retained.keep(publication)
+        if publication.retain and not self._retained.keep(publication):
+            self.lost[Reason.QUEUE_FULL] += 1
         self._offering.offer_to_all(publication, now_s)
 
     # --- sessions
