@@ -105,3 +105,24 @@ def test_brokers_run_until_they_are_told_to_end(topology):
     assert f"127.0.0.1:{first + 1}" in said
     with pytest.raises(OSError, match="refused"):
         socket.create_connection(("127.0.0.1", first + 1), timeout=1.0)
+
+
+def test_what_is_wrong_is_told_once(topology, tmp_path):
+    taken = tmp_path / "file"
+    taken.write_text("")
+    for option in ("--store", "--telemetry"):
+        ran = run(str(topology), "--anonymous", "--port", "0", option, str(taken))
+        assert (ran.returncode, ran.stderr.count("error:")) == (2, 1)
+        assert "cannot be a directory" in ran.stderr
+    ran = run(str(topology), "--port", "0", "--passwords", str(tmp_path / "missing"))
+    assert (ran.returncode, ran.stderr.count("error:")) == (2, 1)
+
+
+@pytest.mark.live
+def test_a_port_that_is_taken_ends_everything(topology):
+    first = port_with_a_neighbour()
+    with socket.create_server(("127.0.0.1", first + 1)):
+        ran = run(str(topology), "--anonymous", "--port", str(first))
+    assert ran.returncode == 2
+    assert "b: the broker did not start" in ran.stderr
+    assert "all brokers are up" not in ran.stdout + ran.stderr

@@ -7,7 +7,7 @@ import pytest
 from tests.server.networks import Net
 from tests.server.talking import Client, new_hub
 
-LINKED = [("$betimes-link", "1"), ("$betimes-broker", "b")]
+LINKED = [("$betimes-link", "1"), ("$betimes-broker", "b"), ("$betimes-life", "7")]
 
 
 def neighbour(net, *, password=b"hush", properties=None):
@@ -84,11 +84,33 @@ def test_who_was_dialled_must_be_who_was_meant(caplog):
     assert net.ends("a") == {}
 
 
-def test_a_second_connection_of_a_neighbour_takes_the_place_of_the_first():
+def test_a_second_connection_of_a_neighbour_takes_the_place_of_a_silent_one():
     net = Net("a")
     first, second = neighbour(net), neighbour(net)
+    assert second.connack.reason_code.value == 0x85
+    assert "there is a link with b already" in second.connack.reason_str
+    net.now_s += 2.5
+    third = neighbour(net)
     assert first.connection.closing
-    assert net.ends("a")["b"].connection is second.connection
+    assert net.ends("a")["b"].connection is third.connection
+
+
+def test_two_brokers_of_one_name_are_told_apart(caplog):
+    net = Net("a")
+    first = neighbour(net)
+    other = neighbour(net, properties=[*LINKED[:2], ("$betimes-life", "8")])
+    assert "another broker calls itself b" in other.connack.reason_str
+    assert "another broker calls itself b" in caplog.text
+    assert not first.connection.closing
+
+
+def test_why_a_link_ends_is_logged_at_both_ends(caplog):
+    net = Net("a", "b")
+    net.hubs["c"] = net.hubs["b"]  # a wrong address
+    net.join("a", "c")
+    net.run(1.0)
+    assert "link to c: who was dialled is not c but called b" in caplog.text
+    assert "link to a: it hangs up: who was dialled is not c" in caplog.text
 
 
 def test_a_link_sends_no_faster_than_its_terms_say():

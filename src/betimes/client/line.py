@@ -36,6 +36,8 @@ FAILED = 0x80  # reason codes from here on say that something was refused
 OUTGOING_MAX = 10_000  # messages with QoS 1 or 2 that wait for their turn
 
 Take = Callable[[MQTTMessage, list[int]], None]  # a message, and the identifiers of its subscriptions
+PACKET_BYTES_MAX = 256 * 1024 * 1024  # what MQTT's length field can say, about
+PACKET_START_BYTES = 32  # what stands before properties and payload, at most
 
 
 class Line(aiomqtt.Client):
@@ -56,6 +58,7 @@ class Line(aiomqtt.Client):
             max_queued_outgoing_messages=OUTGOING_MAX,
         )
         self._client.connect_timeout = timeout_s
+        self.packet_bytes_max = PACKET_BYTES_MAX  # that the broker takes
         self.has_identifiers = True  # the broker tells by which subscriptions a message came
         self._address = address
         self._take = take
@@ -130,6 +133,13 @@ class Line(aiomqtt.Client):
         self, topic: str, payload: bytes, properties: Iterable[tuple[str, str]], *, qos: int, retain: bool
     ) -> None:
         """Publish, and wait until it is written (QoS 0) or the broker took it."""
+        properties = list(properties)
+        size = len(payload) + len(topic.encode()) + PACKET_START_BYTES
+        size += sum(len(name.encode()) + len(value.encode()) + 5 for name, value in properties)
+        if size > self.packet_bytes_max:  # to send it would end the connection
+            raise SettingError(
+                "payload", f"{len(payload)} bytes", f"the broker takes {self.packet_bytes_max} at most"
+            )
         try:
             info = self._client.publish(
                 topic, payload, qos, retain, _properties(PacketTypes.PUBLISH, properties)
@@ -174,6 +184,7 @@ class Line(aiomqtt.Client):
     ) -> None:
         self._why_refused = _reason(properties)
         self.has_identifiers = bool(getattr(properties, "SubscriptionIdentifierAvailable", 1))
+        self.packet_bytes_max = getattr(properties, "MaximumPacketSize", PACKET_BYTES_MAX)
         super()._on_connect(client, userdata, flags, reason_code, properties)
 
     def _on_disconnect(

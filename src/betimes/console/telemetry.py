@@ -38,6 +38,11 @@ def telemetry_command(
         )
     tables = {kind: read_table(directory, kind) for kind in KINDS}
     facts = telemetry_facts(tables) | {"unfinished": is_unfinished(directory)}
+    if facts["unaccounted"] > 0:
+        print_notice(
+            f"{directory}: of {facts['unaccounted']} nothing is known; "
+            "a broker that is killed takes with it what it held and had not written down"
+        )
     if facts["unfinished"]:
         print_notice(
             f"{directory}: the run that wrote this was cut short or still goes on; sums do not close"
@@ -45,7 +50,10 @@ def telemetry_command(
     if as_json:
         print_json(facts)
         return
-    whole = {name: facts[name] for name in ("wanted", "in_time", "earning", "age_s_mean", "wait_s_mean")}
+    whole = {
+        name: facts[name]
+        for name in ("wanted", "in_time", "unaccounted", "earning", "age_s_mean", "wait_s_mean")
+    }
     print_facts(str(directory), {name.replace("_", " "): value for name, value in whole.items()})
     print_table("records", ["kind", "rows"], list(facts["records"].items()), numbers=["rows"])
     if facts["drops"]:
@@ -75,7 +83,7 @@ def telemetry_facts(tables: dict[str, pa.Table]) -> dict[str, Any]:
         tables["dropped"].schema.get_field_index("subscribers"), "subscribers", missed
     )
     by_reason = dropped.group_by("reason").aggregate([("subscribers", "sum")]).sort_by("reason")
-    return {
+    facts = {
         "records": {kind: table.num_rows for kind, table in tables.items()},
         "wanted": round(pc.sum(standing_for(published, "wanted")).as_py() or 0),
         "in_time": round(pc.sum(standing_for(delivered)).as_py() or 0),
@@ -91,6 +99,8 @@ def telemetry_facts(tables: dict[str, pa.Table]) -> dict[str, Any]:
         ),
         "links": link_speeds(tables["received"]),
     }
+    facts["unaccounted"] = facts["wanted"] - facts["in_time"] - sum(facts["drops"].values())
+    return facts
 
 
 def link_speeds(received: pa.Table) -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ def read_network_settings(table: Table, file_name: Callable[[object], str]) -> N
     usual = NetworkSettings()
     secret = table.optional("secret", _secret, "")
     secret_file = table.optional("secret_file", file_name, None)
-    if bool(secret) == (secret_file is not None):
+    if ("secret" in table) == (secret_file is not None):
         hint = 'write secret_file = "network.secret", the same at all brokers'
         table.complain("secret", "brokers of a network share one secret, written here or in a file", hint)
     settings = NetworkSettings(

@@ -56,7 +56,12 @@ async def keep_link(listener: Listener, terms: LinkTerms) -> None:
     """Keep a link to a neighbour, for ever: dial again, ever later, as long as it cannot be had."""
     loop, pause_s, tls = asyncio.get_running_loop(), REDIAL_S_FIRST, link_tls(terms)
     assert terms.host is not None, "without a host it is the neighbour who dials"
+    is_told = False
     while True:
+        federation = listener.hub.federation
+        if federation is not None and terms.to in federation.ends:  # the neighbour was quicker
+            await asyncio.sleep(REDIAL_S_MAX)
+            continue
         started_s = loop.time()
         try:
             async with asyncio.timeout(DIAL_WITHIN_S):
@@ -64,8 +69,11 @@ async def keep_link(listener: Listener, terms: LinkTerms) -> None:
                     lambda: DialledLine(listener, terms), terms.host, terms.port, ssl=tls
                 )
         except (OSError, TimeoutError) as error:
-            log.info("link to %s: cannot be dialled (%s)", terms.to, str(error) or "no answer")
+            level = logging.INFO if is_told else logging.WARNING
+            log.log(level, "link to %s: cannot be dialled (%s)", terms.to, str(error) or "no answer")
+            is_told = True
         else:
+            is_told = False
             await line.ended.wait()
             if loop.time() - started_s > REDIAL_S_MAX:
                 pause_s = REDIAL_S_FIRST

@@ -72,6 +72,7 @@ class Federation:
         self.packet_bytes_max = packet_bytes_max
         self.ends: dict[str, LinkEnd] = {}  # that are up, by neighbour
         self.bulletins = Bulletins(name, epoch)
+        self.life = epoch  # which one of this broker it is
         self._deliver = deliver
         self._lose = lose
         self._recorder = recorder
@@ -170,7 +171,9 @@ class Federation:
         if verdict is Verdict.GAP:
             text = f"a bulletin of {bulletin.broker} is missing"
             hang_up(end.connection, Refusal(Gone.PROTOCOL_ERROR.value, text), now_s)
-        elif verdict is Verdict.OURS:  # the clock went back between two lives: outdo the earlier one
+        elif verdict is Verdict.OURS:
+            # The clock went back between two lives: outdo the earlier one. Or there are two of this name.
+            log.warning("somebody else speaks as %s; does every broker have a name of its own?", self.name)
             self.bulletins.begin_epoch(bulletin.epoch + 1)
             self._tell_links(now_s)
             for own in self.bulletins.everything():

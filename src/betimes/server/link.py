@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hmac
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import mqtt5
@@ -20,6 +21,7 @@ from betimes.server.link_packets import (
     BEAT_TOPIC,
     BROKER,
     BULLETIN_TOPIC,
+    LIFE,
     LINK,
     NAME_LENGTH_MAX,
     SENT,
@@ -84,6 +86,7 @@ class LinkEnd:
         self.connection = connection
         self.terms = terms
         self.neighbour = terms.to
+        self.life: str | None = None  # which life of the neighbour it is
         self.is_up = False
         self.transit = Transit()
         self._window = Window()
@@ -109,7 +112,7 @@ class LinkEnd:
                 password=federation.settings.secret.encode(),
                 clean_start=True,
                 max_packet_size=federation.packet_bytes_max,
-                user_properties=[(LINK, VERSION), (BROKER, federation.name)],
+                user_properties=self._identity(),
             )
         )
 
@@ -124,15 +127,32 @@ class LinkEnd:
             self._refuse(Answer.IMPLEMENTATION_SPECIFIC_ERROR, f"links here speak version {VERSION}")
         elif not 0 < len(self.neighbour) <= NAME_LENGTH_MAX or self.neighbour == self.federation.name:
             self._refuse(Answer.CLIENT_ID_NOT_VALID, "a neighbour has a name, and not ours")
+        elif (problem := self._rival(packet.user_properties, now_s)) is not None:
+            self.federation.complain(self.neighbour, problem)
+            self._refuse(Answer.CLIENT_ID_NOT_VALID, problem)
         else:
             self.connection.link = self
             self.connection.send(
                 mqtt5.ConnAckPacket(
                     max_packet_size=self.federation.packet_bytes_max,
-                    user_properties=[(LINK, VERSION), (BROKER, self.federation.name)],
+                    user_properties=self._identity(),
                 )
             )
             self.federation.link_up(self, now_s)
+
+    def _identity(self) -> list[tuple[str, str]]:
+        """Return what the neighbour is told of who we are: also which life of this broker it is."""
+        return [(LINK, VERSION), (BROKER, self.federation.name), (LIFE, str(self.federation.life))]
+
+    def _rival(self, properties: Sequence[tuple[str, str]], now_s: float) -> str | None:
+        """Say why there can be no link now: because one with a broker of that name is there, and well."""
+        self.life = property_of(properties, LIFE)
+        there = self.federation.ends.get(self.neighbour)
+        if there is None or now_s - there.connection.heard_at_s > 2.0 * self.federation.settings.beat_every_s:
+            return None
+        if there.life != self.life:
+            return f"another broker calls itself {self.neighbour}; every broker needs a name of its own"
+        return f"there is a link with {self.neighbour} already"
 
     def _refuse(self, code: Answer, text: str) -> None:
         self.connection.hub.refuse(self.connection, code, text)
@@ -149,11 +169,14 @@ class LinkEnd:
             elif isinstance(packet, mqtt5.ConnAckPacket):
                 self._opened(packet, now_s)
             elif isinstance(packet, mqtt5.DisconnectPacket):
+                if packet.reason_str:
+                    self.federation.complain(self.neighbour, f"it hangs up: {packet.reason_str}")
                 self.connection.close()
                 self.connection.hub.disconnected(self.connection, now_s, with_will=False)
             else:
                 raise LinkError(f"{type(packet).__name__} has no place on a link")
         except LinkError as error:
+            self.federation.complain(self.neighbour, str(error))
             hang_up(self.connection, Refusal(Gone.PROTOCOL_ERROR.value, str(error)), now_s)
 
     def _opened(self, packet: mqtt5.ConnAckPacket, now_s: float) -> None:
@@ -166,6 +189,9 @@ class LinkEnd:
         if found != self.neighbour:
             name = "no broker of a network" if found is None else f"called {found}"
             raise LinkError(f"who was dialled is not {self.neighbour} but {name}")
+        problem = self._rival(packet.user_properties, now_s)
+        if problem is not None:
+            raise LinkError(problem)
         if packet.max_packet_size is not None:
             self.connection.packet_bytes_max = packet.max_packet_size
         self.federation.link_up(self, now_s)

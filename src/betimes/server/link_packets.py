@@ -33,7 +33,7 @@ from betimes.server.publications import QUALITIES, Publication
 
 VERSION = "1"  # of what is said here; brokers of different versions do not link
 LINK = "$betimes-link"  # on CONNECT and CONNACK: the version
-BROKER, EPOCH = "$betimes-broker", "$betimes-epoch"
+BROKER, LIFE = "$betimes-broker", "$betimes-life"
 BULLETIN_TOPIC, BEAT_TOPIC = "$betimes/bulletin", "$betimes/beat"
 VIA = "$via"  # on an event
 SENT = "$sent"  # on a beat

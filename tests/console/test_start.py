@@ -1,0 +1,32 @@
+"""Does the command begin, and end, as it should?"""
+
+from __future__ import annotations
+
+import builtins
+
+import pytest
+
+from betimes.console import start
+
+
+def test_it_runs_a_command(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["betimes", "--version"])
+    with pytest.raises(SystemExit) as left:
+        start.main()
+    assert left.value.code == 0
+    assert capsys.readouterr().out
+
+
+def test_an_interruption_while_loading_is_told_without_a_traceback(monkeypatch, capsys):
+    real = builtins.__import__
+
+    def interrupted(name, *rest):
+        if name == "betimes.console.app":
+            raise KeyboardInterrupt
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", interrupted)
+    with pytest.raises(SystemExit) as left:
+        start.main()
+    assert left.value.code == start.INTERRUPTED
+    assert capsys.readouterr().err == "interrupted\n"
