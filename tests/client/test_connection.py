@@ -274,3 +274,15 @@ def test_a_mistake_in_a_call_is_told_before_anything_is_sent():
                     await client.publish("t", qos=3)
 
     run(test())
+
+
+@pytest.mark.live
+def test_more_than_the_broker_takes_is_refused_before_it_is_sent():
+    async def test():
+        with running_broker(packet_bytes_max=10_000) as broker:
+            async with betimes.connect(f"mqtt://{HOST}:{broker.port}") as client:
+                with pytest.raises(SettingError, match="10000 bytes at most"):
+                    await client.publish("t", b"x" * 10_000, qos=1)
+                await client.publish("t", b"x" * 9_000, qos=1)
+
+    run(test())
