@@ -281,7 +281,7 @@ def test_more_than_the_broker_takes_is_refused_before_it_is_sent():
     async def test():
         with running_broker(packet_bytes_max=10_000) as broker:
             async with betimes.connect(f"mqtt://{HOST}:{broker.port}") as client:
-                with pytest.raises(SettingError, match="10000 bytes at most"):
+                with pytest.raises(SettingError, match="takes 10000 at most"):
                     await client.publish("t", b"x" * 10_000, qos=1)
                 await client.publish("t", b"x" * 9_000, qos=1)
 
