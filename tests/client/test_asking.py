@@ -112,3 +112,15 @@ def test_texts_and_qualities_are_what_mqtt_can_say():
     for wrong in ("", "ä" * 32_768, "a\0b", "\ud800"):
         with pytest.raises(SettingError, match="topic"):
             checked_text("topic", wrong)
+
+
+def test_a_wrong_type_is_a_mistake_too():
+    odd: Any = 3
+    for wrong in (
+        lambda: ask(odd),
+        lambda: ask("t", filter=odd),
+        lambda: describe(odd, None, None),
+        lambda: describe({odd: 1.0}, None, None),
+    ):
+        with pytest.raises(SettingError, match="must be a"):
+            wrong()

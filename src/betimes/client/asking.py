@@ -52,8 +52,8 @@ def ask(
     """
     properties = {PRICE: _number("price", price, math.inf)}
     if filter is not None:
-        parse_filter(filter)
         properties[FILTER] = checked_text("filter", filter)
+        parse_filter(filter)
     if max_delay is not None:
         properties[MAX_DELAY] = duration_text("max_delay", max_delay)
     if reliability is not None:
@@ -70,6 +70,8 @@ def describe(
     attributes: Mapping[str, Value] | None, deadline: Duration | None, importance: int | None
 ) -> list[tuple[str, str]]:
     """Return the user properties of a message."""
+    if attributes is not None and not isinstance(attributes, Mapping):
+        raise SettingError("attributes", attributes, "must be a mapping of names to values", "{'speed': 61}")
     if attributes is not None and len(attributes) > ATTRIBUTES_MAX:
         raise SettingError("attributes", len(attributes), f"a message has at most {ATTRIBUTES_MAX}")
     properties = [_attribute(name, value) for name, value in (attributes or {}).items() if value is not None]
@@ -103,6 +105,8 @@ def checked_qos(qos: int) -> int:
 
 def checked_text(name: str, text: str) -> str:
     """Return the text if MQTT can carry it [1.5.4]."""
+    if not isinstance(text, str):
+        raise SettingError(name, text, "must be a text")
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
@@ -115,9 +119,9 @@ def checked_text(name: str, text: str) -> str:
 
 def _attribute(name: str, value: Value) -> tuple[str, str]:
     place = f"attribute {name}"
+    checked_text("attribute", name)
     if name.startswith(OWN):
         raise SettingError("attribute", name, f"names that begin with {OWN} are Betimes's own")
-    checked_text("attribute", name)
     if isinstance(value, bool):
         return name, "true" if value else "false"
     if isinstance(value, str):

@@ -81,6 +81,8 @@ class Client:
         retain: bool = False,
     ) -> None:
         """Publish; with QoS 1 or 2 wait until the broker has taken it."""
+        if not isinstance(payload, str | bytes):
+            raise SettingError("payload", type(payload).__name__, "must be bytes or a text")
         data = payload.encode() if isinstance(payload, str) else payload
         if len(data) > PAYLOAD_BYTES_MAX:
             raise SettingError("payload", f"{len(data)} bytes", f"at most {PAYLOAD_BYTES_MAX} fit MQTT")
@@ -178,7 +180,7 @@ async def connect(
     What is given by name wins over the address. `ca` is a file of certificates to trust in place of the
     system's. `timeout` bounds the wait for each answer of the broker.
     """
-    found = read_address(address)
+    found = read_address(checked_text("address", address))
     if found.path and not found.has_websockets:
         raise SettingError(
             "address", str(found), "a topic has no place here", "name it in subscribe or publish"
