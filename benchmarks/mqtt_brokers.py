@@ -60,8 +60,12 @@ def betimes(*options: str) -> list[str]:
 
 
 def open_betimes(config: Path, port: int, *options: str) -> list[str]:
-    """Return the command of our broker, for everybody who comes, thousands of them at once."""
-    config.write_text(f"port = {port}\nanonymous = true\n[limits]\nconnection_rate = 1000000\n")
+    """Return the command of our broker, for everybody who comes, thousands of them at once.
+
+    It writes telemetry, of as many events as usual.
+    """
+    telemetry = f'[telemetry]\ndirectory = "{config.stem}-telemetry"\n'
+    config.write_text(f"port = {port}\nanonymous = true\n[limits]\nconnection_rate = 1000000\n{telemetry}")
     return betimes(str(config), *options)
 
 

@@ -21,13 +21,13 @@ class Recorder:
 
     def __init__(self, sink: Sink, *, every: int = 1, offset_s: float = 0.0) -> None:
         self._sink = sink
-        self._every = every
+        self.every = every
         self._share = 1.0 / every
         self._offset_s = offset_s
 
     def takes(self, event_id: EventId) -> bool:
         """Tell whether an event is one of those that are written down."""
-        return event_id.number % self._every == 0
+        return event_id.number % self.every == 0
 
     def published(self, broker: str, event: Event, wanted: int, now_s: float) -> None:
         """Record that an event entered."""

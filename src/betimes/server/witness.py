@@ -23,6 +23,7 @@ class Witness:
 
     def __init__(self, broker: str, recorder: Recorder) -> None:
         self.recorder = recorder
+        self.every = recorder.every
         self._broker = broker
         self._latest: dict[tuple[str, str], int] = {}  # number, by client and origin
 
