@@ -12,7 +12,7 @@ import math
 WINDOW_S = 30.0  # clocks drift, and routes below us change: what was seen longer ago does not count
 IDLE_WINDOW_S = 600.0  # a link that is never idle cannot show again how short its round trip is
 IN_FLIGHT_MAX = 64
-IDLE_SHARE_ALLOWED = 0.01  # of a transfer: so long a link may be idle rather than have one more under way
+IDLE_SHARE_ALLOWED = 0.25  # of a transfer: so long a link may be idle rather than have one more under way
 QUEUED_S_ALLOWED = 0.002  # whatever waits no longer than this below us costs nobody a deadline
 TRANSFER_S_MIN = 1e-6
 NEWEST_WEIGHT = 0.125
