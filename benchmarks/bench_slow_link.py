@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import json
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -232,6 +233,7 @@ def main() -> None:
     parser.add_argument("--without-peers", action="store_true")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # also then nothing is left behind
     found: dict[str, dict[str, Result]] = {}
     for setting in settings():
         if options.only in setting.name:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 WITHIN_S = 60.0  # far more than anything takes
-COMMAND = [sys.executable, "-c", "from betimes.console.app import main; main()"]
+COMMAND = [sys.executable, "-c", "from betimes.console.start import main; main()"]
 
 
 def shell(*arguments: str, stdin: bytes = b"") -> tuple[int, bytes, str]:

@@ -10,7 +10,8 @@ import pytest
 from betimes import __version__
 from betimes.console import app as app_module
 from betimes.console import filter as filter_module
-from betimes.console.app import BUG, INTERRUPTED, MISTAKE, command_names, main, run
+from betimes.console.app import BUG, MISTAKE, command_names, run
+from betimes.console.start import INTERRUPTED, main
 from betimes.model.errors import BetimesError
 
 
@@ -80,7 +81,7 @@ def test_main_leaves_with_the_code(monkeypatch):
 
 
 def test_a_reader_that_goes_away_is_no_bug():
-    command = f"'{sys.executable}' -c 'from betimes.console.app import main; main()' filter 'a = 1' | true"
+    command = f"'{sys.executable}' -c 'from betimes.console.start import main; main()' filter 'a = 1' | true"
     done = subprocess.run(
         ["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True, check=False
     )
@@ -90,7 +91,7 @@ def test_a_reader_that_goes_away_is_no_bug():
 
 @pytest.mark.parametrize(("redirect", "code"), [("> /dev/full", MISTAKE), (">&-", 0)])
 def test_output_that_goes_nowhere_is_no_bug(redirect, code):
-    command = f"{sys.executable} -c 'from betimes.console.app import main; main()' figures {redirect}"
+    command = f"{sys.executable} -c 'from betimes.console.start import main; main()' figures {redirect}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == code
     assert "Traceback" not in done.stderr

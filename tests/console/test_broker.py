@@ -31,7 +31,7 @@ WITHIN_S = 60.0  # far more than it takes
 @contextmanager
 def started(*arguments: str, kind: str = "MQTT") -> Iterator[tuple[subprocess.Popen[str], int]]:
     """Start the command on a free port; yield it and the port it printed."""
-    code = "from betimes.console.app import main; main()"
+    code = "from betimes.console.start import main; main()"
     command = [sys.executable, "-c", code, "broker", "--port", "0", *arguments]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from betimes.console.app import INTERRUPTED, MISTAKE, run
+from betimes.console.app import MISTAKE, run
 from betimes.console.passwd import replace_file
+from betimes.console.start import INTERRUPTED
 from betimes.model.errors import BetimesError
 from betimes.server import passwords as passwords_module
 from betimes.server.passwords import PasswordFile
@@ -194,7 +195,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(file, monkeypatch):
 
 
 def test_a_closed_standard_input_is_a_mistake(file):
-    command = f"{sys.executable} -c 'from betimes.console.app import main; main()' passwd {file} ann"
+    command = f"{sys.executable} -c 'from betimes.console.start import main; main()' passwd {file} ann"
     for option in ("", " --password-stdin"):
         done = subprocess.run(
             ["bash", "-c", f"{command}{option} <&-"], capture_output=True, text=True, check=False

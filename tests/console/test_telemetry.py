@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from betimes.console.app import MISTAKE, run
@@ -78,3 +79,14 @@ def test_a_run_that_was_cut_short_is_told(tmp_path, capsys):
 def test_a_directory_that_is_not_there_is_named(tmp_path, capsys):
     assert run(["telemetry", str(tmp_path / "nothere")]) == MISTAKE
     assert "there is no such directory" in capsys.readouterr().err
+
+
+def test_what_nobody_wrote_down_is_said_to_be_missing(written, capsys):
+    directory, _ = written
+    facts = telemetry_facts({kind: read_table(directory, kind) for kind in KINDS})
+    assert facts["unaccounted"] == 0
+    lost = next((directory / "delivered").glob("part-*.parquet"))
+    count = read_table(directory, "delivered").num_rows
+    pq.write_table(pq.read_table(lost).slice(0, 0), lost)
+    assert run(["telemetry", str(directory)]) == 0
+    assert f"of {count} nothing is known" in capsys.readouterr().err

@@ -103,3 +103,29 @@ def test_another_secret_keeps_brokers_apart(wrong):
                 assert (up(a), up(b)) == (set(), set())
 
     run(test())
+
+
+def test_an_address_where_nobody_listens_is_told_of_once(caplog):
+    async def test():
+        (port,) = free_ports(1)
+        async with broker("a", LinkTerms(to="b", host="127.0.0.1", port=port)):
+            await asyncio.sleep(0.6)  # several times dialled
+        warnings = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+        assert len(warnings) == 1
+        assert "link to b: cannot be dialled" in warnings[0]
+
+    run(test())
+
+
+def test_two_brokers_that_dial_each_other_have_one_link():
+    async def test():
+        ports = free_ports(2)
+        one = LinkTerms(to="a", host="127.0.0.1", port=ports[0])
+        other = LinkTerms(to="b", host="127.0.0.1", port=ports[1])
+        async with broker("a", other, port=ports[0]) as a, broker("b", one, port=ports[1]) as b:
+            await until(lambda: up(a) == {"b"} and up(b) == {"a"})
+            ends = (a.hub.federation.ends["b"], b.hub.federation.ends["a"])
+            await asyncio.sleep(1.0)
+            assert (a.hub.federation.ends["b"], b.hub.federation.ends["a"]) == ends
+
+    run(test())

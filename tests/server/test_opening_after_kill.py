@@ -24,7 +24,7 @@ from tests.server.listening import WITHIN_S
 
 KILLS = 3
 WINDOW = 60  # messages that wait for their acknowledgement
-COMMAND = [sys.executable, "-c", "from betimes.console.app import main; main()", "broker", "--anonymous"]
+COMMAND = [sys.executable, "-c", "from betimes.console.start import main; main()", "broker", "--anonymous"]
 
 
 class Killable:

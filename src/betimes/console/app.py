@@ -13,7 +13,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -33,13 +33,13 @@ from betimes.console import (
     sub,
     telemetry,
 )
+from betimes.console.start import INTERRUPTED
 from betimes.console.terminal import print_error, print_notice, results
 from betimes.model.errors import BetimesError
 
 MISTAKE = 2
 UNAVAILABLE = 69
 BUG = 70
-INTERRUPTED = 130
 READER_GONE = 141
 
 ABOUT = """\
@@ -148,11 +148,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Exception:  # noqa: BLE001 -- the last place where a bug can be told from a mistake
         return _bug()
     return 0
-
-
-def main() -> NoReturn:
-    """Be the `betimes` command."""
-    sys.exit(run())
 
 
 def _bug() -> int:
