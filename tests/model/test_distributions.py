@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from betimes.model.distributions import Constant, Exponential, Normal, Uniform
+from betimes.model.distributions import Constant, Exponential, Gamma, Histogram, Normal, Uniform
 
 numbers = st.floats(min_value=-1e6, max_value=1e6)
 
@@ -36,3 +36,15 @@ def test_moments_agree_with_a_fine_sum():
 def test_the_bell_curve_and_the_memoryless_stream_have_the_known_variances():
     assert Normal(5.0, 2.0).variance == 4.0
     assert Exponential(3.0).variance == 9.0
+
+
+def test_a_gamma_time_has_its_mean_and_a_variance_of_what_lies_beyond_the_least():
+    assert (Gamma(5.0, 2.0, least=3.0).mean, Gamma(5.0, 2.0, least=3.0).variance) == (5.0, 2.0)
+
+
+@given(numbers, st.floats(min_value=0.01, max_value=100), st.integers(min_value=1, max_value=9))
+def test_a_flat_histogram_is_a_uniform_spread(start, width, cells):
+    seen = Histogram(start, width, (2.5,) * cells)
+    flat = Uniform(start, start + cells * width)
+    assert seen.mean == pytest.approx(flat.mean, abs=1e-6)
+    assert seen.variance == pytest.approx(flat.variance, rel=1e-6, abs=1e-6)

@@ -4,13 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
+from betimes.language.filters import parse_filter
 from betimes.model.events import Event, EventId, Message
 from betimes.model.subscriptions import QoS, Subscription
-from betimes.model.telemetry import Delivered, Dropped, Published, Queued, Reason, Received, Record, Sent
+from betimes.model.telemetry import (
+    Delivered,
+    Dropped,
+    Published,
+    Queued,
+    Reason,
+    Received,
+    Record,
+    Sent,
+    Subscribed,
+    Unsubscribed,
+)
 from betimes.node.effects import Deliver, Drop, Effect, Keep, Send
 from betimes.node.recording import Recorder
 
-EVENT = Event(id=EventId("p", 7), publisher="P", topic="t", size_kb=50.0, deadline_s=20.0)
+EVENT = Event(
+    id=EventId("p", 7),
+    publisher="P",
+    topic="t",
+    attributes={"speed": 61.0, "kind": "car"},
+    size_kb=50.0,
+    deadline_s=20.0,
+)
 WHICH: dict[str, Any] = {"origin": "p", "number": 7, "publisher": "P"}
 
 
@@ -22,9 +41,35 @@ def recorded(effect: Effect) -> list[Record]:
 
 def test_an_event_that_enters_is_recorded_with_how_many_want_it():
     records: list[Record] = []
-    Recorder(records.append).published("a", EVENT, 4, 3.0)
+    Recorder(records.append).published("a", EVENT, 4, 3.0, stored=9, matching_s=0.1)
     assert records == [
-        Published(time_s=3.0, broker="a", topic="t", size_kb=50.0, deadline_s=20.0, wanted=4, **WHICH)
+        Published(
+            time_s=3.0,
+            broker="a",
+            topic="t",
+            size_kb=50.0,
+            deadline_s=20.0,
+            wanted=4,
+            content='{"kind": "car", "speed": 61.0}',
+            stored=9,
+            matching_s=0.1,
+            **WHICH,
+        )
+    ]
+
+
+def test_a_subscription_is_recorded_when_it_begins_and_ends():
+    records: list[Record] = []
+    recorder = Recorder(records.append, offset_s=100.0)
+    subscription = Subscription(
+        id="ann", home="a", filter=parse_filter("speed > 50"), qos=QoS(delay_s_max=2.0), pattern="t/#"
+    )
+    recorder.subscribed(subscription, 1.0)
+    recorder.unsubscribed("a", "ann", "t/#", 2.0)
+    who: dict[str, Any] = {"broker": "a", "subscriber": "ann", "pattern": "t/#"}
+    assert records == [
+        Subscribed(time_s=101.0, filter="speed > 50", delay_s_max=2.0, price=1.0, reliability=0.0, **who),
+        Unsubscribed(time_s=102.0, **who),
     ]
 
 
@@ -83,6 +128,6 @@ def test_every_so_many_of_an_origin_are_written_down():
     recorder = Recorder(records.append, every=4, offset_s=100.0)
     events = [Event(id=EventId("a", number)) for number in range(1, 10)]
     assert [event.id.number for event in events if recorder.takes(event.id)] == [4, 8]
-    recorder.published("a", events[3], 1, 5.0)
+    recorder.published("a", events[3], 1, 5.0, stored=1, matching_s=0.0)
     assert isinstance(records[0], Published)
     assert (records[0].share, records[0].time_s) == (0.25, 105.0)

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from tests.server.networks import Net
 from tests.server.talking import Client, new_hub
 
-from betimes.model.telemetry import Delivered, Dropped, Published, Received, Record, Sent
+from betimes.model.telemetry import (
+    Delivered,
+    Dropped,
+    Published,
+    Received,
+    Record,
+    Sent,
+    Subscribed,
+    Unsubscribed,
+)
 from betimes.node.recording import Recorder
 from betimes.server.joining import federate
 from betimes.server.witness import Witness
@@ -22,7 +32,8 @@ def watched_hub(every=1):
 
 
 def kinds(records):
-    return Counter(type(each).__name__ for each in records)
+    """Count what became of events, by kind of record."""
+    return Counter(type(each).__name__ for each in records if not isinstance(each, Subscribed | Unsubscribed))
 
 
 def test_a_publication_and_its_deliveries_are_written_down():
@@ -31,15 +42,14 @@ def test_a_publication_and_its_deliveries_are_written_down():
     alice.subscribe("news", properties={"max-delay": "2s", "price": "3"})
     Client(hub, "carol").subscribe("news", qos=1)
     Client(hub, "bob", now_s=5.0).publish("news", b"x" * 100, qos=1)
-    published, *delivered = sorted(records, key=lambda each: type(each).__name__, reverse=True)
-    assert isinstance(published, Published)
+    (published,) = [each for each in records if isinstance(each, Published)]
     assert (published.wanted, published.publisher, published.topic) == (2, "bob", "news")
     assert (published.time_s, published.share) == (1005.0, 1.0)
     told = {
-        each.subscriber: (each.delay_s_allowed, each.price)
-        for each in delivered
-        if isinstance(each, Delivered)
+        each.subscriber: (each.delay_s_allowed, each.price) for each in records if isinstance(each, Delivered)
     }
+    assert published.stored == 2
+    assert published.matching_s > 0.0
     assert told["alice"] == (2.0, 3.0)
     assert told["carol"][1] == 1.0
 
@@ -51,7 +61,29 @@ def test_only_a_share_is_written_down_but_all_of_it():
     for _ in range(100):
         bob.publish("news")
     assert kinds(records) == {"Published": 10, "Delivered": 10}
-    assert {each.share for each in records} == {0.1}
+    assert {each.share for each in records if not isinstance(each, Subscribed)} == {0.1}
+
+
+def test_who_wants_what_is_written_down_and_told_again():
+    hub, records = watched_hub(every=10)
+    alice = Client(hub, "alice", now_s=1.0)
+    wish = {"filter": "speed > 50", "max-delay": "2s", "price": "3", "reliability": "0.9"}
+    alice.subscribe("news/#", properties=wish)
+    assert hub.witness is not None
+    hub.witness.tell_again(hub.sessions.values(), 9.0)
+    alice.connection.lost(10.0)
+    first, again, ended = records
+    assert isinstance(first, Subscribed)
+    assert (first.broker, first.subscriber, first.pattern, first.filter) == (
+        hub.name,
+        "alice",
+        "news/#",
+        "speed > 50",
+    )
+    assert (first.delay_s_max, first.price, first.reliability) == (2.0, 3.0, 0.9)
+    assert again == replace(first, time_s=1009.0)
+    assert isinstance(ended, Unsubscribed)
+    assert (ended.subscriber, ended.pattern) == ("alice", "news/#")
 
 
 def test_what_a_client_does_not_get_is_written_down_with_its_reason():

@@ -70,6 +70,46 @@ class Exponential:
 
 
 @dataclass(frozen=True, slots=True)
+class Gamma:
+    """A time with a tail: at least `least`, and beyond that gamma distributed with a shape."""
+
+    mean: float  # `least` included
+    shape: float
+    least: float = 0.0
+
+    @property
+    def variance(self) -> float:
+        """Return the squared mean beyond the least, over the shape."""
+        return (self.mean - self.least) ** 2 / self.shape
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """What was seen: the weight of each cell of equal width from `start` on, spread evenly within it."""
+
+    start: float
+    width: float
+    weights: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """Return the mean of the cells' middles."""
+        total = sum(self.weights)
+        middles = (self.start + (cell + 0.5) * self.width for cell in range(len(self.weights)))
+        return sum(weight * middle for weight, middle in zip(self.weights, middles, strict=True)) / total
+
+    @property
+    def variance(self) -> float:
+        """Return the variance of the cells' middles, and that within a cell."""
+        mean, total = self.mean, sum(self.weights)
+        middles = (self.start + (cell + 0.5) * self.width for cell in range(len(self.weights)))
+        between = sum(
+            weight * (middle - mean) ** 2 for weight, middle in zip(self.weights, middles, strict=True)
+        )
+        return between / total + self.width**2 / 12
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
     """One of several values (numbers, texts or flags), each with its weight."""
 
@@ -77,5 +117,5 @@ class Choice:
     weights: tuple[float, ...] = ()  # empty: all alike
 
 
-NumberDistribution = Constant | Uniform | Normal | Exponential
+NumberDistribution = Constant | Uniform | Normal | Exponential | Gamma | Histogram
 Distribution = NumberDistribution | Choice

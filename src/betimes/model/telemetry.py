@@ -39,6 +39,9 @@ class Published:
     size_kb: float
     deadline_s: float
     wanted: int  # how many subscribers it matches
+    content: str = "{}"  # its attributes, as JSON
+    stored: int = 0  # subscriptions that the broker looked through
+    matching_s: float = 0.0  # what that took
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,5 +124,40 @@ class Delivered:
     out_of_order: bool  # an event of this origin with a higher number came before it
 
 
-Record = Published | Queued | Sent | Received | Dropped | Delivered
-RECORD_TYPES: tuple[type[Record], ...] = (Published, Queued, Sent, Received, Dropped, Delivered)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscribed:
+    """Somebody wants something from now on; told again now and then, so that old files may go."""
+
+    time_s: float
+    broker: str
+    share: float = 1.0  # all of them are written down
+    subscriber: str
+    pattern: str  # of topics, as written: what makes a subscriber's subscriptions different
+    filter: str
+    delay_s_max: float
+    price: float
+    reliability: float  # the on-time share asked for; 0: none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsubscribed:
+    """Somebody wants something no longer."""
+
+    time_s: float
+    broker: str
+    share: float = 1.0  # all of them are written down
+    subscriber: str
+    pattern: str
+
+
+Record = Published | Queued | Sent | Received | Dropped | Delivered | Subscribed | Unsubscribed
+RECORD_TYPES: tuple[type[Record], ...] = (
+    Published,
+    Queued,
+    Sent,
+    Received,
+    Dropped,
+    Delivered,
+    Subscribed,
+    Unsubscribed,
+)

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from betimes.model.events import Event, EventId
-from betimes.model.telemetry import Delivered, Dropped, Published, Queued, Received, Record, Sent
+from betimes.model.subscriptions import Subscription
+from betimes.model.telemetry import (
+    Delivered,
+    Dropped,
+    Published,
+    Queued,
+    Received,
+    Record,
+    Sent,
+    Subscribed,
+    Unsubscribed,
+)
 from betimes.node.effects import Deliver, Drop, Effect, Keep, Send
 
 Sink = Callable[[Record], None]
@@ -29,8 +41,10 @@ class Recorder:
         """Tell whether an event is one of those that are written down."""
         return event_id.number % self.every == 0
 
-    def published(self, broker: str, event: Event, wanted: int, now_s: float) -> None:
-        """Record that an event entered."""
+    def published(
+        self, broker: str, event: Event, wanted: int, now_s: float, *, stored: int, matching_s: float
+    ) -> None:
+        """Record that an event entered, and was looked for in so many subscriptions."""
         self._sink(
             Published(
                 time_s=now_s + self._offset_s,
@@ -43,7 +57,32 @@ class Recorder:
                 size_kb=event.size_kb,
                 deadline_s=event.deadline_s,
                 wanted=wanted,
+                content=json.dumps(dict(event.attributes), sort_keys=True),
+                stored=stored,
+                matching_s=matching_s,
             )
+        )
+
+    def subscribed(self, subscription: Subscription, now_s: float) -> None:
+        """Record that a subscription holds from now on, or still."""
+        qos = subscription.qos
+        self._sink(
+            Subscribed(
+                time_s=now_s + self._offset_s,
+                broker=subscription.home,
+                subscriber=subscription.id,
+                pattern=subscription.pattern,
+                filter=subscription.filter.text,
+                delay_s_max=qos.delay_s_max,
+                price=qos.price,
+                reliability=qos.reliability or 0.0,
+            )
+        )
+
+    def unsubscribed(self, broker: str, subscriber: str, pattern: str, now_s: float) -> None:
+        """Record that a subscription holds no longer."""
+        self._sink(
+            Unsubscribed(time_s=now_s + self._offset_s, broker=broker, subscriber=subscriber, pattern=pattern)
         )
 
     def received(

@@ -187,10 +187,10 @@ class Hub:
             return refused
         return self._take_in(packet, topic, session.client_id, now_s)
 
-    def subscribe(self, written: str, grant: Grant) -> None:
+    def subscribe(self, written: str, grant: Grant, now_s: float) -> None:
         """Take in a subscription in place of an older one with the same pattern."""
         session = grant.session
-        self.unsubscribe(session, written)
+        self.unsubscribe(session, written, now_s)
         session.grants[written] = grant
         self._offering.audiences.add(grant)
         if session.last_hop is None and grant.is_scheduled:
@@ -199,8 +199,10 @@ class Hub:
             self.federation.subscribed(grant)
         if session.journal is not None:
             session.journal.subscribed(written, grant)
+        if self.witness is not None:
+            self.witness.subscribed(written, grant, now_s)
 
-    def unsubscribe(self, session: Session, written: str) -> bool:
+    def unsubscribe(self, session: Session, written: str, now_s: float) -> bool:
         """Forget a subscription; say whether there was one."""
         grant = session.grants.pop(written, None)
         if grant is None:
@@ -210,6 +212,8 @@ class Hub:
             self.federation.unsubscribed(grant)
         if session.journal is not None:
             session.journal.unsubscribed(written)
+        if self.witness is not None:
+            self.witness.unsubscribed(session.client_id, written, now_s)
         return True
 
     def send_retained(self, grant: Grant, now_s: float) -> None:
@@ -246,16 +250,19 @@ class Hub:
         )
         if self.witness is not None and number % self.witness.every == 0:  # as its `takes`, but sooner
             publication.is_recorded = True
+            self.witness.begin()
         if publication.retain and not self._retained.keep(publication):
             self.lost[Reason.QUEUE_FULL] += 1
             return Acknowledged.QUOTA_EXCEEDED
         wanted = self._offering.offer_to_all(publication, now_s)
+        if publication.is_recorded and self.witness is not None:
+            self.witness.matched()
         if publication.retain:
             publication.forget_plain()
         if self.federation is not None:
             wanted += self.federation.publish(publication, now_s)
         if publication.is_recorded and self.witness is not None:
-            self.witness.published(publication, wanted, now_s)
+            self.witness.published(publication, wanted, self._offering.audiences.count, now_s)
         return Acknowledged.SUCCESS if wanted else Acknowledged.NO_MATCHING_SUBSCRIBERS
 
     def take_from_afar(self, publication: Publication, now_s: float) -> None:
@@ -310,7 +317,7 @@ class Hub:
         if self.store is not None:
             self.store.forget(session)
         for written in list(session.grants):
-            self.unsubscribe(session, written)
+            self.unsubscribe(session, written, now_s)
         del self.sessions[session.client_id]
         self._ending.discard(session.client_id)
         for delivery in session.end(now_s):

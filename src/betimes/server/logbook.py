@@ -21,6 +21,7 @@ from betimes.telemetry.files import TelemetryFileError, TelemetryWriter
 log = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 0.5
+TELL_AGAIN_EVERY_S = 600.0  # what everybody wants
 ROWS_PER_PART = 100_000
 ROWS_HELD_MAX = 4 * ROWS_PER_PART  # while a part is being written
 
@@ -30,9 +31,15 @@ def start_logbook(hub: Hub, settings: ServerSettings, *, clock_ahead_s: float) -
     if settings.telemetry is None:
         return None
     logbook = Logbook(settings.name, settings.telemetry, clock_ahead_s=clock_ahead_s)
-    hub.witness = Witness(hub.name, logbook.recorder)
+    witness = hub.witness = Witness(hub.name, logbook.recorder)
     for session in hub.sessions.values():  # those that survived a restart
-        session.witness = hub.witness
+        session.witness = witness
+
+    def tell_again() -> None:
+        witness.tell_again(hub.sessions.values(), time.time() - clock_ahead_s)
+
+    logbook.tell_again = tell_again
+    tell_again()
     return logbook
 
 
@@ -47,6 +54,7 @@ class Logbook:
         self.recorder = Recorder(
             self._take, every=max(round(1.0 / settings.share), 1), offset_s=clock_ahead_s
         )
+        self.tell_again: Callable[[], None] = lambda: None  # what everybody wants
         self.left_out = 0
         self._rows = 0
         self._told_left_out = 0
@@ -54,8 +62,12 @@ class Logbook:
     async def keep(self) -> None:
         """Write parts as they fall due, for ever."""
         due_s = time.monotonic() + self._settings.every_s
+        again_s = time.monotonic() + TELL_AGAIN_EVERY_S
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
+            if time.monotonic() >= again_s:
+                again_s += TELL_AGAIN_EVERY_S
+                self.tell_again()
             if self._rows >= ROWS_PER_PART or (self._rows and time.monotonic() >= due_s):
                 due_s = time.monotonic() + self._settings.every_s
                 await asyncio.to_thread(self._write, self._detach())

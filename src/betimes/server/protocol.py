@@ -186,7 +186,7 @@ def _subscribe(connection: Connection, packet: mqtt5.SubscribePacket, now_s: flo
     problems: list[str] = []
     granted: list[tuple[Grant, mqtt5.RetainHandling, bool]] = []
     for topic_filter in packet.topic_filters:
-        code, text = _grant(connection, topic_filter, packet.subscription_id, wish, granted)
+        code, text = _grant(connection, topic_filter, packet.subscription_id, wish, granted, now_s)
         codes.append(code)
         problems += [text] if text else []
     _suback(connection, packet.packet_id, codes, "; ".join(problems))
@@ -208,6 +208,7 @@ def _grant(
     identifier: int | None,
     wish: Wish | None,
     granted: list[tuple[Grant, mqtt5.RetainHandling, bool]],
+    now_s: float,
 ) -> tuple[Subscribed, str]:
     """Take in one subscription, or say why not."""
     hub, session = connection.hub, session_of(connection)
@@ -233,16 +234,16 @@ def _grant(
         wish=wish,
         durable=session.expiry_s > 0.0 and asked.max_qos.value > 0,
     )
-    hub.subscribe(asked.pattern, grant)
+    hub.subscribe(asked.pattern, grant, now_s)
     granted.append((grant, asked.retain_handling, old is None))
     return GRANTED[asked.max_qos.value], ""
 
 
-def _unsubscribe(connection: Connection, packet: mqtt5.UnsubscribePacket, _now_s: float) -> None:
+def _unsubscribe(connection: Connection, packet: mqtt5.UnsubscribePacket, now_s: float) -> None:
     done = mqtt5.UnsubAckReasonCode
     session = session_of(connection)
     codes = [
-        done.SUCCESS if connection.hub.unsubscribe(session, pattern) else done.NO_SUBSCRIPTION_EXISTED
+        done.SUCCESS if connection.hub.unsubscribe(session, pattern, now_s) else done.NO_SUBSCRIPTION_EXISTED
         for pattern in packet.patterns
     ]
     connection.send(mqtt5.UnsubAckPacket(packet.packet_id, codes))

@@ -124,7 +124,7 @@ class _Restoring:
                 wish=wanted,
                 durable=qos > 0,
             )
-            self._hub.subscribe(written, grant)
+            self._hub.subscribe(written, grant, self._now_s)
 
     def _read_deliveries(self) -> None:
         last = 0

@@ -7,33 +7,76 @@ what came out of order is told by the events that are written down.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterable
+
 from betimes.model.events import EventId
+from betimes.model.filters import EVERYTHING
+from betimes.model.subscriptions import QoS, Subscription
 from betimes.model.telemetry import Reason
 from betimes.node.effects import Drop
 from betimes.node.recording import Recorder
+from betimes.server.audiences import Grant
 from betimes.server.live_events import deadline_s_of, live_event
 from betimes.server.publications import Publication
-from betimes.server.session import Delivery
+from betimes.server.session import Delivery, Session
 
+NOTHING_ASKED = QoS()
 FLOWS_MAX = 100_000  # of which the latest number is remembered
 
 
 class Witness:
     """Writes down what happens at one broker."""
 
-    def __init__(self, broker: str, recorder: Recorder) -> None:
+    def __init__(
+        self, broker: str, recorder: Recorder, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
         self.recorder = recorder
         self.every = recorder.every
         self._broker = broker
+        self._clock = clock  # for what matching takes
+        self._began_s = self._matching_s = 0.0
         self._latest: dict[tuple[str, str], int] = {}  # number, by client and origin
 
     def takes(self, event_id: EventId) -> bool:
         """Tell whether what becomes of an event is written down."""
         return self.recorder.takes(event_id)
 
-    def published(self, publication: Publication, wanted: int, now_s: float) -> None:
-        """Note that something entered here, which so many want."""
-        self.recorder.published(self._broker, live_event(publication), wanted, now_s)
+    def begin(self) -> None:
+        """Note that matching begins of something that is written down."""
+        self._began_s = self._clock()
+
+    def matched(self) -> None:
+        """Note that it was found who wants it, and given to those who are here."""
+        self._matching_s = self._clock() - self._began_s
+
+    def published(self, publication: Publication, wanted: int, stored: int, now_s: float) -> None:
+        """Note that something entered here, which so many want, of so many subscriptions."""
+        event = live_event(publication)
+        matching_s = self._matching_s
+        self.recorder.published(self._broker, event, wanted, now_s, stored=stored, matching_s=matching_s)
+
+    def subscribed(self, written: str, grant: Grant, now_s: float) -> None:
+        """Note that somebody wants something, or still does."""
+        wish = grant.wish
+        subscription = Subscription(
+            id=grant.session.client_id,
+            home=self._broker,
+            filter=EVERYTHING if wish is None else wish.filter,
+            qos=NOTHING_ASKED if wish is None else wish.qos,
+            pattern=written,
+        )
+        self.recorder.subscribed(subscription, now_s)
+
+    def unsubscribed(self, client_id: str, written: str, now_s: float) -> None:
+        """Note that somebody wants something no longer."""
+        self.recorder.unsubscribed(self._broker, client_id, written, now_s)
+
+    def tell_again(self, sessions: Iterable[Session], now_s: float) -> None:
+        """Note what everybody wants: the files that said so may be gone by now."""
+        for session in sessions:
+            for written, grant in session.grants.items():
+                self.subscribed(written, grant, now_s)
 
     def sent(self, client_id: str, delivery: Delivery, now_s: float) -> None:
         """Note that a client was sent what it wanted."""

@@ -12,6 +12,8 @@ from betimes.model.distributions import (
     Constant,
     Distribution,
     Exponential,
+    Gamma,
+    Histogram,
     Normal,
     NumberDistribution,
     Uniform,
@@ -38,6 +40,13 @@ def draw_numbers(
             return np.maximum(chance.normal(distribution.mean, distribution.sd, count), distribution.low)
         case Exponential():
             return chance.exponential(distribution.mean, count)
+        case Gamma():
+            beyond = distribution.mean - distribution.least
+            return distribution.least + chance.gamma(distribution.shape, beyond / distribution.shape, count)
+        case Histogram():
+            weights = np.array(distribution.weights)
+            cells = chance.choice(len(weights), size=count, p=weights / weights.sum())
+            return distribution.start + (cells + chance.random(count)) * distribution.width
 
 
 def draw_values(chance: np.random.Generator, distribution: Distribution, count: int) -> list[Value]:

@@ -70,6 +70,9 @@ class Network:
             self._agenda.at(fault.at_s, self._change, fault, 1)
             if fault.at_s + fault.lasts_s < float("inf"):
                 self._agenda.at(fault.at_s + fault.lasts_s, self._change, fault, -1)
+        if self._recorder is not None:
+            for subscription in self.scenario.subscriptions:
+                self._recorder.subscribed(subscription, 0.0)
         for published in publications(self.scenario, self._seed):
             self._publish_next(published, 0)
         if self._learn_every_s is not None:
@@ -107,7 +110,10 @@ class Network:
         demand = self._demand.demand(event)
         self._tally.publish(demand)
         if self._recorder is not None:
-            self._recorder.published(broker.name, event, demand.wanted, now_s)
+            stored = len(self.scenario.subscriptions)
+            self._recorder.published(
+                broker.name, event, demand.wanted, now_s, stored=stored, matching_s=self.scenario.processing_s
+            )
         if self._dead[broker.name]:
             self._lose(broker, event, frozenset(demand.at_home), age_s=0.0)
         else:

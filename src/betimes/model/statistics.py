@@ -1,0 +1,98 @@
+"""What do the parts of a network usually do? The numbers that predictions are made from.
+
+A scenario states them, the pipeline learns them from telemetry, and the control centre hands them to the
+brokers. Times are in seconds and sizes in kilobytes. What takes one message at a time, and lets the others
+wait, is a *station*: a broker that matches (001), or a link that sends (000).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from betimes.model.distributions import Constant, Distribution, NumberDistribution
+from betimes.model.events import Value
+from betimes.model.subscriptions import Subscription
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerStatistics:
+    """How long a broker is busy with one event (M_b of 001); others wait meanwhile."""
+
+    name: str
+    processing_s: NumberDistribution = field(default_factory=lambda: Constant(0.0))
+    processing_s_per_subscription: float = 0.0  # of the mean: what each stored subscription adds to it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkStatistics:
+    """What a link does to a message; from a publisher or to a subscriber it is an access link.
+
+    `delay_s` is what every message takes (D_l of 001). With `s_per_kb` it sends one message at a time, for
+    as long as its size takes, while others wait (TR_l of 000).
+    """
+
+    source: str
+    target: str
+    reliability: float = 1.0  # r_l of 001: the share that arrives at all
+    delay_s: NumberDistribution = field(default_factory=lambda: Constant(0.0))
+    s_per_kb: NumberDistribution | None = None
+
+    @property
+    def name(self) -> str:
+        """Return how people write it."""
+        return f"{self.source}->{self.target}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentSample:
+    """One event as a publisher sends them, and how many it stands for."""
+
+    topic: str
+    attributes: Mapping[str, Value]
+    deadline_s: float
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublisherStatistics:
+    """What a publisher sends, how often, how evenly: C_p and I_p of 001.
+
+    Its content is either a sample of events, or independent attributes of which the whole distribution is
+    known (then `sample` is empty, and `topic` and `deadline_s` hold for all).
+    """
+
+    name: str
+    broker: str
+    rate_per_s: float
+    gaps_scv: float = 1.0  # z_p^2 of 001: the squared coefficient of variation of the gaps
+    size_kb: NumberDistribution = field(default_factory=lambda: Constant(1.0))
+    topic: str = ""
+    attributes: Mapping[str, Distribution] = field(default_factory=dict)
+    deadline_s: NumberDistribution | None = None
+    sample: tuple[ContentSample, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitStatistics:
+    """How long a publisher's events were seen to wait at a station: a broker's name, or a link's (`a->b`)."""
+
+    publisher: str
+    station: str
+    count: float  # events that this is learned from
+    waited_share: float  # of those that waited at all
+    mean_s: float  # of all, those that did not wait included
+    variance: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkStatistics:
+    """Everything a prediction needs to know."""
+
+    brokers: tuple[BrokerStatistics, ...]
+    links: tuple[LinkStatistics, ...]
+    publishers: tuple[PublisherStatistics, ...]
+    subscriptions: tuple[Subscription, ...]
+    waits: tuple[WaitStatistics, ...] = ()
+    learned_at_s: float | None = None  # wall clock; None: stated, not learned
+    over_s: float = 0.0  # the span of telemetry that it is learned from
