@@ -28,7 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the mutants are 
 
 from tests.server.mutants import connects, everything, good_requests, mutant
 
-from betimes.server.wire import Wire, WireError
+from betimes.server.wire import Wire
+from betimes.server.wire_checks import WireError
 
 HOST = "127.0.0.1"
 CALLERS = 8

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from betimes.server import mqtt3
-from betimes.server.wire import (
+from betimes.server.wire import Wire
+from betimes.server.wire_checks import (
     CLIENT_ID_NOT_VALID,
     MALFORMED,
     PROTOCOL_ERROR,
     TOPIC_NAME_INVALID,
-    Wire,
     WireError,
 )
 

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 import mqtt5
 
 from betimes.server.protocol import Answer, Refusal, handle, hang_up
-from betimes.server.wire import Packet, Wire, WireError
+from betimes.server.runs import Run
+from betimes.server.wire import Item, Packet, Wire
+from betimes.server.wire_checks import WireError
 
 if TYPE_CHECKING:
     from betimes.server.buckets import TokenBucket
@@ -48,9 +50,10 @@ class Connection:
         self.unproven: mqtt5.ConnectPacket | None = None  # its password is being looked at
         self.receiving: set[int] = set()  # packet ids of QoS 2 that count against our receive maximum
         self.aliases_in: dict[int, str] = {}
-        self._held: list[Packet] = []
+        self._held: list[Item] = []
         self._outbox: list[bytes] = []
         self._outbox_bytes = 0
+        self._bundled = 0  # packets that stand in the outbox as one with another
         self._aliases_out: dict[str, int] = {}
         self._aliases_out_max = 0
 
@@ -111,11 +114,28 @@ class Connection:
             self.hub.sent += 1
         return sent
 
+    def takes_run(self, bytes_most: int) -> bool:
+        """Tell whether packets of version 5 of at most this size can go to the client as they are."""
+        return not self._aliases_out_max and self.wire.version == 5 and bytes_most <= self.packet_bytes_max
+
+    def send_run(self, data: bytes, count: int) -> None:
+        """Put so many encoded publications into the outbox, none larger than the client takes."""
+        if self.closing:
+            return
+        self.hub.talking.add(self)
+        self._outbox.append(data)
+        self._outbox_bytes += len(data)
+        self._bundled += count - 1
+        self.hub.sent += count
+        if self._outbox_bytes > self.outbox_bytes_max:
+            self.blocked = True
+
     def take_outbox(self) -> bytes:
         """Return all that is to be written, and empty the outbox."""
         outbox = self._outbox
         traffic = self.hub.traffic
-        traffic.packets_sent += len(outbox)
+        traffic.packets_sent += len(outbox) + self._bundled
+        self._bundled = 0
         traffic.bytes_sent += self._outbox_bytes
         data = outbox[0] if len(outbox) == 1 else b"".join(outbox)
         outbox.clear()
@@ -136,6 +156,7 @@ class Connection:
         self.will = packet.will
         self.keep_alive_s = float(keep_alive_s) or math.inf
         self._aliases_out_max = min(packet.topic_alias_max, ALIASES_OUT_MAX)
+        self.wire.bundles = True
 
     def silent_at_s(self) -> float:
         """Return when the client has been silent for too long, if it stays so [MQTT-3.1.2-22]."""
@@ -179,7 +200,7 @@ class Connection:
         alias = self._aliases_out[topic] = len(self._aliases_out) + 1
         return alias, False
 
-    def _handle_all(self, packets: list[Packet], now_s: float) -> None:
+    def _handle_all(self, packets: list[Item], now_s: float) -> None:
         for packet in packets:
             if self.closing:
                 return
@@ -193,9 +214,11 @@ class Connection:
         if self.session is not None and self.session.pace is not None:
             self._keep_pace(self.session.pace, packets, now_s)
 
-    def _keep_pace(self, pace: TokenBucket, packets: list[Packet], now_s: float) -> None:
+    def _keep_pace(self, pace: TokenBucket, packets: list[Item], now_s: float) -> None:
         """Have the driver pause where more was published than the client may."""
-        self.pause_s = pace.spend(sum(isinstance(each, mqtt5.PublishPacket) for each in packets), now_s)
+        runs = sum(len(each) for each in packets if isinstance(each, Run))
+        alone = sum(isinstance(each, mqtt5.PublishPacket) for each in packets)
+        self.pause_s = pace.spend(runs + alone, now_s)
         if self.pause_s:
             self.hub.traffic.pauses += 1
             self.heard_at_s = now_s + self.pause_s  # until then its silence is our doing

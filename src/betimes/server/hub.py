@@ -60,7 +60,7 @@ class Hub:
         self.federation: Federation | None = None  # with other brokers
         self.traffic = Traffic()
         self.witness: Witness | None = None  # who writes down what happens
-        self._offering = Offering(self._lose)
+        self.offering = Offering(self._lose)
         self._retained = Retained(self.limits.retained_max, self.limits.retained_bytes_max)
         self._announced = Retained(ANNOUNCED_MAX, ANNOUNCED_BYTES_MAX)  # below $
         self._wills = Wills()
@@ -181,7 +181,7 @@ class Hub:
         self, session: Session, packet: mqtt5.PublishPacket, topic: str, now_s: float
     ) -> Acknowledged:
         """Take in what a client publishes; return what to acknowledge it with."""
-        refused = _refusal(session.rights, topic)
+        refused = self.refusal(session.rights, topic)
         if refused is not None:
             self.lost[Reason.REFUSED] += 1
             return refused
@@ -192,7 +192,7 @@ class Hub:
         session = grant.session
         self.unsubscribe(session, written, now_s)
         session.grants[written] = grant
-        self._offering.audiences.add(grant)
+        self.offering.audiences.add(grant)
         if session.last_hop is None and grant.is_scheduled:
             session.last_hop = LastHop()
         if self.federation is not None:
@@ -207,7 +207,7 @@ class Hub:
         grant = session.grants.pop(written, None)
         if grant is None:
             return False
-        self._offering.audiences.remove(grant)
+        self.offering.audiences.remove(grant)
         if self.federation is not None:
             self.federation.unsubscribed(grant)
         if session.journal is not None:
@@ -234,13 +234,13 @@ class Hub:
         publication = Publication(packet, topic, born_s=now_s, origin=self.name)
         kept = self._announced.keep(publication)
         assert kept, "the server has little to say"
-        self._offering.offer_to_all(publication, now_s)
+        self.offering.offer_to_all(publication, now_s)
         publication.forget_plain()
 
     @property
     def held(self) -> tuple[int, int]:
         """Return how many subscriptions and retained messages of clients there are."""
-        return self._offering.audiences.count, len(self._retained)
+        return self.offering.audiences.count, len(self._retained)
 
     def _take_in(self, packet: mqtt5.PublishPacket, topic: str, publisher: str, now_s: float) -> Acknowledged:
         number = self.first_number + self.received
@@ -254,7 +254,7 @@ class Hub:
         if publication.retain and not self._retained.keep(publication):
             self.lost[Reason.QUEUE_FULL] += 1
             return Acknowledged.QUOTA_EXCEEDED
-        wanted = self._offering.offer_to_all(publication, now_s)
+        wanted = self.offering.offer_to_all(publication, now_s)
         if publication.is_recorded and self.witness is not None:
             self.witness.matched()
         if publication.retain:
@@ -262,7 +262,7 @@ class Hub:
         if self.federation is not None:
             wanted += self.federation.publish(publication, now_s)
         if publication.is_recorded and self.witness is not None:
-            self.witness.published(publication, wanted, self._offering.audiences.count, now_s)
+            self.witness.published(publication, wanted, self.offering.audiences.count, now_s)
         return Acknowledged.SUCCESS if wanted else Acknowledged.NO_MATCHING_SUBSCRIBERS
 
     def take_from_afar(self, publication: Publication, now_s: float) -> None:
@@ -271,7 +271,17 @@ class Hub:
             publication.is_recorded = self.witness.takes(publication.id)
         if publication.retain and not self._retained.keep(publication):
             self.lost[Reason.QUEUE_FULL] += 1
-        self._offering.offer_to_all(publication, now_s)
+        self.offering.offer_to_all(publication, now_s)
+
+    @staticmethod
+    def refusal(rights: Rights | None, topic: str) -> Acknowledged | None:
+        """Return why nothing may be published to a topic, which the wire has found to be one."""
+        if topic[0] == "$":
+            return Acknowledged.NOT_AUTHORIZED  # the server's own
+        if rights is not None and not rights.may_write(topic):
+            return Acknowledged.NOT_AUTHORIZED
+        is_deep = len(topic) >= LEVELS_MAX and topic.count("/") >= LEVELS_MAX  # most are too short for that
+        return Acknowledged.TOPIC_NAME_INVALID if is_deep else None
 
     # --- sessions
 
@@ -321,7 +331,7 @@ class Hub:
         del self.sessions[session.client_id]
         self._ending.discard(session.client_id)
         for delivery in session.end(now_s):
-            self._offering.pass_on(delivery, now_s)
+            self.offering.pass_on(delivery, now_s)
         word = self._wills.take(session.client_id)
         if word is not None:
             self._speak(word, now_s)
@@ -335,7 +345,7 @@ class Hub:
         if self.store is not None:
             self.store.will_spoken(word.client_id)
         topic = word.will.topic
-        if _refusal(word.rights, topic) is not None:
+        if self.refusal(word.rights, topic) is not None:
             self.lost[Reason.REFUSED] += 1
         else:
             self._take_in(word.packet(), topic, word.client_id, now_s)
@@ -344,13 +354,3 @@ class Hub:
         self.lost[reason] += delivery.publication.topic[0] != "$"
         if delivery.publication.is_recorded and self.witness is not None:
             self.witness.lost(delivery.publication, reason, now_s)
-
-
-def _refusal(rights: Rights | None, topic: str) -> Acknowledged | None:
-    """Return why nothing may be published to a topic, which the wire has found to be one."""
-    if topic[0] == "$":
-        return Acknowledged.NOT_AUTHORIZED  # the server's own
-    if rights is not None and not rights.may_write(topic):
-        return Acknowledged.NOT_AUTHORIZED
-    is_deep = len(topic) >= LEVELS_MAX and topic.count("/") >= LEVELS_MAX  # most are too short for that
-    return Acknowledged.TOPIC_NAME_INVALID if is_deep else None

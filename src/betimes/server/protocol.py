@@ -16,7 +16,8 @@ import mqtt5
 from betimes.matching.topics import shared_parts
 from betimes.model.errors import TextError
 from betimes.server.audiences import Grant
-from betimes.server.wire import Packet
+from betimes.server.runs import Run, publish_run
+from betimes.server.wire import Item, Packet
 from betimes.server.wishes import Wish, read_wish
 
 if TYPE_CHECKING:
@@ -47,11 +48,12 @@ class Refusal:
     text: str = ""
 
 
-def handle(connection: Connection, packet: Packet, now_s: float) -> None:
+def handle(connection: Connection, packet: Item, now_s: float) -> None:
     """Answer one packet."""
     if connection.session is not None:
         _HANDLERS[type(packet)](connection, packet, now_s)
     elif connection.link is not None:
+        assert not isinstance(packet, Run), "only of clients"
         connection.link.handle(packet, now_s)
     elif isinstance(packet, mqtt5.ConnectPacket):
         connection.hub.connect(connection, packet, now_s)
@@ -112,6 +114,10 @@ def _publish(connection: Connection, packet: mqtt5.PublishPacket, now_s: float) 
         connection.send(mqtt5.PubAckPacket(packet_id, reason_code=code))
     else:
         _publish_once(connection, packet, packet_id, topic, now_s)
+
+
+def _publish_run(connection: Connection, run: Run, now_s: float) -> None:
+    publish_run(connection.hub, session_of(connection), run, now_s)
 
 
 def _publish_once(
@@ -273,6 +279,7 @@ def _unexpected(connection: Connection, packet: Packet, now_s: float) -> None:
 
 _HANDLERS: dict[type[Any], Callable[[Connection, Any, float], None]] = {
     mqtt5.PublishPacket: _publish,
+    Run: _publish_run,
     mqtt5.PubAckPacket: _puback,
     mqtt5.PubRecPacket: _pubrec,
     mqtt5.PubRelPacket: _pubrel,

@@ -24,7 +24,8 @@ from betimes.server.session import Delivery, Session
 from betimes.server.store import SET_ASIDE, Journal, Store
 from betimes.server.tables import Table
 from betimes.server.wills import LastWord, will_of
-from betimes.server.wire import PACKET_BYTES_LIMIT, Wire, WireError
+from betimes.server.wire import PACKET_BYTES_LIMIT, Wire
+from betimes.server.wire_checks import WireError
 from betimes.server.wishes import read_wish
 
 Rows = Callable[[Table], Iterable[tuple[Any, ...]]]
