@@ -12,6 +12,7 @@ from tests.server.talking import Client, new_hub
 
 from betimes.model.telemetry import Published
 from betimes.node.recording import Recorder
+from betimes.server.connection import CROWD_PAUSE_S, Connection
 from betimes.server.runs import Run
 from betimes.server.wire import Wire
 from betimes.server.witness import Witness
@@ -58,6 +59,50 @@ def test_nobody_can_tell_a_run_from_its_packets(sent, every, cut, who):
     stream = b"".join(packet.write() for packet in sent)
     one_by_one = watched(stream, bundles=False, every=every, cut=cut, who=who)
     assert watched(stream, bundles=True, every=every, cut=cut, who=who) == one_by_one
+
+
+def test_old_clients_have_runs_too():
+    """In bytes of MQTT 3.1.1, by hand: CONNECT, SUBSCRIBE to t, and PUBLISH of one letter to t."""
+    hub = new_hub()
+    connect = b"\x10\x0d\x00\x04MQTT\x04\x02\x00\x3c\x00\x01"
+    subscriber, publisher = (Connection(hub, peer="test", now_s=0.0) for _ in range(2))
+    subscriber.receive(connect + b"s", 0.0)
+    publisher.receive(connect + b"p", 0.0)
+    subscriber.receive(b"\x82\x06\x00\x01\x00\x01t\x00", 0.0)
+    subscriber.take_outbox()
+    new = Client(hub, "new")
+    new.subscribe("t")
+    data = b"".join(b"\x30\x04\x00\x01t%c" % letter for letter in b"abcdefgh")
+    publisher.receive(data, 1.0)
+    publisher.receive(data, 1.0)
+    assert subscriber.take_outbox() == data * 2
+    assert [bytes(each.payload) for each in new.read()] == [b"%c" % letter for letter in b"abcdefgh"] * 2
+    new.connection.lost(2.0)
+    sent = hub.traffic.packets_sent
+    publisher.receive(data, 3.0)  # now all are of one version
+    assert subscriber.take_outbox() == data
+    assert (hub.received, hub.traffic.packets_sent - sent) == (24, 8)
+
+
+def test_who_publishes_faster_than_others_read_is_read_after_a_pause():
+    hub = new_hub()
+    slow = Client(hub, "slow")
+    slow.subscribe("a")
+    publisher = Client(hub, "publisher")
+    for _ in range(2):  # now its outbox is full
+        publisher.connection.receive(rows(200, b"x" * 1000), 1.0)
+        assert publisher.connection.pause_s == 0.0
+    publisher.connection.receive(rows(200, b"x" * 1000), 1.0)
+    assert publisher.connection.pause_s == CROWD_PAUSE_S
+    publisher.connection.pause_s = 0.0
+    publisher.connection.receive(rows(5), 1.0)  # who publishes little is never kept waiting
+    assert publisher.connection.pause_s == 0.0
+    for _ in range(100):
+        publisher.connection.receive(rows(200, b"x" * 1000), 1.0)
+    assert hub.lost
+    publisher.connection.pause_s = 0.0
+    publisher.connection.receive(rows(200, b"x" * 1000), 1.0)
+    assert publisher.connection.pause_s == 0.0  # it would not help
 
 
 def test_packets_in_a_row_are_one_run_whatever_their_lengths():

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 ALIASES_OUT_MAX = 256  # topics that are abbreviated towards one client
 HELD_MAX = 100  # packets that came before the CONNECT in front of them was answered
 OUTBOX_BYTES_MAX = 256 * 1024  # then publications wait until the driver has written it
+FULL_FLIGHT_BYTES = 32 * 1024  # who sends so much at once publishes as fast as it can
+CROWD_PAUSE_S = 0.002  # for which it is not read while somebody lags behind; its latency, and not more
 
 
 class Connection:
@@ -73,6 +75,10 @@ class Connection:
             return
         traffic.packets_received += len(packets)
         self._handle_all(packets, now_s)
+        if self.hub.is_crowded:
+            self.hub.is_crowded = False
+            if len(data) >= FULL_FLIGHT_BYTES:
+                self._pause(max(self.pause_s, CROWD_PAUSE_S), now_s)
 
     def send(self, packet: Packet) -> bool:
         """Put a packet into the outbox; False if it is larger than the client takes."""
@@ -114,9 +120,10 @@ class Connection:
             self.hub.sent += 1
         return sent
 
-    def takes_run(self, bytes_most: int) -> bool:
-        """Tell whether packets of version 5 of at most this size can go to the client as they are."""
-        return not self._aliases_out_max and self.wire.version == 5 and bytes_most <= self.packet_bytes_max
+    def takes_run(self, run: Run) -> bool:
+        """Tell whether a run can go to the client just as it came."""
+        fits = run.bytes_most <= self.packet_bytes_max
+        return fits and run.version == self.wire.version and not self._aliases_out_max
 
     def send_run(self, data: bytes, count: int) -> None:
         """Put so many encoded publications into the outbox, none larger than the client takes."""
@@ -218,7 +225,11 @@ class Connection:
         """Have the driver pause where more was published than the client may."""
         runs = sum(len(each) for each in packets if isinstance(each, Run))
         alone = sum(isinstance(each, mqtt5.PublishPacket) for each in packets)
-        self.pause_s = pace.spend(runs + alone, now_s)
-        if self.pause_s:
-            self.hub.traffic.pauses += 1
-            self.heard_at_s = now_s + self.pause_s  # until then its silence is our doing
+        self._pause(pace.spend(runs + alone, now_s), now_s)
+
+    def _pause(self, pause_s: float, now_s: float) -> None:
+        self.pause_s = pause_s
+        if not pause_s:
+            return
+        self.hub.traffic.pauses += 1
+        self.heard_at_s = now_s + pause_s  # until then its silence is our doing

@@ -54,6 +54,7 @@ class Hub:
         self.sessions: dict[str, Session] = {}
         self.talking: set[Connection] = set()  # who have something in their outbox
         self.lost: Counter[Reason] = Counter()
+        self.is_crowded = False  # somebody is here, and lags behind what is being published
         self.received = 0  # publications taken in
         self.first_number = 1  # of a publication; what a restart may not give again lies below
         self.sent = 0  # publications sent

@@ -53,7 +53,10 @@ def _families(statistics: Statistics, lag_s: float) -> Iterable[Metric]:
         "bytes_received": ("Bytes of MQTT received.", statistics.bytes_received),
         "bytes_sent": ("Bytes of MQTT sent.", statistics.bytes_sent),
         "connections_refused": ("Too many at once, or too many a second.", statistics.connections_refused),
-        "read_pauses": ("Of clients that publish faster than they may.", statistics.pauses),
+        "read_pauses": (
+            "Of clients that publish faster than they may, or than others can read.",
+            statistics.pauses,
+        ),
     }
     found: list[Metric] = [
         InfoMetricFamily("betimes_build", "What runs here.", value={"version": __version__})

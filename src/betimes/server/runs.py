@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING
 
 import mqtt5
 
+from betimes.server import mqtt3
+from betimes.server.wire_checks import number_at
+
 if TYPE_CHECKING:
     from betimes.server.connection import Connection
     from betimes.server.hub import Hub
@@ -22,12 +25,13 @@ if TYPE_CHECKING:
 class Run:
     """Packets that stand one after the other: PUBLISH, QoS 0, one topic, no properties, not retained."""
 
-    __slots__ = ("_data", "_edges", "bytes_most", "topic")
+    __slots__ = ("_data", "_edges", "bytes_most", "topic", "version")
 
-    def __init__(self, data: bytes, edges: list[int], topic: str) -> None:
+    def __init__(self, data: bytes, edges: list[int], topic: str, version: int) -> None:
         self._data = data
         self._edges = edges  # where each begins, and where the last ends
         self.topic = topic
+        self.version = version  # of MQTT
         self.bytes_most = max(map(int.__sub__, edges[1:], edges))  # of one packet
 
     def __len__(self) -> int:
@@ -39,9 +43,12 @@ class Run:
 
     def packets(self, first: int, stop: int) -> Iterator[mqtt5.PublishPacket]:
         """Read these packets."""
-        view, edges = memoryview(self._data), self._edges
         for number in range(first, stop):
-            packet = mqtt5.read(view[edges[number] : edges[number + 1]])[0]
+            data = self.piece(number, number + 1)
+            if self.version == 4:
+                _, body = number_at(data, 1, len(data))
+                data = mqtt3.as_version_5(data[0], data[body:])
+            packet = mqtt5.read(memoryview(data))[0]
             assert isinstance(packet, mqtt5.PublishPacket), "nothing else is in a run"
             yield packet
 
@@ -85,7 +92,7 @@ def _receivers(hub: Hub, session: Session, run: Run) -> list[Connection] | None:
         if grant.no_local and grant.session is session:
             return None
         connection = grant.session.ready()
-        if connection is None or not connection.takes_run(run.bytes_most):
+        if connection is None or not connection.takes_run(run):
             return None
         found.append(connection)
     return found

@@ -321,6 +321,8 @@ class Session:
             self._lose(delivery, Reason.QUEUE_FULL, now_s)
             return
         self._join_line(delivery, now_s)
+        if self.connection is not None and self.connection.blocked:
+            self.connection.hub.is_crowded = True  # it may still catch up; once it is full it will not
         if self.journal is not None:
             self.journal.keep(delivery)
 

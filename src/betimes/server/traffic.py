@@ -23,4 +23,4 @@ class Traffic:
         self.bytes_received = 0
         self.bytes_sent = 0
         self.connections_refused = 0  # too many at once, or too many a second
-        self.pauses = 0  # of reading from a client that publishes faster than it may
+        self.pauses = 0  # of reading from a client that publishes faster than it may, or than others read

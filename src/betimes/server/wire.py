@@ -119,7 +119,7 @@ class Wire:
             if end <= size and data.startswith(self._known_start, at):
                 if self.bundles and self._known_start[0] == _PLAIN_PUBLISH:
                     edges = self._edges(data, at, size)
-                    packets.append(Run(data, edges, self._known_topic))
+                    packets.append(Run(data, edges, self._known_topic, self.version))
                     at = edges[-1]
                     continue
                 packets.append(mqtt5.read(view[at:end])[0])
@@ -196,14 +196,18 @@ class Wire:
                 # [MQTT-3.3.4-6]: a client has no business to send subscription identifiers.
                 check_properties(data, at, end, forbidden=0 if self._dialled else SUBSCRIPTION_ID)
         elif topic and not has_id and self._is_plain:
-            self._known_start = data[start : at + 1]
-            self._known_bytes = end - start
-            self._known_body = data[body : at + 1]
-            self._known_topic = topic.decode()
+            self._remember(data[start:end], body - start, at + 1 - start, topic.decode())
+
+    def _remember(self, whole: bytes, body: int, payload: int, topic: str) -> None:
+        """Know a PUBLISH again that differs in its payload only."""
+        self._known_start = whole[:payload]
+        self._known_bytes = len(whole)
+        self._known_body = whole[body:payload]
+        self._known_topic = topic
 
     def _read(self, whole: bytes, body: int) -> Packet:
         """Read a packet about the connection itself, or any of version 3.1.1."""
-        first = whole[0]
+        first, written, start = whole[0], whole, body
         if first == _CONNECT:
             self._choose_version(whole[body:])
         if self.version == 4:
@@ -214,6 +218,8 @@ class Wire:
         else:
             check_packet(whole, first, body, len(whole))
         packet = mqtt5.read(memoryview(whole))[0]
+        if first == _PLAIN_PUBLISH and self.bundles and isinstance(packet, mqtt5.PublishPacket):
+            self._remember(written, start, len(written) - len(packet.payload), packet.topic)
         if first in _ABOUT_THE_CONNECTION:
             self._check_meaning(packet)
         return packet
