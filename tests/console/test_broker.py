@@ -266,3 +266,19 @@ def test_a_broker_is_not_its_own_neighbour(tmp_path, capsys):
     config.write_text(f'name = "a"\nanonymous = true\n{network}')
     assert run(["broker", str(config)]) == MISTAKE
     assert "not its own neighbour" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("hard", "told"), [(20_000, False), (500, True)])
+def test_as_many_files_may_be_open_as_connections_are_allowed(hard, told):
+    """In a process of its own: limits that were lowered cannot be raised again."""
+    code = f"""
+import logging, resource
+logging.basicConfig()
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, {hard}))
+from betimes.console.broker import _allow_connections
+_allow_connections(10_000)
+print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(min(10_100, hard))
+    assert ("ulimit -n" in done.stderr) == told

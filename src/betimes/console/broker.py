@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
+import resource
 import signal
 import sys
 import time
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from betimes.server.listener import Endpoint, Listener
     from betimes.server.pages import Pages
 
+FILES_BESIDE = 100  # open ones that are no connections of clients
 STORE = "A file for what must survive a restart; without one everything is in memory."
 EXAMPLES = """\
 [bold]The file[/bold]
@@ -229,7 +232,25 @@ def run_broker(settings: ServerSettings, gate: Gate) -> None:
     audiences.warm_up()
     if settings.network is not None:
         joining.warm_up(settings.network.strategy)
+    _allow_connections(settings.limits.connections_max)
+    gc.collect()
+    gc.freeze()  # what was loaded stays: to look through it for garbage would stop everything for long
     uvloop.run(_serve(settings, gate, places))
+
+
+def _allow_connections(count: int) -> None:
+    """Have as many files open as connections may need, or as many as the system lets us."""
+    wanted = count + FILES_BESIDE
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed < wanted:
+        log.warning(
+            "%d connections are allowed, but the system lets us have only %d open files: ulimit -n",
+            count,
+            hard,
+        )
 
 
 async def _serve(settings: ServerSettings, gate: Gate, places: list[Endpoint]) -> None:
