@@ -85,37 +85,38 @@ class AtRandom:
 class WithPriorities:
     """PwP: four fifths go by age; what leaves them stays in the last fifth if something there is worth less.
 
-    What is in the last fifth for its importance has a lifetime; when that is over, it goes before all others.
+    What is in the last fifth for its importance has a lifetime there; when that is over, it goes before all
+    others.
     """
 
     def __init__(self, outage_s_mean: float = OUTAGE_S_MEAN) -> None:
         self._lifetime_s = LIFETIME_OUTAGES * outage_s_mean
-        self._first: deque[tuple[float, int, float]] = deque()  # importance, key, born
+        self._first: deque[tuple[float, int]] = deque()  # importance and key
         self._second: list[tuple[float, int]] = []  # a heap of importance and -key: of equals the newest goes
-        self._oldest: list[tuple[float, int]] = []  # a heap of when it was born, and the key
+        self._moved: deque[tuple[float, int]] = deque()  # when it came to the second part, and the key
         self._in_second: set[int] = set()
 
     def __len__(self) -> int:
         return len(self._first) + len(self._in_second)
 
-    def put(self, key: int, importance: float, born_s: float) -> None:
+    def put(self, key: int, importance: float, born_s: float) -> None:  # noqa: ARG002 -- as all policies
         """Take in a message."""
-        self._first.append((importance, key, born_s))
+        self._first.append((importance, key))
 
     def take(self, now_s: float) -> int:
         """Say which message goes."""
         first_max = FIRST_PART * len(self)
         while len(self._first) > first_max:
-            importance, key, born_s = self._first.popleft()
+            importance, key = self._first.popleft()
             heapq.heappush(self._second, (importance, -key))
-            heapq.heappush(self._oldest, (born_s, key))
+            self._moved.append((now_s, key))
             self._in_second.add(key)
         self._weed()
-        while self._oldest:
-            born_s, key = self._oldest[0]
-            if key in self._in_second and now_s - born_s <= self._lifetime_s:
+        while self._moved:
+            moved_s, key = self._moved[0]
+            if key in self._in_second and now_s - moved_s <= self._lifetime_s:
                 break
-            heapq.heappop(self._oldest)
+            self._moved.popleft()
             if key in self._in_second:
                 self._in_second.remove(key)
                 return key
@@ -127,13 +128,12 @@ class WithPriorities:
         return self._first.popleft()[1]
 
     def _weed(self) -> None:
-        """Forget in each heap what has gone by the other, before that is more than what is there."""
+        """Forget in each list what has gone by the other, before that is more than what is there."""
         alive = self._in_second
-        if len(self._second) + len(self._oldest) > 4 * len(alive) + WEED_FROM:
+        if len(self._second) + len(self._moved) > 4 * len(alive) + WEED_FROM:
             self._second = [each for each in self._second if -each[1] in alive]
-            self._oldest = [each for each in self._oldest if each[1] in alive]
             heapq.heapify(self._second)
-            heapq.heapify(self._oldest)
+            self._moved = deque(each for each in self._moved if each[1] in alive)
 
 
 def decayed_worth(importance: float, born_s: float, outage_s_mean: float) -> float:
