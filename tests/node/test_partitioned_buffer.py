@@ -11,16 +11,15 @@ from hypothesis import strategies as st
 
 from betimes.language.filters import parse_filter
 from betimes.matching.topics import topic_matches
-from betimes.model.buffers import BufferSettings, PartitionTerms
+from betimes.model.buffers import OVERWRITING_NAMES, BufferSettings, PartitionTerms
+from betimes.model.resuming import Have
 from betimes.node.partitioned_buffer import (
     NOT_KEPT,
     OVERWRITTEN,
-    Have,
     PartitionedBuffer,
     Run,
     pattern_covers,
 )
-from betimes.qos.overwriting import OVERWRITING_NAMES
 
 
 def buffer_of(*partitions: PartitionTerms, **settings: Any) -> PartitionedBuffer[str]:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from betimes.model.buffers import OVERWRITING_NAMES
 from betimes.model.errors import SettingError
 from betimes.qos.overwriting import (
-    OVERWRITING_NAMES,
     DisconnectionAware,
     LeastRecentlyPublished,
     Overwriting,

@@ -9,6 +9,9 @@ from betimes.model.subscriptions import ANY_TOPIC
 
 MESSAGES_MAX = 1_000_000
 BYTES_MAX = 64_000_000
+LRP, RANDOM, PWP = "lrp", "random", "pwp"
+VALUE_DECAY, DISCONNECTION_AWARE = "value-decay", "disconnection-aware"
+OVERWRITING_NAMES = (LRP, RANDOM, PWP, VALUE_DECAY, DISCONNECTION_AWARE)
 OUTAGE_S_MEAN = 12.0  # t_SD of 003
 
 
@@ -20,7 +23,7 @@ class PartitionTerms:
     filter: Filter = EVERYTHING
     messages_max: int = MESSAGES_MAX
     bytes_max: int = BYTES_MAX
-    overwrite: str = "lrp"
+    overwrite: str = LRP
 
     @property
     def takes_everything(self) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import NamedTuple
 
+SETTLED_AFTER = 1_000  # numbers: what was overtaken by so many is lost, not late
 RANGES_MAX = 256  # that are told apart; beyond, the oldest two become one
 
 
@@ -34,6 +35,10 @@ class Ranges:
     def add(self, first: int, last: int, count: int) -> None:
         """Take in numbers; where they fall into a range that was widened, it counts them too."""
         ranges = self._ranges
+        if ranges and ranges[-1].last + 1 == first:  # most come one after the other
+            known = ranges[-1]
+            ranges[-1] = Range(known.first, last, known.meant + count)
+            return
         place = bisect_right(ranges, (first,), key=lambda each: (each.first,))
         if place and first <= ranges[place - 1].last + 1:
             place -= 1
@@ -66,6 +71,8 @@ class Ranges:
 
     def join_up_to(self, number: int) -> None:
         """Make one range of all up to this number."""
+        if len(self._ranges) < 2:
+            return
         end = bisect_right(self._ranges, (number,), key=lambda each: (each.first,))
         if end > 1:
             joined = self._ranges[:end]
@@ -107,6 +114,11 @@ class Heard:
         for number in range(first, last + 1):
             self.missing.remove(number)
         self.highest = max(self.highest, last)
+
+    def settled(self) -> int:
+        """Return up to where nothing is under way any more, as far as can be told."""
+        late = self.missing.above(self.highest - SETTLED_AFTER)
+        return max(late[0].first, self.highest - SETTLED_AFTER) - 1 if late else self.highest
 
     def not_here(self, floor: int) -> list[Range]:
         """Return what may have been published above a number, and did not come here."""

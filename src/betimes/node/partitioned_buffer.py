@@ -25,6 +25,7 @@ from betimes.matching.topics import TopicTree, patterns_overlap
 from betimes.model.buffers import BufferSettings, PartitionTerms
 from betimes.model.events import Value
 from betimes.model.filters import EVERYTHING
+from betimes.model.resuming import NOTHING, Have
 from betimes.node.heard import Heard, Range, Ranges
 from betimes.qos.overwriting import (
     DisconnectionAware,
@@ -82,20 +83,6 @@ class Gap:
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Have:
-    """What somebody has of one origin: all they want up to a number, and some above it."""
-
-    floor: int = 0
-    above: frozenset[int] = frozenset()
-
-    def __contains__(self, number: object) -> bool:
-        return isinstance(number, int) and (number <= self.floor or number in self.above)
-
-
-NOTHING = Have()
-
-
 class _Shelf(Generic[Item]):
     """What is kept of one origin in one partition, by number, and what is no more."""
 
@@ -149,6 +136,7 @@ class _Partition(Generic[Item]):
 
     def __init__(self, terms: PartitionTerms, policy: Overwriting) -> None:
         self.terms = terms
+        self.takes_any_content = terms.filter == EVERYTHING
         self.policy = policy
         self.shelves: dict[str, _Shelf[Item]] = {}  # by origin
         self.messages = 0
@@ -214,6 +202,10 @@ class PartitionedBuffer(Generic[Item]):
         """Return the highest number that was heard of each origin."""
         return {origin: heard.highest for origin, heard in self._heard.items()}
 
+    def settled(self) -> dict[str, int]:
+        """Return up to where nothing is under way to here any more, by origin, as far as can be told."""
+        return {origin: heard.settled() for origin, heard in self._heard.items()}
+
     def put_run(self, run: Run[Item], now_s: float) -> None:
         """Keep messages that came in one go; only where the buffer takes runs."""
         assert self.takes_runs, "what belongs to several partitions does not stay together"
@@ -224,9 +216,10 @@ class PartitionedBuffer(Generic[Item]):
         """Keep one message, in the first partition that it belongs to."""
         if not self._hear(run.origin, run.first, run.last):
             return
-        for number in sorted(self._by_topic.match(topic)):
+        numbers = self._by_topic.match(topic)
+        for number in numbers if len(numbers) < 2 else sorted(numbers):
             partition = self._partitions[number]
-            if partition.terms.filter.matches(attributes):
+            if partition.takes_any_content or partition.terms.filter.matches(attributes):
                 partition.put(run, now_s)
                 return
         self._not_kept.setdefault(run.origin, Ranges()).add(run.first, run.last, len(run.items))

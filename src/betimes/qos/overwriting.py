@@ -17,9 +17,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from betimes.language.suggestions import did_you_mean
+from betimes.model.buffers import OUTAGE_S_MEAN, OVERWRITING_NAMES
 from betimes.model.errors import SettingError
 
-OUTAGE_S_MEAN = 12.0  # t_SD of 003, where nothing else is said
 FIRST_PART = 0.8  # of a PwP buffer, which goes by age
 LIFETIME_OUTAGES = 2.0  # how long an important message is kept for being so: 48 s for outages of 24 s
 IMPORTANCE_MIN = 1e-9  # whatever is worth nothing is worth a little: there are logarithms below
@@ -247,16 +247,6 @@ def _join(earlier: _Era, later: _Era) -> None:
         earlier.heap, later.heap = later.heap, earlier.heap
     for each in later.heap:
         heapq.heappush(earlier.heap, each)
-
-
-LRP, RANDOM, PWP, VALUE_DECAY, DISCONNECTION_AWARE = (
-    "lrp",
-    "random",
-    "pwp",
-    "value-decay",
-    "disconnection-aware",
-)
-OVERWRITING_NAMES = (LRP, RANDOM, PWP, VALUE_DECAY, DISCONNECTION_AWARE)
 
 
 def overwriting_named(name: str, *, outage_s_mean: float, pick: Pick) -> Overwriting:

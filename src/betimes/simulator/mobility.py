@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from betimes.model.buffers import BufferSettings, PartitionTerms
-from betimes.node.partitioned_buffer import Have, PartitionedBuffer, Run
+from betimes.model.resuming import Have
+from betimes.node.partitioned_buffer import PartitionedBuffer, Run
 from betimes.simulator.chance import stream
 
 ORIGIN = "publisher"
