@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -197,3 +198,13 @@ def test_a_home_may_be_added():
     assert table.homes == (*HOMES, "w")
     table.add(subscription("s1", "w"))
     assert set(table.demand(event()).at_home) == {"w"}
+
+
+def test_a_broker_that_keeps_things_for_nobody_yet_is_a_destination_and_no_subscriber():
+    kept = [replace(subscription(name, "y", price=0.5), subscribers=0) for name in ("k1", "k2")]
+    table = DemandTable(HOMES, [*kept, subscription("s", "x")])
+    demand = table.demand(event())
+    assert demand.wanted == 1
+    assert set(demand.at_home) == {"x", "y"}
+    assert grouped(table, event()) == {("x", math.inf): (1.0, 1.0), ("y", math.inf): (1.0, 0.0)}
+    assert demand.subscribers_at("y") == 0

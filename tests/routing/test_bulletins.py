@@ -141,3 +141,10 @@ def test_whatever_order_links_come_up_in_everybody_ends_up_knowing_the_same(seed
         pass
     for one, other in product(names, names):
         assert gossip.known[one].wishes(other) == gossip.known[other].wishes(other)
+
+
+def test_the_epoch_in_which_a_broker_was_last_heard_of_is_known():
+    ours = Bulletins("a", 5)
+    assert ours.epoch_of("b") == 0
+    ours.take_in(Bulletins("b", 7).tell_links([]))
+    assert ours.epoch_of("b") == 7

@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.server.talking import OPEN_GATE, Client
 
+from betimes.model.buffers import BufferSettings
 from betimes.model.links import LinkTerms, NetworkSettings
 from betimes.model.servers import Limits
 from betimes.server.connection import Connection
@@ -23,9 +24,10 @@ _epochs = count(1)
 class Net:
     """Brokers by name; bytes between them take `delay_s`, and KBs as long as the link says."""
 
-    def __init__(self, *names: str, **settings: Any) -> None:
+    def __init__(self, *names: str, buffer: BufferSettings | None = None, **settings: Any) -> None:
         self.now_s = 100.0
         self.hubs: dict[str, Hub] = {}
+        self._buffer = buffer
         self._settings = {"secret": "hush", **settings}
         self._pipes: dict[Connection, tuple[Connection, float, float]] = {}
         self._free_s: dict[Connection, float] = {}
@@ -39,6 +41,8 @@ class Net:
         """Start a broker, or another life of one."""
         hub = self.hubs[name] = Hub(name, gate=OPEN_GATE, limits=Limits())
         hub.received = next(_epochs) * 1_000_000  # ids do not begin anew with another life
+        if self._buffer is not None:
+            hub.keep_for_return(self._buffer)
         federate(hub, NetworkSettings(**{**self._settings, **settings}), epoch=next(_epochs))
         return hub
 

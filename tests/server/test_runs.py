@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.server.talking import Client, new_hub
 
+from betimes.model.buffers import BufferSettings
 from betimes.model.telemetry import Published
 from betimes.node.recording import Recorder
 from betimes.server.connection import CROWD_PAUSE_S, Connection
-from betimes.server.runs import Run
+from betimes.server.runs import Run, RunPart
 from betimes.server.wire import Wire
 from betimes.server.witness import Witness
 
@@ -34,6 +35,7 @@ def watched(stream: bytes, *, bundles: bool, every: int, cut: int, who: int) -> 
     """Publish a stream to several subscribers; return all that can be seen of it."""
     records: list[Any] = []
     hub = new_hub()
+    hub.keep_for_return(BufferSettings())
     hub.witness = Witness(hub.name, Recorder(records.append, every=every))
     subscribers = [
         Client(hub, "plain"),
@@ -51,7 +53,10 @@ def watched(stream: bytes, *, bundles: bool, every: int, cut: int, who: int) -> 
     traffic = hub.traffic
     written = [(each.number, each.topic, each.wanted) for each in records if isinstance(each, Published)]
     counted = (hub.received, hub.sent, traffic.packets_received, traffic.packets_sent, dict(hub.lost))
-    return got, written, counted, traffic.bytes_sent
+    assert hub.replay is not None
+    found, gaps = hub.replay.missed("#", {})
+    kept = [(each.number, each.item.topic, bytes(each.item.payload)) for each in found]
+    return got, written, counted, traffic.bytes_sent, kept, gaps, hub.replay.last_number
 
 
 @given(st.lists(packets, max_size=40), st.integers(1, 5), st.integers(1, 50_000), st.integers(0, 4))
@@ -120,6 +125,15 @@ def test_packets_in_a_row_are_one_run_whatever_their_lengths():
     assert isinstance(ping, mqtt5.PingReqPacket)
     assert [bytes(each.payload) for each in run.packets(0, 3)] == [b"x1", b"x2", b"x3"]
     assert run.piece(0, 599) == (rows(300) + rows(300, b"y" * 200))[len(first.write()) :]
+
+
+def test_a_part_of_a_run_is_a_sequence_that_is_read_when_it_is_looked_at():
+    data = rows(5)
+    edges = list(range(0, len(data) + 1, len(data) // 5))
+    part = RunPart(Run(data, edges, "a", 5), 1, 4)
+    assert [bytes(each.payload) for each in part] == [b"x1", b"x2", b"x3"]
+    assert (len(part), bytes(part[-1].payload), len(part[:2])) == (3, b"x3", 2)
+    assert (part.count(None), part.count(part[0])) == (0, 1)
 
 
 def test_who_cannot_take_more_gets_the_rest_in_turn():

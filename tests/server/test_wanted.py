@@ -6,9 +6,10 @@ import math
 
 from tests.server.talking import Client, new_hub
 
+from betimes.model.buffers import BufferSettings
 from betimes.model.filters import EVERYTHING
 from betimes.server.audiences import Grant
-from betimes.server.wanted import Wanted
+from betimes.server.wanted import Wanted, fetched
 from betimes.server.wishes import read_wish
 
 
@@ -77,3 +78,17 @@ def test_a_shared_subscription_counts_as_one_subscriber():
     wanted.add(grant("c2", group="g", wish={"price": "2"}))
     (added,), _ = wanted.take_changes()
     assert (added.subscribers, added.qos.price) == (1, 3.0)
+
+
+def test_what_a_broker_keeps_for_who_may_come_is_told_once_and_counts_nobody():
+    wanted = Wanted(
+        "b1", fetched("b1", BufferSettings(fetch=("a/#", "b"), fetch_price=0.5, fetch_within_s=3.0))
+    )
+    assert wanted.has_changed
+    added, removed = wanted.take_changes()
+    assert [(each.pattern, each.subscribers, each.qos.price, each.qos.delay_s_max) for each in added] == [
+        ("a/#", 0, 0.5, 3.0),
+        ("b", 0, 0.5, 3.0),
+    ]
+    assert removed == []
+    assert not wanted.has_changed

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from betimes.language.buffer_settings import read_buffer_settings
 from betimes.language.link_settings import read_network_settings
 from betimes.language.quantities import read_duration_s, read_size_kb
 from betimes.language.tables import (
@@ -46,6 +47,7 @@ def read_server_file(text: str, source: str) -> ServerSettings:
     top = Table(read_toml(text, source), "", mistakes)
     usual = ServerSettings()
     limits, network, telemetry = top.table("limits"), top.table("network"), top.table("telemetry")
+    buffer = top.table("buffer")
     certificate, key, client_ca = _read_tls(top)
     settings = ServerSettings(
         name=top.optional("name", name, usual.name),
@@ -66,6 +68,7 @@ def read_server_file(text: str, source: str) -> ServerSettings:
         limits=usual.limits if limits is None else _read_limits(limits),
         network=None if network is None else read_network_settings(network, _file_name),
         telemetry=None if telemetry is None else _read_telemetry(telemetry),
+        buffer=usual.buffer if buffer is None else read_buffer_settings(buffer),
     )
     top.close()
     mistakes.raise_if_any(source)

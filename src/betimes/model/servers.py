@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from betimes.model.buffers import BufferSettings
 from betimes.model.links import NetworkSettings
 
 
@@ -90,6 +91,7 @@ class ServerSettings:
     limits: Limits = field(default_factory=Limits)
     network: NetworkSettings | None = None  # with other brokers
     telemetry: TelemetrySettings | None = None
+    buffer: BufferSettings | None = field(default_factory=BufferSettings)  # None: nobody can resume
 
     @property
     def doors(self) -> tuple[Door, ...]:

@@ -33,7 +33,7 @@ class Subscription:
     filter: Filter = EVERYTHING
     qos: QoS = field(default_factory=QoS)
     pattern: str = ANY_TOPIC
-    subscribers: int = 1  # who wish just this
+    subscribers: int = 1  # who wish just this; 0 where a broker keeps it for who may come
     durable: bool = False  # somebody's session outlives its connection, and is promised all of it
 
     def delay_s_allowed(self, event: Event) -> float:

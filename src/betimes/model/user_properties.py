@@ -6,5 +6,9 @@ OWN = "$"  # what begins with it is Betimes's, and no attribute
 DEADLINE, IMPORTANCE, ID, AGE = "$deadline", "$importance", "$id", "$age"
 
 FILTER, MAX_DELAY, PRICE, RELIABILITY, BANDWIDTH = "filter", "max-delay", "price", "reliability", "bandwidth"
+RESUME_AFTER, RESUME_LATE = "resume-after", "resume-late"
+NOW, ALL = "now", "all"  # start here; even what is too late
+OUTSTANDING, POSITION, BUFFERED = "outstanding", "position", "buffered"  # on the SUBACK of who resumes
+GAP_TOPIC = "$betimes/gap"  # with the client's id below it
 
 ATTRIBUTES_MAX = 256  # of one event

@@ -19,9 +19,10 @@ from betimes.matching.topics import TopicTree
 from betimes.model.errors import SettingError
 from betimes.model.events import Event
 from betimes.model.subscriptions import Subscription
-from betimes.qos.appraisal import BOUND_S, COUNT, DESTINATION, PRICE
+from betimes.qos.appraisal import BOUND_S, COUNT, DESTINATION, PRICE, VERDICT
 
 EVENTS_REMEMBERED = 4096
+MET = 1.0  # while an event's rows are added up
 NO_KEYS = np.zeros(0, dtype=np.int64)
 
 
@@ -140,13 +141,12 @@ class DemandTable:
         found_keys = [index.match(event.attributes) for index in indexes]
         keys = found_keys[0] if len(found_keys) == 1 else np.concatenate([NO_KEYS, *found_keys])
         rows = np.empty((min(len(keys), len(self._kind_number)), 5))
-        _group(keys, self._members, self._kinds, event.deadline_s, rows)
+        used = _group(keys, self._members, self._kinds, event.deadline_s, rows)
         at_home: dict[str, list[Subscription]] = {}
         for key in keys.tolist():
             found = self._subscriptions[key]
             assert found is not None, "the index knows a subscription that the table has forgotten"
             at_home.setdefault(found.home, []).append(found)
-        used = int(np.count_nonzero(rows[:, COUNT])) if len(rows) else 0
         return Demand(
             rows=rows[:used],
             at_home={home: tuple(found) for home, found in at_home.items()},
@@ -165,22 +165,24 @@ def _group(
     kinds: NDArray[np.float64],
     deadline_s: float,
     rows: NDArray[np.float64],
-) -> None:
-    """Add up prices and counts by kind, and write a row for each kind met, by home; unused rows count 0."""
+) -> int:
+    """Add up prices and counts by kind, and write a row for each kind met, by home; return how many."""
     met = np.empty(len(rows), np.int64)
     found = 0
     for key in keys:
         kind = int(members[key, 0])
-        if kinds[kind, COUNT] == 0.0:
+        if kinds[kind, VERDICT] == 0.0:
+            kinds[kind, VERDICT] = MET
             met[found] = kind
             found += 1
         kinds[kind, PRICE] += members[key, 1]
         kinds[kind, COUNT] += members[key, 2]
-    rows[found:, COUNT] = 0.0
     order = np.argsort(kinds[met[:found], DESTINATION])
     for row in range(found):
         kind = met[order[row]]
+        kinds[kind, VERDICT] = 0.0
         rows[row] = kinds[kind]
         rows[row, BOUND_S] = min(kinds[kind, BOUND_S], deadline_s)
         kinds[kind, PRICE] = 0.0
         kinds[kind, COUNT] = 0.0
+    return found

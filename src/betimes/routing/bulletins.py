@@ -93,6 +93,13 @@ class Bulletins:
         """Return all brokers that were ever heard of, in the order they were."""
         return tuple(self._known)
 
+    def epoch_of(self, broker: str) -> int:
+        """Return in which epoch a broker was last heard of; 0 if in none."""
+        known = self._known.get(broker)
+        if known is None:
+            return 0
+        return max(known.demand[0], 0 if known.links is None else known.links.epoch)
+
     def wishes(self, broker: str) -> Mapping[str, Subscription]:
         """Return what is wanted at a broker, by id."""
         known = self._known.get(broker)

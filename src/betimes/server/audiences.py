@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from betimes.language.filters import parse_filter
 from betimes.matching.index import MatchingIndex
 from betimes.matching.topics import TopicTree
+from betimes.model.resuming import NOTHING, Have
 from betimes.server.publications import Publication
 from betimes.server.wishes import Wish
 
@@ -36,6 +37,7 @@ class Grant:
     retain_as_published: bool = False
     identifier: int | None = None
     wish: Wish | None = None
+    have: Mapping[str, Have] | None = None  # what its client has already, by origin
     durable: bool = False  # its session outlives its connection, and keeps what comes meanwhile
 
     @property
@@ -43,6 +45,10 @@ class Grant:
         """Tell whether what waits for it is to be chosen by bounds and prices, not by order of coming."""
         wish = self.wish
         return wish is not None and (wish.qos.delay_s_max < math.inf or wish.qos.price != 1.0)
+
+    def has(self, publication: Publication) -> bool:
+        """Tell whether its client, who came back, has this already."""
+        return self.have is not None and publication.number in self.have.get(publication.origin, NOTHING)
 
     def wants(self, publication: Publication) -> bool:
         """Tell whether its content filter lets this through, and its client may read it."""

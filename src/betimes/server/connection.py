@@ -53,6 +53,7 @@ class Connection:
         self.receiving: set[int] = set()  # packet ids of QoS 2 that count against our receive maximum
         self.aliases_in: dict[int, str] = {}
         self._held: list[Item] = []
+        self._read_bytes = 0  # since there was a whole packet
         self._outbox: list[bytes] = []
         self._outbox_bytes = 0
         self._bundled = 0  # packets that stand in the outbox as one with another
@@ -66,6 +67,7 @@ class Connection:
         self.heard_at_s = now_s
         traffic = self.hub.traffic
         traffic.bytes_received += len(data)
+        self._read_bytes += len(data)
         try:
             packets = self.wire.feed(data)
         except WireError as error:
@@ -210,7 +212,7 @@ class Connection:
     def _handle_all(self, packets: list[Item], now_s: float) -> None:
         for packet in packets:
             if self.closing:
-                return
+                break
             if self.unproven is None:
                 handle(self, packet, now_s)
                 continue
@@ -218,6 +220,13 @@ class Connection:
             if len(self._held) > HELD_MAX:
                 self.unproven = None
                 hang_up(self, Refusal(Answer.QUOTA_EXCEEDED.value, "too much before the CONNACK"), now_s)
+        if packets:
+            replay = self.hub.replay
+            if replay is not None and self.session is not None:
+                replay.close_run(self.session.client_id, self._read_bytes, now_s)
+            self._read_bytes = 0
+        if self.closing:
+            return
         if self.session is not None and self.session.pace is not None:
             self._keep_pace(self.session.pace, packets, now_s)
 

@@ -66,6 +66,7 @@ class Federation:
         recorder: Recorder | None = None,
         custody: Custody | None = None,
         seen: Seen | None = None,
+        wanted: Wanted | None = None,
     ) -> None:
         self.name = name
         self.settings = settings
@@ -76,7 +77,7 @@ class Federation:
         self._deliver = deliver
         self._lose = lose
         self._recorder = recorder
-        self._wanted = Wanted(name)
+        self._wanted = Wanted(name) if wanted is None else wanted
         self._adverts = Adverts(name)
         self._demand = DemandTable([], remembered_max=REMEMBERED_EVENTS)
         self._known_wishes: dict[str, dict[str, Subscription]] = {}  # in the demand table, by home
@@ -132,11 +133,10 @@ class Federation:
             return 0
         event = live_event(publication)
         demand = self._demand.demand(event)
-        wanted = demand.wanted
-        if wanted:
+        if demand.at_home:
             self._take_custody(publication, demand, frozenset(demand.at_home))
             self._perform(self.broker.publish(event, now_s), now_s)
-        return wanted
+        return demand.wanted
 
     # --- what links report
 

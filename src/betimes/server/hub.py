@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 import secrets
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import mqtt5
 
 from betimes.matching.topics import LEVELS_MAX
+from betimes.model.buffers import BufferSettings
 from betimes.model.servers import Limits
 from betimes.model.telemetry import Reason
 from betimes.server.audiences import Grant
@@ -26,6 +28,7 @@ from betimes.server.link import answer_broker, is_of_broker
 from betimes.server.offering import Offering, delivery_of
 from betimes.server.protocol import FOR_EVER, Answer, Gone, Refusal, hang_up, say, seconds
 from betimes.server.publications import Publication
+from betimes.server.replay_buffer import ReplayBuffer
 from betimes.server.retained import Retained
 from betimes.server.session import Delivery, Session
 from betimes.server.traffic import Traffic
@@ -61,12 +64,19 @@ class Hub:
         self.federation: Federation | None = None  # with other brokers
         self.traffic = Traffic()
         self.witness: Witness | None = None  # who writes down what happens
-        self.offering = Offering(self._lose)
+        self.replay: ReplayBuffer | None = None  # what is kept for who comes back
+        self._keep: Callable[[mqtt5.PublishPacket | None], None] | None = None  # its
+        self.offering = Offering(self.lose)
         self._retained = Retained(self.limits.retained_max, self.limits.retained_bytes_max)
         self._announced = Retained(ANNOUNCED_MAX, ANNOUNCED_BYTES_MAX)  # below $
         self._wills = Wills()
         self._silent: Deadlines[Connection] = Deadlines()
         self._ending: Deadlines[str] = Deadlines()  # sessions without a connection, by client id
+
+    def keep_for_return(self, settings: BufferSettings) -> None:
+        """Begin to keep what is published for subscribers who come back."""
+        self.replay = ReplayBuffer(settings, self.name, self.first_number + self.received)
+        self._keep = self.replay.keep
 
     # --- connections
 
@@ -142,6 +152,10 @@ class Hub:
         if session is None or session.connection is not connection:
             return
         session.connection = None
+        if self.replay is not None:
+            for grant in session.grants.values():
+                if grant.wish is not None and grant.wish.resumes:
+                    self.replay.left(session.client_id, grant.pattern, now_s)
         will = connection.will if with_will else None
         if self.store is not None:
             self.store.disconnected(session, will, now_s)
@@ -254,7 +268,12 @@ class Hub:
             self.witness.begin()
         if publication.retain and not self._retained.keep(publication):
             self.lost[Reason.QUEUE_FULL] += 1
+            if self._keep is not None:
+                self._keep(None)
             return Acknowledged.QUOTA_EXCEEDED
+        keep = self._keep
+        if keep is not None:
+            keep(packet)
         wanted = self.offering.offer_to_all(publication, now_s)
         if publication.is_recorded and self.witness is not None:
             self.witness.matched()
@@ -270,6 +289,8 @@ class Hub:
         """Take in what was published at another broker."""
         if self.witness is not None:
             publication.is_recorded = self.witness.takes(publication.id)
+        if self.replay is not None:
+            self.replay.take(publication, now_s)
         if publication.retain and not self._retained.keep(publication):
             self.lost[Reason.QUEUE_FULL] += 1
         self.offering.offer_to_all(publication, now_s)
@@ -315,7 +336,7 @@ class Hub:
         return most if asked > most or (not asked and most < Limits().keep_alive_s_max) else asked
 
     def _new_session(self, client_id: str, user: str | None) -> Session:
-        session = Session(client_id, queue_bytes_max=self.limits.queue_bytes_max, lose=self._lose)
+        session = Session(client_id, queue_bytes_max=self.limits.queue_bytes_max, lose=self.lose)
         session.user, session.witness = user, self.witness
         if self.limits.publications_per_s_max < math.inf:
             session.pace = TokenBucket(self.limits.publications_per_s_max)
@@ -350,8 +371,11 @@ class Hub:
             self.lost[Reason.REFUSED] += 1
         else:
             self._take_in(word.packet(), topic, word.client_id, now_s)
+            if self.replay is not None:
+                self.replay.close_run(word.client_id, None, now_s)
 
-    def _lose(self, delivery: Delivery, reason: Reason, now_s: float) -> None:
+    def lose(self, delivery: Delivery, reason: Reason, now_s: float) -> None:
+        """Note that a client does not get something."""
         self.lost[reason] += delivery.publication.topic[0] != "$"
         if delivery.publication.is_recorded and self.witness is not None:
             self.witness.lost(delivery.publication, reason, now_s)

@@ -16,6 +16,7 @@ from betimes.server.custody import Custody
 from betimes.server.federation import Federation
 from betimes.server.hub import Hub
 from betimes.server.seen import Seen
+from betimes.server.wanted import Wanted, fetched
 
 
 def federate(hub: Hub, settings: NetworkSettings, *, epoch: int) -> Federation:
@@ -35,6 +36,7 @@ def federate(hub: Hub, settings: NetworkSettings, *, epoch: int) -> Federation:
         recorder=None if hub.witness is None else hub.witness.recorder,
         custody=None if store is None else Custody(store),
         seen=None if store is None else Seen(table=store.seen, found=store.seen_found),
+        wanted=Wanted(hub.name, [] if hub.replay is None else fetched(hub.name, hub.replay.settings)),
     )
     for session in hub.sessions.values():  # those that survived a restart
         for grant in session.grants.values():

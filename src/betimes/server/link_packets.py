@@ -270,7 +270,7 @@ def _read_wish(broker: str, told: list[Any]) -> Subscription:
             price=_finite(float(price)),
         ),
         pattern=pattern,
-        subscribers=max(int(count), 1),
+        subscribers=max(int(count), 0),
         durable=bool(durable),
     )
 

@@ -61,6 +61,8 @@ class Offering:
         if session.rights is not None and not session.rights.may_read(publication.topic):
             return
         is_old = publication.born_s < now_s  # it comes from another broker
+        if grant.have is not None and grant.has(publication):
+            return
         if (
             (not publication.qos or not grant.qos)
             and grant.identifier is None
@@ -94,7 +96,9 @@ class Offering:
                 if grant.group is not None:
                     self._offer(publication, grant, now_s)
                     wanted += 1
-                elif not (grant.no_local and client_id == publication.publisher):
+                elif not (grant.no_local and client_id == publication.publisher) and not grant.has(
+                    publication
+                ):
                     others = by_client.get(client_id)
                     if others is None:
                         by_client[client_id] = grant
@@ -108,14 +112,16 @@ class Offering:
                 continue
             session = grants[0].session
             if session.rights is None or session.rights.may_read(publication.topic):
-                self._hand_over(_merged_delivery(publication, grants), grants[0], now_s)
+                self._hand_over(merged_delivery(publication, grants), grants[0], now_s)
         return wanted + len(by_client)
 
 
-def delivery_of(publication: Publication, grant: Grant, *, retain: bool) -> Delivery:
+def delivery_of(
+    publication: Publication, grant: Grant, *, retain: bool, kind: type[Delivery] = Delivery
+) -> Delivery:
     """Return what one subscription's client gets."""
     wish = grant.wish
-    return Delivery(
+    return kind(
         publication,
         qos=min(publication.qos, grant.qos),
         retain=retain,
@@ -127,9 +133,11 @@ def delivery_of(publication: Publication, grant: Grant, *, retain: bool) -> Deli
     )
 
 
-def _merged_delivery(publication: Publication, grants: list[Grant]) -> Delivery:
+def merged_delivery(
+    publication: Publication, grants: list[Grant], kind: type[Delivery] = Delivery
+) -> Delivery:
     """Return the one message for several subscriptions of a client: the best that any of them is to get."""
-    return Delivery(
+    return kind(
         publication,
         qos=min(publication.qos, max(each.qos for each in grants)),
         retain=publication.retain and any(each.retain_as_published for each in grants),

@@ -21,6 +21,7 @@ def open_hub(
     if settings.store is None:
         hub = Hub(settings.name, gate=gate, limits=settings.limits)
         hub.first_number = int(wall_s * 1e6)  # numbers of an earlier run are not given again
+        _keep(hub, settings)
         yield hub, None
         return
     file = StoreFile(settings.store, sync=settings.store_sync)
@@ -30,6 +31,13 @@ def open_hub(
         hub = Hub(settings.name, gate=gate, limits=settings.limits, store=store)
         restore(hub, file.rows, source=settings.store, now_s=now_s, wall_s=wall_s)
         store.commit()
+        _keep(hub, settings)
         yield hub, file
     finally:
         file.close()
+
+
+def _keep(hub: Hub, settings: ServerSettings) -> None:
+    """Begin to keep what is published, if that is asked for, now that its first number is known."""
+    if settings.buffer is not None:
+        hub.keep_for_return(settings.buffer)

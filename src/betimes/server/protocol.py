@@ -7,7 +7,7 @@ subscriptions, retained messages) is the hub's.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,10 @@ import mqtt5
 
 from betimes.matching.topics import shared_parts
 from betimes.model.errors import TextError
+from betimes.model.resuming import Have
 from betimes.server.audiences import Grant
+from betimes.server.publications import spelled_out
+from betimes.server.resuming import Resumption, check_resume, read_resume
 from betimes.server.runs import Run, publish_run
 from betimes.server.wire import Item, Packet
 from betimes.server.wishes import Wish, read_wish
@@ -101,6 +104,7 @@ def _publish(connection: Connection, packet: mqtt5.PublishPacket, now_s: float) 
         if found is None:
             return
         topic = found
+        packet = spelled_out(packet, topic)
     qos, session = packet.qos, connection.session
     assert session is not None, "only CONNECT comes without a session"
     if qos is _AT_MOST_ONCE:
@@ -184,18 +188,31 @@ def _pubcomp(connection: Connection, packet: mqtt5.PubCompPacket, now_s: float) 
 def _subscribe(connection: Connection, packet: mqtt5.SubscribePacket, now_s: float) -> None:
     try:
         wish = read_wish(packet.user_properties)
+        resume = read_resume(packet.user_properties)
+        if resume is not None:
+            check_resume(connection.hub, resume, [each.pattern for each in packet.topic_filters])
     except TextError as error:
         refused = [Subscribed.IMPLEMENTATION_SPECIFIC_ERROR] * len(packet.topic_filters)
         _suback(connection, packet.packet_id, refused, str(error))
         return
+    have = None if resume is None else resume.have
     codes: list[Subscribed] = []
     problems: list[str] = []
     granted: list[tuple[Grant, mqtt5.RetainHandling, bool]] = []
     for topic_filter in packet.topic_filters:
-        code, text = _grant(connection, topic_filter, packet.subscription_id, wish, granted, now_s)
+        code, text = _grant(connection, topic_filter, packet.subscription_id, wish, have, granted, now_s)
         codes.append(code)
         problems += [text] if text else []
-    _suback(connection, packet.packet_id, codes, "; ".join(problems))
+    if resume is not None and granted:
+        grants = [each[0] for each in granted]
+        resumption = Resumption(connection.hub, session_of(connection), grants, resume, now_s)
+        problems += [resumption.reason()] if resumption.reason() else []
+        _suback(connection, packet.packet_id, codes, "; ".join(problems), resumption.told())
+        resumption.send(now_s)
+    else:
+        _suback(connection, packet.packet_id, codes, "; ".join(problems))
+    if have is not None:
+        return  # what is retained it had, or it is among what it missed
     for grant, handling, was_new in granted:
         if handling is mqtt5.RetainHandling.SEND_ALWAYS or (
             handling is mqtt5.RetainHandling.SEND_IF_SUBSCRIPTION_NOT_EXISTS and was_new
@@ -203,8 +220,19 @@ def _subscribe(connection: Connection, packet: mqtt5.SubscribePacket, now_s: flo
             connection.hub.send_retained(grant, now_s)
 
 
-def _suback(connection: Connection, packet_id: int, codes: list[Subscribed], problem: str) -> None:
+def _suback(
+    connection: Connection,
+    packet_id: int,
+    codes: list[Subscribed],
+    problem: str,
+    told: Sequence[tuple[str, str]] = (),
+) -> None:
     text = problem if connection.tells_why else ""  # [MQTT-3.1.2-29]
+    if told and connection.tells_why:
+        reason = text[:REASON_TEXT_MAX] or None
+        packet = mqtt5.SubAckPacket(packet_id, codes, reason_str=reason, user_properties=list(told))
+        if connection.send(packet):
+            return
     say(connection, lambda reason: mqtt5.SubAckPacket(packet_id, codes, reason_str=reason), text)
 
 
@@ -213,6 +241,7 @@ def _grant(
     asked: mqtt5.TopicFilter,
     identifier: int | None,
     wish: Wish | None,
+    have: Mapping[str, Have] | None,
     granted: list[tuple[Grant, mqtt5.RetainHandling, bool]],
     now_s: float,
 ) -> tuple[Subscribed, str]:
@@ -238,6 +267,7 @@ def _grant(
         retain_as_published=asked.retain_as_published,
         identifier=identifier,
         wish=wish,
+        have=have,
         durable=session.expiry_s > 0.0 and asked.max_qos.value > 0,
     )
     hub.subscribe(asked.pattern, grant, now_s)

@@ -159,6 +159,24 @@ class Publication:
         )
 
 
+def spelled_out(packet: mqtt5.PublishPacket, topic: str) -> mqtt5.PublishPacket:
+    """Return a packet with its topic in place of an alias."""
+    return mqtt5.PublishPacket(
+        topic,
+        packet.payload,
+        qos=packet.qos,
+        retain=packet.retain,
+        packet_id=packet.packet_id,
+        duplicate=packet.duplicate,
+        payload_format_indicator=packet.payload_format_indicator,
+        message_expiry_interval=packet.message_expiry_interval,
+        content_type=packet.content_type,
+        response_topic=packet.response_topic,
+        correlation_data=packet.correlation_data,
+        user_properties=packet.user_properties,
+    )
+
+
 def _deadline_s_of(packet: mqtt5.PublishPacket) -> float:
     for name, value in packet.user_properties:
         if name == DEADLINE:

@@ -8,8 +8,8 @@ because of filters) is, and the order stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, overload
 
 import mqtt5
 
@@ -53,6 +53,35 @@ class Run:
             yield packet
 
 
+class RunPart(Sequence[mqtt5.PublishPacket]):
+    """Packets of a run that are read when somebody looks at them."""
+
+    __slots__ = ("_first", "_run", "_stop")
+
+    def __init__(self, run: Run, first: int, stop: int) -> None:
+        self._run, self._first, self._stop = run, first, stop
+
+    def __len__(self) -> int:
+        return self._stop - self._first
+
+    @overload
+    def __getitem__(self, place: int) -> mqtt5.PublishPacket: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[mqtt5.PublishPacket]: ...
+    def __getitem__(self, place: int | slice) -> mqtt5.PublishPacket | list[mqtt5.PublishPacket]:
+        numbers = range(self._first, self._stop)[place]
+        if isinstance(numbers, range):
+            return [packet for number in numbers for packet in self._run.packets(number, number + 1)]
+        return next(self._run.packets(numbers, numbers + 1))
+
+    def __iter__(self) -> Iterator[mqtt5.PublishPacket]:
+        return self._run.packets(self._first, self._stop)
+
+    def count(self, value: object) -> int:
+        """Count what is like this; None is nowhere."""
+        return 0 if value is None else sum(each == value for each in self)
+
+
 def publish_run(hub: Hub, session: Session, run: Run, now_s: float) -> None:
     """Take in what a client publishes, in pieces as large as may be."""
     hub.traffic.packets_received += len(run) - 1  # it came as one
@@ -65,8 +94,11 @@ def publish_run(hub: Hub, session: Session, run: Run, now_s: float) -> None:
             for packet in run.packets(first, stop):
                 hub.publish(session, packet, run.topic, now_s)
         else:
+            data = run.piece(first, stop)
+            if hub.replay is not None:
+                part = RunPart(run, first, stop)
+                hub.replay.keep_part(part, len(data), session.client_id, now_s)
             hub.received += stop - first
-            data = run.piece(first, stop) if receivers else b""
             for connection in receivers:
                 connection.send_run(data, stop - first)
         first = stop
@@ -77,6 +109,8 @@ def publish_run(hub: Hub, session: Session, run: Run, now_s: float) -> None:
 def _receivers(hub: Hub, session: Session, run: Run) -> list[Connection] | None:
     """Return who gets a whole run just as it is; None if it is to be looked at one by one."""
     topic = run.topic
+    if hub.replay is not None and not hub.replay.takes_runs:
+        return None
     if hub.federation is not None or hub.refusal(session.rights, topic) is not None:
         return None
     audiences = hub.offering.audiences.hearing(topic)

@@ -7,9 +7,11 @@ together. Of a shared subscription one member gets each message, so the group is
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from betimes.model.buffers import BufferSettings
 from betimes.model.filters import EVERYTHING, Filter
 from betimes.model.subscriptions import QoS, Subscription
 from betimes.server.audiences import Grant
@@ -35,8 +37,9 @@ class _Wishers:
 class Wanted:
     """The wishes of all local subscriptions, and which of them changed since they were last told."""
 
-    def __init__(self, broker: str) -> None:
+    def __init__(self, broker: str, standing: Iterable[Subscription] = ()) -> None:
         self._broker = broker
+        self._standing = list(standing)  # the broker's own, until they were told
         self._wishers: dict[_Wish, _Wishers] = {}
         self._changed: set[_Wish] = set()
         self._given = 0
@@ -47,7 +50,7 @@ class Wanted:
     @property
     def has_changed(self) -> bool:
         """Tell whether there is something to tell."""
-        return bool(self._changed)
+        return bool(self._changed or self._standing)
 
     def add(self, grant: Grant) -> None:
         """Take in a subscription."""
@@ -71,7 +74,7 @@ class Wanted:
 
     def take_changes(self) -> tuple[list[Subscription], list[str]]:
         """Return what is new or other than it was, and the ids of what is gone."""
-        added: list[Subscription] = []
+        added, self._standing = self._standing, []
         removed: list[str] = []
         for wish in self._changed:
             wishers = self._wishers[wish]
@@ -96,6 +99,15 @@ class Wanted:
             subscribers=wishers.count if wish.group is None else 1,
             durable=wish.durable,
         )
+
+
+def fetched(broker: str, buffer: BufferSettings) -> list[Subscription]:
+    """Return what a broker asks of the others to keep it for who may come, at a price that stops nobody."""
+    qos = QoS(delay_s_max=buffer.fetch_within_s, price=buffer.fetch_price)
+    return [
+        Subscription(id=f"fetch-{number}", home=broker, qos=qos, pattern=pattern, subscribers=0)
+        for number, pattern in enumerate(buffer.fetch)
+    ]
 
 
 def _wish_of(grant: Grant) -> _Wish:

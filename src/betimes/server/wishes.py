@@ -11,7 +11,7 @@ from betimes.language.quantities import read_duration_s, read_rate_kb_per_s
 from betimes.model.errors import TextError
 from betimes.model.filters import EVERYTHING, Filter
 from betimes.model.subscriptions import QoS
-from betimes.model.user_properties import BANDWIDTH, FILTER, MAX_DELAY, PRICE, RELIABILITY
+from betimes.model.user_properties import BANDWIDTH, FILTER, MAX_DELAY, NOW, PRICE, RELIABILITY, RESUME_AFTER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +20,7 @@ class Wish:
 
     filter: Filter = EVERYTHING
     qos: QoS
+    resumes: bool = False  # who asks may go away and come back
     texts: tuple[tuple[str, str], ...] = field(default=(), compare=False)  # the properties as written
 
 
@@ -28,14 +29,16 @@ def read_wish(properties: Iterable[tuple[str, str]]) -> Wish | None:
 
     What cannot be read is a `TextError`. Properties of other names are left alone: they are other people's.
     """
+    resumes = False
     known = (FILTER, MAX_DELAY, PRICE, RELIABILITY, BANDWIDTH)
     found: dict[str, str] = {}
     for name, value in properties:
+        resumes |= name == RESUME_AFTER
         if name in known:
             if name in found:
                 raise TextError(value, 0, f"{name} is stated twice", "state it once")
             found[name] = value
-    if not found:
+    if not found and not resumes:
         return None
     bandwidth, reliability = found.get(BANDWIDTH), found.get(RELIABILITY)
     return Wish(
@@ -46,7 +49,8 @@ def read_wish(properties: Iterable[tuple[str, str]]) -> Wish | None:
             reliability=None if reliability is None else _number(reliability, RELIABILITY, 1.0),
             bandwidth_kb_per_s=None if bandwidth is None else read_rate_kb_per_s(bandwidth),
         ),
-        texts=tuple(found.items()),
+        resumes=resumes,
+        texts=(*found.items(), (RESUME_AFTER, NOW)) if resumes else tuple(found.items()),
     )
 
 

@@ -1,0 +1,28 @@
+"""What does a subscriber have already, when it comes back (003, section 5)?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Have:
+    """What somebody has of one origin: all they want up to a number, and some above it.
+
+    Brokers send what is worth most first, so messages of one origin may overtake each other. Whoever came
+    back with the highest number alone would never get what it had overtaken.
+    """
+
+    floor: int = 0
+    above: frozenset[int] = frozenset()
+
+    def __contains__(self, number: object) -> bool:
+        return isinstance(number, int) and (number <= self.floor or number in self.above)
+
+    @property
+    def highest(self) -> int:
+        """Return the highest number that is had."""
+        return max(self.above, default=self.floor)
+
+
+NOTHING = Have()

@@ -1,0 +1,129 @@
+"""Which numbers of an origin were heard here, and which are missing?
+
+Brokers number what enters the network at them, one after the other. Who hears all of it sees by the numbers
+what is missing: it is late, or lost. Who hears only a part of it cannot tell that from what was not meant for
+them. Numbers before the first one are not known either way.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import NamedTuple
+
+SETTLED_AFTER = 1_000  # numbers: what was overtaken by so many is lost, not late
+RANGES_MAX = 256  # that are told apart; beyond, the oldest two become one
+
+
+class Range(NamedTuple):
+    """Numbers from `first` to `last`, of which so many at most are meant."""
+
+    first: int
+    last: int
+    meant: int
+
+
+class Ranges:
+    """Disjoint ranges in ascending order, so many at most."""
+
+    def __init__(self, ranges_max: int = RANGES_MAX) -> None:
+        self._ranges: list[Range] = []
+        self._ranges_max = ranges_max
+
+    def __len__(self) -> int:
+        return len(self._ranges)
+
+    def add(self, first: int, last: int, count: int) -> None:
+        """Take in numbers; where they fall into a range that was widened, it counts them too."""
+        ranges = self._ranges
+        if ranges and ranges[-1].last + 1 == first:  # most come one after the other
+            known = ranges[-1]
+            ranges[-1] = Range(known.first, last, known.meant + count)
+            return
+        place = bisect_right(ranges, (first,), key=lambda each: (each.first,))
+        if place and first <= ranges[place - 1].last + 1:
+            place -= 1
+        elif place == len(ranges) or last < ranges[place].first - 1:
+            ranges.insert(place, Range(first, last, count))
+            self._keep_few()
+            return
+        known = ranges[place]
+        joined = Range(min(first, known.first), max(last, known.last), known.meant + count)
+        following = ranges[place + 1] if place + 1 < len(ranges) else None
+        if following is not None and joined.last >= following.first - 1:
+            joined = Range(joined.first, max(joined.last, following.last), joined.meant + following.meant)
+            del ranges[place + 1]
+        ranges[place] = joined
+
+    def remove(self, number: int) -> None:
+        """Take out one number, if it is in a range that is exact."""
+        place = bisect_right(self._ranges, (number,), key=lambda each: (each.first,)) - 1
+        if place < 0 or number > self._ranges[place].last:
+            return
+        first, last, count = self._ranges[place]
+        if count <= last - first:  # widened: which of its numbers are meant is not known
+            self._ranges[place] = Range(first, last, max(count - 1, 0))
+            return
+        left = [(first, number - 1), (number + 1, last)]
+        self._ranges[place : place + 1] = [
+            Range(low, high, high - low + 1) for low, high in left if low <= high
+        ]
+        self._keep_few()
+
+    def join_up_to(self, number: int) -> None:
+        """Make one range of all up to this number."""
+        if len(self._ranges) < 2:
+            return
+        end = bisect_right(self._ranges, (number,), key=lambda each: (each.first,))
+        if end > 1:
+            joined = self._ranges[:end]
+            self._ranges[:end] = [Range(joined[0].first, joined[-1].last, sum(each.meant for each in joined))]
+
+    def above(self, floor: int) -> list[Range]:
+        """Return the ranges, or parts of them, above a number."""
+        found = []
+        for first, last, count in reversed(self._ranges):
+            if last <= floor:
+                break
+            start = max(first, floor + 1)
+            found.append(Range(start, last, min(count, last - start + 1)))
+        return found[::-1]
+
+    def _keep_few(self) -> None:
+        if len(self._ranges) > self._ranges_max:
+            self.join_up_to(self._ranges[1].first)
+
+
+class Heard:
+    """What was heard of one origin."""
+
+    __slots__ = ("first", "highest", "missing", "tells_all")
+
+    def __init__(self, first: int, *, tells_all: bool) -> None:
+        self.first = first  # below it nothing is known
+        self.highest = first - 1
+        self.tells_all = tells_all  # whatever it numbers is to come here
+        self.missing = Ranges()
+
+    def hear(self, first: int, last: int) -> None:
+        """Note that these numbers came."""
+        if first > self.highest:
+            if first > self.highest + 1 and self.tells_all:
+                self.missing.add(self.highest + 1, first - 1, first - 1 - self.highest)
+            self.highest = last
+            return
+        for number in range(first, last + 1):
+            self.missing.remove(number)
+        self.highest = max(self.highest, last)
+
+    def settled(self) -> int:
+        """Return up to where nothing is under way any more, as far as can be told."""
+        late = self.missing.above(self.highest - SETTLED_AFTER)
+        return max(late[0].first, self.highest - SETTLED_AFTER) - 1 if late else self.highest
+
+    def not_here(self, floor: int) -> list[Range]:
+        """Return what may have been published above a number, and did not come here."""
+        found = self.missing.above(floor)
+        if 0 < floor < self.first - 1:
+            unknown = self.first - 1 - floor
+            return [Range(floor + 1, self.first - 1, unknown), *found]
+        return found

@@ -1,0 +1,160 @@
+"""What does a live broker keep of what is published, and how does it come in?
+
+What clients publish here is the hot path: the hub only puts each packet into a list (`keep`), and what one
+read of a socket brought becomes one run of the buffer when all of it was handled (`close_run`). Packets are
+kept as they came, without the objects that were made around them: those would have to be looked at by
+Python's search for garbage for as long as they are kept.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+
+import mqtt5
+
+from betimes.model.buffers import LRP, RANDOM, BufferSettings
+from betimes.model.events import number_reading
+from betimes.model.filters import EVERYTHING
+from betimes.model.resuming import Have
+from betimes.model.user_properties import IMPORTANCE
+from betimes.node.partitioned_buffer import Found, Gap, PartitionedBuffer, Run, pattern_covers
+from betimes.server.publications import OVERHEAD_BYTES, Publication
+
+IMPORTANCE_MAX = 1e6
+
+Kept = mqtt5.PublishPacket
+
+
+class ReplayBuffer:
+    """What one server keeps for who comes back; its own numbers go on from `next_number`."""
+
+    def __init__(self, settings: BufferSettings, own: str, next_number: int) -> None:
+        self.settings = settings
+        self._own = own
+        self._next_number = next_number
+        self._buffer: PartitionedBuffer[Kept] = PartitionedBuffer(
+            settings, own, next_number, pick=random.Random().randrange
+        )
+        self._reads_content = any(each.filter != EVERYTHING for each in settings.partitions)
+        self._weighs = any(each.overwrite not in (LRP, RANDOM) for each in settings.partitions)
+        self._coming: list[Kept | None] = []
+        self._is_split = False  # a part of what came was kept already
+        self.keep: Callable[[Kept | None], None] = self._coming.append  # the next number's; None: refused
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """Return how many messages are kept, and about how many bytes."""
+        return self._buffer.messages, self._buffer.size_bytes
+
+    @property
+    def last_number(self) -> int:
+        """Return the last number that was given here."""
+        return self._next_number + len(self._coming) - 1
+
+    def close_run(self, publisher: str, size_bytes: int | None, now_s: float) -> None:
+        """Take what was given to `keep` into the buffer: a client published it, in so many bytes."""
+        items, is_split, self._is_split = self._coming[:], self._is_split, False
+        if not items:
+            return
+        self._coming.clear()
+        first = self._next_number
+        self._next_number += len(items)
+        if size_bytes is None or is_split or not self._buffer.takes_runs:
+            size_bytes = sum(len(each.payload) + len(each.topic) for each in items if each is not None)
+        size_bytes += OVERHEAD_BYTES * len(items)
+        run = Run(self._own, first, items, size_bytes, now_s, publisher)
+        if self._buffer.takes_runs:
+            self._buffer.put_run(run, now_s)
+            return
+        for number, item in enumerate(items, first):
+            if item is None:
+                self._buffer.note(self._own, number)
+            else:
+                self._put(
+                    Publication(
+                        item,
+                        item.topic,
+                        born_s=now_s,
+                        publisher=publisher,
+                        origin=self._own,
+                        number=number,
+                    ),
+                    now_s,
+                )
+
+    @property
+    def takes_runs(self) -> bool:
+        """Tell whether what comes together may be kept together."""
+        return self._buffer.takes_runs
+
+    def keep_part(self, items: Sequence[Kept], size_bytes: int, publisher: str, now_s: float) -> None:
+        """Keep what a client published in a row, behind what was given to `keep` before."""
+        self.close_run(publisher, None, now_s)
+        self._is_split = True
+        size_bytes += OVERHEAD_BYTES * len(items)
+        self._buffer.put_run(Run(self._own, self._next_number, items, size_bytes, now_s, publisher), now_s)
+        self._next_number += len(items)
+
+    def take(self, publication: Publication, now_s: float) -> None:
+        """Keep what was published at another broker."""
+        self._put(publication, now_s)
+
+    def missed(self, pattern: str, have: Mapping[str, Have]) -> tuple[list[Found[Kept]], list[Gap]]:
+        """Return what is kept of such topics and not had yet, and what is missing."""
+        return self._buffer.missed(pattern, have)
+
+    def highest(self) -> dict[str, int]:
+        """Return the highest number that came of each origin."""
+        return self._buffer.highest()
+
+    def positions(self) -> dict[str, int]:
+        """Return from where somebody who starts now would resume, by origin."""
+        return self._buffer.settled()
+
+    def is_whole(self, pattern: str, *, is_linked: bool) -> bool:
+        """Tell whether everything of such topics comes here and is kept, wherever it is published."""
+        comes = not is_linked or any(pattern_covers(each, pattern) for each in self.settings.fetch)
+        return comes and self._buffer.covers(pattern)
+
+    def left(self, client_id: str, pattern: str, now_s: float) -> None:
+        """Note that a client went away who may come back for what it missed."""
+        self._buffer.left(client_id, pattern, now_s)
+
+    def returned(self, client_id: str) -> None:
+        """Note that a client is back."""
+        self._buffer.returned(client_id)
+
+    def _put(self, publication: Publication, now_s: float) -> None:
+        run = Run(
+            publication.origin,
+            publication.number,
+            (publication.packet,),
+            publication.size_bytes,
+            publication.born_s,
+            publication.publisher,
+            importance_of(publication.packet) if self._weighs else 1.0,
+        )
+        attributes = publication.attributes() if self._reads_content else {}
+        self._buffer.put(run, publication.topic, attributes, now_s)
+
+
+def publication_of(found: Found[Kept]) -> Publication:
+    """Return a kept packet as it was published."""
+    return Publication(
+        found.item,
+        found.item.topic,
+        born_s=found.born_s,
+        publisher=found.source,
+        origin=found.origin,
+        number=found.number,
+    )
+
+
+def importance_of(packet: Kept) -> float:
+    """Return how important its publisher says a message is; 1 where it does not say, or not so."""
+    for name, value in packet.user_properties:
+        if name == IMPORTANCE:
+            number = number_reading(value)
+            return 1.0 if number is None else min(max(number, 0.0), IMPORTANCE_MAX)
+    return 1.0

@@ -1,0 +1,246 @@
+"""What did a subscriber miss while it was away, and what does it get of that (003, section 5.1)?
+
+One step, in which nothing else happens: what was kept and is not had goes into the session's line, and the
+live subscription begins with what is had as its floor. So nothing comes twice, and nothing falls between.
+How much is to come is told first, on the SUBACK; then what is missing, as gaps; then what was missed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import mqtt5
+
+from betimes.language.resume_tokens import HINT, read_resume_token
+from betimes.matching.topics import topic_matches
+from betimes.model.errors import TextError
+from betimes.model.resuming import Have
+from betimes.model.telemetry import Reason
+from betimes.model.user_properties import (
+    ALL,
+    BUFFERED,
+    GAP_TOPIC,
+    NOW,
+    OUTSTANDING,
+    POSITION,
+    RESUME_AFTER,
+    RESUME_LATE,
+)
+from betimes.node.partitioned_buffer import Gap
+from betimes.server.audiences import Grant
+from betimes.server.offering import delivery_of, merged_delivery
+from betimes.server.publications import Publication
+from betimes.server.replay_buffer import publication_of
+from betimes.server.session import Delivery, Session
+
+if TYPE_CHECKING:
+    from betimes.server.hub import Hub
+
+ORIGINS_MAX = 1_000  # that one subscriber names, or is told
+GAPS_MAX = 100  # that are told apart
+AHEAD_MAX = 10**9  # numbers by which another broker may be ahead of what came here
+NO_ROOM = "no room"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume:
+    """What somebody who comes back says; without what is had, it begins now and wants to come back later."""
+
+    have: Mapping[str, Have] | None = None
+    late_too: bool = False
+
+
+class LateDelivery(Delivery):
+    """What somebody wants even when it is too late: only the end of its life ends it."""
+
+    __slots__ = ()
+
+    def too_late(self, now_s: float) -> bool:
+        """Say whether it is of no use any more."""
+        return now_s >= self.publication.void_at_s
+
+    def dies_at_s(self) -> float:
+        """Return when it becomes of no use."""
+        return self.publication.void_at_s
+
+
+def read_resume(properties: Iterable[tuple[str, str]]) -> Resume | None:
+    """Return what these user properties of a SUBSCRIBE say of coming back; None if nothing."""
+    tokens = [value for name, value in properties if name == RESUME_AFTER]
+    late = [value for name, value in properties if name == RESUME_LATE]
+    if late and (late != [ALL] or not tokens):
+        raise TextError(late[0], 0, f"{RESUME_LATE} goes with {RESUME_AFTER}, and is {ALL} or left out")
+    if not tokens:
+        return None
+    if tokens == [NOW]:
+        return Resume(late_too=bool(late))
+    if len(tokens) > ORIGINS_MAX:
+        raise TextError(tokens[-1], 0, f"{RESUME_AFTER} names at most {ORIGINS_MAX} brokers", HINT)
+    have: dict[str, Have] = {}
+    for token in tokens:
+        origin, had = read_resume_token(token)
+        if origin in have:
+            raise TextError(token, 0, f"{RESUME_AFTER} names this broker twice", HINT)
+        have[origin] = had
+    return Resume(have=have, late_too=bool(late))
+
+
+def check_resume(hub: Hub, resume: Resume, patterns: Iterable[str]) -> None:
+    """Refuse, as a TextError, what nobody can have been told, and what cannot be resumed here."""
+    for pattern in patterns:
+        if pattern.startswith("$share/"):
+            raise TextError(pattern, 0, f"a shared subscription cannot resume: leave out {RESUME_AFTER}")
+    if resume.have is None:
+        return
+    if hub.replay is None:
+        raise TextError(RESUME_AFTER, 0, f"{hub.name} keeps nothing to resume from", HINT)
+    highest = hub.replay.highest()
+    known = {hub.name, *highest}
+    if hub.federation is not None:
+        known.update(hub.federation.bulletins.brokers)
+    for origin, had in resume.have.items():
+        text = f"{origin}:{had.highest}"
+        if origin not in known:
+            raise TextError(text, 0, f"no broker called {origin} is known at {hub.name}", HINT)
+        if origin == hub.name:
+            last = hub.replay.last_number
+        else:  # it may be ahead of what has come here, but not by so much
+            last = max(highest.get(origin, 0), _first_number(hub, origin)) + AHEAD_MAX
+        if had.highest > last:
+            problem = f"this is from the future: {origin} has not numbered so far"
+            raise TextError(text, len(origin) + 1, problem, HINT)
+
+
+class Resumption:
+    """What one SUBSCRIBE of somebody who comes back brings."""
+
+    def __init__(
+        self, hub: Hub, session: Session, grants: Sequence[Grant], resume: Resume, now_s: float
+    ) -> None:
+        self._hub = hub
+        self._session = session
+        self._grants = grants
+        self._resume = resume
+        self._gaps: list[Gap] = []
+        self._deliveries: list[Delivery] = []
+        if hub.replay is not None:
+            hub.replay.close_run(session.client_id, None, now_s)
+            hub.replay.returned(session.client_id)
+            self._positions = hub.replay.positions()
+            if resume.have is not None:
+                self._find(resume.have, now_s)
+        else:
+            self._positions = {hub.name: hub.first_number + hub.received - 1}
+
+    @property
+    def is_whole(self) -> bool:
+        """Tell whether all that is published, wherever, would be here."""
+        replay, is_linked = self._hub.replay, self._hub.federation is not None
+        return replay is not None and all(
+            replay.is_whole(each.pattern, is_linked=is_linked) for each in self._grants
+        )
+
+    def told(self) -> list[tuple[str, str]]:
+        """Return what the SUBACK says: how much is to come, where that ends, and whether it may be all."""
+        told = [(OUTSTANDING, str(len(self._deliveries))), (BUFFERED, ALL if self.is_whole else "part")]
+        positions = list(self._positions.items())[:ORIGINS_MAX]
+        return told + [(POSITION, f"{origin}:{number}") for origin, number in positions]
+
+    def reason(self) -> str:
+        """Return what a person should know."""
+        if self.is_whole or self._resume.have is None:
+            return ""
+        return f"{self._hub.name} keeps only a part of what is published: something may be missing"
+
+    def send(self, now_s: float) -> None:
+        """Tell what is missing, and let all that was missed join the line."""
+        for gap in _few(self._gaps):
+            self._session.offer(self._told_gap(gap, now_s), now_s)
+        for delivery in self._deliveries:
+            self._session.offer(delivery, now_s)
+
+    def _find(self, have: Mapping[str, Have], now_s: float) -> None:
+        assert self._hub.replay is not None, "there is something to resume from"
+        wanted: dict[tuple[str, int], tuple[Publication, list[Grant]]] = {}
+        owed = {(each.publication.origin, each.publication.number) for each in self._session.owed()}
+        for grant in self._grants:
+            found, gaps = self._hub.replay.missed(grant.pattern, have)
+            self._gaps += [each for each in gaps if each not in self._gaps]
+            meets: dict[str, bool] = {}
+            for each in found:
+                topic = each.item.topic
+                if topic not in meets:
+                    meets[topic] = topic_matches(grant.pattern, topic)
+                key = (each.origin, each.number)
+                if (
+                    meets[topic]
+                    and key not in owed
+                    and not (grant.no_local and each.source == self._session.client_id)
+                ):
+                    publication = wanted[key][0] if key in wanted else publication_of(each)
+                    if grant.wants(publication):
+                        wanted.setdefault(key, (publication, []))[1].append(grant)
+        for publication, grants in wanted.values():
+            self._add(publication, grants, now_s)
+        self._make_room(now_s)
+
+    def _add(self, publication: Publication, grants: list[Grant], now_s: float) -> None:
+        """Take one message that was missed into what is to be sent, unless it is too late by now."""
+        kind = LateDelivery if self._resume.late_too else Delivery
+        if len(grants) > 1:
+            delivery = merged_delivery(publication, grants, kind)
+        else:
+            delivery = delivery_of(publication, grants[0], retain=False, kind=kind)
+        if self._hub.witness is not None:
+            publication.is_recorded = self._hub.witness.takes(publication.id)
+        if delivery.too_late(now_s):
+            self._hub.lose(delivery, Reason.EXPIRED, now_s)
+        else:
+            self._deliveries.append(delivery)
+
+    def _make_room(self, now_s: float) -> None:
+        """Give up the oldest where more was missed than may wait for one client."""
+        room = self._hub.limits.queue_bytes_max - self._session.queue_bytes
+        kept = len(self._deliveries)
+        while kept and room >= (size := self._deliveries[kept - 1].size_bytes):
+            room -= size
+            kept -= 1
+        lost, self._deliveries = self._deliveries[:kept], self._deliveries[kept:]
+        for origin in dict.fromkeys(each.publication.origin for each in lost):
+            numbers = [each.publication.number for each in lost if each.publication.origin == origin]
+            gap = Gap(origin=origin, first=min(numbers), last=max(numbers), at_most=len(numbers), why=NO_ROOM)
+            self._gaps.append(gap)
+        for delivery in lost:
+            self._hub.lose(delivery, Reason.QUEUE_FULL, now_s)
+
+    def _told_gap(self, gap: Gap, now_s: float) -> Delivery:
+        """Return the message that tells of a gap."""
+        topic = f"{GAP_TOPIC}/{quote(self._session.client_id, safe='')}"
+        packet = mqtt5.PublishPacket(topic, json.dumps(asdict(gap)).encode(), content_type="application/json")
+        identifiers = [each.identifier for each in self._grants if each.identifier is not None]
+        publication = Publication(packet, topic, born_s=now_s, origin=self._hub.name)
+        return Delivery(publication, subscription_ids=identifiers[:1] or None)
+
+
+def _few(gaps: list[Gap]) -> list[Gap]:
+    """Return so many gaps at most: where there are more, those of one origin and reason become one."""
+    if len(gaps) <= GAPS_MAX:
+        return gaps
+    joined: dict[tuple[str, str], Gap] = {}
+    for gap in gaps:
+        known = joined.get((gap.origin, gap.why), gap)
+        at_most = gap.at_most if known is gap else known.at_most + gap.at_most
+        first, last = min(known.first, gap.first), max(known.last, gap.last)
+        joined[gap.origin, gap.why] = Gap(
+            origin=gap.origin, first=first, last=last, at_most=at_most, why=gap.why
+        )
+    return list(joined.values())
+
+
+def _first_number(hub: Hub, origin: str) -> int:
+    """Return about where the numbers of another broker's life began: with its microseconds on the wall."""
+    return 0 if hub.federation is None else hub.federation.bulletins.epoch_of(origin) // 1000
