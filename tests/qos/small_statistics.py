@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import strategies as st
 
 from betimes.model.distributions import Constant, Exponential, Gamma, NumberDistribution, Uniform
@@ -15,6 +17,8 @@ from betimes.model.statistics import (
 )
 from betimes.model.subscriptions import QoS, Subscription
 
+MATCHING, LINK = Exponential(0.1), Constant(0.05)
+
 
 def between(low: float, high: float, name: str = "x") -> Filter:
     return Filter((Box(((name, Interval(low, high)),)),))
@@ -24,19 +28,19 @@ def chain(
     *,
     brokers: int = 2,
     rate_per_s: float = 1.0,
-    matching: NumberDistribution = Exponential(0.1),
-    link: NumberDistribution = Constant(0.05),
+    matching: NumberDistribution = MATCHING,
+    link: NumberDistribution = LINK,
     s_per_kb: NumberDistribution | None = None,
     bound_s: float = 1.0,
     subscriptions: tuple[Subscription, ...] | None = None,
 ) -> NetworkStatistics:
-    """Return brokers b0, b1, ... in a row, a publisher of x in 0..1 at the first, a subscriber at the last."""
+    """Return brokers b0, b1, ... in a row, a publisher of x from 0 to 1 at b0, a subscriber at the last."""
     names = [f"b{number}" for number in range(brokers)]
     return NetworkStatistics(
         brokers=tuple(BrokerStatistics(name=name, processing_s=matching) for name in names),
         links=tuple(
             LinkStatistics(source=source, target=target, delay_s=link, s_per_kb=s_per_kb)
-            for one, other in zip(names, names[1:], strict=False)
+            for one, other in pairwise(names)
             for source, target in ((one, other), (other, one))
         ),
         publishers=(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.qos.small_statistics import between, chain
 
 import betimes.qos.demands
 from betimes.model.distributions import Choice, Constant, Uniform
@@ -13,7 +14,6 @@ from betimes.model.statistics import ContentSample, PublisherStatistics
 from betimes.model.subscriptions import Subscription
 from betimes.qos.demands import Demands
 from betimes.qos.journeys import Layout
-from tests.qos.small_statistics import between, chain
 
 WISHES = (
     Subscription(id="s0", home="b0", filter=between(0.0, 0.2)),

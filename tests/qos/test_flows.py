@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.qos.small_statistics import chain
 
 import betimes.qos.flows
 from betimes.qos.flows import Flows
 from betimes.qos.journeys import Layout
-from tests.qos.small_statistics import chain
 
 STATISTICS = chain(brokers=3)
 LAYOUT = Layout(STATISTICS)

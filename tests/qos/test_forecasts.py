@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.qos.small_statistics import chain
 
 from betimes.model.distributions import Constant, Exponential
 from betimes.model.statistics import WaitStatistics
 from betimes.qos.forecasts import Model
 from betimes.qos.prediction import Predictor
-from tests.qos.small_statistics import chain
 
 
 def forecast(statistics, model=Model.WAIT, *, early_drop=False):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.qos.small_statistics import chain
 
 from betimes.model.distributions import Constant
 from betimes.model.errors import BetimesError
 from betimes.model.statistics import BrokerStatistics, LinkStatistics, NetworkStatistics, PublisherStatistics
 from betimes.qos.journeys import NOWHERE, Layout
-from tests.qos.small_statistics import chain
 
 
 def square(**facts):

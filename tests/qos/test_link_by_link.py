@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.qos.small_statistics import between, chain, trees
 
 from betimes.model.distributions import Constant
 from betimes.model.errors import BetimesError
@@ -23,7 +24,6 @@ from betimes.qos.delay_grids import DelayGrid
 from betimes.qos.forecasts import Model
 from betimes.qos.link_by_link import on_time_shares
 from betimes.qos.prediction import Predictor
-from tests.qos.small_statistics import between, chain, trees
 
 GRID = DelayGrid(1.0, 512)  # far longer than any lifetime: damping costs no digits
 

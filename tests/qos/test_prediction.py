@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 
 import pytest
+from tests.qos.small_statistics import between, chain
 
 from betimes.experiments.pongthawornkamol_network import paper_network
 from betimes.model.distributions import Constant, Exponential, Gamma
@@ -15,7 +16,6 @@ from betimes.model.statistics import PublisherStatistics
 from betimes.model.subscriptions import QoS, Subscription
 from betimes.qos.forecasts import Model
 from betimes.qos.prediction import predict
-from tests.qos.small_statistics import between, chain
 
 
 def share(statistics, model=Model.WAIT, **facts):

@@ -31,9 +31,10 @@ def test_a_scaled_law_has_scaled_moments(law):
 def test_stored_subscriptions_add_to_the_mean_and_keep_the_shape():
     broker = BrokerStatistics(name="b", processing_s=Exponential(0.001), processing_s_per_subscription=0.002)
     assert matching_s(broker, 0) == Exponential(0.001)
-    assert matching_s(broker, 100) == Exponential(pytest.approx(0.201))
+    assert matching_s(broker, 100).mean == pytest.approx(0.201)
+    assert isinstance(matching_s(broker, 100), Exponential)
     bare = BrokerStatistics(name="b", processing_s_per_subscription=0.002)
-    assert matching_s(bare, 10) == Constant(pytest.approx(0.02))
+    assert matching_s(bare, 10) == Constant(0.02)
 
 
 def test_sending_takes_as_long_as_the_size_asks_for():
@@ -51,4 +52,6 @@ def test_a_link_serves_the_mixture_of_what_its_sources_send():
     mean_s, scv = services.moments(np.array([[1.0, 3.0], [1.0, 1.0]]), 0)
     assert mean_s == pytest.approx([0.0, 0.15])
     assert scv == pytest.approx([0.0, (0.75 * 0.01 + 0.25 * 0.09) / 0.15**2 - 1.0])
-    assert services.law(1, 1, 0) == Constant(pytest.approx(0.3))
+    sending = services.law(services.kind_of_source(1), 1, 0)
+    assert sending is not None
+    assert sending.mean == pytest.approx(0.3)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.qos.small_statistics import chain
 
 from betimes.model.distributions import Constant
 from betimes.model.statistics import LinkStatistics
@@ -14,7 +15,6 @@ from betimes.model.subscriptions import Subscription
 from betimes.qos.delay_grids import DelayGrid
 from betimes.qos.journeys import Layout
 from betimes.qos.shares import Ends, on_time_rates
-from tests.qos.small_statistics import chain
 
 GRID = DelayGrid(0.01, 512)
 WISHES = tuple(Subscription(id=name, home=home) for name, home in (("s", "b1"), ("t", "b1"), ("u", "b0")))

@@ -30,6 +30,16 @@ def seen(**facts):
     return WaitStatistics(publisher="p", station="b", **(known | facts))
 
 
+def impatient_law(alive_per_s, service_s=0.1):
+    one = np.ones(1)
+    return impatient(GRID, alive_per_s[None, :], service_s * one, one, one)[0]
+
+
+def test_a_station_that_takes_no_time_or_gets_nothing_makes_nobody_wait():
+    assert impatient_law(np.full(GRID.cells, 5.0), 0.0)[0] == 1.0
+    assert impatient_law(np.zeros(GRID.cells))[0] == 1.0
+
+
 def test_the_spread_wait_of_mm1_is_exponential_beyond_an_atom():
     below = np.cumsum(spread(GRID, MM1))
     np.testing.assert_allclose(below[1:4000:500], 1 - 0.8 * np.exp(-2.0 * POINTS[1:4000:500]), atol=1e-3)
@@ -42,26 +52,24 @@ def test_waits_without_end_let_nothing_through():
 
 
 def test_patient_customers_wait_as_in_mm1():
-    law, beyond = impatient(GRID, np.full(GRID.cells, 8.0), 0.1, 1.0, 1.0)
+    law = impatient_law(np.full(GRID.cells, 8.0))
     np.testing.assert_allclose(
         np.cumsum(law)[1:4000:500], 1 - 0.8 * np.exp(-2.0 * POINTS[1:4000:500]), atol=1e-3
     )
-    assert beyond == pytest.approx(0.8 * math.exp(-2.0 * 4.096), rel=0.02)
+    assert 1.0 - law.sum() == pytest.approx(0.8 * math.exp(-2.0 * 4.096), rel=0.02)
 
 
 def test_customers_who_leave_keep_an_overloaded_station_alive():
     # M/M/1 with patience 1 s, load 1.2: the density is P0 * 12 * exp(2 x) up to 1 s, exp(-10 x) beyond
     alive = np.where(POINTS < 1.0, 12.0, 0.0)
-    law, _ = impatient(GRID, alive, 0.1, 1.0, 1.0)
+    law = impatient_law(alive)
     nobody = 1.0 / (1.0 + 6.0 * (math.e**2 - 1.0) + 1.2 * math.e**2)
     assert law[0] == pytest.approx(nobody, rel=0.01)
     assert law[:1000].sum() == pytest.approx(nobody * (1.0 + 6.0 * (math.e**2 - 1.0)), abs=2e-3)
 
 
 def test_what_never_expires_and_is_too_much_waits_for_ever():
-    law, beyond = impatient(GRID, np.full(GRID.cells, 12.0), 0.1, 1.0, 1.0)
-    assert beyond == 1.0
-    assert not law.any()
+    assert not impatient_law(np.full(GRID.cells, 12.0)).any()
 
 
 def test_a_law_gives_back_the_moments_it_was_made_from():

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.qos.small_statistics import between, chain
 
 from betimes.model.distributions import Constant, Exponential, Gamma, Histogram, Normal, Uniform
 from betimes.model.errors import SettingError
 from betimes.model.statistics import BrokerStatistics, ContentSample, LinkStatistics, PublisherStatistics
 from betimes.model.subscriptions import QoS, Subscription
 from betimes.simulator.matching_stations import BROKERS_MAX, run_stations
-from tests.qos.small_statistics import between, chain
 
 
 def run(statistics, seed=1, duration_s=20_000.0, **facts):

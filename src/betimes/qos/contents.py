@@ -96,9 +96,7 @@ class Content:
 
     def wanted(self, subscription: Subscription) -> Flags | None:
         """Tell which atoms a subscription wants; None where its topic pattern lets none of them through."""
-        on_topic = [topic_matches(subscription.pattern, topic) for topic in self.topics]
-        if subscription.pattern == ANY_TOPIC:
-            on_topic = [True] * len(self.topics)  # $-topics have no place in statistics of publishers
+        on_topic = [lets_through(subscription.pattern, topic) for topic in self.topics]
         if not any(on_topic):
             return None
         found = self.matching(subscription.filter)
@@ -132,7 +130,8 @@ class Content:
 
     def mass(self, wanted: Flags) -> float:
         """Return how much of everything that is."""
-        return float(self.masses @ wanted)
+        # einsum casts in small pieces; a product of numbers and flags would first copy all of them
+        return float(np.einsum("i,i->", self.masses, wanted))
 
     def mass_by_deadline(self, wanted: Flags) -> Numbers:
         """Return how much of everything that is, by lifetime (one for each of `deadlines_s`)."""
@@ -156,7 +155,9 @@ def content_of(
     """
     if publisher.sample:
         return _content_of_sample(publisher.sample)
-    filters = {id(each.filter): each.filter for each in subscriptions}.values()
+    filters = {
+        id(each.filter): each.filter for each in subscriptions if lets_through(each.pattern, publisher.topic)
+    }.values()
     asked = {name for each in filters for name in each.attributes()}
     names = [name for name in publisher.attributes if any_filter or name in asked]
     deadlines_s, shares = _deadlines(publisher)
@@ -182,7 +183,8 @@ def _axis(
             return [value], np.ones(1)
         case Choice(values=values, weights=weights):
             masses = np.array(weights or (1.0,) * len(values), dtype=np.float64)
-            return list(values), masses / masses.sum()
+            masses /= masses.sum()
+            return (list(values), masses) if any_filter else _told_apart(list(values), masses, name, filters)
     if any_filter:
         return None
     ends = sorted(
@@ -207,6 +209,28 @@ def _axis(
     ]
     kept = masses > 0.0
     return [middle for middle, keep in zip(middles, kept, strict=True) if keep], masses[kept]
+
+
+def _told_apart(values: list[Value], masses: Numbers, name: str, filters: Iterable[Filter]) -> _Axis:
+    """Return values that stand for all that no constraint tells from them."""
+    constraints = {
+        constraint
+        for each in filters
+        for box in each.boxes
+        for attribute, constraint in box.constraints
+        if attribute == name
+    }
+    kinds: dict[tuple[bool, ...], int] = {}
+    truths = [tuple(constraint.holds(value) for constraint in constraints) for value in values]
+    codes = [kinds.setdefault(truth, len(kinds)) for truth in truths]
+    return [values[codes.index(kind)] for kind in range(len(kinds))], np.bincount(codes, masses).astype(
+        np.float64
+    )
+
+
+def lets_through(pattern: str, topic: str) -> bool:
+    """Tell whether a topic is wanted; `#` is everything, for brokers' own topics are not in statistics."""
+    return pattern == ANY_TOPIC or topic_matches(pattern, topic)
 
 
 def _combinations(

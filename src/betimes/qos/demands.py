@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from betimes.matching.batches import EventBatch
 from betimes.matching.index import MatchingIndex
-from betimes.matching.topics import topic_matches
 from betimes.model.statistics import PublisherStatistics
-from betimes.model.subscriptions import ANY_TOPIC, Subscription
-from betimes.qos.contents import ATOMS_MAX, Content, Flags, content_of
+from betimes.model.subscriptions import Subscription
+from betimes.qos.contents import ATOMS_MAX, Content, Flags, content_of, lets_through
 from betimes.qos.journeys import NOWHERE, Journey
 
 Numbers = NDArray[np.float64]
@@ -118,9 +117,7 @@ class Demands:
         """Tell for each topic which subscriptions' patterns let it through."""
         patterns = {each.pattern for each in self._subscriptions}
         passes = {
-            (pattern, topic): pattern == ANY_TOPIC or topic_matches(pattern, topic)
-            for pattern in patterns
-            for topic in content.topics
+            (pattern, topic): lets_through(pattern, topic) for pattern in patterns for topic in content.topics
         }
         return np.array(
             [[passes[each.pattern, topic] for each in self._subscriptions] for topic in content.topics],

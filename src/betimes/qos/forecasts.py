@@ -26,6 +26,7 @@ Numbers = NDArray[np.float64]
 ITERATIONS_MAX = 40
 SETTLED = 1e-4  # the most that any law may still move, in probability
 DAMPING = 0.5
+TAKING_KEPT_MAX = 64
 
 
 class Model(StrEnum):
@@ -95,10 +96,11 @@ class Forecaster:
         self._places = places
         self.flows = Flows([each.journey for each in sources], len(places))
         self._services = Services(places, [each.size_kb for each in sources])
-        self._is_station = np.array([place.is_station for place in places])
+        self._stations = np.flatnonzero([place.is_station for place in places])
         self._delays = _transforms(grid, [place.delay_s for place in places])
         self._laws: dict[tuple[float, ...], Numbers] = {}  # of the last forecast, by what they were made from
         self._service_laws: dict[NumberDistribution, Transform] = {}
+        self._known_taking: dict[tuple[int, int], Transform] = {}  # by kind of size and subscriptions stored
         self.base: Forecast | None = None  # what observed waits are held against; None: the forecast itself
 
     def loads(self, node_rates: Sequence[Numbers], entry_scv: Numbers, stored: int) -> Loads:
@@ -168,19 +170,12 @@ class Forecaster:
             surviving.append(rates * shares[:, 0])
         loads = self.loads(surviving, entry_scv, stored)
         laws = np.zeros_like(alive)
-        for place in range(len(self._places)):
-            laws[place] = self._impatient_law(loads, place, alive[place])
-        return loads, laws
-
-    def _impatient_law(self, loads: Loads, place: int, alive_per_s: Numbers) -> Numbers:
-        if not self._is_station[place] or alive_per_s[0] <= 0.0 or loads.service_s[place] <= 0.0:
-            law = np.zeros(self.grid.cells)
-            law[0] = 1.0
-            return law
-        service_s, scv, service_scv = (
-            float(each[place]) for each in (loads.service_s, loads.arrivals_scv, loads.service_scv)
+        laws[:, 0] = 1.0
+        at = self._stations
+        laws[at] = impatient(
+            self.grid, alive[at], loads.service_s[at], loads.arrivals_scv[at], loads.service_scv[at]
         )
-        return impatient(self.grid, alive_per_s, service_s, scv, service_scv)[0]
+        return loads, laws
 
     def _patience(
         self, laws: Numbers, stored: int, lifetimes: Sequence[Sequence[Lifetimes]]
@@ -204,14 +199,25 @@ class Forecaster:
     def leaving(self, source: int, waits: Transform, stored: int) -> Transform:
         """Return the transforms of events' ages when they leave each node of a source's journey."""
         journey = self.sources[source].journey
-        own = self._delays[journey.places] * waits[journey.places]
-        for node, place in enumerate(journey.places.tolist()):
-            law = self._services.law(source, place, stored)
-            if law is not None:
-                own[node] *= self._service_transform(law)
+        taking = self._taking(self._services.kind_of_source(source), stored)
+        own = taking[journey.places] * waits[journey.places]
         for level in journey.levels[1:]:
             own[level] *= own[journey.parents[level]]
         return own
+
+    def _taking(self, kind: int, stored: int) -> Transform:
+        """Return the transforms of what every place takes for an event of some size, waits apart."""
+        key = (kind, stored)
+        if key not in self._known_taking:
+            if len(self._known_taking) >= TAKING_KEPT_MAX:
+                self._known_taking.clear()
+            taking = self._delays.copy()
+            for place in self._stations.tolist():
+                law = self._services.law(kind, place, stored)
+                if law is not None:
+                    taking[place] *= self._service_transform(law)
+            self._known_taking[key] = taking
+        return self._known_taking[key]
 
     def source_waits(self, source: int, forecast: Forecast, waits: Transform) -> Transform:
         """Return the transforms of waits for one source: where its own were observed, by those."""
@@ -235,10 +241,9 @@ class Forecaster:
         """Return the law of waits at each place [place, cell]."""
         known, self._laws = self._laws, {}
         laws = np.zeros((len(self._places), self.grid.cells))
-        for place in range(len(self._places)):
+        laws[:, 0] = 1.0
+        for place in self._stations.tolist():
             moments = _moments(loads.waits, place)
-            if not self._is_station[place]:
-                moments = WaitMoments(mean_s=0.0, waiting_share=0.0, tail_scv=1.0)
             key = (moments.mean_s, moments.waiting_share, moments.tail_scv)
             law = known.get(key)
             if law is None:

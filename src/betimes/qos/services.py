@@ -88,12 +88,12 @@ class Services:
             [0.0 if each is None else each.processing_s_per_subscription for each in brokers]
         )
 
-    def law(self, source: int, place: int, stored: int) -> NumberDistribution | None:
-        """Return how long a place takes for one event of a source; None where it takes many at a time."""
+    def law(self, kind: int, place: int, stored: int) -> NumberDistribution | None:
+        """Return how long a place takes for one event of a kind; None where it takes many at a time."""
         broker = self._places[place].broker
         if broker is not None:
             return matching_s(broker, stored)
-        return self._sending[int(self._kind_of_source[source])][place]
+        return self._sending[kind][place]
 
     def kind_of_source(self, source: int) -> int:
         """Return a number that sources share whose events are alike in size."""

@@ -106,49 +106,47 @@ def calibrated(model: WaitMoments, base: WaitMoments, seen: WaitStatistics) -> W
 
 
 def impatient(
-    grid: DelayGrid, alive_per_s: Numbers, service_s: float, arrivals_scv: float, service_scv: float
-) -> tuple[Numbers, float]:
-    """Return the law of the wait arrivals find if the expired are not served, and what is beyond the grid.
+    grid: DelayGrid, alive_per_s: Numbers, service_s: Numbers, arrivals_scv: Numbers, service_scv: Numbers
+) -> Numbers:
+    """Return the laws [station, cell] of the waits that arrivals find if the expired are not served.
 
-    `alive_per_s` is, for each point x of the grid, the rate of arrivals that would not have expired after
-    waiting x. For exponential gaps and services the law is exact: density P0 * lambda * exp(integral of
-    (alive - mu)); otherwise its slope and its start are those of waits with the same burstiness.
+    `alive_per_s` is [station, cell]: the rate of arrivals that would not have expired after waiting so long.
+    For exponential gaps and services the law is exact: density P0 * lambda * exp(integral of (alive - mu));
+    otherwise its slope and its start are those of waits with the same burstiness.
     """
-    arrivals, service_rate = float(alive_per_s[0]), 1.0 / service_s
-    load = arrivals * service_s
-    known = min(load, LOAD_EXTRAPOLATED_FROM)
-    at = [np.array([number]) for number in (known, service_s, arrivals_scv, service_scv)]
-    waits = waits_gg1(*at)
-    mean_s, share = float(waits.mean_s[0]), min(float(waits.waiting_share[0]), 1.0 - 1e-9)
-    if mean_s <= 0.0 or share <= 0.0:
-        law = np.zeros(grid.cells)
-        law[0] = 1.0
-        return law, 0.0
-    slope = share / (mean_s * service_rate * (1.0 - known))  # 1 for exponential gaps and services
-    start = slope * service_rate * (1.0 - known) * share / (1.0 - share) * load / known
-    return _exponential_pieces(grid, start, slope * (service_rate - alive_per_s))
+    busy = (service_s > 0.0) & (alive_per_s[:, 0] > 0.0)
+    service = np.where(busy, service_s, 1.0)
+    load = alive_per_s[:, 0] * service
+    known = np.where(busy, np.minimum(load, LOAD_EXTRAPOLATED_FROM), 0.5)
+    waits = waits_gg1(known, service, arrivals_scv, service_scv)
+    share = np.minimum(waits.waiting_share, 1.0 - 1e-9)
+    waiting = busy & (waits.mean_s > 0.0) & (share > 0.0)
+    # 1 for exponential gaps and services
+    slope = share / np.where(waiting, waits.mean_s * (1.0 - known) / service, 1.0)
+    start = slope * (1.0 - known) / service * share / (1.0 - share) * load / known
+    laws = _exponential_pieces(grid, start, slope[:, None] * (1.0 / service[:, None] - alive_per_s))
+    laws[~waiting] = 0.0
+    laws[~waiting, 0] = 1.0
+    return laws
 
 
-def _exponential_pieces(grid: DelayGrid, start: float, decay_per_s: Numbers) -> tuple[Numbers, float]:
-    """Return the law with an atom at 0 and a density that decays at a given rate on each step of the grid."""
+def _exponential_pieces(grid: DelayGrid, start: Numbers, decay_per_s: Numbers) -> Numbers:
+    """Return laws with an atom at 0 and a density that decays at a given rate on each step of the grid."""
     steps = decay_per_s * grid.step_s
-    exponents = -np.concatenate([[0.0], np.cumsum(steps[:-1])])
-    top = max(float(exponents.max()), 0.0)
-    density = start * np.exp(np.maximum(exponents - top, EXPONENT_MIN))
+    exponents = np.zeros_like(steps)
+    np.cumsum(-steps[:, :-1], axis=1, out=exponents[:, 1:])
+    top = np.maximum(exponents.max(axis=1), 0.0)[:, None]
+    density = start[:, None] * np.exp(np.maximum(exponents - top, EXPONENT_MIN))
     small = np.abs(steps) < 1e-6
     safe = np.where(small, 1.0, steps)
     fall = -np.expm1(-safe)
-    whole = density * grid.step_s * np.where(small, 1.0 - steps / 2.0, fall / safe)
-    later = np.where(
-        small, 0.5, 1.0 / safe - (1.0 - fall) / np.where(small, 1.0, fall)
-    )  # mean place in the step
-    law = whole * (1.0 - later)
-    law[1:] += (whole * later)[:-1]
-    law[0] += np.exp(max(-top, EXPONENT_MIN))
-    beyond = float(whole[-1] * later[-1])
-    if decay_per_s[-1] > 0.0:
-        beyond += float(density[-1] * np.exp(-steps[-1]) / decay_per_s[-1])
-    else:
-        return np.zeros(grid.cells), 1.0  # what never expires grows without end
-    total = float(law.sum()) + beyond
-    return law / total, beyond / total
+    whole = density * grid.step_s * np.where(small, 1.0, fall / safe)
+    later = np.where(small, 0.5, 1.0 / safe - (1.0 - fall) / fall)  # the mean place within the step
+    laws = whole * (1.0 - later)
+    laws[:, 1:] += (whole * later)[:, :-1]
+    laws[:, 0] += np.exp(np.maximum(-top[:, 0], EXPONENT_MIN))
+    last, left = decay_per_s[:, -1], density[:, -1] * np.exp(np.maximum(-steps[:, -1], EXPONENT_MIN))
+    ends = last > 0.0  # else what never expires is too much, and waits grow without end
+    beyond = (whole * later)[:, -1] + left / np.where(ends, last, 1.0)
+    total = laws.sum(axis=1) + beyond
+    return np.where(ends[:, None], laws / total[:, None], 0.0)
