@@ -33,7 +33,8 @@ def delays(homes):
 def rates(bounds_s, deadlines_s=(math.inf,), homes=(0, 1)):
     ends, below = delays(homes)
     masses = np.full((3, len(deadlines_s)), 1.0 / len(deadlines_s))
-    return on_time_rates(ends, below, masses, np.array(deadlines_s), np.array(bounds_s)).round(6).tolist()
+    found = on_time_rates(GRID, below, ends.row_of, masses, np.array(deadlines_s), np.array(bounds_s))
+    return (found * ends.reliability).round(6).tolist()
 
 
 def test_a_last_link_takes_its_time_and_its_share():

@@ -86,7 +86,9 @@ class DelayGrid:
         return np.arange(-1, self.cells + 1, dtype=np.float64) * self.step_s
 
 
-def grid_for(bounds_s: Numbers, *, cells_max: int = CELLS_MAX) -> DelayGrid:
+def grid_for(
+    bounds_s: Numbers, *, cells_max: int = CELLS_MAX, cells_for_shortest: int = CELLS_FOR_SHORTEST
+) -> DelayGrid:
     """Return a grid that reaches to the longest of some bounds and resolves the shortest.
 
     The step is 1 ms or more; where bounds are very different, at most `cells_max` cells have to do.
@@ -94,7 +96,8 @@ def grid_for(bounds_s: Numbers, *, cells_max: int = CELLS_MAX) -> DelayGrid:
     finite = bounds_s[np.isfinite(bounds_s) & (bounds_s > 0.0)]
     longest_s = float(finite.max()) if len(finite) else 1.0
     shortest_s = float(finite.min()) if len(finite) else 1.0
-    wished = max(CELLS_MIN, min(longest_s / STEP_S, 1024), longest_s / shortest_s * CELLS_FOR_SHORTEST)
+    finest = min(longest_s / STEP_S, 16 * cells_for_shortest)
+    wished = max(CELLS_MIN, finest, longest_s / shortest_s * cells_for_shortest)
     cells = min(2 ** math.ceil(math.log2(wished + 2)), cells_max)
     return DelayGrid(longest_s / (cells - 2), cells)
 

@@ -101,7 +101,8 @@ class Forecaster:
         self._laws: dict[tuple[float, ...], Numbers] = {}  # of the last forecast, by what they were made from
         self._service_laws: dict[NumberDistribution, Transform] = {}
         self._known_taking: dict[tuple[int, int], Transform] = {}  # by kind of size and subscriptions stored
-        self.base: Forecast | None = None  # what observed waits are held against; None: the forecast itself
+        # by place: the waits that observed ones are held against; None: those of the forecast itself
+        self.base: Sequence[WaitMoments] | None = None
 
     def loads(self, node_rates: Sequence[Numbers], entry_scv: Numbers, stored: int) -> Loads:
         """Return rates, burstiness, services and waits of all places (001, eqs. 5 to 7 and 12 to 18)."""
@@ -149,12 +150,12 @@ class Forecaster:
             return Forecast(loads=loads, wait_laws=self.wait_laws(loads), patience=None)
         laws = np.zeros((len(self._places), self.grid.cells))
         laws[:, 0] = 1.0
-        patience = self._patience(laws, stored, lifetimes)
+        patience = self.patience(laws, stored, lifetimes)
         for _ in range(ITERATIONS_MAX):
             loads, found = self.with_patience(node_rates, entry_scv, stored, patience)
             moved = float(np.abs(np.cumsum(found - laws, axis=1)).max())
             laws = DAMPING * laws + (1.0 - DAMPING) * found
-            patience = self._patience(laws, stored, lifetimes)
+            patience = self.patience(laws, stored, lifetimes)
             if moved < SETTLED:
                 break
         return Forecast(loads=loads, wait_laws=laws, patience=patience)
@@ -166,7 +167,7 @@ class Forecaster:
         alive = np.zeros((len(self._places), self.grid.cells))
         surviving = []
         for source, rates, shares in zip(self.sources, node_rates, patience, strict=True):
-            np.add.at(alive, source.journey.places, rates[:, None] * shares)
+            alive[source.journey.places] += rates[:, None] * shares  # no journey comes to a place twice
             surviving.append(rates * shares[:, 0])
         loads = self.loads(surviving, entry_scv, stored)
         laws = np.zeros_like(alive)
@@ -177,9 +178,7 @@ class Forecaster:
         )
         return loads, laws
 
-    def _patience(
-        self, laws: Numbers, stored: int, lifetimes: Sequence[Sequence[Lifetimes]]
-    ) -> list[Numbers]:
+    def patience(self, laws: Numbers, stored: int, lifetimes: Sequence[Sequence[Lifetimes]]) -> list[Numbers]:
         """Return by source [node, cell] the share of events that would be alive after waiting so long."""
         waits = self.grid.transform(laws)
         return [
@@ -224,10 +223,11 @@ class Forecaster:
         seen = self.sources[source].waits
         if not seen or self.model is not Model.WAIT:
             return waits
-        base = self.base or forecast
         changed = waits.copy()
         for place, observed in seen.items():
-            moments = calibrated(self.moments(forecast, place), self.moments(base, place), observed)
+            now = self.moments(forecast, place)
+            then = now if self.base is None else self.base[place]
+            moments = calibrated(now, then, observed)
             changed[place] = self.grid.transform(spread(self.grid, moments))
         return changed
 

@@ -121,8 +121,14 @@ class Predictor:
                 demand = self.demands[publisher]
                 wanted += self.rates[publisher] * demand.masses.sum(axis=1)
                 in_time += self.rates[publisher] * on_time_rates(
-                    self.ends, below, demand.masses, demand.content.deadlines_s, self.bounds_s
+                    self.grid,
+                    below,
+                    self.ends.row_of,
+                    demand.masses,
+                    demand.content.deadlines_s,
+                    self.bounds_s,
                 )
+        in_time *= self.ends.reliability
         return np.where(wanted > 0.0, in_time / np.where(wanted > 0.0, wanted, 1.0), 1.0)
 
     def wanted_per_s(self) -> Numbers:

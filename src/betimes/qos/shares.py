@@ -33,22 +33,26 @@ class Ends:
         self, layout: Layout, subscriptions: Sequence[Subscription], homes: Sequence[int], grid: DelayGrid
     ) -> None:
         self.grid = grid
+        self._layout = layout
         self._laws: dict[NumberDistribution, int] = {}
         self._transforms: list[Transform] = []
-        rows: dict[tuple[int, int], int] = {}
-        self.row_of = np.zeros(len(homes), dtype=np.int64)
-        self.reliability = np.ones(len(homes))
-        for number, (subscription, home) in enumerate(zip(subscriptions, homes, strict=True)):
-            law, reliability = self.last_link(layout, subscription)
-            self.row_of[number] = rows.setdefault((home, law), len(rows))
-            self.reliability[number] = reliability
-        self._homes, self._law_of_row = (
-            np.array([key[part] for key in rows], dtype=np.int64) for part in (0, 1)
-        )
+        self._rows: dict[tuple[int, int], int] = {}
+        found = [self.end(each, home) for each, home in zip(subscriptions, homes, strict=True)]
+        self.row_of = np.array([row for row, _ in found], dtype=np.int64)
+        self.reliability = np.array([reliability for _, reliability in found])
 
-    def last_link(self, layout: Layout, subscription: Subscription) -> tuple[int, float]:
-        """Return which law the last link to a subscriber has, and the share that arrives over it."""
-        link = layout.last_links.get(subscription.id)
+    @property
+    def count(self) -> int:
+        """Return how many rows there are."""
+        return len(self._rows)
+
+    def end(self, subscription: Subscription, home: int) -> tuple[int, float]:
+        """Return the row of a subscription's end, a new one if need be, and what its last link keeps."""
+        law, reliability = self._last_link(subscription)
+        return self._rows.setdefault((home, law), len(self._rows)), reliability
+
+    def _last_link(self, subscription: Subscription) -> tuple[int, float]:
+        link = self._layout.last_links.get(subscription.id)
         if link is None:
             return self._law(Constant(0.0)), 1.0
         return self._law(link.delay_s), link.reliability
@@ -61,14 +65,15 @@ class Ends:
 
     def delays_below(self, journey: Journey, leaving: Transform) -> Delays:
         """Return the delays from one source to all ends of ways."""
-        nodes = journey.node_of_broker[self._homes]
+        homes, law_of_row = (np.array([key[part] for key in self._rows], dtype=np.int64) for part in (0, 1))
+        nodes = journey.node_of_broker[homes]
         reached = nodes != NOWHERE
         below = np.zeros((len(nodes), self.grid.cells))
         laws = np.array(self._transforms)
         places = np.flatnonzero(reached)
         for start in range(0, len(places), ROWS_AT_ONCE):
             rows = places[start : start + ROWS_AT_ONCE]
-            below[rows] = self.grid.cumulative(leaving[nodes[rows]] * laws[self._law_of_row[rows]])
+            below[rows] = self.grid.cumulative(leaving[nodes[rows]] * laws[law_of_row[rows]])
         np.clip(below, 0.0, 1.0, out=below)
         return Delays(
             below=below,
@@ -78,16 +83,20 @@ class Ends:
 
 
 def on_time_rates(
-    ends: Ends, delays: Delays, masses: Numbers, deadlines_s: Numbers, bounds_s: Numbers
+    grid: DelayGrid,
+    delays: Delays,
+    rows: NDArray[np.int64],
+    masses: Numbers,
+    deadlines_s: Numbers,
+    bounds_s: Numbers,
 ) -> Numbers:
-    """Return for each subscription the mass of what it gets in time; masses are [subscription, lifetime]."""
-    rows = ends.row_of
+    """Return for each subscription the mass of what is in time; masses are [subscription, lifetime]."""
     found = np.zeros(len(rows))
     for column, deadline_s in enumerate(deadlines_s.tolist()):
         lifetimes_s = np.minimum(bounds_s, deadline_s)
         endless = np.isinf(lifetimes_s)
-        steps = np.where(endless, 0.0, lifetimes_s) / ends.grid.step_s + 1e-9
-        cells = np.minimum(steps.astype(np.int64), ends.grid.cells - 1)
+        steps = np.where(endless, 0.0, lifetimes_s) / grid.step_s + 1e-9
+        cells = np.minimum(steps.astype(np.int64), grid.cells - 1)
         chance = np.where(endless, delays.stable[rows], delays.below[rows, cells])
         found += masses[:, column] * chance
-    return found * delays.arriving[rows] * ends.reliability
+    return found * delays.arriving[rows]
