@@ -110,7 +110,7 @@ def test_a_known_subscriber_is_considered_in_its_old_place():
     shares = admission.shares()
     again = admission.consider(wish("s", asks=0.5))
     assert again.predicted_share == pytest.approx(shares["s"], abs=1e-3)
-    assert list(admission.shares()) == ["t", "s"]
+    assert admission.shares() == shares
 
 
 def test_what_is_not_possible_is_told():
@@ -124,11 +124,19 @@ def test_what_is_not_possible_is_told():
         admission.consider(wish("t", home="far"))
 
 
+def test_a_bound_longer_or_shorter_than_all_others_is_understood():
+    admission = Admission(chain(rate_per_s=6.0, subscriptions=(wish("s"),)))
+    for bound_s in (0.05, 20.0):
+        found = admission.consider(wish("t", bound_s=bound_s)).predicted_share
+        both = chain(rate_per_s=6.0, subscriptions=(wish("s"), wish("t", bound_s=bound_s)))
+        assert found == pytest.approx(predict(both, early_drop=True).subscribers[1].share, abs=0.02)
+
+
 def test_a_network_that_nobody_is_in_admits_its_first():
     empty = replace(chain(), subscriptions=())
     admission = Admission(empty)
     first = admission.consider(wish("s"))
     admission.add(wish("s"))
-    assert admission.shares()["s"] == pytest.approx(first.predicted_share)
+    assert admission.shares()["s"] == pytest.approx(first.predicted_share, abs=1e-3)
     whole = predict(replace(empty, subscriptions=(wish("s"),)), early_drop=True).subscribers[0].share
     assert first.predicted_share == pytest.approx(whole, abs=0.01)

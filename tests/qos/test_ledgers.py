@@ -52,6 +52,15 @@ def test_a_ledger_agrees_with_a_fresh_count(coming, data):
             np.testing.assert_allclose(ledger.reach, left, atol=1e-12)
 
 
+def test_a_copy_changes_by_itself():
+    ledger = Ledger(content_of(PUBLISHER, any_filter=True), JOURNEY)
+    other = ledger.copied()
+    other.add(3, ledger.content.matching(between(0.0, 4.0)))
+    assert other.reach[-1] == 0.5
+    assert ledger.reach[-1] == 0.0
+    assert ledger.reach_with(3, ledger.content.matching(between(0.0, 4.0)))[-1] == 0.5
+
+
 def test_who_wants_nothing_changes_nothing():
     ledger = Ledger(content_of(PUBLISHER, any_filter=True), JOURNEY)
     before = ledger.reach

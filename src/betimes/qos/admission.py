@@ -7,7 +7,7 @@ without changing anything; `add` and `remove` change it. Only what a subscriptio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy, deepcopy
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,7 +73,6 @@ class _State:
     """What is known of the network with certain subscriptions in it."""
 
     forecast: Forecast
-    stored: int
     delays: list[Delays]  # by source
     shares: Numbers
 
@@ -158,7 +157,7 @@ class Admission:
         self._make_room(subscription.qos.delay_s_max)
         members = self._members.plus(member)
         patience = self._patience
-        if patience is not None and member.promised > 0.0 and self._outlasts_all(member):
+        if patience is not None and self._outlasts_all(member):
             lifetimes = self._lifetimes(members)
             patience = self._forecaster.patience(self._state.forecast.wait_laws, len(members), lifetimes)
         reach = [
@@ -219,7 +218,7 @@ class Admission:
     def _without(self, identifier: str) -> Admission:
         """Return a copy without somebody; this one stays as it is."""
         other = copy(self)
-        other._ledgers = deepcopy(self._ledgers)
+        other._ledgers = [ledger.copied() for ledger in self._ledgers]
         other.remove(identifier)
         return other
 
@@ -277,11 +276,11 @@ class Admission:
 
     def _refresh(self) -> None:
         """Follow a change; with early drop, by one step towards the fixed point."""
-        reach = [ledger.reach for ledger in self._ledgers]
-        self._state = self._evaluated(reach, self._members, len(self), self._patience)
         if self._forecaster.early_drop:
             laws = self._state.forecast.wait_laws
             self._patience = self._forecaster.patience(laws, len(self), self._lifetimes(self._members))
+        reach = [ledger.reach for ledger in self._ledgers]
+        self._state = self._evaluated(reach, self._members, len(self), self._patience)
 
     def _evaluated(
         self, reach: Sequence[Numbers], members: Members, stored: int, patience: list[Numbers] | None
@@ -318,7 +317,7 @@ class Admission:
                     self.grid, known, rows, masses, deadlines_s, members.bounds_s
                 )
         shares = np.where(wanted > 0.0, in_time * kept / np.where(wanted > 0.0, wanted, 1.0), 1.0)
-        return _State(forecast=forecast, stored=stored, delays=delays, shares=shares)
+        return _State(forecast=forecast, delays=delays, shares=shares)
 
     def _same_places(self, forecast: Forecast, before: _State | None) -> NDArray[np.bool_]:
         """Tell which places do as they did before: same service, same waits."""

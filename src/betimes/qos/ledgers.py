@@ -6,6 +6,8 @@ places on the way to its broker, and a union is whatever is counted at all.
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -59,6 +61,12 @@ class Ledger:
         for broker, nodes in self._way(home):
             self._counts[broker] -= wanted
             self.reach[nodes] = self.content.mass(self._counts[broker] > 0)
+
+    def copied(self) -> Ledger:
+        """Return a ledger that says the same and changes by itself."""
+        other = copy(self)
+        other._counts = self._counts.copy()
+        return other
 
     def _way(self, home: int) -> list[tuple[int, list[int]]]:
         """Return the brokers on the way to one, each with the nodes that serve it and all behind it."""
