@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from betimes.experiments.pongthawornkamol_network import GAPS_SCV, MATCHING, errors, paper_network
+from betimes.experiments.pongthawornkamol_accuracy import errors
+from betimes.experiments.pongthawornkamol_network import GAPS_SCV, MATCHING, paper_network
 from betimes.model.distributions import Choice
 from betimes.qos.forecasts import Model
 from betimes.qos.prediction import predict
@@ -37,13 +38,6 @@ def test_an_exponent_makes_popular_contents_more_popular():
     plain, steep = (law.weights for law in laws if isinstance(law, Choice))
     assert max(steep) > max(plain)
     assert np.argmax(steep) == np.argmax(plain)
-
-
-def test_errors_are_those_of_the_differences():
-    assert errors(np.array([0.0, 0.5, 1.0]), np.array([0.1, 0.5, 0.8])) == pytest.approx(
-        (0.1, 0.2, 0.9966), abs=1e-4
-    )
-    assert errors(np.array([1.0, 1.0]), np.array([0.5, 1.0]))[2] == 0.0
 
 
 @pytest.mark.figure

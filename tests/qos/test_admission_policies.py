@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 
@@ -57,6 +58,14 @@ def test_predicted_shares_are_those_of_the_admitted_alone():
     assert admitted.shares == pytest.approx(
         {each.subscriber: each.share for each in again.subscribers}, abs=1e-3
     )
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_the_optimum_is_the_best_of_literally_all_sets(seed):
+    _, network = instance(seed, 2.5, subscribers=6)
+    sets = [chosen for size in range(7) for chosen in combinations(network.candidates, size)]
+    best = max(network.satisfied(network.admission(chosen)) for chosen in sets)
+    assert policy_named("optimum")(network).satisfied == best
 
 
 def test_orders_take_whom_they_are_named_after():

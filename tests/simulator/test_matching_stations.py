@@ -88,6 +88,16 @@ def test_only_what_is_wanted_behind_a_link_goes_there():
     assert outcome.wanted[0] / outcome.wanted[1] == pytest.approx(3.6, rel=0.1)
 
 
+def test_a_publishers_own_broker_matches_what_nobody_wants_too():
+    nobody = (Subscription(id="s", home="b1", filter=between(7.0, 8.0)),)
+    access = LinkStatistics(source="p", target="b0")
+    statistics = chain(rate_per_s=3.0, subscriptions=nobody)
+    for links in (statistics.links, (*statistics.links, access)):
+        outcome = run(replace(statistics, links=links), duration_s=3000.0)
+        assert outcome.busy_share["b0"] == pytest.approx(0.3, abs=0.03)
+        assert outcome.busy_share["b1"] == 0.0
+
+
 def test_a_sample_is_published_by_its_weights_and_lifetimes():
     sample = (
         ContentSample(topic="t", attributes={"x": 0.0}, deadline_s=0.001, weight=3.0),

@@ -1,12 +1,10 @@
-"""What did Pongthawornkamol and Nahrstedt simulate (001, section VI), and how well is it predicted?
+"""What did Pongthawornkamol and Nahrstedt simulate (001, section VI)?
 
 The paper leaves links, filters and rank orders open; what is drawn here is written down in
 docs/background/on-time-share.md.
 """
 
 from __future__ import annotations
-
-import numpy as np
 
 from betimes.model.distributions import Choice, Constant, Exponential, Gamma, NumberDistribution, Uniform
 from betimes.model.filters import Box, Filter, Interval
@@ -133,15 +131,3 @@ def _subscriptions(seed: int, names: tuple[str, ...], count: int) -> tuple[Subsc
             )
         )
     return tuple(found)
-
-
-def errors(predicted: np.ndarray, measured: np.ndarray) -> tuple[float, float, float]:
-    """Return mean absolute error, largest error and correlation."""
-    difference = np.abs(predicted - measured)
-    spread = float(predicted.std() * measured.std())
-    correlation = (
-        float(((predicted - predicted.mean()) * (measured - measured.mean())).mean()) / spread
-        if spread
-        else 0.0
-    )
-    return float(difference.mean()), float(difference.max()), correlation

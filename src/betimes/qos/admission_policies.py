@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 import numpy as np
 
@@ -161,7 +160,11 @@ def _union(content: Content, subscriptions: Sequence[Subscription]) -> Flags:
 
 
 def best_of_all(network: Network) -> Admitted:
-    """Try every set: the optimum, for few candidates. Of equal sets the first and smallest is taken."""
+    """Return the optimum, for few candidates: every set in which all would be satisfied is tried.
+
+    Who is not satisfied with some others is not with more of them, and only loads those who could be: such
+    sets need not be tried, nor those that would be too small even with all who are left.
+    """
     if len(network.candidates) > EXHAUSTIVE_MAX:
         raise SettingError(
             "policy",
@@ -169,22 +172,30 @@ def best_of_all(network: Network) -> Admitted:
             f"tries every set of at most {EXHAUSTIVE_MAX} candidates",
             "take reverse-greedy",
         )
-    best = network.admitted(network.admission(()))
-    for size in range(len(network.candidates), 0, -1):
-        if best.satisfied >= size:
-            break  # no smaller set can satisfy more than it has members
-        for chosen in combinations(network.candidates, size):
-            found = network.admitted(network.admission(chosen))
-            if found.satisfied > best.satisfied:
-                best = found
+    best = reverse_greedy(network)
+    admission = network.admission(())
+
+    def extend(left: Sequence[Subscription]) -> None:
+        nonlocal best
+        if len(admission) > best.satisfied:
+            best = network.admitted(admission)
+        for number, each in enumerate(left):
+            if len(admission) + len(left) - number <= best.satisfied:
+                return
+            admission.add(each)
+            if network.satisfied(admission) == len(admission):
+                extend(left[number + 1 :])
+            admission.remove(each.id)
+
+    extend(network.candidates)
     return best
 
 
 def reverse_greedy(network: Network) -> Admitted:
     """Start from everybody and drop, one by one, whoever's leaving satisfies most of the rest; ours.
 
-    Ends when all who are left get what they asked for. Of those whose leaving satisfies as many, the one goes
-    without whom the others are furthest from falling short.
+    Of those whose leaving satisfies as many, the one goes without whom the others fall short by least. When
+    all who are left get what they asked for, whoever still fits may come back, the most modest first.
     """
     admission = network.admission(network.candidates)
     inside = {each.id: each for each in network.candidates}
@@ -193,7 +204,17 @@ def reverse_greedy(network: Network) -> Admitted:
         leaving = max(inside, key=lambda name: scores[name])
         admission.remove(leaving)
         del inside[leaving]
+    _fill_up(network, admission)
     return network.admitted(admission)
+
+
+def _fill_up(network: Network, admission: Admission) -> None:
+    """Let in whoever fits: satisfied, and nobody less so who was."""
+    outside = [each for each in network.candidates if each.id not in admission]
+    for each in sorted(outside, key=network.asked):
+        admission.add(each)
+        if network.satisfied(admission) < len(admission):
+            admission.remove(each.id)
 
 
 def _score_without(

@@ -36,6 +36,7 @@ from betimes.simulator.chance import stream
 EVENTS_MAX = 10_000_000
 BROKERS_MAX = 62  # the homes of those who want an event are bits of one number
 SCV_TOLERANCE = 1e-9
+EVERYTHING = -1  # a publisher's own broker gets all of its events, wanted or not
 CONSTANT, UNIFORM, NORMAL, EXPONENTIAL, GAMMA = range(5)
 
 Numbers = NDArray[np.float64]
@@ -167,6 +168,7 @@ def _joined_nodes(
         if parents[node] != NOWHERE:
             behind[parents[node]] |= behind[node]
             longest_s[parents[node]] = max(longest_s[parents[node]], longest_s[node])
+    behind[np.concatenate([each.brokers for each in journeys]) == NOWHERE] = EVERYTHING
     inner = np.flatnonzero(parents != NOWHERE)
     order = inner[np.argsort(parents[inner], kind="stable")]
     first_child = np.concatenate([[0], np.cumsum(np.bincount(parents[inner], minlength=len(places)))])
@@ -324,7 +326,7 @@ def run_kernel(chance, events, atoms, nodes, laws, subscribers, settings, result
             results,
         )
         for child in children[first_child[node] : first_child[node + 1]]:
-            if behind[child] & atoms[2][atom]:
+            if behind[child] == EVERYTHING or behind[child] & atoms[2][atom]:
                 heapq.heappush(agenda, (leaves_s, event, child))
 
 
