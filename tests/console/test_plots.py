@@ -44,6 +44,15 @@ def test_our_curves_stand_out_and_no_two_look_alike():
     assert len(looks) == len(MARKERS)
 
 
+def test_a_scatter_panel_draws_a_cloud_and_no_band(tmp_path):
+    panel = Panel(key="share", title="all", x_label="said", y_label="seen", is_scatter=True)
+    _, svg = draw_figure(tmp_path / "cloud", title="A cloud", panels=[panel], points=POINTS)
+    _, curves = draw_figure(tmp_path / "curves", title="A cloud", panels=[PANELS[0]], points=POINTS)
+    assert svg.read_bytes() != curves.read_bytes()
+    assert b"FillBetween" not in svg.read_bytes()
+    assert b"FillBetween" in curves.read_bytes()
+
+
 def test_a_place_that_cannot_be_written_is_one_message(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(BetimesError, match="cannot be written"):

@@ -91,6 +91,8 @@ def print_run(run: FigureRun) -> None:
     """Print points, claims and files for a person."""
     for panel in run.figure.panels:
         here = [point for point in run.points if point.panel == panel.key]
+        if panel.is_scatter:
+            continue  # a cloud says nothing as a table; its errors are among the claims
         print_points(f"{panel.title}: {panel.y_label}, by {panel.x_label}", here)
     rows = [
         ("yes" if claim.held else "NO", claim.text, claim.published, claim.measured) for claim in run.claims

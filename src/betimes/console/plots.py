@@ -64,7 +64,8 @@ def draw_figure(
         styles = curve_styles(points, published, ours)
         for axes, panel in zip(figure.axes, panels, strict=True):
             _draw_panel(axes, panel, points, published, styles)
-        _draw_legend(figure, styles, marked=bool(published))
+        has_bands = any(not panel.is_scatter for panel in panels)
+        _draw_legend(figure, styles, marked=bool(published), has_bands=has_bands)
         return _save(figure, stem)
 
 
@@ -107,8 +108,14 @@ def _draw_panel(
     styles: dict[str, CurveStyle],
 ) -> None:
     here = [point for point in points if point.panel == panel.key]
+    if panel.is_scatter:
+        axes.plot([0.0, 1.0], [0.0, 1.0], color="#999999", linewidth=0.8, zorder=1)
     for curve, style in styles.items():
-        _draw_curve(axes, sorted((point for point in here if point.curve == curve), key=_place), style)
+        on_curve = sorted((point for point in here if point.curve == curve), key=_place)
+        if panel.is_scatter:
+            _draw_cloud(axes, on_curve, style)
+        else:
+            _draw_curve(axes, on_curve, style)
         marks = [each for each in published if each.panel == panel.key and each.curve == curve]
         axes.plot(
             [mark.x for mark in marks],
@@ -152,11 +159,25 @@ def _draw_curve(axes: Axes, points: list[Point], style: CurveStyle) -> None:
         axes.errorbar(x, y, yerr=sd, fmt="none", ecolor=style.colour, capsize=3, zorder=style.height)
 
 
+def _draw_cloud(axes: Axes, points: list[Point], style: CurveStyle) -> None:
+    axes.plot(
+        [point.x for point in points],
+        [point.y for point in points],
+        linestyle="none",
+        marker=style.marker,
+        markersize=2.5,
+        color=style.colour,
+        alpha=0.5,
+        markeredgewidth=0,
+        zorder=style.height,
+    )
+
+
 def _place(point: Point) -> float:
     return point.x
 
 
-def _draw_legend(figure: Figure, styles: dict[str, CurveStyle], *, marked: bool) -> None:
+def _draw_legend(figure: Figure, styles: dict[str, CurveStyle], *, marked: bool, has_bands: bool) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
@@ -168,7 +189,8 @@ def _draw_legend(figure: Figure, styles: dict[str, CurveStyle], *, marked: bool)
         star = Line2D([], [], linestyle="none", marker=PUBLISHED_MARKER, color="#444444", label=label)
         star.set(markersize=11, markerfacecolor="white")
         handles.append(star)
-    handles.append(Line2D([], [], linestyle="none", label="bands: one standard deviation over seeds"))
+    if has_bands:
+        handles.append(Line2D([], [], linestyle="none", label="bands: one standard deviation over seeds"))
     figure.legend(
         handles=handles, loc="outside lower center", ncols=min(len(handles), 5), frameon=False, fontsize=9
     )

@@ -4,11 +4,28 @@ from __future__ import annotations
 
 import difflib
 
-from betimes.experiments import wang_fig4, wang_fig5, wang_fig6
+from betimes.experiments import (
+    pongthawornkamol_fig4,
+    pongthawornkamol_fig5,
+    pongthawornkamol_fig6,
+    pongthawornkamol_fig7,
+    wang_fig4,
+    wang_fig5,
+    wang_fig6,
+)
 from betimes.experiments.figures import Figure
 from betimes.model.errors import SettingError
 
-FIGURES = {figure.name: figure for figure in (wang_fig4.FIGURE, wang_fig5.FIGURE, wang_fig6.FIGURE)}
+_ALL: tuple[Figure, ...] = (
+    wang_fig4.FIGURE,
+    wang_fig5.FIGURE,
+    wang_fig6.FIGURE,
+    pongthawornkamol_fig4.FIGURE,
+    pongthawornkamol_fig5.FIGURE,
+    pongthawornkamol_fig6.FIGURE,
+    pongthawornkamol_fig7.FIGURE,
+)
+FIGURES = {figure.name: figure for figure in _ALL}
 
 
 def figure_named(name: str) -> Figure:

@@ -22,11 +22,12 @@ class Panel:
     title: str
     x_label: str
     y_label: str
+    is_scatter: bool = False  # every point for itself, beside the line where x equals y; else curves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A mean over seeds and the spread between them."""
+    """A mean over seeds and the spread between them; in a scatter panel, one thing that was measured."""
 
     panel: str
     curve: str

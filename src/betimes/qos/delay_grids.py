@@ -1,0 +1,163 @@
+"""What is the sum of many delays? Times are put on an even grid, and sums are products of transforms.
+
+A distribution becomes masses at the grid's points, each value split between its two neighbours, so that
+means are kept exactly, whatever the step. Transforms are damped: what lies beyond the last cell would come
+back at the first, but for a factor of ALIAS.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft, special
+
+from betimes.model.distributions import (
+    Constant,
+    Exponential,
+    Gamma,
+    Histogram,
+    Normal,
+    NumberDistribution,
+    Uniform,
+)
+
+Numbers = NDArray[np.float64]
+Transform = NDArray[np.complex128]
+
+ALIAS = 1e-8
+STEP_S = 0.001
+CELLS_MIN, CELLS_MAX = 256, 8192
+CELLS_FOR_SHORTEST = 64  # the tightest bound is that many steps away, if CELLS_MAX allows
+
+
+@dataclass(frozen=True, slots=True)
+class DelayGrid:
+    """The times 0, step, 2 * step, ... in seconds, as many as there are cells."""
+
+    step_s: float
+    cells: int
+    _damping: Numbers = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        assert self.step_s > 0.0, self.step_s
+        assert self.cells > 1, self.cells
+        damping = ALIAS ** (np.arange(self.cells) / self.cells)
+        object.__setattr__(self, "_damping", damping)
+
+    def masses(self, distribution: NumberDistribution) -> Numbers:
+        """Return the probability at each point; what is beyond the last is left out."""
+        return self.masses_of_excess(excess(distribution, self._points()))
+
+    def masses_of_excess(self, excess_s: Numbers) -> Numbers:
+        """Return masses from E[(x - X)+] at the points from -step to one past the last."""
+        return np.diff(excess_s, n=2) / self.step_s
+
+    def gamma_tail(self, mean_s: float, scv: float) -> Numbers:
+        """Return the masses of a gamma distribution with this mean and squared coefficient of variation."""
+        if scv < 1e-6:
+            return self.masses(Constant(mean_s))
+        return self.masses(Gamma(mean_s, 1.0 / scv))
+
+    def transform(self, masses: Numbers) -> Transform:
+        """Return the transform; arrays of more than one axis are taken along the last."""
+        return np.asarray(fft.rfft(masses * self._damping, axis=-1))
+
+    def masses_back(self, transform: Transform) -> Numbers:
+        """Return the masses that have this transform."""
+        return np.asarray(fft.irfft(transform, n=self.cells, axis=-1)) / self._damping
+
+    def cumulative(self, transform: Transform) -> Numbers:
+        """Return P(sum <= point) for every point."""
+        return np.cumsum(self.masses_back(transform), axis=-1)
+
+    def cell(self, time_s: float) -> int:
+        """Return the last point that is not later; the last of all for a time beyond the grid."""
+        # a bound that is a whole number of steps must not be missed by its last bit
+        return (
+            int(min(math.floor(time_s / self.step_s + 1e-9), self.cells - 1))
+            if time_s < math.inf
+            else self.cells - 1
+        )
+
+    def _points(self) -> Numbers:
+        return np.arange(-1, self.cells + 1, dtype=np.float64) * self.step_s
+
+
+def grid_for(
+    bounds_s: Numbers, *, cells_max: int = CELLS_MAX, cells_for_shortest: int = CELLS_FOR_SHORTEST
+) -> DelayGrid:
+    """Return a grid that reaches to the longest of some bounds and resolves the shortest.
+
+    The step is 1 ms or more; where bounds are very different, at most `cells_max` cells have to do.
+    """
+    finite = bounds_s[np.isfinite(bounds_s) & (bounds_s > 0.0)]
+    longest_s = float(finite.max()) if len(finite) else 1.0
+    shortest_s = float(finite.min()) if len(finite) else 1.0
+    finest = min(longest_s / STEP_S, 16 * cells_for_shortest)
+    wished = max(CELLS_MIN, finest, longest_s / shortest_s * cells_for_shortest)
+    cells = min(2 ** math.ceil(math.log2(wished + 2)), cells_max)
+    return DelayGrid(longest_s / (cells - 2), cells)
+
+
+def excess(distribution: NumberDistribution, points: Numbers) -> Numbers:
+    """Return E[(x - X)+] at some points x: the distribution function, added up."""
+    match distribution:
+        case Constant():
+            return np.maximum(points - distribution.value, 0.0)
+        case Uniform(low=low, high=high) if high > low:
+            inside = np.clip(points, low, high) - low
+            return inside**2 / (2.0 * (high - low)) + np.maximum(points - high, 0.0)
+        case Uniform():
+            return np.maximum(points - distribution.low, 0.0)
+        case Normal():
+            return _excess_normal(distribution, points)
+        case Exponential(mean=mean) if mean > 0.0:
+            above = np.maximum(points, 0.0)
+            return above + mean * np.expm1(-above / mean)
+        case Exponential():
+            return np.maximum(points, 0.0)
+        case Gamma():
+            return _excess_gamma(distribution, points)
+        case Histogram():
+            return _excess_histogram(distribution, points)
+
+
+def _excess_normal(distribution: Normal, points: Numbers) -> Numbers:
+    mean, sd, low = distribution.mean, distribution.sd, distribution.low
+    if sd <= 0.0:
+        return np.maximum(points - max(mean, low), 0.0)
+
+    def whole(at: Numbers) -> Numbers:
+        z = (at - mean) / sd
+        return np.asarray(sd * (z * special.ndtr(z) + np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)))
+
+    if low == -math.inf:
+        return whole(points)
+    return np.where(points > low, whole(points) - whole(np.array(low)), 0.0)
+
+
+def _excess_gamma(distribution: Gamma, points: Numbers) -> Numbers:
+    above = np.maximum(points - distribution.least, 0.0)
+    beyond, shape = distribution.mean - distribution.least, distribution.shape
+    if beyond <= 0.0:
+        return above
+    scaled = above * (shape / beyond)
+    below = special.gammainc(shape, scaled)
+    # the recurrence of the incomplete gamma function, instead of a second one for shape + 1
+    with np.errstate(divide="ignore"):
+        step = np.exp(shape * np.log(scaled) - scaled - special.gammaln(shape + 1.0))
+    return np.asarray(above * below - beyond * (below - np.where(scaled > 0.0, step, 0.0)))
+
+
+def _excess_histogram(distribution: Histogram, points: Numbers) -> Numbers:
+    weights = np.array(distribution.weights) / sum(distribution.weights)
+    edges = distribution.start + distribution.width * np.arange(len(weights) + 1)
+    below = np.concatenate([[0.0], np.cumsum(weights)])
+    at_edges = np.concatenate([[0.0], np.cumsum((below[:-1] + below[1:]) / 2.0) * distribution.width])
+    cell = np.clip(np.searchsorted(edges, points, side="right") - 1, 0, len(weights) - 1)
+    into = np.clip(points, edges[0], edges[-1]) - edges[cell]
+    inside = at_edges[cell] + below[cell] * into + weights[cell] / distribution.width * into**2 / 2.0
+    return np.asarray(inside + np.maximum(points - edges[-1], 0.0))

@@ -1,0 +1,104 @@
+"""Is the predicted share the one that laws of queues and of delays give?"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+
+import pytest
+from tests.qos.small_statistics import between, chain
+
+from betimes.experiments.pongthawornkamol_network import paper_network
+from betimes.model.distributions import Constant, Exponential, Gamma
+from betimes.model.errors import BetimesError
+from betimes.model.statistics import PublisherStatistics
+from betimes.model.subscriptions import QoS, Subscription
+from betimes.qos.forecasts import Model
+from betimes.qos.prediction import predict
+
+
+def share(statistics, model=Model.WAIT, **facts):
+    return predict(statistics, model, **facts).subscribers[0].share
+
+
+def test_one_exponential_broker_delays_exponentially():
+    # the time in an M/M/1 queue is exponential with the rate that is left
+    found = share(chain(brokers=1, rate_per_s=6.0, bound_s=0.5))
+    assert found == pytest.approx(1.0 - math.exp(-(10.0 - 6.0) * 0.5), abs=2e-3)
+
+
+def test_two_exponential_brokers_and_a_link_delay_as_their_sum():
+    left_s = 1.0 - 0.05
+    expected = 1.0 - math.exp(-4.0 * left_s) * (1.0 + 4.0 * left_s)  # Erlang: departures are Poisson again
+    assert share(chain(rate_per_s=6.0)) == pytest.approx(expected, abs=2e-3)
+
+
+def test_the_paper_shifts_by_the_mean_wait():
+    # 0.5 s less the mean wait of 0.15 s are left for an exponential matching time of 0.1 s
+    found = share(chain(brokers=1, rate_per_s=6.0, bound_s=0.5), Model.MM1)
+    assert found == pytest.approx(1.0 - math.exp(-0.35 / 0.1), abs=2e-3)
+    assert share(chain(brokers=1, rate_per_s=6.0, bound_s=0.5), Model.GG1) == pytest.approx(found)
+
+
+def test_a_share_falls_with_load_and_rises_with_the_bound():
+    by_load = [share(chain(rate_per_s=rate)) for rate in (1.0, 4.0, 7.0, 9.0, 9.9)]
+    assert by_load == sorted(by_load, reverse=True)
+    by_bound = [share(chain(rate_per_s=6.0, bound_s=bound_s)) for bound_s in (0.1, 0.4, 1.0, 5.0)]
+    assert by_bound == sorted(by_bound)
+
+
+def test_an_interval_holds_its_share():
+    for each in predict(paper_network(1)).subscribers:
+        assert 0.0 <= each.low <= each.share <= each.high <= 1.0
+
+
+def test_who_wants_nothing_that_is_published_misses_nothing():
+    nobody = (Subscription(id="s", home="b1", filter=between(5.0, 6.0), qos=QoS(delay_s_max=0.01)),)
+    found = predict(chain(subscriptions=nobody)).subscribers[0]
+    assert (found.share, found.wanted_per_s) == (1.0, 0.0)
+
+
+def test_two_publishers_count_by_what_is_wanted_of_each():
+    near, far = (
+        PublisherStatistics(name=n, broker=b, rate_per_s=r)
+        for n, b, r in (("n", "b1", 3.0), ("f", "b0", 1.0))
+    )
+    statistics = replace(chain(matching=Constant(0.0), link=Constant(2.0)), publishers=(near, far))
+    assert share(statistics) == pytest.approx(0.75)
+
+
+def test_the_busiest_station_stands_first():
+    stations = predict(chain(brokers=3, rate_per_s=6.0, s_per_kb=Constant(0.15))).stations
+    assert stations[0].name == "b0->b1"
+    assert stations[0].load == pytest.approx(0.9)
+
+
+def test_a_network_without_people_has_nothing_to_predict():
+    assert predict(replace(chain(), publishers=())).subscribers == ()
+
+
+def test_a_subscriber_at_no_broker_is_named():
+    lost = (Subscription(id="s", home="nowhere"),)
+    with pytest.raises(BetimesError, match="subscriber s: there is no broker nowhere"):
+        predict(chain(subscriptions=lost))
+
+
+def test_spread_links_and_deadlines_are_taken():
+    statistics = chain(link=Gamma(0.5, 2.0), matching=Exponential(0.01), bound_s=math.inf)
+    assert share(statistics) == 1.0
+    hurried = replace(statistics.publishers[0], deadline_s=Constant(0.4))
+    assert 0.2 < share(replace(statistics, publishers=(hurried,))) < 0.6
+
+
+def test_the_network_of_the_paper_is_predicted_at_once():
+    statistics = paper_network(1)
+    predict(statistics)
+    took_s = []
+    for _ in range(5):
+        began_s = time.perf_counter()
+        predict(statistics)
+        took_s.append(time.perf_counter() - began_s)
+    assert (
+        min(took_s) < 0.5
+    )  # 0.05 s on an idle core (benchmarks/bench_prediction.py); others compute here too
