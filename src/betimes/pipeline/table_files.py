@@ -14,17 +14,32 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from betimes.model.errors import BetimesError
-from betimes.pipeline.tables import TableShape
+from betimes.pipeline.tables import SAMPLE, TableShape
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 CURRENT = "current"
 RUNS = "runs"
 LOCK = ".lock"
 ROWS_PER_FILE = 2_000_000
+_EVENT = [
+    ("topic", pa.string()),
+    ("content", pa.string()),
+    ("deadline_s", pa.float64()),
+    ("weight", pa.float64()),
+]
+ARROW_TYPES = {
+    "string": pa.string(),
+    "double": pa.float64(),
+    "bigint": pa.int64(),
+    "boolean": pa.bool_(),
+    "array<double>": pa.list_(pa.float64()),
+    SAMPLE: pa.list_(pa.struct(_EVENT)),
+}
 
 
 class TablesError(BetimesError):
@@ -89,7 +104,6 @@ def read_frame(spark: SparkSession, table: TableShape, folder: Path) -> DataFram
 
 def read_arrow(table: TableShape, folder: Path, columns: list[str] | None = None) -> pa.Table:
     """Return a table of a run without Spark; nothing, with its columns, where it has no rows."""
-    import pyarrow as pa
     import pyarrow.dataset as ds
 
     place = folder / table.name
@@ -105,7 +119,8 @@ def read_arrow(table: TableShape, folder: Path, columns: list[str] | None = None
     if missing and found.schema.names:
         raise TablesError(f"{place}: lacks column {', '.join(missing)}\nhint: run betimes pipeline again")
     if missing:
-        return pa.table({name: pa.array([], pa.null()) for name in columns or table.names})
+        types = {column.name: ARROW_TYPES[column.type] for column in table.columns}
+        return pa.table({name: pa.array([], types[name]) for name in columns or table.names})
     return found.to_table(columns=columns or list(table.names))
 
 

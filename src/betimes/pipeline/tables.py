@@ -186,8 +186,8 @@ def _spread(what: str) -> tuple[Column, ...]:
     return (
         _number(f"{what}_mean", "its mean"),
         _number(f"{what}_variance", "its variance"),
-        _number(f"{what}_least", "the least seen"),
-        _number(f"{what}_most", "the most seen"),
+        _number(f"{what}_least", "the least seen, to one per cent"),
+        _number(f"{what}_most", "the most seen, to one per cent"),
         _number(f"{what}_median", "as the histogram has it"),
         _number(f"{what}_p90", "nine of ten are below, as the histogram has it"),
         _number(f"{what}_p99", "99 of 100 are below, as the histogram has it"),
@@ -214,6 +214,16 @@ LINKS = TableShape(
         _number("loss", "`lost` of `sent`; nothing: unknown"),
     ),
 )
+
+
+def _moments(what: str) -> tuple[Column, ...]:
+    return (
+        _number(f"{what}_mean", "its mean"),
+        _number(f"{what}_variance", "its variance"),
+        _number(f"{what}_most", "the most seen"),
+    )
+
+
 WAIT_DISTRIBUTIONS = TableShape(
     name="wait_distributions",
     row="the events of a publisher at a link's output queue",
@@ -223,7 +233,7 @@ WAIT_DISTRIBUTIONS = TableShape(
         _text("target", "the broker they were sent to"),
         *_COUNTS,
         _number("waited_share", "of those that waited at all, longer than a microsecond"),
-        *_spread("wait_s"),
+        *_moments("wait_s"),
     ),
 )
 BROKERS = TableShape(
@@ -232,7 +242,7 @@ BROKERS = TableShape(
     columns=(
         _text("broker", "its name"),
         *_COUNTS,
-        *_spread("matching_s"),
+        *_moments("matching_s"),
         _number("stored_mean", "subscriptions that it looked through, on average"),
         _number("matching_s_intercept", "what matching takes whatever is stored (least squares)"),
         _number("matching_s_slope", "what each stored subscription adds; 0 where their number never changed"),
@@ -250,7 +260,7 @@ PUBLISHERS = TableShape(
         _number("last_s", "its last"),
         _number("rate_per_s", "how often it published, while anything was published at its broker"),
         _number("gaps_scv", "squared coefficient of variation of the gaps between events; nothing: unknown"),
-        *_spread("size_kb"),
+        *_moments("size_kb"),
         Column(name="sample", type=SAMPLE, meaning="events as it sends them, at most 1,000, chosen by hash"),
     ),
 )  # fmt: skip
