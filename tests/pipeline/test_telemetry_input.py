@@ -9,12 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 from tests.pipeline.records import opened, record, small_world, written
 
-NO_SPARK: Any = None  # what is wrong with files is told without it
-
-
 from betimes.model.telemetry import Published, Received
 from betimes.pipeline.telemetry_input import all_rows, open_telemetry
 from betimes.telemetry.files import TelemetryFileError
+
+NO_SPARK: Any = None  # what is wrong with files is told without it
 
 
 @pytest.mark.spark
