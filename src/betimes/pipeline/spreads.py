@@ -28,7 +28,8 @@ STEP_BITS = 14  # a value is so many bits long, at most one part in 16,384 off
 ZERO_CELL = -(2**20)  # of the value 0, which no doubling holds
 HISTOGRAM_CELLS = 200
 TAIL_SHARE = 0.001  # of each end of a histogram: what lies there is counted to its last cell
-TASKS_MAX = 100
+TASKS_PER_CORE = 4  # so that no core waits long for the last
+BATCHES_HELD_MAX = 16
 PLACES_MAX = 2_000_000  # of (group, cell) that are counted without sorting
 Numbers = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -189,12 +190,27 @@ def file_task(measure: Measure) -> Callable[[Iterator[pa.RecordBatch]], Iterator
     """Return the function that Spark calls with the paths of one task's files."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found: list[pa.RecordBatch] = []
         for batch in batches:
             for path in batch.column(0).to_pylist():
-                for rows in _row_groups(path, measure):
-                    yield _counted_rows(rows, measure)
+                found += (_counted_rows(rows, measure) for rows in _row_groups(path, measure))
+                if len(found) >= BATCHES_HELD_MAX:
+                    found = _merged(found, measure)
+        yield from _merged(found, measure)
 
     return task
+
+
+def _merged(batches: list[pa.RecordBatch], measure: Measure) -> list[pa.RecordBatch]:
+    """Return what several batches count, added up: less to hand to Spark."""
+    if len(batches) < 2:
+        return batches
+    sums = ("rows", "count", "steps", "squares")
+    whole = pa.Table.from_batches(batches).group_by([*measure.keys, "cell"], use_threads=False)
+    added = whole.aggregate([(name, "sum") for name in sums])
+    named = added.rename_columns([name.removesuffix("_sum") for name in added.column_names])
+    merged: list[pa.RecordBatch] = named.select(batches[0].schema.names).combine_chunks().to_batches()
+    return merged
 
 
 def _row_groups(path: str, measure: Measure) -> Iterator[pa.Table]:
@@ -260,7 +276,7 @@ def cell_frame(spark: SparkSession, files: Sequence[str], measure: Measure) -> D
     """Return what each cell of each group holds, counted by tasks that read files each."""
     import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
 
-    tasks = max(min(len(files), TASKS_MAX), 1)
+    tasks = max(min(len(files), TASKS_PER_CORE * spark.sparkContext.defaultParallelism), 1)
     ddl = ", ".join(f"`{name}` string" for name in measure.keys)
     sums = ("cell bigint", "rows bigint", "count double", "steps double", "squares double")
     table = pa.table({"path": pa.array(sorted(files), pa.string()), "task": np.arange(len(files)) % tasks})
