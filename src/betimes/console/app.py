@@ -28,6 +28,7 @@ from betimes.console import (
     filter,  # noqa: A004 -- named after its command
     network,
     passwd,
+    pipeline,
     pub,
     simulate,
     sub,
@@ -88,6 +89,7 @@ app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate_command)
 app.command("figures", epilog=figure.LIST_EXAMPLES)(figure.figures_command)
 app.command("figure", epilog=figure.EXAMPLES)(figure.figure_command)
 app.command("telemetry", epilog=telemetry.EXAMPLES)(telemetry.telemetry_command)
+app.add_typer(pipeline.pipeline_app)
 app.command("check", epilog=check.EXAMPLES)(check.check_command)
 app.command("filter", epilog=filter.EXAMPLES)(filter.filter_command)
 app.command("broker", epilog=broker.EXAMPLES)(broker.broker_command)
@@ -117,8 +119,13 @@ options.__doc__ = None  # the help is the app's
 
 
 def command_names() -> tuple[str, ...]:
-    """Return the names of all commands, in the order of the help."""
-    return tuple(command.name for command in app.registered_commands if command.name)
+    """Return the names of all commands, and of groups of them."""
+    groups = (group.typer_instance.info.name for group in app.registered_groups if group.typer_instance)
+    return tuple(
+        name
+        for name in (*(command.name for command in app.registered_commands), *groups)
+        if isinstance(name, str)
+    )
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

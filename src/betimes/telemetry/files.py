@@ -213,15 +213,7 @@ def _part_number(path: Path) -> int:
 
 
 def _read_part(path: Path, schema: pa.Schema) -> pa.Table:
-    try:
-        table = pq.ParquetFile(path).read()
-    except pa.ArrowInvalid as error:
-        problem = (
-            "is empty" if path.stat().st_size == 0 else f"is not a whole Parquet file ({_first_line(error)})"
-        )
-        raise TelemetryFileError(str(path), problem, "it may be cut short: copy or write it again") from error
-    except OSError as error:
-        raise TelemetryFileError(str(path), f"cannot be read ({_first_line(error)})") from error
+    table = _opened(path, lambda file: file.read())
     problems = _differences(table.schema, schema)
     if problems:
         raise TelemetryFileError(str(path), "; ".join(problems), "was it written by another version?")
@@ -231,6 +223,23 @@ def _read_part(path: Path, schema: pa.Schema) -> pa.Table:
         ]
         raise TelemetryFileError(str(path), f"has missing values in {', '.join(empty)}")
     return table.select(schema.names).cast(schema)
+
+
+def part_schema(path: Path) -> pa.Schema:
+    """Return the columns that a part has, reading only its end; a TelemetryFileError if it is not whole."""
+    return _opened(path, lambda file: file.schema_arrow)
+
+
+def _opened(path: Path, read: Callable[[pq.ParquetFile], Any]) -> Any:
+    try:
+        return read(pq.ParquetFile(path))
+    except pa.ArrowInvalid as error:
+        problem = (
+            "is empty" if path.stat().st_size == 0 else f"is not a whole Parquet file ({_first_line(error)})"
+        )
+        raise TelemetryFileError(str(path), problem, "it may be cut short: copy or write it again") from error
+    except OSError as error:
+        raise TelemetryFileError(str(path), f"cannot be read ({_first_line(error)})") from error
 
 
 def _differences(found: pa.Schema, wanted: pa.Schema) -> list[str]:

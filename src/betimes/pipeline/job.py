@@ -1,0 +1,200 @@
+"""How does telemetry become tables? `run_pipeline` is the whole job, from a directory to a directory.
+
+First the rows are sorted into good and bad and written as base tables; then everything else is worked out
+from those. The tables take their place together, at the end (`table_files.py`). A second run over the same
+telemetry writes the same rows.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from betimes.model.errors import BetimesError, SettingError
+from betimes.pipeline import tables
+from betimes.pipeline.clocks import clock_differences, clocks_ahead_s
+from betimes.pipeline.distributions import (
+    broker_distributions,
+    link_distributions,
+    link_losses,
+    publisher_distributions,
+    wait_distributions,
+)
+from betimes.pipeline.matches import EVENT_COLUMNS, Circumstances, match_task
+from betimes.pipeline.quarantine import (
+    good_rows,
+    judged,
+    quarantine_rows,
+    with_unreadable_texts,
+    without_repeated,
+)
+from betimes.pipeline.reliability import measured_reliability
+from betimes.pipeline.run_facts import RunFacts, write_facts
+from betimes.pipeline.spreads import Measure, spreads
+from betimes.pipeline.subscription_spans import subscription_spans
+from betimes.pipeline.survey import Since, Survey, survey
+from betimes.pipeline.table_files import new_tables, write_frame
+from betimes.pipeline.telemetry_input import TelemetryInput, open_telemetry
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Progress = Callable[[int, int], None]  # steps done, in all
+ROWS_PER_TASK = 1_000_000
+FILES_MAX = 1000  # of one table
+STEPS = 16
+SPEED = Measure(keys=("source", "target"), value="transfer_s", divisor="size_kb")
+ALWAYS_WHOLE = ("subscribed", "unsubscribed")  # what holds may have begun long before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineSettings:
+    """What a run is asked for."""
+
+    since: Since = field(default_factory=Since)
+    brokers: Sequence[str] = ()  # of the network; none said: all that wrote telemetry
+
+
+class _Run:
+    """One run: the session, where it writes, and how far it is."""
+
+    def __init__(self, spark: SparkSession, folder: Path, survey: Survey, tell: Callable[[], None]) -> None:
+        self.spark = spark
+        self.folder = folder
+        self.survey = survey
+        self.tell = tell
+
+    def write(self, frame: DataFrame, table: tables.TableShape, rows: int = 0) -> DataFrame:
+        """Write a table of about so many rows, and go on from its files."""
+        files = min(max(math.ceil(rows / ROWS_PER_TASK), 1), FILES_MAX)
+        written = write_frame(frame, table, self.folder, files)
+        self.tell()
+        return written
+
+
+def run_pipeline(
+    spark: SparkSession,
+    telemetry: Path,
+    tables_directory: Path,
+    settings: PipelineSettings | None = None,
+    progress: Progress | None = None,
+) -> RunFacts:
+    """Turn a directory of telemetry into tables, and return what came out."""
+    asked = settings or PipelineSettings()
+    began_s, done = time.monotonic(), 0
+
+    def tell() -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(min(done, STEPS), STEPS)
+
+    found = open_telemetry(spark, telemetry)
+    seen = survey(found)
+    tell()
+    if not seen.brokers and not any(seen.rows.values()):
+        raise BetimesError(f"{telemetry}: its files hold no rows\nhint: nothing happened, or not long enough")
+    with new_tables(tables_directory) as folder:
+        run = _Run(spark, folder, seen, tell)
+        base = _base_tables(run, found, asked)
+        _derived_tables(run, base, found)
+        facts = write_facts(folder, found, seen, asked.since, time.monotonic() - began_s)
+    if progress is not None:
+        progress(STEPS, STEPS)
+    return facts
+
+
+def _base_tables(run: _Run, telemetry: TelemetryInput, settings: PipelineSettings) -> dict[str, DataFrame]:
+    """Sort all rows into good and bad, and write both."""
+    known = list(settings.brokers) or list(run.survey.brokers)
+    verdicts: dict[str, DataFrame] = {}
+    for kind, frame in telemetry.frames.items():
+        recent = frame if kind in ALWAYS_WHOLE else _since(frame, run.survey.begins_s(settings.since))
+        verdicts[kind] = judged(recent, kind, known)
+    verdicts["subscribed"] = with_unreadable_texts(verdicts["subscribed"])
+    sorted_rows = without_repeated(verdicts)
+    run.tell()
+    bad = [quarantine_rows(frame, kind) for kind, frame in sorted_rows.items()]
+    whole = bad[0]
+    for frame in bad[1:]:
+        whole = whole.unionByName(frame)
+    good = {kind: good_rows(frame, kind) for kind, frame in sorted_rows.items()}
+    rows = run.survey.rows
+    return {
+        "quarantine": run.write(whole, tables.QUARANTINE),
+        "events": run.write(good["published"], tables.EVENTS, rows["published"]),
+        "subscriptions": run.write(
+            subscription_spans(good["subscribed"], good["unsubscribed"]), tables.SUBSCRIPTIONS
+        ),
+        "transfers": run.write(
+            good["received"].withColumnsRenamed({"neighbour": "source", "broker": "target"}),
+            tables.TRANSFERS,
+            rows["received"],
+        ),
+        "waits": run.write(
+            good["sent"].withColumnsRenamed({"broker": "source", "neighbour": "target"}),
+            tables.WAITS,
+            rows["sent"],
+        ),
+        "deliveries": run.write(_deliveries(good["delivered"]), tables.DELIVERIES, rows["delivered"]),
+        "drops": run.write(good["dropped"], tables.DROPS, rows["dropped"]),
+        "queued": good["queued"],
+    }
+
+
+def _since(frame: DataFrame, begins_s: Mapping[str, float]) -> DataFrame:
+    """Return the rows of the time that counts; those without a time stay, for the quarantine."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    if not begins_s:
+        return frame
+    pairs = [F.lit(each) for pair in sorted(begins_s.items()) for each in pair]
+    begin_s = F.try_element_at(F.create_map(*pairs), F.col("broker"))
+    return frame.filter(F.coalesce(F.col("time_s") >= begin_s, F.expr("true")))
+
+
+def _deliveries(delivered: DataFrame) -> DataFrame:
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    on_time = F.col("age_s") <= F.col("delay_s_allowed")
+    return delivered.withColumnRenamed("broker", "home").withColumn("on_time", on_time)
+
+
+def _derived_tables(run: _Run, base: Mapping[str, DataFrame], telemetry: TelemetryInput) -> None:
+    """Work out everything else from the base tables."""
+    events, transfers, waits = base["events"], base["transfers"], base["waits"]
+    files = sorted(str(path) for path in (run.folder / tables.TRANSFERS.name).rglob("*.parquet"))
+    losses = link_losses(waits, transfers, run.survey.every, is_unfinished=telemetry.is_unfinished)
+    run.write(link_distributions(run.spark, spreads(run.spark, files, SPEED), losses), tables.LINKS)
+    run.write(wait_distributions(waits), tables.WAIT_DISTRIBUTIONS)
+    run.write(broker_distributions(events, base["queued"]), tables.BROKERS)
+    run.write(publisher_distributions(events), tables.PUBLISHERS)
+    circumstances = Circumstances(
+        folder=str(run.folder.absolute()),
+        ahead_s=_clocks_ahead_s(base, run.survey.rows["published"]),
+        last_s=run.survey.last_s if telemetry.is_unfinished else {},
+        every=run.survey.every,
+    )
+    run.tell()
+    wanted = events.select(*EVENT_COLUMNS).mapInArrow(match_task(circumstances), tables.MATCHES.ddl)
+    matches = run.write(wanted, tables.MATCHES, 4 * run.survey.rows["delivered"])
+    run.write(measured_reliability(matches, base["deliveries"]), tables.RELIABILITY)
+
+
+def _clocks_ahead_s(base: Mapping[str, DataFrame], rows: int) -> dict[str, float]:
+    """Return by how much each broker's clock is ahead, as transfers and deliveries tell."""
+    columns = ["origin", "number", "broker", "time_s", "age_s"]
+    arrivals = base["transfers"].withColumnRenamed("target", "broker").select(*columns)
+    ends = base["deliveries"].withColumnRenamed("home", "broker").select(*columns)
+    return clocks_ahead_s(clock_differences(base["events"], arrivals.unionByName(ends), rows))
+
+
+def read_brokers(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the brokers that a person named, each once; an empty name is a mistake."""
+    if any(not name.strip() for name in names):
+        raise SettingError("--broker", "", "a broker has a name")
+    return tuple(dict.fromkeys(names))

@@ -1,0 +1,197 @@
+"""Which rows of telemetry are good, and what is wrong with the others?
+
+A bad row goes to the quarantine with its reason and costs no good row its place. What is checked is what
+`model/telemetry.py` states; the first thing wrong is the one that is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from betimes.language.filters import parse_filter
+from betimes.language.tables import PRICE_MAX
+from betimes.matching.topics import shared_parts
+from betimes.model.errors import SettingError, TextError
+from betimes.pipeline.telemetry_input import FILE, WRONG, all_rows
+from betimes.telemetry.files import table_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+TIME_S_MAX = 253_402_300_800.0  # the year 10000
+DURATION_S_MAX = 1e7  # of one wait, transfer or matching: a hundred days
+SIZE_KB_MAX = 1e9
+CONTENT_LETTERS_MAX = 4000
+TEXTS_TOLD_MAX = 10_000  # filters and patterns that cannot be read
+VERDICT = "verdict"
+
+CLOCK_COLUMNS = ("time_s", "age_s")
+DURATION_COLUMNS = ("wait_s", "transfer_s", "matching_s")
+BOUND_COLUMNS = ("deadline_s", "delay_s_max", "delay_s_allowed")  # infinity: none
+COUNT_COLUMNS = ("number", "wanted", "stored", "queue_length", "destinations", "subscribers")
+NAME_COLUMNS = ("broker", "origin", "neighbour", "destination", "subscriber", "pattern")
+TEXT_READERS: dict[str, Callable[[str], object]] = {"filter": parse_filter, "pattern": shared_parts}
+OTHER_BROKER_COLUMNS = ("broker", "neighbour", "destination")
+
+
+def judged(frame: DataFrame, kind: str, brokers: Sequence[str]) -> DataFrame:
+    """Return the rows of a kind with a verdict: nothing, or the reason and the detail of what is wrong."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    names = table_schema(kind).names
+    wrong_type = F.when(
+        F.size(WRONG) > 0,
+        F.struct(F.lit("wrong type").alias("reason"), F.concat_ws(", ", WRONG).alias("detail")),
+    )
+    checks: list[tuple[str, str, Column]] = []
+    checks += [("missing value", name, F.col(name).isNull()) for name in names]
+    checks += [
+        ("impossible time", name, ~F.col(name).between(0.0, most))
+        for columns, most in (
+            (CLOCK_COLUMNS, TIME_S_MAX),
+            (DURATION_COLUMNS, DURATION_S_MAX),
+            (BOUND_COLUMNS, float("inf")),  # not-a-number is above it, as Spark orders numbers
+        )
+        for name in columns
+        if name in names
+    ]
+    checks += [
+        ("impossible value", name, ~condition) for name, condition in _values().items() if name in names
+    ]
+    checks += [
+        ("unknown broker", name, ~F.col(name).isin(*brokers))
+        for name in OTHER_BROKER_COLUMNS
+        if name in names
+    ]
+    verdicts = [wrong_type, *(F.when(bad, _verdict(reason, name)) for reason, name, bad in checks)]
+    return frame.withColumn(VERDICT, F.coalesce(*verdicts))
+
+
+def _values() -> dict[str, Column]:
+    """Return what must hold of columns that are not times."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    # Python writes down numbers that JSON does not have.
+    content = F.regexp_replace("content", "-?(NaN|Infinity)", "null")
+    return {
+        "share": (F.col("share") > 0.0) & (F.col("share") <= 1.0),
+        "size_kb": (F.col("size_kb") > 0.0) & (F.col("size_kb") <= SIZE_KB_MAX),
+        "price": F.col("price").between(0.0, PRICE_MAX),
+        "content": F.col("content").startswith("{") & F.try_parse_json(content).isNotNull(),
+        "reliability": F.col("reliability").between(0.0, 1.0),
+        **{name: F.col(name) >= 0 for name in COUNT_COLUMNS},
+        **{name: F.col(name) != "" for name in NAME_COLUMNS},
+    }
+
+
+def _verdict(reason: str, name: str) -> Column:
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    held = F.coalesce(F.col(name).cast("string"), F.lit("nothing"))
+    detail = F.concat(F.lit(f"{name} is "), F.substring(held, 1, 200))
+    return F.struct(F.lit(reason).alias("reason"), detail.alias("detail"))
+
+
+def with_unreadable_texts(frame: DataFrame) -> DataFrame:
+    """Return judged subscriptions, with a verdict where a filter or a pattern cannot be read."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    fair = frame.filter(F.col(VERDICT).isNull())
+    texts = fair.select(F.explode(F.array(*(_named_text(name) for name in TEXT_READERS))).alias("text"))
+    found = texts.select("text.*").distinct().mapInArrow(_unreadable, "name string, text string")
+    bad = found.limit(TEXTS_TOLD_MAX + 1).collect()
+    if len(bad) > TEXTS_TOLD_MAX:
+        problem = f"has more than {TEXTS_TOLD_MAX:,} filters or patterns that cannot be read"
+        raise SettingError("telemetry", "subscribed", problem, "was it written by another version?")
+    verdict = F.col(VERDICT)
+    for name in sorted({row.name for row in bad}):
+        texts_of = [row.text for row in bad if row.name == name]
+        verdict = F.coalesce(verdict, F.when(F.col(name).isin(*texts_of), _verdict("impossible value", name)))
+    return frame.withColumn(VERDICT, verdict)
+
+
+def _named_text(name: str) -> Column:
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    return F.struct(F.lit(name).alias("name"), F.col(name).alias("text"))
+
+
+def _unreadable(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Keep of each batch the texts that nobody can read."""
+    for batch in batches:
+        yield batch.filter(pa.array([not _reads(**row) for row in batch.to_pylist()], pa.bool_()))
+
+
+def _reads(name: str, text: str) -> bool:
+    try:
+        TEXT_READERS[name](text)
+    except TextError:
+        return False
+    return True
+
+
+def without_repeated(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    """Return judged rows by kind, those with a verdict of their own that stand in the telemetry already."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    marked = {
+        kind: frame.withColumn("hash", F.xxhash64(*table_schema(kind).names))
+        for kind, frame in frames.items()
+    }
+    fair = {kind: frame.filter(F.col(VERDICT).isNull()) for kind, frame in marked.items()}
+    counts = all_rows(fair, ("hash",)).groupBy("kind", "hash").count()
+    repeated = counts.filter("count > 1").select("kind", "hash").persist()
+    kinds = {row.kind for row in repeated.select("kind").distinct().collect()}
+    return {
+        kind: _told_apart(marked[kind], kind, repeated.filter(F.col("kind") == kind).select("hash"))
+        if kind in kinds
+        else frame
+        for kind, frame in frames.items()
+    }
+
+
+def _told_apart(marked: DataFrame, kind: str, repeated: DataFrame) -> DataFrame:
+    """Compare whole the rows whose hash occurs twice, and say which of them stand there already.
+
+    A broker notes each subscriber's loss of a message by a row of its own, so that rows of `dropped` may be
+    alike within a file; of them only those are repeated that stand in another file too.
+    """
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    from pyspark.sql import Window
+
+    names = table_schema(kind).names
+    alone = marked.join(repeated, on="hash", how="left_anti")
+    suspects = marked.join(repeated, on="hash", how="left_semi")
+    in_file = F.row_number().over(Window.partitionBy(*names, FILE).orderBy(FILE))
+    copy = in_file if kind == "dropped" else F.lit(1)
+    place = F.row_number().over(Window.partitionBy(*names, VERDICT, "copy").orderBy(FILE))
+    again = F.struct(
+        F.lit("duplicate").alias("reason"), F.lit("the same row is there already").alias("detail")
+    )
+    told = suspects.withColumn("copy", copy).withColumn("place", place)
+    verdict = F.coalesce(F.col(VERDICT), F.when(F.col("place") > 1, again))
+    return alone.unionByName(told.withColumn(VERDICT, verdict).select(*alone.columns)).drop("hash")
+
+
+def quarantine_rows(frame: DataFrame, kind: str) -> DataFrame:
+    """Return the rows with a verdict, as the table of the quarantine has them."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    row = F.to_json(F.struct(*table_schema(kind).names))
+    return frame.filter(F.col(VERDICT).isNotNull()).select(
+        FILE,
+        F.col(f"{VERDICT}.reason").alias("reason"),
+        F.col(f"{VERDICT}.detail").alias("detail"),
+        F.substring(row, 1, CONTENT_LETTERS_MAX).alias("content"),
+        F.lit(kind).alias("kind"),
+    )
+
+
+def good_rows(frame: DataFrame, kind: str) -> DataFrame:
+    """Return the rows without a verdict, as the telemetry has them."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    return frame.filter(F.col(VERDICT).isNull()).select(*table_schema(kind).names)

@@ -1,0 +1,150 @@
+"""Where do the tables lie, and how does a new set of them take the place of the old one?
+
+`TABLES/current` is a link to the folder of the last run that came to its end, `TABLES/runs/NUMBER`. A run
+writes into a folder of its own and sets the link last, in one step: a reader finds the old tables or the new
+ones, whole, and a run that is cut short leaves the old. The run before is kept: somebody may be reading it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from betimes.model.errors import BetimesError
+from betimes.pipeline.tables import SAMPLE, TableShape
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+CURRENT = "current"
+RUNS = "runs"
+LOCK = ".lock"
+ROWS_PER_FILE = 2_000_000
+_EVENT = [
+    ("topic", pa.string()),
+    ("content", pa.string()),
+    ("deadline_s", pa.float64()),
+    ("weight", pa.float64()),
+]
+ARROW_TYPES = {
+    "string": pa.string(),
+    "double": pa.float64(),
+    "bigint": pa.int64(),
+    "boolean": pa.bool_(),
+    "array<double>": pa.list_(pa.float64()),
+    SAMPLE: pa.list_(pa.struct(_EVENT)),
+}
+
+
+class TablesError(BetimesError):
+    """Tables that are not there, or cannot be written: names the place."""
+
+
+@contextmanager
+def new_tables(directory: Path) -> Iterator[Path]:
+    """Give a folder to write tables into; when all went well, it becomes the current one."""
+    try:
+        (directory / RUNS).mkdir(parents=True, exist_ok=True)
+        lock = (directory / LOCK).open("w")
+    except OSError as error:
+        raise TablesError(f"{directory}: cannot be written to ({error.strerror})") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            hint = "wait for its end, or name another directory"
+            raise TablesError(f"{directory}: another run is writing there\nhint: {hint}") from error
+        last = _last_run(directory)
+        _remove_others(directory, {last})  # what runs that were cut short have left
+        staging = directory / RUNS / f"{_number(last) + 1:06}"
+        staging.mkdir()
+        try:
+            yield staging
+        except BaseException:
+            shutil.rmtree(staging, ignore_errors=True)
+            raise
+        _set_current(directory, staging)
+        _remove_others(directory, {last, staging.name})
+
+
+def current_tables(directory: Path) -> Path:
+    """Return the folder of the current tables."""
+    current = directory / CURRENT
+    if not current.is_dir():
+        hint = f"betimes pipeline run --telemetry DIR --tables {directory} writes them"
+        raise TablesError(f"{directory}: there are no tables\nhint: {hint}")
+    return current.resolve()
+
+
+def write_frame(frame: DataFrame, table: TableShape, folder: Path, files: int = 1) -> DataFrame:
+    """Write a table into the folder of a run, in so many files or folders; return it as it is read back."""
+    chosen = frame.select(*table.names)
+    if files > 1 and table.divided_by:
+        placed = chosen.repartitionByRange(files, table.divided_by, *table.names[:-1])
+    else:
+        placed = chosen.repartition(files)
+    ordered = placed.sortWithinPartitions(*([table.divided_by] if table.divided_by else []), table.names[0])
+    writer = ordered.write.option("maxRecordsPerFile", ROWS_PER_FILE)
+    if table.divided_by:
+        writer = writer.partitionBy(table.divided_by)
+    writer.parquet(str(folder / table.name))
+    return read_frame(frame.sparkSession, table, folder)
+
+
+def read_frame(spark: SparkSession, table: TableShape, folder: Path) -> DataFrame:
+    """Return a table of a run."""
+    return spark.read.schema(table.ddl).parquet(str(folder / table.name))
+
+
+def read_arrow(table: TableShape, folder: Path, columns: list[str] | None = None) -> pa.Table:
+    """Return a table of a run without Spark; nothing, with its columns, where it has no rows."""
+    import pyarrow.dataset as ds
+
+    place = folder / table.name
+    if not place.is_dir():
+        hint = "another version wrote them? run betimes pipeline again"
+        raise TablesError(f"{place}: there is no such table\nhint: {hint}")
+    parts = pa.schema([(table.divided_by, pa.string())] if table.divided_by else [])
+    schema = None if any(place.rglob("*.parquet")) else pa.schema([])
+    found = ds.dataset(
+        place, schema=schema, format="parquet", partitioning=ds.partitioning(parts, flavor="hive")
+    )
+    missing = [name for name in table.names if name not in found.schema.names]
+    if missing and found.schema.names:
+        raise TablesError(f"{place}: lacks column {', '.join(missing)}\nhint: run betimes pipeline again")
+    if missing:
+        types = {column.name: ARROW_TYPES[column.type] for column in table.columns}
+        return pa.table({name: pa.array([], types[name]) for name in columns or table.names})
+    return found.to_table(columns=columns or list(table.names))
+
+
+def _last_run(directory: Path) -> str | None:
+    link = directory / CURRENT
+    return link.readlink().name if link.is_symlink() else None
+
+
+def _number(run: str | None) -> int:
+    return int(run) if run and run.isdigit() else 0
+
+
+def _set_current(directory: Path, run: Path) -> None:
+    """Let the link point to a run, in one step."""
+    new = directory / f".{CURRENT}"
+    new.unlink(missing_ok=True)
+    new.symlink_to(Path(RUNS) / run.name)
+    try:
+        new.replace(directory / CURRENT)
+    except OSError as error:
+        raise TablesError(f"{directory / CURRENT}: cannot be replaced ({error.strerror})") from error
+
+
+def _remove_others(directory: Path, kept: set[str | None]) -> None:
+    for run in (directory / RUNS).iterdir():
+        if run.name not in kept:
+            shutil.rmtree(run, ignore_errors=True)

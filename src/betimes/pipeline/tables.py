@@ -1,0 +1,383 @@
+"""Which tables does the pipeline keep, and what do their columns mean? The one place that says so.
+
+Every table is a folder of Parquet files with exactly these columns. `docs/reference/tables.md` is made from
+here (`betimes pipeline tables --markdown`), and a test sees to it that the page is up to date.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SAMPLE = "array<struct<topic:string,content:string,deadline_s:double,weight:double>>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column: its name with the unit in it, its type as Spark writes it, and what it says."""
+
+    name: str
+    type: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableShape:
+    """One table: what a row is, where rows come from, and by which column the folder is divided."""
+
+    name: str
+    row: str
+    columns: tuple[Column, ...]
+    divided_by: str | None = None  # a column; each of its values is a folder of its own
+    source: str = ""  # the kind of telemetry whose rows it holds
+    is_filled: bool = True  # by `betimes pipeline run`
+
+    @property
+    def ddl(self) -> str:
+        """Return the columns as Spark writes them."""
+        return ", ".join(f"`{column.name}` {column.type}" for column in self.columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the columns, in their order."""
+        return tuple(column.name for column in self.columns)
+
+
+def _text(name: str, meaning: str) -> Column:
+    return Column(name=name, type="string", meaning=meaning)
+
+
+def _number(name: str, meaning: str) -> Column:
+    return Column(name=name, type="double", meaning=meaning)
+
+
+def _whole(name: str, meaning: str) -> Column:
+    return Column(name=name, type="bigint", meaning=meaning)
+
+
+def _flag(name: str, meaning: str) -> Column:
+    return Column(name=name, type="boolean", meaning=meaning)
+
+
+TIME = _number("time_s", "when, in seconds on the clock of the broker that wrote the row")
+SHARE = _number("share", "of all events, those that are written down: the row stands for 1/share")
+AGE = _number("age_s", "the message's own age, comparable everywhere")
+ORIGIN = _text("origin", "who numbered the event: the broker it entered at")
+NUMBER = _whole("number", "the event's number there")
+PUBLISHER = _text("publisher", "who published it")
+SUBSCRIBER = _text("subscriber", "who subscribed")
+HOME = _text("home", "the broker where the subscriber is")
+_PASSAGE = (TIME, SHARE, ORIGIN, NUMBER, PUBLISHER, AGE)
+
+EVENTS = TableShape(
+    name="events",
+    row="an event entered at a broker",
+    source="published",
+    divided_by="broker",
+    columns=(
+        TIME,
+        SHARE,
+        ORIGIN,
+        NUMBER,
+        PUBLISHER,
+        _text("topic", "where it was published to"),
+        _number("size_kb", "its size"),
+        _number("deadline_s", "the publisher's bound on delay; infinity: none"),
+        _whole("wanted", "how many subscribers the broker found for it"),
+        _text("content", "its attributes, as JSON"),
+        _whole("stored", "subscriptions that the broker looked through"),
+        _number("matching_s", "what that took"),
+        _text("broker", "where it entered"),
+    ),
+)
+SUBSCRIPTIONS = TableShape(
+    name="subscriptions",
+    row="a subscription held, with these terms, from one time to another",
+    source="subscribed and unsubscribed",
+    columns=(
+        SUBSCRIBER,
+        HOME,
+        _text("pattern", "of topics, as written"),
+        _text("filter", "of content, as written"),
+        _number("delay_s_max", "how old a message may be; infinity: any age"),
+        _number("price", "what a message in time is worth"),
+        _number("reliability", "the on-time share asked for; 0: none"),
+        _flag("is_shared", "one of a group (`$share/…`): members take turns"),
+        _number("from_s", "since when, on the home's clock"),
+        _number("until_s", "until when, on the home's clock; nothing: it still holds"),
+    ),
+)
+TRANSFERS = TableShape(
+    name="transfers",
+    row="a message came off a link",
+    source="received",
+    divided_by="target",
+    columns=(
+        *_PASSAGE,
+        _number("transfer_s", "what the link took"),
+        _number("size_kb", "the event's size"),
+        _text("source", "the broker that sent it"),
+        _text("target", "the broker that got it"),
+    ),
+)
+WAITS = TableShape(
+    name="waits",
+    row="a broker gave a message to a link, after it waited",
+    source="sent",
+    divided_by="source",
+    columns=(
+        *_PASSAGE,
+        _number("wait_s", "how long it waited there"),
+        _number("size_kb", "the event's size"),
+        _whole("destinations", "the brokers that this copy was for"),
+        _text("target", "the broker it was sent to"),
+        _text("source", "the broker where it waited"),
+    ),
+)
+DELIVERIES = TableShape(
+    name="deliveries",
+    row="a message reached a subscriber",
+    source="delivered",
+    divided_by="home",
+    columns=(
+        *_PASSAGE,
+        SUBSCRIBER,
+        _number("delay_s_allowed", "the stricter of both sides' bounds"),
+        _number("price", "what it is worth in time"),
+        _flag("on_time", "whether `age_s` is within `delay_s_allowed`"),
+        _flag("out_of_order", "whether a later event of this origin came before it"),
+        HOME,
+    ),
+)
+DROPS = TableShape(
+    name="drops",
+    row="a broker gave up a message for one destination",
+    source="dropped",
+    divided_by="broker",
+    columns=(
+        *_PASSAGE,
+        _text("destination", "the broker it was for"),
+        _text("reason", "why"),
+        _whole("subscribers", "who wanted it there"),
+        _text("broker", "who gave it up"),
+    ),
+)
+QUARANTINE = TableShape(
+    name="quarantine",
+    row="a row of telemetry that is in no other table",
+    source="every kind",
+    divided_by="kind",
+    columns=(
+        _text("file", "the file it stands in"),
+        _text("reason", "`wrong type`, `missing value`, `impossible time`, `impossible value`, "
+              "`unknown broker` or `duplicate`"),
+        _text("detail", "which column, and what it holds"),
+        _text("content", "the row as JSON, at most 4,000 letters of it"),
+        _text("kind", "of telemetry"),
+    ),
+)  # fmt: skip
+
+_COUNTS = (
+    _whole("count_rows", "rows that this is learned from"),
+    _number("count", "messages that those stand for"),
+)
+
+
+def _spread(what: str) -> tuple[Column, ...]:
+    return (
+        _number(f"{what}_mean", "its mean"),
+        _number(f"{what}_variance", "its variance"),
+        _number(f"{what}_least", "the least seen, to one per cent"),
+        _number(f"{what}_most", "the most seen, to one per cent"),
+        _number(f"{what}_median", "as the histogram has it"),
+        _number(f"{what}_p90", "nine of ten are below, as the histogram has it"),
+        _number(f"{what}_p99", "99 of 100 are below, as the histogram has it"),
+        _number(f"{what}_start", "where the histogram's first cell begins"),
+        _number(f"{what}_width", "of a cell"),
+        Column(
+            name=f"{what}_weights",
+            type="array<double>",
+            meaning="messages in each cell; the first and the last also hold what lies beyond them",
+        ),
+    )
+
+
+LINKS = TableShape(
+    name="link_distributions",
+    row="a link, in one direction",
+    columns=(
+        _text("source", "the broker that sends"),
+        _text("target", "the broker that receives"),
+        *_COUNTS,
+        *_spread("s_per_kb"),
+        _number("sent", "messages sent of which we would know if they had arrived"),
+        _number("lost", "of those, the ones that did not arrive"),
+        _number("loss", "`lost` of `sent`; nothing: unknown"),
+    ),
+)
+
+
+def _moments(what: str) -> tuple[Column, ...]:
+    return (
+        _number(f"{what}_mean", "its mean"),
+        _number(f"{what}_variance", "its variance"),
+        _number(f"{what}_most", "the most seen"),
+    )
+
+
+WAIT_DISTRIBUTIONS = TableShape(
+    name="wait_distributions",
+    row="the events of a publisher at a link's output queue",
+    columns=(
+        PUBLISHER,
+        _text("broker", "where they waited"),
+        _text("target", "the broker they were sent to"),
+        *_COUNTS,
+        _number("waited_share", "of those that waited at all, longer than a microsecond"),
+        *_moments("wait_s"),
+    ),
+)
+BROKERS = TableShape(
+    name="broker_distributions",
+    row="a broker that events entered at",
+    columns=(
+        _text("broker", "its name"),
+        *_COUNTS,
+        *_moments("matching_s"),
+        _number("stored_mean", "subscriptions that it looked through, on average"),
+        _number("matching_s_intercept", "what matching takes whatever is stored (least squares)"),
+        _number("matching_s_slope", "what each stored subscription adds; 0 where their number never changed"),
+        _number("queue_length_mean", "messages in its output queues when one came; nothing: none came"),
+    ),
+)
+PUBLISHERS = TableShape(
+    name="publisher_distributions",
+    row="a publisher at the broker where its events enter",
+    columns=(
+        PUBLISHER,
+        _text("broker", "where its events enter"),
+        *_COUNTS,
+        _number("first_s", "its first event, on the broker's clock"),
+        _number("last_s", "its last"),
+        _number("rate_per_s", "how often it published, while anything was published at its broker"),
+        _number("gaps_scv", "squared coefficient of variation of the gaps between events; nothing: unknown"),
+        *_moments("size_kb"),
+        Column(name="sample", type=SAMPLE, meaning="events as it sends them, at most 1,000, chosen by hash"),
+    ),
+)  # fmt: skip
+MATCHES = TableShape(
+    name="matches",
+    row="a subscriber wanted an event when it was published",
+    divided_by="home",
+    columns=(
+        ORIGIN,
+        NUMBER,
+        _number("born_s", "when it was published, on the home's clock"),
+        SUBSCRIBER,
+        _number("delay_s_allowed", "the stricter of both sides' bounds"),
+        _number("price", "what it was worth in time"),
+        _number("weight", "events that it stands for"),
+        _flag("is_settled", "whether all that could become of it is written down"),
+        HOME,
+    ),
+)
+RELIABILITY = TableShape(
+    name="reliability",
+    row="a subscriber, and what reached it in time",
+    columns=(
+        SUBSCRIBER,
+        HOME,
+        _whole("count_rows", "settled rows of `matches` that this is learned from"),
+        _number("wanted", "events that those stand for"),
+        _number("on_time", "of those, the ones that arrived in time"),
+        _number("on_time_share", "`on_time` of `wanted`"),
+        _number("on_time_share_low", "where the true share begins, with 95 % confidence (Wilson)"),
+        _number("on_time_share_high", "where it ends"),
+        _number("earning", "what those in time were worth"),
+        _number("offered", "what all of them would have been worth"),
+    ),
+)
+PREDICTIONS = TableShape(
+    name="predictions",
+    row="what was predicted for a subscription",
+    is_filled=False,
+    columns=(
+        SUBSCRIBER,
+        HOME,
+        _text("pattern", "of topics, as written"),
+        _text("model", "by which model"),
+        _number("on_time_share", "the share that will arrive in time"),
+        _number("on_time_share_low", "the low end of its interval"),
+        _number("on_time_share_high", "the high end"),
+        _number("made_at_s", "when, on the clock of the machine that predicted"),
+        _number("learned_at_s", "when that was learned from which it was predicted"),
+    ),
+)
+ADMISSIONS = TableShape(
+    name="admissions",
+    row="a subscription that asked for a promise was admitted or refused",
+    is_filled=False,
+    columns=(
+        SUBSCRIBER,
+        HOME,
+        _text("pattern", "of topics, as written"),
+        _number("reliability", "the on-time share asked for"),
+        _number("predicted_share", "the on-time share predicted"),
+        _flag("admitted", "whether it was admitted"),
+        _text("reason", "why not"),
+        _number("time_s", "when, on the clock of the one that decided"),
+    ),
+)
+
+BASE_TABLES = (EVENTS, SUBSCRIPTIONS, TRANSFERS, WAITS, DELIVERIES, DROPS, QUARANTINE)
+DERIVED_TABLES = (
+    LINKS,
+    WAIT_DISTRIBUTIONS,
+    BROKERS,
+    PUBLISHERS,
+    MATCHES,
+    RELIABILITY,
+    PREDICTIONS,
+    ADMISSIONS,
+)
+TABLES: dict[str, TableShape] = {table.name: table for table in (*BASE_TABLES, *DERIVED_TABLES)}
+
+
+def tables_page() -> str:
+    """Return the reference page on all tables, as Markdown."""
+    lines = [
+        "# Reference: the pipeline's tables",
+        "",
+        "<!-- Made by `betimes pipeline tables --markdown`; a test compares. -->",
+        "",
+        "`betimes pipeline run --telemetry DIR --tables TABLES` writes them as Parquet, each into a folder",
+        "below `TABLES/current`. Times are in seconds, sizes in kilobytes. [How to run it](../pipeline.md).",
+        "",
+        "## From telemetry, row by row",
+    ]
+    for table in BASE_TABLES:
+        lines += _table_lines(table)
+    lines += ["", "## Worked out from those"]
+    for table in DERIVED_TABLES:
+        lines += _table_lines(table)
+    return "\n".join(lines) + "\n"
+
+
+def _table_lines(table: TableShape) -> list[str]:
+    facts = [f"One row: {table.row}."]
+    facts += [f"From: {table.source}."] if table.source else []
+    facts += [f"One folder for each `{table.divided_by}`."] if table.divided_by else []
+    facts += [] if table.is_filled else ["Other jobs fill it."]
+    lines = [
+        "",
+        f"### {table.name}",
+        "",
+        " ".join(facts),
+        "",
+        "| column | type | meaning |",
+        "| --- | --- | --- |",
+    ]
+    return lines + [f"| `{each.name}` | {_short(each.type)} | {each.meaning} |" for each in table.columns]
+
+
+def _short(type_name: str) -> str:
+    return "list of (topic, content, deadline_s, weight)" if type_name == SAMPLE else type_name

@@ -1,0 +1,129 @@
+"""What did the brokers write down, as Spark sees it?
+
+A file that is damaged or lacks a column is refused by its name before any work begins, from its end alone.
+A column of another type than `model/telemetry.py` states is read as the right one, row by row; what does
+not read so is marked, for the quarantine. Spark's workers must see the files under the same path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from betimes.telemetry.files import (
+    KINDS,
+    TelemetryFileError,
+    is_unfinished,
+    part_files,
+    part_schema,
+    table_schema,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+SPARK_TYPES = {pa.float64(): "double", pa.int64(): "bigint", pa.string(): "string", pa.bool_(): "boolean"}
+FILE = "file"
+WRONG = "wrong_columns"  # names of the columns whose values do not read as they should
+OLDER = "an older version of Betimes wrote it: it says too little to learn from"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetryInput:
+    """A directory of telemetry: a frame for each kind, with the file of each row and what is wrong in it."""
+
+    directory: Path
+    frames: dict[str, DataFrame]
+    files: int
+    is_unfinished: bool
+
+
+def open_telemetry(spark: SparkSession, directory: Path) -> TelemetryInput:
+    """Return the telemetry in a directory; a TelemetryFileError names what is missing or wrong."""
+    if not directory.is_dir():
+        hint = "betimes broker --telemetry and betimes simulate --telemetry write one"
+        raise TelemetryFileError(str(directory), "there is no such directory", hint)
+    groups = {kind: _by_schema(directory / kind, kind) for kind in KINDS}
+    files = sum(len(paths) for group in groups.values() for paths in group.values())
+    if not files:
+        raise TelemetryFileError(
+            str(directory), "holds no telemetry yet", "a live broker writes a file every minute"
+        )
+    return TelemetryInput(
+        directory=directory,
+        frames={kind: _frame(spark, kind, group) for kind, group in groups.items()},
+        files=files,
+        is_unfinished=is_unfinished(directory),
+    )
+
+
+def _by_schema(folder: Path, kind: str) -> dict[tuple[str, ...], list[Path]]:
+    """Return the files of a kind, by the types of the columns that matter."""
+    if not folder.is_dir():
+        raise TelemetryFileError(str(folder), "no such folder", OLDER)
+    groups: dict[tuple[str, ...], list[Path]] = {}
+    for path in part_files(folder):
+        found = part_schema(path)
+        missing = [name for name in table_schema(kind).names if name not in found.names]
+        if missing:
+            raise TelemetryFileError(str(path), f"lacks column {', '.join(missing)}", OLDER)
+        types = tuple(str(found.field(name).type) for name in table_schema(kind).names)
+        groups.setdefault(types, []).append(path)
+    return groups
+
+
+def _frame(spark: SparkSession, kind: str, groups: dict[tuple[str, ...], list[Path]]) -> DataFrame:
+    schema = table_schema(kind)
+    right = tuple(str(field.type) for field in schema)
+    ddl = ", ".join(f"`{field.name}` {SPARK_TYPES[field.type]}" for field in schema)
+    whole = spark.createDataFrame([], f"{ddl}, {FILE} string, {WRONG} array<string>")
+    for types, paths in sorted(groups.items()):
+        # A live broker removes its oldest files while we read.
+        reader = spark.read.option("ignoreMissingFiles", "true")
+        texts = [str(path.absolute()) for path in paths]
+        read = reader.schema(ddl).parquet(*texts) if types == right else reader.parquet(*texts)
+        odd = [field.name for field, found in zip(schema, types, strict=True) if str(field.type) != found]
+        whole = whole.unionByName(_as_stated(read, schema, odd))
+    return whole
+
+
+def _as_stated(frame: DataFrame, schema: pa.Schema, odd: list[str]) -> DataFrame:
+    """Return the frame with the columns that the schema states; `odd` ones have another type in the files."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    values: dict[str, Column] = {name: F.col(name) for name in schema.names}
+    wrong: list[Column] = []
+    for name in odd:
+        values[name] = _read_as(frame, name, SPARK_TYPES[schema.field(name).type])
+        wrong.append(F.when(F.col(name).isNotNull() & values[name].isNull(), F.lit(name)))
+    marks = F.array_compact(F.array(*wrong)) if wrong else F.array().cast("array<string>")
+    named = [values[name].alias(name) for name in schema.names]
+    return frame.select(*named, F.col("_metadata.file_path").alias(FILE), marks.alias(WRONG))
+
+
+def _read_as(frame: DataFrame, name: str, type_name: str) -> Column:
+    """Return a column as another type; nothing where a value does not read so."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    found = frame.schema[name].dataType.simpleString()
+    if found.startswith(("array", "map", "struct", "binary")):
+        return F.lit(None).cast(type_name)
+    value = F.col(name)
+    if type_name == "bigint" and found in ("double", "float"):
+        return F.when(value == F.floor(value), value.try_cast(type_name))
+    return value.try_cast(type_name)
+
+
+def all_rows(frames: dict[str, DataFrame], columns: Iterable[str]) -> DataFrame:
+    """Return columns that every kind has, of all kinds, with the kind."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    chosen = [frame.select(F.lit(kind).alias("kind"), *columns) for kind, frame in frames.items()]
+    whole = chosen[0]
+    for frame in chosen[1:]:
+        whole = whole.unionByName(frame)
+    return whole
