@@ -21,6 +21,7 @@ from betimes.client.subscriptions import Subscription
 from betimes.language.quantities import read_duration_s
 from betimes.model.errors import SettingError
 from betimes.model.events import Value
+from betimes.model.user_properties import SIGNATURE
 
 BUFFER = 1000  # messages that wait for one subscription
 BUFFER_MAX = 1_000_000
@@ -90,6 +91,10 @@ class Client:
         await self._line.send_publish(
             checked_text("topic", topic), data, properties, qos=checked_qos(qos), retain=retain
         )
+
+    async def publish_signed(self, topic: str, payload: bytes, signature: str) -> None:
+        """Publish something of Betimes's own, which brokers believe because of who signed it."""
+        await self._line.send_publish(topic, payload, [(SIGNATURE, signature)], qos=1, retain=True)
 
     # --- for subscriptions
 

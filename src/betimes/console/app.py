@@ -22,6 +22,7 @@ from betimes.client.errors import UnreachableError
 from betimes.console import (
     broker,
     check,
+    control,
     demo,
     doctor,
     figure,
@@ -93,6 +94,7 @@ app.add_typer(pipeline.pipeline_app)
 app.command("check", epilog=check.EXAMPLES)(check.check_command)
 app.command("filter", epilog=filter.EXAMPLES)(filter.filter_command)
 app.command("broker", epilog=broker.EXAMPLES)(broker.broker_command)
+app.command("control", epilog=control.EXAMPLES)(control.control_command)
 app.command("network", epilog=network.EXAMPLES)(network.network_command)
 app.command("pub", epilog=pub.EXAMPLES, context_settings=HOST_IS_H)(pub.pub_command)
 app.command("sub", epilog=sub.EXAMPLES, context_settings=HOST_IS_H)(sub.sub_command)

@@ -19,7 +19,7 @@ import typer
 
 from betimes.console.logs import log_to_stderr
 from betimes.console.reading import read_text_file
-from betimes.console.server_settings import settings_from
+from betimes.console.server_settings import read_secret, settings_from
 from betimes.console.terminal import results
 from betimes.language.server_files import PORT_MAX, SHARE_MIN
 from betimes.model.errors import BetimesError, SettingError
@@ -37,7 +37,8 @@ STORE = "A file for what must survive a restart; without one everything is in me
 EXAMPLES = """\
 [bold]The file[/bold]
 
-host, port, certificate, key, anonymous, passwords, access, store, metrics_port, name: as above; \
+host, port, certificate, key, anonymous, passwords, access, store, metrics_port, name, \
+control_secret_file: as above; \
 store_sync = "full": flush each commit to the disk, so that it survives a loss of power too; client_ca: \
 clients must show a certificate that one in this file signed; discreet = true: a subscription that is not \
 allowed is refused without saying why; sys_every = "10s": how often what the broker tells of itself below \
@@ -110,6 +111,10 @@ TelemetryShare = Annotated[
 Name = Annotated[
     str | None, typer.Option("--name", help="What the broker calls itself: the origin of message ids.")
 ]
+ControlSecret = Annotated[
+    Path | None,
+    typer.Option("--control-secret", help="A file: who signs with it, as `betimes control`, is believed."),
+]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log who comes and goes, on standard error.")]
 
 
@@ -127,6 +132,7 @@ def broker_command(
     telemetry: Telemetry = None,
     telemetry_share: TelemetryShare = None,
     name: Name = None,
+    control_secret: ControlSecret = None,
     verbose: Verbose = False,
 ) -> None:
     """Run an MQTT broker, version 5 and 3.1.1, until it is interrupted or told to end.
@@ -159,6 +165,9 @@ def broker_command(
     if tls_certificate is not None:
         key = None if tls_key is None else str(tls_key)
         settings = replace(settings, certificate=str(tls_certificate), key=key)
+    if control_secret is not None:
+        secret = read_secret(control_secret, "--control-secret")
+        settings = replace(settings, control_secret=secret, control_secret_file=str(control_secret))
     _check(settings)
     gate = open_gate(settings)
     log_to_stderr(verbose)
@@ -255,9 +264,11 @@ def _allow_connections(count: int) -> None:
 
 async def _serve(settings: ServerSettings, gate: Gate, places: list[Endpoint]) -> None:
     from betimes.server.joining import federate
+    from betimes.server.learning import learn_models
     from betimes.server.listener import Listener
     from betimes.server.logbook import start_logbook
     from betimes.server.opening import open_hub
+    from betimes.server.promises import Promises
 
     loop = asyncio.get_running_loop()
     told_to_end = asyncio.Event()
@@ -269,9 +280,13 @@ async def _serve(settings: ServerSettings, gate: Gate, places: list[Endpoint]) -
         logbook = start_logbook(hub, settings, clock_ahead_s=time.time() - loop.time())
         if settings.network is not None:
             federate(hub, settings.network, epoch=time.time_ns())
+        if settings.control_secret:
+            hub.promises = Promises(hub.name, settings.control_secret)
         listener = Listener(hub, file=file, broken=told_to_end.set, sys_every_s=settings.sys_every_s)
         pages = pages_about(listener)
         beside = [loop.create_task(_reload_whenever(told_to_reload, listener, settings, places))]
+        if hub.promises is not None:
+            beside.append(loop.create_task(learn_models(hub, hub.promises, loop.time)))
         if logbook is not None:
             beside.append(loop.create_task(logbook.keep()))
         try:

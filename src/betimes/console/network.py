@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import signal
-import threading
+import os
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +13,8 @@ import typer
 from betimes.console.broker import Access, Anonymous, Passwords, Telemetry, Verbose, open_gate
 from betimes.console.fleet import BROKERS_MAX, HOST, Fleet, FleetPlan, free_ports, make_folder
 from betimes.console.reading import read_text_file
+from betimes.console.server_settings import read_secret
+from betimes.console.signals import told_to_end
 from betimes.console.terminal import print_notice, print_table
 from betimes.language.link_settings import PORT_MAX
 from betimes.language.scenarios import read_scenario
@@ -57,6 +59,10 @@ def network_command(
     store: Annotated[
         Path | None, typer.Option("--store", help="A directory for what is to survive a restart.")
     ] = None,
+    control_secret: Annotated[
+        Path | None,
+        typer.Option("--control-secret", help="A file for `betimes control`; it is made if it is not there."),
+    ] = None,
     seed: Annotated[
         int, typer.Option("--seed", help='Of the network, where the file has a table "generate".')
     ] = 1,
@@ -78,6 +84,8 @@ def network_command(
         settings["passwords"] = str(passwords.resolve())
     if access is not None:
         settings["access"] = str(access.resolve())
+    if control_secret is not None:
+        settings["control_secret_file"] = str(_made_secret(control_secret).resolve())
     open_gate(ServerSettings(**settings))  # what is wrong with a file is told once
     if telemetry is not None:
         make_folder(telemetry)
@@ -93,6 +101,18 @@ def network_command(
     run_network(plan)
 
 
+def _made_secret(path: Path) -> Path:
+    """Return a file with a secret, which only its owner may read if it is made now."""
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(secrets.token_hex(16) + "\n")
+    except FileExistsError:
+        read_secret(path, "--control-secret")
+    except OSError as error:
+        raise BetimesError(f"{path}: this cannot be written ({error.strerror})") from None
+    return path
+
+
 def _options(telemetry: Path | None, share: float, *, verbose: bool) -> tuple[str, ...]:
     """Return what every broker is started with."""
     options = ["--verbose"] if verbose else []
@@ -103,18 +123,12 @@ def _options(telemetry: Path | None, share: float, *, verbose: bool) -> tuple[st
 
 def run_network(plan: FleetPlan) -> None:
     """Run the brokers of a plan until SIGINT or SIGTERM comes."""
-    told_to_end = threading.Event()
-    before = [signal.signal(each, lambda *_: told_to_end.set()) for each in (signal.SIGINT, signal.SIGTERM)]
-    try:
-        with Fleet(plan) as fleet:
-            print_table("brokers", ["name", "MQTT at"], [[n, f"{HOST}:{p}"] for n, p in plan.ports.items()])
-            print_notice("all brokers are up; Ctrl-C ends them")
-            while not told_to_end.wait(WATCH_EVERY_S):
-                for said in fleet.tend():
-                    print_notice(said)
-    finally:
-        for each, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
-            signal.signal(each, handler)
+    with told_to_end() as ending, Fleet(plan) as fleet:
+        print_table("brokers", ["name", "MQTT at"], [[n, f"{HOST}:{p}"] for n, p in plan.ports.items()])
+        print_notice("all brokers are up; Ctrl-C ends them")
+        while not ending.wait(WATCH_EVERY_S):
+            for said in fleet.tend():
+                print_notice(said)
 
 
 def _scenario(topology: Path, seed: int) -> Scenario:

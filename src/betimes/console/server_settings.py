@@ -24,8 +24,11 @@ def settings_from(config: Path | None) -> ServerSettings:
         return None if name is None else str(config.parent / name)
 
     telemetry = settings.telemetry
+    control = beside(settings.control_secret_file)
     return replace(
         settings,
+        control_secret="" if control is None else read_secret(Path(control), "control_secret_file"),
+        control_secret_file=control,
         network=None if settings.network is None else _with_files(settings.network, config),
         store=beside(settings.store),
         telemetry=telemetry and replace(telemetry, directory=str(config.parent / telemetry.directory)),
@@ -46,13 +49,20 @@ def settings_from(config: Path | None) -> ServerSettings:
     )
 
 
+def read_secret(path: Path, setting: str) -> str:
+    """Return the secret in a file that a setting names."""
+    secret = read_text_file(path).strip()
+    if len(secret) < SECRET_LENGTH_MIN:
+        hint = f"write at least {SECRET_LENGTH_MIN} letters into it: openssl rand -hex 16 > {path.name}"
+        raise SettingError(setting, str(path), "holds no secret worth the name", hint)
+    return secret
+
+
 def _with_files(network: NetworkSettings, config: Path) -> NetworkSettings:
     """Return network settings with the secret read, and certificates looked for beside the file."""
     secret = network.secret
     if network.secret_file is not None:
-        secret = read_text_file(config.parent / network.secret_file).strip()
-        if len(secret) < SECRET_LENGTH_MIN:
-            raise SettingError("network.secret_file", network.secret_file, "holds no secret worth the name")
+        secret = read_secret(config.parent / network.secret_file, "network.secret_file")
     strategy_named(network.strategy)
     links = tuple(
         each if each.authorities is None else replace(each, authorities=str(config.parent / each.authorities))

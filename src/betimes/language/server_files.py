@@ -69,6 +69,7 @@ def read_server_file(text: str, source: str) -> ServerSettings:
         network=None if network is None else read_network_settings(network, _file_name),
         telemetry=None if telemetry is None else _read_telemetry(telemetry),
         buffer=usual.buffer if buffer is None else read_buffer_settings(buffer),
+        control_secret_file=top.optional("control_secret_file", _file_name, None),
     )
     top.close()
     mistakes.raise_if_any(source)

@@ -92,6 +92,8 @@ class ServerSettings:
     network: NetworkSettings | None = None  # with other brokers
     telemetry: TelemetrySettings | None = None
     buffer: BufferSettings | None = field(default_factory=BufferSettings)  # None: nobody can resume
+    control_secret: str = ""  # what the control centre signs with; none: no control centre
+    control_secret_file: str | None = None  # where it is written
 
     @property
     def doors(self) -> tuple[Door, ...]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from betimes.model.distributions import Constant, Distribution, NumberDistribution
 from betimes.model.events import Value
-from betimes.model.subscriptions import Subscription
+from betimes.model.subscriptions import ANY_TOPIC, Subscription
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,3 +96,23 @@ class NetworkStatistics:
     waits: tuple[WaitStatistics, ...] = ()
     learned_at_s: float | None = None  # wall clock; None: stated, not learned
     over_s: float = 0.0  # the span of telemetry that it is learned from
+
+
+def subscription_id(subscriber: str, pattern: str, home: str) -> str:
+    """Return what one of a subscriber's subscriptions is called, of all in the network.
+
+    >>> subscription_id("ann", "traffic/#", "b1"), subscription_id("ann", "#", "b1")
+    ('ann traffic/# at b1', 'ann at b1')
+    """
+    what = "" if pattern == ANY_TOPIC else f" {pattern}"
+    return f"{subscriber}{what} at {home}"
+
+
+def subscriber_of(subscription: Subscription) -> str:
+    """Return whose subscription it is, from the id that it is called by.
+
+    >>> subscriber_of(Subscription(id="ann traffic/# at b1", home="b1", pattern="traffic/#"))
+    'ann'
+    """
+    end = subscription_id("", subscription.pattern, subscription.home)
+    return subscription.id.removesuffix(end)

@@ -5,6 +5,8 @@ from __future__ import annotations
 OWN = "$"  # what begins with it is Betimes's, and no attribute
 DEADLINE, IMPORTANCE, ID, AGE = "$deadline", "$importance", "$id", "$age"
 
+SIGNATURE = "$signature"  # of the control centre, on a model
+
 FILTER, MAX_DELAY, PRICE, RELIABILITY, BANDWIDTH = "filter", "max-delay", "price", "reliability", "bandwidth"
 RESUME_AFTER, RESUME_LATE = "resume-after", "resume-late"
 NOW, ALL = "now", "all"  # start here; even what is too late

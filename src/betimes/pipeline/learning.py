@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from betimes.model.statistics import (
     NetworkStatistics,
     PublisherStatistics,
     WaitStatistics,
+    subscription_id,
 )
 from betimes.model.subscriptions import QoS, Subscription
 from betimes.pipeline.run_facts import FILE, read_facts
@@ -168,14 +168,11 @@ def publisher_statistics(row: Row, broker: str, over_s: float) -> PublisherStati
 
 
 def _subscriptions(rows: list[Row]) -> tuple[Subscription, ...]:
-    """Return subscriptions with ids of their own: the subscriber's, where it has only one."""
-    own = Counter(row["subscriber"] for row in rows)
+    """Return subscriptions with ids of their own."""
     filters = {text: parse_filter(text) for text in {row["filter"] for row in rows}}
     return tuple(
         Subscription(
-            id=row["subscriber"]
-            if own[row["subscriber"]] == 1
-            else f"{row['subscriber']} {row['pattern']} at {row['home']}",
+            id=subscription_id(row["subscriber"], row["pattern"], row["home"]),
             home=row["home"],
             filter=filters[row["filter"]],
             qos=QoS(

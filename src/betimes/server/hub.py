@@ -26,6 +26,7 @@ from betimes.server.gate import Gate
 from betimes.server.last_hop import LastHop
 from betimes.server.link import answer_broker, is_of_broker
 from betimes.server.offering import Offering, delivery_of
+from betimes.server.promises import MODEL_TOPIC, is_promised
 from betimes.server.protocol import FOR_EVER, Answer, Gone, Refusal, hang_up, say, seconds
 from betimes.server.publications import Publication
 from betimes.server.replay_buffer import ReplayBuffer
@@ -37,6 +38,7 @@ from betimes.server.wills import LastWord, Wills
 if TYPE_CHECKING:
     from betimes.server.access import Rights
     from betimes.server.federation import Federation
+    from betimes.server.promises import Promises
     from betimes.server.store import Store
     from betimes.server.witness import Witness
 
@@ -63,6 +65,7 @@ class Hub:
         self.sent = 0  # publications sent
         self.federation: Federation | None = None  # with other brokers
         self.traffic = Traffic()
+        self.promises: Promises | None = None  # to those who ask for an on-time share
         self.witness: Witness | None = None  # who writes down what happens
         self.replay: ReplayBuffer | None = None  # what is kept for who comes back
         self._keep: Callable[[mqtt5.PublishPacket | None], None] | None = None  # its
@@ -198,6 +201,8 @@ class Hub:
         """Take in what a client publishes; return what to acknowledge it with."""
         refused = self.refusal(session.rights, topic)
         if refused is not None:
+            if topic == MODEL_TOPIC and self.promises is not None:
+                return self.promises.take(packet)
             self.lost[Reason.REFUSED] += 1
             return refused
         return self._take_in(packet, topic, session.client_id, now_s)
@@ -212,6 +217,8 @@ class Hub:
             session.last_hop = LastHop()
         if self.federation is not None:
             self.federation.subscribed(grant)
+        if self.promises is not None and is_promised(grant):
+            self.promises.keep(grant)
         if session.journal is not None:
             session.journal.subscribed(written, grant)
         if self.witness is not None:
@@ -225,6 +232,8 @@ class Hub:
         self.offering.audiences.remove(grant)
         if self.federation is not None:
             self.federation.unsubscribed(grant)
+        if self.promises is not None and is_promised(grant):
+            self.promises.release(grant)
         if session.journal is not None:
             session.journal.unsubscribed(written)
         if self.witness is not None:

@@ -58,6 +58,13 @@ def _families(statistics: Statistics, lag_s: float) -> Iterable[Metric]:
             statistics.pauses,
         ),
     }
+    if statistics.promises is not None:
+        given, refused = statistics.promises
+        counters["promises_given"] = ("Subscriptions admitted with the on-time share they asked for.", given)
+        counters["promises_refused"] = (
+            "Subscriptions refused: less is predicted than they ask for.",
+            refused,
+        )
     found: list[Metric] = [
         InfoMetricFamily("betimes_build", "What runs here.", value={"version": __version__})
     ]

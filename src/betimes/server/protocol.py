@@ -17,6 +17,7 @@ from betimes.matching.topics import shared_parts
 from betimes.model.errors import TextError
 from betimes.model.resuming import Have
 from betimes.server.audiences import Grant
+from betimes.server.promises import is_promised
 from betimes.server.publications import spelled_out
 from betimes.server.resuming import Resumption, check_resume, read_resume
 from betimes.server.runs import Run, publish_run
@@ -270,9 +271,15 @@ def _grant(
         have=have,
         durable=session.expiry_s > 0.0 and asked.max_qos.value > 0,
     )
+    said = ""
+    if hub.promises is not None and is_promised(grant):
+        answer = hub.promises.ask(grant, now_s)
+        said = f"{asked.pattern}: {answer.text}"
+        if not answer.admitted:
+            return Subscribed.QUOTA_EXCEEDED, said
     hub.subscribe(asked.pattern, grant, now_s)
     granted.append((grant, asked.retain_handling, old is None))
-    return GRANTED[asked.max_qos.value], ""
+    return GRANTED[asked.max_qos.value], said
 
 
 def _unsubscribe(connection: Connection, packet: mqtt5.UnsubscribePacket, now_s: float) -> None:

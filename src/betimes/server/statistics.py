@@ -36,6 +36,7 @@ class Statistics:
     bytes_sent: int
     connections_refused: int
     pauses: int
+    promises: tuple[int, int] | None = None  # given and refused; None: there is no control centre
     links_s_per_kb: Mapping[str, float] = field(default_factory=dict)  # to other brokers that are up
     waiting_for_links: int = 0  # messages
 
@@ -71,6 +72,7 @@ def gathered(hub: Hub, now_s: float) -> Statistics:
         bytes_sent=traffic.bytes_sent,
         connections_refused=traffic.connections_refused,
         pauses=traffic.pauses,
+        promises=None if hub.promises is None else (hub.promises.admitted, hub.promises.refused),
         links_s_per_kb={} if federation is None else federation.speeds_s_per_kb,
         waiting_for_links=0 if federation is None else federation.broker.queue_length,
     )

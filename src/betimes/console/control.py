@@ -1,0 +1,186 @@
+"""How do brokers come to know what they can promise? `betimes control` learns it and tells them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from betimes.client.addresses import Address, read_address
+from betimes.console.cluster import MasterOption, open_spark
+from betimes.console.progress import progress_bar
+from betimes.console.server_settings import read_secret
+from betimes.console.signals import told_to_end
+from betimes.console.terminal import JsonOption, print_json, print_notice
+from betimes.language.quantities import read_duration_s
+from betimes.model.errors import BetimesError, SettingError, TextError
+from betimes.model.statistics import NetworkStatistics
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from betimes.pipeline.job import PipelineSettings
+
+EXAMPLES = """\
+[bold]Examples[/bold]
+
+betimes network examples/city.toml --anonymous --telemetry out/live --control-secret out/secret
+
+betimes control mqtt://127.0.0.1:1883 mqtt://127.0.0.1:1884 --telemetry out/live --tables out/tables \
+--control-secret out/secret
+
+betimes sub -t 'traffic/#' --max-delay 1s --reliability 0.95
+
+betimes control mqtt://127.0.0.1 --telemetry out/live --tables out/tables --control-secret out/secret --once
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What one round of the control centre came to."""
+
+    brokers: int
+    links: int
+    publishers: int
+    subscriptions: int
+    promised: int  # subscriptions that ask for an on-time share
+    predicted_share_mean: float | None  # of all subscriptions; None: there are none
+    told: int  # brokers that took the model
+    took_s: float
+    problems: tuple[str, ...] = ()
+
+
+def control_command(
+    brokers: Annotated[
+        list[str], typer.Argument(help="The brokers to tell: mqtt(s)://user:password@host:port.")
+    ],
+    telemetry: Annotated[Path, typer.Option("--telemetry", help="What the brokers write.", metavar="DIR")],
+    tables: Annotated[Path, typer.Option("--tables", help="Where the pipeline's tables go.", metavar="DIR")],
+    control_secret: Annotated[
+        Path, typer.Option("--control-secret", help="The file with the secret that the brokers have too.")
+    ],
+    every: Annotated[str, typer.Option("--every", help="How long from one round to the next.")] = "60s",
+    since: Annotated[
+        str, typer.Option("--since", help="How much of the telemetry counts: the last 15m.")
+    ] = "15m",
+    once: Annotated[bool, typer.Option("--once", help="One round, and no more.")] = False,
+    cafile: Annotated[
+        Path | None, typer.Option("--cafile", help="Trust the certificates in this file.")
+    ] = None,
+    master: MasterOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Learn again and again from telemetry what the network does, and tell its brokers.
+
+    Each round runs `betimes pipeline` on Spark, predicts everybody's on-time share, and sends the model,
+    signed, to every broker. By it brokers admit or refuse those who subscribe with `reliability`. A broker
+    that is away is told in the next round; a round that fails leaves the brokers with the last model.
+    """
+    from betimes.pipeline.job import PipelineSettings
+    from betimes.pipeline.survey import read_since
+
+    addresses = [read_address(text) for text in brokers]
+    secret = read_secret(control_secret, "--control-secret")
+    try:
+        every_s = read_duration_s(every)
+    except TextError as error:
+        raise SettingError("--every", every, error.problem, "for example 60s") from None
+    settings = PipelineSettings(since=read_since(since))
+    spark = open_spark("betimes control", master)
+    with told_to_end() as ending:
+        while True:
+            due_s = time.monotonic() + every_s
+            try:
+                told = one_round(spark, telemetry, tables, settings, addresses, secret, cafile)
+            except BetimesError as error:
+                if once:
+                    raise
+                print_notice(f"this round came to nothing: {error}")
+            else:
+                _print_round(told, as_json=as_json)
+                if once and told.problems:
+                    raise BetimesError(f"{len(told.problems)} of {len(addresses)} brokers were not told")
+            if once or _wait(ending, due_s):
+                return
+
+
+def one_round(
+    spark: SparkSession,
+    telemetry: Path,
+    tables: Path,
+    settings: PipelineSettings,
+    brokers: Sequence[Address],
+    secret: str,
+    ca: Path | None,
+) -> Round:
+    """Learn from telemetry, predict, and tell the brokers."""
+    from betimes.pipeline.job import run_pipeline
+    from betimes.pipeline.learning import learn_statistics
+    from betimes.pipeline.predictions import write_predictions
+    from betimes.qos.prediction import predict
+
+    began_s = time.monotonic()
+    with progress_bar("learning from telemetry") as advance:
+        run_pipeline(spark, telemetry, tables, settings, advance)
+    statistics = learn_statistics(tables)
+    prediction = predict(statistics, early_drop=True)
+    write_predictions(tables, statistics, prediction, made_at_s=time.time())
+    shares = [each.share for each in prediction.subscribers]
+    problems = asyncio.run(tell_brokers(statistics, brokers, secret, ca))
+    return Round(
+        brokers=len(statistics.brokers),
+        links=len(statistics.links),
+        publishers=len(statistics.publishers),
+        subscriptions=len(statistics.subscriptions),
+        promised=sum(each.qos.reliability is not None for each in statistics.subscriptions),
+        predicted_share_mean=sum(shares) / len(shares) if shares else None,
+        told=len(brokers) - len(problems),
+        took_s=time.monotonic() - began_s,
+        problems=tuple(problems),
+    )
+
+
+async def tell_brokers(
+    statistics: NetworkStatistics, brokers: Sequence[Address], secret: str, ca: Path | None
+) -> list[str]:
+    """Send the model to every broker; return what went wrong, by broker."""
+    from betimes.client.connection import connected
+    from betimes.server.promises import MODEL_TOPIC, packed_model
+
+    payload, signature = packed_model(statistics, secret)
+
+    async def tell(address: Address) -> str | None:
+        try:
+            async with connected(address, ca=ca) as client:
+                await client.publish_signed(MODEL_TOPIC, payload, signature)
+        except BetimesError as error:
+            return f"{address}: {error}"
+        return None
+
+    answers = await asyncio.gather(*(tell(address) for address in brokers))
+    return [each for each in answers if each is not None]
+
+
+def _print_round(done: Round, *, as_json: bool) -> None:
+    for problem in done.problems:
+        print_notice(f"not told: {problem}")
+    if as_json:
+        print_json(asdict(done))
+        return
+    share = "-" if done.predicted_share_mean is None else f"{done.predicted_share_mean:.3f}"
+    print_notice(
+        f"learned of {done.brokers} brokers, {done.links} links, {done.publishers} publishers and "
+        f"{done.subscriptions} subscriptions ({done.promised} with a promise), in {done.took_s:.0f} s; "
+        f"predicted on-time share {share} on average; {done.told} brokers were told"
+    )
+
+
+def _wait(ending: threading.Event, due_s: float) -> bool:
+    """Wait until the next round is due; say whether we were told to end."""
+    return ending.wait(max(due_s - time.monotonic(), 0.0))

@@ -1,0 +1,21 @@
+"""When is a command told to end? By Ctrl-C, or by SIGTERM."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def told_to_end() -> Iterator[threading.Event]:
+    """Give an event that is set when SIGINT or SIGTERM comes, instead of what would happen otherwise."""
+    told = threading.Event()
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(each, lambda *_: told.set()) for each in signals]
+    try:
+        yield told
+    finally:
+        for each, handler in zip(signals, before, strict=True):
+            signal.signal(each, handler)
