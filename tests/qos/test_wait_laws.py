@@ -40,6 +40,11 @@ def test_a_station_that_takes_no_time_or_gets_nothing_makes_nobody_wait():
     assert impatient_law(np.zeros(GRID.cells))[0] == 1.0
 
 
+def test_flows_so_even_that_nobody_waits_do_not_overflow():
+    one = np.ones(1)
+    assert impatient(GRID, np.full((1, GRID.cells), 0.1), 0.1 * one, 0.01 * one, 0.0 * one)[0, 0] == 1.0
+
+
 def test_the_spread_wait_of_mm1_is_exponential_beyond_an_atom():
     below = np.cumsum(spread(GRID, MM1))
     np.testing.assert_allclose(below[1:4000:500], 1 - 0.8 * np.exp(-2.0 * POINTS[1:4000:500]), atol=1e-3)

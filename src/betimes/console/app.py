@@ -20,6 +20,7 @@ import typer
 from betimes import __version__
 from betimes.client.errors import UnreachableError
 from betimes.console import (
+    admit,
     broker,
     check,
     control,
@@ -30,6 +31,7 @@ from betimes.console import (
     network,
     passwd,
     pipeline,
+    predict,
     pub,
     simulate,
     sub,
@@ -57,6 +59,8 @@ START = """\
 betimes demo: what is it all for? Real flights over live brokers, in about a minute.
 
 betimes simulate examples/city.toml: what would happen in this network?
+
+betimes predict examples/city.toml: what share will reach each subscriber in time?
 
 betimes broker --anonymous: a broker for any MQTT client.
 
@@ -87,6 +91,8 @@ app = typer.Typer(
 )
 app.command("demo", epilog=demo.EXAMPLES)(demo.demo_command)
 app.command("simulate", epilog=simulate.EXAMPLES)(simulate.simulate_command)
+app.command("predict", epilog=predict.EXAMPLES)(predict.predict_command)
+app.command("admit", epilog=admit.EXAMPLES)(admit.admit_command)
 app.command("figures", epilog=figure.LIST_EXAMPLES)(figure.figures_command)
 app.command("figure", epilog=figure.EXAMPLES)(figure.figure_command)
 app.command("telemetry", epilog=telemetry.EXAMPLES)(telemetry.telemetry_command)

@@ -198,11 +198,20 @@ class Forecaster:
     def leaving(self, source: int, waits: Transform, stored: int) -> Transform:
         """Return the transforms of events' ages when they leave each node of a source's journey."""
         journey = self.sources[source].journey
-        taking = self._taking(self._services.kind_of_source(source), stored)
-        own = taking[journey.places] * waits[journey.places]
+        ages = self.passing(source, waits, stored)
         for level in journey.levels[1:]:
-            own[level] *= own[journey.parents[level]]
-        return own
+            ages[level] *= ages[journey.parents[level]]
+        return ages
+
+    def passing(self, source: int, waits: Transform, stored: int) -> Transform:
+        """Return the transforms of the time that events of a source spend at each node of its journey."""
+        places = self.sources[source].journey.places
+        return self._taking(self._services.kind_of_source(source), stored)[places] * waits[places]
+
+    def taking_s_mean(self, source: int, place: int, stored: int) -> float:
+        """Return how long a place takes for an event of a source on average, waits apart."""
+        law = self._services.law(self._services.kind_of_source(source), place, stored)
+        return self._places[place].delay_s.mean + (0.0 if law is None else law.mean)
 
     def _taking(self, kind: int, stored: int) -> Transform:
         """Return the transforms of what every place takes for an event of some size, waits apart."""
@@ -224,15 +233,22 @@ class Forecaster:
         if not seen or self.model is not Model.WAIT:
             return waits
         changed = waits.copy()
-        for place, observed in seen.items():
-            now = self.moments(forecast, place)
-            then = now if self.base is None else self.base[place]
-            moments = calibrated(now, then, observed)
+        for place in seen:
+            moments = self.source_moments(source, forecast, place)
             changed[place] = self.grid.transform(spread(self.grid, moments))
         return changed
 
+    def source_moments(self, source: int, forecast: Forecast, place: int) -> WaitMoments:
+        """Return what waits at a place are like for events of a source."""
+        now, seen = self.moments(forecast, place), self.sources[source].waits.get(place)
+        if seen is None or self.model is not Model.WAIT:
+            return now
+        return calibrated(now, now if self.base is None else self.base[place], seen)
+
     def moments(self, forecast: Forecast, place: int) -> WaitMoments:
         """Return what waits at a place are like, before any calibration."""
+        if not self._places[place].is_station:
+            return WaitMoments(mean_s=0.0, waiting_share=0.0, tail_scv=1.0)
         if self.early_drop:
             return law_moments(self.grid, forecast.wait_laws[place])
         return _moments(forecast.loads.waits, place)

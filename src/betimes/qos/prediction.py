@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from betimes.model.statistics import NetworkStatistics, WaitStatistics
-from betimes.model.subscriptions import Subscription
 from betimes.qos.contents import Content
 from betimes.qos.delay_grids import DelayGrid, grid_for
 from betimes.qos.demands import Demand, Demands
@@ -151,13 +150,17 @@ def predict(
         return Prediction(model=model, subscribers=(), stations=())
     predictor = Predictor(statistics)
     forecaster = predictor.forecaster(model, early_drop=early_drop)
-    forecast = predictor.forecast(forecaster)
+    return prediction_of(predictor, forecaster, predictor.forecast(forecaster))
+
+
+def prediction_of(predictor: Predictor, forecaster: Forecaster, forecast: Forecast) -> Prediction:
+    """Return the shares and intervals that follow from a forecast."""
     share, low, high = (
         predictor.shares(forecaster, forecast, factor) for factor in (1.0, WAITS_LONGER, 1.0 / WAITS_LONGER)
     )
     wanted = predictor.wanted_per_s()
     return Prediction(
-        model=model,
+        model=forecaster.model,
         subscribers=tuple(
             SubscriberForecast(
                 subscriber=each.id,
@@ -166,7 +169,7 @@ def predict(
                 high=float(max(high[number], share[number])),
                 wanted_per_s=float(wanted[number]),
             )
-            for number, each in enumerate(statistics.subscriptions)
+            for number, each in enumerate(predictor.statistics.subscriptions)
         ),
         stations=station_forecasts(predictor, forecaster, forecast),
     )
@@ -244,8 +247,3 @@ def node_lifetimes(
     weights = np.concatenate([each for _, each in parts])
     shares = weights / weights.sum() if weights.sum() > 0.0 else np.full(len(weights), 1.0 / len(weights))
     return [Lifetimes(seconds=np.minimum(seconds, bound_s), shares=shares) for bound_s in longest.tolist()]
-
-
-def subscription_numbers(subscriptions: Sequence[Subscription]) -> dict[str, int]:
-    """Return the place of each subscription, by its id."""
-    return {each.id: number for number, each in enumerate(subscriptions)}

@@ -63,6 +63,11 @@ class Ends:
             self._transforms.append(self.grid.transform(self.grid.masses(law)))
         return self._laws[law]
 
+    def last_transform(self, number: int) -> Transform:
+        """Return the transform of the delay on the last link to a subscription."""
+        row = int(self.row_of[number])
+        return self._transforms[list(self._rows)[row][1]]
+
     def delays_below(self, journey: Journey, leaving: Transform) -> Delays:
         """Return the delays from one source to all ends of ways."""
         homes, law_of_row = (np.array([key[part] for key in self._rows], dtype=np.int64) for part in (0, 1))
@@ -80,6 +85,11 @@ class Ends:
             arriving=np.where(reached, journey.leaving[nodes], 0.0),
             stable=reached & (np.abs(leaving[nodes, 0]) > 0.0),
         )
+
+
+def on_time_chances(grid: DelayGrid, below: Numbers, stable: NDArray[np.bool_], lifetime_s: float) -> Numbers:
+    """Return for each row of P(delay <= point) how likely a lifetime is kept; an endless one always."""
+    return stable.astype(np.float64) if lifetime_s == np.inf else below[:, grid.cell(lifetime_s)]
 
 
 def on_time_rates(

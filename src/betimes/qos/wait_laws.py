@@ -21,6 +21,7 @@ Numbers = NDArray[np.float64]
 LOAD_EXTRAPOLATED_FROM = 0.95  # beyond, the shape of the waits is taken from here
 OBSERVATIONS_TO_TRUST = 20.0  # that many observed waits weigh as much as the model
 EXPONENT_MIN = -700.0
+WAIT_MIN = 1e-9  # of a service: the formulas leave some for flows so even that nobody waits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +121,7 @@ def impatient(
     known = np.where(busy, np.minimum(load, LOAD_EXTRAPOLATED_FROM), 0.5)
     waits = waits_gg1(known, service, arrivals_scv, service_scv)
     share = np.minimum(waits.waiting_share, 1.0 - 1e-9)
-    waiting = busy & (waits.mean_s > 0.0) & (share > 0.0)
+    waiting = busy & (waits.mean_s > WAIT_MIN * service) & (share > 0.0)
     # 1 for exponential gaps and services
     slope = share / np.where(waiting, waits.mean_s * (1.0 - known) / service, 1.0)
     start = slope * (1.0 - known) / service * share / (1.0 - share) * load / known

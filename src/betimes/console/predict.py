@@ -1,0 +1,190 @@
+"""What share will reach each subscriber in time, and where is time lost? `betimes predict`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from betimes.console.reading import read_text_file
+from betimes.console.terminal import JsonOption, print_json, print_notice, print_table
+from betimes.language.scenarios import read_scenario
+from betimes.model.errors import SettingError
+from betimes.model.topology import LayeredWorld
+
+if TYPE_CHECKING:
+    from betimes.model.statistics import NetworkStatistics
+    from betimes.qos.forecasts import Model
+    from betimes.qos.losses import Loss
+    from betimes.qos.prediction import Prediction
+
+SUBSCRIBERS_SHOWN, STATIONS_SHOWN = 10, 8
+LOSSES_SHOWN = 3
+EXPLAINED_MAX = 1000  # with --json: whose losses are worked out
+
+EXAMPLES = """\
+[bold]Examples[/bold]
+
+betimes predict examples/city.toml
+
+betimes predict examples/city.toml --model gg1 --json
+
+betimes predict examples/paper.toml --seed 7
+"""
+
+ScenarioArgument = Annotated[Path, typer.Argument(help="The scenario file.", metavar="TOPOLOGY.toml")]
+ModelOption = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        help="How waits are thought of: wait (ours: as they are spread), or the paper's mm1 and gg1 "
+        "(everybody waits the mean, and nothing is dropped).",
+    ),
+]
+SeedOption = Annotated[int, typer.Option("--seed", help="Which network a recipe ([generate]) becomes.")]
+KeepOption = Annotated[
+    bool,
+    typer.Option("--keep-expired", help="Brokers serve what has expired, too. Betimes's own drop it."),
+]
+
+
+def predict_command(
+    scenario: ScenarioArgument,
+    model: ModelOption = "wait",
+    seed: SeedOption = 1,
+    keep_expired: KeepOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Predict what share of what they want will reach subscribers in time, without running anything.
+
+    From the speeds of links, the rates of publishers and the filters of subscribers follow the loads of
+    brokers and links, the waits there, and how the delays of whole ways are spread. The interval is what
+    comes of waits a quarter longer or shorter than forecast. Brokers are taken to serve first come, first
+    served: how far off that is for those that choose, docs/background/on-time-share.md says.
+    """
+    statistics = read_statistics(scenario, seed)
+    facts = prediction_facts(statistics, model, early_drop=not keep_expired)
+    if as_json:
+        print_json({"file": str(scenario), **facts})
+    else:
+        print_prediction(f"{scenario}, model {model}", facts)
+
+
+def read_statistics(scenario: Path, seed: int) -> NetworkStatistics:
+    """Return the statistics to predict from: a scenario's own numbers."""
+    from betimes.qos.scenario_statistics import scenario_statistics
+    from betimes.simulator.worlds import make_scenario
+
+    if seed < 0:
+        raise SettingError("--seed", seed, "must not be negative")
+    world = read_scenario(read_text_file(scenario), str(scenario))
+    network = make_scenario(world, seed) if isinstance(world, LayeredWorld) else world
+    if network.faults:
+        print_notice(f"{scenario}: its faults are left out; what is predicted is the network in order")
+    return scenario_statistics(network)
+
+
+def model_named(name: str) -> Model:
+    """Return a model of waits."""
+    from betimes.qos.forecasts import Model
+
+    if name not in list(Model):
+        raise SettingError("--model", name, "no such model", f"one of {', '.join(Model)}")
+    return Model(name)
+
+
+def prediction_facts(statistics: NetworkStatistics, model: str, *, early_drop: bool) -> dict[str, Any]:
+    """Return what --json prints."""
+    from betimes.qos.losses import Losses
+    from betimes.qos.prediction import Predictor, prediction_of
+
+    chosen = model_named(model)
+    predictor = Predictor(statistics)
+    forecaster = predictor.forecaster(chosen, early_drop=early_drop)
+    forecast = predictor.forecast(forecaster)
+    prediction = prediction_of(predictor, forecaster, forecast)
+    losses = Losses(predictor, forecaster, forecast)
+    order = sorted(range(len(prediction.subscribers)), key=lambda each: prediction.subscribers[each].share)
+    explained = {number: losses.of(number) for number in order[:EXPLAINED_MAX]}
+    return {
+        "model": chosen.value,
+        "expired_are_dropped": forecaster.early_drop,
+        "subscribers": _subscriber_facts(statistics, prediction, explained),
+        "stations": [
+            {
+                "station": each.name,
+                "load": each.load,
+                "arrivals_per_s": each.arrivals_per_s,
+                "wait_s_mean": each.wait_s_mean,
+            }
+            for each in prediction.stations
+        ],
+    }
+
+
+def _subscriber_facts(
+    statistics: NetworkStatistics, prediction: Prediction, explained: dict[int, list[Loss]]
+) -> list[dict[str, Any]]:
+    return [
+        {
+            "subscriber": each.subscriber,
+            "predicted_share": each.share,
+            "low": each.low,
+            "high": each.high,
+            "asked": statistics.subscriptions[number].qos.reliability,
+            "wanted_per_s": each.wanted_per_s,
+            "lost_at": [
+                {
+                    "place": loss.place,
+                    "wait_s": loss.wait_s,
+                    "taking_s": loss.taking_s,
+                    "share_gained_if_instant": loss.share_gained,
+                }
+                for loss in explained.get(number, [])
+            ],
+        }
+        for number, each in enumerate(prediction.subscribers)
+    ]
+
+
+def print_prediction(title: str, facts: dict[str, Any]) -> None:
+    """Print it for a person: the worst served, what costs them most, and the busiest stations."""
+    worst = sorted(facts["subscribers"], key=lambda each: (each["predicted_share"], each["subscriber"]))
+    rows = [
+        (
+            each["subscriber"],
+            f"{each['predicted_share']:.3f}",
+            f"{each['low']:.3f} to {each['high']:.3f}",
+            each["asked"],
+            each["wanted_per_s"],
+            lost_text(each["lost_at"]),
+        )
+        for each in worst[:SUBSCRIBERS_SHOWN]
+    ]
+    count = len(worst)
+    shown = "subscribers" if count <= len(rows) else f"the {len(rows)} worst served of {count} subscribers"
+    columns = ["subscriber", "on time", "interval", "asked", "wanted per s", "most time is lost at"]
+    print_table(f"{title}: {shown}", columns, rows)
+    stations = [
+        (each["station"], f"{each['load']:.2f}", each["arrivals_per_s"], f"{each['wait_s_mean']:.3f}")
+        for each in facts["stations"][:STATIONS_SHOWN]
+    ]
+    print_table(
+        "the busiest brokers and links", ["where", "load", "arrivals per s", "mean wait (s)"], stations
+    )
+
+
+def lost_text(losses: list[dict[str, Any]]) -> str:
+    """Return where most is lost, in a few words.
+
+    >>> lost_text([{"place": "a->b", "wait_s": 0.25, "taking_s": 0.5, "share_gained_if_instant": 0.125}])
+    'a->b 0.75 s (+12.5 %)'
+    """
+    parts = [
+        f"{each['place']} {each['wait_s'] + each['taking_s']:.2f} s"
+        f" (+{100 * each['share_gained_if_instant']:.1f} %)"
+        for each in losses[:LOSSES_SHOWN]
+        if each["share_gained_if_instant"] >= 0.001
+    ]
+    return ", ".join(parts) or "-"
