@@ -54,6 +54,11 @@ written), size (of all files; the oldest go).
 queue, queue_size, beat, lost_after; and for each neighbour \\[\\[network.links]]: to (its name), address \
 (unless it dials), tls, authorities, rate (to send no faster), speed (expected before anything is measured).
 
+\\[buffer]: what is kept for subscribers who resume: keep (true), size (64MB), messages, overwrite (lrp, \
+random, pwp, value-decay, disconnection-aware), outage (how long they are away), fetch (topics asked of \
+other brokers though nobody here wants them), fetch_price, fetch_within; and \\[\\[buffer.partitions]]: \
+pattern, filter, and size, messages and overwrite of their own.
+
 [bold]Examples[/bold]
 
 betimes broker --anonymous

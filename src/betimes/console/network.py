@@ -30,6 +30,8 @@ betimes network examples/city.toml --anonymous
 
 betimes network examples/city.toml --anonymous --port 2000 --strategy fifo
 
+betimes network examples/city.toml --anonymous --fetch '#'
+
 betimes network examples/city.toml --passwords broker.passwords --unlimited
 """
 
@@ -56,6 +58,10 @@ def network_command(
     ] = 0.01,
     store: Annotated[
         Path | None, typer.Option("--store", help="A directory for what is to survive a restart.")
+    ] = None,
+    fetch: Annotated[
+        list[str] | None,
+        typer.Option("--fetch", help="Topics that each broker keeps: resume anywhere. May be repeated."),
     ] = None,
     seed: Annotated[
         int, typer.Option("--seed", help='Of the network, where the file has a table "generate".')
@@ -88,6 +94,7 @@ def network_command(
         is_limited=not unlimited,
         settings=settings,
         stores=store,
+        fetch=tuple(fetch or ()),
         options=_options(telemetry, telemetry_share, verbose=verbose),
     )
     run_network(plan)
