@@ -35,6 +35,11 @@ betimes network examples/city.toml --anonymous --fetch '#'
 betimes network examples/city.toml --passwords broker.passwords --unlimited
 """
 
+Fetch = Annotated[
+    list[str] | None,
+    typer.Option("--fetch", help="Topics that each broker keeps: resume anywhere. May be repeated."),
+]
+
 
 def network_command(
     topology: Annotated[
@@ -59,10 +64,7 @@ def network_command(
     store: Annotated[
         Path | None, typer.Option("--store", help="A directory for what is to survive a restart.")
     ] = None,
-    fetch: Annotated[
-        list[str] | None,
-        typer.Option("--fetch", help="Topics that each broker keeps: resume anywhere. May be repeated."),
-    ] = None,
+    fetch: Fetch = None,
     seed: Annotated[
         int, typer.Option("--seed", help='Of the network, where the file has a table "generate".')
     ] = 1,

@@ -53,6 +53,31 @@ betimes sub -t 'traffic/#' --resume traffic.resume --also mqtt://127.0.0.1:1884
 betimes sub -L mqtts://anna@broker.example/traffic/a4 --cafile ca.pem
 """
 
+FilterOption = Annotated[
+    str | None,
+    typer.Option("--filter", help="Only events for which this is true: as in a WHERE of Spark SQL."),
+]
+MaxDelayOption = Annotated[
+    str | None, typer.Option("--max-delay", help="How old a message may be, such as 250ms.")
+]
+ReliabilityOption = Annotated[
+    float | None,
+    typer.Option("--reliability", help="The share that is to come in time, 0 to 1.", metavar="X"),
+]
+CountOption = Annotated[
+    int | None, typer.Option("--count", "-C", help="End after so many messages.", metavar="N", min=1)
+]
+WaitOption = Annotated[
+    str | None, typer.Option("--wait", "-W", help="End after this time, in seconds or such as 2m.")
+]
+ResumeOption = Annotated[
+    Path | None,
+    typer.Option("--resume", help="Go on where this file says, keep it up to date.", metavar="FILE"),
+]
+AlsoOption = Annotated[
+    list[str] | None,
+    typer.Option("--also", help="A broker to turn to when one is lost. May be repeated.", metavar="URL"),
+]
 PriceOption = Annotated[float, typer.Option("--price", help="What a message in time is worth.", metavar="X")]
 
 
@@ -61,33 +86,15 @@ def sub_command(
         list[str] | None,
         typer.Option("--topic", "-t", help="A topic, or a pattern with + and #. May be repeated."),
     ] = None,
-    filter: Annotated[  # noqa: A002 -- named after its option
-        str | None,
-        typer.Option("--filter", help="Only events for which this is true: as in a WHERE of Spark SQL."),
-    ] = None,
-    max_delay: Annotated[
-        str | None, typer.Option("--max-delay", help="How old a message may be, such as 250ms.")
-    ] = None,
+    filter: FilterOption = None,  # noqa: A002 -- named after its option
+    max_delay: MaxDelayOption = None,
     price: PriceOption = 1.0,
-    reliability: Annotated[
-        float | None,
-        typer.Option("--reliability", help="The share that is to come in time, 0 to 1.", metavar="X"),
-    ] = None,
+    reliability: ReliabilityOption = None,
     qos: QosOption = 0,
-    count: Annotated[
-        int | None, typer.Option("--count", "-C", help="End after so many messages.", metavar="N", min=1)
-    ] = None,
-    wait: Annotated[
-        str | None, typer.Option("--wait", "-W", help="End after this time, in seconds or such as 2m.")
-    ] = None,
-    resume: Annotated[
-        Path | None,
-        typer.Option("--resume", help="Go on where this file says, keep it up to date.", metavar="FILE"),
-    ] = None,
-    also: Annotated[
-        list[str] | None,
-        typer.Option("--also", help="A broker to turn to when one is lost. May be repeated.", metavar="URL"),
-    ] = None,
+    count: CountOption = None,
+    wait: WaitOption = None,
+    resume: ResumeOption = None,
+    also: AlsoOption = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Print topic, id and age before each message.")
     ] = False,
