@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from betimes.client.asking import ask, checked_qos, checked_text, describe, duration_text
+from betimes.client.asking import Mode, ask, checked_qos, checked_text, describe, duration_text
 from betimes.model.errors import SettingError, TextError
 from betimes.model.events import Value
 from betimes.server.wishes import read_wish
@@ -124,3 +124,15 @@ def test_a_wrong_type_is_a_mistake_too():
     ):
         with pytest.raises(SettingError, match="must be a"):
             wrong()
+
+
+def test_only_a_semi_durable_subscription_resumes():
+    asked = ask("t", mode="semi-durable", after=["b1:5"], late_too=True)
+    assert (asked.mode, asked.after, asked.late_too) == (Mode.SEMI_DURABLE, ("b1:5",), True)
+    assert ask("t", mode="semi-durable", after="b1:5").after == ("b1:5",)
+    with pytest.raises(SettingError, match="semi-durable"):
+        ask("t", after=["b1:5"])
+    with pytest.raises(SettingError, match="did you mean semi-durable"):
+        ask("t", mode="semidurable")
+    with pytest.raises(TextError, match="a number"):
+        ask("t", mode="semi-durable", after=["b1:x"])

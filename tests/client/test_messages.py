@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from betimes.client.messages import read_message
+from betimes.client.messages import Gap, read_gap, read_message
 
 
 def test_attributes_id_and_age_are_told_apart():
@@ -22,3 +22,10 @@ def test_what_another_broker_does_not_tell_is_none():
 @pytest.mark.parametrize("age", ["", "old", "nan", "inf"])
 def test_an_age_that_is_no_number_is_none(age):
     assert read_message("t", b"", [("$age", age)]).age_s is None
+
+
+def test_a_gap_is_read_and_nonsense_is_none():
+    told = b'{"origin": "b1", "first": 3, "last": 9, "at_most": 4, "why": "overwritten"}'
+    assert read_gap(told) == Gap(origin="b1", first=3, last=9, at_most=4, why="overwritten")
+    for nonsense in (b"", b"[]", b"{}", b'{"origin": "b1", "first": "x"}', b"[" * 100_000):
+        assert read_gap(nonsense) is None

@@ -127,3 +127,11 @@ def test_messages_cross_the_network_and_a_killed_broker_comes_back():
         processes = [fleet.process_id(name) for name in plan.ports]
     for process in processes:
         assert subprocess.run(["kill", "-0", str(process)], capture_output=True, check=False).returncode
+
+
+def test_every_broker_keeps_what_the_plan_says():
+    plan = FleetPlan(ports={"a": 1, "b": 2}, links=(), fetch=("t/#",))
+    for text in broker_files(plan, "a secret of this test").values():
+        buffer = read_server_file(text, "file").buffer
+        assert buffer is not None
+        assert buffer.fetch == ("t/#",)

@@ -131,3 +131,33 @@ def test_a_reader_that_goes_away_is_no_bug(broker):
         assert watching.stderr is not None
         err = watching.stderr.read()
         assert (watching.wait(WITHIN_S), err) == (141, b"")
+
+
+def test_what_was_published_between_two_runs_is_printed_by_the_second_once(tmp_path, broker):
+    file = str(tmp_path / "own.resume")
+    options = ["-p", broker, "-t", "resumed", "--resume", file]
+    with listening(*options, "-C", "1") as running:
+        assert shell("pub", "-p", broker, "-t", "resumed", "-m", "one")[0] == 0
+        out, _ = running.communicate(timeout=WITHIN_S)
+        assert out.split()[-1] == b"one"
+    for text in ("two", "three"):
+        assert shell("pub", "-p", broker, "-t", "resumed", "-m", text)[0] == 0
+    assert shell("sub", *options, "-C", "2")[:2] == (0, b"two\nthree\n")
+    assert shell("sub", *options, "-W", "1")[:2] == (TIMED_OUT, b"")
+
+
+def test_a_file_of_another_network_is_refused_with_a_way_out(tmp_path, broker):
+    file = tmp_path / "own.resume"
+    file.write_text('{"version": 1, "topics": {"t": ["elsewhere:5"]}}')
+    code, _, said = shell("sub", "-p", broker, "-t", "t", "--resume", str(file))
+    assert code == MISTAKE
+    assert "no broker called elsewhere" in said
+    assert "fresh start" in said
+
+
+def test_another_broker_is_turned_to_when_the_first_is_away(broker):
+    shell("pub", "-p", broker, "-t", "also", "-m", "here", "-r", "-q", "1")
+    code, out, _ = shell(
+        "sub", "-p", "1", "--also", f"mqtt://127.0.0.1:{broker}", "-t", "also", "-C", "1", "-W", "20"
+    )
+    assert (code, out) == (0, b"here\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mqtt5
 from tests.server.talking import Client, new_hub
 
+from betimes.model.resuming import Have
 from betimes.server.access import AccessList
 from betimes.server.audiences import Audience, Audiences, Grant, Shares, warm_up
 from betimes.server.publications import Publication
@@ -109,3 +110,13 @@ def test_another_member_stands_in_for_one_who_left():
     assert audiences.stand_in(left, publication()) is stays
     audiences.remove(stays)
     assert audiences.stand_in(left, publication()) is None
+
+
+def test_what_a_client_that_came_back_has_is_known():
+    hub = new_hub()
+    Client(hub, "c1")
+    grant = Grant(session=hub.sessions["c1"], pattern="t", have={"b2": Have(floor=5)})
+    packet = mqtt5.PublishPacket("t", b"x")
+    numbers = [n for n in (4, 5, 6) if grant.has(Publication(packet, "t", born_s=0.0, origin="b2", number=n))]
+    assert numbers == [4, 5]
+    assert not grant.has(Publication(packet, "t", born_s=0.0, origin="b3", number=1))

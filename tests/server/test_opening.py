@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.server.talking import OPEN_GATE, Client
 
+from betimes.model.buffers import BufferSettings
 from betimes.model.servers import Limits, ServerSettings
 from betimes.server.opening import open_hub
 from betimes.server.restoring import RestoringError
@@ -43,3 +44,12 @@ def test_a_file_that_cannot_be_taken_back_is_left_to_others(tmp_path):
         pass
     with open_hub(settings, OPEN_GATE, now_s=1.0, wall_s=1000.0) as (hub, _):
         assert len(hub.sessions) == 2
+
+
+@pytest.mark.parametrize("buffer", [None, BufferSettings()])
+def test_what_is_published_is_kept_if_that_is_asked_for(buffer):
+    settings = ServerSettings(buffer=buffer)
+    with open_hub(settings, OPEN_GATE, now_s=0.0, wall_s=1_000.0) as (hub, _):
+        assert (hub.replay is None) == (buffer is None)
+        if hub.replay is not None:
+            assert hub.replay.last_number == 1_000_000_000 - 1

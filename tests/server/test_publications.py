@@ -10,7 +10,7 @@ import pytest
 
 from betimes.model.events import EventId
 from betimes.model.user_properties import ATTRIBUTES_MAX
-from betimes.server.publications import JSON_BYTES_MAX, Publication
+from betimes.server.publications import JSON_BYTES_MAX, Publication, spelled_out
 
 
 def published(topic: str = "t", payload: bytes = b"x", *, born_s: float = 0.0, **options: Any) -> Publication:
@@ -108,3 +108,12 @@ def test_the_plain_form_is_made_once_and_has_nothing_of_one_clients_own():
     found.forget_plain()
     assert found.plain(5, told=False, now_s=0.0) is not data
     assert published().plain(5, told=False, now_s=0.0) == mqtt5.PublishPacket("t", b"x").write()
+
+
+def test_an_alias_is_spelled_out_and_nothing_else_changes():
+    packet = mqtt5.PublishPacket(
+        "", b"x", topic_alias=3, content_type="text/plain", user_properties=[("a", "1")], retain=True
+    )
+    spelled = spelled_out(packet, "a/b")
+    assert (spelled.topic, spelled.topic_alias, spelled.payload, spelled.retain) == ("a/b", None, b"x", True)
+    assert (spelled.content_type, spelled.user_properties) == ("text/plain", [("a", "1")])

@@ -127,3 +127,13 @@ def test_whole_is_only_what_comes_from_everywhere_and_is_kept():
     part = keeping_hub(BY_TOPIC).replay
     assert part is not None
     assert not part.is_whole("c", is_linked=False)
+
+
+def test_a_read_that_is_larger_than_the_buffer_leaves_its_newest_part():
+    hub = keeping_hub(BufferSettings(partitions=(PartitionTerms(messages_max=100),)))
+    anna = Client(hub, "anna")
+    packets = [mqtt5.PublishPacket("a", str(number).encode()) for number in range(1_000)]
+    anna.connection.receive(b"".join(each.write() for each in packets), 5.0)
+    left = [int(payload) for _, _, payload, _ in kept(hub)]
+    assert left == list(range(1_000 - len(left), 1_000))
+    assert 95 <= len(left) <= 100

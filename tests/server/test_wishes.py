@@ -66,3 +66,12 @@ def test_what_was_written_is_kept_as_it_was_written():
     assert wish is not None
     assert wish.texts == (("filter", "speed  >  50"), ("price", "3.0"))
     assert read_wish(wish.texts) == wish
+
+
+def test_who_may_come_back_is_told_ids_and_is_so_after_a_restart_too():
+    wish = read_wish([("resume-after", "b1:5"), ("resume-after", "b2:7")])
+    assert wish is not None
+    assert wish.resumes
+    again = read_wish(wish.texts)
+    assert again is not None
+    assert again.resumes

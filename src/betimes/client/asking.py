@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from betimes.language.filters import parse_filter
 from betimes.language.quantities import read_duration_s
+from betimes.language.resume_tokens import read_resume_token
+from betimes.language.suggestions import did_you_mean
 from betimes.model.errors import SettingError
 from betimes.model.events import Value
 from betimes.model.user_properties import (
@@ -24,6 +27,14 @@ from betimes.model.user_properties import (
 TEXT_BYTES_MAX = 65_535  # what MQTT's length of two bytes can say
 QUALITIES = (0, 1, 2)
 
+
+class Mode(StrEnum):
+    """What becomes of what is published while a subscriber is away."""
+
+    NONDURABLE = "nondurable"  # it is lost
+    SEMI_DURABLE = "semi-durable"  # it is asked for again, at whatever broker, as far as that kept it
+
+
 Duration = str | float  # "250ms", or seconds
 
 
@@ -34,6 +45,9 @@ class Asked:
     topic: str
     qos: int
     delay_s_max: float
+    mode: Mode
+    late_too: bool
+    after: tuple[str, ...]
     properties: tuple[tuple[str, str], ...]
 
 
@@ -45,6 +59,9 @@ def ask(
     price: float = 1.0,
     reliability: float | None = None,
     qos: int = 0,
+    mode: str = Mode.NONDURABLE,
+    after: Iterable[str] = (),
+    late_too: bool = False,
 ) -> Asked:
     """Return a subscription as it goes to the broker; a mistake in it is told at its place.
 
@@ -58,7 +75,17 @@ def ask(
         properties[MAX_DELAY] = duration_text("max_delay", max_delay)
     if reliability is not None:
         properties[RELIABILITY] = _number("reliability", reliability, 1.0)
+    if mode not in tuple(Mode):
+        raise SettingError("mode", mode, "is unknown", did_you_mean(str(mode), Mode, "modes"))
+    tokens = (after,) if isinstance(after, str) else tuple(after)
+    if mode == Mode.NONDURABLE and (tokens or late_too):
+        raise SettingError("mode", mode, "only semi-durable subscriptions resume", 'mode="semi-durable"')
+    for token in tokens:
+        read_resume_token(checked_text("after", token))
     return Asked(
+        mode=Mode(mode),
+        late_too=late_too,
+        after=tokens,
         topic=checked_text("topic", topic),
         qos=checked_qos(qos),
         delay_s_max=read_duration_s(properties[MAX_DELAY]) if MAX_DELAY in properties else math.inf,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -13,16 +13,18 @@ from typing import Any
 import aiomqtt
 
 from betimes.client.addresses import Address, read_address
-from betimes.client.asking import Duration, ask, checked_qos, checked_text, describe, duration_text
-from betimes.client.errors import UnreachableError
+from betimes.client.asking import Duration, Mode, ask, checked_qos, checked_text, describe, duration_text
+from betimes.client.errors import RefusedError, UnreachableError
 from betimes.client.line import Line
-from betimes.client.messages import Message, read_message
+from betimes.client.messages import Message, read_gap, read_message
 from betimes.client.subscriptions import Subscription
 from betimes.language.quantities import read_duration_s
-from betimes.model.errors import SettingError
+from betimes.model.errors import BetimesError, SettingError
 from betimes.model.events import Value
-from betimes.model.user_properties import SIGNATURE
+from betimes.model.user_properties import GAP_TOPIC, SIGNATURE
 
+ADDRESSES_MAX = 100
+PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 5.0  # between two attempts to connect again
 BUFFER = 1000  # messages that wait for one subscription
 BUFFER_MAX = 1_000_000
 PAYLOAD_BYTES_MAX = 256 * 1024 * 1024 - 128 * 1024  # MQTT's longest packet, less room for what stands before
@@ -31,8 +33,21 @@ PAYLOAD_BYTES_MAX = 256 * 1024 * 1024 - 128 * 1024  # MQTT's longest packet, les
 class Client:
     """A connection to a broker, as long as `connect` holds it open."""
 
-    def __init__(self, address: Address, *, tls: ssl.SSLContext | None, timeout_s: float) -> None:
-        self._line = Line(address, tls=tls, timeout_s=timeout_s, take=self._take)
+    def __init__(
+        self,
+        places: Sequence[tuple[Address, ssl.SSLContext | None]],
+        *,
+        timeout_s: float,
+        reconnect_s: float = 0.0,
+    ) -> None:
+        self._places = places
+        self._place = 0  # which of them we are at
+        self._timeout_s = timeout_s
+        self._reconnect_s = reconnect_s
+        self._reconnecting: asyncio.Task[None] | None = None
+        self._failure: BetimesError | None = None  # why there will be no other connection
+        self._is_closed = False
+        self._line = self._new_line()
         self._loop = asyncio.get_running_loop()
         self._subscriptions: dict[int, Subscription] = {}  # by identifier
         self._last_identifier = 0
@@ -59,15 +74,30 @@ class Client:
         reliability: float | None = None,
         qos: int = 0,
         buffer: int = BUFFER,
+        mode: str = Mode.NONDURABLE,
+        after: Iterable[str] = (),
+        late_too: bool = False,
     ) -> Subscription:
         """Return a subscription to iterate over.
 
         A filter is a predicate as in a WHERE clause of Spark SQL; a bound is a text such as "250ms", or
-        seconds. At most `buffer` messages wait here; then the oldest go.
+        seconds. At most `buffer` messages wait here; then the oldest go. With mode "semi-durable", what was
+        missed after a lost connection is asked for at the next broker; `after` is where an earlier one
+        stopped (its `tokens()`), and `late_too` asks for what is too late by then as well.
         """
         if isinstance(buffer, bool) or not 1 <= buffer <= BUFFER_MAX:
             raise SettingError("buffer", buffer, f"must be between 1 and {BUFFER_MAX}")
-        asked = ask(topic, filter=filter, max_delay=max_delay, price=price, reliability=reliability, qos=qos)
+        asked = ask(
+            topic,
+            filter=filter,
+            max_delay=max_delay,
+            price=price,
+            reliability=reliability,
+            qos=qos,
+            mode=mode,
+            after=after,
+            late_too=late_too,
+        )
         return Subscription(self, asked, buffer=buffer)
 
     async def publish(
@@ -108,7 +138,7 @@ class Client:
         identifier = self._last_identifier
         self._subscriptions[identifier] = subscription  # what is retained may come before the answer
         try:
-            await self._line.send_subscribe(subscription.asked, identifier)
+            await self._ask_for(subscription, identifier)
         except BaseException:
             self._forget(subscription)
             raise
@@ -120,7 +150,11 @@ class Client:
             await self._line.send_unsubscribe(subscription.asked.topic)
 
     def is_closed(self) -> bool:
-        """Say whether we ended the connection; where it broke, raise that."""
+        """Say whether we ended the connection; where it broke, and is not to be opened again, raise that."""
+        if self._failure is not None:
+            raise self._failure
+        if self._reconnecting is not None:
+            return self._is_closed
         lost = self._line.lost()
         if lost is not None:
             raise lost
@@ -131,13 +165,71 @@ class Client:
         return self._loop.time()
 
     async def open(self) -> None:
-        """Connect."""
-        await self._line.open()
-        self._line.when_gone(self._wake_all)
+        """Connect, to the first broker that can be reached."""
+        for left in range(len(self._places) - 1, -1, -1):
+            try:
+                await self._line.open()
+                break
+            except UnreachableError:
+                if not left:
+                    raise
+                self._go_on()
+        self._line.when_gone(self._gone)
 
     async def close(self) -> None:
         """Disconnect."""
+        self._is_closed = True
+        if self._reconnecting is not None:
+            self._reconnecting.cancel()
+            await asyncio.gather(self._reconnecting, return_exceptions=True)
         await self._line.close()
+
+    # --- when a connection breaks
+
+    def _gone(self) -> None:
+        """Have the next connection opened, or whoever waits told that there is none."""
+        if self._reconnect_s and not self._is_closed and self._reconnecting is None:
+            self._reconnecting = self._loop.create_task(self._reconnect())
+        self._wake_all()
+
+    async def _reconnect(self) -> None:
+        """Try one broker after the other, ever later, and go on with all subscriptions at the first one."""
+        end_s, pause_s = self.now_s() + self._reconnect_s, PAUSE_S_MIN
+        while True:
+            await self._line.close()
+            self._go_on()
+            try:
+                await self._line.open()
+                for identifier, subscription in list(self._subscriptions.items()):
+                    await self._ask_for(subscription, identifier)
+                break
+            except UnreachableError as error:
+                if self.now_s() + pause_s > end_s:
+                    self._failure = error
+                    break
+            except RefusedError as error:
+                self._failure = error
+                break
+            await asyncio.sleep(pause_s)
+            pause_s = min(2.0 * pause_s, PAUSE_S_MAX)
+        self._reconnecting = None
+        if self._failure is None:
+            self._line.when_gone(self._gone)
+        self._wake_all()
+
+    def _go_on(self) -> None:
+        """Turn to the next broker."""
+        self._place = (self._place + 1) % len(self._places)
+        self._line = self._new_line()
+
+    def _new_line(self) -> Line:
+        address, tls = self._places[self._place]
+        return Line(address, tls=tls, timeout_s=self._timeout_s, take=self._take)
+
+    async def _ask_for(self, subscription: Subscription, identifier: int) -> None:
+        await self._line.send_subscribe(
+            subscription.asked, identifier, subscription.wishes(), subscription.answered
+        )
 
     def _forget(self, subscription: Subscription) -> None:
         for identifier, each in list(self._subscriptions.items()):
@@ -151,6 +243,7 @@ class Client:
             subscription.wake()
 
     def _take(self, came: Any, identifiers: list[int]) -> None:
+        gap = read_gap(came.payload) if came.topic.startswith(f"{GAP_TOPIC}/") else None
         message = read_message(
             came.topic,
             came.payload,
@@ -159,7 +252,10 @@ class Client:
             retain=came.retain,
         )
         for subscription in self._meant(message, identifiers):
-            subscription.take(message, self.now_s())
+            if gap is None:
+                subscription.take(message, self.now_s())
+            else:
+                subscription.gaps.append(gap)
 
     def _meant(self, message: Message, identifiers: list[int]) -> list[Subscription]:
         """Return the subscriptions that a message is for; by its topic where the broker does not say."""
@@ -172,48 +268,59 @@ class Client:
 
 @asynccontextmanager
 async def connect(
-    address: str,
+    address: str | Sequence[str],
     *,
     client_id: str | None = None,
     user: str | None = None,
     password: str | None = None,
     ca: str | Path | None = None,
     timeout: Duration = "10s",
+    reconnect: Duration = "0s",
 ) -> AsyncIterator[Client]:
-    """Connect to a broker at mqtt://, mqtts://, ws:// or wss://user:password@host:port.
+    """Connect to a broker at mqtt://, mqtts://, ws:// or wss://user:password@host:port, or one of several.
 
     What is given by name wins over the address. `ca` is a file of certificates to trust in place of the
-    system's. `timeout` bounds the wait for each answer of the broker.
+    system's. `timeout` bounds the wait for each answer of the broker. A connection that breaks is opened
+    again, at the next broker of the list, for so long as `reconnect` says.
     """
-    found = read_address(checked_text("address", address))
-    if found.path and not found.has_websockets:
-        raise SettingError(
-            "address", str(found), "a topic has no place here", "name it in subscribe or publish"
+    addresses = [address] if isinstance(address, str) else list(address)
+    if not 1 <= len(addresses) <= ADDRESSES_MAX:
+        raise SettingError("address", len(addresses), f"name between 1 and {ADDRESSES_MAX} brokers")
+    places = []
+    for each in addresses:
+        found = read_address(checked_text("address", each))
+        if found.path and not found.has_websockets:
+            raise SettingError(
+                "address", str(found), "a topic has no place here", "name it in subscribe or publish"
+            )
+        places.append(
+            replace(
+                found,
+                client_id=found.client_id if client_id is None else client_id,
+                user=found.user if user is None else user,
+                password=found.password if password is None else password,
+            )
         )
-    found = replace(
-        found,
-        client_id=found.client_id if client_id is None else client_id,
-        user=found.user if user is None else user,
-        password=found.password if password is None else password,
-    )
-    async with connected(found, ca=ca, timeout=timeout) as client:
+    async with connected(*places, ca=ca, timeout=timeout, reconnect=reconnect) as client:
         yield client
 
 
 @asynccontextmanager
 async def connected(
-    address: Address,
-    *,
+    *addresses: Address,
     ca: str | Path | None = None,
     timeout: Duration = "10s",
+    reconnect: Duration = "0s",
 ) -> AsyncIterator[Client]:
-    """Connect to a broker whose address was read before."""
-    if address.password is not None and address.user is None:
+    """Connect to one of some brokers whose addresses were read before."""
+    if any(each.password is not None and each.user is None for each in addresses):
         raise SettingError("password", "***", "a password needs a user name")
+    reconnect_s = read_duration_s(duration_text("reconnect", reconnect))
     timeout_s = read_duration_s(duration_text("timeout", timeout))
     if not timeout_s:
         raise SettingError("timeout", timeout, "must be more than 0")
-    client = Client(address, tls=_tls(address, ca), timeout_s=timeout_s)
+    places = [(each, _tls(each, ca)) for each in addresses]
+    client = Client(places, timeout_s=timeout_s, reconnect_s=reconnect_s)
     await client.open()
     try:
         yield client

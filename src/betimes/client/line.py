@@ -36,6 +36,7 @@ FAILED = 0x80  # reason codes from here on say that something was refused
 OUTGOING_MAX = 10_000  # messages with QoS 1 or 2 that wait for their turn
 
 Take = Callable[[MQTTMessage, list[int]], None]  # a message, and the identifiers of its subscriptions
+Tell = Callable[[list[tuple[str, str]]], None]  # the user properties of an answer
 PACKET_BYTES_MAX = 256 * 1024 * 1024  # what MQTT's length field can say, about
 PACKET_START_BYTES = 32  # what stands before properties and payload, at most
 
@@ -65,6 +66,7 @@ class Line(aiomqtt.Client):
         self._why_refused = ""
         self._is_given_up = False
         self._answers: dict[int, asyncio.Future[tuple[ReasonCode, str]]] = {}  # by packet id
+        self._tellers: dict[int, Tell] = {}  # who hears what a SUBACK says, before what comes behind it
 
     async def open(self) -> None:
         """Connect, or say why that cannot be."""
@@ -108,9 +110,11 @@ class Line(aiomqtt.Client):
         """Say whether the connection is no more."""
         return self._disconnected.done()
 
-    async def send_subscribe(self, asked: Asked, identifier: int) -> None:
-        """Ask for a subscription, and wait until the broker took it."""
-        properties = _properties(PacketTypes.SUBSCRIBE, asked.properties)
+    async def send_subscribe(
+        self, asked: Asked, identifier: int, more: Iterable[tuple[str, str]] = (), tell: Tell | None = None
+    ) -> None:
+        """Ask for a subscription, and wait until the broker took it; what its answer says is told at once."""
+        properties = _properties(PacketTypes.SUBSCRIBE, [*asked.properties, *more])
         if self.has_identifiers:
             properties.SubscriptionIdentifier = identifier
         try:
@@ -119,6 +123,8 @@ class Line(aiomqtt.Client):
             )
         except ValueError as error:
             raise SettingError("topic", asked.topic, str(error)) from None
+        if number is not None and tell is not None:
+            self._tellers[number] = tell
         code, reason = await self._answer(sent, number)
         if code.value >= FAILED:
             raise _refusal(SubscriptionRefusedError, asked.topic, code, reason)
@@ -166,6 +172,7 @@ class Line(aiomqtt.Client):
                 return answer.result()
         finally:
             self._answers.pop(number, None)
+            self._tellers.pop(number, None)
         silent = ConnectionLostError(f"{self._address}: no answer within {self.timeout:g} s")
         raise self.lost() or silent
 
@@ -197,6 +204,9 @@ class Line(aiomqtt.Client):
     def _on_subscribe(
         self, _client: Any, _userdata: Any, mid: int, reason_codes: list[ReasonCode], properties: Any = None
     ) -> None:
+        tell = self._tellers.pop(mid, None)
+        if tell is not None and reason_codes[0].value < FAILED:
+            tell(list(getattr(properties, "UserProperty", ())))
         self._answered(mid, reason_codes[0], properties)
 
     def _on_unsubscribe(

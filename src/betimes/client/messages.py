@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -20,6 +21,32 @@ class Message:
     age_s: float | None = None  # since it was published, at the moment it is handed out
     qos: int = 0
     retain: bool = False  # it was kept by the broker, and published before the subscription
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """Numbers of an origin of which some, `at_most` so many, are lost to a subscription that resumed."""
+
+    origin: str
+    first: int
+    last: int
+    at_most: int
+    why: str = ""
+
+
+def read_gap(payload: bytes) -> Gap | None:
+    """Return what a message on `$betimes/gap` tells; None if it makes no sense."""
+    try:
+        told = json.loads(payload)
+        return Gap(
+            origin=str(told["origin"]),
+            first=int(told["first"]),
+            last=int(told["last"]),
+            at_most=int(told["at_most"]),
+            why=str(told["why"]),
+        )
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        return None
 
 
 def read_message(

@@ -9,12 +9,15 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from betimes.client.asking import Asked
-from betimes.client.messages import Message
+from betimes.client.asking import Asked, Mode
+from betimes.client.messages import Gap, Message
+from betimes.client.positions import Positions
+from betimes.model.user_properties import ALL, RESUME_AFTER, RESUME_LATE
 
 if TYPE_CHECKING:
     from betimes.client.connection import Client
 
+GAPS_MAX = 1_000  # remembered
 BUFFER_BYTES_MAX = 16 * 1024 * 1024
 
 
@@ -29,6 +32,9 @@ class Subscription:
         self.asked = asked
         self.dropped = 0  # that came faster than they were taken
         self.late = 0  # that waited here until they were older than the bound
+        self.gaps: deque[Gap] = deque(maxlen=GAPS_MAX)  # what is lost, as the broker tells when one resumes
+        self._came = Positions(asked.after)
+        self._handed_out = Positions(asked.after)
         self._client = client
         self._buffer_max = buffer
         self._waiting: deque[tuple[float, Message]] = deque()  # with when it came
@@ -60,8 +66,39 @@ class Subscription:
                 while (message := await self._next()) is not None:
                     yield message
 
+    @property
+    def resumes(self) -> bool:
+        """Tell whether it goes on where it stopped."""
+        return self.asked.mode is not Mode.NONDURABLE
+
+    @property
+    def waiting(self) -> int:
+        """Return how many messages came and were not handed out yet."""
+        return len(self._waiting)
+
+    def tokens(self) -> list[str]:
+        """Return what to resume after, later and anywhere: `after` of another subscription."""
+        return self._handed_out.tokens()
+
+    def wishes(self) -> list[tuple[str, str]]:
+        """Return what the broker is told of coming back."""
+        if not self.resumes:
+            return []
+        late = [(RESUME_LATE, ALL)] if self.asked.late_too else []
+        return [*((RESUME_AFTER, token) for token in self._came.tokens()), *late]
+
+    def answered(self, told: list[tuple[str, str]]) -> None:
+        """Learn from the broker's answer where that leaves us."""
+        if self.resumes:
+            self._came.answered(told)
+            self._handed_out.answered(told, waiting=len(self._waiting))
+
     def take(self, message: Message, now_s: float) -> None:
         """Let a message wait until somebody asks for it; what is oldest goes where there is no room."""
+        if self.resumes:
+            if message.id in self._came:
+                return
+            self._came.take(message.id)
         self._waiting.append((now_s, message))
         self._waiting_bytes += len(message.payload)
         while len(self._waiting) > self._buffer_max or (
@@ -70,6 +107,8 @@ class Subscription:
             _, oldest = self._waiting.popleft()
             self._waiting_bytes -= len(oldest.payload)
             self.dropped += 1
+            if self.resumes:
+                self._handed_out.take(oldest.id)
         self._arrived.set()
 
     def wake(self) -> None:
@@ -93,10 +132,12 @@ class Subscription:
         """Take out what waits longest, as old as it is by now; None if that is too old."""
         came_s, message = self._waiting.popleft()
         self._waiting_bytes -= len(message.payload)
+        if self.resumes:
+            self._handed_out.take(message.id)
         if message.age_s is None:
             return message
         age_s = message.age_s + now_s - came_s
-        if age_s > self.asked.delay_s_max:
+        if age_s > self.asked.delay_s_max and not self.asked.late_too:
             self.late += 1
             return None
         return replace(message, age_s=age_s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import math
 import resource
 import signal
 import sys
@@ -13,16 +14,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
+from betimes.console.broker_options import (
+    Access,
+    Anonymous,
+    Config,
+    ControlSecret,
+    Host,
+    MetricsPort,
+    Name,
+    Passwords,
+    Port,
+    StoreOption,
+    Telemetry,
+    TelemetryEvery,
+    TelemetryShare,
+    TlsCertificate,
+    TlsKey,
+    Verbose,
+)
 from betimes.console.logs import log_to_stderr
 from betimes.console.reading import read_text_file
 from betimes.console.server_settings import read_secret, settings_from
 from betimes.console.terminal import results
+from betimes.language.quantities import read_duration_s
 from betimes.language.server_files import PORT_MAX, SHARE_MIN
-from betimes.model.errors import BetimesError, SettingError
+from betimes.model.errors import BetimesError, SettingError, TextError
 from betimes.model.servers import ServerSettings, TelemetrySettings
 
 log = logging.getLogger(__name__)
@@ -33,7 +51,6 @@ if TYPE_CHECKING:
     from betimes.server.pages import Pages
 
 FILES_BESIDE = 100  # open ones that are no connections of clients
-STORE = "A file for what must survive a restart; without one everything is in memory."
 EXAMPLES = """\
 [bold]The file[/bold]
 
@@ -58,6 +75,11 @@ written), size (of all files; the oldest go).
 queue, queue_size, beat, lost_after; and for each neighbour \\[\\[network.links]]: to (its name), address \
 (unless it dials), tls, authorities, rate (to send no faster), speed (expected before anything is measured).
 
+\\[buffer]: what is kept for subscribers who resume: keep (true), size (64MB), messages, overwrite (lrp, \
+random, pwp, value-decay, disconnection-aware), outage (how long they are away), fetch (topics asked of \
+other brokers though nobody here wants them), fetch_price, fetch_within; and \\[\\[buffer.partitions]]: \
+pattern, filter, and size, messages and overwrite of their own.
+
 [bold]Examples[/bold]
 
 betimes broker --anonymous
@@ -70,52 +92,6 @@ betimes broker --passwords broker.passwords --tls-certificate broker.crt --tls-k
 
 betimes broker broker.toml --port 0 --verbose
 """
-
-# What the command takes, each of which a file can say too.
-Config = Annotated[
-    Path | None, typer.Argument(help="A configuration file; none is needed.", metavar="[CONFIG.toml]")
-]
-Host = Annotated[
-    str | None, typer.Option("--host", help="Where to listen: 127.0.0.1; 0.0.0.0 is everywhere.")
-]
-Port = Annotated[
-    int | None,
-    typer.Option("--port", "-p", help="1883, or 8883 with TLS; 0 takes one that is free.", metavar="N"),
-]
-TlsCertificate = Annotated[
-    Path | None, typer.Option("--tls-certificate", help="Serve over TLS, with this certificate (PEM).")
-]
-TlsKey = Annotated[
-    Path | None, typer.Option("--tls-key", help="Its key (PEM), if it is not in the same file.")
-]
-Anonymous = Annotated[
-    bool, typer.Option("--anonymous", help="Let clients in without user name and password.")
-]
-Passwords = Annotated[
-    Path | None, typer.Option("--passwords", help="A password file, as `betimes passwd` writes it.")
-]
-Access = Annotated[
-    Path | None, typer.Option("--access", help="An access list in Mosquitto's format: who may what.")
-]
-StoreOption = Annotated[Path | None, typer.Option("--store", help=STORE)]
-MetricsPort = Annotated[
-    int | None,
-    typer.Option("--metrics-port", help="Serve /metrics (Prometheus) and /healthz there.", metavar="N"),
-]
-Telemetry = Annotated[
-    Path | None, typer.Option("--telemetry", help="Write down there what the broker sees, as Parquet.")
-]
-TelemetryShare = Annotated[
-    float | None, typer.Option("--telemetry-share", help="Of which share of all events: 0.01.", metavar="S")
-]
-Name = Annotated[
-    str | None, typer.Option("--name", help="What the broker calls itself: the origin of message ids.")
-]
-ControlSecret = Annotated[
-    Path | None,
-    typer.Option("--control-secret", help="A file: who signs with it, as `betimes control`, is believed."),
-]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log who comes and goes, on standard error.")]
 
 
 def broker_command(
@@ -131,6 +107,7 @@ def broker_command(
     metrics_port: MetricsPort = None,
     telemetry: Telemetry = None,
     telemetry_share: TelemetryShare = None,
+    telemetry_every: TelemetryEvery = None,
     name: Name = None,
     control_secret: ControlSecret = None,
     verbose: Verbose = False,
@@ -160,7 +137,7 @@ def broker_command(
         access=written.access if access is None else str(access),
         store=written.store if store is None else str(store),
         metrics_port=written.metrics_port if metrics_port is None else metrics_port,
-        telemetry=_telemetry(written.telemetry, telemetry, telemetry_share),
+        telemetry=_telemetry(written.telemetry, telemetry, telemetry_share, telemetry_every),
     )
     if tls_certificate is not None:
         key = None if tls_key is None else str(tls_key)
@@ -175,16 +152,32 @@ def broker_command(
 
 
 def _telemetry(
-    written: TelemetrySettings | None, directory: Path | None, share: float | None
+    written: TelemetrySettings | None, directory: Path | None, share: float | None, every: str | None
 ) -> TelemetrySettings | None:
     """Return what is to be written down, by the file and by the options, which win."""
     if share is not None and not SHARE_MIN <= share <= 1.0:
         raise SettingError("--telemetry-share", share, f"must be between {SHARE_MIN} and 1")
     if directory is not None:
         written = TelemetrySettings(directory=str(directory))
-    if share is not None and written is None:
-        raise SettingError("--telemetry-share", share, "is of no use without --telemetry")
-    return written if share is None or written is None else replace(written, share=share)
+    for option, value in (("--telemetry-share", share), ("--telemetry-every", every)):
+        if value is not None and written is None:
+            raise SettingError(option, value, "is of no use without --telemetry")
+    if written is not None and share is not None:
+        written = replace(written, share=share)
+    if written is not None and every is not None:
+        written = replace(written, every_s=read_every(every))
+    return written
+
+
+def read_every(text: str) -> float:
+    """Return how often a file of telemetry is written."""
+    try:
+        every_s = read_duration_s(text)
+    except TextError as error:
+        raise SettingError("--telemetry-every", text, error.problem, "for example 10s") from None
+    if not 1.0 <= every_s < math.inf:
+        raise SettingError("--telemetry-every", text, "must be a second or more")
+    return every_s
 
 
 def _check(settings: ServerSettings) -> None:

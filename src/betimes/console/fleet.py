@@ -41,6 +41,7 @@ class FleetPlan:
     settings: Mapping[str, object] = field(default_factory=dict)  # at the top of each file
     own_settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # of one broker, by name
     options: tuple[str, ...] = ()  # on each command line
+    fetch: tuple[str, ...] = ()  # topics that every broker keeps, wherever they are published
     stores: Path | None = None  # a directory for what is to survive a restart
 
 
@@ -77,6 +78,8 @@ def broker_files(plan: FleetPlan, secret: str) -> dict[str, str]:
             s_per_kb = speeds.get((name, other), speeds.get((other, name), 0.0))
             if plan.is_limited and s_per_kb > 0.0:
                 lines.append(f'rate = "{1000.0 / s_per_kb:.3f}B/s"')
+        if plan.fetch:
+            lines += ["[buffer]", f"fetch = {json.dumps(plan.fetch)}"]
         texts[name] = "\n".join(lines) + "\n"
     return texts
 

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from betimes.console.broker import Access, Anonymous, Passwords, Telemetry, Verbose, open_gate
+from betimes.console.broker import open_gate, read_every
+from betimes.console.broker_options import Access, Anonymous, Passwords, Telemetry, TelemetryEvery, Verbose
 from betimes.console.fleet import BROKERS_MAX, HOST, Fleet, FleetPlan, free_ports, make_folder
 from betimes.console.reading import read_text_file
 from betimes.console.server_settings import read_secret
@@ -32,8 +33,21 @@ betimes network examples/city.toml --anonymous
 
 betimes network examples/city.toml --anonymous --port 2000 --strategy fifo
 
+betimes network examples/city.toml --anonymous --fetch '#'
+
 betimes network examples/city.toml --passwords broker.passwords --unlimited
 """
+
+Fetch = Annotated[
+    list[str] | None,
+    typer.Option("--fetch", help="Topics that each broker keeps: resume anywhere. May be repeated."),
+]
+
+
+ControlSecretFile = Annotated[
+    Path | None,
+    typer.Option("--control-secret", help="A file for `betimes control`; it is made if it is not there."),
+]
 
 
 def network_command(
@@ -59,10 +73,9 @@ def network_command(
     store: Annotated[
         Path | None, typer.Option("--store", help="A directory for what is to survive a restart.")
     ] = None,
-    control_secret: Annotated[
-        Path | None,
-        typer.Option("--control-secret", help="A file for `betimes control`; it is made if it is not there."),
-    ] = None,
+    telemetry_every: TelemetryEvery = None,
+    control_secret: ControlSecretFile = None,
+    fetch: Fetch = None,
     seed: Annotated[
         int, typer.Option("--seed", help='Of the network, where the file has a table "generate".')
     ] = 1,
@@ -74,19 +87,9 @@ def network_command(
     directions (their deviation and delay are left to this machine). Publishers and subscribers in the file
     are for `betimes simulate`: here they are yours to start. A broker that dies is started again.
     """
-    if not anonymous and passwords is None:
-        hint = "name a password file with --passwords, or let everybody in with --anonymous"
-        raise BetimesError(f"nobody could connect to these brokers\nhint: {hint}")
     strategy_named(strategy)
     world = _scenario(topology, seed)
-    settings: dict[str, Any] = {"anonymous": anonymous}
-    if passwords is not None:
-        settings["passwords"] = str(passwords.resolve())
-    if access is not None:
-        settings["access"] = str(access.resolve())
-    if control_secret is not None:
-        settings["control_secret_file"] = str(_made_secret(control_secret).resolve())
-    open_gate(ServerSettings(**settings))  # what is wrong with a file is told once
+    settings = _settings(passwords, access, control_secret, anonymous=anonymous)
     if telemetry is not None:
         make_folder(telemetry)
     plan = FleetPlan(
@@ -96,9 +99,28 @@ def network_command(
         is_limited=not unlimited,
         settings=settings,
         stores=store,
-        options=_options(telemetry, telemetry_share, verbose=verbose),
+        fetch=tuple(fetch or ()),
+        options=_options(telemetry, telemetry_share, telemetry_every, verbose=verbose),
     )
     run_network(plan)
+
+
+def _settings(
+    passwords: Path | None, access: Path | None, control_secret: Path | None, *, anonymous: bool
+) -> dict[str, Any]:
+    """Return what every broker's file says of who may come in and who is believed."""
+    if not anonymous and passwords is None:
+        hint = "name a password file with --passwords, or let everybody in with --anonymous"
+        raise BetimesError(f"nobody could connect to these brokers\nhint: {hint}")
+    settings: dict[str, Any] = {"anonymous": anonymous}
+    if passwords is not None:
+        settings["passwords"] = str(passwords.resolve())
+    if access is not None:
+        settings["access"] = str(access.resolve())
+    open_gate(ServerSettings(**settings))  # what is wrong with a file is told once
+    if control_secret is not None:
+        settings["control_secret_file"] = str(_made_secret(control_secret).resolve())
+    return settings
 
 
 def _made_secret(path: Path) -> Path:
@@ -113,11 +135,16 @@ def _made_secret(path: Path) -> Path:
     return path
 
 
-def _options(telemetry: Path | None, share: float, *, verbose: bool) -> tuple[str, ...]:
+def _options(telemetry: Path | None, share: float, every: str | None, *, verbose: bool) -> tuple[str, ...]:
     """Return what every broker is started with."""
     options = ["--verbose"] if verbose else []
     if telemetry is not None:
         options += ["--telemetry", str(telemetry.resolve()), "--telemetry-share", str(share)]
+    if every is not None:
+        if telemetry is None:
+            raise SettingError("--telemetry-every", every, "is of no use without --telemetry")
+        read_every(every)
+        options += ["--telemetry-every", every]
     return tuple(options)
 
 

@@ -7,10 +7,13 @@ import base64
 import json
 import sys
 from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from betimes.client.addresses import Address, read_address
 from betimes.console.reaching import (
     CafileOption,
     ClientIdOption,
@@ -23,16 +26,20 @@ from betimes.console.reaching import (
     UserOption,
     reach,
 )
+from betimes.console.resume_files import read_resume_file, write_resume_file
 from betimes.console.terminal import print_notice
 from betimes.language.quantities import read_duration_s, show_duration
 from betimes.model.errors import SettingError
 from betimes.model.events import number_reading
+from betimes.model.user_properties import NOW
 
 if TYPE_CHECKING:
     from betimes.client.messages import Message
     from betimes.client.subscriptions import Subscription
 
 TIMED_OUT = 27  # as mosquitto_sub ends
+RECONNECT_S = 60.0  # for so long a lost connection is tried again
+PRINTED_MAX = 100  # messages, before it is written down that they were
 
 EXAMPLES = """\
 [bold]Examples[/bold]
@@ -41,9 +48,36 @@ betimes sub -t 'traffic/#' --filter "speed > 50 AND kind = 'car'" --max-delay 25
 
 betimes sub -t 'traffic/#' -C 1 -W 10s --json
 
+betimes sub -t 'traffic/#' --resume traffic.resume --also mqtt://127.0.0.1:1884
+
 betimes sub -L mqtts://anna@broker.example/traffic/a4 --cafile ca.pem
 """
 
+FilterOption = Annotated[
+    str | None,
+    typer.Option("--filter", help="Only events for which this is true: as in a WHERE of Spark SQL."),
+]
+MaxDelayOption = Annotated[
+    str | None, typer.Option("--max-delay", help="How old a message may be, such as 250ms.")
+]
+ReliabilityOption = Annotated[
+    float | None,
+    typer.Option("--reliability", help="The share that is to come in time, 0 to 1.", metavar="X"),
+]
+CountOption = Annotated[
+    int | None, typer.Option("--count", "-C", help="End after so many messages.", metavar="N", min=1)
+]
+WaitOption = Annotated[
+    str | None, typer.Option("--wait", "-W", help="End after this time, in seconds or such as 2m.")
+]
+ResumeOption = Annotated[
+    Path | None,
+    typer.Option("--resume", help="Go on where this file says, keep it up to date.", metavar="FILE"),
+]
+AlsoOption = Annotated[
+    list[str] | None,
+    typer.Option("--also", help="A broker to turn to when one is lost. May be repeated.", metavar="URL"),
+]
 PriceOption = Annotated[float, typer.Option("--price", help="What a message in time is worth.", metavar="X")]
 
 
@@ -52,25 +86,15 @@ def sub_command(
         list[str] | None,
         typer.Option("--topic", "-t", help="A topic, or a pattern with + and #. May be repeated."),
     ] = None,
-    filter: Annotated[  # noqa: A002 -- named after its option
-        str | None,
-        typer.Option("--filter", help="Only events for which this is true: as in a WHERE of Spark SQL."),
-    ] = None,
-    max_delay: Annotated[
-        str | None, typer.Option("--max-delay", help="How old a message may be, such as 250ms.")
-    ] = None,
+    filter: FilterOption = None,  # noqa: A002 -- named after its option
+    max_delay: MaxDelayOption = None,
     price: PriceOption = 1.0,
-    reliability: Annotated[
-        float | None,
-        typer.Option("--reliability", help="The share that is to come in time, 0 to 1.", metavar="X"),
-    ] = None,
+    reliability: ReliabilityOption = None,
     qos: QosOption = 0,
-    count: Annotated[
-        int | None, typer.Option("--count", "-C", help="End after so many messages.", metavar="N", min=1)
-    ] = None,
-    wait: Annotated[
-        str | None, typer.Option("--wait", "-W", help="End after this time, in seconds or such as 2m.")
-    ] = None,
+    count: CountOption = None,
+    wait: WaitOption = None,
+    resume: ResumeOption = None,
+    also: AlsoOption = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Print topic, id and age before each message.")
     ] = False,
@@ -87,6 +111,11 @@ def sub_command(
 
     Ends with 27 when --wait is over before --count is reached, with 2 where the broker refuses, and with
     69 where it cannot be reached or the connection breaks. Only Betimes's own brokers tell id and age.
+
+    With --resume, what is published while the command does not run, or its connection is lost, is printed
+    when it is back, once, as far as the broker has kept it; what it has not kept is told on standard
+    error. The first time it begins now. A lost connection is opened again for a minute, at the brokers of
+    --also too. Who is killed may print the last few messages again.
     """
     wait_s = None if wait is None else _seconds(wait)
     topics = topic or []
@@ -102,8 +131,10 @@ def sub_command(
     )
     asked = {"filter": filter, "max_delay": max_delay, "price": price, "reliability": reliability, "qos": qos}
     printer = Printer(verbose=verbose, as_json=as_json, count=count)
+    bookmark = None if resume is None else Bookmark(resume)
+    others = [_other(reached, each) for each in also or []]
     try:
-        asyncio.run(asyncio.wait_for(_watch(reached, asked, printer), wait_s))
+        asyncio.run(asyncio.wait_for(_watch(reached, others, asked, printer, bookmark), wait_s))
     except TimeoutError:
         raise typer.Exit(TIMED_OUT) from None
 
@@ -160,16 +191,76 @@ def shown(message: Message) -> bytes:
     return f"{message.topic} {message.id or '-'} {age} ".encode() + message.payload
 
 
-async def _watch(reached: Reach, asked: dict[str, Any], printer: Printer) -> None:
+class Bookmark:
+    """Keeps the file of where all subscriptions are."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._tokens = read_resume_file(path)
+        self._subscriptions: list[Subscription] = []
+        self._printed = 0  # since it was written
+
+    def settings(self, topic: str) -> dict[str, Any]:
+        """Return how a topic is subscribed to."""
+        return {"mode": "semi-durable", "after": self._tokens.get(topic, ())}
+
+    def follow(self, subscriptions: list[Subscription]) -> None:
+        """Keep the file for these."""
+        self._subscriptions = subscriptions
+        self.save()
+
+    def printed(self, subscription: Subscription) -> None:
+        """Note that a message was printed; write that down before the next wait, or after some of them."""
+        self._printed += 1
+        if self._printed >= PRINTED_MAX or not subscription.waiting:
+            self.save()
+
+    def save(self) -> None:
+        """Write down where all of them are."""
+        self._printed = 0
+        found = {each.asked.topic: each.tokens() for each in self._subscriptions}
+        now = {topic: tokens for topic, tokens in found.items() if tokens != [NOW]}
+        if now != self._tokens:
+            self._tokens = now
+            write_resume_file(self._path, now)
+
+
+def _other(reached: Reach, url: str) -> Address:
+    """Return the address of another broker, where we are who we are at the first."""
+    found = read_address(url)
+    return replace(
+        found,
+        user=found.user or reached.address.user,
+        password=found.password or reached.address.password,
+        client_id=found.client_id or reached.address.client_id,
+    )
+
+
+async def _watch(
+    reached: Reach,
+    others: list[Address],
+    asked: dict[str, Any],
+    printer: Printer,
+    bookmark: Bookmark | None,
+) -> None:
     from betimes.client.connection import connected
 
-    async with connected(reached.address, ca=reached.ca) as client, AsyncExitStack() as open_ones:
+    reconnect_s = 0.0 if bookmark is None and not others else RECONNECT_S
+    async with (
+        connected(reached.address, *others, ca=reached.ca, reconnect=reconnect_s) as client,
+        AsyncExitStack() as open_ones,
+    ):
         subscriptions = [
-            await open_ones.enter_async_context(client.subscribe(topic, **asked)) for topic in reached.topics
+            await open_ones.enter_async_context(
+                client.subscribe(topic, **asked, **({} if bookmark is None else bookmark.settings(topic)))
+            )
+            for topic in reached.topics
         ]
+        if bookmark is not None:
+            bookmark.follow(subscriptions)
         if printer.verbose:
             print_notice(f"subscribed to {', '.join(reached.topics)} at {reached.address}")
-        tasks = [asyncio.create_task(_print_all(each, printer)) for each in subscriptions]
+        tasks = [asyncio.create_task(_print_all(each, printer, bookmark)) for each in subscriptions]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -178,15 +269,29 @@ async def _watch(reached: Reach, asked: dict[str, Any], printer: Printer) -> Non
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            for subscription in subscriptions:
+                _tell_gaps(subscription)
+            if bookmark is not None:
+                bookmark.save()
             if client.dropped or client.late:
                 print_notice(f"not printed: {client.dropped} came too fast, {client.late} waited too long")
 
 
-async def _print_all(subscription: Subscription, printer: Printer) -> None:
+async def _print_all(subscription: Subscription, printer: Printer, bookmark: Bookmark | None) -> None:
     async for message in subscription:
+        _tell_gaps(subscription)
         printer.print(message)
+        if bookmark is not None:
+            bookmark.printed(subscription)
         if printer.is_done:
             return
+
+
+def _tell_gaps(subscription: Subscription) -> None:
+    while subscription.gaps:
+        gap = subscription.gaps.popleft()
+        lost = f"{gap.at_most} at most from {gap.first} to {gap.last}"
+        print_notice(f"missing: of {gap.origin}, {lost} ({gap.why})")
 
 
 def _seconds(text: str) -> float:

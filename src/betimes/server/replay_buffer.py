@@ -21,6 +21,7 @@ from betimes.model.user_properties import IMPORTANCE
 from betimes.node.partitioned_buffer import Found, Gap, PartitionedBuffer, Run, pattern_covers
 from betimes.server.publications import OVERHEAD_BYTES, Publication
 
+PIECES_MIN = 64  # that a full buffer consists of
 IMPORTANCE_MAX = 1e6
 
 Kept = mqtt5.PublishPacket
@@ -63,9 +64,8 @@ class ReplayBuffer:
         if size_bytes is None or is_split or not self._buffer.takes_runs:
             size_bytes = sum(len(each.payload) + len(each.topic) for each in items if each is not None)
         size_bytes += OVERHEAD_BYTES * len(items)
-        run = Run(self._own, first, items, size_bytes, now_s, publisher)
         if self._buffer.takes_runs:
-            self._buffer.put_run(run, now_s)
+            self._put_runs(Run(self._own, first, items, size_bytes, now_s, publisher), now_s)
             return
         for number, item in enumerate(items, first):
             if item is None:
@@ -93,8 +93,9 @@ class ReplayBuffer:
         self.close_run(publisher, None, now_s)
         self._is_split = True
         size_bytes += OVERHEAD_BYTES * len(items)
-        self._buffer.put_run(Run(self._own, self._next_number, items, size_bytes, now_s, publisher), now_s)
+        first = self._next_number
         self._next_number += len(items)
+        self._put_runs(Run(self._own, first, items, size_bytes, now_s, publisher), now_s)
 
     def take(self, publication: Publication, now_s: float) -> None:
         """Keep what was published at another broker."""
@@ -124,6 +125,21 @@ class ReplayBuffer:
     def returned(self, client_id: str) -> None:
         """Note that a client is back."""
         self._buffer.returned(client_id)
+
+    def _put_runs(self, run: Run[Kept], now_s: float) -> None:
+        """Keep a run, in pieces where it is a large part of all that may be kept: it goes as one."""
+        terms, count = self.settings.partitions[0], len(run.items)
+        parts = max(count * PIECES_MIN // terms.messages_max, run.size_bytes * PIECES_MIN // terms.bytes_max)
+        if not parts:
+            self._buffer.put_run(run, now_s)
+            return
+        each = max(count // (parts + 1), 1)
+        for at in range(0, count, each):
+            items = run.items[at : at + each]
+            size_bytes = run.size_bytes * len(items) // count
+            self._buffer.put_run(
+                run._replace(first=run.first + at, items=items, size_bytes=size_bytes), now_s
+            )
 
     def _put(self, publication: Publication, now_s: float) -> None:
         run = Run(

@@ -67,12 +67,14 @@ class RunPart(Sequence[mqtt5.PublishPacket]):
     @overload
     def __getitem__(self, place: int) -> mqtt5.PublishPacket: ...
     @overload
-    def __getitem__(self, place: slice) -> list[mqtt5.PublishPacket]: ...
-    def __getitem__(self, place: int | slice) -> mqtt5.PublishPacket | list[mqtt5.PublishPacket]:
+    def __getitem__(self, place: slice) -> RunPart: ...
+    def __getitem__(self, place: int | slice) -> mqtt5.PublishPacket | RunPart:
         numbers = range(self._first, self._stop)[place]
-        if isinstance(numbers, range):
-            return [packet for number in numbers for packet in self._run.packets(number, number + 1)]
-        return next(self._run.packets(numbers, numbers + 1))
+        if isinstance(numbers, int):
+            return next(self._run.packets(numbers, numbers + 1))
+        if numbers.step != 1:
+            raise ValueError("only packets that stand side by side are a part")
+        return RunPart(self._run, numbers.start, numbers.stop)
 
     def __iter__(self) -> Iterator[mqtt5.PublishPacket]:
         return self._run.packets(self._first, self._stop)

@@ -1,0 +1,49 @@
+"""Where did `betimes sub --resume` stop? A small file with what it has, by topic, replaced as a whole."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from betimes.language.resume_tokens import read_resume_token
+from betimes.model.errors import SettingError, TextError
+
+VERSION = 1
+FILE_BYTES_MAX = 16_000_000
+FRESH = "remove the file for a fresh start"
+
+
+def read_resume_file(path: Path) -> dict[str, list[str]]:
+    """Return what to resume after, by topic; nothing where there is no file yet."""
+    try:
+        if path.stat().st_size > FILE_BYTES_MAX:
+            raise SettingError("--resume", str(path), "this is too large to be such a file", FRESH)
+        data = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise SettingError("--resume", str(path), f"cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError):
+        raise SettingError("--resume", str(path), "is no file of where a subscriber stopped", FRESH) from None
+    topics = data.get("topics") if isinstance(data, dict) and data.get("version") == VERSION else None
+    if not isinstance(topics, dict):
+        raise SettingError("--resume", str(path), "is no file of where a subscriber stopped", FRESH)
+    for topic, tokens in topics.items():
+        try:
+            for token in tokens:
+                read_resume_token(token)
+        except (TextError, TypeError, AttributeError) as error:
+            raise SettingError("--resume", str(path), f"of {topic}: {error}", FRESH) from None
+    return topics
+
+
+def write_resume_file(path: Path, tokens: Mapping[str, list[str]]) -> None:
+    """Replace the file by one with this in it: whoever reads it sees the old one or the new one."""
+    beside = path.with_name(f"{path.name}.new")
+    try:
+        beside.write_text(json.dumps({"version": VERSION, "topics": tokens}, indent=1) + "\n")
+        os.replace(beside, path)  # noqa: PTH105 -- the name says what is meant
+    except OSError as error:
+        raise SettingError("--resume", str(path), f"cannot be written ({error.strerror})") from None
