@@ -1,0 +1,139 @@
+"""Do live brokers promise what the control centre has learned that they can keep?"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+import betimes
+from betimes.client.addresses import read_address
+from betimes.client.errors import SubscriptionRefusedError
+from betimes.console.app import MISTAKE, run
+from betimes.console.control import tell_brokers
+from betimes.console.fleet import HOST, Fleet, FleetPlan, free_ports
+from betimes.model.topology import Link
+from betimes.pipeline.learning import learn_statistics
+
+SECRET = "a secret of the control centre"
+RATE_KB_PER_S = 50.0  # so that a message of 2 KB is 40 ms under way
+COUNT = 120
+
+
+def plan(folder: Path) -> FleetPlan:
+    secret = folder / "secret"
+    secret.write_text(SECRET)
+    return FleetPlan(
+        ports=dict(zip(("a", "b"), free_ports(2), strict=True)),
+        links=(Link(source="a", target="b", s_per_kb_mean=1.0 / RATE_KB_PER_S),),
+        settings={"anonymous": True, "control_secret_file": str(secret)},
+        options=(
+            "--telemetry",
+            str(folder / "telemetry"),
+            "--telemetry-share",
+            "1",
+            "--telemetry-every",
+            "1s",
+        ),
+    )
+
+
+async def publish_and_hear(ports: dict[str, int]) -> None:
+    """Let somebody at the far end want what is published at the near one."""
+    async with (
+        betimes.connect(f"mqtt://{HOST}:{ports['a']}?client_id=pub") as near,
+        betimes.connect(f"mqtt://{HOST}:{ports['b']}?client_id=sub") as far,
+        far.subscribe("news", max_delay="2s") as heard,
+    ):
+        await asyncio.sleep(1.0)  # until the other broker knows of it
+        for _ in range(COUNT):
+            await near.publish("news", b"x" * 2000, attributes={"level": 1})
+            await asyncio.sleep(0.05)
+        async for _ in heard:
+            break
+        await asyncio.sleep(2.5)  # until it is written down
+
+
+async def ask(port: int, share: float, *, within: str) -> str:
+    """Subscribe with a promise; return the refusal, or nothing."""
+    async with betimes.connect(f"mqtt://{HOST}:{port}") as client:
+        try:
+            async with client.subscribe("news", max_delay=within, reliability=share):
+                return ""
+        except SubscriptionRefusedError as error:
+            return str(error)
+
+
+def control(folder: Path, ports: dict[str, int], *more: str) -> int:
+    brokers = [f"mqtt://{HOST}:{port}" for port in ports.values()]
+    places = ["--telemetry", str(folder / "telemetry"), "--tables", str(folder / "tables")]
+    secret = [] if "--control-secret" in more else ["--control-secret", str(folder / "secret")]
+    return run(["control", *brokers, *places, *secret, "--once", *more])
+
+
+@pytest.mark.live
+@pytest.mark.spark
+def test_live_brokers_refuse_what_they_cannot_keep_and_promise_what_they_can(spark, tmp_path, capsys):
+    network = plan(tmp_path)
+    with Fleet(network):
+        asyncio.run(asyncio.wait_for(publish_and_hear(dict(network.ports)), 60.0))
+        assert control(tmp_path, dict(network.ports), "--json") == 0
+        facts = json.loads(capsys.readouterr().out)
+        assert (facts["brokers"], facts["told"], facts["publishers"]) == (2, 2, 1)
+        port = network.ports["b"]
+        for _ in range(100):  # the model is worked out in a thread
+            refused = asyncio.run(ask(port, 0.99, within="10ms"))
+            if refused:
+                break
+        assert "predicted 0.0" in refused
+        assert "of the 0.99 asked for" in refused
+        assert asyncio.run(ask(port, 0.5, within="5s")) == ""
+        brokers = [read_address(f"mqtt://{HOST}:{each}") for each in network.ports.values()]
+        known = learn_statistics(tmp_path / "tables")
+        problems = asyncio.run(tell_brokers(known, brokers, "another secret altogether", None))
+        assert len(problems) == 2
+        assert "Not authorized" in problems[0]
+
+
+@pytest.mark.spark
+def test_what_cannot_be_done_is_said_in_one_message(spark, tmp_path, capsys):
+    ports = dict(zip("a", free_ports(1), strict=True))
+    (tmp_path / "secret").write_text(SECRET)
+    assert control(tmp_path, ports) == MISTAKE
+    assert "telemetry" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--every", "soon"], "--every"),
+        (["--since", "never"], "--since"),
+        (["--control-secret", "no/such/file"], "no/such/file"),
+        (["nonsense"], "an address begins with"),
+    ],
+)
+def test_a_mistake_is_told_before_anything_is_started(more, said, tmp_path, capsys):
+    (tmp_path / "secret").write_text(SECRET)
+    assert control(tmp_path, {"a": 1883}, *more) == MISTAKE
+    assert said in capsys.readouterr().err
+
+
+def test_a_network_can_have_its_secret_made(tmp_path, capsys, monkeypatch):
+    plans: list[FleetPlan] = []
+    monkeypatch.setattr("betimes.console.network.run_network", plans.append)
+    topology = tmp_path / "t.toml"
+    topology.write_text('[[brokers]]\nname = "a"\n')
+    secret = tmp_path / "s"
+    for _ in range(2):
+        assert (
+            run(["network", str(topology), "--anonymous", "--port", "0", "--control-secret", str(secret)])
+            == 0
+        )
+    assert len(secret.read_text().strip()) == 32
+    assert secret.stat().st_mode & 0o077 == 0
+    assert {each.settings["control_secret_file"] for each in plans} == {str(secret)}
+    secret.write_text("short")
+    assert run(["network", str(topology), "--anonymous", "--control-secret", str(secret)]) == MISTAKE
+    assert "no secret worth the name" in capsys.readouterr().err
