@@ -111,12 +111,14 @@ class Admission:
                 for each in self._sources
             ]
         )
+        bounds_s = np.array([each.qos.delay_s_max for each in known])
+        self.grid = grid or self._grid_for(bounds_s)
+        self._ends = Ends(self._layout, (), (), self.grid)
         self._members = nobody(self._ledgers)
         for subscription in statistics.subscriptions:
             self._enter(self._member(subscription))
-        bounds_s = np.array([each.qos.delay_s_max for each in known])
         self._base: list[WaitMoments] | None = None  # of all places, as the statistics have them
-        self._use(grid or self._grid_for(bounds_s))
+        self._use(self.grid)
         self._base = [
             self._forecaster.moments(self._state.forecast, place) for place in range(len(self._layout.places))
         ]
@@ -136,6 +138,7 @@ class Admission:
         )
         self._forecaster.base = self._base
         self._ends = Ends(self._layout, (), (), grid)
+        self._members = self._members.placed(self._ends)
         self._state = self._settled()
 
     def __len__(self) -> int:
@@ -155,7 +158,7 @@ class Admission:
             return self._without(subscription.id).consider(subscription)
         member = self._member(subscription)
         self._make_room(subscription.qos.delay_s_max)
-        members = self._members.plus(member)
+        members = self._members.plus(member, self._ends)
         patience = self._patience
         if patience is not None and self._outlasts_all(member):
             lifetimes = self._lifetimes(members)
@@ -235,7 +238,7 @@ class Admission:
     def _enter(self, member: Member) -> None:
         for ledger, flags in zip(self._ledgers, member.wanted, strict=True):
             ledger.add(member.home, flags)
-        self._members = self._members.plus(member)
+        self._members = self._members.plus(member, self._ends)
 
     def _make_room(self, bound_s: float) -> None:
         """Take another grid where this one does not reach as far as a bound, or is too coarse for it."""
@@ -296,11 +299,8 @@ class Admission:
         return self._state_of(forecast, self._state, members, stored)
 
     def _state_of(self, forecast: Forecast, before: _State | None, members: Members, stored: int) -> _State:
-        ends = [self._ends.end(each.subscription, each.home) for each in members.each]
-        rows = np.array([row for row, _ in ends], dtype=np.int64)
-        kept = np.array([reliability for _, reliability in ends])
         waits = self.grid.transform(forecast.wait_laws)
-        delays, in_time, wanted = [], np.zeros(len(rows)), np.zeros(len(rows))
+        delays, in_time, wanted = [], np.zeros(len(members)), np.zeros(len(members))
         same = self._same_places(forecast, before)
         for number, source in enumerate(self._sources):
             known = None if before is None else before.delays[number]
@@ -314,9 +314,9 @@ class Admission:
                 deadlines_s = self._ledgers[publisher].content.deadlines_s
                 wanted += self._rates[publisher] * masses.sum(axis=1)
                 in_time += self._rates[publisher] * on_time_rates(
-                    self.grid, known, rows, masses, deadlines_s, members.bounds_s
+                    self.grid, known, members.rows, masses, deadlines_s, members.bounds_s
                 )
-        shares = np.where(wanted > 0.0, in_time * kept / np.where(wanted > 0.0, wanted, 1.0), 1.0)
+        shares = np.where(wanted > 0.0, in_time * members.kept / np.where(wanted > 0.0, wanted, 1.0), 1.0)
         return _State(forecast=forecast, delays=delays, shares=shares)
 
     def _same_places(self, forecast: Forecast, before: _State | None) -> NDArray[np.bool_]:
