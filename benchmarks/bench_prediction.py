@@ -3,9 +3,9 @@
     python benchmarks/bench_prediction.py [--large]
 
 Networks are those of docs/background/on-time-share.md (random trees of brokers that match, four topics,
-filters of one or two ranges), with as many parts as each line says. The best of several runs; seconds are those of
-the processor, because other programs may compute beside this one. With --large also 200 brokers and 100,000
-subscribers.
+filters of one or two ranges), with as many parts as each line says. The best of several runs; seconds are
+those of the processor, because other programs may compute beside this one. With --large also 200 brokers and
+100,000 subscribers.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from tests.qos.small_statistics import between, chain
 from betimes.experiments.pongthawornkamol_network import paper_network
 from betimes.model.distributions import Constant, Exponential, Gamma
 from betimes.model.errors import BetimesError
-from betimes.model.statistics import PublisherStatistics
+from betimes.model.statistics import LinkStatistics, PublisherStatistics
 from betimes.model.subscriptions import QoS, Subscription
 from betimes.qos.forecasts import Model
 from betimes.qos.prediction import predict
@@ -66,6 +66,13 @@ def test_two_publishers_count_by_what_is_wanted_of_each():
     )
     statistics = replace(chain(matching=Constant(0.0), link=Constant(2.0)), publishers=(near, far))
     assert share(statistics) == pytest.approx(0.75)
+
+
+def test_a_last_link_that_sends_is_waited_for():
+    last = LinkStatistics(source="b0", target="s", s_per_kb=Exponential(0.1))
+    one = chain(brokers=1, rate_per_s=6.0, matching=Constant(0.0), bound_s=0.5)
+    found = share(replace(one, links=(last,)))
+    assert found == pytest.approx(1.0 - math.exp(-(10.0 - 6.0) * 0.5), abs=2e-3)  # an M/M/1 queue again
 
 
 def test_the_busiest_station_stands_first():

@@ -232,8 +232,7 @@ class Admission:
         return names.index(identifier)
 
     def _member(self, subscription: Subscription) -> Member:
-        home = self._layout.broker(subscription.home, f"subscriber {subscription.id}")
-        return member_of(subscription, home, self._ledgers)
+        return member_of(subscription, self._layout.home(subscription), self._ledgers)
 
     def _enter(self, member: Member) -> None:
         for ledger, flags in zip(self._ledgers, member.wanted, strict=True):

@@ -70,7 +70,7 @@ class Predictor:
         self.statistics = statistics
         self.layout = layout or Layout(statistics)
         subscriptions = statistics.subscriptions
-        self.homes = [self.layout.broker(each.home, f"subscriber {each.id}") for each in subscriptions]
+        self.homes = [self.layout.home(each) for each in subscriptions]
         demands = Demands(subscriptions, self.homes)
         self.demands = [demands.of(each) for each in statistics.publishers]
         self.rates = np.array([each.rate_per_s for each in statistics.publishers])
