@@ -10,7 +10,7 @@ import pytest
 from tests.qos.small_statistics import between, chain
 
 from betimes.experiments.pongthawornkamol_network import paper_network
-from betimes.model.distributions import Constant, Exponential, Gamma
+from betimes.model.distributions import Constant, Exponential, Gamma, Histogram, Uniform
 from betimes.model.errors import BetimesError
 from betimes.model.statistics import LinkStatistics, PublisherStatistics
 from betimes.model.subscriptions import QoS, Subscription
@@ -81,8 +81,30 @@ def test_the_busiest_station_stands_first():
     assert stations[0].load == pytest.approx(0.9)
 
 
-def test_a_network_without_people_has_nothing_to_predict():
-    assert predict(replace(chain(), publishers=())).subscribers == ()
+def test_where_nobody_publishes_nobody_misses_anything():
+    found = predict(replace(chain(), publishers=()))
+    assert [each.share for each in found.subscribers] == [1.0]
+    silent = replace(chain().publishers[0], rate_per_s=0.0)
+    assert share(replace(chain(), publishers=(silent,))) == 1.0
+
+
+def test_where_nobody_subscribes_brokers_still_match():
+    found = predict(replace(chain(rate_per_s=6.0), subscriptions=()))
+    assert found.subscribers == ()
+    assert {each.name: each.load for each in found.stations} == pytest.approx({"b0": 0.6, "b1": 0.0})
+
+
+def test_a_network_without_brokers_is_refused():
+    with pytest.raises(BetimesError, match="no brokers"):
+        predict(replace(chain(), brokers=(), links=(), publishers=(), subscriptions=()))
+
+
+@pytest.mark.parametrize("early_drop", [False, True])
+def test_what_was_observed_as_histograms_is_taken(early_drop):
+    seen = Histogram(0.0, 0.02, (1.0, 3.0, 2.0, 1.0))
+    statistics = chain(rate_per_s=3.0, matching=seen, link=seen, s_per_kb=seen)
+    sized = replace(statistics.publishers[0], size_kb=Uniform(1.0, 3.0))
+    assert 0.5 < share(replace(statistics, publishers=(sized,)), early_drop=early_drop) <= 1.0
 
 
 def test_a_subscriber_at_no_broker_is_named():

@@ -23,7 +23,7 @@ from betimes.qos.forecasts import Forecast, Forecaster, Lifetimes, Model
 from betimes.qos.journeys import Layout
 from betimes.qos.ledgers import Ledger
 from betimes.qos.members import Member, Members, member_of, nobody
-from betimes.qos.prediction import all_bounds_s, make_sources, node_lifetimes
+from betimes.qos.prediction import all_bounds_s, entries_scv, make_sources, node_lifetimes, with_somebody
 from betimes.qos.shares import Delays, Ends, on_time_rates
 from betimes.qos.wait_laws import WaitMoments
 
@@ -90,6 +90,7 @@ class Admission:
         grid: DelayGrid | None = None,
     ) -> None:
         """Take a network as it is; with `candidates`, contents are exact for these, else for any filter."""
+        statistics = with_somebody(statistics)
         self._layout = Layout(statistics)
         self._model, self._early_drop = model, early_drop
         everybody = set(range(len(self._layout.brokers)))
@@ -102,15 +103,7 @@ class Admission:
         journeys = {number: source.journey for source in self._sources for number in source.publishers}
         self._ledgers = [Ledger(content, journeys[number]) for number, content in enumerate(contents)]
         self._rates = np.array([each.rate_per_s for each in statistics.publishers])
-        self._entry_scv = np.array(
-            [
-                sum(
-                    self._rates[number] * statistics.publishers[number].gaps_scv for number in each.publishers
-                )
-                / sum(self._rates[number] for number in each.publishers)
-                for each in self._sources
-            ]
-        )
+        self._entry_scv = entries_scv(self._sources, statistics.publishers)
         bounds_s = np.array([each.qos.delay_s_max for each in known])
         self.grid = grid or self._grid_for(bounds_s)
         self._ends = Ends(self._layout, (), (), self.grid)
