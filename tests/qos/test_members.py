@@ -11,7 +11,7 @@ from betimes.qos.contents import content_of
 from betimes.qos.delay_grids import DelayGrid
 from betimes.qos.journeys import Layout
 from betimes.qos.ledgers import Ledger
-from betimes.qos.members import member_of, nobody
+from betimes.qos.members import gathered, member_of, nobody
 from betimes.qos.shares import Ends
 
 STATISTICS = chain()
@@ -44,3 +44,8 @@ def test_members_come_and_go_by_new_tables():
     assert len(two) == 2
     assert two.rows.tolist() == two.placed(ENDS).rows.tolist() == [0, 0]
     assert two.kept.tolist() == [1.0, 1.0]
+    at_once = gathered(two.each, LEDGERS, ENDS)
+    for column in ("rows", "kept", "bounds_s", "promised"):
+        assert getattr(at_once, column).tolist() == getattr(two, column).tolist()
+    assert at_once.masses[0].tolist() == two.masses[0].tolist()
+    assert len(gathered([], LEDGERS, ENDS)) == 0

@@ -22,7 +22,7 @@ from betimes.qos.demands import Demand
 from betimes.qos.forecasts import Forecast, Forecaster, Lifetimes, Model
 from betimes.qos.journeys import Layout
 from betimes.qos.ledgers import Ledger
-from betimes.qos.members import Member, Members, member_of, nobody
+from betimes.qos.members import Member, Members, gathered, member_of
 from betimes.qos.prediction import all_bounds_s, entries_scv, make_sources, node_lifetimes, with_somebody
 from betimes.qos.shares import Delays, Ends, on_time_rates
 from betimes.qos.wait_laws import WaitMoments
@@ -107,9 +107,10 @@ class Admission:
         bounds_s = np.array([each.qos.delay_s_max for each in known])
         self.grid = grid or self._grid_for(bounds_s)
         self._ends = Ends(self._layout, (), (), self.grid)
-        self._members = nobody(self._ledgers)
-        for subscription in statistics.subscriptions:
-            self._enter(self._member(subscription))
+        members = [self._member(each) for each in statistics.subscriptions]
+        for number, ledger in enumerate(self._ledgers):
+            ledger.add_many((member.home, member.wanted[number]) for member in members)
+        self._members = gathered(members, self._ledgers, self._ends)
         self._base: list[WaitMoments] | None = None  # of all places, as the statistics have them
         self._use(self.grid)
         self._base = [

@@ -85,6 +85,21 @@ class Members:
         )
 
 
+def gathered(members: Sequence[Member], ledgers: Sequence[Ledger], ends: Ends) -> Members:
+    """Return a table of many at once."""
+    empty = nobody(ledgers)
+    if not members:
+        return empty
+    return Members(
+        each=tuple(members),
+        rows=empty.rows,
+        kept=empty.kept,
+        bounds_s=np.array([member.subscription.qos.delay_s_max for member in members]),
+        promised=np.array([member.promised for member in members]),
+        masses=[np.array([member.masses[number] for member in members]) for number in range(len(ledgers))],
+    ).placed(ends)
+
+
 def nobody(ledgers: Sequence[Ledger]) -> Members:
     """Return an empty network."""
     return Members(
