@@ -132,6 +132,11 @@ def test_a_bound_longer_or_shorter_than_all_others_is_understood():
         assert found == pytest.approx(predict(both, early_drop=True).subscribers[1].share, abs=0.02)
 
 
+def test_where_nobody_publishes_everybody_is_admitted():
+    admission = Admission(replace(chain(), publishers=(), subscriptions=()))
+    assert admission.consider(wish("s", asks=1.0)).admitted
+
+
 def test_a_network_that_nobody_is_in_admits_its_first():
     empty = replace(chain(), subscriptions=())
     admission = Admission(empty)

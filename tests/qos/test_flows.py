@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from tests.qos.small_statistics import chain
 
-import betimes.qos.flows
 from betimes.qos.flows import Flows
 from betimes.qos.journeys import Layout
 
@@ -21,9 +20,7 @@ def test_a_place_gets_what_all_sources_bring():
     assert flows.arrivals_per_s(rates)[:3].tolist() == [2.5, 2.5, 2.5]
 
 
-@pytest.mark.parametrize("dense_max", [0, 1000])
-def test_burstiness_is_what_the_equations_say_by_hand(dense_max, monkeypatch):
-    monkeypatch.setattr(betimes.qos.flows, "DENSE_PLACES_MAX", dense_max)
+def test_burstiness_is_what_the_equations_say_by_hand():
     places = len(LAYOUT.places)
     flows = Flows([JOURNEY], places)
     # of 4 events a second at the first broker, a quarter goes on; all brokers half busy, service scv 3

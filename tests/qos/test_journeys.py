@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.qos.small_statistics import chain
@@ -9,6 +11,7 @@ from tests.qos.small_statistics import chain
 from betimes.model.distributions import Constant
 from betimes.model.errors import BetimesError
 from betimes.model.statistics import BrokerStatistics, LinkStatistics, NetworkStatistics, PublisherStatistics
+from betimes.model.subscriptions import Subscription
 from betimes.qos.journeys import NOWHERE, Layout
 
 
@@ -59,6 +62,19 @@ def test_a_link_that_sends_is_a_station_and_one_that_delays_is_none():
     layout = Layout(chain(s_per_kb=Constant(0.1)))
     assert [place.is_station for place in layout.places] == [True, True, True, True]
     assert [place.is_station for place in Layout(chain()).places] == [True, True, False, False]
+
+
+def test_a_last_link_that_sends_is_a_place_with_a_stop_behind_it():
+    wish = Subscription(id="s", home="b1")
+    for s_per_kb, home in ((None, 1), (Constant(0.1), 2)):
+        last = LinkStatistics(source="b1", target="s", s_per_kb=s_per_kb)
+        statistics = replace(chain(), links=(*chain().links, last))
+        layout = Layout(statistics)
+        assert layout.home(wish) == home
+        journey = layout.journey(statistics.publishers[0], [home])
+        way = names(layout, journey, int(journey.node_of_broker[home]))
+        assert way[:3] == ["b0", "b0->b1", "b1"]
+        assert way[3:] == ([] if s_per_kb is None else ["b1->s", "s"])
 
 
 def test_what_names_nothing_is_told():

@@ -52,6 +52,13 @@ def test_a_ledger_agrees_with_a_fresh_count(coming, data):
             np.testing.assert_allclose(ledger.reach, left, atol=1e-12)
 
 
+@given(st.lists(wishes, max_size=8))
+def test_many_at_once_are_counted_as_one_by_one(coming):
+    ledger = Ledger(content_of(PUBLISHER, any_filter=True), JOURNEY)
+    ledger.add_many((home, ledger.content.matching(between(low, high))) for home, low, high in coming)
+    np.testing.assert_allclose(ledger.reach, fresh_reach(coming), atol=1e-12)
+
+
 def test_a_copy_changes_by_itself():
     ledger = Ledger(content_of(PUBLISHER, any_filter=True), JOURNEY)
     other = ledger.copied()

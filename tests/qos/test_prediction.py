@@ -10,9 +10,9 @@ import pytest
 from tests.qos.small_statistics import between, chain
 
 from betimes.experiments.pongthawornkamol_network import paper_network
-from betimes.model.distributions import Constant, Exponential, Gamma
+from betimes.model.distributions import Constant, Exponential, Gamma, Histogram, Uniform
 from betimes.model.errors import BetimesError
-from betimes.model.statistics import PublisherStatistics
+from betimes.model.statistics import LinkStatistics, PublisherStatistics
 from betimes.model.subscriptions import QoS, Subscription
 from betimes.qos.forecasts import Model
 from betimes.qos.prediction import predict
@@ -68,14 +68,43 @@ def test_two_publishers_count_by_what_is_wanted_of_each():
     assert share(statistics) == pytest.approx(0.75)
 
 
+def test_a_last_link_that_sends_is_waited_for():
+    last = LinkStatistics(source="b0", target="s", s_per_kb=Exponential(0.1))
+    one = chain(brokers=1, rate_per_s=6.0, matching=Constant(0.0), bound_s=0.5)
+    found = share(replace(one, links=(last,)))
+    assert found == pytest.approx(1.0 - math.exp(-(10.0 - 6.0) * 0.5), abs=2e-3)  # an M/M/1 queue again
+
+
 def test_the_busiest_station_stands_first():
     stations = predict(chain(brokers=3, rate_per_s=6.0, s_per_kb=Constant(0.15))).stations
     assert stations[0].name == "b0->b1"
     assert stations[0].load == pytest.approx(0.9)
 
 
-def test_a_network_without_people_has_nothing_to_predict():
-    assert predict(replace(chain(), publishers=())).subscribers == ()
+def test_where_nobody_publishes_nobody_misses_anything():
+    found = predict(replace(chain(), publishers=()))
+    assert [each.share for each in found.subscribers] == [1.0]
+    silent = replace(chain().publishers[0], rate_per_s=0.0)
+    assert share(replace(chain(), publishers=(silent,))) == 1.0
+
+
+def test_where_nobody_subscribes_brokers_still_match():
+    found = predict(replace(chain(rate_per_s=6.0), subscriptions=()))
+    assert found.subscribers == ()
+    assert {each.name: each.load for each in found.stations} == pytest.approx({"b0": 0.6, "b1": 0.0})
+
+
+def test_a_network_without_brokers_is_refused():
+    with pytest.raises(BetimesError, match="no brokers"):
+        predict(replace(chain(), brokers=(), links=(), publishers=(), subscriptions=()))
+
+
+@pytest.mark.parametrize("early_drop", [False, True])
+def test_what_was_observed_as_histograms_is_taken(early_drop):
+    seen = Histogram(0.0, 0.02, (1.0, 3.0, 2.0, 1.0))
+    statistics = chain(rate_per_s=3.0, matching=seen, link=seen, s_per_kb=seen)
+    sized = replace(statistics.publishers[0], size_kb=Uniform(1.0, 3.0))
+    assert 0.5 < share(replace(statistics, publishers=(sized,)), early_drop=early_drop) <= 1.0
 
 
 def test_a_subscriber_at_no_broker_is_named():

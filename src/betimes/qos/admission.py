@@ -22,8 +22,8 @@ from betimes.qos.demands import Demand
 from betimes.qos.forecasts import Forecast, Forecaster, Lifetimes, Model
 from betimes.qos.journeys import Layout
 from betimes.qos.ledgers import Ledger
-from betimes.qos.members import Member, Members, member_of, nobody
-from betimes.qos.prediction import all_bounds_s, make_sources, node_lifetimes
+from betimes.qos.members import Member, Members, gathered, member_of
+from betimes.qos.prediction import all_bounds_s, entries_scv, make_sources, node_lifetimes, with_somebody
 from betimes.qos.shares import Delays, Ends, on_time_rates
 from betimes.qos.wait_laws import WaitMoments
 
@@ -90,6 +90,7 @@ class Admission:
         grid: DelayGrid | None = None,
     ) -> None:
         """Take a network as it is; with `candidates`, contents are exact for these, else for any filter."""
+        statistics = with_somebody(statistics)
         self._layout = Layout(statistics)
         self._model, self._early_drop = model, early_drop
         everybody = set(range(len(self._layout.brokers)))
@@ -102,21 +103,16 @@ class Admission:
         journeys = {number: source.journey for source in self._sources for number in source.publishers}
         self._ledgers = [Ledger(content, journeys[number]) for number, content in enumerate(contents)]
         self._rates = np.array([each.rate_per_s for each in statistics.publishers])
-        self._entry_scv = np.array(
-            [
-                sum(
-                    self._rates[number] * statistics.publishers[number].gaps_scv for number in each.publishers
-                )
-                / sum(self._rates[number] for number in each.publishers)
-                for each in self._sources
-            ]
-        )
-        self._members = nobody(self._ledgers)
-        for subscription in statistics.subscriptions:
-            self._enter(self._member(subscription))
+        self._entry_scv = entries_scv(self._sources, statistics.publishers)
         bounds_s = np.array([each.qos.delay_s_max for each in known])
+        self.grid = grid or self._grid_for(bounds_s)
+        self._ends = Ends(self._layout, (), (), self.grid)
+        members = [self._member(each) for each in statistics.subscriptions]
+        for number, ledger in enumerate(self._ledgers):
+            ledger.add_many((member.home, member.wanted[number]) for member in members)
+        self._members = gathered(members, self._ledgers, self._ends)
         self._base: list[WaitMoments] | None = None  # of all places, as the statistics have them
-        self._use(grid or self._grid_for(bounds_s))
+        self._use(self.grid)
         self._base = [
             self._forecaster.moments(self._state.forecast, place) for place in range(len(self._layout.places))
         ]
@@ -136,6 +132,7 @@ class Admission:
         )
         self._forecaster.base = self._base
         self._ends = Ends(self._layout, (), (), grid)
+        self._members = self._members.placed(self._ends)
         self._state = self._settled()
 
     def __len__(self) -> int:
@@ -155,7 +152,7 @@ class Admission:
             return self._without(subscription.id).consider(subscription)
         member = self._member(subscription)
         self._make_room(subscription.qos.delay_s_max)
-        members = self._members.plus(member)
+        members = self._members.plus(member, self._ends)
         patience = self._patience
         if patience is not None and self._outlasts_all(member):
             lifetimes = self._lifetimes(members)
@@ -229,13 +226,12 @@ class Admission:
         return names.index(identifier)
 
     def _member(self, subscription: Subscription) -> Member:
-        home = self._layout.broker(subscription.home, f"subscriber {subscription.id}")
-        return member_of(subscription, home, self._ledgers)
+        return member_of(subscription, self._layout.home(subscription), self._ledgers)
 
     def _enter(self, member: Member) -> None:
         for ledger, flags in zip(self._ledgers, member.wanted, strict=True):
             ledger.add(member.home, flags)
-        self._members = self._members.plus(member)
+        self._members = self._members.plus(member, self._ends)
 
     def _make_room(self, bound_s: float) -> None:
         """Take another grid where this one does not reach as far as a bound, or is too coarse for it."""
@@ -296,11 +292,8 @@ class Admission:
         return self._state_of(forecast, self._state, members, stored)
 
     def _state_of(self, forecast: Forecast, before: _State | None, members: Members, stored: int) -> _State:
-        ends = [self._ends.end(each.subscription, each.home) for each in members.each]
-        rows = np.array([row for row, _ in ends], dtype=np.int64)
-        kept = np.array([reliability for _, reliability in ends])
         waits = self.grid.transform(forecast.wait_laws)
-        delays, in_time, wanted = [], np.zeros(len(rows)), np.zeros(len(rows))
+        delays, in_time, wanted = [], np.zeros(len(members)), np.zeros(len(members))
         same = self._same_places(forecast, before)
         for number, source in enumerate(self._sources):
             known = None if before is None else before.delays[number]
@@ -314,9 +307,9 @@ class Admission:
                 deadlines_s = self._ledgers[publisher].content.deadlines_s
                 wanted += self._rates[publisher] * masses.sum(axis=1)
                 in_time += self._rates[publisher] * on_time_rates(
-                    self.grid, known, rows, masses, deadlines_s, members.bounds_s
+                    self.grid, known, members.rows, masses, deadlines_s, members.bounds_s
                 )
-        shares = np.where(wanted > 0.0, in_time * kept / np.where(wanted > 0.0, wanted, 1.0), 1.0)
+        shares = np.where(wanted > 0.0, in_time * members.kept / np.where(wanted > 0.0, wanted, 1.0), 1.0)
         return _State(forecast=forecast, delays=delays, shares=shares)
 
     def _same_places(self, forecast: Forecast, before: _State | None) -> NDArray[np.bool_]:

@@ -96,7 +96,7 @@ def grid_for(
     finite = bounds_s[np.isfinite(bounds_s) & (bounds_s > 0.0)]
     longest_s = float(finite.max()) if len(finite) else 1.0
     shortest_s = float(finite.min()) if len(finite) else 1.0
-    finest = min(longest_s / STEP_S, 16 * cells_for_shortest)
+    finest = min(longest_s / STEP_S, 16 * cells_for_shortest - 2)
     wished = max(CELLS_MIN, finest, longest_s / shortest_s * cells_for_shortest)
     cells = min(2 ** math.ceil(math.log2(wished + 2)), cells_max)
     return DelayGrid(longest_s / (cells - 2), cells)

@@ -16,7 +16,7 @@ from betimes.matching.batches import EventBatch
 from betimes.matching.index import MatchingIndex
 from betimes.model.statistics import PublisherStatistics
 from betimes.model.subscriptions import Subscription
-from betimes.qos.contents import ATOMS_MAX, Content, Flags, content_of, lets_through
+from betimes.qos.contents import Content, Flags, content_of, lets_through
 from betimes.qos.journeys import NOWHERE, Journey
 
 Numbers = NDArray[np.float64]
@@ -58,6 +58,12 @@ class Demands:
         self._homes = np.array(homes, dtype=np.int64)
         self._known: dict[object, Demand] = {}
         self._index: MatchingIndex | None = None
+        codes: dict[str, int] = {}
+        self._pattern_of = np.array(
+            [codes.setdefault(each.pattern, len(codes)) for each in subscriptions], dtype=np.int64
+        )
+        self._patterns = list(codes)
+        self._on_topics: dict[str, Flags] = {}  # by topic: whose patterns let it through
 
     def of(self, publisher: PublisherStatistics) -> Demand:
         """Return what is wanted of a publisher's events."""
@@ -69,10 +75,11 @@ class Demands:
         )
         if key not in self._known:
             many = len(self._subscriptions) > SUBSCRIPTIONS_ONE_BY_ONE_MAX
-            content = content_of(
-                publisher, self._subscriptions, atoms_max=LATTICE_FOR_MANY if many else ATOMS_MAX
-            )
-            self._known[key] = self._by_index(content) if many else self._one_by_one(content)
+            if many:
+                content = content_of(publisher, atoms_max=LATTICE_FOR_MANY, any_filter=True)
+                self._known[key] = self._by_index(content)
+            else:
+                self._known[key] = self._one_by_one(content_of(publisher, self._subscriptions))
         return self._known[key]
 
     def _one_by_one(self, content: Content) -> Demand:
@@ -115,11 +122,8 @@ class Demands:
 
     def _on_topic(self, content: Content) -> Flags:
         """Tell for each topic which subscriptions' patterns let it through."""
-        patterns = {each.pattern for each in self._subscriptions}
-        passes = {
-            (pattern, topic): lets_through(pattern, topic) for pattern in patterns for topic in content.topics
-        }
-        return np.array(
-            [[passes[each.pattern, topic] for each in self._subscriptions] for topic in content.topics],
-            np.bool_,
-        )
+        for topic in content.topics:
+            if topic not in self._on_topics:
+                truths = [lets_through(pattern, topic) for pattern in self._patterns]
+                self._on_topics[topic] = np.array(truths, np.bool_)[self._pattern_of]
+        return np.array([self._on_topics[topic] for topic in content.topics])

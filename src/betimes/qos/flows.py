@@ -17,7 +17,6 @@ from scipy.sparse.linalg import spsolve
 from betimes.qos.journeys import NOWHERE, Journey
 
 Numbers = NDArray[np.float64]
-DENSE_PLACES_MAX = 400  # up to so many, solving without looking for zeros is faster
 
 
 class Flows:
@@ -65,9 +64,5 @@ class Flows:
 
     def _solved(self, weights: Numbers, constant: Numbers) -> Numbers:
         """Return z with z = weights * z + constant."""
-        if self.places <= DENSE_PLACES_MAX:
-            matrix = np.eye(self.places)
-            matrix[self._targets, self._sources] -= weights
-            return np.asarray(np.linalg.solve(matrix, constant))
         sparse = csc_array((weights, (self._targets, self._sources)), shape=(self.places, self.places))
         return np.asarray(spsolve(csc_array(identity(self.places, format="csc") - sparse), constant))

@@ -24,8 +24,8 @@ from betimes.qos.wait_laws import WaitMoments, calibrated, impatient, law_moment
 
 Numbers = NDArray[np.float64]
 ITERATIONS_MAX = 40
-SETTLED = 1e-4  # the most that any law may still move, in probability
-DAMPING = 0.5
+SETTLED = 1e-3  # the most that any law may still move, in probability
+DAMPING = 0.2
 TAKING_KEPT_MAX = 64
 
 
@@ -296,11 +296,15 @@ def _transforms(grid: DelayGrid, distributions: Sequence[NumberDistribution]) ->
 def _alive(grid: DelayGrid, aged: Numbers, lifetimes: Sequence[Lifetimes]) -> Numbers:
     """Return [node, cell]: the share that is still of use after waiting so long, from P(age <= point)."""
     alive = np.zeros_like(aged)
+    alike: dict[tuple[float, ...], list[int]] = {}
     for node, each in enumerate(lifetimes):
-        for lifetime_s, share in zip(each.seconds.tolist(), each.shares.tolist(), strict=True):
+        alike.setdefault((*each.seconds.tolist(), *each.shares.tolist()), []).append(node)
+    for known, nodes in alike.items():
+        half = len(known) // 2
+        for lifetime_s, share in zip(known[:half], known[half:], strict=True):
             if lifetime_s == np.inf:
-                alive[node] += share
+                alive[nodes] += share
                 continue
             last = grid.cell(lifetime_s)
-            alive[node, : last + 1] += share * aged[node, last::-1]
+            alive[nodes, : last + 1] += share * aged[nodes, last::-1]
     return np.clip(alive, 0.0, 1.0)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from betimes.model.distributions import Constant, NumberDistribution
 from betimes.model.errors import BetimesError
 from betimes.model.statistics import BrokerStatistics, LinkStatistics, NetworkStatistics, PublisherStatistics
+from betimes.model.subscriptions import Subscription
 from betimes.model.topology import Link
 from betimes.routing.paths import NO_WAY, Paths, shortest_paths
 
@@ -73,7 +74,11 @@ class Journey:
 
 
 class Layout:
-    """The places of a network, its ways, and the last links to subscribers."""
+    """The places of a network, its ways, and the last links to subscribers.
+
+    A last link that only delays is looked up where it is needed; one that sends is a place as the others
+    are, and its subscriber a stop behind it, numbered after the brokers.
+    """
 
     def __init__(self, statistics: NetworkStatistics) -> None:
         self.brokers = {each.name: number for number, each in enumerate(statistics.brokers)}
@@ -81,6 +86,11 @@ class Layout:
             raise BetimesError("the statistics name one broker twice")
         publishers = {each.name for each in statistics.publishers}
         self.places = [Place(name=each.name, broker=each) for each in statistics.brokers]
+        for link in statistics.links:  # what comes over a link that sends one at a time has a stop behind it
+            if link.s_per_kb is not None and link.target not in self.brokers:
+                self.brokers[link.target] = len(self.places)
+                self.places.append(Place(name=link.target))
+        self._stops = frozenset(self.brokers) - {each.name for each in statistics.brokers}
         self._place_of_link: dict[tuple[str, str], int] = {}
         self.last_links: dict[str, LinkStatistics] = {}  # by subscriber
         between: list[LinkStatistics] = []
@@ -105,6 +115,11 @@ class Layout:
         if name not in self.brokers:
             raise BetimesError(f"{who}: there is no broker {name}")
         return self.brokers[name]
+
+    def home(self, subscription: Subscription) -> int:
+        """Return the broker where a subscriber's ways end, or the stop that is its own."""
+        name = subscription.id if subscription.id in self._stops else subscription.home
+        return self.broker(name, f"subscriber {subscription.id}")
 
     def access(self, publisher: PublisherStatistics) -> int:
         """Return the place of a publisher's access link, or NOWHERE."""

@@ -6,6 +6,7 @@ places on the way to its broker, and a union is whatever is counted at all.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import copy
 
 import numpy as np
@@ -52,6 +53,17 @@ class Ledger:
             self.reach = self.reach_with(home, wanted)
             for broker, _ in self._way(home):
                 self._counts[broker] += wanted
+
+    def add_many(self, wishes: Iterable[tuple[int, Flags | None]]) -> None:
+        """Count many at once: who wants which atoms at which broker."""
+        for home, wanted in wishes:
+            if wanted is not None:
+                for broker, _ in self._way(home):
+                    self._counts[broker] += wanted
+        self.reach = self.reach.copy()
+        for home in range(len(self._counts)):
+            for broker, nodes in self._way(home)[-1:]:
+                self.reach[nodes] = self.content.mass(self._counts[broker] > 0)
 
     def remove(self, home: int, wanted: Flags | None) -> None:
         """Count one less who wants these atoms."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from betimes.model.subscriptions import Subscription
 from betimes.qos.contents import Flags
 from betimes.qos.ledgers import Ledger
+from betimes.qos.shares import Ends
 
 Numbers = NDArray[np.float64]
 
@@ -37,6 +38,8 @@ class Members:
     """All who are in; one row for each in every column."""
 
     each: tuple[Member, ...]
+    rows: NDArray[np.int64]  # where their ways end, and
+    kept: Numbers  # what their last links let through: see `Ends`
     bounds_s: Numbers
     promised: Numbers
     masses: list[Numbers]  # by publisher: [member, lifetime]
@@ -49,10 +52,13 @@ class Members:
         """Return everybody's broker."""
         return [member.home for member in self.each]
 
-    def plus(self, member: Member) -> Members:
+    def plus(self, member: Member, ends: Ends) -> Members:
         """Return the same with one more, at the end."""
+        row, kept = ends.end(member.subscription, member.home)
         return Members(
             each=(*self.each, member),
+            rows=np.append(self.rows, row),
+            kept=np.append(self.kept, kept),
             bounds_s=np.append(self.bounds_s, member.subscription.qos.delay_s_max),
             promised=np.append(self.promised, member.promised),
             masses=[np.vstack([old, new]) for old, new in zip(self.masses, member.masses, strict=True)],
@@ -62,16 +68,44 @@ class Members:
         """Return the same without one."""
         return Members(
             each=(*self.each[:number], *self.each[number + 1 :]),
+            rows=np.delete(self.rows, number),
+            kept=np.delete(self.kept, number),
             bounds_s=np.delete(self.bounds_s, number),
             promised=np.delete(self.promised, number),
             masses=[np.delete(each, number, axis=0) for each in self.masses],
         )
+
+    def placed(self, ends: Ends) -> Members:
+        """Return the same with ways that end in another table."""
+        found = [ends.end(member.subscription, member.home) for member in self.each]
+        return replace(
+            self,
+            rows=np.array([row for row, _ in found], dtype=np.int64),
+            kept=np.array([kept for _, kept in found], dtype=np.float64),
+        )
+
+
+def gathered(members: Sequence[Member], ledgers: Sequence[Ledger], ends: Ends) -> Members:
+    """Return a table of many at once."""
+    empty = nobody(ledgers)
+    if not members:
+        return empty
+    return Members(
+        each=tuple(members),
+        rows=empty.rows,
+        kept=empty.kept,
+        bounds_s=np.array([member.subscription.qos.delay_s_max for member in members]),
+        promised=np.array([member.promised for member in members]),
+        masses=[np.array([member.masses[number] for member in members]) for number in range(len(ledgers))],
+    ).placed(ends)
 
 
 def nobody(ledgers: Sequence[Ledger]) -> Members:
     """Return an empty network."""
     return Members(
         each=(),
+        rows=np.empty(0, np.int64),
+        kept=np.empty(0),
         bounds_s=np.empty(0),
         promised=np.empty(0),
         masses=[np.empty((0, len(ledger.content.deadlines_s))) for ledger in ledgers],

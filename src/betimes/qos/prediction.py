@@ -8,12 +8,13 @@ prints; the two agree. A lifetime is the stricter of the publisher's deadline an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from betimes.model.statistics import NetworkStatistics, WaitStatistics
+from betimes.model.errors import BetimesError
+from betimes.model.statistics import NetworkStatistics, PublisherStatistics, WaitStatistics
 from betimes.qos.contents import Content
 from betimes.qos.delay_grids import DelayGrid, grid_for
 from betimes.qos.demands import Demand, Demands
@@ -67,10 +68,10 @@ class Predictor:
         grid: DelayGrid | None = None,
         layout: Layout | None = None,
     ) -> None:
-        self.statistics = statistics
+        self.statistics = statistics = with_somebody(statistics)
         self.layout = layout or Layout(statistics)
         subscriptions = statistics.subscriptions
-        self.homes = [self.layout.broker(each.home, f"subscriber {each.id}") for each in subscriptions]
+        self.homes = [self.layout.home(each) for each in subscriptions]
         demands = Demands(subscriptions, self.homes)
         self.demands = [demands.of(each) for each in statistics.publishers]
         self.rates = np.array([each.rate_per_s for each in statistics.publishers])
@@ -95,13 +96,7 @@ class Predictor:
             source.journey.arriving * sum(self.rates[number] * masses for number, masses in of_source.items())
             for source, of_source in zip(self.sources, reach, strict=True)
         ]
-        entry_scv = np.array(
-            [
-                sum(self.rates[number] * publishers[number].gaps_scv for number in source.publishers)
-                / sum(self.rates[number] for number in source.publishers)
-                for source in self.sources
-            ]
-        )
+        entry_scv = entries_scv(self.sources, publishers)
         stored = len(self.statistics.subscriptions)
         lifetimes = self._lifetimes() if forecaster.early_drop else ()
         return forecaster.settled(node_rates, entry_scv, stored, lifetimes)
@@ -146,8 +141,6 @@ def predict(
     statistics: NetworkStatistics, model: Model = Model.WAIT, *, early_drop: bool = False
 ) -> Prediction:
     """Return the predicted on-time share of every subscriber, and how busy every station is."""
-    if not statistics.publishers or not statistics.subscriptions:
-        return Prediction(model=model, subscribers=(), stations=())
     predictor = Predictor(statistics)
     forecaster = predictor.forecaster(model, early_drop=early_drop)
     return prediction_of(predictor, forecaster, predictor.forecast(forecaster))
@@ -190,6 +183,28 @@ def station_forecasts(
         if place.is_station
     ]
     return tuple(sorted(found, key=lambda each: (-each.load, each.name)))
+
+
+def with_somebody(statistics: NetworkStatistics) -> NetworkStatistics:
+    """Return the statistics, with somebody who publishes nothing where nobody publishes."""
+    if statistics.publishers:
+        return statistics
+    if not statistics.brokers:
+        raise BetimesError("the statistics have no brokers: there is nothing to predict")
+    silent = PublisherStatistics(name="", broker=statistics.brokers[0].name, rate_per_s=0.0)
+    return replace(statistics, publishers=(silent,))
+
+
+def entries_scv(sources: Sequence[Source], publishers: Sequence[PublisherStatistics]) -> Numbers:
+    """Return how bursty each source is: its publishers' gaps, by their rates (001, eq. 15)."""
+    found = []
+    for source in sources:
+        rates = [publishers[number].rate_per_s for number in source.publishers]
+        bursts = [publishers[number].gaps_scv for number in source.publishers]
+        total = sum(rates)
+        weighted = sum(rate * burst for rate, burst in zip(rates, bursts, strict=True))
+        found.append(weighted / total if total > 0.0 else 1.0)
+    return np.array(found)
 
 
 def all_bounds_s(bounds_s: Numbers, contents: Sequence[Content]) -> Numbers:

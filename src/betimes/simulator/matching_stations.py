@@ -75,8 +75,6 @@ def run_stations(
     events = sum(each.rate_per_s for each in statistics.publishers) * duration_s
     if events > EVENTS_MAX:
         raise SettingError("duration_s", duration_s, f"{events:.3g} events: at most {EVENTS_MAX:,}")
-    if len(statistics.brokers) > BROKERS_MAX:
-        raise SettingError("brokers", len(statistics.brokers), f"this simulation takes at most {BROKERS_MAX}")
     world = _World(statistics)
     time_s, publisher, atom, lifetime_s = _published(statistics, world, seed, duration_s)
     waits = np.zeros((len(statistics.publishers), len(world.layout.places), 4))
@@ -109,8 +107,10 @@ class _World:
 
     def __init__(self, statistics: NetworkStatistics) -> None:
         self.layout = Layout(statistics)
+        if len(self.layout.brokers) > BROKERS_MAX:
+            raise SettingError("brokers", len(self.layout.brokers), f"this takes at most {BROKERS_MAX}")
         subscriptions = statistics.subscriptions
-        homes = [self.layout.broker(each.home, f"subscriber {each.id}") for each in subscriptions]
+        homes = [self.layout.home(each) for each in subscriptions]
         self.contents = [content_of(each, subscriptions) for each in statistics.publishers]
         self._homes = np.array(homes, np.int64)
         self.first_atom = np.cumsum([0, *(each.atoms for each in self.contents)])
