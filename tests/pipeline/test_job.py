@@ -13,7 +13,7 @@ from betimes.language.scenarios import read_scenario
 from betimes.model.errors import BetimesError, SettingError
 from betimes.model.telemetry import Published, Received
 from betimes.pipeline import job
-from betimes.pipeline.job import PipelineSettings, read_brokers, run_pipeline
+from betimes.pipeline.job import PipelineSettings, compiling, read_brokers, run_pipeline
 from betimes.pipeline.survey import read_since
 from betimes.pipeline.table_files import current_tables, read_arrow
 from betimes.pipeline.tables import (
@@ -105,6 +105,18 @@ def test_only_the_last_seconds_of_each_broker_may_count(spark, tmp_path):
     assert facts.rows["events"] == 5  # the last of a's rows is a message sent a quarter of a second later
     assert facts.rows["subscriptions"] == 1  # told long before
     assert (facts.wanted, facts.on_time_share) == (5.0, 1.0)
+
+
+@pytest.mark.spark
+def test_spark_compiles_only_what_pays_and_then_as_before(spark):
+    name = "spark.sql.codegen.wholeStage"
+    before = spark.conf.get(name)
+    with compiling(spark, pays=False):
+        assert spark.conf.get(name) == "false"
+        assert spark.range(5).groupBy().sum("id").collect()[0][0] == 10
+    with compiling(spark, pays=True):
+        assert spark.conf.get(name) == before
+    assert spark.conf.get(name) == before
 
 
 @pytest.mark.spark
