@@ -8,33 +8,34 @@ import pytest
 from tests.pipeline.records import record, small_world, written
 
 from betimes.console.app import MISTAKE, run
+from betimes.console.pipeline import show_run
 from betimes.model.telemetry import Received
+from betimes.pipeline.run_facts import RunFacts
 from betimes.pipeline.tables import TABLES, tables_page
+
+FACTS = RunFacts(
+    telemetry="live", files=8, is_unfinished=True, over_s=900.0, last_s=1e9, brokers=2, rows={"events": 4},
+    quarantined={"duplicate": 1200}, open_subscriptions=1, publishers=1, links=1, wanted=4.0, on_time=3.0,
+    earning=6.0, took_s=1.5,
+)  # fmt: skip
 
 
 @pytest.mark.spark
-def test_it_prints_pure_json_or_tables(spark, tmp_path, capsys):
+def test_it_prints_pure_json(spark, tmp_path, capsys):
     written(tmp_path / "telemetry", [*small_world(4), record(Received, time_s=-1.0)])
-    arguments = [
-        "pipeline",
-        "run",
-        "--telemetry",
-        str(tmp_path / "telemetry"),
-        "--tables",
-        str(tmp_path / "tables"),
-    ]
-    assert run([*arguments, "--json"]) == 0
-    said = capsys.readouterr()
-    facts = json.loads(said.out)
+    arguments = ["--telemetry", str(tmp_path / "telemetry"), "--tables", str(tmp_path / "tables")]
+    assert run(["pipeline", "run", *arguments, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
     assert (facts["rows"]["events"], facts["on_time_share"]) == (4, 1.0)
     assert facts["quarantined"] == {"impossible time": 1}
-    assert "1 rows are in quarantine" in said.err
-    (tmp_path / "telemetry" / "_unfinished").touch()
-    assert run(arguments) == 0
+
+
+def test_a_person_gets_tables_and_is_told_what_needs_a_look(tmp_path, capsys):
+    show_run(FACTS, tmp_path, as_json=False)
     said = capsys.readouterr()
-    assert "link_distributions" in said.out
-    assert "impossible time" in said.out
-    assert "still write there" in said.err
+    assert all(word in said.out for word in ("events", "duplicate", "1,200", "0.75"))
+    assert "1,200 of them" in said.err
+    assert "live: brokers still write there" in said.err
 
 
 @pytest.mark.spark

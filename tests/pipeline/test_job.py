@@ -13,7 +13,7 @@ from betimes.language.scenarios import read_scenario
 from betimes.model.errors import BetimesError, SettingError
 from betimes.model.telemetry import Published, Received
 from betimes.pipeline import job
-from betimes.pipeline.job import PipelineSettings, read_brokers, run_pipeline
+from betimes.pipeline.job import PipelineSettings, compiling, read_brokers, run_pipeline
 from betimes.pipeline.survey import read_since
 from betimes.pipeline.table_files import current_tables, read_arrow
 from betimes.pipeline.tables import (
@@ -41,7 +41,7 @@ def contents(directory):
 
 
 @pytest.mark.spark
-def test_a_simulated_run_is_found_again_and_a_second_run_changes_nothing(spark, tmp_path):
+def test_a_simulated_run_is_found_again_and_a_second_run_changes_nothing(spark, tmp_path, monkeypatch):
     scenario = read_scenario(CITY.read_text(), "city")
     outcome = simulate(scenario, "fifo", 3, tmp_path / "telemetry")
     steps = []
@@ -66,6 +66,16 @@ def test_a_simulated_run_is_found_again_and_a_second_run_changes_nothing(spark, 
     first = contents(tmp_path / "tables")
     run_pipeline(spark, tmp_path / "telemetry", tmp_path / "tables")
     assert contents(tmp_path / "tables") == first
+
+    def break_off(*_, **__):
+        raise RuntimeError("the power failed")
+
+    monkeypatch.setattr(job, "link_losses", break_off)  # when the base tables are written
+    with pytest.raises(RuntimeError, match="the power failed"):
+        run_pipeline(
+            spark, tmp_path / "telemetry", tmp_path / "tables", PipelineSettings(since=read_since("9s"))
+        )
+    assert contents(tmp_path / "tables") == first  # a run that is cut short leaves the old tables
 
 
 @pytest.mark.spark
@@ -98,18 +108,15 @@ def test_only_the_last_seconds_of_each_broker_may_count(spark, tmp_path):
 
 
 @pytest.mark.spark
-def test_a_run_cut_short_leaves_the_old_tables(spark, tmp_path, monkeypatch):
-    written(tmp_path / "telemetry", small_world(5))
-    run_pipeline(spark, tmp_path / "telemetry", tmp_path / "tables")
-    old = contents(tmp_path / "tables")
-
-    def break_off(*_):
-        raise RuntimeError("the power failed")
-
-    monkeypatch.setattr(job, "publisher_distributions", break_off)
-    with pytest.raises(RuntimeError, match="the power failed"):
-        run_pipeline(spark, tmp_path / "telemetry", tmp_path / "tables")
-    assert contents(tmp_path / "tables") == old
+def test_spark_compiles_only_what_pays_and_then_as_before(spark):
+    name = "spark.sql.codegen.wholeStage"
+    before = spark.conf.get(name)
+    with compiling(spark, pays=False):
+        assert spark.conf.get(name) == "false"
+        assert spark.range(5).groupBy().sum("id").collect()[0][0] == 10
+    with compiling(spark, pays=True):
+        assert spark.conf.get(name) == before
+    assert spark.conf.get(name) == before
 
 
 @pytest.mark.spark

@@ -19,7 +19,7 @@ NO_SPARK: Any = None  # what is wrong with files is told without it
 @pytest.mark.spark
 def test_every_kind_is_a_frame_with_the_file_of_each_row(spark, tmp_path):
     found = opened(spark, tmp_path, small_world(3))
-    assert (found.files, found.is_unfinished) == (8, False)
+    assert (found.files, found.rows, found.is_unfinished) == (8, 16, False)
     rows = found.frames["published"].collect()
     assert [row.number for row in rows] == [0, 1, 2]
     assert all(row.file.endswith("published/part-00000.parquet") and row.wrong_columns == [] for row in rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,10 @@ from betimes.console.progress import progress_bar
 from betimes.console.terminal import JsonOption, print_facts, print_json, print_notice, print_table
 from betimes.pipeline.tables import TABLES, tables_page
 
-QUARANTINE_NOTICE = "betimes pipeline: {rows} rows are in quarantine, each with its reason: {place}"
+if TYPE_CHECKING:
+    from betimes.pipeline.run_facts import RunFacts
+
+QUARANTINE_NOTICE = "set aside, each row with its reason: {rows} of them, in {place}"
 
 RUN_EXAMPLES = """\
 [bold]Examples[/bold]
@@ -73,24 +76,30 @@ def run_command(
     leaves the tables of the one before.
     """
     from betimes.pipeline.job import PipelineSettings, read_brokers, run_pipeline
-    from betimes.pipeline.run_facts import facts_for_json
     from betimes.pipeline.survey import read_since
 
     settings = PipelineSettings(since=read_since(since), brokers=read_brokers(broker or ()))
     spark = open_spark("betimes pipeline", master)
     with progress_bar(f"from {telemetry} to tables") as advance:
         facts = run_pipeline(spark, telemetry, tables, settings, advance)
+    show_run(facts, tables, as_json=as_json)
+
+
+def show_run(facts: RunFacts, tables: Path, *, as_json: bool) -> None:
+    """Print what came out of a run, and what of it needs a look."""
+    from betimes.pipeline.run_facts import facts_for_json
+
+    shown = facts_for_json(facts)
     if facts.quarantined:
         place = tables / "current" / "quarantine"
         print_notice(QUARANTINE_NOTICE.format(rows=f"{sum(facts.quarantined.values()):,}", place=place))
     if facts.is_unfinished:
         print_notice(
-            f"{telemetry}: brokers still write there, or were cut short; what is not settled yet waits"
+            f"{facts.telemetry}: brokers still write there, or were cut short; what is not settled yet waits"
         )
     if as_json:
-        print_json(facts_for_json(facts))
+        print_json(shown)
         return
-    shown = facts_for_json(facts)
     names = ("files", "brokers", "links", "publishers", "open_subscriptions", "over_s")
     results = ("wanted", "on_time", "on_time_share", "earning", "took_s")
     print_facts(str(tables / "current"), {name.replace("_", " "): shown[name] for name in (*names, *results)})

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]  # steps done, in all
 ROWS_PER_TASK = 1_000_000
 FILES_MAX = 1000  # of one table
+COMPILED_ROWS_MIN = 1_000_000  # below, Spark takes longer to compile each query than to run it
 STEPS = 16
 SPEED = Measure(keys=("source", "target"), value="transfer_s", divisor="size_kb")
 ALWAYS_WHOLE = ("subscribed", "unsubscribed")  # what holds may have begun long before
@@ -94,11 +96,11 @@ def run_pipeline(
             progress(min(done, STEPS), STEPS)
 
     found = open_telemetry(spark, telemetry)
-    seen = survey(found)
-    tell()
-    if not seen.brokers and not any(seen.rows.values()):
+    if not found.rows:
         raise BetimesError(f"{telemetry}: its files hold no rows\nhint: nothing happened, or not long enough")
-    with new_tables(tables_directory) as folder:
+    with compiling(spark, pays=found.rows >= COMPILED_ROWS_MIN), new_tables(tables_directory) as folder:
+        seen = survey(found)
+        tell()
         run = _Run(spark, folder, seen, tell)
         base = _base_tables(run, found, asked)
         _derived_tables(run, base, found)
@@ -106,6 +108,21 @@ def run_pipeline(
     if progress is not None:
         progress(STEPS, STEPS)
     return facts
+
+
+@contextmanager
+def compiling(spark: SparkSession, *, pays: bool) -> Iterator[None]:
+    """Let Spark compile queries to Java, or not, for a while."""
+    wanted = {} if pays else {"wholeStage": "false", "factoryMode": "NO_CODEGEN"}
+    names = {f"spark.sql.codegen.{name}": value for name, value in wanted.items()}
+    before = {name: str(spark.conf.get(name)) for name in names}
+    try:
+        for name, value in names.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
 
 
 def _base_tables(run: _Run, telemetry: TelemetryInput, settings: PipelineSettings) -> dict[str, DataFrame]:

@@ -18,8 +18,8 @@ from betimes.telemetry.files import (
     KINDS,
     TelemetryFileError,
     is_unfinished,
+    part_facts,
     part_files,
-    part_schema,
     table_schema,
 )
 
@@ -39,6 +39,7 @@ class TelemetryInput:
     directory: Path
     frames: dict[str, DataFrame]
     files: int
+    rows: int
     is_unfinished: bool
 
 
@@ -48,35 +49,39 @@ def open_telemetry(spark: SparkSession, directory: Path) -> TelemetryInput:
         hint = "betimes broker --telemetry and betimes simulate --telemetry write one"
         raise TelemetryFileError(str(directory), "there is no such directory", hint)
     groups = {kind: _by_schema(directory / kind, kind) for kind in KINDS}
-    files = sum(len(paths) for group in groups.values() for paths in group.values())
-    if not files:
+    sizes = [rows for group in groups.values() for paths in group.values() for _, rows in paths]
+    if not sizes:
         raise TelemetryFileError(
             str(directory), "holds no telemetry yet", "a live broker writes a file every minute"
         )
     return TelemetryInput(
         directory=directory,
         frames={kind: _frame(spark, kind, group) for kind, group in groups.items()},
-        files=files,
+        files=len(sizes),
+        rows=sum(sizes),
         is_unfinished=is_unfinished(directory),
     )
 
 
-def _by_schema(folder: Path, kind: str) -> dict[tuple[str, ...], list[Path]]:
+Parts = dict[tuple[str, ...], list[tuple[Path, int]]]  # with their rows, by the types of their columns
+
+
+def _by_schema(folder: Path, kind: str) -> Parts:
     """Return the files of a kind, by the types of the columns that matter."""
     if not folder.is_dir():
         raise TelemetryFileError(str(folder), "no such folder", OLDER)
-    groups: dict[tuple[str, ...], list[Path]] = {}
+    groups: Parts = {}
     for path in part_files(folder):
-        found = part_schema(path)
+        found, rows = part_facts(path)
         missing = [name for name in table_schema(kind).names if name not in found.names]
         if missing:
             raise TelemetryFileError(str(path), f"lacks column {', '.join(missing)}", OLDER)
         types = tuple(str(found.field(name).type) for name in table_schema(kind).names)
-        groups.setdefault(types, []).append(path)
+        groups.setdefault(types, []).append((path, rows))
     return groups
 
 
-def _frame(spark: SparkSession, kind: str, groups: dict[tuple[str, ...], list[Path]]) -> DataFrame:
+def _frame(spark: SparkSession, kind: str, groups: Parts) -> DataFrame:
     schema = table_schema(kind)
     right = tuple(str(field.type) for field in schema)
     ddl = ", ".join(f"`{field.name}` {SPARK_TYPES[field.type]}" for field in schema)
@@ -84,7 +89,7 @@ def _frame(spark: SparkSession, kind: str, groups: dict[tuple[str, ...], list[Pa
     for types, paths in sorted(groups.items()):
         # A live broker removes its oldest files while we read.
         reader = spark.read.option("ignoreMissingFiles", "true")
-        texts = [str(path.absolute()) for path in paths]
+        texts = [str(path.absolute()) for path, _ in paths]
         read = reader.schema(ddl).parquet(*texts) if types == right else reader.parquet(*texts)
         odd = [field.name for field, found in zip(schema, types, strict=True) if str(field.type) != found]
         whole = whole.unionByName(_as_stated(read, schema, odd))

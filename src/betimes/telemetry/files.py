@@ -225,9 +225,10 @@ def _read_part(path: Path, schema: pa.Schema) -> pa.Table:
     return table.select(schema.names).cast(schema)
 
 
-def part_schema(path: Path) -> pa.Schema:
-    """Return the columns that a part has, reading only its end; a TelemetryFileError if it is not whole."""
-    return _opened(path, lambda file: file.schema_arrow)
+def part_facts(path: Path) -> tuple[pa.Schema, int]:
+    """Return columns and count of rows of a part, from its end; a TelemetryFileError if it is not whole."""
+    facts: tuple[pa.Schema, int] = _opened(path, lambda file: (file.schema_arrow, file.metadata.num_rows))
+    return facts
 
 
 def _opened(path: Path, read: Callable[[pq.ParquetFile], Any]) -> Any:
