@@ -1,15 +1,16 @@
 """What does a live broker keep of what is published, and how does it come in?
 
 What clients publish here is the hot path: the hub only puts each packet into a list (`keep`), and what one
-read of a socket brought becomes one run of the buffer when all of it was handled (`close_run`). Packets are
-kept as they came, without the objects that were made around them: those would have to be looked at by
-Python's search for garbage for as long as they are kept.
+read of a socket brought becomes one run of the buffer when all of it was handled (`close_run`). Where that
+was nothing but publications, the bytes are kept as they were read, and read again for who resumes: thousands
+of small objects that live long cost more than all else here, in memory that is not at hand any more.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import overload
 
 import mqtt5
 
@@ -20,11 +21,46 @@ from betimes.model.resuming import Have
 from betimes.model.user_properties import IMPORTANCE
 from betimes.node.partitioned_buffer import Found, Gap, PartitionedBuffer, Run, pattern_covers
 from betimes.server.publications import OVERHEAD_BYTES, Publication
+from betimes.server.wire import Packet
 
 PIECES_MIN = 64  # that a full buffer consists of
 IMPORTANCE_MAX = 1e6
 
 Kept = mqtt5.PublishPacket
+
+
+class AsRead(Sequence[Kept]):
+    """Packets in the bytes they came in, read again when somebody asks for them."""
+
+    __slots__ = ("_count", "_data")
+
+    def __init__(self, data: bytes, count: int) -> None:
+        self._data = data  # there may be the beginning of another packet behind them
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Kept]:
+        view, at = memoryview(self._data), 0
+        for _ in range(self._count):
+            packet, size = mqtt5.read(view[at:])
+            assert isinstance(packet, Kept), "only publications are kept"
+            at += size
+            yield packet
+
+    @overload
+    def __getitem__(self, place: int) -> Kept: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Kept]: ...
+
+    def __getitem__(self, place: int | slice) -> Kept | list[Kept]:
+        return list(self)[place]
+
+    def count(self, value: object) -> int:
+        """Return how often something is among them; None, that is, a refused one, never is."""
+        return sum(each == value for each in self) if value is not None else 0
 
 
 class ReplayBuffer:
@@ -52,8 +88,18 @@ class ReplayBuffer:
         """Return the last number that was given here."""
         return self._next_number + len(self._coming) - 1
 
-    def close_run(self, publisher: str, size_bytes: int | None, now_s: float) -> None:
-        """Take what was given to `keep` into the buffer: a client published it, in so many bytes."""
+    def close_run(
+        self,
+        publisher: str,
+        size_bytes: int | None,
+        now_s: float,
+        whole: bytes = b"",
+        packets: Sequence[Packet] = (),
+    ) -> None:
+        """Take what was given to `keep` into the buffer: a client published it, in so many bytes.
+
+        Where just these packets were read from `whole`, one behind the other, only that is kept.
+        """
         items = self._coming[:]
         if not items:
             return
@@ -64,7 +110,8 @@ class ReplayBuffer:
             size_bytes = sum(len(each.payload) + len(each.topic) for each in items if each is not None)
         size_bytes += OVERHEAD_BYTES * len(items)
         if self._buffer.takes_runs:
-            self._put_runs(Run(self._own, first, items, size_bytes, now_s, publisher), now_s)
+            run = Run(self._own, first, items, size_bytes, now_s, publisher)
+            self._put_runs(run, whole if whole and items == packets else b"", now_s)
             return
         for number, item in enumerate(items, first):
             if item is None:
@@ -111,12 +158,12 @@ class ReplayBuffer:
         """Note that a client is back."""
         self._buffer.returned(client_id)
 
-    def _put_runs(self, run: Run[Kept], now_s: float) -> None:
+    def _put_runs(self, run: Run[Kept], whole: bytes, now_s: float) -> None:
         """Keep a run, in pieces where it is a large part of all that may be kept: it goes as one."""
         terms, count = self.settings.partitions[0], len(run.items)
         parts = max(count * PIECES_MIN // terms.messages_max, run.size_bytes * PIECES_MIN // terms.bytes_max)
         if not parts:
-            self._buffer.put_run(run, now_s)
+            self._buffer.put_run(run._replace(items=AsRead(whole, count)) if whole else run, now_s)
             return
         each = max(count // (parts + 1), 1)
         for at in range(0, count, each):

@@ -89,10 +89,9 @@ class Wire:
         self._broken = False
         self._rest = bytearray()  # the packet that is not complete yet, never more than one
         self._awaited_bytes = 0  # how long it must be before it is worth a look
-        # Publishers repeat themselves: the start of a PUBLISH (QoS 0, no properties) that was found good, up
-        # to its payload, and how long it was in all.
-        self._known_start = b""
-        self._known_bytes = _NEVER
+        self.fed = b""  # what the packets of the last time were read from, one behind the other
+        # Publishers repeat themselves: the start of a PUBLISH that was found good, and its length in all.
+        self._known_start, self._known_bytes = b"", _NEVER
 
     def feed(self, data: bytes) -> list[Packet]:
         """Return every packet that is complete now, in order; what comes after an error is ignored."""
@@ -105,6 +104,7 @@ class Wire:
             data = bytes(self._rest)
             self._rest.clear()
         packets: list[Packet] = []
+        self.fed = data
         try:
             self._take(data, packets)
         except (WireError, ValueError) as error:  # ValueError is what mqtt5 and mqtt3 say
