@@ -136,7 +136,7 @@ def test_a_read_that_is_larger_than_the_buffer_leaves_its_newest_part():
     anna.connection.receive(b"".join(each.write() for each in packets), 5.0)
     left = [int(payload) for _, _, payload, _ in kept(hub)]
     assert left == list(range(1_000 - len(left), 1_000))
-    assert 95 <= len(left) <= 100
+    assert 90 <= len(left) <= 100
 
 
 def test_packets_are_read_again_from_the_bytes_they_came_in():

@@ -23,7 +23,7 @@ from betimes.node.partitioned_buffer import Found, Gap, PartitionedBuffer, Run, 
 from betimes.server.publications import OVERHEAD_BYTES, Publication
 from betimes.server.wire import Packet
 
-PIECES_MIN = 64  # that a full buffer consists of
+PIECES_MIN = 16  # that a full buffer consists of
 IMPORTANCE_MAX = 1e6
 
 Kept = mqtt5.PublishPacket
