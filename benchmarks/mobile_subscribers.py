@@ -23,6 +23,7 @@ from betimes.console.fleet import HOST, Fleet, FleetPlan, free_ports
 from betimes.model.topology import Link
 
 DECADES = 10
+QUIET_S = 20.0  # after which nothing more is waited for
 NAMES = ("a", "b", "c", "d")
 
 
@@ -40,8 +41,8 @@ class Mobile:
         self._last: dict[str, int] = {}
         self._name = f"mobile-{number}"
 
-    async def stay(self, for_s: float) -> None:
-        """Be connected for so long, and vanish."""
+    async def stay(self, for_s: float, count: int | None = None) -> None:
+        """Be connected for so long, or until so many messages came, and vanish."""
         reader, writer = await asyncio.open_connection(HOST, self._ports[self.at])
         tokens = [self._token(origin, had) for origin, had in self._had.items()] or ["now"]
         wish = [("filter", f"selector = {self._decade}"), *(("resume-after", each) for each in tokens)]
@@ -49,10 +50,22 @@ class Mobile:
         writer.write(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("mobile")], user_properties=wish).write())
         try:
             async with asyncio.timeout(for_s):
-                await self._read(reader)
+                await self._read(reader, count)
         except TimeoutError:
             pass
         writer.transport.abort()
+
+    async def begin(self) -> None:
+        """Be connected until it is known where the messages are now."""
+        while not self._had:
+            await self.stay(0.5)
+
+    async def finish(self, count: int) -> None:
+        """Be connected until so many messages came, or nothing comes any more."""
+        before = -1
+        while before < self.got.total() < count:
+            before = self.got.total()
+            await self.stay(QUIET_S, count)
 
     async def wander(self, end_s: float, stay_s: float, away_s: float) -> None:
         """Come and go until it is time; the end is for who drives this."""
@@ -63,9 +76,9 @@ class Mobile:
             if self._chance.random() < 0.5:
                 self.at = (self.at + 1) % len(self._ports)
 
-    async def _read(self, reader: asyncio.StreamReader) -> None:
+    async def _read(self, reader: asyncio.StreamReader, count: int | None) -> None:
         rest = b""
-        while data := await reader.read(262_144):
+        while (count is None or self.got.total() < count) and (data := await reader.read(262_144)):
             view, at = memoryview(rest + data), 0
             while at < len(view):
                 try:
@@ -127,9 +140,9 @@ async def roam(options: argparse.Namespace, ports: list[int]) -> int:
     await asyncio.sleep(3.0)  # the brokers link
     chance = random.Random(options.seed)
     mobiles = [Mobile(number, ports, random.Random(chance.random())) for number in range(options.subscribers)]
-    end_s = time.monotonic() + options.seconds + 1.0
+    await asyncio.gather(*(each.begin() for each in mobiles))
+    end_s = time.monotonic() + options.seconds
     wandering = [asyncio.create_task(each.wander(end_s, options.stay, options.away)) for each in mobiles]
-    await asyncio.sleep(1.0)
     published: dict[int, int] = {}
     count = int(options.rate * options.seconds / options.publishers)
     await asyncio.gather(
@@ -144,10 +157,10 @@ async def roam(options: argparse.Namespace, ports: list[int]) -> int:
         )
     )
     await asyncio.gather(*wandering)
-    for _ in range(2):
-        await asyncio.gather(*(each.stay(5.0) for each in mobiles))
     by_decade = Counter(published.values())
-    expected = sum(by_decade[number % DECADES] for number in range(len(mobiles)))
+    wanted = [by_decade[number % DECADES] for number in range(len(mobiles))]
+    await asyncio.gather(*(each.finish(count) for each, count in zip(mobiles, wanted, strict=True)))
+    expected = sum(wanted)
     twice = sum(sum(times - 1 for times in each.got.values()) for each in mobiles)
     lost = expected - sum(len(each.got) for each in mobiles)
     print(
