@@ -16,6 +16,7 @@ from betimes.model.resuming import Have
 from betimes.node.partitioned_buffer import (
     NOT_KEPT,
     OVERWRITTEN,
+    TOO_FAR_BACK,
     PartitionedBuffer,
     Run,
     pattern_covers,
@@ -214,3 +215,13 @@ def test_everything_covers_everything_but_the_brokers_own():
     assert pattern_covers("+/b", "a/b")
     assert not pattern_covers("a", "#")
     assert not pattern_covers("#", "$SYS/x")
+
+
+def test_who_comes_from_far_back_gets_the_newest_and_hears_of_the_rest(monkeypatch):
+    monkeypatch.setattr("betimes.node.partitioned_buffer.LOOKED_AT_MAX", 3)
+    buffer = buffer_of()
+    for number in range(1, 11):
+        put(buffer, "b1", number)
+    found, (gap,) = buffer.missed("#", {"b1": Have(floor=4)})
+    assert [each.number for each in found] == [8, 9, 10]
+    assert (gap.first, gap.last, gap.at_most, gap.why) == (5, 7, 3, TOO_FAR_BACK)

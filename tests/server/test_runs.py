@@ -14,7 +14,7 @@ from betimes.model.buffers import BufferSettings
 from betimes.model.telemetry import Published
 from betimes.node.recording import Recorder
 from betimes.server.connection import CROWD_PAUSE_S, Connection
-from betimes.server.runs import Run, RunPart
+from betimes.server.runs import Run
 from betimes.server.wire import Wire
 from betimes.server.witness import Witness
 
@@ -69,6 +69,7 @@ def test_nobody_can_tell_a_run_from_its_packets(sent, every, cut, who):
 def test_old_clients_have_runs_too():
     """In bytes of MQTT 3.1.1, by hand: CONNECT, SUBSCRIBE to t, and PUBLISH of one letter to t."""
     hub = new_hub()
+    hub.keep_for_return(BufferSettings())
     connect = b"\x10\x0d\x00\x04MQTT\x04\x02\x00\x3c\x00\x01"
     subscriber, publisher = (Connection(hub, peer="test", now_s=0.0) for _ in range(2))
     subscriber.receive(connect + b"s", 0.0)
@@ -87,6 +88,9 @@ def test_old_clients_have_runs_too():
     publisher.receive(data, 3.0)  # now all are of one version
     assert subscriber.take_outbox() == data
     assert (hub.received, hub.traffic.packets_sent - sent) == (24, 8)
+    assert hub.replay is not None
+    kept = [bytes(each.item.payload) for each in hub.replay.missed("#", {})[0]]
+    assert kept == [b"%c" % letter for letter in b"abcdefgh"] * 3
 
 
 def test_who_publishes_faster_than_others_read_is_read_after_a_pause():
@@ -125,15 +129,6 @@ def test_packets_in_a_row_are_one_run_whatever_their_lengths():
     assert isinstance(ping, mqtt5.PingReqPacket)
     assert [bytes(each.payload) for each in run.packets(0, 3)] == [b"x1", b"x2", b"x3"]
     assert run.piece(0, 599) == (rows(300) + rows(300, b"y" * 200))[len(first.write()) :]
-
-
-def test_a_part_of_a_run_is_a_sequence_that_is_read_when_it_is_looked_at():
-    data = rows(5)
-    edges = list(range(0, len(data) + 1, len(data) // 5))
-    part = RunPart(Run(data, edges, "a", 5), 1, 4)
-    assert [bytes(each.payload) for each in part] == [b"x1", b"x2", b"x3"]
-    assert (len(part), bytes(part[-1].payload), len(part[:2])) == (3, b"x3", 2)
-    assert (part.count(None), part.count(part[0])) == (0, 1)
 
 
 def test_who_cannot_take_more_gets_the_rest_in_turn():

@@ -39,10 +39,12 @@ AWAY_MAX = 10_000  # subscribers that are waited for
 AWAY_OUTAGES_MAX = 10.0  # mean outages after which a subscriber is not waited for any more
 ORIGINS_MAX = 10_000  # of which anything is remembered
 GONE_FROM = 64  # places that what is gone may hold in a shelf, before they are cleared
+LOOKED_AT_MAX = 200_000  # messages of one origin for one who comes back: nobody else is served meanwhile
 OVERWRITTEN, NEVER_CAME, NOT_KEPT = "overwritten", "never came", "not kept"
+TOO_FAR_BACK = "too far back"
 
 Item = TypeVar("Item")
-_number, _born_s = attrgetter("number"), attrgetter("born_s")
+_number, _born_s, _first = attrgetter("number"), attrgetter("born_s"), attrgetter("first")
 
 
 class Run(NamedTuple, Generic[Item]):
@@ -240,7 +242,9 @@ class PartitionedBuffer(Generic[Item]):
         for origin, heard in self._heard.items():
             had = have.get(origin, NOTHING)
             shelves = [each.shelves[origin] for each in overlapping if origin in each.shelves]
-            flows.append(_in_order(shelves, had))
+            flow, too_much = _in_order(shelves, had)
+            flows.append(flow)
+            gaps += [_gap(origin, each, TOO_FAR_BACK) for each in too_much]
             lost = [each for shelf in shelves for each in shelf.lost.above(had.floor)]
             gaps += [_gap(origin, each, OVERWRITTEN) for each in lost]
             gaps += [_gap(origin, each, NEVER_CAME) for each in heard.not_here(had.floor)]
@@ -310,17 +314,24 @@ def pattern_covers(wide: str, narrow: str) -> bool:
     return True
 
 
-def _in_order(shelves: Sequence[_Shelf[Item]], had: Have) -> list[Found[Item]]:
-    """Return what one origin's shelves hold and somebody does not have, by number."""
+def _in_order(shelves: Sequence[_Shelf[Item]], had: Have) -> tuple[list[Found[Item]], list[Range]]:
+    """Return what one origin's shelves hold and somebody does not have, by number; and what is too much."""
+    runs = [run for shelf in shelves for run in shelf.above(had.floor)]
+    runs.sort(key=_first)
+    looked_at, oldest = 0, len(runs)
+    while oldest and looked_at < LOOKED_AT_MAX:
+        oldest -= 1
+        looked_at += len(runs[oldest].items)
     found = [
         Found(run.origin, number, run.born_s, run.source, item)
-        for shelf in shelves
-        for run in shelf.above(had.floor)
+        for run in runs[oldest:]
         for number, item in enumerate(run.items, run.first)
         if item is not None and number not in had
     ]
     found.sort(key=_number)
-    return found
+    left = runs[:oldest]
+    count = sum(len(run.items) for run in left)
+    return found, [Range(max(left[0].first, had.floor + 1), left[-1].last, count)] if left else []
 
 
 def _gap(origin: str, lost: Range, why: str) -> Gap:

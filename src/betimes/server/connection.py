@@ -221,10 +221,11 @@ class Connection:
                 self.unproven = None
                 hang_up(self, Refusal(Answer.QUOTA_EXCEEDED.value, "too much before the CONNACK"), now_s)
         if packets:
-            replay = self.hub.replay
+            replay, wire = self.hub.replay, self.wire
             if replay is not None and self.session is not None:
-                replay.close_run(self.session.client_id, self._read_bytes, now_s)
-            self._read_bytes = 0
+                whole = wire.fed if wire.version == 5 else b""
+                replay.close_run(self.session.client_id, self._read_bytes, now_s, whole, packets)
+            self._read_bytes, wire.fed = 0, b""
         if self.closing:
             return
         if self.session is not None and self.session.pace is not None:

@@ -1,15 +1,16 @@
 """What does a live broker keep of what is published, and how does it come in?
 
 What clients publish here is the hot path: the hub only puts each packet into a list (`keep`), and what one
-read of a socket brought becomes one run of the buffer when all of it was handled (`close_run`). Packets are
-kept as they came, without the objects that were made around them: those would have to be looked at by
-Python's search for garbage for as long as they are kept.
+read of a socket brought becomes one run of the buffer when all of it was handled (`close_run`). Where that
+was nothing but publications, the bytes are kept as they were read, and read again for who resumes: thousands
+of small objects that live long cost more than all else here, in memory that is not at hand any more.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import overload
 
 import mqtt5
 
@@ -19,12 +20,56 @@ from betimes.model.filters import EVERYTHING
 from betimes.model.resuming import Have
 from betimes.model.user_properties import IMPORTANCE
 from betimes.node.partitioned_buffer import Found, Gap, PartitionedBuffer, Run, pattern_covers
+from betimes.server import mqtt3, runs
 from betimes.server.publications import OVERHEAD_BYTES, Publication
+from betimes.server.wire import Item
+from betimes.server.wire_checks import number_at
 
-PIECES_MIN = 64  # that a full buffer consists of
+PIECES_MIN = 16  # that a full buffer consists of
 IMPORTANCE_MAX = 1e6
 
 Kept = mqtt5.PublishPacket
+
+
+class AsRead(Sequence[Kept]):
+    """Packets in the bytes they came in, read again when somebody asks for them."""
+
+    __slots__ = ("_count", "_data", "_version")
+
+    def __init__(self, data: bytes, count: int, version: int = 5) -> None:
+        self._data = data  # there may be the beginning of another packet behind them
+        self._count = count
+        self._version = version  # of MQTT
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Kept]:
+        view, at = memoryview(self._data), 0
+        for _ in range(self._count):
+            if self._version == 5:
+                packet, size = mqtt5.read(view[at:])
+            else:
+                length, body = number_at(self._data, at + 1, len(self._data))
+                size = body + length - at
+                newer = mqtt3.as_version_5(self._data[at], self._data[body : at + size])
+                packet = mqtt5.read(memoryview(newer))[0]
+            assert isinstance(packet, Kept), "only publications are kept"
+            at += size
+            yield packet
+
+    @overload
+    def __getitem__(self, place: int) -> Kept: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Kept]: ...
+
+    def __getitem__(self, place: int | slice) -> Kept | list[Kept]:
+        return list(self)[place]
+
+    def count(self, value: object) -> int:
+        """Return how often something is among them; None, that is, a refused one, never is."""
+        return sum(each == value for each in self) if value is not None else 0
 
 
 class ReplayBuffer:
@@ -53,8 +98,18 @@ class ReplayBuffer:
         """Return the last number that was given here."""
         return self._next_number + len(self._coming) - 1
 
-    def close_run(self, publisher: str, size_bytes: int | None, now_s: float) -> None:
-        """Take what was given to `keep` into the buffer: a client published it, in so many bytes."""
+    def close_run(
+        self,
+        publisher: str,
+        size_bytes: int | None,
+        now_s: float,
+        whole: bytes = b"",
+        packets: Sequence[Item] = (),
+    ) -> None:
+        """Take what was given to `keep` into the buffer: a client published it, in so many bytes.
+
+        Where just these packets were read from `whole`, one behind the other, only that is kept.
+        """
         items, is_split, self._is_split = self._coming[:], self._is_split, False
         if not items:
             return
@@ -65,7 +120,8 @@ class ReplayBuffer:
             size_bytes = sum(len(each.payload) + len(each.topic) for each in items if each is not None)
         size_bytes += OVERHEAD_BYTES * len(items)
         if self._buffer.takes_runs:
-            self._put_runs(Run(self._own, first, items, size_bytes, now_s, publisher), now_s)
+            run = Run(self._own, first, items, size_bytes, now_s, publisher)
+            self._put_runs(run, whole if not is_split and _are_just(items, packets) else b"", now_s)
             return
         for number, item in enumerate(items, first):
             if item is None:
@@ -88,14 +144,14 @@ class ReplayBuffer:
         """Tell whether what comes together may be kept together."""
         return self._buffer.takes_runs
 
-    def keep_part(self, items: Sequence[Kept], size_bytes: int, publisher: str, now_s: float) -> None:
+    def keep_part(self, data: bytes, count: int, version: int, publisher: str, now_s: float) -> None:
         """Keep what a client published in a row, behind what was given to `keep` before."""
         self.close_run(publisher, None, now_s)
         self._is_split = True
-        size_bytes += OVERHEAD_BYTES * len(items)
         first = self._next_number
-        self._next_number += len(items)
-        self._put_runs(Run(self._own, first, items, size_bytes, now_s, publisher), now_s)
+        self._next_number += count
+        items, size_bytes = AsRead(data, count, version), len(data) + OVERHEAD_BYTES * count
+        self._put_runs(Run(self._own, first, items, size_bytes, now_s, publisher), b"", now_s)
 
     def take(self, publication: Publication, now_s: float) -> None:
         """Keep what was published at another broker."""
@@ -126,12 +182,12 @@ class ReplayBuffer:
         """Note that a client is back."""
         self._buffer.returned(client_id)
 
-    def _put_runs(self, run: Run[Kept], now_s: float) -> None:
+    def _put_runs(self, run: Run[Kept], whole: bytes, now_s: float) -> None:
         """Keep a run, in pieces where it is a large part of all that may be kept: it goes as one."""
         terms, count = self.settings.partitions[0], len(run.items)
         parts = max(count * PIECES_MIN // terms.messages_max, run.size_bytes * PIECES_MIN // terms.bytes_max)
         if not parts:
-            self._buffer.put_run(run, now_s)
+            self._buffer.put_run(run._replace(items=AsRead(whole, count)) if whole else run, now_s)
             return
         each = max(count // (parts + 1), 1)
         for at in range(0, count, each):
@@ -153,6 +209,19 @@ class ReplayBuffer:
         )
         attributes = publication.attributes() if self._reads_content else {}
         self._buffer.put(run, publication.topic, attributes, now_s)
+
+
+def _are_just(items: Sequence[Kept | None], packets: Sequence[Item]) -> bool:
+    """Tell whether what is to be kept is all that was read, and as it was."""
+    at = 0
+    for packet in packets:
+        if isinstance(packet, runs.Run):
+            at += len(packet)
+        elif at < len(items) and items[at] is packet:
+            at += 1
+        else:
+            return False
+    return at == len(items) and None not in items
 
 
 def publication_of(found: Found[Kept]) -> Publication:

@@ -30,11 +30,11 @@ from betimes.model.user_properties import (
     RESUME_AFTER,
     RESUME_LATE,
 )
-from betimes.node.partitioned_buffer import Gap
+from betimes.node.partitioned_buffer import Found, Gap
 from betimes.server.audiences import Grant
 from betimes.server.offering import delivery_of, merged_delivery
-from betimes.server.publications import Publication
-from betimes.server.replay_buffer import publication_of
+from betimes.server.publications import OVERHEAD_BYTES, Publication
+from betimes.server.replay_buffer import Kept, publication_of
 from betimes.server.session import Delivery, Session
 
 if TYPE_CHECKING:
@@ -164,29 +164,34 @@ class Resumption:
             self._session.offer(delivery, now_s)
 
     def _find(self, have: Mapping[str, Have], now_s: float) -> None:
+        """Find what is to be sent, the newest first: there may be no room for all that was missed."""
         assert self._hub.replay is not None, "there is something to resume from"
         wanted: dict[tuple[str, int], tuple[Publication, list[Grant]]] = {}
         owed = {(each.publication.origin, each.publication.number) for each in self._session.owed()}
+        room = self._hub.limits.queue_bytes_max - self._session.queue_bytes
         for grant in self._grants:
             found, gaps = self._hub.replay.missed(grant.pattern, have)
             self._gaps += [each for each in gaps if each not in self._gaps]
             meets: dict[str, bool] = {}
-            for each in found:
+            while found and room > 0:
+                each = found.pop()
                 topic = each.item.topic
                 if topic not in meets:
                     meets[topic] = topic_matches(grant.pattern, topic)
                 key = (each.origin, each.number)
-                if (
-                    meets[topic]
-                    and key not in owed
-                    and not (grant.no_local and each.source == self._session.client_id)
-                ):
-                    publication = wanted[key][0] if key in wanted else publication_of(each)
-                    if grant.wants(publication):
-                        wanted.setdefault(key, (publication, []))[1].append(grant)
-        for publication, grants in wanted.values():
-            self._add(publication, grants, now_s)
-        self._make_room(now_s)
+                is_own = grant.no_local and each.source == self._session.client_id
+                if not meets[topic] or key in owed or is_own:
+                    continue
+                publication = wanted[key][0] if key in wanted else publication_of(each)
+                if grant.wants(publication):
+                    if key not in wanted:
+                        room -= publication.size_bytes + OVERHEAD_BYTES
+                    wanted.setdefault(key, (publication, []))[1].append(grant)
+            self._gaps += _unsent(found)
+        # What several patterns found is in no order any more.
+        order = sorted(wanted) if len(self._grants) > 1 else reversed(wanted)
+        for key in list(order):
+            self._add(*wanted[key], now_s)
 
     def _add(self, publication: Publication, grants: list[Grant], now_s: float) -> None:
         """Take one message that was missed into what is to be sent, unless it is too late by now."""
@@ -202,21 +207,6 @@ class Resumption:
         else:
             self._deliveries.append(delivery)
 
-    def _make_room(self, now_s: float) -> None:
-        """Give up the oldest where more was missed than may wait for one client."""
-        room = self._hub.limits.queue_bytes_max - self._session.queue_bytes
-        kept = len(self._deliveries)
-        while kept and room >= (size := self._deliveries[kept - 1].size_bytes):
-            room -= size
-            kept -= 1
-        lost, self._deliveries = self._deliveries[:kept], self._deliveries[kept:]
-        for origin in dict.fromkeys(each.publication.origin for each in lost):
-            numbers = [each.publication.number for each in lost if each.publication.origin == origin]
-            gap = Gap(origin=origin, first=min(numbers), last=max(numbers), at_most=len(numbers), why=NO_ROOM)
-            self._gaps.append(gap)
-        for delivery in lost:
-            self._hub.lose(delivery, Reason.QUEUE_FULL, now_s)
-
     def _told_gap(self, gap: Gap, now_s: float) -> Delivery:
         """Return the message that tells of a gap."""
         topic = f"{GAP_TOPIC}/{quote(self._session.client_id, safe='')}"
@@ -224,6 +214,17 @@ class Resumption:
         identifiers = [each.identifier for each in self._grants if each.identifier is not None]
         publication = Publication(packet, topic, born_s=now_s, origin=self._hub.name)
         return Delivery(publication, subscription_ids=identifiers[:1] or None)
+
+
+def _unsent(left: list[Found[Kept]]) -> list[Gap]:
+    """Return the gaps of what there is no room for; how much of it was wanted was not looked at."""
+    numbers: dict[str, list[int]] = {}
+    for each in left:
+        numbers.setdefault(each.origin, []).append(each.number)
+    return [
+        Gap(origin=origin, first=min(lost), last=max(lost), at_most=len(lost), why=NO_ROOM)
+        for origin, lost in numbers.items()
+    ]
 
 
 def _few(gaps: list[Gap]) -> list[Gap]:

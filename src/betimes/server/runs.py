@@ -8,8 +8,8 @@ because of filters) is, and the order stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, overload
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import mqtt5
 
@@ -53,37 +53,6 @@ class Run:
             yield packet
 
 
-class RunPart(Sequence[mqtt5.PublishPacket]):
-    """Packets of a run that are read when somebody looks at them."""
-
-    __slots__ = ("_first", "_run", "_stop")
-
-    def __init__(self, run: Run, first: int, stop: int) -> None:
-        self._run, self._first, self._stop = run, first, stop
-
-    def __len__(self) -> int:
-        return self._stop - self._first
-
-    @overload
-    def __getitem__(self, place: int) -> mqtt5.PublishPacket: ...
-    @overload
-    def __getitem__(self, place: slice) -> RunPart: ...
-    def __getitem__(self, place: int | slice) -> mqtt5.PublishPacket | RunPart:
-        numbers = range(self._first, self._stop)[place]
-        if isinstance(numbers, int):
-            return next(self._run.packets(numbers, numbers + 1))
-        if numbers.step != 1:
-            raise ValueError("only packets that stand side by side are a part")
-        return RunPart(self._run, numbers.start, numbers.stop)
-
-    def __iter__(self) -> Iterator[mqtt5.PublishPacket]:
-        return self._run.packets(self._first, self._stop)
-
-    def count(self, value: object) -> int:
-        """Count what is like this; None is nowhere."""
-        return 0 if value is None else sum(each == value for each in self)
-
-
 def publish_run(hub: Hub, session: Session, run: Run, now_s: float) -> None:
     """Take in what a client publishes, in pieces as large as may be."""
     hub.traffic.packets_received += len(run) - 1  # it came as one
@@ -98,8 +67,7 @@ def publish_run(hub: Hub, session: Session, run: Run, now_s: float) -> None:
         else:
             data = run.piece(first, stop)
             if hub.replay is not None:
-                part = RunPart(run, first, stop)
-                hub.replay.keep_part(part, len(data), session.client_id, now_s)
+                hub.replay.keep_part(data, stop - first, run.version, session.client_id, now_s)
             hub.received += stop - first
             for connection in receivers:
                 connection.send_run(data, stop - first)

@@ -77,6 +77,7 @@ class Wire:
         self._broken = False
         self._rest = bytearray()  # the packet that is not complete yet, never more than one
         self._awaited_bytes = 0  # how long it must be before it is worth a look
+        self.fed = b""  # what the packets of the last time were read from, one behind the other
         self.bundles = False  # what is published in a row, as a `Run`
         # Publishers repeat themselves: the start of a PUBLISH (QoS 0, no properties) that was found good, up
         # to its payload, and how long it was in all; and of this what comes after the length, and the topic.
@@ -96,6 +97,7 @@ class Wire:
             data = bytes(self._rest)
             self._rest.clear()
         packets: list[Item] = []
+        self.fed = data
         try:
             self._take(data, packets)
         except (WireError, ValueError) as error:  # ValueError is what mqtt5 and mqtt3 say

@@ -1,0 +1,196 @@
+"""Do mobile subscribers of live brokers miss or double anything? Linked brokers, and many who come and go.
+
+Each subscriber wants a tenth of all messages, is cut off without a word at random moments, and resumes at any
+broker with what it has. At the end everybody must have everything once. What was overtaken on a link, and
+what a broker could not vouch for when somebody came back (a gap, which may still have been on its way), is
+counted. Run it as `.venv/bin/python benchmarks/mobile_subscribers.py --seconds 30`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import sys
+import time
+from collections import Counter
+from itertools import pairwise
+
+import mqtt5
+import uvloop
+
+from betimes.console.fleet import HOST, Fleet, FleetPlan, free_ports
+from betimes.model.topology import Link
+
+DECADES = 10
+QUIET_S = 20.0  # after which nothing more is waited for
+NAMES = ("a", "b", "c", "d")
+
+
+class Mobile:
+    """A subscriber that is a bare socket, and knows what it has of each origin."""
+
+    def __init__(self, number: int, ports: list[int], chance: random.Random) -> None:
+        self.got: Counter[int] = Counter()
+        self.gaps = self.refused = self.outages = self.overtaken = 0
+        self.at = number % len(ports)
+        self._decade = number % DECADES
+        self._ports = ports
+        self._chance = chance
+        self._had: dict[str, list[int]] = {}  # by origin: the floor, and what is had above it
+        self._last: dict[str, int] = {}
+        self._name = f"mobile-{number}"
+
+    async def stay(self, for_s: float, count: int | None = None) -> None:
+        """Be connected for so long, or until so many messages came, and vanish."""
+        reader, writer = await asyncio.open_connection(HOST, self._ports[self.at])
+        tokens = [self._token(origin, had) for origin, had in self._had.items()] or ["now"]
+        wish = [("filter", f"selector = {self._decade}"), *(("resume-after", each) for each in tokens)]
+        writer.write(mqtt5.ConnectPacket(self._name, clean_start=True).write())
+        writer.write(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("mobile")], user_properties=wish).write())
+        try:
+            async with asyncio.timeout(for_s):
+                await self._read(reader, count)
+        except TimeoutError:
+            pass
+        writer.transport.abort()
+
+    async def begin(self) -> None:
+        """Be connected until it is known where the messages are now."""
+        while not self._had:
+            await self.stay(0.5)
+
+    async def finish(self, count: int) -> None:
+        """Be connected until so many messages came, or nothing comes any more."""
+        before = -1
+        while before < self.got.total() < count:
+            before = self.got.total()
+            await self.stay(QUIET_S, count)
+
+    async def wander(self, end_s: float, stay_s: float, away_s: float) -> None:
+        """Come and go until it is time; the end is for who drives this."""
+        while time.monotonic() < end_s:
+            await self.stay(min(self._chance.expovariate(1.0 / stay_s), max(end_s - time.monotonic(), 0.01)))
+            self.outages += 1
+            await asyncio.sleep(self._chance.expovariate(1.0 / away_s))
+            if self._chance.random() < 0.5:
+                self.at = (self.at + 1) % len(self._ports)
+
+    async def _read(self, reader: asyncio.StreamReader, count: int | None) -> None:
+        rest = b""
+        while (count is None or self.got.total() < count) and (data := await reader.read(262_144)):
+            view, at = memoryview(rest + data), 0
+            while at < len(view):
+                try:
+                    packet, size = mqtt5.read(view[at:])
+                except IndexError:
+                    break
+                at += size
+                self._take(packet)
+            rest = bytes(view[at:])
+
+    def _take(self, packet: mqtt5.Packet) -> None:
+        if isinstance(packet, mqtt5.SubAckPacket):
+            self.refused += packet.reason_codes[0].value >= 0x80
+            if not self._had:
+                for name, value in packet.user_properties:
+                    if name == "position":
+                        origin, _, told = value.rpartition(":")
+                        self._had[origin] = [int(told)]
+        elif isinstance(packet, mqtt5.PublishPacket):
+            if packet.topic.startswith("$"):
+                self.gaps += 1
+                return
+            self.got[int(packet.payload)] += 1
+            origin, _, digits = dict(packet.user_properties)["$id"].rpartition(":")
+            number = int(digits)
+            self.overtaken += number < self._last.get(origin, 0)
+            self._last[origin] = max(number, self._last.get(origin, 0))
+            had = self._had.setdefault(origin, [0])
+            had.append(number)
+            if len(had) > 2_000:
+                had[:] = sorted(had)[-256:]
+
+    @staticmethod
+    def _token(origin: str, had: list[int]) -> str:
+        floor, *above = sorted(had)[-256:]
+        return f"{origin}:{','.join([str(floor), *(str(each - floor) for each in above if each > floor)])}"
+
+
+async def publish(port: int, numbers: range, rate_per_s: float, published: dict[int, int]) -> None:
+    """Publish these numbers, at a steady rate."""
+    _, writer = await asyncio.open_connection(HOST, port)
+    writer.write(mqtt5.ConnectPacket(f"publisher-{numbers.start}", clean_start=True, keep_alive=0).write())
+    began_s = time.monotonic()
+    for count, number in enumerate(numbers):
+        decade = number % DECADES
+        published[number] = decade
+        selector = [("selector", str(decade))]
+        writer.write(mqtt5.PublishPacket("mobile", str(number).encode(), user_properties=selector).write())
+        ahead_s = began_s + count / rate_per_s - time.monotonic()
+        if ahead_s > 0.005:
+            await asyncio.sleep(ahead_s)
+    await writer.drain()
+    await asyncio.sleep(1.0)
+    writer.close()
+
+
+async def roam(options: argparse.Namespace, ports: list[int]) -> int:
+    """Let everybody come and go for a while; say what they lost; return how much."""
+    await asyncio.sleep(3.0)  # the brokers link
+    chance = random.Random(options.seed)
+    mobiles = [Mobile(number, ports, random.Random(chance.random())) for number in range(options.subscribers)]
+    await asyncio.gather(*(each.begin() for each in mobiles))
+    end_s = time.monotonic() + options.seconds
+    wandering = [asyncio.create_task(each.wander(end_s, options.stay, options.away)) for each in mobiles]
+    published: dict[int, int] = {}
+    count = int(options.rate * options.seconds / options.publishers)
+    await asyncio.gather(
+        *(
+            publish(
+                ports[each % len(ports)],
+                range(each * 10**9, each * 10**9 + count),
+                options.rate / options.publishers,
+                published,
+            )
+            for each in range(options.publishers)
+        )
+    )
+    await asyncio.gather(*wandering)
+    by_decade = Counter(published.values())
+    wanted = [by_decade[number % DECADES] for number in range(len(mobiles))]
+    await asyncio.gather(*(each.finish(count) for each, count in zip(mobiles, wanted, strict=True)))
+    expected = sum(wanted)
+    twice = sum(sum(times - 1 for times in each.got.values()) for each in mobiles)
+    lost = expected - sum(len(each.got) for each in mobiles)
+    print(
+        f"{len(mobiles)} subscribers, {len(ports)} brokers, {len(published)} messages: {expected} expected, "
+        f"{lost} lost, {twice} twice, {sum(each.overtaken for each in mobiles)} overtaken, "
+        f"{sum(each.gaps for each in mobiles)} gaps told, {sum(each.refused for each in mobiles)} refused, "
+        f"{sum(each.outages for each in mobiles)} outages"
+    )
+    return lost + twice
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--rate", type=float, default=1000.0, help="messages a second, of all publishers")
+    parser.add_argument("--subscribers", type=int, default=200)
+    parser.add_argument("--publishers", type=int, default=3)
+    parser.add_argument("--brokers", type=int, default=2, choices=range(1, len(NAMES) + 1))
+    parser.add_argument("--stay", type=float, default=10.0, help="mean seconds of being connected")
+    parser.add_argument("--away", type=float, default=1.0, help="mean seconds of being away")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    names = NAMES[: options.brokers]
+    ports = dict(zip(names, free_ports(len(names)), strict=True))
+    links = tuple(Link(source=one, target=other, s_per_kb_mean=0.0) for one, other in pairwise(names))
+    plan = FleetPlan(ports=ports, links=links, settings={"anonymous": True}, fetch=("#",))
+    with Fleet(plan):
+        failed = uvloop.run(roam(options, list(ports.values())))
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
