@@ -281,3 +281,31 @@ def test_what_is_given_up_while_someone_could_still_get_it_has_not_expired():
     put(queue, {0: [2.0, 30.0]})
     (slot,) = queue.condemn_all()
     assert not queue.take(slot, HOPELESS, 10.0).all_expired
+
+
+@pytest.mark.parametrize("room", [1, 3])
+def test_what_is_in_no_hurry_keeps_the_order_of_its_origin(room):
+    """Though later ones are worth more, because more want them; what is hurried goes by its worth."""
+    queue, never = OutputQueue(), float("inf")
+    wanted_by = [1, 3, 2, 5, 4]
+    for number, count in enumerate(wanted_by):
+        put(queue, {0: [never] * count}, event=new_event(number))
+    put(queue, {0: [10.0]}, event=new_event(100))
+    numbers = []
+    while len(queue):
+        slots, _ = queue.choose(EB, 0, WAYS, np.zeros(LINKS), 0.0, 1.0, 0.0, room)
+        for slot in slots:
+            numbers.append(queue.events[slot].id.number)
+            queue.take(slot, GOES, 0.0)
+    assert [number for number in numbers if number != 100] == [0, 1, 2, 3, 4]
+    assert sorted(numbers) == [0, 1, 2, 3, 4, 100]
+
+
+def test_what_is_kept_for_nobody_yet_is_in_no_hurry():
+    queue = OutputQueue()
+    kept = np.array([(0.0, 10.0, 1e-6, 0.0, 0.0)])  # a bound, and no subscriber
+    queue.put(new_event(1), kept, [0], WAYS, born_s=0.0, now_s=0.0)
+    put(queue, {0: [float("inf")]}, event=new_event(2))
+    slot, _ = choose(queue, EB)
+    assert slot is not None
+    assert queue.events[slot].id.number == 1

@@ -7,7 +7,7 @@ arrays, and a change of routes changes no queue. The arrays' columns are those o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +61,9 @@ class OutputQueue:
 
     def __init__(self) -> None:
         self.events: list[Event] = []  # by slot
+        self._flows: list[
+            str | None
+        ] = []  # by slot: of what is in no hurry the origin, which keeps its order
         self._slots = np.zeros((SLOTS_AT_FIRST, SLOT_COLUMNS))
         self._rows = np.zeros((ROWS_AT_FIRST, ROW_COLUMNS))
         self._results = np.zeros((RESULT_COLUMNS, SLOTS_AT_FIRST))
@@ -93,8 +96,9 @@ class OutputQueue:
         promise = np.empty(ways.shape[1])
         slot = self._slot_count
         self._slots[slot] = (self._row_count, 0, born_s, event.size_kb, now_s)
-        self._row_count = _put(demand, asked, ways, slot, self._slots, self._rows, promise)
+        self._row_count, is_hurried = _put(demand, asked, ways, slot, self._slots, self._rows, promise)
         self.events.append(event)
+        self._flows.append(None if is_hurried else event.id.origin)
         self._slot_count += 1
         self._waiting += 1
         self.waiting_kb += event.size_kb
@@ -139,9 +143,25 @@ class OutputQueue:
             return [], gone
         if room > 1:
             best = best_candidates(results, found, *strategy.score, room)
-            return list(results[SLOT, best].astype(np.int64).tolist()), gone
+            return self._in_order(results[SLOT, best].astype(np.int64).tolist(), found), gone
         only = best_candidate(results, found, *strategy.score) if found > 1 else 0
-        return [int(results[SLOT, only])], gone
+        return self._in_order([int(results[SLOT, only])], found), gone
+
+    def _in_order(self, chosen: list[int], found: int) -> list[int]:
+        """Let what is in no hurry go in the order of its origin: that costs nobody anything."""
+        flows = [self._flows[slot] for slot in chosen]
+        if found == len(chosen) == 1 or flows.count(None) == len(chosen):
+            return chosen
+        candidates = self._results[SLOT, :found].astype(np.int64).tolist()  # as they came
+        earliest = {
+            flow: self._of_flow(candidates, flow) for flow in dict.fromkeys(flows) if flow is not None
+        }
+        return [
+            slot if flow is None else next(earliest[flow]) for slot, flow in zip(chosen, flows, strict=True)
+        ]
+
+    def _of_flow(self, candidates: list[int], flow: str) -> Iterator[int]:
+        return (slot for slot in candidates if self._flows[slot] == flow)
 
     def expired(self, now_s: float) -> list[int]:
         """Return the slots where something has expired, and mark it as hopeless."""
@@ -171,6 +191,7 @@ class OutputQueue:
         keep = np.zeros(self._slot_count, dtype=np.bool_)
         self._row_count = int(_squeeze(self._slot_count, self._slots, self._rows, keep))
         self.events = [event for event, kept in zip(self.events, keep.tolist(), strict=True) if kept]
+        self._flows = [flow for flow, kept in zip(self._flows, keep.tolist(), strict=True) if kept]
         self._slot_count = len(self.events)
         if self._slot_count * 2 > len(self._slots):
             self._slots = np.concatenate([self._slots, np.zeros_like(self._slots)])
@@ -188,9 +209,13 @@ def _put(
     slots: NDArray[np.float64],
     rows: NDArray[np.float64],
     promise: NDArray[np.float64],
-) -> int:
-    """Copy the rows asked for behind the last one; say what links promise and where the rows now end."""
+) -> tuple[int, bool]:
+    """Copy the rows asked for behind the last one; say what links promise.
+
+    Return where the rows now end, and whether a subscriber among them states a bound.
+    """
     promise[:] = CLOSED
+    is_hurried = False
     wanted = np.zeros(ways.shape[2], np.bool_)
     wanted[asked] = True
     end = int(slots[slot, FIRST])
@@ -199,6 +224,7 @@ def _put(
         if wanted[destination]:
             rows[end] = demand[each]
             end += 1
+            is_hurried |= demand[each, COUNT] > 0.0 and demand[each, BOUND_S] < np.inf
             for link in range(ways.shape[1]):
                 if ways[OPEN, link, destination] != 0.0:
                     journey = journey_s(ways, link, destination, slots[slot, SIZE_KB])
@@ -207,7 +233,7 @@ def _put(
                         journey, JOURNEY_S_MIN
                     )
     slots[slot, ROWS] = end - slots[slot, FIRST]
-    return end
+    return end, is_hurried
 
 
 @kernel
