@@ -23,7 +23,7 @@ from betimes.console.fleet import HOST, Fleet, FleetPlan, free_ports
 from betimes.model.topology import Link
 
 DECADES = 10
-QUIET_S = 20.0  # after which nothing more is waited for
+QUIET_S = 60.0  # after which nothing more is waited for
 NAMES = ("a", "b", "c", "d")
 
 
@@ -119,8 +119,9 @@ class Mobile:
 
 async def publish(port: int, numbers: range, rate_per_s: float, published: dict[int, int]) -> None:
     """Publish these numbers, at a steady rate."""
-    _, writer = await asyncio.open_connection(HOST, port)
+    reader, writer = await asyncio.open_connection(HOST, port)
     writer.write(mqtt5.ConnectPacket(f"publisher-{numbers.start}", clean_start=True, keep_alive=0).write())
+    await reader.read(1_000)
     began_s = time.monotonic()
     for count, number in enumerate(numbers):
         decade = number % DECADES
@@ -130,8 +131,8 @@ async def publish(port: int, numbers: range, rate_per_s: float, published: dict[
         ahead_s = began_s + count / rate_per_s - time.monotonic()
         if ahead_s > 0.005:
             await asyncio.sleep(ahead_s)
-    await writer.drain()
-    await asyncio.sleep(1.0)
+    writer.write(mqtt5.PingReqPacket().write())
+    await reader.readexactly(2)  # the broker has read everything before it
     writer.close()
 
 
