@@ -34,6 +34,16 @@ def test_burstiness_is_what_the_equations_say_by_hand():
     assert scv[2] == pytest.approx(0.25 * 3.0 + 0.75 * split)  # all of it goes on
 
 
+def test_a_flow_that_keeps_its_evenness_is_only_thinned():
+    flows = Flows([JOURNEY, JOURNEY], len(LAYOUT.places))
+    rates = np.concatenate([[4.0, 1.0, 1.0, 1.0, 1.0], [2.0, 2.0, 2.0, 2.0, 2.0]])
+    scv = flows.remembered_scv(rates, np.array([0.0, 1.0]))
+    assert scv[0] == pytest.approx((4.0 * 0.0 + 2.0 * 1.0) / 6.0)
+    assert scv[1] == pytest.approx((1.0 * 0.75 + 2.0 * 1.0) / 3.0)
+    assert flows.remembered_scv(rates, np.ones(2)) == pytest.approx(np.ones(len(LAYOUT.places)))
+    assert flows.remembered_scv(np.zeros(10), np.zeros(2)).tolist() == [1.0] * len(LAYOUT.places)
+
+
 def test_where_nothing_comes_chance_is_assumed():
     flows = Flows([JOURNEY], len(LAYOUT.places))
     found = flows.arrivals_scv(np.zeros(5), np.zeros(1), np.zeros(7), np.zeros(7))

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.qos.small_statistics import chain
+from tests.qos.small_statistics import between, chain
 
 from betimes.model.distributions import Constant, Exponential
 from betimes.model.statistics import WaitStatistics
+from betimes.model.subscriptions import QoS, Subscription
 from betimes.qos.forecasts import Model
 from betimes.qos.prediction import Predictor
 
@@ -53,6 +54,18 @@ def test_dropping_the_expired_only_helps():
 def test_survivors_alone_load_the_later_stations():
     _, _, found = forecast(chain(brokers=3, rate_per_s=9.5), early_drop=True)
     assert found.loads.load[0] > found.loads.load[1] > found.loads.load[2]
+
+
+def test_periodic_publishers_wait_less_than_the_paper_thinks():
+    even = replace(chain(brokers=3).publishers[0], gaps_scv=0.0, rate_per_s=8.0)
+    half = (Subscription(id="s", home="b2", filter=between(0.0, 0.9), qos=QoS(delay_s_max=1.0)),)
+    statistics = replace(chain(brokers=3, subscriptions=half), publishers=(even,))
+    paper, ours = (forecast(statistics, model)[2].loads for model in (Model.GG1, Model.WAIT))
+    assert ours.arrivals_scv[0] == paper.arrivals_scv[0] == 0.0
+    assert ours.arrivals_scv[1] < paper.arrivals_scv[1]
+    bursty = replace(statistics, publishers=(replace(even, gaps_scv=1.0),))
+    paper, ours = (forecast(bursty, model)[2].loads for model in (Model.GG1, Model.WAIT))
+    assert ours.arrivals_scv == pytest.approx(paper.arrivals_scv)
 
 
 def test_observed_waits_of_a_publisher_are_believed():

@@ -54,9 +54,11 @@ def admit_command(
 ) -> None:
     """Say whom to admit and whom to refuse, so that as many as can be get the on-time share they ask for.
 
-    A subscriber asks with reliability = 0.9 in the file. Those who ask for nothing are always satisfied, but
-    they load the network as the others do. Each refusal gives its reason: the share that would be predicted,
-    or whose promise it would break.
+    A subscriber asks with reliability = 0.9 in the file. Those who ask for
+    nothing are always satisfied, but load the network as the others do.
+
+    Each refusal gives its reason: the share that would be predicted, or whose
+    promise it would break.
     """
     from betimes.qos.admission_policies import Settings
 

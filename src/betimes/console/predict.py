@@ -42,7 +42,9 @@ ModelOption = Annotated[
         "(everybody waits the mean, and nothing is dropped).",
     ),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", help="Which network a recipe ([generate]) becomes.")]
+SeedOption = Annotated[
+    int, typer.Option("--seed", help="Which network a recipe becomes: a file that has one generated.")
+]
 KeepOption = Annotated[
     bool,
     typer.Option("--keep-expired", help="Brokers serve what has expired, too. Betimes's own drop it."),
@@ -58,10 +60,12 @@ def predict_command(
 ) -> None:
     """Predict what share of what they want will reach subscribers in time, without running anything.
 
-    From the speeds of links, the rates of publishers and the filters of subscribers follow the loads of
-    brokers and links, the waits there, and how the delays of whole ways are spread. The interval is what
-    comes of waits a quarter longer or shorter than forecast. Brokers are taken to serve first come, first
-    served: how far off that is for those that choose, docs/background/on-time-share.md says.
+    From speeds of links, rates of publishers and filters follow the loads of
+    brokers and links, the waits there, and how delays of whole ways are spread.
+    The interval is what comes of waits a quarter longer or shorter.
+
+    Brokers are taken to serve first come, first served: how far off that is
+    for those that choose, docs/background/on-time-share.md says.
     """
     statistics = read_statistics(scenario, seed)
     facts = prediction_facts(statistics, model, early_drop=not keep_expired)

@@ -62,6 +62,19 @@ class Flows:
         weights = part * chosen * (1.0 - busy)[self._sources]
         return self._solved(weights, constant)
 
+    def remembered_scv(self, node_rates: Numbers, entry_scv: Numbers) -> Numbers:
+        """Return the burstiness of what comes to each place if every source's flow kept its own.
+
+        On its way a flow is only thinned: by filters and by loss, which are chance to it (001, eq. 14).
+        """
+        lengths = np.diff(self.starts)
+        entering = node_rates[self.starts[:-1]]
+        kept = node_rates / np.repeat(np.where(entering > 0.0, entering, 1.0), lengths)
+        own = kept * np.repeat(entry_scv, lengths) + 1.0 - kept
+        total = self.arrivals_per_s(node_rates)
+        mixed = self.arrivals_per_s(node_rates * own) / np.where(total > 0.0, total, 1.0)
+        return np.where(total > 0.0, mixed, 1.0)
+
     def _solved(self, weights: Numbers, constant: Numbers) -> Numbers:
         """Return z with z = weights * z + constant."""
         sparse = csc_array((weights, (self._targets, self._sources)), shape=(self.places, self.places))

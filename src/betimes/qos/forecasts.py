@@ -27,6 +27,8 @@ ITERATIONS_MAX = 40
 SETTLED = 1e-3  # the most that any law may still move, in probability
 DAMPING = 0.2
 TAKING_KEPT_MAX = 64
+# Splitting at random (001, eq. 17) forgets that a publisher is periodic; it is not forgotten by so much.
+REMEMBERED = 0.4
 
 
 class Model(StrEnum):
@@ -117,6 +119,8 @@ class Forecaster:
         service_s, service_scv = self._services.moments(by_source, stored)
         load = arrivals * service_s
         scv = self.flows.arrivals_scv(flat, entry_scv, load, service_scv)
+        if self.model is Model.WAIT:
+            scv -= REMEMBERED * np.maximum(scv - self.flows.remembered_scv(flat, entry_scv), 0.0)
         return Loads(
             arrivals_per_s=arrivals,
             arrivals_scv=scv,
