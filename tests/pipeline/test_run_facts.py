@@ -27,7 +27,9 @@ def test_a_summary_is_read_as_it_was_written(spark, tmp_path):
     for table in TABLES.values():
         if table.is_filled:
             write_frame(spark.createDataFrame(rows.get(table.name, []), table.ddl), table, tmp_path)
-    telemetry = TelemetryInput(directory=tmp_path, frames={}, files=8, rows=9, is_unfinished=False)
+    telemetry = TelemetryInput(
+        directory=tmp_path, frames={}, files=8, rows=9, labels=frozenset(), is_unfinished=False
+    )
     facts = write_facts(tmp_path, telemetry, SEEN, Since(), took_s=3.0)
     assert (facts.quarantined, facts.open_subscriptions, facts.over_s) == ({"duplicate": 2}, 1, 8.0)
     assert (facts.on_time_share, facts.rows["quarantine"], facts.rows["events"]) == (0.75, 2, 0)

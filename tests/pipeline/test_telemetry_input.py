@@ -30,10 +30,11 @@ def test_every_kind_is_a_frame_with_the_file_of_each_row(spark, tmp_path):
 def test_files_of_several_brokers_are_one_table(spark, tmp_path):
     written(tmp_path, [record(Published, broker="a")], label="a")
     written(tmp_path, [record(Published, broker="b/2", origin="b/2")], label="b/2")
-    (tmp_path / "_unfinished-a").touch()
+    (tmp_path / "_unfinished-c").touch()  # it is about to write
     found = open_telemetry(spark, tmp_path)
     assert sorted(row.broker for row in found.frames["published"].collect()) == ["a", "b/2"]
     assert found.is_unfinished
+    assert found.labels == {"a", "b/2", "c"}
 
 
 @pytest.mark.spark

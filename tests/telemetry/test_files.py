@@ -16,6 +16,8 @@ from betimes.telemetry.files import (
     TelemetryFileError,
     TelemetryWriter,
     is_unfinished,
+    labels_in,
+    part_facts,
     part_files,
     read_table,
     table_schema,
@@ -256,3 +258,19 @@ def test_the_oldest_parts_go_when_there_is_too_much(tmp_path):
         assert telemetry.prune(sum(sizes)) == 0
         assert telemetry.prune(sum(sizes[-3:])) == 7
     assert read_table(tmp_path, "published")["number"].to_pylist() == [7, 8, 9]
+
+
+def test_who_writes_is_known_by_label_from_the_first_moment(tmp_path):
+    assert labels_in(tmp_path) == frozenset()
+    with TelemetryWriter(tmp_path):
+        assert labels_in(tmp_path) == frozenset()  # a simulator has no label
+    with TelemetryWriter(tmp_path, label="a/1-2"):
+        assert labels_in(tmp_path) == {"a/1-2"}
+    assert labels_in(tmp_path) == {"a/1-2"}
+
+
+def test_the_end_of_a_part_tells_its_columns_and_rows(tmp_path):
+    with TelemetryWriter(tmp_path):
+        pass
+    schema, rows = part_facts(tmp_path / "sent" / "part-00000.parquet")
+    assert (schema.names, rows) == (table_schema("sent").names, 0)

@@ -127,7 +127,7 @@ def compiling(spark: SparkSession, *, pays: bool) -> Iterator[None]:
 
 def _base_tables(run: _Run, telemetry: TelemetryInput, settings: PipelineSettings) -> dict[str, DataFrame]:
     """Sort all rows into good and bad, and write both."""
-    known = list(settings.brokers) or list(run.survey.brokers)
+    known = list(settings.brokers) or sorted(telemetry.labels.union(run.survey.brokers))
     verdicts: dict[str, DataFrame] = {}
     for kind, frame in telemetry.frames.items():
         recent = frame if kind in ALWAYS_WHOLE else _since(frame, run.survey.begins_s(settings.since))

@@ -18,6 +18,7 @@ from betimes.telemetry.files import (
     KINDS,
     TelemetryFileError,
     is_unfinished,
+    labels_in,
     part_facts,
     part_files,
     table_schema,
@@ -40,6 +41,7 @@ class TelemetryInput:
     frames: dict[str, DataFrame]
     files: int
     rows: int
+    labels: frozenset[str]  # live brokers put their names there
     is_unfinished: bool
 
 
@@ -59,6 +61,7 @@ def open_telemetry(spark: SparkSession, directory: Path) -> TelemetryInput:
         frames={kind: _frame(spark, kind, group) for kind, group in groups.items()},
         files=len(sizes),
         rows=sum(sizes),
+        labels=labels_in(directory),
         is_unfinished=is_unfinished(directory),
     )
 

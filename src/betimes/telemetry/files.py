@@ -18,7 +18,7 @@ from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, get_type_hints
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -177,6 +177,17 @@ class TelemetryWriter:
 def is_unfinished(directory: Path | str) -> bool:
     """Tell whether the run that wrote here is still going on, or was cut short."""
     return any(Path(directory).glob(f"{UNFINISHED}*"))
+
+
+def labels_in(directory: Path | str) -> frozenset[str]:
+    """Return the labels of all that wrote here, or are about to: those of parts, and of unfinished marks."""
+    place = Path(directory)
+    starts = {
+        _start_of(path) for kind in KINDS if (place / kind).is_dir() for path in part_files(place / kind)
+    }
+    labels = {start.removeprefix("part-").removesuffix("-") for start in starts}
+    labels |= {mark.name.removeprefix(UNFINISHED).removeprefix("-") for mark in place.glob(f"{UNFINISHED}*")}
+    return frozenset(unquote(label) for label in labels if label)
 
 
 def read_table(directory: Path | str, kind: str) -> pa.Table:
