@@ -81,3 +81,56 @@ def test_a_wrong_setting_is_one_message(arguments, capsys):
 
 def test_little_loss_is_not_worth_words():
     assert lost_text([{"place": "a", "wait_s": 0.0, "taking_s": 0.1, "share_gained_if_instant": 0.0}]) == "-"
+
+
+@pytest.mark.spark
+def test_what_was_learned_from_telemetry_is_predicted_from(spark, tmp_path, capsys):
+    """The same network, stated and learned: nearly the same shares."""
+    scenario = tmp_path / "s.toml"
+    scenario.write_text(
+        """
+duration = "20m"
+brokers = [{ name = "a" }, { name = "b" }]
+[[links]]
+from = "a"
+to = "b"
+mean = "100ms/KB"
+deviation = "30ms/KB"
+[[publishers]]
+name = "p"
+broker = "a"
+rate = "5/s"
+attributes.level = { uniform = [0, 10] }
+[[subscribers]]
+name = "s"
+broker = "b"
+filter = "level < 9"
+max_delay = "200ms"
+"""
+    )
+    telemetry, tables = str(tmp_path / "telemetry"), str(tmp_path / "tables")
+    assert run(["simulate", str(scenario), "--strategy", "fifo", "--telemetry", telemetry]) == 0
+    assert run(["pipeline", "run", "--telemetry", telemetry, "--tables", tables]) == 0
+    capsys.readouterr()
+    shares = []
+    for source in ([str(scenario)], ["--tables", tables]):
+        assert run(["predict", *source, "--json"]) == 0
+        (told,) = json.loads(capsys.readouterr().out)["subscribers"]
+        shares.append(told["predicted_share"])
+    assert 0.3 < shares[0] < 0.99
+    assert shares[1] == pytest.approx(shares[0], abs=0.05)
+    assert run(["admit", "--tables", tables, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["file"] == tables
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "name a scenario file or --tables"),
+        (["examples/city.toml", "--tables", "t"], "not both"),
+        (["--tables", "no/such/place"], "no/such/place: there are no tables"),
+    ],
+)
+def test_there_is_one_source_to_predict_from(arguments, said, capsys):
+    assert run(["predict", *arguments]) == MISTAKE
+    assert said in capsys.readouterr().err

@@ -11,8 +11,9 @@ from betimes.console.predict import (
     ModelOption,
     ScenarioArgument,
     SeedOption,
+    TablesOption,
     model_named,
-    read_statistics,
+    statistics_from,
 )
 from betimes.console.terminal import JsonOption, print_json, print_table
 from betimes.model.errors import BetimesError, SettingError
@@ -31,11 +32,14 @@ betimes admit examples/city.toml
 betimes admit examples/city.toml --policy low-req-first --margin 0.02
 
 betimes admit examples/city.toml --json
+
+betimes admit --tables out/tables
 """
 
 
 def admit_command(
-    scenario: ScenarioArgument,
+    scenario: ScenarioArgument = None,
+    tables: TablesOption = None,
     policy: Annotated[
         str,
         typer.Option(
@@ -64,13 +68,13 @@ def admit_command(
 
     if not 0.0 <= margin < 1.0:
         raise SettingError("--margin", margin, "must be from 0 to less than 1")
-    statistics = read_statistics(scenario, seed)
+    source, statistics = statistics_from(scenario, tables, seed)
     settings = Settings(model=model_named(model), early_drop=not keep_expired, margin=margin)
     facts = admission_facts(statistics, policy, settings)
     if as_json:
-        print_json({"file": str(scenario), **facts})
+        print_json({"file": str(source), **facts})
     else:
-        print_admission(f"{scenario}, policy {policy}", facts)
+        print_admission(f"{source}, policy {policy}", facts)
 
 
 def admission_facts(statistics: NetworkStatistics, policy: str, settings: Settings) -> dict[str, Any]:

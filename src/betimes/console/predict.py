@@ -10,7 +10,7 @@ import typer
 from betimes.console.reading import read_text_file
 from betimes.console.terminal import JsonOption, print_json, print_notice, print_table
 from betimes.language.scenarios import read_scenario
-from betimes.model.errors import SettingError
+from betimes.model.errors import BetimesError, SettingError
 from betimes.model.topology import LayeredWorld
 
 if TYPE_CHECKING:
@@ -31,9 +31,17 @@ betimes predict examples/city.toml
 betimes predict examples/city.toml --model gg1 --json
 
 betimes predict examples/paper.toml --seed 7
+
+betimes predict --tables out/tables
 """
 
-ScenarioArgument = Annotated[Path, typer.Argument(help="The scenario file.", metavar="TOPOLOGY.toml")]
+ScenarioArgument = Annotated[
+    Path | None, typer.Argument(help="The scenario file, or --tables instead.", metavar="[TOPOLOGY.toml]")
+]
+TablesOption = Annotated[
+    Path | None,
+    typer.Option("--tables", help="What `betimes pipeline run` learned of a network.", metavar="DIR"),
+]
 ModelOption = Annotated[
     str,
     typer.Option(
@@ -52,7 +60,8 @@ KeepOption = Annotated[
 
 
 def predict_command(
-    scenario: ScenarioArgument,
+    scenario: ScenarioArgument = None,
+    tables: TablesOption = None,
     model: ModelOption = "wait",
     seed: SeedOption = 1,
     keep_expired: KeepOption = False,
@@ -60,23 +69,41 @@ def predict_command(
 ) -> None:
     """Predict what share of what they want will reach subscribers in time, without running anything.
 
-    From speeds of links, rates of publishers and filters follow the loads of
+    From a scenario's numbers, or from those that the pipeline learned from
+    telemetry. From speeds of links, rates of publishers and filters follow the loads of
     brokers and links, the waits there, and how delays of whole ways are spread.
     The interval is what comes of waits a quarter longer or shorter.
 
     Brokers are taken to serve first come, first served: how far off that is
     for those that choose, docs/background/on-time-share.md says.
     """
-    statistics = read_statistics(scenario, seed)
+    source, statistics = statistics_from(scenario, tables, seed)
     facts = prediction_facts(statistics, model, early_drop=not keep_expired)
     if as_json:
-        print_json({"file": str(scenario), **facts})
+        print_json({"file": str(source), **facts})
     else:
-        print_prediction(f"{scenario}, model {model}", facts)
+        print_prediction(f"{source}, model {model}", facts)
 
 
-def read_statistics(scenario: Path, seed: int) -> NetworkStatistics:
-    """Return the statistics to predict from: a scenario's own numbers."""
+def statistics_from(scenario: Path | None, tables: Path | None, seed: int) -> tuple[Path, NetworkStatistics]:
+    """Return the statistics to predict from, and where they stand: in a scenario, or in tables."""
+    if (scenario is None) == (tables is None):
+        hint = "betimes predict examples/city.toml, or betimes predict --tables out/tables"
+        problem = "name a scenario file or --tables" + (", not both" if tables is not None else "")
+        raise BetimesError(f"{problem}\nhint: {hint}")
+    if scenario is not None:
+        return scenario, scenario_numbers(scenario, seed)
+    assert tables is not None, "one of the two is named"
+    from betimes.pipeline.learning import learn_statistics
+
+    statistics = learn_statistics(tables)
+    if not statistics.publishers or not statistics.subscriptions:
+        raise BetimesError(f"{tables}: nobody published, or nobody subscribed, while it was learned")
+    return tables, statistics
+
+
+def scenario_numbers(scenario: Path, seed: int) -> NetworkStatistics:
+    """Return a scenario's own numbers."""
     from betimes.qos.scenario_statistics import scenario_statistics
     from betimes.simulator.worlds import make_scenario
 
