@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from betimes.client.messages import Gap, read_gap, read_message
+from betimes.client.messages import read_gap, read_message
+from betimes.model.resuming import Gap
 
 
 def test_attributes_id_and_age_are_told_apart():

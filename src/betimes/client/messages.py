@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from betimes.model.events import Value, number_reading
+from betimes.model.resuming import Gap
 from betimes.model.user_properties import AGE, ID, OWN
 
 
@@ -21,17 +22,6 @@ class Message:
     age_s: float | None = None  # since it was published, at the moment it is handed out
     qos: int = 0
     retain: bool = False  # it was kept by the broker, and published before the subscription
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
-    """Numbers of an origin of which some, `at_most` so many, are lost to a subscription that resumed."""
-
-    origin: str
-    first: int
-    last: int
-    at_most: int
-    why: str = ""
 
 
 def read_gap(payload: bytes) -> Gap | None:

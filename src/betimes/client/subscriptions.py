@@ -10,8 +10,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from betimes.client.asking import Asked, Mode
-from betimes.client.messages import Gap, Message
+from betimes.client.messages import Message
 from betimes.client.positions import Positions
+from betimes.model.resuming import Gap
 from betimes.model.user_properties import ALL, RESUME_AFTER, RESUME_LATE
 
 if TYPE_CHECKING:

@@ -53,16 +53,15 @@ def panel_key(row: Row) -> str:
     return f"{row['gaps']}/{row['matching']}"
 
 
+def share_panel(key: str, title: str) -> Panel:
+    """Return a panel with what was predicted on one axis and what was measured on the other."""
+    return Panel(key=key, title=title, x_label="predicted on-time share", y_label="measured", is_scatter=True)
+
+
 def combination_panels() -> tuple[Panel, ...]:
     """Return a panel for each combination."""
     return tuple(
-        Panel(
-            key=f"{gaps}/{matching}",
-            title=f"{letter}) {gaps} publishing, {matching} matching",
-            x_label="predicted on-time share",
-            y_label="measured",
-            is_scatter=True,
-        )
+        share_panel(f"{gaps}/{matching}", f"{letter}) {gaps} publishing, {matching} matching")
         for letter, (gaps, matching) in zip(LETTERS, COMBINATIONS, strict=True)
     )
 

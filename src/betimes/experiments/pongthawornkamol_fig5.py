@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from betimes.experiments.figures import Claim, Figure, Panel, Plan, Point, Row
+from betimes.experiments.figures import Claim, Figure, Plan, Point, Row
 from betimes.experiments.pongthawornkamol_accuracy import (
     CALIBRATED,
     DURATION_S,
@@ -23,6 +23,7 @@ from betimes.experiments.pongthawornkamol_fig4 import (
     combination_panels,
     our_claims,
     panel_key,
+    share_panel,
 )
 from betimes.experiments.pongthawornkamol_fig4 import rows as combination_rows
 from betimes.experiments.pongthawornkamol_network import paper_network
@@ -138,16 +139,7 @@ FIGURE = Figure(
     about="how well on-time shares are predicted if brokers are taken for G/G/1 queues, and by ours",
     panels=(
         *combination_panels(),
-        *(
-            Panel(
-                key=f"{DROPPING} {load:g}",
-                title=f"expired events dropped, load {load:g}",
-                x_label="predicted on-time share",
-                y_label="measured",
-                is_scatter=True,
-            )
-            for load in LOADS
-        ),
+        *(share_panel(f"{DROPPING} {load:g}", f"expired events dropped, load {load:g}") for load in LOADS),
     ),
     published=(),
     ours=OURS,

@@ -15,6 +15,7 @@ from betimes.experiments.pongthawornkamol_accuracy import (
     compared,
     mean_of,
 )
+from betimes.experiments.pongthawornkamol_fig4 import share_panel
 from betimes.experiments.pongthawornkamol_network import paper_network
 from betimes.qos.forecasts import Model
 
@@ -87,16 +88,7 @@ FIGURE = Figure(
             x_label="alpha (1: known exactly)",
             y_label="mean absolute error",
         ),
-        *(
-            Panel(
-                key=f"alpha {alpha:g}",
-                title=f"alpha {alpha:g}",
-                x_label="predicted on-time share",
-                y_label="measured",
-                is_scatter=True,
-            )
-            for alpha in DRAWN
-        ),
+        *(share_panel(f"alpha {alpha:g}", f"alpha {alpha:g}") for alpha in DRAWN),
     ),
     published=(),
     ours=OURS,

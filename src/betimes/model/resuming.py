@@ -25,4 +25,15 @@ class Have:
         return max(self.above, default=self.floor)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """Numbers of an origin of which some, `at_most` so many, are lost to one who comes back."""
+
+    origin: str
+    first: int
+    last: int
+    at_most: int
+    why: str = ""
+
+
 NOTHING = Have()

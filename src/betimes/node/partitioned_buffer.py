@@ -16,7 +16,6 @@ import heapq
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from operator import attrgetter
 from typing import Generic, NamedTuple, TypeVar
@@ -25,7 +24,7 @@ from betimes.matching.topics import TopicTree, patterns_overlap
 from betimes.model.buffers import BufferSettings, PartitionTerms
 from betimes.model.events import Value
 from betimes.model.filters import EVERYTHING
-from betimes.model.resuming import NOTHING, Have
+from betimes.model.resuming import NOTHING, Gap, Have
 from betimes.node.heard import Heard, Range, Ranges
 from betimes.qos.overwriting import (
     DisconnectionAware,
@@ -72,17 +71,6 @@ class Found(NamedTuple, Generic[Item]):
     born_s: float
     source: str
     item: Item
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
-    """Numbers of an origin of which some, `at_most` so many, are not here and may have been wanted."""
-
-    origin: str
-    first: int
-    last: int
-    at_most: int
-    why: str
 
 
 class _Shelf(Generic[Item]):

@@ -17,9 +17,9 @@ import mqtt5
 from betimes.model.buffers import LRP, RANDOM, BufferSettings
 from betimes.model.events import number_reading
 from betimes.model.filters import EVERYTHING
-from betimes.model.resuming import Have
+from betimes.model.resuming import Gap, Have
 from betimes.model.user_properties import IMPORTANCE
-from betimes.node.partitioned_buffer import Found, Gap, PartitionedBuffer, Run, pattern_covers
+from betimes.node.partitioned_buffer import Found, PartitionedBuffer, Run, pattern_covers
 from betimes.server import mqtt3, runs
 from betimes.server.publications import OVERHEAD_BYTES, Publication
 from betimes.server.wire import Item

@@ -18,7 +18,7 @@ import mqtt5
 from betimes.language.resume_tokens import HINT, read_resume_token
 from betimes.matching.topics import topic_matches
 from betimes.model.errors import TextError
-from betimes.model.resuming import Have
+from betimes.model.resuming import Gap, Have
 from betimes.model.telemetry import Reason
 from betimes.model.user_properties import (
     ALL,
@@ -30,7 +30,7 @@ from betimes.model.user_properties import (
     RESUME_AFTER,
     RESUME_LATE,
 )
-from betimes.node.partitioned_buffer import Found, Gap
+from betimes.node.partitioned_buffer import Found
 from betimes.server.audiences import Grant
 from betimes.server.offering import delivery_of, merged_delivery
 from betimes.server.publications import OVERHEAD_BYTES, Publication
