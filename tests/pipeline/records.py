@@ -53,6 +53,8 @@ USUAL: dict[str, Any] = {
     "filter": "TRUE",
     "delay_s_max": 5.0,
     "reliability": 0.0,
+    "predicted_share": 0.5,
+    "admitted": True,
 }
 
 

@@ -11,12 +11,13 @@ from tests.pipeline.records import record, small_world, written
 from betimes.console.simulate import simulate
 from betimes.language.scenarios import read_scenario
 from betimes.model.errors import BetimesError, SettingError
-from betimes.model.telemetry import Published, Received
+from betimes.model.telemetry import Answered, Published, Received
 from betimes.pipeline import job
 from betimes.pipeline.job import PipelineSettings, compiling, read_brokers, run_pipeline
 from betimes.pipeline.survey import read_since
 from betimes.pipeline.table_files import current_tables, read_arrow
 from betimes.pipeline.tables import (
+    ADMISSIONS,
     DELIVERIES,
     EVENTS,
     LINKS,
@@ -80,7 +81,8 @@ def test_a_simulated_run_is_found_again_and_a_second_run_changes_nothing(spark, 
 
 @pytest.mark.spark
 def test_bad_rows_are_set_aside_and_clocks_an_hour_apart_do_not_matter(spark, tmp_path):
-    records = small_world(20)
+    answer = record(Answered, broker="b", reliability=0.9, admitted=False, reason="too much")
+    records = [*small_world(20), answer]
     bad = [record(Received, neighbour="nowhere", number=77), record(Published, time_s=-1.0, number=78)]
     written(tmp_path / "telemetry", [each for each in records if each.broker == "a"] + bad, label="a")
     written(tmp_path / "telemetry", [each for each in records if each.broker == "b"], label="b")
@@ -91,6 +93,9 @@ def test_bad_rows_are_set_aside_and_clocks_an_hour_apart_do_not_matter(spark, tm
     folder = current_tables(tmp_path / "tables")
     for table, rows in ((EVENTS, 20), (TRANSFERS, 20), (DELIVERIES, 20), (MATCHES, 20), (QUARANTINE, 5)):
         assert read_arrow(table, folder).num_rows == rows, table.name
+    (told,) = read_arrow(ADMISSIONS, folder).to_pylist()
+    assert (told["subscriber"], told["home"], told["predicted_share"]) == ("s", "b", 0.5)
+    assert (told["admitted"], told["reason"]) == (False, "too much")
     assert (facts.wanted, facts.on_time, facts.earning) == (20.0, 20.0, 40.0)
     (link,) = read_arrow(LINKS, folder).to_pylist()
     assert (link["source"], link["target"], link["loss"]) == ("a", "b", 0.0)

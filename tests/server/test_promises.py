@@ -19,6 +19,8 @@ from betimes.model.statistics import (
     NetworkStatistics,
     PublisherStatistics,
 )
+from betimes.model.telemetry import Answered
+from betimes.node.recording import Recorder
 from betimes.server.hub import Hub
 from betimes.server.learning import promised_grants
 from betimes.server.promises import (
@@ -30,6 +32,7 @@ from betimes.server.promises import (
     unpacked_model,
     worked_out,
 )
+from betimes.server.witness import Witness
 
 SECRET = "a secret of the control centre"
 QUOTA_EXCEEDED = 0x97
@@ -200,3 +203,17 @@ def test_a_promise_is_asked_of_the_model_that_the_subscriber_will_meet():
         text = Client(hub, "ann").subscribe("news", properties=asking(0.01)).reason_str
         said.append(float(text.split("predicted ")[1].split()[0]))
     assert said[0] > said[1] + 0.1
+
+
+def test_what_was_answered_is_written_down():
+    hub, _ = promising_hub(statistics())
+    records: list[Any] = []
+    hub.witness = Witness(hub.name, Recorder(records.append))
+    ann = Client(hub, "ann", now_s=3.0)
+    ann.subscribe("news", properties=asking(0.3))
+    ann.subscribe("news", properties=asking(0.999))
+    first, second = (each for each in records if isinstance(each, Answered))
+    assert (first.subscriber, first.pattern, first.reliability, first.admitted) == ("ann", "news", 0.3, True)
+    assert (second.reliability, second.admitted, second.broker) == (0.999, False, "b1")
+    assert second.predicted_share == pytest.approx(first.predicted_share)
+    assert "of the 0.999 asked for" in second.reason

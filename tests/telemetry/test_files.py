@@ -74,7 +74,7 @@ def test_a_kind_of_which_nothing_happened_is_an_empty_table(written):
 
 def test_every_kind_of_record_has_a_schema():
     events = {"published", "queued", "sent", "received", "dropped", "delivered"}
-    assert set(KINDS) == events | {"subscribed", "unsubscribed"}
+    assert set(KINDS) == events | {"subscribed", "unsubscribed", "answered"}
     assert table_schema("delivered").field("out_of_order").type == pa.bool_()
     assert table_schema("delivered").names[0] == "time_s"
     assert len(table_schema("delivered")) == len(Delivered.__dataclass_fields__)

@@ -150,7 +150,22 @@ class Unsubscribed:
     pattern: str
 
 
-Record = Published | Queued | Sent | Received | Dropped | Delivered | Subscribed | Unsubscribed
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """Somebody asked for an on-time share, and was promised it or refused."""
+
+    time_s: float
+    broker: str
+    share: float = 1.0  # all of them are written down
+    subscriber: str
+    pattern: str
+    reliability: float  # the on-time share asked for
+    predicted_share: float
+    admitted: bool
+    reason: str
+
+
+Record = Published | Queued | Sent | Received | Dropped | Delivered | Subscribed | Unsubscribed | Answered
 RECORD_TYPES: tuple[type[Record], ...] = (
     Published,
     Queued,
@@ -160,4 +175,5 @@ RECORD_TYPES: tuple[type[Record], ...] = (
     Delivered,
     Subscribed,
     Unsubscribed,
+    Answered,
 )

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from betimes.model.events import Event, EventId
 from betimes.model.subscriptions import Subscription
 from betimes.model.telemetry import (
+    Answered,
     Delivered,
     Dropped,
     Published,
@@ -83,6 +84,32 @@ class Recorder:
         """Record that a subscription holds no longer."""
         self._sink(
             Unsubscribed(time_s=now_s + self._offset_s, broker=broker, subscriber=subscriber, pattern=pattern)
+        )
+
+    def answered(
+        self,
+        broker: str,
+        subscriber: str,
+        pattern: str,
+        *,
+        asked: float,
+        predicted_share: float,
+        admitted: bool,
+        reason: str,
+        now_s: float,
+    ) -> None:
+        """Record what was said to somebody who asked for an on-time share."""
+        self._sink(
+            Answered(
+                time_s=now_s + self._offset_s,
+                broker=broker,
+                subscriber=subscriber,
+                pattern=pattern,
+                reliability=asked,
+                predicted_share=predicted_share,
+                admitted=admitted,
+                reason=reason,
+            )
         )
 
     def received(

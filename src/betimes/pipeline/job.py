@@ -48,7 +48,7 @@ Progress = Callable[[int, int], None]  # steps done, in all
 ROWS_PER_TASK = 1_000_000
 FILES_MAX = 1000  # of one table
 COMPILED_ROWS_MIN = 1_000_000  # below, Spark takes longer to compile each query than to run it
-STEPS = 16
+STEPS = 17
 SPEED = Measure(keys=("source", "target"), value="transfer_s", divisor="size_kb")
 ALWAYS_WHOLE = ("subscribed", "unsubscribed")  # what holds may have begun long before
 
@@ -159,6 +159,7 @@ def _base_tables(run: _Run, telemetry: TelemetryInput, settings: PipelineSetting
         ),
         "deliveries": run.write(_deliveries(good["delivered"]), tables.DELIVERIES, rows["delivered"]),
         "drops": run.write(good["dropped"], tables.DROPS, rows["dropped"]),
+        "admissions": run.write(good["answered"].withColumnRenamed("broker", "home"), tables.ADMISSIONS),
         "queued": good["queued"],
     }
 

@@ -82,6 +82,7 @@ def _values() -> dict[str, Column]:
         "price": F.col("price").between(0.0, PRICE_MAX),
         "content": F.col("content").startswith("{") & F.try_parse_json(content).isNotNull(),
         "reliability": F.col("reliability").between(0.0, 1.0),
+        "predicted_share": F.col("predicted_share").between(0.0, 1.0),
         **{name: F.col(name) >= 0 for name in COUNT_COLUMNS},
         **{name: F.col(name) != "" for name in NAME_COLUMNS},
     }

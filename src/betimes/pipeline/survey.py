@@ -80,7 +80,7 @@ def survey(telemetry: TelemetryInput) -> Survey:
         & (F.col("broker") != "")
     )
     # Subscriptions are all written down, whatever the share of events.
-    share = F.when(~F.col("kind").isin("subscribed", "unsubscribed"), F.col("share"))
+    share = F.when(~F.col("kind").isin("subscribed", "unsubscribed", "answered"), F.col("share"))
     found = (
         all_rows(telemetry.frames, ("broker", "time_s", "share"))
         .groupBy("kind", "broker")

@@ -161,6 +161,21 @@ DROPS = TableShape(
         _text("broker", "who gave it up"),
     ),
 )
+ADMISSIONS = TableShape(
+    name="admissions",
+    row="somebody asked for an on-time share, and was promised it or refused",
+    source="answered",
+    columns=(
+        SUBSCRIBER,
+        HOME,
+        _text("pattern", "of topics, as written"),
+        _number("reliability", "the on-time share asked for"),
+        _number("predicted_share", "the on-time share predicted"),
+        _flag("admitted", "whether it was admitted"),
+        _text("reason", "what was said"),
+        _number("time_s", "when, on the home's clock"),
+    ),
+)
 QUARANTINE = TableShape(
     name="quarantine",
     row="a row of telemetry that is in no other table",
@@ -312,23 +327,7 @@ PREDICTIONS = TableShape(
         _number("learned_at_s", "when that was learned from which it was predicted"),
     ),
 )
-ADMISSIONS = TableShape(
-    name="admissions",
-    row="a subscription that asked for a promise was admitted or refused",
-    is_filled=False,
-    columns=(
-        SUBSCRIBER,
-        HOME,
-        _text("pattern", "of topics, as written"),
-        _number("reliability", "the on-time share asked for"),
-        _number("predicted_share", "the on-time share predicted"),
-        _flag("admitted", "whether it was admitted"),
-        _text("reason", "why not"),
-        _number("time_s", "when, on the clock of the one that decided"),
-    ),
-)
-
-BASE_TABLES = (EVENTS, SUBSCRIPTIONS, TRANSFERS, WAITS, DELIVERIES, DROPS, QUARANTINE)
+BASE_TABLES = (EVENTS, SUBSCRIPTIONS, TRANSFERS, WAITS, DELIVERIES, DROPS, ADMISSIONS, QUARANTINE)
 DERIVED_TABLES = (
     LINKS,
     WAIT_DISTRIBUTIONS,
@@ -337,7 +336,6 @@ DERIVED_TABLES = (
     MATCHES,
     RELIABILITY,
     PREDICTIONS,
-    ADMISSIONS,
 )
 TABLES: dict[str, TableShape] = {table.name: table for table in (*BASE_TABLES, *DERIVED_TABLES)}
 

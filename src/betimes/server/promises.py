@@ -49,6 +49,7 @@ class Answer:
 
     admitted: bool
     text: str
+    predicted_share: float | None = None  # None: nothing was promised, and nothing refused
 
 
 def packed_model(statistics: NetworkStatistics, secret: str) -> tuple[bytes, str]:
@@ -138,11 +139,10 @@ class Promises:
             return Answer(admitted=True, text=f"admitted without a promise: {error}")
         age_s = now_s - self._came_at_s
         stale = f", by a model that came {age_s / 60.0:.0f} minutes ago" if age_s > FRESH_S else ""
-        if verdict.admitted:
-            self.admitted += 1
-            return Answer(admitted=True, text=f"{verdict.reason} on time{stale}")
-        self.refused += 1
-        return Answer(admitted=False, text=f"refused: {verdict.reason} on time{stale}")
+        self.admitted += verdict.admitted
+        self.refused += not verdict.admitted
+        text = f"{'' if verdict.admitted else 'refused: '}{verdict.reason} on time{stale}"
+        return Answer(admitted=verdict.admitted, text=text, predicted_share=verdict.predicted_share)
 
     def keep(self, grant: Grant) -> None:
         """Count a promise that was given."""

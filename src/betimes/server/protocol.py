@@ -275,6 +275,8 @@ def _grant(
     if hub.promises is not None and is_promised(grant):
         answer = hub.promises.ask(grant, now_s)
         said = f"{asked.pattern}: {answer.text}"
+        if hub.witness is not None:
+            hub.witness.answered(asked.pattern, grant, answer, now_s)
         if not answer.admitted:
             return Subscribed.QUOTA_EXCEEDED, said
     hub.subscribe(asked.pattern, grant, now_s)

@@ -18,6 +18,7 @@ from betimes.node.effects import Drop
 from betimes.node.recording import Recorder
 from betimes.server.audiences import Grant
 from betimes.server.live_events import deadline_s_of, live_event
+from betimes.server.promises import Answer
 from betimes.server.publications import Publication
 from betimes.server.session import Delivery, Session
 
@@ -67,6 +68,21 @@ class Witness:
             pattern=written,
         )
         self.recorder.subscribed(subscription, now_s)
+
+    def answered(self, written: str, grant: Grant, answer: Answer, now_s: float) -> None:
+        """Note that somebody was promised an on-time share, or refused."""
+        if answer.predicted_share is None or grant.wish is None:
+            return
+        self.recorder.answered(
+            self._broker,
+            grant.session.client_id,
+            written,
+            asked=grant.wish.qos.reliability or 0.0,
+            predicted_share=answer.predicted_share,
+            admitted=answer.admitted,
+            reason=answer.text,
+            now_s=now_s,
+        )
 
     def unsubscribed(self, client_id: str, written: str, now_s: float) -> None:
         """Note that somebody wants something no longer."""
