@@ -13,7 +13,7 @@ from tests.server.listening import run, serving
 from tests.server.talking import Client, new_hub
 
 from betimes.model.telemetry import Reason
-from betimes.server.last_hop import BELOW_US_BYTES_MAX, BELOW_US_BYTES_MIN, LastHop
+from betimes.server.last_hop import BELOW_US_BYTES_MAX, BELOW_US_BYTES_MIN, LastHop, warm_up
 from betimes.server.publications import Publication
 from betimes.server.session import Delivery
 
@@ -165,3 +165,9 @@ async def read_slowly(loop: asyncio.AbstractEventLoop, slow: socket.socket, *, f
             if isinstance(packet, mqtt5.PublishPacket):
                 ages.append(time.monotonic() - json.loads(packet.payload))
     return ages
+
+
+def test_warming_up_leaves_nothing_to_compile_and_no_trace():
+    warm_up()
+    hop = LastHop()
+    assert len(hop) == 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import mqtt5
 import numpy as np
 
 from betimes.model.events import Event
@@ -18,6 +19,7 @@ from betimes.node.output_queue import OutputQueue
 from betimes.qos.appraisal import FIXED_S, GOES, HOPELESS, OPEN, S_PER_KB_MEAN, S_PER_KB_SD, WAY_FACTS
 from betimes.qos.strategies import LOOK_AHEAD
 from betimes.routing.estimates import LinkEstimate
+from betimes.server.publications import Publication
 from betimes.server.session import Delivery
 
 BELOW_US_S = 0.1  # worth of what the client takes
@@ -25,6 +27,19 @@ BELOW_US_BYTES_MIN, BELOW_US_BYTES_MAX = 4_096, 256 * 1024
 BELOW_US_BYTES_AT_FIRST = 64 * 1024
 IN_A_CROWD = 1.0  # something waits, so there is contention
 ONE_WAY, ONLY_DESTINATION = 0, [0]
+
+
+def warm_up() -> None:
+    """Have the kernels of scheduling loaded, or compiled, before anybody waits for them."""
+    publication = Publication(mqtt5.PublishPacket("t", b""), "t", born_s=0.0)
+    last_hop = LastHop()
+    for _ in range(3):
+        last_hop.put(Delivery(publication, bound_s=1.0), 0.0)
+    chosen, _ = last_hop.choose(0.0)
+    assert chosen is not None, "there is time enough for all"
+    last_hop.take(chosen, 0.0)
+    last_hop.deliveries()
+    last_hop.take_expired(10.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
