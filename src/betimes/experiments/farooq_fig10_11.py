@@ -20,7 +20,7 @@ from betimes.experiments.farooq_mobility import (
 from betimes.experiments.figures import Claim, Figure, Panel, Plan, Point, Row, curve_points
 
 OUTAGES_S = (12.0, 24.0)  # figure 10, figure 11
-RATES, QUICK_RATES = (100.0, 175.0, 250.0, 285.29), (100.0, 250.0)
+RATES, QUICK_RATES = (100.0, 175.0, 250.0), (100.0, 250.0)
 BUFFERS, QUICK_BUFFERS = (5_000, 10_000, 20_000, 30_000), (10_000, 20_000, 30_000)
 AT = 250.0  # messages a second, of which section 7.1 speaks
 SMALL = 0.1  # per cent: "a small value"

@@ -22,7 +22,7 @@ from betimes.experiments.farooq_mobility import (
 )
 from betimes.experiments.figures import Claim, Figure, Panel, Plan, Point, Published, Row, curve_points
 
-RATES, QUICK_RATES = (50.0, 150.0, 250.0, 317.0), (50.0, 317.0)
+RATES, QUICK_RATES = (50.0, 150.0, 317.0), (50.0, 317.0)
 FIXED, MOBILE = 0.0, SHARE_AWAY
 CURVES = {"fixed": FIXED, NONDURABLE: MOBILE}
 CLOSE = 0.9  # "close to that in the fixed networks"

@@ -22,7 +22,7 @@ from betimes.experiments.farooq_mobility import (
 )
 from betimes.experiments.figures import Claim, Figure, Panel, Plan, Point, Row, curve_points
 
-SHARES, QUICK_SHARES = (0.0, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15), (0.0, 0.05, 0.15)
+SHARES, QUICK_SHARES = (0.0, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15), (0.05, 0.15)
 VARIATIONS, QUICK_VARIATIONS = (1.5, 2.0, 2.5), (2.5,)
 VARIED_AT = 0.0742  # the share of time away at which outages vary
 ALMOST_ZERO = 0.5  # per cent

@@ -23,7 +23,7 @@ BUFFER_BYTES = 10**9  # no bound, unless a figure is about it
 SIZE_BYTES = 50  # of a message's body
 OUTAGE_S = 12.0
 SHARE_AWAY = Mobility().share_away  # T_SD/T, 0.0742 in the paper
-DURATION_S, QUICK_DURATION_S = 2_000.0, 300.0
+DURATION_S, QUICK_DURATION_S = 1_000.0, 200.0
 
 
 def run_of(plan: Plan, seed: int, strategy: str, **different: float) -> dict[str, Any]:

@@ -118,9 +118,10 @@ class _Simulation:
         everybody = settings.subscribers * settings.partitions
         self._at = [number % settings.brokers for number in range(everybody)]
         self._left_after: list[int | None] = [None] * everybody  # the last number before; None: it is here
-        self._agenda = [(self._stay_s(), number) for number in range(everybody)]
-        heapq.heapify(self._agenda)
+        self._agenda: list[tuple[float, int]] = []
         self._buffers = [self._buffer(chance) for _ in range(settings.brokers)]
+        for number in range(everybody):
+            self._begin(number)
         self._numbers: list[list[int]] = [[] for _ in range(settings.partitions)]  # published, by partition
         self._importance: list[int] = [0]  # by number; numbers begin with 1
         self._lost = self._twice = self._lost_index = self._outages = self._unannounced = 0
@@ -151,6 +152,16 @@ class _Simulation:
             awaited=self._awaited,
             carried=self._carried,
         )
+
+    def _begin(self, number: int) -> None:
+        """Let a subscriber be here or away as it would be at any moment: nobody needs to settle in."""
+        if self._moves.random() < self._settings.share_away:
+            self._left_after[number] = 0
+            self._buffers[self._at[number]].left(str(number), self._pattern(number), 0.0)
+            phase = self._phases[int(self._moves.integers(len(self._phases)))]  # of both as much time is made
+            heapq.heappush(self._agenda, (float(self._moves.exponential(phase.s_mean)), number))
+        else:
+            heapq.heappush(self._agenda, (self._stay_s(), number))
 
     def _buffer(self, chance: np.random.Generator) -> PartitionedBuffer[int]:
         terms = tuple(
