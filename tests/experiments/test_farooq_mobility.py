@@ -9,6 +9,7 @@ import pytest
 from betimes.experiments.farooq_mobility import (
     NONDURABLE,
     SEMI_DURABLE,
+    THINNED,
     exact_claim,
     form_claim,
     form_points,
@@ -29,7 +30,8 @@ QUICK = Plan(seeds=(1,), quick=True)
 def test_the_usual_row_is_the_papers_setting():
     settings = settings_of(run_of(QUICK, 1, SEMI_DURABLE))
     assert settings.subscribers * settings.partitions == 200
-    assert settings.messages_max == 3_000
+    assert settings.messages_max == 3_000 // THINNED
+    assert settings.outages_kept == pytest.approx(3_000 / (28.529 * 12.0))
     assert settings.share_away == pytest.approx(0.0742, abs=2e-4)
     assert settings.connected_s_mean == pytest.approx(142.89, abs=0.01)
 
@@ -56,16 +58,16 @@ def test_closed_forms_are_those_of_exponential_outages():
 @pytest.mark.figure
 @pytest.mark.parametrize("variation", [1.0, 2.5])
 def test_simulated_losses_are_those_of_the_closed_form_also_for_hyper_exponential_outages(variation):
-    row = run_of(Plan(seeds=(1,)), 1, SEMI_DURABLE, rate=40.0, buffer=960, outage_cv=variation)
+    row = run_of(Plan(seeds=(1,)), 1, SEMI_DURABLE, rate=100.0, buffer=2_400, outage_cv=variation)
     lost = [run_row({**row, "seed": seed})["loss"] for seed in range(1, 7)]
     assert sum(lost) / len(lost) == pytest.approx(100.0 * lrp_loss(settings_of(row)), rel=0.12)
 
 
 def test_a_run_tells_what_was_lost_and_what_was_got():
-    row = run_of(QUICK, 1, NONDURABLE, rate=20.0)
+    row = run_of(QUICK, 1, NONDURABLE, rate=100.0)
     result = run_row(row)
     assert result["loss"] == pytest.approx(7.4, abs=2.0)
-    assert result["throughput"] == pytest.approx(20.0 * (1.0 - result["loss"] / 100.0))
+    assert result["throughput"] == pytest.approx(100.0 * (1.0 - result["loss"] / 100.0))
     assert result["awaited"] == pytest.approx(20 * result["loss"] / 100.0)
 
 
