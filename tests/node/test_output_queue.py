@@ -309,3 +309,17 @@ def test_what_is_kept_for_nobody_yet_is_in_no_hurry():
     slot, _ = choose(queue, EB)
     assert slot is not None
     assert queue.events[slot].id.number == 1
+
+
+@pytest.mark.parametrize("room", [1, 3])
+def test_what_a_lost_link_gives_back_goes_before_what_came_after_it(room):
+    queue, never = OutputQueue(), float("inf")
+    for number in (4, 5, 1, 2, 3):
+        put(queue, {0: [never] * (1 + number % 2)}, event=new_event(number))
+    numbers = []
+    while len(queue):
+        slots, _ = queue.choose(EB, 0, WAYS, np.zeros(LINKS), 0.0, 1.0, 0.0, room)
+        numbers += [queue.events[slot].id.number for slot in slots]
+        for slot in slots:
+            queue.take(slot, GOES, 0.0)
+    assert numbers == [1, 2, 3, 4, 5]

@@ -145,3 +145,15 @@ def test_an_event_that_the_neighbour_does_not_take_is_lost_for_that_reason():
     net.run(0.5)
     assert alice.got() == [("news", b"small")]
     assert net.hubs["a"].lost == {"too_large": 1}
+
+
+def test_a_broker_that_was_busy_for_long_does_not_take_that_for_its_neighbours_silence():
+    net = Net("a")
+    neighbour(net)
+    (end,) = net.ends("a").values()
+    end.tick(net.now_s)
+    end.tick(net.now_s + 60.0)
+    assert not end.connection.closing
+    for second in range(1, 5):
+        end.tick(net.now_s + 60.0 + second)
+    assert end.connection.closing

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from betimes.simulator.mobility import Mobility, simulate_mobility
+from betimes.simulator.mobility import Mobility, outage_phases, simulate_mobility
 
 
 def moving(overwrite: str, outages_kept: float, **settings) -> Mobility:
@@ -84,3 +84,22 @@ def test_outages_that_vary_more_cost_more_at_the_same_mean():
 def test_the_same_seed_gives_the_same():
     settings = moving("random", 1.0, duration_s=1_000.0)
     assert simulate_mobility(settings, 8) == simulate_mobility(settings, 8)
+
+
+def test_hyper_exponential_outages_have_the_mean_and_the_variation_asked_for():
+    phases = outage_phases(12.0, 2.5)
+    mean_s = sum(each.chance * each.s_mean for each in phases)
+    square = sum(each.chance * 2.0 * each.s_mean**2 for each in phases)
+    assert mean_s == pytest.approx(12.0)
+    assert math.sqrt(square - mean_s**2) / mean_s == pytest.approx(2.5)
+
+
+def test_what_is_awaited_is_what_nondurable_subscribers_lose_and_a_tenth_of_it_changes_broker():
+    outcome = simulate_mobility(moving("lrp", 0.0, brokers=2, duration_s=20_000.0), 9)
+    assert outcome.awaited == outcome.lost
+    assert outcome.carried / outcome.awaited == pytest.approx(0.1, abs=0.03)
+
+
+def test_who_never_leaves_loses_nothing():
+    outcome = simulate_mobility(moving("lrp", 0.0, connected_s_mean=math.inf, duration_s=1_000.0), 9)
+    assert (outcome.outages, outcome.lost, outcome.awaited) == (0, 0, 0)

@@ -5,6 +5,13 @@ from __future__ import annotations
 import difflib
 
 from betimes.experiments import (
+    farooq_fig4,
+    farooq_fig5,
+    farooq_fig7,
+    farooq_fig8,
+    farooq_fig9,
+    farooq_fig10_11,
+    farooq_fig12,
     pongthawornkamol_fig4,
     pongthawornkamol_fig5,
     pongthawornkamol_fig6,
@@ -24,6 +31,13 @@ _ALL: tuple[Figure, ...] = (
     pongthawornkamol_fig5.FIGURE,
     pongthawornkamol_fig6.FIGURE,
     pongthawornkamol_fig7.FIGURE,
+    farooq_fig4.FIGURE,
+    farooq_fig5.FIGURE,
+    farooq_fig7.FIGURE,
+    farooq_fig8.FIGURE,
+    farooq_fig9.FIGURE,
+    farooq_fig10_11.FIGURE,
+    farooq_fig12.FIGURE,
 )
 FIGURES = {figure.name: figure for figure in _ALL}
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from betimes.matching.compiled import kernel
-from betimes.model.events import Event
+from betimes.model.events import Event, EventId
 from betimes.qos.appraisal import (
     BORN_S,
     BOUND_S,
@@ -61,9 +61,10 @@ class OutputQueue:
 
     def __init__(self) -> None:
         self.events: list[Event] = []  # by slot
-        self._flows: list[
-            str | None
-        ] = []  # by slot: of what is in no hurry the origin, which keeps its order
+        # By slot: of what is in no hurry the origin, which keeps its order.
+        self._flows: list[str | None] = []
+        self._newest: dict[str, int] = {}  # by origin: the highest number that came, while something waits
+        self._turned: set[str] = set()  # origins of which an earlier number came after a later one
         self._slots = np.zeros((SLOTS_AT_FIRST, SLOT_COLUMNS))
         self._rows = np.zeros((ROWS_AT_FIRST, ROW_COLUMNS))
         self._results = np.zeros((RESULT_COLUMNS, SLOTS_AT_FIRST))
@@ -99,6 +100,7 @@ class OutputQueue:
         self._row_count, is_hurried = _put(demand, asked, ways, slot, self._slots, self._rows, promise)
         self.events.append(event)
         self._flows.append(None if is_hurried else event.id.origin)
+        self._note_order(event.id)
         self._slot_count += 1
         self._waiting += 1
         self.waiting_kb += event.size_kb
@@ -161,7 +163,21 @@ class OutputQueue:
         ]
 
     def _of_flow(self, candidates: list[int], flow: str) -> Iterator[int]:
-        return (slot for slot in candidates if self._flows[slot] == flow)
+        slots = (slot for slot in candidates if self._flows[slot] == flow)
+        return iter(sorted(slots, key=self._number)) if flow in self._turned else slots
+
+    def _number(self, slot: int) -> int:
+        return self.events[slot].id.number
+
+    def _note_order(self, came: EventId) -> None:
+        """Note where numbers come in no order any more: a lost link gives back what was under way."""
+        if not self._waiting:
+            self._newest.clear()
+            self._turned.clear()
+        if came.number < self._newest.get(came.origin, 0):
+            self._turned.add(came.origin)
+        else:
+            self._newest[came.origin] = came.number
 
     def expired(self, now_s: float) -> list[int]:
         """Return the slots where something has expired, and mark it as hopeless."""

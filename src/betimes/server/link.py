@@ -93,6 +93,7 @@ class LinkEnd:
         self._held: bytes | None = None  # an event that the link's rate keeps on its way
         self._held_until_s = math.inf
         self._beat_at_s = now_s
+        self._ticked_s = now_s
         self._waits_told_s = -math.inf
         self._under_way: dict[int, UnderWay] = {}
         self._events_under_way = 0
@@ -301,6 +302,10 @@ class LinkEnd:
     def tick(self, now_s: float) -> None:
         """Make sure of the neighbour, now and then; hang up where nothing was heard of it for long."""
         settings = self.federation.settings
+        not_listening_s = now_s - self._ticked_s - settings.beat_every_s
+        self._ticked_s = now_s
+        if not_listening_s > 0.0:  # this broker was busy: what the neighbour said then is still to be read
+            self.connection.heard_at_s += not_listening_s
         if now_s - self.connection.heard_at_s > settings.lost_after_s:
             self.federation.complain(self.neighbour, "nothing was heard of it for too long")
             hang_up(self.connection, Refusal(Gone.KEEP_ALIVE_TIMEOUT.value), now_s)

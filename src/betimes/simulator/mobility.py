@@ -9,12 +9,14 @@ one was away for and does not get is lost.
 from __future__ import annotations
 
 import heapq
+import math
 from bisect import bisect_right
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from betimes.model.buffers import BufferSettings, PartitionTerms
+from betimes.model.buffers import BYTES_MAX, BufferSettings, PartitionTerms
 from betimes.model.resuming import Have
 from betimes.node.partitioned_buffer import PartitionedBuffer, Run
 from betimes.simulator.chance import stream
@@ -39,6 +41,8 @@ class Mobility:
     outage_cv: float = 1.0  # coefficient of variation; above 1 outages are hyper-exponential
     connected_s_mean: float = REQUEST_S_MEAN - SIGNAL_DOWN * 12.0
     messages_max: int = 0  # kept by each partition of each broker; 0: nothing is kept
+    bytes_max: int = BYTES_MAX  # likewise
+    size_bytes: int = 1  # of a message
     overwrite: str = "lrp"
 
     @property
@@ -50,7 +54,8 @@ class Mobility:
     @property
     def outages_kept(self) -> float:
         """Return x of the closed forms: for how many mean outages a buffer lasts."""
-        return self.messages_max / (self.rate_per_s / self.partitions * self.outage_s_mean)
+        kept = min(self.messages_max, self.bytes_max // self.size_bytes)
+        return kept / (self.rate_per_s / self.partitions * self.outage_s_mean)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +69,8 @@ class MobilityOutcome:
     lost_index: int
     outages: int
     unannounced: int  # lost, and in no gap that the subscriber was told
+    awaited: int  # wanted by somebody who was away: what a broker with sessions would store for them
+    carried: int  # of that, by those who came back at another broker: what would be handed over
 
     @property
     def loss(self) -> float:
@@ -76,6 +83,26 @@ class MobilityOutcome:
         return self.lost_index / self.wanted_index
 
 
+class Phase(NamedTuple):
+    """Exponential outages: how likely one is of this kind, and how long it takes in the mean."""
+
+    chance: float
+    s_mean: float
+
+
+def outage_phases(outage_s_mean: float, outage_cv: float) -> list[Phase]:
+    """Return what outages are a mixture of: two phases with balanced means where they vary more.
+
+    >>> [phase.chance * phase.s_mean for phase in outage_phases(12.0, 2.5)]
+    [6.0, 6.0]
+    """
+    variance = outage_cv**2
+    if variance <= 1.0:
+        return [Phase(1.0, outage_s_mean)]
+    short = (1.0 + math.sqrt((variance - 1.0) / (variance + 1.0))) / 2.0
+    return [Phase(chance, outage_s_mean / (2.0 * chance)) for chance in (short, 1.0 - short)]
+
+
 def simulate_mobility(settings: Mobility, seed: int) -> MobilityOutcome:
     """Let subscribers move for a while, and add up what they lose; the same seed gives the same."""
     return _Simulation(settings, seed).run()
@@ -84,18 +111,21 @@ def simulate_mobility(settings: Mobility, seed: int) -> MobilityOutcome:
 class _Simulation:
     def __init__(self, settings: Mobility, seed: int) -> None:
         self._settings = settings
+        self._phases = outage_phases(settings.outage_s_mean, settings.outage_cv)
         self._moves = stream(seed, "mobility", "moves")
         self._published = stream(seed, "mobility", "published")
         chance = stream(seed, "mobility", "overwriting")
         everybody = settings.subscribers * settings.partitions
         self._at = [number % settings.brokers for number in range(everybody)]
         self._left_after: list[int | None] = [None] * everybody  # the last number before; None: it is here
-        self._agenda = [(self._stay_s(), number) for number in range(everybody)]
-        heapq.heapify(self._agenda)
+        self._agenda: list[tuple[float, int]] = []
         self._buffers = [self._buffer(chance) for _ in range(settings.brokers)]
+        for number in range(everybody):
+            self._begin(number)
         self._numbers: list[list[int]] = [[] for _ in range(settings.partitions)]  # published, by partition
         self._importance: list[int] = [0]  # by number; numbers begin with 1
         self._lost = self._twice = self._lost_index = self._outages = self._unannounced = 0
+        self._awaited = self._carried = 0
 
     def run(self) -> MobilityOutcome:
         settings = self._settings
@@ -119,13 +149,26 @@ class _Simulation:
             lost_index=self._lost_index,
             outages=self._outages,
             unannounced=self._unannounced,
+            awaited=self._awaited,
+            carried=self._carried,
         )
+
+    def _begin(self, number: int) -> None:
+        """Let a subscriber be here or away as it would be at any moment: nobody needs to settle in."""
+        if self._moves.random() < self._settings.share_away:
+            self._left_after[number] = 0
+            self._buffers[self._at[number]].left(str(number), self._pattern(number), 0.0)
+            phase = self._phases[int(self._moves.integers(len(self._phases)))]  # of both as much time is made
+            heapq.heappush(self._agenda, (float(self._moves.exponential(phase.s_mean)), number))
+        else:
+            heapq.heappush(self._agenda, (self._stay_s(), number))
 
     def _buffer(self, chance: np.random.Generator) -> PartitionedBuffer[int]:
         terms = tuple(
             PartitionTerms(
                 pattern=f"p{partition}",
                 messages_max=self._settings.messages_max,
+                bytes_max=self._settings.bytes_max,
                 overwrite=self._settings.overwrite,
             )
             for partition in range(self._settings.partitions)
@@ -137,7 +180,7 @@ class _Simulation:
         number = len(self._importance)
         self._importance.append(importance)
         self._numbers[partition].append(number)
-        run = Run(ORIGIN, number, (number,), 1, now_s, importance=importance)
+        run = Run(ORIGIN, number, (number,), self._settings.size_bytes, now_s, importance=importance)
         for buffer in self._buffers:
             buffer.put(run, f"p{partition}", {}, now_s)
 
@@ -146,8 +189,9 @@ class _Simulation:
         now_s, number = heapq.heappop(self._agenda)
         left_after = self._left_after[number]
         if left_after is not None:
+            left_at = self._at[number]
             self._change_cell(number, MOVED_AFTER_SIGNAL_DOWN)
-            self._come_back(number, left_after)
+            self._come_back(number, left_after, has_moved=self._at[number] != left_at)
             heapq.heappush(self._agenda, (now_s + self._stay_s(), number))
         elif self._moves.random() < HANDED_OVER:
             self._change_cell(number, MOVED_AFTER_HANDOVER)
@@ -157,7 +201,7 @@ class _Simulation:
             self._buffers[self._at[number]].left(str(number), self._pattern(number), now_s)
             heapq.heappush(self._agenda, (now_s + self._outage_s(), number))
 
-    def _come_back(self, number: int, left_after: int) -> None:
+    def _come_back(self, number: int, left_after: int, *, has_moved: bool = False) -> None:
         self._left_after[number] = None
         self._outages += 1
         buffer = self._buffers[self._at[number]]
@@ -166,7 +210,10 @@ class _Simulation:
             each.returned(str(number))
         numbers = self._numbers[number % self._settings.partitions]
         got = [each.number for each in found]
-        lost = set(numbers[bisect_right(numbers, left_after) :]).difference(got)
+        awaited = numbers[bisect_right(numbers, left_after) :]
+        self._awaited += len(awaited)
+        self._carried += len(awaited) if has_moved else 0
+        lost = set(awaited).difference(got)
         self._twice += len(got) - len(set(got))
         self._lost += len(lost)
         self._lost_index += sum(self._importance[each] for each in lost)
@@ -184,10 +231,9 @@ class _Simulation:
         return float(self._moves.exponential(self._settings.connected_s_mean))
 
     def _outage_s(self) -> float:
-        """Return how long a signal is down: two exponentials with balanced means where outages vary more."""
-        mean_s, variance = self._settings.outage_s_mean, self._settings.outage_cv**2
-        if variance <= 1.0:
-            return float(self._moves.exponential(mean_s))
-        short = (1.0 + np.sqrt((variance - 1.0) / (variance + 1.0))) / 2.0
-        is_short = self._moves.random() < short
-        return float(self._moves.exponential(mean_s / (2.0 * (short if is_short else 1.0 - short))))
+        """Return how long a signal is down."""
+        if len(self._phases) == 1:
+            return float(self._moves.exponential(self._phases[0].s_mean))
+        short, long = self._phases
+        phase = short if self._moves.random() < short.chance else long
+        return float(self._moves.exponential(phase.s_mean))
