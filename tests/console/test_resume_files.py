@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from betimes.console.resume_files import read_resume_file, write_resume_file
+from betimes.console.resume_files import alone_with, read_resume_file, write_resume_file
 from betimes.model.errors import SettingError
 
 
@@ -43,3 +43,19 @@ def test_a_file_that_cannot_be_written_or_read_is_told(tmp_path):
         write_resume_file(tmp_path / "nowhere" / "x.resume", {})
     with pytest.raises(SettingError, match="cannot be read"):
         read_resume_file(tmp_path)
+
+
+def test_two_cannot_go_by_one_file(tmp_path):
+    path = tmp_path / "r"
+    with alone_with(path), pytest.raises(SettingError, match="another betimes sub"), alone_with(path):
+        pass
+    with alone_with(path):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_list_of_ids_is_told(tmp_path):
+    path = tmp_path / "r"
+    path.write_text('{"version": 1, "topics": {"t": 7}}')
+    with pytest.raises(SettingError, match="of t: a list of message ids was expected"):
+        read_resume_file(path)

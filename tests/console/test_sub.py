@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.console.shells import COMMAND, WITHIN_S, listening, shell
@@ -14,6 +15,7 @@ from tests.console.test_broker import started
 
 from betimes.client.messages import Message
 from betimes.console.app import MISTAKE, UNAVAILABLE, run
+from betimes.console.resume_files import read_resume_file
 from betimes.console.sub import TIMED_OUT, Printer, facts, shown
 
 pytestmark = pytest.mark.live
@@ -144,6 +146,15 @@ def test_what_was_published_between_two_runs_is_printed_by_the_second_once(tmp_p
         assert shell("pub", "-p", broker, "-t", "resumed", "-m", text)[0] == 0
     assert shell("sub", *options, "-C", "2")[:2] == (0, b"two\nthree\n")
     assert shell("sub", *options, "-W", "1")[:2] == (TIMED_OUT, b"")
+    before = read_resume_file(Path(file))["resumed"]
+    assert shell("sub", "-p", broker, "-t", "another", "--resume", file, "-W", "1")[0] == TIMED_OUT
+    assert read_resume_file(Path(file))["resumed"] == before  # each topic has its own place
+
+
+def test_what_the_broker_says_of_a_promise_is_told(broker):
+    code, _, said = shell("sub", "-p", broker, "-t", "t", "--reliability", "0.9", "-W", "1")
+    assert code == TIMED_OUT
+    assert "t: the broker promises nothing" in said
 
 
 def test_a_file_of_another_network_is_refused_with_a_way_out(tmp_path, broker):

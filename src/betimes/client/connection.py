@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -22,6 +23,9 @@ from betimes.language.quantities import read_duration_s
 from betimes.model.errors import BetimesError, SettingError
 from betimes.model.events import Value
 from betimes.model.user_properties import GAP_TOPIC, SIGNATURE
+
+log = logging.getLogger(__name__)
+log.addHandler(logging.NullHandler())
 
 ADDRESSES_MAX = 100
 PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 5.0  # between two attempts to connect again
@@ -195,6 +199,7 @@ class Client:
     async def _reconnect(self) -> None:
         """Try one broker after the other, ever later, and go on with all subscriptions at the first one."""
         end_s, pause_s = self.now_s() + self._reconnect_s, PAUSE_S_MIN
+        log.warning("the connection to %s is lost; trying again", self._places[self._place][0])
         while True:
             await self._line.close()
             self._go_on()
@@ -202,6 +207,7 @@ class Client:
                 await self._line.open()
                 for identifier, subscription in list(self._subscriptions.items()):
                     await self._ask_for(subscription, identifier)
+                log.warning("connected again, to %s", self._places[self._place][0])
                 break
             except UnreachableError as error:
                 if self.now_s() + pause_s > end_s:
@@ -227,7 +233,7 @@ class Client:
         return Line(address, tls=tls, timeout_s=self._timeout_s, take=self._take)
 
     async def _ask_for(self, subscription: Subscription, identifier: int) -> None:
-        await self._line.send_subscribe(
+        subscription.answer = await self._line.send_subscribe(
             subscription.asked, identifier, subscription.wishes(), subscription.answered
         )
 

@@ -8,6 +8,7 @@ broke. So its callbacks are overridden here; their names, such as `_on_connect`,
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -41,6 +42,10 @@ PACKET_BYTES_MAX = 256 * 1024 * 1024  # what MQTT's length field can say, about
 PACKET_START_BYTES = 32  # what stands before properties and payload, at most
 
 
+log = logging.getLogger(__name__)
+log.addHandler(logging.NullHandler())  # what goes wrong is raised; nobody has to read it as well
+
+
 class Line(aiomqtt.Client):
     """One connection to a broker."""
 
@@ -57,6 +62,7 @@ class Line(aiomqtt.Client):
             tls_context=tls,
             timeout=timeout_s,
             max_queued_outgoing_messages=OUTGOING_MAX,
+            logger=log,
         )
         self._client.connect_timeout = timeout_s
         self.packet_bytes_max = PACKET_BYTES_MAX  # that the broker takes
@@ -112,8 +118,11 @@ class Line(aiomqtt.Client):
 
     async def send_subscribe(
         self, asked: Asked, identifier: int, more: Iterable[tuple[str, str]] = (), tell: Tell | None = None
-    ) -> None:
-        """Ask for a subscription, and wait until the broker took it; what its answer says is told at once."""
+    ) -> str:
+        """Ask for a subscription, and wait until the broker took it; return its words, if it has any.
+
+        What its answer says beside that is told at once.
+        """
         properties = _properties(PacketTypes.SUBSCRIBE, [*asked.properties, *more])
         if self.has_identifiers:
             properties.SubscriptionIdentifier = identifier
@@ -128,6 +137,7 @@ class Line(aiomqtt.Client):
         code, reason = await self._answer(sent, number)
         if code.value >= FAILED:
             raise _refusal(SubscriptionRefusedError, asked.topic, code, reason)
+        return reason
 
     async def send_unsubscribe(self, topic: str) -> None:
         """Take a subscription back; where nobody listens any more, it has ended anyway."""

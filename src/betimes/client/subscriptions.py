@@ -34,6 +34,7 @@ class Subscription:
         self.dropped = 0  # that came faster than they were taken
         self.late = 0  # that waited here until they were older than the bound
         self.gaps: deque[Gap] = deque(maxlen=GAPS_MAX)  # what is lost, as the broker tells when one resumes
+        self.answer = ""  # the broker's words when it took the subscription, such as what it promises
         self._came = Positions(asked.after)
         self._handed_out = Positions(asked.after)
         self._client = client

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from betimes.language.resume_tokens import read_resume_token
@@ -13,6 +15,24 @@ from betimes.model.errors import SettingError, TextError
 VERSION = 1
 FILE_BYTES_MAX = 16_000_000
 FRESH = "remove the file for a fresh start"
+
+
+@contextmanager
+def alone_with(path: Path) -> Iterator[None]:
+    """Keep the file to ourselves: two that write down where they are would both be wrong."""
+    beside = path.with_name(f".{path.name}.lock")
+    try:
+        lock = beside.open("w")
+    except OSError as error:
+        raise SettingError("--resume", str(path), f"cannot be written ({error.strerror})") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            problem = "another betimes sub goes by this file"
+            raise SettingError("--resume", str(path), problem, "give each a file of its own") from None
+        yield
+        beside.unlink(missing_ok=True)
 
 
 def read_resume_file(path: Path) -> dict[str, list[str]]:
@@ -34,8 +54,11 @@ def read_resume_file(path: Path) -> dict[str, list[str]]:
         try:
             for token in tokens:
                 read_resume_token(token)
-        except (TextError, TypeError, AttributeError) as error:
-            raise SettingError("--resume", str(path), f"of {topic}: {error}", FRESH) from None
+        except TextError as error:
+            raise SettingError("--resume", str(path), f"of {topic}: {error.in_one_line}", FRESH) from None
+        except (TypeError, AttributeError):
+            problem = f"of {topic}: a list of message ids was expected"
+            raise SettingError("--resume", str(path), problem, FRESH) from None
     return topics
 
 

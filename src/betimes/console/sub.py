@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import logging
 import sys
-from contextlib import AsyncExitStack
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,7 +28,7 @@ from betimes.console.reaching import (
     UserOption,
     reach,
 )
-from betimes.console.resume_files import read_resume_file, write_resume_file
+from betimes.console.resume_files import alone_with, read_resume_file, write_resume_file
 from betimes.console.terminal import print_notice
 from betimes.language.quantities import read_duration_s, show_duration
 from betimes.model.errors import SettingError
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 TIMED_OUT = 27  # as mosquitto_sub ends
 RECONNECT_S = 60.0  # for so long a lost connection is tried again
+KNOWN_MAX = 1_000_000  # more than a broker keeps: so many lie between two lives of one
 PRINTED_MAX = 100  # messages, before it is written down that they were
 
 EXAMPLES = """\
@@ -131,12 +134,26 @@ def sub_command(
     )
     asked = {"filter": filter, "max_delay": max_delay, "price": price, "reliability": reliability, "qos": qos}
     printer = Printer(verbose=verbose, as_json=as_json, count=count)
-    bookmark = None if resume is None else Bookmark(resume)
     others = [_other(reached, each) for each in also or []]
+    with _told_of_connections(), nullcontext() if resume is None else alone_with(resume):
+        bookmark = None if resume is None else Bookmark(resume)
+        try:
+            asyncio.run(asyncio.wait_for(_watch(reached, others, asked, printer, bookmark), wait_s))
+        except TimeoutError:
+            raise typer.Exit(TIMED_OUT) from None
+
+
+@contextmanager
+def _told_of_connections() -> Iterator[None]:
+    """Have it told when a connection is lost, and when there is another."""
+    told = logging.getLogger("betimes.client.connection")
+    handler = logging.Handler()
+    handler.emit = lambda record: print_notice(record.getMessage())  # type: ignore[method-assign]
+    told.addHandler(handler)
     try:
-        asyncio.run(asyncio.wait_for(_watch(reached, others, asked, printer, bookmark), wait_s))
-    except TimeoutError:
-        raise typer.Exit(TIMED_OUT) from None
+        yield
+    finally:
+        told.removeHandler(handler)
 
 
 class Printer:
@@ -219,7 +236,8 @@ class Bookmark:
         """Write down where all of them are."""
         self._printed = 0
         found = {each.asked.topic: each.tokens() for each in self._subscriptions}
-        now = {topic: tokens for topic, tokens in found.items() if tokens != [NOW]}
+        known = {topic: tokens for topic, tokens in found.items() if tokens != [NOW]}
+        now = {topic: tokens for topic, tokens in self._tokens.items() if topic not in found} | known
         if now != self._tokens:
             self._tokens = now
             write_resume_file(self._path, now)
@@ -258,6 +276,11 @@ async def _watch(
         ]
         if bookmark is not None:
             bookmark.follow(subscriptions)
+        if asked["reliability"] is not None:
+            for subscription in subscriptions:
+                print_notice(
+                    subscription.answer or f"{subscription.asked.topic}: the broker promises nothing"
+                )
         if printer.verbose:
             print_notice(f"subscribed to {', '.join(reached.topics)} at {reached.address}")
         tasks = [asyncio.create_task(_print_all(each, printer, bookmark)) for each in subscriptions]
@@ -290,8 +313,8 @@ async def _print_all(subscription: Subscription, printer: Printer, bookmark: Boo
 def _tell_gaps(subscription: Subscription) -> None:
     while subscription.gaps:
         gap = subscription.gaps.popleft()
-        lost = f"{gap.at_most} at most from {gap.first} to {gap.last}"
-        print_notice(f"missing: of {gap.origin}, {lost} ({gap.why})")
+        many = f"{gap.at_most} at most" if gap.at_most <= KNOWN_MAX else "how many is not known"
+        print_notice(f"missing: of {gap.origin}, from {gap.first} to {gap.last}, {many} ({gap.why})")
 
 
 def _seconds(text: str) -> float:

@@ -34,6 +34,13 @@ class TextError(BetimesError):
         """Keep the facts when an error crosses from a Spark worker to the driver."""
         return type(self), (self.text, self.position, self.problem, self.hint)
 
+    @property
+    def in_one_line(self) -> str:
+        """Return it for where only one line is allowed, with a caret before the place."""
+        shown = f"{self.text[: self.position]}^{self.text[self.position :]}"
+        hint = f" (hint: {self.hint})" if self.hint else ""
+        return " ".join(f"{self.problem}: {shown}{hint}".split())
+
     def _message(self) -> str:
         before, line, column = _line_at(self.text, self.position)
         where = f" (line {before + 1})" if before else ""

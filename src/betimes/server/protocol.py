@@ -82,8 +82,11 @@ def hang_up(connection: Connection, refusal: Refusal, now_s: float) -> None:
 
 
 def say(connection: Connection, packet: Callable[[str | None], Packet], text: str) -> None:
-    """Send a packet with a reason string, or without where that would be more than the client takes."""
-    if not (text and connection.send(packet(text[:REASON_TEXT_MAX]))):
+    """Send a packet with a reason string, or without where that would be more than the client takes.
+
+    In one line: control characters are allowed [1.5.4], but some clients hang up at them.
+    """
+    if not (text and connection.send(packet(" ".join(text.split())[:REASON_TEXT_MAX]))):
         connection.send(packet(None))
 
 
@@ -194,7 +197,7 @@ def _subscribe(connection: Connection, packet: mqtt5.SubscribePacket, now_s: flo
             check_resume(connection.hub, resume, [each.pattern for each in packet.topic_filters])
     except TextError as error:
         refused = [Subscribed.IMPLEMENTATION_SPECIFIC_ERROR] * len(packet.topic_filters)
-        _suback(connection, packet.packet_id, refused, str(error))
+        _suback(connection, packet.packet_id, refused, error.in_one_line)
         return
     have = None if resume is None else resume.have
     codes: list[Subscribed] = []
@@ -251,7 +254,7 @@ def _grant(
     try:
         group, pattern = shared_parts(asked.pattern)
     except TextError as error:
-        return Subscribed.TOPIC_FILTER_INVALID, str(error)
+        return Subscribed.TOPIC_FILTER_INVALID, error.in_one_line
     if session.rights is not None and not session.rights.may_subscribe(pattern):
         if hub.gate.discreet:
             return Subscribed.UNSPECIFIED_ERROR, ""

@@ -58,7 +58,9 @@ def _number(text: str, name: str, most: float) -> float:
     try:
         number = float(text)
     except ValueError:
-        raise TextError(text, 0, f"{name} must be a number", "for example 3") from None
+        raise TextError(
+            text, 0, f"{name} must be a number", "for example 3" if math.isinf(most) else "for example 0.9"
+        ) from None
     if not 0.0 <= number <= most or math.isinf(number):
         span = "0 or more" if math.isinf(most) else f"between 0 and {most:g}"
         raise TextError(text, 0, f"{name} must be {span}")
