@@ -1,9 +1,10 @@
 """Do mobile subscribers of live brokers miss or double anything? Linked brokers, and many who come and go.
 
 Each subscriber wants a tenth of all messages, is cut off without a word at random moments, and resumes at any
-broker with what it has. At the end everybody must have everything once. What was overtaken on a link, and
-what a broker could not vouch for when somebody came back (a gap, which may still have been on its way), is
-counted. Run it as `.venv/bin/python benchmarks/mobile_subscribers.py --seconds 30`.
+broker with what it has; some are processes of their own, which are killed (`kill -9`). At the end everybody
+must have everything once. What was overtaken on a link, and what a broker could not vouch for when somebody
+came back (a gap, which may still have been on its way), is counted. Run it as
+`.venv/bin/python benchmarks/mobile_subscribers.py --seconds 30`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import time
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 
 import mqtt5
 import uvloop
@@ -24,6 +26,8 @@ from betimes.model.topology import Link
 
 DECADES = 10
 QUIET_S = 60.0  # after which nothing more is waited for
+START_S = 1.0  # that a process takes until it is connected, about
+PROGRAM = Path(__file__).with_name("killed_subscriber.py")
 NAMES = ("a", "b", "c", "d")
 
 
@@ -44,8 +48,10 @@ class Mobile:
     async def stay(self, for_s: float, count: int | None = None) -> None:
         """Be connected for so long, or until so many messages came, and vanish."""
         reader, writer = await asyncio.open_connection(HOST, self._ports[self.at])
-        tokens = [self._token(origin, had) for origin, had in self._had.items()] or ["now"]
-        wish = [("filter", f"selector = {self._decade}"), *(("resume-after", each) for each in tokens)]
+        wish = [
+            ("filter", f"selector = {self._decade}"),
+            *(("resume-after", each) for each in self._tokens()),
+        ]
         writer.write(mqtt5.ConnectPacket(self._name, clean_start=True).write())
         writer.write(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("mobile")], user_properties=wish).write())
         try:
@@ -89,32 +95,81 @@ class Mobile:
                 self._take(packet)
             rest = bytes(view[at:])
 
+    def _begin_at(self, position: str) -> None:
+        origin, _, told = position.rpartition(":")
+        self._had[origin] = [int(told)]
+
     def _take(self, packet: mqtt5.Packet) -> None:
         if isinstance(packet, mqtt5.SubAckPacket):
             self.refused += packet.reason_codes[0].value >= 0x80
             if not self._had:
                 for name, value in packet.user_properties:
                     if name == "position":
-                        origin, _, told = value.rpartition(":")
-                        self._had[origin] = [int(told)]
+                        self._begin_at(value)
         elif isinstance(packet, mqtt5.PublishPacket):
             if packet.topic.startswith("$"):
                 self.gaps += 1
                 return
-            self.got[int(packet.payload)] += 1
-            origin, _, digits = dict(packet.user_properties)["$id"].rpartition(":")
-            number = int(digits)
-            self.overtaken += number < self._last.get(origin, 0)
-            self._last[origin] = max(number, self._last.get(origin, 0))
-            had = self._had.setdefault(origin, [0])
-            had.append(number)
-            if len(had) > 2_000:
-                had[:] = sorted(had)[-256:]
+            self._took(int(packet.payload), dict(packet.user_properties)["$id"])
+
+    def _took(self, payload: int, event_id: str) -> None:
+        self.got[payload] += 1
+        origin, _, digits = event_id.rpartition(":")
+        number = int(digits)
+        self.overtaken += number < self._last.get(origin, 0)
+        self._last[origin] = max(number, self._last.get(origin, 0))
+        had = self._had.setdefault(origin, [0])
+        had.append(number)
+        if len(had) > 2_000:
+            had[:] = sorted(had)[-256:]
+
+    def _tokens(self) -> list[str]:
+        return [self._token(origin, had) for origin, had in self._had.items()] or ["now"]
 
     @staticmethod
     def _token(origin: str, had: list[int]) -> str:
         floor, *above = sorted(had)[-256:]
         return f"{origin}:{','.join([str(floor), *(str(each - floor) for each in above if each > floor)])}"
+
+
+class Killed(Mobile):
+    """A subscriber that is a process, and is killed whenever it should go."""
+
+    async def stay(self, for_s: float, count: int | None = None) -> None:
+        """Be there for so long, or until so many messages came, and be killed."""
+        program = [sys.executable, str(PROGRAM), str(self._ports[self.at]), self._name, str(self._decade)]
+        process = await asyncio.create_subprocess_exec(
+            *program, *self._tokens(), stdout=asyncio.subprocess.PIPE
+        )
+        assert process.stdout is not None, "it has a pipe"
+        begins = not self._had
+        try:
+            async with asyncio.timeout(for_s + START_S):
+                while (count is None or self.got.total() < count) and await self._hear(
+                    process.stdout, begins
+                ):
+                    pass
+        except TimeoutError:
+            pass
+        process.kill()
+        while await self._hear(process.stdout, begins):  # what it told before
+            pass
+        await process.wait()
+
+    async def _hear(self, pipe: asyncio.StreamReader, begins: bool) -> bool:
+        line = (await pipe.readline()).decode()
+        match line.split():
+            case _ if not line.endswith("\n"):
+                return False  # the end, or cut off
+            case ["got", payload, event_id]:
+                self._took(int(payload), event_id)
+            case ["position", told] if begins:
+                self._begin_at(told)
+            case ["gap"]:
+                self.gaps += 1
+            case ["refused"]:
+                self.refused += 1
+        return True
 
 
 async def publish(port: int, numbers: range, rate_per_s: float, published: dict[int, int]) -> None:
@@ -140,7 +195,10 @@ async def roam(options: argparse.Namespace, ports: list[int]) -> int:
     """Let everybody come and go for a while; say what they lost; return how much."""
     await asyncio.sleep(3.0)  # the brokers link
     chance = random.Random(options.seed)
-    mobiles = [Mobile(number, ports, random.Random(chance.random())) for number in range(options.subscribers)]
+    mobiles = [
+        (Killed if number < options.killed else Mobile)(number, ports, random.Random(chance.random()))
+        for number in range(options.subscribers)
+    ]
     await asyncio.gather(*(each.begin() for each in mobiles))
     end_s = time.monotonic() + options.seconds
     wandering = [asyncio.create_task(each.wander(end_s, options.stay, options.away)) for each in mobiles]
@@ -157,6 +215,7 @@ async def roam(options: argparse.Namespace, ports: list[int]) -> int:
             for each in range(options.publishers)
         )
     )
+    took_s = time.monotonic() - end_s + options.seconds
     await asyncio.gather(*wandering)
     by_decade = Counter(published.values())
     wanted = [by_decade[number % DECADES] for number in range(len(mobiles))]
@@ -165,7 +224,8 @@ async def roam(options: argparse.Namespace, ports: list[int]) -> int:
     twice = sum(sum(times - 1 for times in each.got.values()) for each in mobiles)
     lost = expected - sum(len(each.got) for each in mobiles)
     print(
-        f"{len(mobiles)} subscribers, {len(ports)} brokers, {len(published)} messages: {expected} expected, "
+        f"{len(mobiles)} subscribers, {options.killed} of them killed, {len(ports)} brokers, "
+        f"{len(published)} messages in {took_s:.0f} s: {expected} expected, "
         f"{lost} lost, {twice} twice, {sum(each.overtaken for each in mobiles)} overtaken, "
         f"{sum(each.gaps for each in mobiles)} gaps told, {sum(each.refused for each in mobiles)} refused, "
         f"{sum(each.outages for each in mobiles)} outages"
@@ -178,6 +238,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--rate", type=float, default=1000.0, help="messages a second, of all publishers")
     parser.add_argument("--subscribers", type=int, default=200)
+    parser.add_argument("--killed", type=int, default=10, help="of them, processes that are killed")
     parser.add_argument("--publishers", type=int, default=3)
     parser.add_argument("--brokers", type=int, default=2, choices=range(1, len(NAMES) + 1))
     parser.add_argument("--stay", type=float, default=10.0, help="mean seconds of being connected")
