@@ -6,6 +6,7 @@ pipe by then it had; a line that was cut off it had not.
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import sys
@@ -22,7 +23,8 @@ def lines_of(packet: mqtt5.Packet) -> list[str]:
     if not isinstance(packet, mqtt5.PublishPacket):
         return []
     if packet.topic.startswith("$"):
-        return ["gap"]
+        gap = json.loads(packet.payload)
+        return [f"gap {gap['origin']} {gap['first']} {gap['last']}"]
     return [f"got {packet.payload.decode()} {dict(packet.user_properties)['$id']}"]
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import random
 import sys
 import time
@@ -25,10 +26,12 @@ from betimes.console.fleet import HOST, Fleet, FleetPlan, free_ports
 from betimes.model.topology import Link
 
 DECADES = 10
-QUIET_S = 60.0  # after which nothing more is waited for
+QUIET_S = 20.0  # after which nothing more is waited for
+SHOWN_MAX = 10  # of what was lost
 START_S = 1.0  # that a process takes until it is connected, about
 PROGRAM = Path(__file__).with_name("killed_subscriber.py")
 NAMES = ("a", "b", "c", "d")
+IDS: dict[int, tuple[str, int]] = {}  # of all messages that anybody got
 
 
 class Mobile:
@@ -36,14 +39,15 @@ class Mobile:
 
     def __init__(self, number: int, ports: list[int], chance: random.Random) -> None:
         self.got: Counter[int] = Counter()
-        self.gaps = self.refused = self.outages = self.overtaken = 0
+        self.gaps: list[tuple[str, int, int]] = []  # that were told: origin, first and last number
+        self.refused = self.outages = self.overtaken = 0
         self.at = number % len(ports)
         self._decade = number % DECADES
         self._ports = ports
         self._chance = chance
         self._had: dict[str, list[int]] = {}  # by origin: the floor, and what is had above it
         self._last: dict[str, int] = {}
-        self._name = f"mobile-{number}"
+        self.name = f"mobile-{number}"
 
     async def stay(self, for_s: float, count: int | None = None) -> None:
         """Be connected for so long, or until so many messages came, and vanish."""
@@ -52,7 +56,7 @@ class Mobile:
             ("filter", f"selector = {self._decade}"),
             *(("resume-after", each) for each in self._tokens()),
         ]
-        writer.write(mqtt5.ConnectPacket(self._name, clean_start=True).write())
+        writer.write(mqtt5.ConnectPacket(self.name, clean_start=True).write())
         writer.write(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("mobile")], user_properties=wish).write())
         try:
             async with asyncio.timeout(for_s):
@@ -95,6 +99,11 @@ class Mobile:
                 self._take(packet)
             rest = bytes(view[at:])
 
+    def is_told(self, payload: int) -> bool:
+        """Tell whether a message that did not come is in a gap of which this subscriber heard."""
+        origin, number = IDS.get(payload, ("", 0))
+        return any(gap[0] == origin and gap[1] <= number <= gap[2] for gap in self.gaps)
+
     def _begin_at(self, position: str) -> None:
         origin, _, told = position.rpartition(":")
         self._had[origin] = [int(told)]
@@ -108,7 +117,8 @@ class Mobile:
                         self._begin_at(value)
         elif isinstance(packet, mqtt5.PublishPacket):
             if packet.topic.startswith("$"):
-                self.gaps += 1
+                gap = json.loads(packet.payload)
+                self.gaps.append((gap["origin"], gap["first"], gap["last"]))
                 return
             self._took(int(packet.payload), dict(packet.user_properties)["$id"])
 
@@ -116,6 +126,7 @@ class Mobile:
         self.got[payload] += 1
         origin, _, digits = event_id.rpartition(":")
         number = int(digits)
+        IDS[payload] = (origin, number)
         self.overtaken += number < self._last.get(origin, 0)
         self._last[origin] = max(number, self._last.get(origin, 0))
         had = self._had.setdefault(origin, [0])
@@ -137,7 +148,7 @@ class Killed(Mobile):
 
     async def stay(self, for_s: float, count: int | None = None) -> None:
         """Be there for so long, or until so many messages came, and be killed."""
-        program = [sys.executable, str(PROGRAM), str(self._ports[self.at]), self._name, str(self._decade)]
+        program = [sys.executable, str(PROGRAM), str(self._ports[self.at]), self.name, str(self._decade)]
         process = await asyncio.create_subprocess_exec(
             *program, *self._tokens(), stdout=asyncio.subprocess.PIPE
         )
@@ -165,8 +176,8 @@ class Killed(Mobile):
                 self._took(int(payload), event_id)
             case ["position", told] if begins:
                 self._begin_at(told)
-            case ["gap"]:
-                self.gaps += 1
+            case ["gap", origin, first, last]:
+                self.gaps.append((origin, int(first), int(last)))
             case ["refused"]:
                 self.refused += 1
         return True
@@ -220,17 +231,30 @@ async def roam(options: argparse.Namespace, ports: list[int]) -> int:
     by_decade = Counter(published.values())
     wanted = [by_decade[number % DECADES] for number in range(len(mobiles))]
     await asyncio.gather(*(each.finish(count) for each, count in zip(mobiles, wanted, strict=True)))
-    expected = sum(wanted)
-    twice = sum(sum(times - 1 for times in each.got.values()) for each in mobiles)
-    lost = expected - sum(len(each.got) for each in mobiles)
-    print(
-        f"{len(mobiles)} subscribers, {options.killed} of them killed, {len(ports)} brokers, "
-        f"{len(published)} messages in {took_s:.0f} s: {expected} expected, "
-        f"{lost} lost, {twice} twice, {sum(each.overtaken for each in mobiles)} overtaken, "
-        f"{sum(each.gaps for each in mobiles)} gaps told, {sum(each.refused for each in mobiles)} refused, "
-        f"{sum(each.outages for each in mobiles)} outages"
+    print(f"{len(ports)} brokers, {options.killed} killed, {len(published)} messages in {took_s:.0f} s:")
+    return report(mobiles, published)
+
+
+def report(mobiles: list[Mobile], published: dict[int, int]) -> int:
+    """Say what everybody got; return how much was lost or came twice."""
+    missed = [
+        (each, payload)
+        for number, each in enumerate(mobiles)
+        for payload, decade in published.items()
+        if decade == number % DECADES and payload not in each.got
+    ]
+    got = sum(len(each.got) for each in mobiles)
+    twice = sum(each.got.total() - len(each.got) for each in mobiles)
+    told = sum(each.is_told(payload) for each, payload in missed)
+    print(f"{len(mobiles)} subscribers, {got + len(missed)} expected, {len(missed)} lost, {twice} twice;")
+    print(f"of what was lost, {told} in gaps of {sum(len(each.gaps) for each in mobiles)} that were told;")
+    overtaken, refused, outages = (
+        sum(getattr(each, name) for each in mobiles) for name in ("overtaken", "refused", "outages")
     )
-    return lost + twice
+    print(f"{overtaken} overtaken, {refused} refused, {outages} outages")
+    for each, payload in missed[:SHOWN_MAX]:
+        print(f"lost to {each.name}: {IDS.get(payload, payload)}, told: {each.is_told(payload)}")
+    return len(missed) + twice
 
 
 def main() -> None:
