@@ -26,7 +26,7 @@ from betimes.console.fleet import HOST, Fleet, FleetPlan, free_ports
 from betimes.model.topology import Link
 
 DECADES = 10
-QUIET_S = 20.0  # after which nothing more is waited for
+QUIET_S = 30.0  # after which nothing more is waited for
 SHOWN_MAX = 10  # of what was lost
 START_S = 1.0  # that a process takes until it is connected, about
 PROGRAM = Path(__file__).with_name("killed_subscriber.py")
@@ -59,8 +59,8 @@ class Mobile:
         writer.write(mqtt5.ConnectPacket(self.name, clean_start=True).write())
         writer.write(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("mobile")], user_properties=wish).write())
         try:
-            async with asyncio.timeout(for_s):
-                await self._read(reader, count)
+            async with asyncio.timeout(for_s) as limit:
+                await self._read(reader, count, limit)
         except TimeoutError:
             pass
         writer.transport.abort()
@@ -86,7 +86,8 @@ class Mobile:
             if self._chance.random() < 0.5:
                 self.at = (self.at + 1) % len(self._ports)
 
-    async def _read(self, reader: asyncio.StreamReader, count: int | None) -> None:
+    async def _read(self, reader: asyncio.StreamReader, count: int | None, limit: asyncio.Timeout) -> None:
+        """Take what comes; who waits for a count waits as long as anything comes."""
         rest = b""
         while (count is None or self.got.total() < count) and (data := await reader.read(262_144)):
             view, at = memoryview(rest + data), 0
@@ -98,6 +99,8 @@ class Mobile:
                 at += size
                 self._take(packet)
             rest = bytes(view[at:])
+            if count is not None:
+                limit.reschedule(asyncio.get_running_loop().time() + QUIET_S)
 
     def is_told(self, payload: int) -> bool:
         """Tell whether a message that did not come is in a gap of which this subscriber heard."""
@@ -155,11 +158,12 @@ class Killed(Mobile):
         assert process.stdout is not None, "it has a pipe"
         begins = not self._had
         try:
-            async with asyncio.timeout(for_s + START_S):
-                while (count is None or self.got.total() < count) and await self._hear(
-                    process.stdout, begins
-                ):
-                    pass
+            async with asyncio.timeout(for_s + START_S) as limit:
+                while await self._hear(process.stdout, begins):
+                    if count is not None:
+                        limit.reschedule(asyncio.get_running_loop().time() + QUIET_S)
+                        if self.got.total() >= count:
+                            break
         except TimeoutError:
             pass
         process.kill()
