@@ -6,6 +6,7 @@ pipe by then it had; a line that was cut off it had not.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -53,4 +54,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with contextlib.suppress(ConnectionError):  # it is started again
+        main()

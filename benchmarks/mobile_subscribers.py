@@ -61,7 +61,7 @@ class Mobile:
         try:
             async with asyncio.timeout(for_s) as limit:
                 await self._read(reader, count, limit)
-        except TimeoutError:
+        except (TimeoutError, ConnectionError):
             pass
         writer.transport.abort()
 
