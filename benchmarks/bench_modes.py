@@ -185,8 +185,11 @@ def run(mode: str, messages: int, size: int, seed: int) -> tuple[float, float]:
     """Measure one mode at two fresh brokers."""
     ports = dict(zip(("a", "b"), free_ports(2), strict=True))
     links = (Link(source="a", target="b", s_per_kb_mean=0.0),)
-    fetch = ("#",) if mode == "semi-durable" else ()
-    plan = FleetPlan(ports=ports, links=links, settings={"anonymous": True}, fetch=fetch)
+    if mode == "semi-durable":
+        plan = FleetPlan(ports=ports, links=links, settings={"anonymous": True}, fetch=("#",))
+    else:
+        settings = {"anonymous": True, "buffer.keep": False}
+        plan = FleetPlan(ports=ports, links=links, settings=settings)
     with Fleet(plan):
         return uvloop.run(measure(mode, messages, size, list(ports.values()), seed))
 
