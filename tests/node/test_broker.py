@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -177,6 +178,22 @@ def test_a_full_broker_refuses_what_it_would_have_to_keep():
     assert delivered(effects) == [(3, ["s3"], set())]
     assert dropped(effects) == [(3, Reason.QUEUE_FULL, {"b": 2})]
     assert a.queue_length == 1
+
+
+def test_what_nobody_waits_for_yet_takes_only_half_of_the_room():
+    kept = replace(subscription("kept", "b", 60.0), subscribers=0)
+    a = broker(kept, subscription("s1", "c"), strategy=LATE_BINDING, messages_max=4)
+    effects = [a.publish(event(number), 0.0) for number in range(1, 5)]  # one of them is on its way to b
+    assert [dropped(each) for each in effects] == [[], [], [], []]
+    only_kept = broker(kept, strategy=LATE_BINDING, messages_max=4)
+    effects = [only_kept.publish(event(number), 0.0) for number in range(1, 5)]
+    assert [dropped(each) for each in effects] == [[], [], [], [(4, Reason.QUEUE_FULL, {"b": 0})]]
+
+
+@pytest.mark.parametrize("strategy", [FIFO, EB, LOOK_AHEAD, LATE_BINDING])
+def test_what_is_only_to_be_kept_elsewhere_goes_there_by_any_strategy(strategy):
+    a = broker(replace(subscription("kept", "b", 60.0, price=1e-6), subscribers=0), strategy=strategy)
+    assert sent(a.publish(event(1), 0.0)) == [("b", 1, frozenset("b"))]
 
 
 def test_what_was_under_way_on_a_lost_link_goes_another_way():

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
+import time
 
 import mqtt5
 import pytest
@@ -135,6 +138,28 @@ def test_who_says_nothing_or_nonsense_is_let_go():
                 assert (await noisy.read()).reason_code.value >= 0x80
                 assert await noisy.read() is None
             await until(lambda: not listener.lines)
+
+    run(test())
+
+
+def test_who_said_hello_while_the_server_was_busy_is_not_taken_for_silent():
+    async def test():
+        hello = mqtt5.ConnectPacket("late", clean_start=True).write()
+        here, there = socket.socketpair()
+        async with serving(connect_within_s=0.3) as listener, calling(listener) as caller:
+            await until(lambda: len(listener.lines) == 1)
+            place = caller.writer.get_extra_info("socket").fileno()
+
+            def busy() -> None:
+                asyncio.get_running_loop().remove_reader(there)
+                os.write(place, hello)  # past the event loop, which is the server's too
+                time.sleep(1.2)
+
+            asyncio.get_running_loop().add_reader(there, busy)
+            here.send(b"x")
+            assert isinstance(await caller.read(), mqtt5.ConnAckPacket)
+        here.close()
+        there.close()
 
     run(test())
 

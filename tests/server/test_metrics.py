@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 from tests.server.talking import Client, new_hub
+from tests.server.test_resuming import publishing, resume
 
 from betimes import __version__
+from betimes.model.buffers import BufferSettings, PartitionTerms
 from betimes.model.telemetry import Reason
 from betimes.server.metrics import exposition
 from betimes.server.statistics import gathered
@@ -50,3 +52,20 @@ def test_the_numbers_are_those_of_the_system_topics():
     assert samples["betimes_queue_bytes"] == hub.sessions["away"].queue_bytes > 0
     assert (samples["betimes_uptime_seconds"], samples["betimes_event_loop_lag_seconds"]) == (7.5, 0.125)
     assert samples[f"betimes_build_info {__version__}"] == 1.0
+
+
+def test_what_is_kept_for_who_comes_back_is_told():
+    terms = PartitionTerms(messages_max=4, overwrite="random")
+    hub, _ = publishing(10, BufferSettings(partitions=(terms,)))
+    resume(Client(hub, "ben"), "b1:0")
+    resume(Client(hub, "new"), "now")
+    samples = read(exposition(gathered(hub, 0.0), 0.0))
+    names = ("buffer_messages", "buffer_overwritten_total", "resumed_subscriptions_total")
+    assert [samples[f"betimes_{name}"] for name in names] == [4.0, 6.0, 1.0]
+    assert samples["betimes_buffer_bytes"] > 0
+    assert samples["betimes_replayed_messages_total"] == 4.0
+    assert samples["betimes_gaps_told_total"] >= 1.0
+
+
+def test_a_broker_that_keeps_nothing_tells_of_no_buffer():
+    assert "betimes_buffer_messages" not in read(exposition(gathered(new_hub(), 0.0), 0.0))

@@ -28,6 +28,7 @@ PUBLISHED_MARKER = "*"
 
 PANEL_INCHES = (4.6, 3.5)
 PANELS_ACROSS_MAX = 3
+LEGEND_ENTRY_INCHES = 2.3  # a long one; with so many beside each other, none is cut off
 BAND_POINTS_MIN = 3  # fewer points make no band: bars instead
 
 
@@ -192,7 +193,11 @@ def _draw_legend(figure: Figure, styles: dict[str, CurveStyle], *, marked: bool,
     if has_bands:
         handles.append(Line2D([], [], linestyle="none", label="bands: one standard deviation over seeds"))
     figure.legend(
-        handles=handles, loc="outside lower center", ncols=min(len(handles), 5), frameon=False, fontsize=9
+        handles=handles,
+        loc="outside lower center",
+        ncols=min(len(handles), max(1, int(figure.get_figwidth() / LEGEND_ENTRY_INCHES))),
+        frameon=False,
+        fontsize=9,
     )
 
 

@@ -39,4 +39,4 @@ class BufferSettings:
     outage_s_mean: float = OUTAGE_S_MEAN  # that subscribers are away, where a policy asks
     fetch: tuple[str, ...] = ()  # the topics that are asked of other brokers though nobody here wants them
     fetch_price: float = 1e-6  # of one such message: far less than anything is worth to a subscriber
-    fetch_within_s: float = 10.0  # how old it may be when it comes
+    fetch_within_s: float = 60.0  # how old it may be when it comes

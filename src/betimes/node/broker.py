@@ -26,6 +26,7 @@ from betimes.routing.estimates import LinkEstimate
 from betimes.routing.tables import RoutingTable
 
 MESSAGES_MAX = 100_000  # waiting at one broker
+UNAWAITED_PART = 0.5  # of the queue, that is for messages which are only to be kept elsewhere
 NEWEST_WEIGHT = 0.025  # of the newest value in a running mean: a memory of about forty messages
 VAIN_WEIGHT = NEWEST_WEIGHT / 2  # of a wait for nothing: it tells how crowded it is, but was cut short
 TRANSMISSION_S_MIN = 1e-9  # a link that takes no time at all divides by nothing
@@ -235,8 +236,7 @@ class Broker:
         self, event: Event, demand: Demand, destinations: frozenset[str], age_s: float, now_s: float
     ) -> tuple[list[Effect], list[float]]:
         """Put a message into the queue; return that, and what each link promises for it."""
-        settings = self.settings
-        if len(self._queue) >= settings.messages_max or self._queue.waiting_kb >= settings.kb_max:
+        if self._is_full_for(demand, destinations):
             full = self._miss(event, demand, destinations, age_s, Reason.QUEUE_FULL)
             return [full], [CLOSED] * len(self._idle)
         column = self._routes.column
@@ -244,6 +244,14 @@ class Broker:
         promise = self._queue.put(event, demand.rows, onward, self._ways, born_s=now_s - age_s, now_s=now_s)
         self._size_kb_mean += (event.size_kb - self._size_kb_mean) * NEWEST_WEIGHT
         return [Keep(event=event, age_s=age_s, queue_length=len(self._queue))], promise.tolist()
+
+    def _is_full_for(self, demand: Demand, destinations: frozenset[str]) -> bool:
+        """Tell whether there is no room; what nobody waits for yet may take only a part of it."""
+        settings = self.settings
+        fill = max(len(self._queue) / settings.messages_max, self._queue.waiting_kb / settings.kb_max)
+        if fill < UNAWAITED_PART:
+            return False
+        return fill >= 1.0 or not any(demand.subscribers_at(home) for home in destinations)
 
     def _miss(
         self, event: Event, demand: Demand, destinations: frozenset[str], age_s: float, reason: Reason

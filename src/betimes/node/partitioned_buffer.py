@@ -131,6 +131,7 @@ class _Partition(Generic[Item]):
         self.shelves: dict[str, _Shelf[Item]] = {}  # by origin
         self.messages = 0
         self.size_bytes = 0
+        self.overwritten = 0  # messages, since the start
         self._runs: dict[int, Run[Item]] = {}  # by the policy's key
         self._next_key = 0
 
@@ -153,6 +154,7 @@ class _Partition(Generic[Item]):
         run = self._runs.pop(self.policy.take(now_s))
         self.messages -= len(run.items)
         self.size_bytes -= run.size_bytes
+        self.overwritten += len(run.items)
         self.shelves[run.origin].overwrite(run)
 
 
@@ -187,6 +189,11 @@ class PartitionedBuffer(Generic[Item]):
     def size_bytes(self) -> int:
         """Return about how much room they take."""
         return sum(each.size_bytes for each in self._partitions)
+
+    @property
+    def overwritten(self) -> int:
+        """Return how many messages were overwritten since the start."""
+        return sum(each.overwritten for each in self._partitions)
 
     def highest(self) -> dict[str, int]:
         """Return the highest number that was heard of each origin."""

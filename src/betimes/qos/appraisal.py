@@ -23,6 +23,7 @@ FIRST, ROWS, BORN_S, SIZE_KB, ENTERED_S = range(5)
 # rows[row, …], sorted by destination; a row that has been sent or dropped has destination GONE;
 # VERDICT is what the last appraisal found, for the link it was made for
 DESTINATION, BOUND_S, PRICE, COUNT, VERDICT = range(5)
+NOBODY_YET = 1e-9  # what is to be kept for subscribers to come counts so little, but lives
 GONE = -1.0
 STAYS, GOES, HOPELESS = 0.0, 1.0, 2.0
 # ways[…, neighbour, destination]; WAIT_S is what messages lately waited behind the neighbour
@@ -121,8 +122,9 @@ def appraise_lifetime(
             rows[row, VERDICT] = GOES
             remaining_s = rows[row, BOUND_S] - age_s
             if remaining_s >= 0.0:
-                alive += rows[row, COUNT]
-                lifetime_s += rows[row, COUNT] * remaining_s
+                count = max(rows[row, COUNT], NOBODY_YET)
+                alive += count
+                lifetime_s += count * remaining_s
         if alive > 0.0:
             results[SLOT, found] = slot
             results[LIFETIME_S, found] = lifetime_s / alive

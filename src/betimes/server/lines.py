@@ -24,6 +24,7 @@ TRANSPORT_BYTES_MAX = 256 * 1024  # waiting in one transport before the client c
 TRANSPORT_BYTES_ENDURED = 4 * TRANSPORT_BYTES_MAX
 KERNEL_BYTES_UNSENT_MAX = 128 * 1024
 GOODBYE_WITHIN_S = 2.0
+LATE_S = 0.5  # by which the clock is late when nobody was listened to
 
 
 class Line(asyncio.Protocol):
@@ -62,8 +63,7 @@ class Line(asyncio.Protocol):
         self.connection = self._connection(name)
         self._listener.lines[self.connection] = self
         log.info("connected: %s", name)
-        within_s = self._listener.hub.limits.connect_within_s
-        self._deadline = asyncio.get_running_loop().call_later(within_s, self._check_connected)
+        self._expect_connect(self._listener.hub.limits.connect_within_s)
 
     def _connection(self, peer: str) -> Connection:
         return Connection(self._listener.hub, peer=peer, now_s=self._listener.now_s())
@@ -183,12 +183,21 @@ class Line(asyncio.Protocol):
         else:
             self.transport.close()
 
-    def _check_connected(self) -> None:
+    def _expect_connect(self, within_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        due_s = loop.time() + within_s
+        self._deadline = loop.call_at(due_s, self._check_connected, due_s)
+
+    def _check_connected(self, due_s: float) -> None:
         connection = self.connection
         if connection is None or self.transport is None:
             return
         is_link = connection.link is not None and connection.link.is_up
-        if connection.session is None and not is_link:
+        if connection.session is not None or is_link:
+            return
+        if asyncio.get_running_loop().time() - due_s > LATE_S:  # we were busy: it may have come since
+            self._expect_connect(LATE_S)
+        else:
             log.info("no CONNECT in time: %s", connection.peer)
             self.transport.abort()
 

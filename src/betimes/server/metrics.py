@@ -65,6 +65,14 @@ def _families(statistics: Statistics, lag_s: float) -> Iterable[Metric]:
             "Subscriptions refused: less is predicted than they ask for.",
             refused,
         )
+    if statistics.kept is not None:
+        kept = statistics.kept
+        gauges["buffer_messages"] = ("Kept for subscribers who come back.", kept.messages)
+        gauges["buffer_bytes"] = ("What those take, about.", kept.size_bytes)
+        counters["buffer_overwritten"] = ("Messages kept no longer, for newer ones.", kept.overwritten)
+        counters["resumed_subscriptions"] = ("Of subscribers who came back.", kept.resumed)
+        counters["replayed_messages"] = ("Sent to those, of what they had missed.", kept.replayed)
+        counters["gaps_told"] = ("To those, of what they missed and is not here.", kept.gaps_told)
     found: list[Metric] = [
         InfoMetricFamily("betimes_build", "What runs here.", value={"version": __version__})
     ]

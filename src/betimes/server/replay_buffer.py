@@ -86,12 +86,18 @@ class ReplayBuffer:
         self._weighs = any(each.overwrite not in (LRP, RANDOM) for each in settings.partitions)
         self._coming: list[Kept | None] = []
         self._is_split = False  # a part of what came was kept already
+        self.resumed = self.replayed = self.gaps_told = 0  # since the start: subscriptions, messages, gaps
         self.keep: Callable[[Kept | None], None] = self._coming.append  # the next number's; None: refused
 
     @property
     def held(self) -> tuple[int, int]:
         """Return how many messages are kept, and about how many bytes."""
         return self._buffer.messages, self._buffer.size_bytes
+
+    @property
+    def overwritten(self) -> int:
+        """Return how many messages were overwritten since the start."""
+        return self._buffer.overwritten
 
     @property
     def last_number(self) -> int:

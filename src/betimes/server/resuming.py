@@ -158,7 +158,12 @@ class Resumption:
 
     def send(self, now_s: float) -> None:
         """Tell what is missing, and let all that was missed join the line."""
-        for gap in _few(self._gaps):
+        gaps, replay = _few(self._gaps), self._hub.replay
+        if replay is not None and self._resume.have is not None:
+            replay.resumed += 1
+            replay.replayed += len(self._deliveries)
+            replay.gaps_told += len(gaps)
+        for gap in gaps:
             self._session.offer(self._told_gap(gap, now_s), now_s)
         for delivery in self._deliveries:
             self._session.offer(delivery, now_s)

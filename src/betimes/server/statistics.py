@@ -11,10 +11,23 @@ from betimes.model.telemetry import Reason
 
 if TYPE_CHECKING:
     from betimes.server.hub import Hub
+    from betimes.server.replay_buffer import ReplayBuffer
 
 
 # There may be very many sessions, and nobody is served meanwhile: no line of Python for each of them.
 _CONNECTION, _QUEUE_BYTES = attrgetter("connection"), attrgetter("queue_bytes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What is kept for subscribers who come back, and what became of it since the start."""
+
+    messages: int
+    size_bytes: int
+    overwritten: int
+    resumed: int  # subscriptions
+    replayed: int  # messages, to those
+    gaps_told: int  # likewise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +52,7 @@ class Statistics:
     promises: tuple[int, int] | None = None  # given and refused; None: there is no control centre
     links_s_per_kb: Mapping[str, float] = field(default_factory=dict)  # to other brokers that are up
     waiting_for_links: int = 0  # messages
+    kept: Kept | None = None  # None: nothing is kept for who comes back
 
     @property
     def disconnected(self) -> int:
@@ -75,4 +89,17 @@ def gathered(hub: Hub, now_s: float) -> Statistics:
         promises=None if hub.promises is None else (hub.promises.admitted, hub.promises.refused),
         links_s_per_kb={} if federation is None else federation.speeds_s_per_kb,
         waiting_for_links=0 if federation is None else federation.broker.queue_length,
+        kept=None if hub.replay is None else _kept(hub.replay),
+    )
+
+
+def _kept(replay: ReplayBuffer) -> Kept:
+    messages, size_bytes = replay.held
+    return Kept(
+        messages=messages,
+        size_bytes=size_bytes,
+        overwritten=replay.overwritten,
+        resumed=replay.resumed,
+        replayed=replay.replayed,
+        gaps_told=replay.gaps_told,
     )

@@ -1,0 +1,224 @@
+"""How fast are two linked brokers with mobile subscribers that are nondurable, semi-durable or durable (003)?
+
+200 subscribers, 20 of each tenth of the selectors, come and go as in the paper, ten times as fast; in mode
+`fixed`, which is nondurable, nobody goes. Two publishers send as fast as a subscriber to everything at each
+broker can follow. What is counted is messages a second, of both publishers together (X_P of the paper). A
+durable subscriber comes back to the broker that has its session: sessions are not handed over.
+
+Brokers, publishers and subscribers share one machine: only ratios within one run mean anything.
+`.venv/bin/python benchmarks/bench_modes.py --rounds 3 --sizes 50 500`
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import statistics
+import time
+from collections import deque
+from typing import cast
+
+import mqtt5
+import uvloop
+
+from betimes.console.fleet import HOST, Fleet, FleetPlan, free_ports
+from betimes.model.topology import Link
+
+MODES = ("fixed", "nondurable", "semi-durable", "durable")
+DECADES, SUBSCRIBERS = 10, 200
+STAY_S, AWAY_S = 14.289, 1.2 * 20 / 21  # a tenth of the paper's, graceful handoffs counted
+MOVED = 0.1  # the chance to come back at the other broker
+AHEAD_MAX = 2_000  # messages that publishers may be ahead of who follows them
+BATCH = 20
+TAIL = 40  # packets whose ids are looked at when a subscriber goes
+RUN_S_MAX = 120.0
+
+
+class Reader(asyncio.Protocol):
+    """A connection that counts packets without reading them, and keeps the last ones."""
+
+    def __init__(self, hello: bytes) -> None:
+        self._hello = hello
+        self._rest = b""
+        self.count = 0
+        self.tail: deque[bytes] = deque(maxlen=TAIL)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.write(self._hello)
+
+    def data_received(self, data: bytes) -> None:
+        data = self._rest + data
+        at, size, answers = 0, len(data), []
+        while at + 5 <= size:
+            length, width = data[at + 1], 2
+            if length & 0x80:
+                length, width = (length & 0x7F) | data[at + 2] << 7, 3
+            end = at + width + length
+            if end > size:
+                break
+            if data[at] >> 4 == 3:
+                self.count += 1
+                if data[at] & 6:  # QoS 1: its packet id stands behind the topic
+                    place = at + width + 2 + (data[at + width] << 8 | data[at + width + 1])
+                    answers.append(b"\x40\x02" + data[place : place + 2])
+            self.tail.append(data[at:end])
+            at = end
+        self._rest = data[at:]
+        if answers:
+            self.transport.write(b"".join(answers))
+
+
+def hello(name: str, mode: str, wish: list[tuple[str, str]]) -> bytes:
+    """Return CONNECT and SUBSCRIBE of a subscriber."""
+    durable = mode == "durable"
+    connect = mqtt5.ConnectPacket(
+        name, clean_start=not durable, keep_alive=0, session_expiry_interval=3600 if durable else 0
+    )
+    qos = mqtt5.QoS.AT_LEAST_ONCE if durable else mqtt5.QoS.AT_MOST_ONCE
+    asked = mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("mobile", max_qos=qos)], user_properties=wish)
+    return bytes(connect.write() + asked.write())
+
+
+class Mobile:
+    """A subscriber that comes and goes."""
+
+    def __init__(self, number: int, mode: str, ports: list[int], chance: random.Random) -> None:
+        self._number, self._mode, self._ports, self._chance = number, mode, ports, chance
+        self._at = number % len(ports)
+        self._after: dict[str, str] = {}  # by origin: the last id
+        self.count = 0
+
+    async def live(self) -> None:
+        """Come and go, for ever."""
+        while True:
+            reader = await self._come()
+            try:
+                await asyncio.sleep(
+                    self._chance.expovariate(1.0 / STAY_S) if self._mode != "fixed" else RUN_S_MAX
+                )
+            finally:
+                self.count += reader.count
+                reader.transport.abort()
+            self._learn(reader)
+            await asyncio.sleep(self._chance.expovariate(1.0 / AWAY_S))
+            if self._mode != "durable" and self._chance.random() < MOVED:
+                self._at = 1 - self._at
+
+    async def _come(self) -> Reader:
+        wish = [("filter", f"selector = {self._number % DECADES}")]
+        if self._mode == "semi-durable":
+            wish += [("resume-after", each) for each in self._after.values() or ["now"]]
+        greeting = hello(f"mobile-{self._number}", self._mode, wish)
+        loop = asyncio.get_running_loop()
+        _, reader = await loop.create_connection(lambda: Reader(greeting), HOST, self._ports[self._at])
+        return reader
+
+    def _learn(self, reader: Reader) -> None:
+        """Find out what is had, from the last packets that came; order is kept for each origin."""
+        if self._mode != "semi-durable":
+            return
+        for data in reader.tail:
+            packet, _ = mqtt5.read(memoryview(data))
+            if isinstance(packet, mqtt5.SubAckPacket) and not self._after:
+                told = [value for name, value in packet.user_properties if name == "position"]
+                self._after = {each.rpartition(":")[0]: each for each in told}
+            elif isinstance(packet, mqtt5.PublishPacket) and not packet.topic.startswith("$"):
+                event_id = dict(packet.user_properties)["$id"]
+                self._after[event_id.rpartition(":")[0]] = event_id
+
+
+async def publish(
+    port: int, count: int, size: int, mode: str, followers: list[Reader], sent: list[int]
+) -> None:
+    """Publish so many messages, never far ahead of who follows everything."""
+    greeting = mqtt5.ConnectPacket(f"publisher-{port}", clean_start=True, keep_alive=0).write()
+    loop = asyncio.get_running_loop()
+    _, reader = await loop.create_connection(lambda: Reader(bytes(greeting)), HOST, port)
+    qos = mqtt5.QoS.AT_LEAST_ONCE if mode == "durable" else mqtt5.QoS.AT_MOST_ONCE
+    payload = b"x" * size
+    for first in range(0, count, BATCH):
+        while sent[0] - min(each.count for each in followers) > AHEAD_MAX:
+            await asyncio.sleep(0.002)
+        batch = b"".join(
+            mqtt5.PublishPacket(
+                "mobile",
+                payload,
+                qos=qos,
+                packet_id=number % 65_535 + 1 if mode == "durable" else None,
+                user_properties=[("selector", str(number % DECADES))],
+            ).write()
+            for number in range(first, first + BATCH)
+        )
+        reader.transport.write(batch)
+        sent[0] += BATCH
+        await asyncio.sleep(0)
+
+
+async def measure(mode: str, messages: int, size: int, ports: list[int], seed: int) -> tuple[float, float]:
+    """Return messages a second, and the share of copies that came, of all that would have."""
+    await asyncio.sleep(2.0)  # the brokers link
+    chance, loop = random.Random(seed), asyncio.get_running_loop()
+    followers = []
+    for port in ports:
+        greeting = hello(f"follower-{port}", "fixed", [])
+        followers.append((await loop.create_connection(lambda: Reader(greeting), HOST, port))[1])  # noqa: B023
+    mobiles = [Mobile(number, mode, ports, random.Random(chance.random())) for number in range(SUBSCRIBERS)]
+    living = [asyncio.create_task(each.live()) for each in mobiles]
+    await asyncio.sleep(2.0)
+    began_s, sent = time.monotonic(), [0]
+    async with asyncio.timeout(RUN_S_MAX):
+        await asyncio.gather(*(publish(port, messages // 2, size, mode, followers, sent) for port in ports))
+        while min(each.count for each in followers) < sent[0]:
+            await asyncio.sleep(0.002)
+    took_s = time.monotonic() - began_s
+    for task in living:
+        task.cancel()
+    await asyncio.gather(*living, return_exceptions=True)
+    copies = sum(each.count for each in mobiles)
+    return sent[0] / took_s, copies / (sent[0] * SUBSCRIBERS / DECADES)
+
+
+def run(mode: str, messages: int, size: int, seed: int) -> tuple[float, float]:
+    """Measure one mode at two fresh brokers."""
+    ports = dict(zip(("a", "b"), free_ports(2), strict=True))
+    links = (Link(source="a", target="b", s_per_kb_mean=0.0),)
+    if mode == "semi-durable":
+        plan = FleetPlan(ports=ports, links=links, settings={"anonymous": True}, fetch=("#",))
+    else:
+        settings = {"anonymous": True, "buffer.keep": False}
+        plan = FleetPlan(ports=ports, links=links, settings=settings)
+    with Fleet(plan):
+        return uvloop.run(measure(mode, messages, size, list(ports.values()), seed))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--messages", type=int, default=20_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[50], help="bytes of a message's body")
+    parser.add_argument("--modes", nargs="+", default=list(MODES), choices=MODES)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    rates: dict[str, list[float]] = {}
+    for size in options.sizes:
+        for number in range(options.rounds):
+            for mode in options.modes:  # in turns, so that a busy moment of the machine meets all of them
+                rate, came = run(mode, options.messages, size, number)
+                rates.setdefault(f"{mode}, {size} bytes", []).append(rate)
+                if not options.json:
+                    print(
+                        f"{mode}, {size} bytes: {rate:,.0f} messages/s, {came:.1%} of all copies", flush=True
+                    )
+    medians = {name: statistics.median(each) for name, each in rates.items()}
+    if options.json:
+        print(json.dumps({"messages_per_s": rates, "median": medians}, indent=2))
+    else:
+        for name, median in medians.items():
+            print(f"median of {options.rounds}: {name}: {median:,.0f} messages/s")
+
+
+if __name__ == "__main__":
+    main()
