@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,6 +31,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Have compiled, before a live test's time runs, what a broker has compiled before it serves."""
+    if item.get_closest_marker("live") is not None:
+        _warm_up()
+
+
+@cache
+def _warm_up() -> None:
+    from betimes.server import audiences, joining, last_hop
+
+    audiences.warm_up()
+    last_hop.warm_up()
+    joining.warm_up("late-binding")
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import uvloop
-from tests.server.listening import warm_up
 from tests.server.talking import OPEN_GATE, new_hub
 
 from betimes.server.gate import Gate
@@ -56,7 +55,6 @@ class Broker:
 
 @contextmanager
 def running_broker(gate: Gate = OPEN_GATE, endpoint: Endpoint = PLAIN, **limits: Any) -> Iterator[Broker]:
-    warm_up()
     broker = Broker(new_hub(gate=gate, **limits), endpoint)
     broker.start()
     try:

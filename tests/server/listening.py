@@ -7,7 +7,6 @@ import ssl
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import mqtt5
@@ -16,7 +15,6 @@ import uvloop
 from tests.server.talking import OPEN_GATE
 
 from betimes.model.servers import Kind, Limits
-from betimes.server import audiences, last_hop
 from betimes.server.gate import Gate
 from betimes.server.hub import Hub
 from betimes.server.listener import Endpoint, Listener
@@ -29,13 +27,6 @@ def run(test: Coroutine[Any, Any, None]) -> None:
     uvloop.run(asyncio.wait_for(test, WITHIN_S))
 
 
-@cache
-def warm_up() -> None:
-    """Load what a server loads before it serves; no client waits so long."""
-    audiences.warm_up()
-    last_hop.warm_up()
-
-
 @asynccontextmanager
 async def serving(
     *,
@@ -45,7 +36,6 @@ async def serving(
     sys_every_s: float = 0.0,
     **limits: Any,
 ) -> AsyncIterator[Listener]:
-    warm_up()
     listener = Listener(Hub("b1", gate=gate, limits=Limits(**limits)), sys_every_s=sys_every_s)
     await listener.start([Endpoint(port=0, kind=kind, tls=tls)])
     try:
