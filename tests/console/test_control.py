@@ -10,10 +10,12 @@ import pytest
 
 import betimes
 from betimes.client.addresses import read_address
-from betimes.client.errors import SubscriptionRefusedError
-from betimes.console.app import MISTAKE, run
-from betimes.console.control import tell_brokers
+from betimes.client.errors import SubscriptionRefusedError, UnreachableError
+from betimes.console.app import MISTAKE, UNAVAILABLE, run
+from betimes.console.control import Round, check_told, print_round, tell_brokers
 from betimes.console.fleet import HOST, Fleet, FleetPlan, free_ports
+from betimes.model.errors import BetimesError
+from betimes.model.statistics import NetworkStatistics
 from betimes.model.topology import Link
 from betimes.pipeline.learning import learn_statistics
 
@@ -66,6 +68,14 @@ async def ask(port: int, share: float, *, within: str) -> str:
             return str(error)
 
 
+def done(*, told: int, problems: tuple[str, ...] = (), unreachable: int = 0) -> Round:
+    """Return a round that learned of six brokers."""
+    return Round(
+        brokers=6, links=5, publishers=1, subscriptions=1, promised=0, predicted_share_mean=0.5, told=told,
+        took_s=1.0, problems=problems, unreachable=unreachable,
+    )  # fmt: skip
+
+
 def control(folder: Path, ports: dict[str, int], *more: str) -> int:
     brokers = [f"mqtt://{HOST}:{port}" for port in ports.values()]
     places = ["--telemetry", str(folder / "telemetry"), "--tables", str(folder / "tables")]
@@ -94,21 +104,53 @@ def test_live_brokers_refuse_what_they_cannot_keep_and_promise_what_they_can(spa
         known = learn_statistics(tmp_path / "tables")
         problems = asyncio.run(tell_brokers(known, brokers, "another secret altogether", None))
         assert len(problems) == 2
-        assert "Not authorized" in problems[0]
+        assert "Not authorized" in str(problems[brokers[0]])
+        (tmp_path / "another").write_text("another secret altogether")
+        assert (
+            control(tmp_path, {"a": network.ports["a"]}, "--control-secret", str(tmp_path / "another"))
+            == MISTAKE
+        )
+        said = " ".join(capsys.readouterr().err.split())
+        assert "hint: the broker has another secret than the one in --control-secret" in said
+        assert "learned of 2 brokers, 1 address was named: the others promise nothing" in said
+    assert control(tmp_path, dict(network.ports)) == UNAVAILABLE
+    assert "2 of 2 brokers were not told" in capsys.readouterr().err
 
 
-@pytest.mark.spark
-def test_what_cannot_be_done_is_said_in_one_message(spark, tmp_path, capsys):
-    ports = dict(zip("a", free_ports(1), strict=True))
+def test_what_cannot_be_done_is_said_before_spark_is_started(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("betimes.console.control.open_spark", pytest.fail)
     (tmp_path / "secret").write_text(SECRET)
-    assert control(tmp_path, ports) == MISTAKE
-    assert "telemetry" in capsys.readouterr().err
+    assert control(tmp_path, {"a": 1883}) == MISTAKE
+    assert "telemetry: there is no such directory" in capsys.readouterr().err
+
+
+def test_brokers_that_cannot_be_reached_are_told_apart_from_those_that_refuse():
+    [port] = free_ports(1)
+    address = read_address(f"mqtt://{HOST}:{port}")
+    nothing = NetworkStatistics(brokers=(), links=(), publishers=(), subscriptions=())
+    [problem] = asyncio.run(tell_brokers(nothing, [address], SECRET, None)).values()
+    assert isinstance(problem, UnreachableError)
+    check_told(done(told=2))
+    with pytest.raises(UnreachableError, match="1 of 3 brokers were not told"):
+        check_told(done(told=2, problems=("away",), unreachable=1))
+    with pytest.raises(BetimesError, match="2 of 2 brokers were not told") as caught:
+        check_told(done(told=0, problems=("away", "refused"), unreachable=1))
+    assert not isinstance(caught.value, UnreachableError)
+
+
+def test_brokers_that_nobody_named_are_pointed_out(capsys):
+    print_round(done(told=3, problems=("away",), unreachable=1), as_json=False)
+    said = " ".join(capsys.readouterr().err.split())
+    assert "learned of 6 brokers, 4 addresses were named: the others promise nothing" in said
+    print_round(done(told=6), as_json=True)
+    assert "promise nothing" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("more", "said"),
     [
         (["--every", "soon"], "--every"),
+        (["--every", "0s"], "must be at least 1s"),
         (["--since", "never"], "--since"),
         (["--control-secret", "no/such/file"], "no/such/file"),
         (["nonsense"], "an address begins with"),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.pipeline.records import record, small_world, written
+from tests.pipeline.records import damaged_inside, record, small_world, written
 
 from betimes.console.app import MISTAKE, run
 from betimes.console.pipeline import show_run
 from betimes.model.telemetry import Received
 from betimes.pipeline.run_facts import RunFacts
+from betimes.pipeline.table_files import new_tables
 from betimes.pipeline.tables import TABLES, tables_page
 
 FACTS = RunFacts(
@@ -38,20 +39,35 @@ def test_a_person_gets_tables_and_is_told_what_needs_a_look(tmp_path, capsys):
     assert "live: brokers still write there" in said.err
 
 
+def test_a_mistake_is_one_message_before_spark_is_started(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("betimes.console.pipeline.open_spark", pytest.fail)
+
+    def said(telemetry: str, tables: str, *more: str) -> str:
+        places = ["--telemetry", str(tmp_path / telemetry), "--tables", str(tmp_path / tables)]
+        assert run(["pipeline", "run", *places, *more]) == MISTAKE
+        return capsys.readouterr().err
+
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").touch()
+    written(tmp_path / "telemetry", small_world(2))
+    assert "nowhere: there is no such directory" in said("nowhere", "tables")
+    assert "empty: holds no telemetry" in said("empty", "tables")
+    assert not (tmp_path / "tables").exists()
+    assert "file: cannot be written to" in said("telemetry", "file")
+    with new_tables(tmp_path / "tables"):
+        assert "tables: another run is writing there" in said("telemetry", "tables")
+    assert "--since = 'soon'" in said("nowhere", "tables", "--since", "soon")
+
+
 @pytest.mark.spark
-def test_a_mistake_is_one_message(spark, tmp_path, capsys):
-    arguments = [
-        "pipeline",
-        "run",
-        "--telemetry",
-        str(tmp_path / "nowhere"),
-        "--tables",
-        str(tmp_path / "tables"),
-    ]
-    assert run(arguments) == MISTAKE
-    assert "nowhere: there is no such directory" in capsys.readouterr().err
-    assert run([*arguments, "--since", "soon"]) == MISTAKE
-    assert "--since = 'soon'" in capsys.readouterr().err
+def test_a_file_that_is_damaged_inside_is_a_mistake_and_no_bug(spark, tmp_path, capsys):
+    path = written(tmp_path / "telemetry", small_world(500)) / "published" / "part-00000.parquet"
+    damaged_inside(path)
+    arguments = ["--telemetry", str(tmp_path / "telemetry"), "--tables", str(tmp_path / "tables")]
+    assert run(["pipeline", "run", *arguments]) == MISTAKE
+    said = "".join(capsys.readouterr().err.split())  # lines are folded to the width of the terminal
+    assert f"{path}:isdamaged" in said
+    assert "Traceback" not in said
 
 
 def test_the_tables_are_listed(capsys):

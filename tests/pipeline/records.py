@@ -109,3 +109,11 @@ __all__ = [
     "small_world",
     "written",
 ]
+
+
+def damaged_inside(path: Path) -> None:
+    """Flip bytes at the beginning of a file's data, where a page is described; its end stays whole."""
+    data = bytearray(path.read_bytes())
+    for place in range(4, 404):
+        data[place] ^= 0xFF
+    path.write_bytes(data)

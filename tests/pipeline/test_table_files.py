@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from betimes.pipeline.table_files import (
+    ARROW_TYPES,
     TablesError,
+    check_tables_place,
     current_tables,
     new_tables,
     read_arrow,
@@ -56,6 +60,29 @@ def test_what_a_killed_run_left_is_cleared_by_the_next(tmp_path):
 def test_two_runs_do_not_write_to_one_place_at_a_time(tmp_path):
     with new_tables(tmp_path), pytest.raises(TablesError, match="another run"), new_tables(tmp_path):
         pass
+
+
+def test_a_place_is_checked_before_tables_are_made(tmp_path):
+    check_tables_place(tmp_path / "new")
+    check_tables_place(tmp_path / "new")  # the lock was let go
+    with new_tables(tmp_path / "new"), pytest.raises(TablesError, match="another run is writing there"):
+        check_tables_place(tmp_path / "new")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TablesError, match="file: cannot be written to"):
+        check_tables_place(tmp_path / "file")
+
+
+def test_a_damaged_file_of_a_table_is_named(tmp_path):
+    folder = tmp_path / RELIABILITY.name
+    folder.mkdir()
+    schema = pa.schema([(column.name, ARROW_TYPES[column.type]) for column in RELIABILITY.columns])
+    for number in range(3):
+        pq.write_table(schema.empty_table(), folder / f"part-{number}.parquet")
+    assert read_arrow(RELIABILITY, tmp_path).num_rows == 0
+    for number in (2, 0):  # the first file is read for its columns already, the last one for its rows
+        (folder / f"part-{number}.parquet").write_bytes(b"junk" * 100)
+        with pytest.raises(TablesError, match=rf"part-{number}\.parquet: is damaged .*\nhint: run betimes"):
+            read_arrow(RELIABILITY, tmp_path)
 
 
 def test_a_place_that_cannot_be_written_to_is_named(tmp_path):

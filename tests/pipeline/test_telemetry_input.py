@@ -80,7 +80,10 @@ def test_a_file_that_is_wrong_is_named_before_spark_is_asked(tmp_path, damage, s
 def test_where_there_is_no_telemetry_it_is_said(tmp_path):
     with pytest.raises(TelemetryFileError, match="nowhere: there is no such directory"):
         open_telemetry(NO_SPARK, tmp_path / "nowhere")
-    with pytest.raises(TelemetryFileError, match="published: no such folder"):
+    with pytest.raises(TelemetryFileError, match="holds no telemetry\nhint: betimes broker --telemetry"):
+        open_telemetry(NO_SPARK, tmp_path)
+    (tmp_path / "received").mkdir()
+    with pytest.raises(TelemetryFileError, match="published: no such folder\nhint: an older version"):
         open_telemetry(NO_SPARK, tmp_path)
     written(tmp_path, [])
     for path in tmp_path.rglob("*.parquet"):

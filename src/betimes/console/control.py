@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from betimes.client.addresses import Address, read_address
+from betimes.client.errors import PublicationRefusedError, UnreachableError
 from betimes.console.cluster import MasterOption, open_spark
 from betimes.console.progress import progress_bar
 from betimes.console.server_settings import read_secret
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from betimes.pipeline.job import PipelineSettings
+
+EVERY_S_MIN = 1.0  # a round takes longer than that anyway
+NOT_AUTHORIZED = 0x87
+SECRET_HINT = "the broker has another secret than the one in --control-secret, or none at all"
 
 EXAMPLES = """\
 [bold]Examples[/bold]
@@ -53,7 +58,8 @@ class Round:
     predicted_share_mean: float | None  # of all subscriptions; None: there are none
     told: int  # brokers that took the model
     took_s: float
-    problems: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()  # of each broker that was named and not told
+    unreachable: int = 0  # of those, the brokers that did not answer
 
 
 def control_command(
@@ -65,7 +71,7 @@ def control_command(
     control_secret: Annotated[
         Path, typer.Option("--control-secret", help="The file with the secret that the brokers have too.")
     ],
-    every: Annotated[str, typer.Option("--every", help="How long from one round to the next.")] = "60s",
+    every: Annotated[str, typer.Option("--every", help="From one round to the next, at least 1s.")] = "60s",
     since: Annotated[
         str, typer.Option("--since", help="How much of the telemetry counts: the last 15m.")
     ] = "15m",
@@ -82,16 +88,15 @@ def control_command(
     signed, to every broker. By it brokers admit or refuse those who subscribe with `reliability`. A broker
     that is away is told in the next round; a round that fails leaves the brokers with the last model.
     """
-    from betimes.pipeline.job import PipelineSettings
+    from betimes.pipeline.job import PipelineSettings, check_places
     from betimes.pipeline.survey import read_since
 
-    addresses = [read_address(text) for text in brokers]
+    addresses = list(dict.fromkeys(read_address(text) for text in brokers))
     secret = read_secret(control_secret, "--control-secret")
-    try:
-        every_s = read_duration_s(every)
-    except TextError as error:
-        raise SettingError("--every", every, error.problem, "for example 60s") from None
+    every_s = read_every_s(every)
     settings = PipelineSettings(since=read_since(since))
+    if once:  # else what is not there yet may be there in the next round
+        check_places(telemetry, tables)
     spark = open_spark("betimes control", master)
     with told_to_end() as ending:
         while True:
@@ -103,11 +108,29 @@ def control_command(
                     raise
                 print_notice(f"this round came to nothing: {error}")
             else:
-                _print_round(told, as_json=as_json)
-                if once and told.problems:
-                    raise BetimesError(f"{len(told.problems)} of {len(addresses)} brokers were not told")
+                print_round(told, as_json=as_json)
+                if once:
+                    check_told(told)
             if once or _wait(ending, due_s):
                 return
+
+
+def read_every_s(text: str) -> float:
+    """Return what `--every` says."""
+    try:
+        every_s = read_duration_s(text)
+    except TextError as error:
+        raise SettingError("--every", text, error.problem, "for example 60s") from None
+    if every_s < EVERY_S_MIN:
+        raise SettingError("--every", text, f"must be at least {EVERY_S_MIN:g}s", "for example 60s")
+    return every_s
+
+
+def check_told(done: Round) -> None:
+    """Raise an error if some broker was not told; an UnreachableError if that is all that went wrong."""
+    if done.problems:
+        kind = UnreachableError if done.unreachable == len(done.problems) else BetimesError
+        raise kind(f"{len(done.problems)} of {done.told + len(done.problems)} brokers were not told")
 
 
 def one_round(
@@ -142,34 +165,48 @@ def one_round(
         predicted_share_mean=sum(shares) / len(shares) if shares else None,
         told=len(brokers) - len(problems),
         took_s=time.monotonic() - began_s,
-        problems=tuple(problems),
+        problems=tuple(f"{address}: {_with_hint(error)}" for address, error in problems.items()),
+        unreachable=sum(isinstance(error, UnreachableError) for error in problems.values()),
     )
 
 
 async def tell_brokers(
     statistics: NetworkStatistics, brokers: Sequence[Address], secret: str, ca: Path | None
-) -> list[str]:
+) -> dict[Address, BetimesError]:
     """Send the model to every broker; return what went wrong, by broker."""
     from betimes.client.connection import connected
     from betimes.server.promises import MODEL_TOPIC, packed_model
 
     payload, signature = packed_model(statistics, secret)
 
-    async def tell(address: Address) -> str | None:
+    async def tell(address: Address) -> BetimesError | None:
         try:
             async with connected(address, ca=ca) as client:
                 await client.publish_signed(MODEL_TOPIC, payload, signature)
         except BetimesError as error:
-            return f"{address}: {error}"
+            return error
         return None
 
     answers = await asyncio.gather(*(tell(address) for address in brokers))
-    return [each for each in answers if each is not None]
+    return {address: error for address, error in zip(brokers, answers, strict=True) if error is not None}
 
 
-def _print_round(done: Round, *, as_json: bool) -> None:
+def _with_hint(error: BetimesError) -> str:
+    is_unsigned = isinstance(error, PublicationRefusedError) and error.code == NOT_AUTHORIZED
+    return f"{error}\nhint: {SECRET_HINT}" if is_unsigned else str(error)
+
+
+def print_round(done: Round, *, as_json: bool) -> None:
+    """Print what a round came to, and what of it needs a look."""
     for problem in done.problems:
         print_notice(f"not told: {problem}")
+    named = done.told + len(done.problems)
+    if done.brokers > named:
+        addresses = "1 address was" if named == 1 else f"{named} addresses were"
+        print_notice(
+            f"learned of {done.brokers} brokers, {addresses} named: the others promise nothing\n"
+            "hint: name all brokers of the network"
+        )
     if as_json:
         print_json(asdict(done))
         return

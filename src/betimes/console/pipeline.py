@@ -75,10 +75,11 @@ def run_command(
     Bad rows go to quarantine with their reason. Running it twice changes nothing; a run that is cut short
     leaves the tables of the one before.
     """
-    from betimes.pipeline.job import PipelineSettings, read_brokers, run_pipeline
+    from betimes.pipeline.job import PipelineSettings, check_places, read_brokers, run_pipeline
     from betimes.pipeline.survey import read_since
 
     settings = PipelineSettings(since=read_since(since), brokers=read_brokers(broker or ()))
+    check_places(telemetry, tables)
     spark = open_spark("betimes pipeline", master)
     with progress_bar(f"from {telemetry} to tables") as advance:
         facts = run_pipeline(spark, telemetry, tables, settings, advance)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from betimes.model.errors import BetimesError, SettingError
 from betimes.pipeline import tables
 from betimes.pipeline.clocks import clock_differences, clocks_ahead_s
+from betimes.pipeline.damage import naming_damaged_files
 from betimes.pipeline.distributions import (
     broker_distributions,
     link_distributions,
@@ -38,8 +39,8 @@ from betimes.pipeline.run_facts import RunFacts, write_facts
 from betimes.pipeline.spreads import Measure, spreads
 from betimes.pipeline.subscription_spans import subscription_spans
 from betimes.pipeline.survey import Since, Survey, survey
-from betimes.pipeline.table_files import new_tables, write_frame
-from betimes.pipeline.telemetry_input import TelemetryInput, open_telemetry
+from betimes.pipeline.table_files import check_tables_place, new_tables, write_frame
+from betimes.pipeline.telemetry_input import TelemetryInput, check_telemetry, open_telemetry
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,6 +79,12 @@ class _Run:
         return written
 
 
+def check_places(telemetry: Path, tables_directory: Path) -> None:
+    """Raise what is wrong with the two directories as far as it is seen at once, before Spark is started."""
+    check_telemetry(telemetry)
+    check_tables_place(tables_directory)
+
+
 def run_pipeline(
     spark: SparkSession,
     telemetry: Path,
@@ -98,7 +105,11 @@ def run_pipeline(
     found = open_telemetry(spark, telemetry)
     if not found.rows:
         raise BetimesError(f"{telemetry}: its files hold no rows\nhint: nothing happened, or not long enough")
-    with compiling(spark, pays=found.rows >= COMPILED_ROWS_MIN), new_tables(tables_directory) as folder:
+    with (
+        naming_damaged_files(telemetry),
+        compiling(spark, pays=found.rows >= COMPILED_ROWS_MIN),
+        new_tables(tables_directory) as folder,
+    ):
         seen = survey(found)
         tell()
         run = _Run(spark, folder, seen, tell)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from betimes.model.errors import BetimesError
+from betimes.pipeline.damage import damage_in
 from betimes.pipeline.tables import SAMPLE, TableShape
 
 if TYPE_CHECKING:
@@ -47,8 +48,8 @@ class TablesError(BetimesError):
 
 
 @contextmanager
-def new_tables(directory: Path) -> Iterator[Path]:
-    """Give a folder to write tables into; when all went well, it becomes the current one."""
+def _locked(directory: Path) -> Iterator[None]:
+    """Keep other runs away from a directory of tables, which is made if need be."""
     try:
         (directory / RUNS).mkdir(parents=True, exist_ok=True)
         lock = (directory / LOCK).open("w")
@@ -60,6 +61,19 @@ def new_tables(directory: Path) -> Iterator[Path]:
         except OSError as error:
             hint = "wait for its end, or name another directory"
             raise TablesError(f"{directory}: another run is writing there\nhint: {hint}") from error
+        yield
+
+
+def check_tables_place(directory: Path) -> None:
+    """Raise a TablesError if tables cannot be written there now."""
+    with _locked(directory):
+        pass
+
+
+@contextmanager
+def new_tables(directory: Path) -> Iterator[Path]:
+    """Give a folder to write tables into; when all went well, it becomes the current one."""
+    with _locked(directory):
         last = _last_run(directory)
         _remove_others(directory, {last})  # what runs that were cut short have left
         staging = directory / RUNS / f"{_number(last) + 1:06}"
@@ -112,16 +126,31 @@ def read_arrow(table: TableShape, folder: Path, columns: list[str] | None = None
         raise TablesError(f"{place}: there is no such table\nhint: {hint}")
     parts = pa.schema([(table.divided_by, pa.string())] if table.divided_by else [])
     schema = None if any(place.rglob("*.parquet")) else pa.schema([])
-    found = ds.dataset(
-        place, schema=schema, format="parquet", partitioning=ds.partitioning(parts, flavor="hive")
-    )
+    with _naming_damaged_file(place):
+        found = ds.dataset(
+            place, schema=schema, format="parquet", partitioning=ds.partitioning(parts, flavor="hive")
+        )
     missing = [name for name in table.names if name not in found.schema.names]
     if missing and found.schema.names:
         raise TablesError(f"{place}: lacks column {', '.join(missing)}\nhint: run betimes pipeline again")
     if missing:
         types = {column.name: ARROW_TYPES[column.type] for column in table.columns}
         return pa.table({name: pa.array([], types[name]) for name in columns or table.names})
-    return found.to_table(columns=columns or list(table.names))
+    with _naming_damaged_file(place):
+        return found.to_table(columns=columns or list(table.names))
+
+
+@contextmanager
+def _naming_damaged_file(place: Path) -> Iterator[None]:
+    """Where a table cannot be read because a file is damaged, raise a TablesError that names the file."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        for path in sorted(place.rglob("*.parquet")):
+            problem = damage_in(path)
+            if problem:
+                raise TablesError(f"{path}: {problem}\nhint: run betimes pipeline again") from error
+        raise
 
 
 def _last_run(directory: Path) -> str | None:

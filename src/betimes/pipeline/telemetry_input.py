@@ -45,11 +45,18 @@ class TelemetryInput:
     is_unfinished: bool
 
 
+def check_telemetry(directory: Path) -> None:
+    """Raise a TelemetryFileError if this is no directory of telemetry at all."""
+    hint = "betimes broker --telemetry and betimes simulate --telemetry write one"
+    if not directory.is_dir():
+        raise TelemetryFileError(str(directory), "there is no such directory", hint)
+    if not any((directory / kind).is_dir() for kind in KINDS):
+        raise TelemetryFileError(str(directory), "holds no telemetry", hint)
+
+
 def open_telemetry(spark: SparkSession, directory: Path) -> TelemetryInput:
     """Return the telemetry in a directory; a TelemetryFileError names what is missing or wrong."""
-    if not directory.is_dir():
-        hint = "betimes broker --telemetry and betimes simulate --telemetry write one"
-        raise TelemetryFileError(str(directory), "there is no such directory", hint)
+    check_telemetry(directory)
     groups = {kind: _by_schema(directory / kind, kind) for kind in KINDS}
     sizes = [rows for group in groups.values() for paths in group.values() for _, rows in paths]
     if not sizes:
