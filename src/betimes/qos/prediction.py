@@ -108,7 +108,7 @@ class Predictor:
         waits = self.grid.transform(laws)
         in_time, wanted = np.zeros(len(self.homes)), np.zeros(len(self.homes))
         for number, source in enumerate(self.sources):
-            own = forecaster.source_waits(number, forecast, waits)
+            own = forecaster.source_waits(number, forecast, waits, waits_factor)
             leaving = forecaster.leaving(number, own, stored)
             below = self.ends.delays_below(source.journey, leaving)
             for publisher in source.publishers:
