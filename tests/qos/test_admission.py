@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -145,3 +146,17 @@ def test_a_network_that_nobody_is_in_admits_its_first():
     assert admission.shares()["s"] == pytest.approx(first.predicted_share, abs=1e-3)
     whole = predict(replace(empty, subscriptions=(wish("s"),)), early_drop=True).subscribers[0].share
     assert first.predicted_share == pytest.approx(whole, abs=0.01)
+
+
+@pytest.mark.parametrize("rate_per_s", [12.0, 1e3, 1e5, 1e7, 1e9])
+def test_nobody_is_promised_what_an_overloaded_network_cannot_keep(rate_per_s):
+    admission = Admission(chain(rate_per_s=rate_per_s, s_per_kb=Constant(0.05)))
+    verdict = admission.consider(wish("t", asks=0.9))
+    assert not verdict.admitted
+    assert 0.0 <= verdict.predicted_share < 0.9
+
+
+@pytest.mark.filterwarnings("ignore:Matrix is exactly singular")
+def test_nobody_is_admitted_by_what_is_not_a_number():
+    verdict = Admission(chain(rate_per_s=math.nan)).consider(wish("t", asks=0.5))
+    assert (verdict.admitted, verdict.predicted_share) == (False, 0.0)

@@ -7,12 +7,14 @@ import time
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.qos.small_statistics import between, chain
 
 from betimes.experiments.pongthawornkamol_network import paper_network
 from betimes.model.distributions import Constant, Exponential, Gamma, Histogram, Uniform
 from betimes.model.errors import BetimesError
-from betimes.model.statistics import LinkStatistics, PublisherStatistics
+from betimes.model.statistics import LinkStatistics, PublisherStatistics, WaitStatistics
 from betimes.model.subscriptions import QoS, Subscription
 from betimes.qos.forecasts import Model
 from betimes.qos.prediction import predict
@@ -131,3 +133,41 @@ def test_the_network_of_the_paper_is_predicted_at_once():
     assert (
         min(took_s) < 0.5
     )  # 0.05 s on an idle core (benchmarks/bench_prediction.py); others compute here too
+
+
+RATES_PER_S = st.floats(-6.0, 9.0).map(lambda power: 10.0**power)
+
+
+@pytest.mark.parametrize(
+    ("model", "early_drop"), [(Model.MM1, False), (Model.GG1, False), (Model.WAIT, False), (Model.WAIT, True)]
+)
+@given(
+    slower=RATES_PER_S,
+    faster=RATES_PER_S,
+    gaps_scv=st.sampled_from([0.0, 1.0 / 3.0, 1.0, 4.0]),
+    matching=st.sampled_from([Constant(0.0), Constant(0.1), Exponential(0.1), Exponential(1e-4)]),
+    sending=st.sampled_from([None, Constant(0.05)]),
+)
+def test_at_any_rate_a_share_is_one_and_more_load_does_not_raise_it(
+    model, early_drop, slower, faster, gaps_scv, matching, sending
+):
+    shares = []
+    for rate_per_s in sorted((slower, faster)):
+        network = chain(rate_per_s=rate_per_s, matching=matching, s_per_kb=sending)
+        publisher = replace(network.publishers[0], gaps_scv=gaps_scv)
+        found = predict(replace(network, publishers=(publisher,)), model, early_drop=early_drop).subscribers[
+            0
+        ]
+        assert 0.0 <= found.low <= found.share <= found.high <= 1.0
+        shares.append(found.share)
+    assert shares[1] <= shares[0] + 2e-3
+
+
+@pytest.mark.parametrize("early_drop", [False, True])
+def test_observed_waits_too_are_a_quarter_longer_or_shorter_in_the_interval(early_drop):
+    # no wait but at b1, and that was seen to be exponential: 1 s less 0.05 s of link is left for it
+    network = chain(rate_per_s=1e-6, matching=Constant(0.001))
+    seen = WaitStatistics(publisher="p", station="b1", count=1e9, waited_share=1.0, mean_s=0.3, variance=0.09)
+    found = predict(replace(network, waits=(seen,)), early_drop=early_drop).subscribers[0]
+    for each, mean_s in ((found.share, 0.3), (found.low, 0.3 * 1.25), (found.high, 0.3 / 1.25)):
+        assert each == pytest.approx(1.0 - math.exp(-0.948 / mean_s), abs=2e-3)

@@ -45,6 +45,15 @@ def test_a_full_station_makes_wait_for_ever(load):
     assert np.isinf(waits_gg1(load * ONE, ONE, ONE, ONE).mean_s)
 
 
+@pytest.mark.parametrize("load", [1.0, 1.5, 1e3, 1e9])
+@pytest.mark.parametrize("arrivals_scv", [0.0, 1e-9, 0.5, 1.0, 4.0])
+@pytest.mark.parametrize("service_scv", [0.0, 1e-9, 1.0])
+def test_beyond_its_limit_everybody_waits_however_even_the_flows(load, arrivals_scv, service_scv):
+    waits = waits_gg1(load * ONE, ONE, arrivals_scv * ONE, service_scv * ONE)
+    assert (waits.mean_s[0], waits.waiting_share[0]) == (np.inf, 1.0)
+    assert np.isfinite(waits.tail_scv[0])
+
+
 @given(loads, st.floats(0.0, 4.0), st.floats(0.0, 4.0))
 def test_a_share_of_waiting_is_a_share(load, arrivals_scv, service_scv):
     assert 0.0 <= waiting_share(load, arrivals_scv * ONE, service_scv * ONE) <= 1.0

@@ -14,7 +14,7 @@ from betimes.model.statistics import LinkStatistics
 from betimes.model.subscriptions import Subscription
 from betimes.qos.delay_grids import DelayGrid
 from betimes.qos.journeys import Layout
-from betimes.qos.shares import Ends, on_time_rates
+from betimes.qos.shares import Ends, on_time_rates, shares_of
 
 GRID = DelayGrid(0.01, 512)
 WISHES = tuple(Subscription(id=name, home=home) for name, home in (("s", "b1"), ("t", "b1"), ("u", "b0")))
@@ -52,6 +52,12 @@ def test_what_has_no_bound_is_never_late():
 
 def test_where_no_way_leads_nothing_arrives():
     assert rates([9.0, 9.0, 9.0], homes=(0,))[:2] == [0.0, 0.0]
+
+
+def test_a_share_is_between_none_and_all_and_what_is_not_a_number_is_none():
+    in_time = np.array([0.5, 0.0, -1e-12, 2.0 + 1e-12, math.nan, math.inf, 1.0])
+    wanted = np.array([2.0, 0.0, 2.0, 2.0, 2.0, 2.0, math.nan])
+    assert shares_of(in_time, wanted).tolist() == [0.25, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0]
 
 
 def test_subscribers_alike_share_their_delays():

@@ -73,6 +73,20 @@ def test_customers_who_leave_keep_an_overloaded_station_alive():
     assert law[:1000].sum() == pytest.approx(nobody * (1.0 + 6.0 * (math.e**2 - 1.0)), abs=2e-3)
 
 
+@pytest.mark.parametrize("rate_per_s", [1e5, 1e7, 1e9, 1e12])
+def test_however_much_comes_waits_end_where_patience_does(rate_per_s):
+    law = impatient_law(np.where(POINTS < 1.0, rate_per_s, 0.0))
+    assert law.sum() == pytest.approx(1.0, abs=1e-9)
+    assert law[:990].sum() < 1e-6  # whoever is served has waited for nearly all of its second
+    # and then for what was begun before it: exponential beyond 1 s
+    assert law @ POINTS == pytest.approx(1.1, abs=2e-3)
+
+
+def test_an_unknown_load_is_not_taken_for_none():
+    assert not impatient_law(np.full(GRID.cells, math.nan)).any()
+    assert not impatient_law(np.full(GRID.cells, 5.0), math.nan).any()
+
+
 def test_what_never_expires_and_is_too_much_waits_for_ever():
     assert not impatient_law(np.full(GRID.cells, 12.0)).any()
 

@@ -24,7 +24,7 @@ from betimes.qos.journeys import Layout
 from betimes.qos.ledgers import Ledger
 from betimes.qos.members import Member, Members, gathered, member_of
 from betimes.qos.prediction import all_bounds_s, entries_scv, make_sources, node_lifetimes, with_somebody
-from betimes.qos.shares import Delays, Ends, on_time_rates
+from betimes.qos.shares import Delays, Ends, on_time_rates, shares_of
 from betimes.qos.wait_laws import WaitMoments
 
 Numbers = NDArray[np.float64]
@@ -309,7 +309,7 @@ class Admission:
                 in_time += self._rates[publisher] * on_time_rates(
                     self.grid, known, members.rows, masses, deadlines_s, members.bounds_s
                 )
-        shares = np.where(wanted > 0.0, in_time * members.kept / np.where(wanted > 0.0, wanted, 1.0), 1.0)
+        shares = shares_of(in_time * members.kept, wanted)
         return _State(forecast=forecast, delays=delays, shares=shares)
 
     def _same_places(self, forecast: Forecast, before: _State | None) -> NDArray[np.bool_]:

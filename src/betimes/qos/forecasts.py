@@ -7,7 +7,7 @@ delays to all nodes out. Models: `mm1` and `gg1` are the paper's (everybody wait
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -231,15 +231,21 @@ class Forecaster:
             self._known_taking[key] = taking
         return self._known_taking[key]
 
-    def source_waits(self, source: int, forecast: Forecast, waits: Transform) -> Transform:
-        """Return the transforms of waits for one source: where its own were observed, by those."""
+    def source_waits(
+        self, source: int, forecast: Forecast, waits: Transform, waits_factor: float = 1.0
+    ) -> Transform:
+        """Return the transforms of waits for one source: where its own were observed, by those.
+
+        `waits` are so many times as long as forecast already; those observed are made so here.
+        """
         seen = self.sources[source].waits
         if not seen or self.model is not Model.WAIT:
             return waits
         changed = waits.copy()
         for place in seen:
             moments = self.source_moments(source, forecast, place)
-            changed[place] = self.grid.transform(spread(self.grid, moments))
+            longer = replace(moments, mean_s=moments.mean_s * waits_factor)
+            changed[place] = self.grid.transform(spread(self.grid, longer))
         return changed
 
     def source_moments(self, source: int, forecast: Forecast, place: int) -> WaitMoments:

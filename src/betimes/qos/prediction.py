@@ -20,7 +20,7 @@ from betimes.qos.delay_grids import DelayGrid, grid_for
 from betimes.qos.demands import Demand, Demands
 from betimes.qos.forecasts import Forecast, Forecaster, Lifetimes, Model, Source
 from betimes.qos.journeys import NOWHERE, Layout
-from betimes.qos.shares import Ends, on_time_rates
+from betimes.qos.shares import Ends, on_time_rates, shares_of
 from betimes.qos.wait_laws import stretched
 
 Numbers = NDArray[np.float64]
@@ -108,7 +108,7 @@ class Predictor:
         waits = self.grid.transform(laws)
         in_time, wanted = np.zeros(len(self.homes)), np.zeros(len(self.homes))
         for number, source in enumerate(self.sources):
-            own = forecaster.source_waits(number, forecast, waits)
+            own = forecaster.source_waits(number, forecast, waits, waits_factor)
             leaving = forecaster.leaving(number, own, stored)
             below = self.ends.delays_below(source.journey, leaving)
             for publisher in source.publishers:
@@ -122,8 +122,7 @@ class Predictor:
                     demand.content.deadlines_s,
                     self.bounds_s,
                 )
-        in_time *= self.ends.reliability
-        return np.where(wanted > 0.0, in_time / np.where(wanted > 0.0, wanted, 1.0), 1.0)
+        return shares_of(in_time * self.ends.reliability, wanted)
 
     def wanted_per_s(self) -> Numbers:
         """Return how much every subscriber wants."""

@@ -37,7 +37,8 @@ def mean_wait_gg1_s(
     spread = arrivals_scv + service_scv
     with np.errstate(divide="ignore", invalid="ignore"):
         exponent = -2.0 * (1.0 - load) * (1.0 - arrivals_scv) ** 2 / (3.0 * load * spread)
-        smooth = np.where(arrivals_scv < 1.0, np.exp(exponent), 1.0)  # g of eq. 18
+        # g of eq. 18; beyond load 1, where there is no wait to correct, its exponent would overflow
+        smooth = np.where(arrivals_scv < 1.0, np.exp(np.minimum(exponent, 0.0)), 1.0)
         wait_s = load * service_s * spread * smooth / (2.0 * (1.0 - load))
     wait_s = np.where((load > 0.0) & (spread > 0.0), wait_s, 0.0)
     return np.where(load < 1.0, wait_s, np.inf)
@@ -53,7 +54,9 @@ def waiting_share(load: Numbers, arrivals_scv: Numbers, service_scv: Numbers) ->
     """Return the share of events that wait at all, P(W > 0) (Whitt 1983, eqs. 48 to 50)."""
     full = np.clip(load, 0.0, 1.0)
     square = 4.0 * arrivals_scv + service_scv
-    smooth = (1.0 + arrivals_scv + full * service_scv) / (1.0 + full * (service_scv - 1.0) + full**2 * square)
+    # both divisors are 0 for even flows at load 0 or 1, where their weight does not count
+    divisor = 1.0 + full * (service_scv - 1.0) + full**2 * square
+    smooth = (1.0 + arrivals_scv + full * service_scv) / np.maximum(divisor, 1e-300)
     bursty = 4.0 * full / np.maximum(arrivals_scv + full**2 * square, 1e-300)
     weight = np.where(arrivals_scv <= 1.0, smooth, bursty)
     return np.clip(full + (arrivals_scv - 1.0) * full * (1.0 - full) * weight, 0.0, 1.0)

@@ -87,6 +87,13 @@ class Ends:
         )
 
 
+def shares_of(in_time_per_s: Numbers, wanted_per_s: Numbers) -> Numbers:
+    """Return the shares that are in time, 1 where nothing is wanted; what is not a number is 0."""
+    nothing = wanted_per_s <= 0.0
+    shares = np.where(nothing, 1.0, in_time_per_s / np.where(nothing, 1.0, wanted_per_s))
+    return np.clip(np.where(np.isfinite(shares), shares, 0.0), 0.0, 1.0)
+
+
 def on_time_chances(grid: DelayGrid, below: Numbers, stable: NDArray[np.bool_], lifetime_s: float) -> Numbers:
     """Return for each row of P(delay <= point) how likely a lifetime is kept; an endless one always."""
     return stable.astype(np.float64) if lifetime_s == np.inf else below[:, grid.cell(lifetime_s)]

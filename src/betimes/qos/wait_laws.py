@@ -113,7 +113,8 @@ def impatient(
 
     `alive_per_s` is [station, cell]: the rate of arrivals that would not have expired after waiting so long.
     For exponential gaps and services the law is exact: density P0 * lambda * exp(integral of (alive - mu));
-    otherwise its slope and its start are those of waits with the same burstiness.
+    otherwise its slope and its start are those of waits with the same burstiness. Where something is
+    not a number, nothing gets through.
     """
     busy = (service_s > 0.0) & (alive_per_s[:, 0] > 0.0)
     service = np.where(busy, service_s, 1.0)
@@ -128,25 +129,30 @@ def impatient(
     laws = _exponential_pieces(grid, start, slope[:, None] * (1.0 / service[:, None] - alive_per_s))
     laws[~waiting] = 0.0
     laws[~waiting, 0] = 1.0
+    # a comparison with what is not a number is false: without this, an unknown load would count as none
+    laws[~np.isfinite(alive_per_s.sum(axis=1) + service_s + arrivals_scv + service_scv)] = 0.0
     return laws
 
 
 def _exponential_pieces(grid: DelayGrid, start: Numbers, decay_per_s: Numbers) -> Numbers:
     """Return laws with an atom at 0 and a density that decays at a given rate on each step of the grid."""
     steps = decay_per_s * grid.step_s
-    exponents = np.zeros_like(steps)
-    np.cumsum(-steps[:, :-1], axis=1, out=exponents[:, 1:])
-    top = np.maximum(exponents.max(axis=1), 0.0)[:, None]
+    exponents = np.zeros((steps.shape[0], steps.shape[1] + 1))  # at both ends of every step
+    np.cumsum(-steps, axis=1, out=exponents[:, 1:])
+    top = exponents.max(axis=1)[:, None]
     density = start[:, None] * np.exp(np.maximum(exponents - top, EXPONENT_MIN))
-    small = np.abs(steps) < 1e-6
-    safe = np.where(small, 1.0, steps)
-    fall = -np.expm1(-safe)
-    whole = density * grid.step_s * np.where(small, 1.0, fall / safe)
-    later = np.where(small, 0.5, 1.0 / safe - (1.0 - fall) / fall)  # the mean place within the step
+    # every step is seen from its higher end, from which it falls: nothing can overflow, however steep it is
+    higher = np.maximum(density[:, :-1], density[:, 1:])
+    steep = np.minimum(np.abs(steps), -EXPONENT_MIN)
+    small = steep < 1e-6
+    safe = np.where(small, 1.0, steep)
+    whole = higher * grid.step_s * np.where(small, 1.0, -np.expm1(-safe) / safe)
+    from_higher = np.where(small, 0.5, 1.0 / safe - 1.0 / np.expm1(safe))
+    later = np.where(steps < 0.0, 1.0 - from_higher, from_higher)  # the mean place within the step
     laws = whole * (1.0 - later)
     laws[:, 1:] += (whole * later)[:, :-1]
     laws[:, 0] += np.exp(np.maximum(-top[:, 0], EXPONENT_MIN))
-    last, left = decay_per_s[:, -1], density[:, -1] * np.exp(np.maximum(-steps[:, -1], EXPONENT_MIN))
+    last, left = decay_per_s[:, -1], density[:, -1]
     ends = last > 0.0  # else what never expires is too much, and waits grow without end
     beyond = (whole * later)[:, -1] + left / np.where(ends, last, 1.0)
     total = laws.sum(axis=1) + beyond
