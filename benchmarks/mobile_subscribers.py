@@ -26,6 +26,8 @@ from betimes.console.fleet import HOST, Fleet, FleetPlan, free_ports
 from betimes.model.topology import Link
 
 DECADES = 10
+# What one has above the floor of a token: the further back that is, the more a broker has to look at.
+REMEMBERED = 32
 QUIET_S = 30.0  # after which nothing more is waited for
 SHOWN_MAX = 10  # of what was lost
 START_S = 1.0  # that a process takes until it is connected, about
@@ -135,14 +137,14 @@ class Mobile:
         had = self._had.setdefault(origin, [0])
         had.append(number)
         if len(had) > 2_000:
-            had[:] = sorted(had)[-256:]
+            had[:] = sorted(had)[-REMEMBERED:]
 
     def _tokens(self) -> list[str]:
         return [self._token(origin, had) for origin, had in self._had.items()] or ["now"]
 
     @staticmethod
     def _token(origin: str, had: list[int]) -> str:
-        floor, *above = sorted(had)[-256:]
+        floor, *above = sorted(had)[-REMEMBERED:]
         return f"{origin}:{','.join([str(floor), *(str(each - floor) for each in above if each > floor)])}"
 
 
