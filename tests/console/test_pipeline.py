@@ -45,7 +45,7 @@ def test_a_mistake_is_one_message_before_spark_is_started(tmp_path, capsys, monk
     def said(telemetry: str, tables: str, *more: str) -> str:
         places = ["--telemetry", str(tmp_path / telemetry), "--tables", str(tmp_path / tables)]
         assert run(["pipeline", "run", *places, *more]) == MISTAKE
-        return capsys.readouterr().err
+        return str(capsys.readouterr().err)
 
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").touch()
