@@ -91,7 +91,7 @@ def test_what_never_came_over_a_broken_link_is_told_as_a_gap():
     net.cut("a", "b")
     for number in (2, 3):
         anna.publish("t", str(number).encode())
-    net.run(30.0)
+    net.run(90.0)
     net.join("a", "b")
     net.run(1.0)
     anna.publish("t", b"4")
