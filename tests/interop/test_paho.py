@@ -218,8 +218,7 @@ def test_a_refused_filter_points_at_the_place_and_the_connection_stays_open(conn
     client = connected("c")
     code, reason = client.subscribe("cars", wish={"filter": "speed >> 50"})
     assert code == 0x83
-    assert "  speed >> 50\n" in reason
-    assert "^" in reason
+    assert "speed >^> 50" in reason
     assert client.subscribe("cars")[0] == 0
     client.publish("cars", b"still here")
     assert client.get().payload == b"still here"

@@ -11,6 +11,7 @@ import pytest
 from betimes.language.filters import parse_filter
 from betimes.language.statistics_texts import read_statistics, statistics_text
 from betimes.model.distributions import Choice, Constant, Gamma, Histogram, Normal, Uniform
+from betimes.model.statistics import subscriber_of
 from betimes.model.subscriptions import QoS, Subscription
 from betimes.model.topology import Link, Publisher, Scenario
 from betimes.pipeline.job import run_pipeline
@@ -95,8 +96,7 @@ def test_the_numbers_of_a_scenario_are_found_again(spark, tmp_path):
         assert np.mean(values) == pytest.approx(5.0, abs=4 * 10 / math.sqrt(12 * 1000))
     assert publishers["p"].size_kb == Constant(10.0)
 
-    wishes = {each.id: each for each in found.subscriptions}
-    assert {name: (each.home, each.qos, each.filter) for name, each in wishes.items()} == {
+    assert {subscriber_of(each): (each.home, each.qos, each.filter) for each in found.subscriptions} == {
         each.id: (each.home, each.qos, each.filter) for each in SCENARIO.subscriptions
     }
 

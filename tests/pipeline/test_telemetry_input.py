@@ -11,7 +11,7 @@ from tests.pipeline.records import opened, record, small_world, written
 
 from betimes.model.telemetry import Published, Received
 from betimes.pipeline.telemetry_input import all_rows, open_telemetry
-from betimes.telemetry.files import TelemetryFileError
+from betimes.telemetry.files import KINDS, TelemetryFileError
 
 NO_SPARK: Any = None  # what is wrong with files is told without it
 
@@ -19,7 +19,7 @@ NO_SPARK: Any = None  # what is wrong with files is told without it
 @pytest.mark.spark
 def test_every_kind_is_a_frame_with_the_file_of_each_row(spark, tmp_path):
     found = opened(spark, tmp_path, small_world(3))
-    assert (found.files, found.rows, found.is_unfinished) == (8, 16, False)
+    assert (found.files, found.rows, found.is_unfinished) == (len(KINDS), 16, False)
     rows = found.frames["published"].collect()
     assert [row.number for row in rows] == [0, 1, 2]
     assert all(row.file.endswith("published/part-00000.parquet") and row.wrong_columns == [] for row in rows)
