@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 from collections.abc import Iterator
@@ -46,6 +47,17 @@ def _warm_up() -> None:
     audiences.warm_up()
     last_hop.warm_up()
     joining.warm_up("late-binding")
+
+
+@pytest.fixture(autouse=True)
+def same_logs() -> Iterator[None]:
+    """Give loggers back as they were: a command that was run in a test has set them up for a process."""
+    loggers = [logging.getLogger(name) for name in ("betimes", "asyncio")]
+    before = [(each, each.handlers, each.level, each.propagate) for each in loggers]
+    yield
+    for each, handlers, level, propagate in before:
+        each.handlers, each.propagate = handlers, propagate
+        each.setLevel(level)
 
 
 @pytest.fixture(scope="session")

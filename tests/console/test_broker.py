@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import signal
 import socket
@@ -105,19 +104,7 @@ def test_the_gate_is_what_the_files_say(tmp_path):
         open_gate(ServerSettings())
 
 
-@pytest.fixture
-def quiet_logs() -> Iterator[None]:
-    loggers = [logging.getLogger(name) for name in ("betimes", "asyncio")]
-    before = [(each, each.handlers, each.level, each.propagate) for each in loggers]
-    yield
-    for each, handlers, level, propagate in before:
-        each.handlers, each.propagate = handlers, propagate
-        each.setLevel(level)
-
-
-def test_what_is_given_wins_over_the_file_and_files_are_looked_for_beside_it(
-    tmp_path, monkeypatch, quiet_logs
-):
+def test_what_is_given_wins_over_the_file_and_files_are_looked_for_beside_it(tmp_path, monkeypatch):
     seen: list[ServerSettings] = []
     monkeypatch.setattr("betimes.console.broker.run_broker", lambda settings, gate: seen.append(settings))
     (tmp_path / "users").write_text(PasswordFile().with_user("ann", b"secret", Cost(ln=4)).text())
@@ -133,7 +120,7 @@ def test_what_is_given_wins_over_the_file_and_files_are_looked_for_beside_it(
     assert settings.limits.sessions_max == 7
 
 
-def test_files_of_certificates_are_looked_for_beside_the_file_too(tmp_path, monkeypatch, quiet_logs):
+def test_files_of_certificates_are_looked_for_beside_the_file_too(tmp_path, monkeypatch):
     seen: list[ServerSettings] = []
     monkeypatch.setattr("betimes.console.broker.run_broker", lambda settings, gate: seen.append(settings))
     config = tmp_path / "broker.toml"

@@ -19,15 +19,8 @@ def test_nobody_breaks_out_of_a_line():
 
 def test_only_warnings_are_written_unless_more_is_asked_for():
     logger = logging.getLogger("betimes")
-    before = (logger.handlers, logger.level, logger.propagate)
-    other = logging.getLogger("asyncio")
-    before_other = (other.handlers, other.level, other.propagate)
-    try:
-        log_to_stderr(verbose=False)
-        assert logger.level == logging.WARNING
-        log_to_stderr(verbose=True)
-        assert logger.level == logging.INFO
-        assert len(logger.handlers) == 1
-    finally:
-        logger.handlers, logger.level, logger.propagate = before
-        other.handlers, other.level, other.propagate = before_other
+    log_to_stderr(verbose=False)
+    assert logger.level == logging.WARNING
+    log_to_stderr(verbose=True)
+    assert logger.level == logging.INFO
+    assert len(logger.handlers) == 1

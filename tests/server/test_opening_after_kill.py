@@ -63,9 +63,18 @@ def broker(tmp_path):
         made.process.communicate()
 
 
+class Patient(paho.Client):
+    """Comes back when the broker is there: after a vain attempt Paho sends again what was received."""
+
+    def reconnect(self) -> Any:
+        """Fail before anything is forgotten, or connect."""
+        socket.create_connection((self.host, self.port), timeout=WITHIN_S).close()
+        return super().reconnect()
+
+
 def client(name: str, port: int) -> paho.Client:
     """Return a client whose session survives, and which comes back by itself."""
-    made = paho.Client(CallbackAPIVersion.VERSION2, client_id=name, protocol=paho.MQTTv5)
+    made = Patient(CallbackAPIVersion.VERSION2, client_id=name, protocol=paho.MQTTv5)
     made.reconnect_delay_set(1, 1)
     made.max_inflight_messages_set(WINDOW)
     lasting = Properties(PacketTypes.CONNECT)
