@@ -13,7 +13,7 @@ from tests.server.talking import Client, new_hub
 from betimes.model.buffers import BufferSettings
 from betimes.model.telemetry import Published
 from betimes.node.recording import Recorder
-from betimes.server.connection import CROWD_PAUSE_S, Connection
+from betimes.server.connection import CROWD_PAUSE_S, CROWD_PAUSE_S_MAX, Connection
 from betimes.server.runs import Run
 from betimes.server.wire import Wire
 from betimes.server.witness import Witness
@@ -106,8 +106,15 @@ def test_who_publishes_faster_than_others_read_is_read_after_a_pause():
     publisher.connection.pause_s = 0.0
     publisher.connection.receive(rows(5), 1.0)  # who publishes little is never kept waiting
     assert publisher.connection.pause_s == 0.0
+    pauses_s = []
     for _ in range(100):
+        publisher.connection.pause_s = 0.0
         publisher.connection.receive(rows(200, b"x" * 1000), 1.0)
+        pauses_s.append(publisher.connection.pause_s)
+    waiting = pauses_s[: pauses_s.index(0.0)]
+    assert waiting == sorted(waiting)  # the fuller its queue, the longer it is waited for
+    assert waiting[0] == CROWD_PAUSE_S
+    assert CROWD_PAUSE_S_MAX / 2 < waiting[-1] <= CROWD_PAUSE_S_MAX
     assert hub.lost
     publisher.connection.pause_s = 0.0
     publisher.connection.receive(rows(200, b"x" * 1000), 1.0)

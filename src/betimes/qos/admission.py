@@ -19,12 +19,13 @@ from betimes.model.subscriptions import Subscription
 from betimes.qos.contents import content_of
 from betimes.qos.delay_grids import STEP_S, DelayGrid, grid_for
 from betimes.qos.demands import Demand
-from betimes.qos.forecasts import Forecast, Forecaster, Lifetimes, Model
+from betimes.qos.forecasts import Forecast, Forecaster, Model
 from betimes.qos.journeys import Layout
 from betimes.qos.ledgers import Ledger
 from betimes.qos.members import Member, Members, gathered, member_of
 from betimes.qos.prediction import all_bounds_s, entries_scv, make_sources, node_lifetimes, with_somebody
 from betimes.qos.shares import Delays, Ends, on_time_rates, shares_of
+from betimes.qos.survival import Lifetimes
 from betimes.qos.wait_laws import WaitMoments
 
 Numbers = NDArray[np.float64]
@@ -246,7 +247,7 @@ class Admission:
     def _outlasts_all(self, member: Member) -> bool:
         return bool(member.subscription.qos.delay_s_max > self._members.bounds_s.max(initial=0.0))
 
-    def _lifetimes(self, members: Members) -> list[list[Lifetimes]]:
+    def _lifetimes(self, members: Members) -> list[Lifetimes]:
         demands = [
             Demand(content=ledger.content, masses=masses, wanted_at={})
             for ledger, masses in zip(self._ledgers, members.masses, strict=True)

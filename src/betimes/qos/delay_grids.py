@@ -28,6 +28,7 @@ Numbers = NDArray[np.float64]
 Transform = NDArray[np.complex128]
 
 ALIAS = 1e-8
+GAMMA_LEFT = 1e-18  # of a gamma distribution: less than numbers near 1 can tell
 STEP_S = 0.001
 CELLS_MIN, CELLS_MAX = 256, 8192
 CELLS_FOR_SHORTEST = 64  # the tightest bound is that many steps away, if CELLS_MAX allows
@@ -67,7 +68,9 @@ class DelayGrid:
 
     def masses_back(self, transform: Transform) -> Numbers:
         """Return the masses that have this transform."""
-        return np.asarray(fft.irfft(transform, n=self.cells, axis=-1)) / self._damping
+        masses = np.asarray(fft.irfft(transform, n=self.cells, axis=-1))
+        masses /= self._damping
+        return masses
 
     def cumulative(self, transform: Transform) -> Numbers:
         """Return P(sum <= point) for every point."""
@@ -75,12 +78,13 @@ class DelayGrid:
 
     def cell(self, time_s: float) -> int:
         """Return the last point that is not later; the last of all for a time beyond the grid."""
+        return int(self.cell_of(np.array(time_s)))
+
+    def cell_of(self, times_s: Numbers) -> NDArray[np.int64]:
+        """Return the last point that is not later than each time; the last of all for one beyond the grid."""
         # a bound that is a whole number of steps must not be missed by its last bit
-        return (
-            int(min(math.floor(time_s / self.step_s + 1e-9), self.cells - 1))
-            if time_s < math.inf
-            else self.cells - 1
-        )
+        steps = np.minimum(times_s / self.step_s + 1e-9, self.cells - 1)
+        return np.floor(steps).astype(np.int64)
 
     def _points(self) -> Numbers:
         return np.arange(-1, self.cells + 1, dtype=np.float64) * self.step_s
@@ -145,10 +149,14 @@ def _excess_gamma(distribution: Gamma, points: Numbers) -> Numbers:
     if beyond <= 0.0:
         return above
     scaled = above * (shape / beyond)
-    below = special.gammainc(shape, scaled)
+    # beyond this, all lies below: most of a long grid need not be looked at
+    inside = scaled < special.gammainccinv(shape, GAMMA_LEFT)
+    few = scaled[inside]
+    below, step = np.ones_like(scaled), np.zeros_like(scaled)
+    below[inside] = special.gammainc(shape, few)
     # the recurrence of the incomplete gamma function, instead of a second one for shape + 1
     with np.errstate(divide="ignore"):
-        step = np.exp(shape * np.log(scaled) - scaled - special.gammaln(shape + 1.0))
+        step[inside] = np.exp(shape * np.log(few) - few - special.gammaln(shape + 1.0))
     return np.asarray(above * below - beyond * (below - np.where(scaled > 0.0, step, 0.0)))
 
 

@@ -37,16 +37,24 @@ class Demand:
         """Return for each node of a journey the mass of what goes there: all at its beginning."""
         found = np.ones(len(journey.places))
         behind: dict[int, Flags] = {}
+        masses: dict[int, float] = {}  # of what is behind a node, where it is all behind one other
         for node in range(len(journey.places) - 1, -1, -1):
             broker, parent = int(journey.brokers[node]), int(journey.parents[node])
             if broker == NOWHERE:
                 continue
             wanted = behind.pop(node, None)
             here = self.wanted_at.get(broker) if journey.node_of_broker[broker] == node else None
+            known = masses.pop(node, None) if here is None else None
             wanted = here if wanted is None else wanted if here is None else wanted | here
-            found[node] = 0.0 if wanted is None else self.content.mass(wanted)
-            if wanted is not None:
-                behind[parent] = behind[parent] | wanted if parent in behind else wanted
+            if wanted is None:
+                found[node] = 0.0
+                continue
+            found[node] = self.content.mass(wanted) if known is None else known
+            if parent in behind:
+                behind[parent] = behind[parent] | wanted
+                masses.pop(parent, None)
+            else:
+                behind[parent], masses[parent] = wanted, float(found[node])
         return found
 
 

@@ -17,14 +17,16 @@ from betimes.model.distributions import NumberDistribution
 from betimes.model.statistics import WaitStatistics
 from betimes.qos.delay_grids import DelayGrid, Transform
 from betimes.qos.flows import Flows
-from betimes.qos.journeys import Journey, Place
+from betimes.qos.journeys import NOWHERE, Indices, Journey, Place
 from betimes.qos.queueing import Waits, mean_wait_mm1_s, waits_gg1
 from betimes.qos.services import Services
+from betimes.qos.survival import Lifetimes, add_rates, survivors
 from betimes.qos.wait_laws import WaitMoments, calibrated, impatient, law_moments, shifted, spread
 
 Numbers = NDArray[np.float64]
 ITERATIONS_MAX = 40
 SETTLED = 1e-3  # the most that any law may still move, in probability
+CALMING = 0.5  # of the step before: steps that are shorter than that need no damping
 DAMPING = 0.2
 TAKING_KEPT_MAX = 64
 # Splitting at random (001, eq. 17) forgets that a publisher is periodic; it is not forgotten by so much.
@@ -37,14 +39,6 @@ class Model(StrEnum):
     MM1 = "mm1"
     GG1 = "gg1"
     WAIT = "wait"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Lifetimes:
-    """How long the events of a source are of use to anybody: values and shares. inf: for ever."""
-
-    seconds: Numbers
-    shares: Numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -142,12 +136,12 @@ class Forecaster:
         node_rates: Sequence[Numbers],
         entry_scv: Numbers,
         stored: int,
-        lifetimes: Sequence[Sequence[Lifetimes]] = (),
+        lifetimes: Sequence[Lifetimes] = (),
     ) -> Forecast:
         """Return the forecast at these rates; with early drop, the fixed point of waits and survival.
 
         What has expired when it reaches a station's head is not served, so the waits that make events
-        expire are themselves shorter. `lifetimes` are by source and node.
+        expire are themselves shorter. `lifetimes` are by source.
         """
         loads = self.loads(node_rates, entry_scv, stored)
         if not self.early_drop:
@@ -155,13 +149,15 @@ class Forecaster:
         laws = np.zeros((len(self._places), self.grid.cells))
         laws[:, 0] = 1.0
         patience = self.patience(laws, stored, lifetimes)
+        moved = np.inf
         for _ in range(ITERATIONS_MAX):
             loads, found = self.with_patience(node_rates, entry_scv, stored, patience)
-            moved = float(np.abs(np.cumsum(found - laws, axis=1)).max())
-            laws = DAMPING * laws + (1.0 - DAMPING) * found
-            patience = self.patience(laws, stored, lifetimes)
-            if moved < SETTLED:
+            before, moved = moved, float(np.abs(np.cumsum(found - laws, axis=1)).max())
+            kept = DAMPING if moved > CALMING * before else 0.0
+            laws = kept * laws + (1.0 - kept) * found
+            if left_to_move(moved, before) < SETTLED:
                 break
+            patience = self.patience(laws, stored, lifetimes)
         return Forecast(loads=loads, wait_laws=laws, patience=patience)
 
     def with_patience(
@@ -171,7 +167,7 @@ class Forecaster:
         alive = np.zeros((len(self._places), self.grid.cells))
         surviving = []
         for source, rates, shares in zip(self.sources, node_rates, patience, strict=True):
-            alive[source.journey.places] += rates[:, None] * shares  # no journey comes to a place twice
+            add_rates(alive, source.journey.places, rates, shares)
             surviving.append(rates * shares[:, 0])
         loads = self.loads(surviving, entry_scv, stored)
         laws = np.zeros_like(alive)
@@ -182,22 +178,18 @@ class Forecaster:
         )
         return loads, laws
 
-    def patience(self, laws: Numbers, stored: int, lifetimes: Sequence[Sequence[Lifetimes]]) -> list[Numbers]:
+    def patience(self, laws: Numbers, stored: int, lifetimes: Sequence[Lifetimes]) -> list[Numbers]:
         """Return by source [node, cell] the share of events that would be alive after waiting so long."""
         waits = self.grid.transform(laws)
-        return [
-            _alive(self.grid, self._arrival_ages(number, waits, stored), lifetimes[number])
-            for number in range(len(self.sources))
-        ]
-
-    def _arrival_ages(self, source: int, waits: Transform, stored: int) -> Numbers:
-        """Return how likely events of a source are so old when they come to each node: P(age <= point)."""
-        journey = self.sources[source].journey
-        leaving = self.leaving(source, waits, stored)
-        arriving = np.ones_like(leaving)
-        inner = journey.parents >= 0
-        arriving[inner] = leaving[journey.parents[inner]]
-        return self.grid.cumulative(arriving)
+        kinds = [self._services.kind_of_source(number) for number in range(len(self.sources))]
+        passing = {kind: self._taking(kind, stored) * waits for kind in set(kinds)}
+        found = []
+        for source, kind, lifetime in zip(self.sources, kinds, lifetimes, strict=True):
+            ages, rows = _arrival_ages(source.journey, passing[kind])
+            alive = np.zeros((len(rows), self.grid.cells))
+            survivors(self.grid.masses_back(ages), rows, lifetime.cells(self.grid), lifetime.shares, alive)
+            found.append(alive)
+        return found
 
     def leaving(self, source: int, waits: Transform, stored: int) -> Transform:
         """Return the transforms of events' ages when they leave each node of a source's journey."""
@@ -303,18 +295,26 @@ def _transforms(grid: DelayGrid, distributions: Sequence[NumberDistribution]) ->
     return np.array([kinds[law] for law in distributions])
 
 
-def _alive(grid: DelayGrid, aged: Numbers, lifetimes: Sequence[Lifetimes]) -> Numbers:
-    """Return [node, cell]: the share that is still of use after waiting so long, from P(age <= point)."""
-    alive = np.zeros_like(aged)
-    alike: dict[tuple[float, ...], list[int]] = {}
-    for node, each in enumerate(lifetimes):
-        alike.setdefault((*each.seconds.tolist(), *each.shares.tolist()), []).append(node)
-    for known, nodes in alike.items():
-        half = len(known) // 2
-        for lifetime_s, share in zip(known[:half], known[half:], strict=True):
-            if lifetime_s == np.inf:
-                alive[nodes] += share
-                continue
-            last = grid.cell(lifetime_s)
-            alive[nodes, : last + 1] += share * aged[nodes, last::-1]
-    return np.clip(alive, 0.0, 1.0)
+def left_to_move(moved: float, before: float) -> float:
+    """Return how far there is to go after two steps, if each is shorter than the last by as much.
+
+    >>> left_to_move(0.2, 1.0), left_to_move(0.2, 0.1), left_to_move(0.2, np.inf)
+    (0.05, 0.2, 0.2)
+    """
+    shrinking = moved / before if moved < CALMING * before < np.inf else CALMING
+    return moved * shrinking / (1.0 - shrinking)
+
+
+def _arrival_ages(journey: Journey, passing: Transform) -> tuple[Transform, Indices]:
+    """Return the transforms of ages with which events arrive, and which of them is each node's.
+
+    `passing` are those of the time spent at each place. What leaves a node arrives at all that follow it.
+    """
+    inner, row_of = journey.inner, np.full(len(journey.places) + 1, NOWHERE)
+    row_of[inner] = np.arange(len(inner))
+    ages = np.empty((len(inner) + 1, passing.shape[1]), dtype=np.complex128)
+    ages[NOWHERE] = 1.0  # at the beginning
+    parents = row_of[journey.parents[inner]].tolist()
+    for row, (place, parent) in enumerate(zip(journey.places[inner].tolist(), parents, strict=True)):
+        np.multiply(passing[place], ages[parent], out=ages[row])
+    return ages, row_of[journey.parents] % len(ages)

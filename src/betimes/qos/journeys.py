@@ -64,6 +64,11 @@ class Journey:
     levels: tuple[slice, ...]
     node_of_broker: Indices  # NOWHERE: no way leads there
 
+    @property
+    def inner(self) -> Indices:
+        """Return the nodes that have others behind them."""
+        return np.unique(self.parents[self.parents != NOWHERE])
+
     def path(self, node: int) -> list[int]:
         """Return the nodes from the beginning to this one."""
         found = []

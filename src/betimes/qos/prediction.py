@@ -18,9 +18,10 @@ from betimes.model.statistics import NetworkStatistics, PublisherStatistics, Wai
 from betimes.qos.contents import Content
 from betimes.qos.delay_grids import DelayGrid, grid_for
 from betimes.qos.demands import Demand, Demands
-from betimes.qos.forecasts import Forecast, Forecaster, Lifetimes, Model, Source
+from betimes.qos.forecasts import Forecast, Forecaster, Model, Source
 from betimes.qos.journeys import NOWHERE, Layout
 from betimes.qos.shares import Ends, on_time_rates, shares_of
+from betimes.qos.survival import Lifetimes
 from betimes.qos.wait_laws import stretched
 
 Numbers = NDArray[np.float64]
@@ -129,7 +130,7 @@ class Predictor:
         masses = [demand.masses.sum(axis=1) for demand in self.demands]
         return np.asarray(sum(rate * mass for rate, mass in zip(self.rates, masses, strict=True)))
 
-    def _lifetimes(self) -> list[list[Lifetimes]]:
+    def _lifetimes(self) -> list[Lifetimes]:
         return [
             node_lifetimes(source, self.demands, self.rates, self.homes, self.bounds_s)
             for source in self.sources
@@ -236,7 +237,7 @@ def make_sources(statistics: NetworkStatistics, layout: Layout, homes: set[int])
 
 def node_lifetimes(
     source: Source, demands: Sequence[Demand], rates: Numbers, homes: Sequence[int], bounds_s: Numbers
-) -> list[Lifetimes]:
+) -> Lifetimes:
     """Return for each node how long a source's events are of use to anybody behind it."""
     journey = source.journey
     longest = np.zeros(len(journey.places))
@@ -260,4 +261,4 @@ def node_lifetimes(
     seconds = np.concatenate([each for each, _ in parts])
     weights = np.concatenate([each for _, each in parts])
     shares = weights / weights.sum() if weights.sum() > 0.0 else np.full(len(weights), 1.0 / len(weights))
-    return [Lifetimes(seconds=np.minimum(seconds, bound_s), shares=shares) for bound_s in longest.tolist()]
+    return Lifetimes(seconds=np.minimum(seconds, longest[:, None]), shares=shares)

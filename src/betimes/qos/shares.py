@@ -111,9 +111,7 @@ def on_time_rates(
     found = np.zeros(len(rows))
     for column, deadline_s in enumerate(deadlines_s.tolist()):
         lifetimes_s = np.minimum(bounds_s, deadline_s)
-        endless = np.isinf(lifetimes_s)
-        steps = np.where(endless, 0.0, lifetimes_s) / grid.step_s + 1e-9
-        cells = np.minimum(steps.astype(np.int64), grid.cells - 1)
-        chance = np.where(endless, delays.stable[rows], delays.below[rows, cells])
+        in_time = delays.below[rows, grid.cell_of(lifetimes_s)]
+        chance = np.where(np.isinf(lifetimes_s), delays.stable[rows], in_time)
         found += masses[:, column] * chance
     return found * delays.arriving[rows]

@@ -146,8 +146,9 @@ def _exponential_pieces(grid: DelayGrid, start: Numbers, decay_per_s: Numbers) -
     steep = np.minimum(np.abs(steps), -EXPONENT_MIN)
     small = steep < 1e-6
     safe = np.where(small, 1.0, steep)
-    whole = higher * grid.step_s * np.where(small, 1.0, -np.expm1(-safe) / safe)
-    from_higher = np.where(small, 0.5, 1.0 / safe - 1.0 / np.expm1(safe))
+    fallen = -np.expm1(-safe)
+    whole = higher * grid.step_s * np.where(small, 1.0, fallen / safe)
+    from_higher = np.where(small, 0.5, 1.0 / safe - (1.0 - fallen) / fallen)  # that is, 1 / (e^safe - 1)
     later = np.where(steps < 0.0, 1.0 - from_higher, from_higher)  # the mean place within the step
     laws = whole * (1.0 - later)
     laws[:, 1:] += (whole * later)[:, :-1]

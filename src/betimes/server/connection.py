@@ -28,7 +28,8 @@ ALIASES_OUT_MAX = 256  # topics that are abbreviated towards one client
 HELD_MAX = 100  # packets that came before the CONNECT in front of them was answered
 OUTBOX_BYTES_MAX = 256 * 1024  # then publications wait until the driver has written it
 FULL_FLIGHT_BYTES = 32 * 1024  # who sends so much at once publishes as fast as it can
-CROWD_PAUSE_S = 0.002  # for which it is not read while somebody lags behind; its latency, and not more
+# For so long it is not read while somebody lags behind: the longer, the fuller the queue of that one is.
+CROWD_PAUSE_S, CROWD_PAUSE_S_MAX = 0.002, 0.25
 
 
 class Connection:
@@ -77,10 +78,10 @@ class Connection:
             return
         traffic.packets_received += len(packets)
         self._handle_all(packets, now_s)
-        if self.hub.is_crowded:
-            self.hub.is_crowded = False
+        if self.hub.crowding:
+            crowding, self.hub.crowding = self.hub.crowding, 0.0
             if len(data) >= FULL_FLIGHT_BYTES:
-                self._pause(max(self.pause_s, CROWD_PAUSE_S), now_s)
+                self._pause(max(self.pause_s, crowd_pause_s(crowding)), now_s)
 
     def send(self, packet: Packet) -> bool:
         """Put a packet into the outbox; False if it is larger than the client takes."""
@@ -243,3 +244,12 @@ class Connection:
             return
         self.hub.traffic.pauses += 1
         self.heard_at_s = now_s + pause_s  # until then its silence is our doing
+
+
+def crowd_pause_s(crowding: float) -> float:
+    """Return for how long to wait for somebody whose queue is so full.
+
+    >>> crowd_pause_s(0.01), crowd_pause_s(0.5), crowd_pause_s(1.0)
+    (0.002, 0.0625, 0.25)
+    """
+    return max(CROWD_PAUSE_S, CROWD_PAUSE_S_MAX * crowding**2)

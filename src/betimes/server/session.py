@@ -128,6 +128,7 @@ class Session:
         self.last_hop: LastHop | None = None  # instead, once the client has stated bounds or prices
         self.queue_bytes = 0  # about how much room takes what waits
         self._queue_bytes_max = queue_bytes_max
+        self._overflowed = False  # since it was last empty: who reads so slowly is not waited for
         self._weeded_at_s = -math.inf
         self._dies_at_s = math.inf  # nothing that waits is too late before this
         self._tell_lost = lose
@@ -315,14 +316,17 @@ class Session:
 
     def _put_in_line(self, delivery: Delivery, now_s: float) -> None:
         size = delivery.size_bytes
+        self._overflowed &= self.queue_bytes > 0
         if self.queue_bytes + size > self._queue_bytes_max:
             self._weed(now_s)
         if self.queue_bytes + size > self._queue_bytes_max:
+            self._overflowed = True
             self._lose(delivery, Reason.QUEUE_FULL, now_s)
             return
         self._join_line(delivery, now_s)
-        if self.connection is not None and self.connection.blocked:
-            self.connection.hub.is_crowded = True  # it may still catch up; once it is full it will not
+        if self.connection is not None and self.connection.blocked and not self._overflowed:
+            hub = self.connection.hub
+            hub.crowding = max(hub.crowding, self.queue_bytes / self._queue_bytes_max)
         if self.journal is not None:
             self.journal.keep(delivery)
 
