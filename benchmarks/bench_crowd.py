@@ -28,6 +28,7 @@ HOST = "127.0.0.1"
 STREAM_PER_S, STREAM_BYTES = 2000, 4000  # what is not read fills its queue of 16 MB in about two seconds
 IDLE = 2000
 PINGS = 3000
+CONNECT_EVERY_S = 0.0015
 SETTLE_S = 4.0
 FILES_MAX = 10_000
 
@@ -80,6 +81,7 @@ async def company(port: int, *, crowd: int) -> AsyncIterator[None]:
     for number in range(crowd):
         _, writer = await greet(port, f"idle{number}", f"idle/{number}")
         writers.append(writer)
+        await asyncio.sleep(CONNECT_EVERY_S)  # a broker takes so many new ones a second, and no more
     reader, writer = await greet(port, "reader", "stream")
     writers.append(writer)
     tasks = [asyncio.create_task(stream(port))]

@@ -13,7 +13,7 @@ from tests.server.talking import Client, new_hub
 from betimes.model.buffers import BufferSettings
 from betimes.model.telemetry import Published
 from betimes.node.recording import Recorder
-from betimes.server.connection import CROWD_PAUSE_S, CROWD_PAUSE_S_MAX, Connection
+from betimes.server.connection import Connection
 from betimes.server.runs import Run
 from betimes.server.wire import Wire
 from betimes.server.witness import Witness
@@ -93,32 +93,24 @@ def test_old_clients_have_runs_too():
     assert kept == [b"%c" % letter for letter in b"abcdefgh"] * 3
 
 
-def test_who_publishes_faster_than_others_read_is_read_after_a_pause():
+def test_it_is_known_whom_a_run_filled_up():
     hub = new_hub()
     slow = Client(hub, "slow")
     slow.subscribe("a")
     publisher = Client(hub, "publisher")
-    for _ in range(2):  # now its outbox is full
-        publisher.connection.receive(rows(200, b"x" * 1000), 1.0)
-        assert publisher.connection.pause_s == 0.0
     publisher.connection.receive(rows(200, b"x" * 1000), 1.0)
-    assert publisher.connection.pause_s == CROWD_PAUSE_S
-    publisher.connection.pause_s = 0.0
-    publisher.connection.receive(rows(5), 1.0)  # who publishes little is never kept waiting
-    assert publisher.connection.pause_s == 0.0
-    pauses_s = []
+    assert publisher.connection.laggards == ()
+    for _ in range(2):  # now its outbox is full, and then it has to wait
+        publisher.connection.receive(rows(200, b"x" * 1000), 1.0)
+        assert publisher.connection.laggards == (hub.sessions["slow"],)
+    other = Client(hub, "other")
+    other.connection.receive(rows(200, b"x" * 1000).replace(b"\x00\x01a", b"\x00\x01b"), 1.0)
+    assert other.connection.laggards == ()
+    assert hub.laggards == {hub.sessions["slow"]}
     for _ in range(100):
-        publisher.connection.pause_s = 0.0
         publisher.connection.receive(rows(200, b"x" * 1000), 1.0)
-        pauses_s.append(publisher.connection.pause_s)
-    waiting = pauses_s[: pauses_s.index(0.0)]
-    assert waiting == sorted(waiting)  # the fuller its queue, the longer it is waited for
-    assert waiting[0] == CROWD_PAUSE_S
-    assert CROWD_PAUSE_S_MAX / 2 < waiting[-1] <= CROWD_PAUSE_S_MAX
     assert hub.lost
-    publisher.connection.pause_s = 0.0
-    publisher.connection.receive(rows(200, b"x" * 1000), 1.0)
-    assert publisher.connection.pause_s == 0.0  # it would not help
+    assert hub.sessions["slow"].is_given_up
 
 
 def test_packets_in_a_row_are_one_run_whatever_their_lengths():

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 ALIASES_OUT_MAX = 256  # topics that are abbreviated towards one client
 HELD_MAX = 100  # packets that came before the CONNECT in front of them was answered
 OUTBOX_BYTES_MAX = 256 * 1024  # then publications wait until the driver has written it
-FULL_FLIGHT_BYTES = 32 * 1024  # who sends so much at once publishes as fast as it can
-# For so long it is not read while somebody lags behind: the longer, the fuller the queue of that one is.
-CROWD_PAUSE_S, CROWD_PAUSE_S_MAX = 0.002, 0.25
 
 
 class Connection:
@@ -50,6 +47,8 @@ class Connection:
         self.keep_alive_s = math.inf
         self.heard_at_s = now_s
         self.pause_s = 0.0  # the client publishes faster than it may
+        self.laggards: tuple[Session, ...] = ()  # whom it filled up when it was last heard
+        self.drains = 0  # how often its socket took more again
         self.unproven: mqtt5.ConnectPacket | None = None  # its password is being looked at
         self.receiving: set[int] = set()  # packet ids of QoS 2 that count against our receive maximum
         self.aliases_in: dict[int, str] = {}
@@ -78,10 +77,11 @@ class Connection:
             return
         traffic.packets_received += len(packets)
         self._handle_all(packets, now_s)
-        if self.hub.crowding:
-            crowding, self.hub.crowding = self.hub.crowding, 0.0
-            if len(data) >= FULL_FLIGHT_BYTES:
-                self._pause(max(self.pause_s, crowd_pause_s(crowding)), now_s)
+        filled = self.hub.just_filled
+        self.laggards = tuple(filled) if filled else ()
+        if filled:
+            self.hub.laggards |= filled
+            filled.clear()
 
     def send(self, packet: Packet) -> bool:
         """Put a packet into the outbox; False if it is larger than the client takes."""
@@ -139,6 +139,8 @@ class Connection:
         self.hub.sent += count
         if self._outbox_bytes > self.outbox_bytes_max:
             self.blocked = True
+            assert self.session is not None, "only a session gets publications"
+            self.hub.just_filled.add(self.session)
 
     def take_outbox(self) -> bytes:
         """Return all that is to be written, and empty the outbox."""
@@ -155,6 +157,7 @@ class Connection:
     def drained(self, now_s: float) -> None:
         """Go on with what waits for the client: its socket takes more again."""
         self.blocked = False
+        self.drains += 1
         if self.session is not None:
             self.session.pump(now_s)
         elif self.link is not None:
@@ -244,12 +247,3 @@ class Connection:
             return
         self.hub.traffic.pauses += 1
         self.heard_at_s = now_s + pause_s  # until then its silence is our doing
-
-
-def crowd_pause_s(crowding: float) -> float:
-    """Return for how long to wait for somebody whose queue is so full.
-
-    >>> crowd_pause_s(0.01), crowd_pause_s(0.5), crowd_pause_s(1.0)
-    (0.002, 0.0625, 0.25)
-    """
-    return max(CROWD_PAUSE_S, CROWD_PAUSE_S_MAX * crowding**2)

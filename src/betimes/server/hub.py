@@ -59,7 +59,8 @@ class Hub:
         self.sessions: dict[str, Session] = {}
         self.talking: set[Connection] = set()  # who have something in their outbox
         self.lost: Counter[Reason] = Counter()
-        self.crowding = 0.0  # how full the queue is of somebody who is here and lags behind; 0: nobody does
+        self.laggards: set[Session] = set()  # who are here and lag behind what is being published
+        self.just_filled: set[Session] = set()  # of them, by what is being taken in at the moment
         self.received = 0  # publications taken in
         self.first_number = 1  # of a publication; what a restart may not give again lies below
         self.sent = 0  # publications sent

@@ -36,6 +36,7 @@ class Line(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.write: Callable[[bytes], None] = _nowhere  # what the connection has to say
         self.is_full = False  # the transport takes no more for now
+        self._held: list[bytes] = []  # what came and has to wait for those who lag behind
         self._is_heard = True
         self._is_ending = False
         self._deadline: asyncio.TimerHandle | None = None
@@ -69,10 +70,34 @@ class Line(asyncio.Protocol):
         return Connection(self._listener.hub, peer=peer, now_s=self._listener.now_s())
 
     def data_received(self, data: bytes) -> None:
+        """Take in what came, unless its sender has to wait for those who lag behind."""
+        if self.connection is None:
+            return
+        if self._held or self._listener.crowd.holds(self.connection, len(data)):
+            if not self._held:
+                self._listener.crowd.add(self)
+            self._held.append(data)
+            self.stop_hearing()
+        else:
+            self.take_in(data)
+
+    def is_held_up(self) -> bool:
+        """Tell whether what waits has still to wait."""
+        connection = self.connection
+        return connection is not None and self._listener.crowd.holds(connection, len(self._held[0]))
+
+    def go_on(self) -> None:
+        """Take in what had to wait."""
+        data = b"".join(self._held)
+        self._held.clear()
+        if self._rest is None and not self.is_full:
+            self.hear()
+        self.take_in(data)
+
+    def take_in(self, data: bytes) -> None:
         """Take in what came, and let everybody have what follows from it."""
         connection = self.connection
-        if connection is None:
-            return
+        assert connection is not None, "nothing comes before there is a connection"
         connection.receive(data, self._listener.now_s())
         if connection.unproven is not None and self._is_heard:
             self.stop_hearing()  # one proof at a time, and nothing is kept for whom nobody knows yet
@@ -123,6 +148,9 @@ class Line(asyncio.Protocol):
             if timer is not None:
                 timer.cancel()
         if self.connection is not None:
+            if self._held:
+                self._listener.crowd.forget(self)
+                self.take_in(b"".join(self._held))
             session = self.connection.session
             who = "" if session is None else f", client {session.client_id}"
             log.info("gone: %s%s%s", self.connection.peer, who, f" ({error})" if error else "")
@@ -138,7 +166,7 @@ class Line(asyncio.Protocol):
 
     def hear(self) -> None:
         """Read again, unless the client has to wait a while."""
-        if self._rest is not None and not self._is_ending:
+        if (self._rest is not None or self._held) and not self._is_ending:
             return
         if not self._is_heard and self.transport is not None and not self.transport.is_closing():
             self._is_heard = True

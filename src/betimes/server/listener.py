@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from betimes.model.servers import Kind
 from betimes.server.buckets import TokenBucket
 from betimes.server.connection import Connection
+from betimes.server.crowds import Crowd
 from betimes.server.dialling import keep_link
 from betimes.server.hub import Hub
 from betimes.server.lines import GOODBYE_WITHIN_S, TRANSPORT_BYTES_ENDURED, Line
@@ -73,6 +74,7 @@ class Listener:
         self._is_to_commit = False
         self._system = SystemTopics(hub, every_s=sys_every_s)
         self.lines: dict[Connection, Line] = {}
+        self.crowd = Crowd(hub, self.now_s)
         self._servers: list[asyncio.Server] = []
         self._ticking: asyncio.Task[None] | None = None
         self._proofs: set[asyncio.Task[None]] = set()
@@ -159,6 +161,7 @@ class Listener:
         elif not self._is_to_commit:
             self._is_to_commit = True
             asyncio.get_running_loop().call_soon(self._commit_and_write)
+        self.crowd.go_on()
 
     def _commit_and_write(self) -> None:
         self._is_to_commit = False

@@ -128,7 +128,7 @@ class Session:
         self.last_hop: LastHop | None = None  # instead, once the client has stated bounds or prices
         self.queue_bytes = 0  # about how much room takes what waits
         self._queue_bytes_max = queue_bytes_max
-        self._overflowed = False  # since it was last empty: who reads so slowly is not waited for
+        self.is_given_up = False  # it reads so slowly that nobody waits for it, until its queue is empty
         self._weeded_at_s = -math.inf
         self._dies_at_s = math.inf  # nothing that waits is too late before this
         self._tell_lost = lose
@@ -136,6 +136,11 @@ class Session:
 
     def __len__(self) -> int:
         return len(self._waiting) + (0 if self.last_hop is None else len(self.last_hop))
+
+    @property
+    def fullness(self) -> float:
+        """Return which share of its queue is taken."""
+        return self.queue_bytes / self._queue_bytes_max
 
     def ready(self) -> Connection | None:
         """Return the connection on which a message of QoS 0 would go out at once, if there is one."""
@@ -175,6 +180,7 @@ class Session:
                 self._send(connection, self._next_in_line(), now_s)
         if self.last_hop is not None and not self._waiting:
             self._pump_scheduled(connection, self.last_hop, now_s)
+        self.is_given_up &= self.queue_bytes > 0
 
     def _pump_scheduled(self, connection: Connection, last_hop: LastHop, now_s: float) -> None:
         """Send what is worth most in time; give up what cannot be."""
@@ -316,17 +322,15 @@ class Session:
 
     def _put_in_line(self, delivery: Delivery, now_s: float) -> None:
         size = delivery.size_bytes
-        self._overflowed &= self.queue_bytes > 0
         if self.queue_bytes + size > self._queue_bytes_max:
             self._weed(now_s)
         if self.queue_bytes + size > self._queue_bytes_max:
-            self._overflowed = True
+            self.is_given_up = True
             self._lose(delivery, Reason.QUEUE_FULL, now_s)
             return
         self._join_line(delivery, now_s)
-        if self.connection is not None and self.connection.blocked and not self._overflowed:
-            hub = self.connection.hub
-            hub.crowding = max(hub.crowding, self.queue_bytes / self._queue_bytes_max)
+        if self.connection is not None and self.connection.blocked and not self.is_given_up:
+            self.connection.hub.just_filled.add(self)
         if self.journal is not None:
             self.journal.keep(delivery)
 

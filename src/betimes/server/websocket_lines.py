@@ -85,7 +85,7 @@ class WebsocketLine(Line):
                 self._websocket.fail(CloseCode.UNSUPPORTED_DATA, "MQTT is binary")  # [MQTT-6.0.0-1]
                 return
             if frame.opcode in (Opcode.BINARY, Opcode.CONT):
-                super().data_received(bytes(frame.data))
+                self.take_in(bytes(frame.data))
 
     def _write_message(self, data: bytes) -> None:
         if self._websocket.state is State.OPEN:
