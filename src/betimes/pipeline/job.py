@@ -8,12 +8,15 @@ telemetry writes the same rows.
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from betimes.model.errors import BetimesError, SettingError
 from betimes.pipeline import tables
@@ -45,7 +48,9 @@ from betimes.pipeline.telemetry_input import TelemetryInput, check_telemetry, op
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+T = TypeVar("T")
 Progress = Callable[[int, int], None]  # steps done, in all
+AT_ONCE = 3  # things that are worked on side by side
 ROWS_PER_TASK = 1_000_000
 FILES_MAX = 1000  # of one table
 COMPILED_ROWS_MIN = 1_000_000  # below, Spark takes longer to compile each query than to run it
@@ -65,16 +70,19 @@ class PipelineSettings:
 class _Run:
     """One run: the session, where it writes, and how far it is."""
 
-    def __init__(self, spark: SparkSession, folder: Path, survey: Survey, tell: Callable[[], None]) -> None:
+    def __init__(
+        self, spark: SparkSession, folder: Path, survey: Survey, tell: Callable[[], None], *, is_small: bool
+    ) -> None:
         self.spark = spark
         self.folder = folder
         self.survey = survey
         self.tell = tell
+        self._is_small = is_small
 
     def write(self, frame: DataFrame, table: tables.TableShape, rows: int = 0) -> DataFrame:
         """Write a table of about so many rows, and go on from its files."""
         files = min(max(math.ceil(rows / ROWS_PER_TASK), 1), FILES_MAX)
-        written = write_frame(frame, table, self.folder, files)
+        written = write_frame(frame, table, self.folder, files, is_small=self._is_small)
         self.tell()
         return written
 
@@ -94,25 +102,27 @@ def run_pipeline(
 ) -> RunFacts:
     """Turn a directory of telemetry into tables, and return what came out."""
     asked = settings or PipelineSettings()
-    began_s, done = time.monotonic(), 0
+    began_s, done, telling = time.monotonic(), 0, threading.Lock()
 
     def tell() -> None:
         nonlocal done
-        done += 1
-        if progress is not None:
-            progress(min(done, STEPS), STEPS)
+        with telling:
+            done += 1
+            if progress is not None:
+                progress(min(done, STEPS), STEPS)
 
     found = open_telemetry(spark, telemetry)
     if not found.rows:
         raise BetimesError(f"{telemetry}: its files hold no rows\nhint: nothing happened, or not long enough")
+    is_small = found.rows < COMPILED_ROWS_MIN
     with (
         naming_damaged_files(telemetry),
-        compiling(spark, pays=found.rows >= COMPILED_ROWS_MIN),
+        compiling(spark, pays=not is_small),
         new_tables(tables_directory) as folder,
     ):
         seen = survey(found)
         tell()
-        run = _Run(spark, folder, seen, tell)
+        run = _Run(spark, folder, seen, tell, is_small=is_small)
         base = _base_tables(run, found, asked)
         _derived_tables(run, base, found)
         facts = write_facts(folder, found, seen, asked.since, time.monotonic() - began_s)
@@ -123,9 +133,9 @@ def run_pipeline(
 
 @contextmanager
 def compiling(spark: SparkSession, *, pays: bool) -> Iterator[None]:
-    """Let Spark compile queries to Java, or not, for a while."""
-    wanted = {} if pays else {"wholeStage": "false", "factoryMode": "NO_CODEGEN"}
-    names = {f"spark.sql.codegen.{name}": value for name, value in wanted.items()}
+    """Let Spark compile queries to Java and plan them anew under way, or not, for a while."""
+    small = {"codegen.wholeStage": "false", "codegen.factoryMode": "NO_CODEGEN", "adaptive.enabled": "false"}
+    names = {} if pays else {f"spark.sql.{name}": value for name, value in small.items()}
     before = {name: str(spark.conf.get(name)) for name in names}
     try:
         for name, value in names.items():
@@ -152,27 +162,22 @@ def _base_tables(run: _Run, telemetry: TelemetryInput, settings: PipelineSetting
         whole = whole.unionByName(frame)
     good = {kind: good_rows(frame, kind) for kind, frame in sorted_rows.items()}
     rows = run.survey.rows
-    return {
-        "quarantine": run.write(whole, tables.QUARANTINE),
-        "events": run.write(good["published"], tables.EVENTS, rows["published"]),
-        "subscriptions": run.write(
-            subscription_spans(good["subscribed"], good["unsubscribed"]), tables.SUBSCRIPTIONS
-        ),
-        "transfers": run.write(
-            good["received"].withColumnsRenamed({"neighbour": "source", "broker": "target"}),
-            tables.TRANSFERS,
-            rows["received"],
-        ),
-        "waits": run.write(
-            good["sent"].withColumnsRenamed({"broker": "source", "neighbour": "target"}),
-            tables.WAITS,
-            rows["sent"],
-        ),
-        "deliveries": run.write(_deliveries(good["delivered"]), tables.DELIVERIES, rows["delivered"]),
-        "drops": run.write(good["dropped"], tables.DROPS, rows["dropped"]),
-        "admissions": run.write(good["answered"].withColumnRenamed("broker", "home"), tables.ADMISSIONS),
-        "queued": good["queued"],
-    }
+    received = good["received"].withColumnsRenamed({"neighbour": "source", "broker": "target"})
+    sent = good["sent"].withColumnsRenamed({"broker": "source", "neighbour": "target"})
+    spans = subscription_spans(good["subscribed"], good["unsubscribed"])
+    base = [
+        (whole, tables.QUARANTINE, 0),
+        (good["published"], tables.EVENTS, rows["published"]),
+        (spans, tables.SUBSCRIPTIONS, 0),
+        (received, tables.TRANSFERS, rows["received"]),
+        (sent, tables.WAITS, rows["sent"]),
+        (_deliveries(good["delivered"]), tables.DELIVERIES, rows["delivered"]),
+        (good["dropped"], tables.DROPS, rows["dropped"]),
+        (good["answered"].withColumnRenamed("broker", "home"), tables.ADMISSIONS, 0),
+    ]
+    written = together([partial(run.write, *each) for each in base])
+    named = {table.name: frame for (_, table, _), frame in zip(base, written, strict=True)}
+    return named | {"queued": good["queued"]}
 
 
 def _since(frame: DataFrame, begins_s: Mapping[str, float]) -> DataFrame:
@@ -197,11 +202,25 @@ def _derived_tables(run: _Run, base: Mapping[str, DataFrame], telemetry: Telemet
     """Work out everything else from the base tables."""
     events, transfers, waits = base["events"], base["transfers"], base["waits"]
     files = sorted(str(path) for path in (run.folder / tables.TRANSFERS.name).rglob("*.parquet"))
-    losses = link_losses(waits, transfers, run.survey.every, is_unfinished=telemetry.is_unfinished)
-    run.write(link_distributions(run.spark, spreads(run.spark, files, SPEED), losses), tables.LINKS)
-    run.write(wait_distributions(waits), tables.WAIT_DISTRIBUTIONS)
-    run.write(broker_distributions(events, base["queued"]), tables.BROKERS)
-    run.write(publisher_distributions(events), tables.PUBLISHERS)
+
+    def write_links() -> DataFrame:
+        losses = link_losses(waits, transfers, run.survey.every, is_unfinished=telemetry.is_unfinished)
+        found = spreads(run.spark, files, SPEED)
+        return run.write(link_distributions(run.spark, found, losses), tables.LINKS)
+
+    together(
+        [
+            write_links,
+            lambda: _write_reliability(run, base, telemetry),
+            lambda: run.write(wait_distributions(waits), tables.WAIT_DISTRIBUTIONS),
+            lambda: run.write(broker_distributions(events, base["queued"]), tables.BROKERS),
+            lambda: run.write(publisher_distributions(events), tables.PUBLISHERS),
+        ]
+    )
+
+
+def _write_reliability(run: _Run, base: Mapping[str, DataFrame], telemetry: TelemetryInput) -> DataFrame:
+    """Find out who wanted what, and what share of it came in time."""
     circumstances = Circumstances(
         folder=str(run.folder.absolute()),
         ahead_s=_clocks_ahead_s(base, run.survey.rows["published"]),
@@ -209,9 +228,21 @@ def _derived_tables(run: _Run, base: Mapping[str, DataFrame], telemetry: Telemet
         every=run.survey.every,
     )
     run.tell()
-    wanted = events.select(*EVENT_COLUMNS).mapInArrow(match_task(circumstances), tables.MATCHES.ddl)
+    events = base["events"].select(*EVENT_COLUMNS)
+    wanted = events.mapInArrow(match_task(circumstances), tables.MATCHES.ddl)
     matches = run.write(wanted, tables.MATCHES, 4 * run.survey.rows["delivered"])
-    run.write(measured_reliability(matches, base["deliveries"]), tables.RELIABILITY)
+    return run.write(measured_reliability(matches, base["deliveries"]), tables.RELIABILITY)
+
+
+def together(actions: Sequence[Callable[[], T]]) -> list[T]:
+    """Do independent things side by side: while one is being planned, another is worked on."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        started = [pool.submit(each) for each in actions]
+        try:
+            return [each.result() for each in started]
+        finally:
+            for each in started:  # where one has failed, the others need not begin
+                each.cancel()
 
 
 def _clocks_ahead_s(base: Mapping[str, DataFrame], rows: int) -> dict[str, float]:

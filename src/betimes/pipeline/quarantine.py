@@ -34,6 +34,18 @@ BOUND_COLUMNS = ("deadline_s", "delay_s_max", "delay_s_allowed")  # infinity: no
 COUNT_COLUMNS = ("number", "wanted", "stored", "queue_length", "destinations", "subscribers")
 NAME_COLUMNS = ("broker", "origin", "neighbour", "destination", "subscriber", "pattern")
 TEXT_READERS: dict[str, Callable[[str], object]] = {"filter": parse_filter, "pattern": shared_parts}
+# What must hold of columns that are not times. Python writes down numbers that JSON does not have.
+VALUE_CONDITIONS = {
+    "share": "share > 0 AND share <= 1",
+    "size_kb": f"size_kb > 0 AND size_kb <= {SIZE_KB_MAX}D",
+    "price": f"price BETWEEN 0D AND {PRICE_MAX}D",
+    "content": "STARTSWITH(content, '{') AND"
+    " TRY_PARSE_JSON(REGEXP_REPLACE(content, '-?(NaN|Infinity)', 'null')) IS NOT NULL",
+    "reliability": "reliability BETWEEN 0D AND 1D",
+    "predicted_share": "predicted_share BETWEEN 0D AND 1D",
+    **{name: f"`{name}` >= 0" for name in COUNT_COLUMNS},
+    **{name: f"`{name}` != ''" for name in NAME_COLUMNS},
+}
 OTHER_BROKER_COLUMNS = ("broker", "neighbour", "destination")
 
 
@@ -41,59 +53,56 @@ def judged(frame: DataFrame, kind: str, brokers: Sequence[str]) -> DataFrame:
     """Return the rows of a kind with a verdict: nothing, or the reason and the detail of what is wrong."""
     import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
 
+    return frame.withColumn(VERDICT, F.expr(verdict_text(kind, brokers)))
+
+
+def verdict_text(kind: str, brokers: Sequence[str]) -> str:
+    """Return the verdict on a row as an expression of SQL.
+
+    As text, because it has some thirty parts for each kind of row: built one by one, each would be several
+    calls to Java, and take longer than all that is done with it.
+    """
     names = table_schema(kind).names
-    wrong_type = F.when(
-        F.size(WRONG) > 0,
-        F.struct(F.lit("wrong type").alias("reason"), F.concat_ws(", ", WRONG).alias("detail")),
-    )
-    checks: list[tuple[str, str, Column]] = []
-    checks += [("missing value", name, F.col(name).isNull()) for name in names]
+    known = ", ".join(sql_text(name) for name in brokers)
+    checks = [("missing value", name, f"`{name}` IS NULL") for name in names]
     checks += [
-        ("impossible time", name, ~F.col(name).between(0.0, most))
+        ("impossible time", name, f"`{name}` NOT BETWEEN 0D AND {most}")
         for columns, most in (
-            (CLOCK_COLUMNS, TIME_S_MAX),
-            (DURATION_COLUMNS, DURATION_S_MAX),
-            (BOUND_COLUMNS, float("inf")),  # not-a-number is above it, as Spark orders numbers
+            (CLOCK_COLUMNS, f"{TIME_S_MAX}D"),
+            (DURATION_COLUMNS, f"{DURATION_S_MAX}D"),
+            (BOUND_COLUMNS, "CAST('Infinity' AS DOUBLE)"),  # NaN is above it, as Spark orders numbers
         )
         for name in columns
         if name in names
     ]
     checks += [
-        ("impossible value", name, ~condition) for name, condition in _values().items() if name in names
+        ("impossible value", name, f"NOT ({condition})")
+        for name, condition in VALUE_CONDITIONS.items()
+        if name in names
     ]
     checks += [
-        ("unknown broker", name, ~F.col(name).isin(*brokers))
+        ("unknown broker", name, f"`{name}` NOT IN ({known})")
         for name in OTHER_BROKER_COLUMNS
         if name in names
     ]
-    verdicts = [wrong_type, *(F.when(bad, _verdict(reason, name)) for reason, name, bad in checks)]
-    return frame.withColumn(VERDICT, F.coalesce(*verdicts))
+    wrong_type = _verdict_text("wrong type", f"CONCAT_WS(', ', {WRONG})")
+    branches = [f"WHEN SIZE({WRONG}) > 0 THEN {wrong_type}"]
+    branches += [f"WHEN {bad} THEN {_verdict_text(reason, _held(name))}" for reason, name, bad in checks]
+    return f"CASE {' '.join(branches)} END"
 
 
-def _values() -> dict[str, Column]:
-    """Return what must hold of columns that are not times."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
-
-    # Python writes down numbers that JSON does not have.
-    content = F.regexp_replace("content", "-?(NaN|Infinity)", "null")
-    return {
-        "share": (F.col("share") > 0.0) & (F.col("share") <= 1.0),
-        "size_kb": (F.col("size_kb") > 0.0) & (F.col("size_kb") <= SIZE_KB_MAX),
-        "price": F.col("price").between(0.0, PRICE_MAX),
-        "content": F.col("content").startswith("{") & F.try_parse_json(content).isNotNull(),
-        "reliability": F.col("reliability").between(0.0, 1.0),
-        "predicted_share": F.col("predicted_share").between(0.0, 1.0),
-        **{name: F.col(name) >= 0 for name in COUNT_COLUMNS},
-        **{name: F.col(name) != "" for name in NAME_COLUMNS},
-    }
+def sql_text(text: str) -> str:
+    """Return a text as a literal of SQL, whatever is in it."""
+    return f"CAST(X'{text.encode().hex()}' AS STRING)"
 
 
-def _verdict(reason: str, name: str) -> Column:
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+def _held(name: str) -> str:
+    held = f"COALESCE(CAST(`{name}` AS STRING), 'nothing')"
+    return f"CONCAT('{name} is ', SUBSTRING({held}, 1, 200))"
 
-    held = F.coalesce(F.col(name).cast("string"), F.lit("nothing"))
-    detail = F.concat(F.lit(f"{name} is "), F.substring(held, 1, 200))
-    return F.struct(F.lit(reason).alias("reason"), detail.alias("detail"))
+
+def _verdict_text(reason: str, detail: str) -> str:
+    return f"NAMED_STRUCT('reason', '{reason}', 'detail', {detail})"
 
 
 def with_unreadable_texts(frame: DataFrame) -> DataFrame:
@@ -110,7 +119,8 @@ def with_unreadable_texts(frame: DataFrame) -> DataFrame:
     verdict = F.col(VERDICT)
     for name in sorted({row.name for row in bad}):
         texts_of = [row.text for row in bad if row.name == name]
-        verdict = F.coalesce(verdict, F.when(F.col(name).isin(*texts_of), _verdict("impossible value", name)))
+        told = F.expr(_verdict_text("impossible value", _held(name)))
+        verdict = F.coalesce(verdict, F.when(F.col(name).isin(*texts_of), told))
     return frame.withColumn(VERDICT, verdict)
 
 

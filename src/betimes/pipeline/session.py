@@ -99,6 +99,8 @@ def session_settings(app_name: str, master: str) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # Else every call that builds a query tells Java where it stands, and takes twice as long.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.warehouse.dir": str(_directory() / "warehouse"),
         # A worker that dies of a signal then says where, instead of only that it died.
         "spark.python.worker.faulthandler.enabled": "true",

@@ -96,10 +96,17 @@ def current_tables(directory: Path) -> Path:
     return current.resolve()
 
 
-def write_frame(frame: DataFrame, table: TableShape, folder: Path, files: int = 1) -> DataFrame:
-    """Write a table into the folder of a run, in so many files or folders; return it as it is read back."""
+def write_frame(
+    frame: DataFrame, table: TableShape, folder: Path, files: int = 1, *, is_small: bool = False
+) -> DataFrame:
+    """Write a table into the folder of a run, in so many files or folders; return it as it is read back.
+
+    Where all it is made from is small, it is made by one task, and nothing is exchanged for that.
+    """
     chosen = frame.select(*table.names)
-    if files > 1 and table.divided_by:
+    if is_small:
+        placed = chosen.coalesce(1)
+    elif files > 1 and table.divided_by:
         placed = chosen.repartitionByRange(files, table.divided_by, *table.names[:-1])
     else:
         placed = chosen.repartition(files)
