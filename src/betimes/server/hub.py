@@ -22,6 +22,7 @@ from betimes.server.audiences import Grant
 from betimes.server.buckets import TokenBucket
 from betimes.server.connection import Connection
 from betimes.server.deadlines import Deadlines
+from betimes.server.gaps import Missed
 from betimes.server.gate import Gate
 from betimes.server.last_hop import LastHop
 from betimes.server.link import answer_broker, is_of_broker
@@ -216,6 +217,8 @@ class Hub:
         self.offering.audiences.add(grant)
         if session.last_hop is None and grant.is_scheduled:
             session.last_hop = LastHop()
+        if session.missed is None and grant.wish is not None and grant.wish.resumes:
+            session.missed = Missed(self.name, session.client_id)
         if self.federation is not None:
             self.federation.subscribed(grant)
         if self.promises is not None and is_promised(grant):

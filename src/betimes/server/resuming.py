@@ -7,13 +7,9 @@ How much is to come is told first, on the SUBACK; then what is missing, as gaps;
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import quote
-
-import mqtt5
 
 from betimes.language.resume_tokens import HINT, read_resume_token
 from betimes.matching.topics import topic_matches
@@ -23,7 +19,6 @@ from betimes.model.telemetry import Reason
 from betimes.model.user_properties import (
     ALL,
     BUFFERED,
-    GAP_TOPIC,
     NOW,
     OUTSTANDING,
     POSITION,
@@ -32,6 +27,7 @@ from betimes.model.user_properties import (
 )
 from betimes.node.partitioned_buffer import Found
 from betimes.server.audiences import Grant
+from betimes.server.gaps import gap_message
 from betimes.server.offering import delivery_of, merged_delivery
 from betimes.server.publications import OVERHEAD_BYTES, Publication
 from betimes.server.replay_buffer import Kept, publication_of
@@ -163,8 +159,10 @@ class Resumption:
             replay.resumed += 1
             replay.replayed += len(self._deliveries)
             replay.gaps_told += len(gaps)
+        identifiers = [each.identifier for each in self._grants if each.identifier is not None]
         for gap in gaps:
-            self._session.offer(self._told_gap(gap, now_s), now_s)
+            message = gap_message(self._hub.name, self._session.client_id, gap, now_s)
+            self._session.offer(Delivery(message, subscription_ids=identifiers[:1] or None), now_s)
         for delivery in self._deliveries:
             self._session.offer(delivery, now_s)
 
@@ -211,14 +209,6 @@ class Resumption:
             self._hub.lose(delivery, Reason.EXPIRED, now_s)
         else:
             self._deliveries.append(delivery)
-
-    def _told_gap(self, gap: Gap, now_s: float) -> Delivery:
-        """Return the message that tells of a gap."""
-        topic = f"{GAP_TOPIC}/{quote(self._session.client_id, safe='')}"
-        packet = mqtt5.PublishPacket(topic, json.dumps(asdict(gap)).encode(), content_type="application/json")
-        identifiers = [each.identifier for each in self._grants if each.identifier is not None]
-        publication = Publication(packet, topic, born_s=now_s, origin=self._hub.name)
-        return Delivery(publication, subscription_ids=identifiers[:1] or None)
 
 
 def _unsent(left: list[Found[Kept]]) -> list[Gap]:

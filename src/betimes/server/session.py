@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from betimes.server.audiences import Grant
     from betimes.server.buckets import TokenBucket
     from betimes.server.connection import Connection
+    from betimes.server.gaps import Missed
     from betimes.server.last_hop import LastHop
     from betimes.server.store import Journal
     from betimes.server.witness import Witness
@@ -125,6 +126,7 @@ class Session:
         self._quota = PACKET_ID_MAX  # how many more the client takes before it acknowledges one [4.9]
         self._again: deque[Delivery] = deque()  # of those in flight, what a new connection has not seen
         self._waiting: deque[Delivery] = deque()
+        self.missed: Missed | None = None  # what it is to be told of that it lost, if it may come back
         self.last_hop: LastHop | None = None  # instead, once the client has stated bounds or prices
         self.queue_bytes = 0  # about how much room takes what waits
         self._queue_bytes_max = queue_bytes_max
@@ -181,6 +183,9 @@ class Session:
         if self.last_hop is not None and not self._waiting:
             self._pump_scheduled(connection, self.last_hop, now_s)
         self.is_given_up &= self.queue_bytes > 0
+        if self.missed and not self.queue_bytes:
+            for message in self.missed.take(now_s):
+                self.offer(Delivery(message), now_s)
 
     def _pump_scheduled(self, connection: Connection, last_hop: LastHop, now_s: float) -> None:
         """Send what is worth most in time; give up what cannot be."""
@@ -326,8 +331,13 @@ class Session:
             self._weed(now_s)
         if self.queue_bytes + size > self._queue_bytes_max:
             self.is_given_up = True
+            if self.missed is not None:
+                self.missed.note(delivery.publication)
             self._lose(delivery, Reason.QUEUE_FULL, now_s)
             return
+        if self.missed:
+            for message in self.missed.take(now_s):  # in its place, before what comes after it
+                self._join_line(Delivery(message), now_s)
         self._join_line(delivery, now_s)
         if self.connection is not None and self.connection.blocked and not self.is_given_up:
             self.connection.hub.just_filled.add(self)
