@@ -3,15 +3,14 @@
 Queues are bounded, so what a reader cannot take is lost in the end. Often it could, a moment later: a
 hundred publishers may send in one turn of the loop what takes a reader ten. So what a client sends in full
 flight is not looked at while those whom it filled up last time take no more, one after the other as they
-do. Nobody waits for long: now and then one is let in whatever is, and a reader that takes nothing for a
-while, or whose queue overflowed, is not waited for until it has caught up.
+do. Nobody waits for long: while readers take something, one is let in now and then whatever is; and a reader
+that takes nothing for a while, or whose queue overflowed, is not waited for until it has caught up.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,18 +21,19 @@ if TYPE_CHECKING:
 
 FULL_FLIGHT_BYTES = 32 * 1024  # who sends so much at once publishes as fast as it can
 CROWDED_SHARE = 0.125  # of a queue: when it is so full, also those wait who did not fill it
-LET_IN_EVERY_S = 0.01  # at the latest
-PATIENCE_S = 0.25  # with a reader that takes nothing
+LOOK_EVERY_S = 0.01
+# Looks at a reader that takes nothing, until it is given up. They are counted, not timed: a broker that has
+# been kept from looking does not know whether anybody takes anything.
+LOOKS_MAX = 50
 
 
 class Crowd:
     """The lines whose clients wait, and those they wait for."""
 
-    def __init__(self, hub: Hub, now_s: Callable[[], float]) -> None:
+    def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._now_s = now_s
         self._held: deque[Line] = deque()
-        self._watched: dict[Session, tuple[int, float]] = {}  # how often it took more, and since when not
+        self._watched: dict[Session, _Watched] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._is_to_go_on = False
 
@@ -53,7 +53,7 @@ class Crowd:
         self._hub.traffic.pauses += 1
         self._held.append(line)
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(LET_IN_EVERY_S, self._let_in)
+            self._look_later()
 
     def forget(self, line: Line) -> None:
         """Wait no more with a line."""
@@ -70,26 +70,48 @@ class Crowd:
         if self._held and not self._held[0].is_held_up():
             self._let_in()
 
-    def _let_in(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    def _look_later(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._look_at_readers)
+
+    def _look_at_readers(self) -> None:
+        """Give up who takes nothing; let the next line in, if anybody took something."""
+        self._timer = None
         if not self._held:
+            self._watched.clear()
             return
-        line = self._held.popleft()
-        if self._held:
-            self._timer = asyncio.get_running_loop().call_later(LET_IN_EVERY_S, self._let_in)
-        line.go_on()
+        progress = [each.look(session) for session, each in self._watched.items()]
+        if any(progress) or not self._held[0].is_held_up():
+            self._let_in()
+        self._look_later()
+
+    def _let_in(self) -> None:
+        self._held.popleft().go_on()
 
     def _is_waited_for(self, session: Session) -> bool:
         connection = session.connection
         if connection is None or not connection.blocked or session.is_given_up:
             self._watched.pop(session, None)
             return False
-        now_s = self._now_s()
-        drains, since_s = self._watched.get(session, (-1, now_s))
-        if drains != connection.drains:
-            self._watched[session] = (connection.drains, now_s)
-        elif now_s - since_s > PATIENCE_S:
-            session.is_given_up = True
-        return not session.is_given_up
+        if session not in self._watched:
+            self._watched[session] = _Watched(connection.drains)
+        return True
+
+
+class _Watched:
+    """A reader that is waited for."""
+
+    __slots__ = ("_drains", "_looks")
+
+    def __init__(self, drains: int) -> None:
+        self._drains = drains
+        self._looks = 0  # since it took more
+
+    def look(self, session: Session) -> bool:
+        """Tell whether it has taken more since the last look; give it up after so many without that."""
+        connection = session.connection
+        if connection is not None and connection.drains == self._drains:
+            self._looks += 1
+            session.is_given_up |= self._looks >= LOOKS_MAX
+            return False
+        self._drains, self._looks = 0 if connection is None else connection.drains, 0
+        return True

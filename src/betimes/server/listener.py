@@ -74,7 +74,7 @@ class Listener:
         self._is_to_commit = False
         self._system = SystemTopics(hub, every_s=sys_every_s)
         self.lines: dict[Connection, Line] = {}
-        self.crowd = Crowd(hub, self.now_s)
+        self.crowd = Crowd(hub)
         self._servers: list[asyncio.Server] = []
         self._ticking: asyncio.Task[None] | None = None
         self._proofs: set[asyncio.Task[None]] = set()
