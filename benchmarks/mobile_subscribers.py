@@ -298,10 +298,10 @@ def main() -> None:
     names = NAMES[: options.brokers]
     ports = dict(zip(names, free_ports(len(names)), strict=True))
     links = tuple(Link(source=one, target=other, s_per_kb_mean=0.0) for one, other in pairwise(names))
-    settings: dict[str, object] = {"anonymous": True}
+    settings: dict[str, object] = {"anonymous": True, "buffer.fetch": ["#"]}
     if options.buffer is not None:
         settings["buffer.messages"] = options.buffer
-    plan = FleetPlan(ports=ports, links=links, settings=settings, fetch=("#",))
+    plan = FleetPlan(ports=ports, links=links, settings=settings)
     with Fleet(plan):
         failed = uvloop.run(roam(options, list(ports.values())))
     sys.exit(1 if failed else 0)
