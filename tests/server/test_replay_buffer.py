@@ -9,7 +9,7 @@ from tests.server.talking import Client, new_hub
 from betimes.language.filters import parse_filter
 from betimes.model.buffers import BufferSettings, PartitionTerms
 from betimes.server.hub import Hub
-from betimes.server.replay_buffer import AsRead, importance_of, publication_of
+from betimes.server.replay_buffer import AsRead, importance_of
 
 BY_TOPIC = BufferSettings(partitions=(PartitionTerms(pattern="a/#"), PartitionTerms(pattern="b/#")))
 
@@ -22,8 +22,7 @@ def keeping_hub(settings: BufferSettings | None = None, **limits) -> Hub:
 
 def kept(hub: Hub, pattern: str = "#") -> list[tuple[int, str, bytes, str]]:
     assert hub.replay is not None
-    found, _ = hub.replay.missed(pattern, {})
-    publications = [publication_of(each) for each in found]
+    publications, _ = hub.replay.missed(pattern, {})
     return [(each.number, each.topic, each.packet.payload, each.publisher) for each in publications]
 
 

@@ -55,7 +55,7 @@ def watched(stream: bytes, *, bundles: bool, every: int, cut: int, who: int) -> 
     counted = (hub.received, hub.sent, traffic.packets_received, traffic.packets_sent, dict(hub.lost))
     assert hub.replay is not None
     found, gaps = hub.replay.missed("#", {})
-    kept = [(each.number, each.item.topic, bytes(each.item.payload)) for each in found]
+    kept = [(each.number, each.topic, bytes(each.packet.payload)) for each in found]
     return got, written, counted, traffic.bytes_sent, kept, gaps, hub.replay.last_number
 
 
@@ -89,7 +89,7 @@ def test_old_clients_have_runs_too():
     assert subscriber.take_outbox() == data
     assert (hub.received, hub.traffic.packets_sent - sent) == (24, 8)
     assert hub.replay is not None
-    kept = [bytes(each.item.payload) for each in hub.replay.missed("#", {})[0]]
+    kept = [bytes(each.packet.payload) for each in hub.replay.missed("#", {})[0]]
     assert kept == [b"%c" % letter for letter in b"abcdefgh"] * 3
 
 

@@ -203,11 +203,13 @@ class PartitionedBuffer(Generic[Item]):
         """Return up to where nothing is under way to here any more, by origin, as far as can be told."""
         return {origin: heard.settled() for origin, heard in self._heard.items()}
 
-    def put_run(self, run: Run[Item], now_s: float) -> None:
-        """Keep messages that came in one go; only where the buffer takes runs."""
+    def put_run(self, run: Run[Item], now_s: float) -> bool:
+        """Keep messages that came in one go, only where the buffer takes runs; False if they are not kept."""
         assert self.takes_runs, "what belongs to several partitions does not stay together"
-        if self._hear(run.origin, run.first, run.last):
-            self._partitions[0].put(run, now_s)
+        if not self._hear(run.origin, run.first, run.last):
+            return False
+        self._partitions[0].put(run, now_s)
+        return True
 
     def put(self, run: Run[Item], topic: str, attributes: Mapping[str, Value], now_s: float) -> None:
         """Keep one message, in the first partition that it belongs to."""
@@ -231,21 +233,29 @@ class PartitionedBuffer(Generic[Item]):
         Of an origin that is not named, nothing is had. Content is for the caller to look at.
         """
         overlapping = self._overlapping(pattern)
-        is_covered = self.covers(pattern)
         flows: list[list[Found[Item]]] = []
         gaps: list[Gap] = []
-        for origin, heard in self._heard.items():
-            had = have.get(origin, NOTHING)
+        for origin in self._heard:
             shelves = [each.shelves[origin] for each in overlapping if origin in each.shelves]
-            flow, too_much = _in_order(shelves, had)
+            flow, too_much = _in_order(shelves, have.get(origin, NOTHING))
             flows.append(flow)
             gaps += [_gap(origin, each, TOO_FAR_BACK) for each in too_much]
-            lost = [each for shelf in shelves for each in shelf.lost.above(had.floor)]
+        return list(heapq.merge(*flows, key=_born_s)), gaps + self.missing(pattern, have)
+
+    def missing(self, pattern: str, have: Mapping[str, Have]) -> list[Gap]:
+        """Return what somebody does not have of such topics, and is not kept here."""
+        overlapping = self._overlapping(pattern)
+        is_covered = self.covers(pattern)
+        gaps: list[Gap] = []
+        for origin, heard in self._heard.items():
+            floor = have.get(origin, NOTHING).floor
+            shelves = [each.shelves[origin] for each in overlapping if origin in each.shelves]
+            lost = [each for shelf in shelves for each in shelf.lost.above(floor)]
             gaps += [_gap(origin, each, OVERWRITTEN) for each in lost]
-            gaps += [_gap(origin, each, NEVER_CAME) for each in heard.not_here(had.floor)]
+            gaps += [_gap(origin, each, NEVER_CAME) for each in heard.not_here(floor)]
             if origin in self._not_kept and not is_covered:
-                gaps += [_gap(origin, each, NOT_KEPT) for each in self._not_kept[origin].above(had.floor)]
-        return list(heapq.merge(*flows, key=_born_s)), gaps
+                gaps += [_gap(origin, each, NOT_KEPT) for each in self._not_kept[origin].above(floor)]
+        return gaps
 
     def covers(self, pattern: str) -> bool:
         """Tell whether one partition takes everything of such topics that comes here."""

@@ -109,17 +109,7 @@ class Content:
 
     def matching(self, content_filter: Filter) -> Flags:
         """Tell which atoms a filter matches."""
-        found = np.zeros(self.shape, dtype=np.bool_)
-        missing = np.zeros(1, dtype=np.bool_)
-        for box in content_filter.boxes:
-            inside = np.ones((1,) * len(self.shape), dtype=np.bool_)
-            for name, constraint in box.constraints:
-                column = self.columns.get(name)
-                inside = inside & (
-                    missing | constraint.holds(None) if column is None else column.holds(constraint)
-                )
-            found |= inside
-        return found.reshape(-1)
+        return matching_rows(content_filter, self.columns, self.shape)
 
     def events(self) -> list[dict[str, Value]]:
         """Return the attributes of every atom."""
@@ -140,6 +130,21 @@ class Content:
         assert self.deadline_codes is not None
         weights = self.masses * wanted
         return np.bincount(self.deadline_codes, weights, len(self.deadlines_s)).astype(np.float64)
+
+
+def matching_rows(content_filter: Filter, columns: Mapping[str, Column], shape: tuple[int, ...]) -> Flags:
+    """Tell which rows a filter matches, by columns of values; shape is that of all their combinations."""
+    found = np.zeros(shape, dtype=np.bool_)
+    missing = np.zeros(1, dtype=np.bool_)
+    for box in content_filter.boxes:
+        inside = np.ones((1,) * len(shape), dtype=np.bool_)
+        for name, constraint in box.constraints:
+            column = columns.get(name)
+            inside = inside & (
+                missing | constraint.holds(None) if column is None else column.holds(constraint)
+            )
+        found |= inside
+    return found.reshape(-1)
 
 
 def content_of(

@@ -8,20 +8,24 @@ of small objects that live long cost more than all else here, in memory that is 
 
 from __future__ import annotations
 
+import heapq
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import overload
 
 import mqtt5
 
+from betimes.matching.topics import topic_matches
 from betimes.model.buffers import LRP, RANDOM, BufferSettings
 from betimes.model.events import number_reading
-from betimes.model.filters import EVERYTHING
+from betimes.model.filters import EVERYTHING, Filter
 from betimes.model.resuming import Gap, Have
 from betimes.model.user_properties import IMPORTANCE
-from betimes.node.partitioned_buffer import Found, PartitionedBuffer, Run, pattern_covers
+from betimes.node.partitioned_buffer import PartitionedBuffer, Run, pattern_covers
 from betimes.server import mqtt3, runs
 from betimes.server.publications import OVERHEAD_BYTES, Publication
+from betimes.server.replay_log import ReplayLog, publication_of
 from betimes.server.wire import Item
 from betimes.server.wire_checks import number_at
 
@@ -29,6 +33,7 @@ PIECES_MIN = 16  # that a full buffer consists of
 IMPORTANCE_MAX = 1e6
 
 Kept = mqtt5.PublishPacket
+_number, _born_s = attrgetter("number"), attrgetter("born_s")
 
 
 class AsRead(Sequence[Kept]):
@@ -84,6 +89,8 @@ class ReplayBuffer:
         )
         self._reads_content = any(each.filter != EVERYTHING for each in settings.partitions)
         self._weighs = any(each.overwrite not in (LRP, RANDOM) for each in settings.partitions)
+        # Where all goes in the order in which it came, what came lately is found without much looking.
+        self._log = ReplayLog() if self._buffer.takes_runs else None
         self._coming: list[Kept | None] = []
         self._is_split = False  # a part of what came was kept already
         self.resumed = self.replayed = self.gaps_told = 0  # since the start: subscriptions, messages, gaps
@@ -163,9 +170,20 @@ class ReplayBuffer:
         """Keep what was published at another broker."""
         self._put(publication, now_s)
 
-    def missed(self, pattern: str, have: Mapping[str, Have]) -> tuple[list[Found[Kept]], list[Gap]]:
-        """Return what is kept of such topics and not had yet, and what is missing."""
-        return self._buffer.missed(pattern, have)
+    def missed(
+        self, pattern: str, have: Mapping[str, Have], content_filter: Filter = EVERYTHING
+    ) -> tuple[list[Publication], list[Gap]]:
+        """Return what is kept and wanted and not had yet, in order for each origin, and what is missing."""
+        if self._log is not None and self._log.reaches(have):
+            by_origin: dict[str, list[Publication]] = {}
+            for each in self._log.missed(pattern, content_filter, have, self.overwritten):
+                by_origin.setdefault(each.origin, []).append(each)
+            for flow in by_origin.values():
+                flow.sort(key=_number)  # some may have been overtaken on their way
+            return list(heapq.merge(*by_origin.values(), key=_born_s)), self._buffer.missing(pattern, have)
+        found, gaps = self._buffer.missed(pattern, have)
+        on_topic = [publication_of(each) for each in found if topic_matches(pattern, each.item.topic)]
+        return [each for each in on_topic if content_filter.matches(each.attributes())], gaps
 
     def highest(self) -> dict[str, int]:
         """Return the highest number that came of each origin."""
@@ -193,15 +211,18 @@ class ReplayBuffer:
         terms, count = self.settings.partitions[0], len(run.items)
         parts = max(count * PIECES_MIN // terms.messages_max, run.size_bytes * PIECES_MIN // terms.bytes_max)
         if not parts:
-            self._buffer.put_run(run._replace(items=AsRead(whole, count)) if whole else run, now_s)
+            self._put_run(run._replace(items=AsRead(whole, count)) if whole else run, now_s)
             return
         each = max(count // (parts + 1), 1)
         for at in range(0, count, each):
             items = run.items[at : at + each]
             size_bytes = run.size_bytes * len(items) // count
-            self._buffer.put_run(
-                run._replace(first=run.first + at, items=items, size_bytes=size_bytes), now_s
-            )
+            self._put_run(run._replace(first=run.first + at, items=items, size_bytes=size_bytes), now_s)
+
+    def _put_run(self, run: Run[Kept], now_s: float) -> None:
+        assert self._log is not None, "who takes runs has a log of them"
+        if self._buffer.put_run(run, now_s):
+            self._log.add(run)
 
     def _put(self, publication: Publication, now_s: float) -> None:
         run = Run(
@@ -213,6 +234,9 @@ class ReplayBuffer:
             publication.publisher,
             importance_of(publication.packet) if self._weighs else 1.0,
         )
+        if self._buffer.takes_runs:
+            self._put_run(run, now_s)
+            return
         attributes = publication.attributes() if self._reads_content else {}
         self._buffer.put(run, publication.topic, attributes, now_s)
 
@@ -228,18 +252,6 @@ def _are_just(items: Sequence[Kept | None], packets: Sequence[Item]) -> bool:
         else:
             return False
     return at == len(items) and None not in items
-
-
-def publication_of(found: Found[Kept]) -> Publication:
-    """Return a kept packet as it was published."""
-    return Publication(
-        found.item,
-        found.item.topic,
-        born_s=found.born_s,
-        publisher=found.source,
-        origin=found.origin,
-        number=found.number,
-    )
 
 
 def importance_of(packet: Kept) -> float:

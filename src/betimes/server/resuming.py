@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from betimes.language.resume_tokens import HINT, read_resume_token
-from betimes.matching.topics import topic_matches
 from betimes.model.errors import TextError
+from betimes.model.filters import EVERYTHING
 from betimes.model.resuming import Gap, Have
 from betimes.model.telemetry import Reason
 from betimes.model.user_properties import (
@@ -25,12 +25,10 @@ from betimes.model.user_properties import (
     RESUME_AFTER,
     RESUME_LATE,
 )
-from betimes.node.partitioned_buffer import Found
 from betimes.server.audiences import Grant
 from betimes.server.gaps import gap_message
 from betimes.server.offering import delivery_of, merged_delivery
 from betimes.server.publications import OVERHEAD_BYTES, Publication
-from betimes.server.replay_buffer import Kept, publication_of
 from betimes.server.session import Delivery, Session
 
 if TYPE_CHECKING:
@@ -173,23 +171,19 @@ class Resumption:
         owed = {(each.publication.origin, each.publication.number) for each in self._session.owed()}
         room = self._hub.limits.queue_bytes_max - self._session.queue_bytes
         for grant in self._grants:
-            found, gaps = self._hub.replay.missed(grant.pattern, have)
+            wish, rights = grant.wish, self._session.rights
+            content_filter = EVERYTHING if wish is None else wish.filter
+            found, gaps = self._hub.replay.missed(grant.pattern, have, content_filter)
             self._gaps += [each for each in gaps if each not in self._gaps]
-            meets: dict[str, bool] = {}
             while found and room > 0:
                 each = found.pop()
-                topic = each.item.topic
-                if topic not in meets:
-                    meets[topic] = topic_matches(grant.pattern, topic)
                 key = (each.origin, each.number)
-                is_own = grant.no_local and each.source == self._session.client_id
-                if not meets[topic] or key in owed or is_own:
+                is_own = grant.no_local and each.publisher == self._session.client_id
+                if key in owed or is_own or (rights is not None and not rights.may_read(each.topic)):
                     continue
-                publication = wanted[key][0] if key in wanted else publication_of(each)
-                if grant.wants(publication):
-                    if key not in wanted:
-                        room -= publication.size_bytes + OVERHEAD_BYTES
-                    wanted.setdefault(key, (publication, []))[1].append(grant)
+                if key not in wanted:
+                    room -= each.size_bytes + OVERHEAD_BYTES
+                wanted.setdefault(key, (each, []))[1].append(grant)
             self._gaps += _unsent(found)
         # What several patterns found is in no order any more.
         order = sorted(wanted) if len(self._grants) > 1 else reversed(wanted)
@@ -211,8 +205,8 @@ class Resumption:
             self._deliveries.append(delivery)
 
 
-def _unsent(left: list[Found[Kept]]) -> list[Gap]:
-    """Return the gaps of what there is no room for; how much of it was wanted was not looked at."""
+def _unsent(left: list[Publication]) -> list[Gap]:
+    """Return the gaps of what there is no room for."""
     numbers: dict[str, list[int]] = {}
     for each in left:
         numbers.setdefault(each.origin, []).append(each.number)
