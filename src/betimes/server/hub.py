@@ -307,6 +307,7 @@ class Hub:
         if publication.retain and not self._retained.keep(publication):
             self.lost[Reason.QUEUE_FULL] += 1
         self.offering.offer_to_all(publication, now_s)
+        publication.forget_plain()
 
     @staticmethod
     def refusal(rights: Rights | None, topic: str) -> Acknowledged | None:

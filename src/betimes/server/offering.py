@@ -60,14 +60,13 @@ class Offering:
             return
         if session.rights is not None and not session.rights.may_read(publication.topic):
             return
-        is_old = publication.born_s < now_s  # it comes from another broker
         if grant.have is not None and grant.has(publication):
             return
         if (
             (not publication.qos or not grant.qos)
             and grant.identifier is None
-            and not is_old
             and not (publication.retain and grant.retain_as_published)
+            and not (publication.born_s < now_s and publication.too_late(now_s, bound_s_of(grant)))
         ):
             connection = session.ready()
             if connection is not None and connection.publish_plain(
@@ -116,6 +115,11 @@ class Offering:
         return wanted + len(by_client)
 
 
+def bound_s_of(grant: Grant) -> float:
+    """Return how old what a subscription's client gets may be."""
+    return math.inf if grant.wish is None else grant.wish.qos.delay_s_max
+
+
 def delivery_of(
     publication: Publication, grant: Grant, *, retain: bool, kind: type[Delivery] = Delivery
 ) -> Delivery:
@@ -127,7 +131,7 @@ def delivery_of(
         retain=retain,
         subscription_ids=None if grant.identifier is None else [grant.identifier],
         told=wish is not None,
-        bound_s=math.inf if wish is None else wish.qos.delay_s_max,
+        bound_s=bound_s_of(grant),
         price=1.0 if wish is None else wish.qos.price,
         share=None if grant.group is None else grant,
     )
@@ -143,6 +147,6 @@ def merged_delivery(
         retain=publication.retain and any(each.retain_as_published for each in grants),
         subscription_ids=[each.identifier for each in grants if each.identifier is not None] or None,
         told=any(each.wish is not None for each in grants),
-        bound_s=max(math.inf if each.wish is None else each.wish.qos.delay_s_max for each in grants),
+        bound_s=max(map(bound_s_of, grants)),
         price=max(1.0 if each.wish is None else each.wish.qos.price for each in grants),
     )

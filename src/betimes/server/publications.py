@@ -94,6 +94,10 @@ class Publication:
             self._deadline_s = _deadline_s_of(self.packet)
         return self._deadline_s
 
+    def too_late(self, now_s: float, bound_s: float) -> bool:
+        """Say whether it is of no use any more: to its publisher, or to somebody who wants it so soon."""
+        return now_s >= self.void_at_s or now_s - self.born_s > min(bound_s, self.deadline_s())
+
     def plain(self, version: int, *, told: bool, now_s: float) -> bytes:
         """Return it as it goes, at this moment, to everybody with QoS 0 and nothing of their own: made once.
 

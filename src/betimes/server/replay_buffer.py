@@ -219,10 +219,10 @@ class ReplayBuffer:
             size_bytes = run.size_bytes * len(items) // count
             self._put_run(run._replace(first=run.first + at, items=items, size_bytes=size_bytes), now_s)
 
-    def _put_run(self, run: Run[Kept], now_s: float) -> None:
+    def _put_run(self, run: Run[Kept], now_s: float, whole: Publication | None = None) -> None:
         assert self._log is not None, "who takes runs has a log of them"
         if self._buffer.put_run(run, now_s):
-            self._log.add(run)
+            self._log.add(run, whole)
 
     def _put(self, publication: Publication, now_s: float) -> None:
         run = Run(
@@ -235,7 +235,7 @@ class ReplayBuffer:
             importance_of(publication.packet) if self._weighs else 1.0,
         )
         if self._buffer.takes_runs:
-            self._put_run(run, now_s)
+            self._put_run(run, now_s, publication)
             return
         attributes = publication.attributes() if self._reads_content else {}
         self._buffer.put(run, publication.topic, attributes, now_s)

@@ -37,16 +37,16 @@ class ReplayLog:
         self._blocks: deque[_Block] = deque([_Block(0)])
         self._passed: dict[str, int] = {}  # by origin: the highest number that is too far back
 
-    def add(self, run: Run[Kept]) -> None:
-        """Take in what the buffer has just taken in."""
+    def add(self, run: Run[Kept], whole: Publication | None = None) -> None:
+        """Take in what the buffer has just taken in; one message may be handed in whole."""
         last = self._blocks[-1]
         if last.count >= BLOCK_MESSAGES:
             last = _Block(last.first + last.count)
             self._blocks.append(last)
             if len(self._blocks) > BLOCKS_MAX:
-                for each in self._blocks.popleft().runs:
+                for each, _ in self._blocks.popleft().runs:
                     self._passed[each.origin] = max(each.last, self._passed.get(each.origin, 0))
-        last.runs.append(run)
+        last.runs.append((run, whole))
         last.count += len(run.items)
 
     def reaches(self, have: Mapping[str, Have]) -> bool:
@@ -70,7 +70,7 @@ class _Block:
     def __init__(self, first: int) -> None:
         self.first = first  # how many came before
         self.count = 0
-        self.runs: list[Run[Kept]] = []
+        self.runs: list[tuple[Run[Kept], Publication | None]] = []
         self._read: list[Publication | None] = []  # None: it was refused
         self._runs_read = 0
         self._laid_out: _LaidOut | None = None
@@ -96,7 +96,10 @@ class _Block:
 
     def _read_on(self) -> None:
         """Read what was not read yet."""
-        for run in self.runs[self._runs_read :]:
+        for run, whole in self.runs[self._runs_read :]:
+            if whole is not None:
+                self._read.append(whole)
+                continue
             for number, item in enumerate(run.items, run.first):
                 if item is None:
                     self._read.append(None)

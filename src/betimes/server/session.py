@@ -78,10 +78,7 @@ class Delivery:
 
     def too_late(self, now_s: float) -> bool:
         """Say whether it is of no use any more: to its publisher or to its subscriber."""
-        publication = self.publication
-        if now_s >= publication.void_at_s:
-            return True
-        return now_s - publication.born_s > min(self.bound_s, publication.deadline_s())
+        return self.publication.too_late(now_s, self.bound_s)
 
     def dies_at_s(self) -> float:
         """Return when it becomes of no use; inf if never."""
