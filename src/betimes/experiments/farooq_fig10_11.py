@@ -108,8 +108,6 @@ FIGURE = Figure(
         )
         for number, outage_s in zip((10, 11), OUTAGES_S, strict=True)
     ),
-    published=(),
-    ours=(),
     rows=rows,
     run=run_row,
     points=points,

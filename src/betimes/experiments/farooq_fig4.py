@@ -12,6 +12,7 @@ from typing import Any
 from betimes.experiments.farooq_mobility import (
     NONDURABLE,
     SHARE_AWAY,
+    THROUGHPUT_AND_LOSS,
     form_claim,
     form_points,
     nondurable_loss,
@@ -20,7 +21,7 @@ from betimes.experiments.farooq_mobility import (
     run_row,
     value,
 )
-from betimes.experiments.figures import Claim, Figure, Panel, Plan, Point, Published, Row, curve_points
+from betimes.experiments.figures import Claim, Figure, Plan, Point, Published, Row, curve_points
 
 RATES, QUICK_RATES = (50.0, 150.0, 317.0), (50.0, 317.0)
 FIXED, MOBILE = 0.0, SHARE_AWAY
@@ -91,22 +92,8 @@ FIGURE = Figure(
     name="farooq-4",
     title="Nondurable subscribers (Farooq et al., figure 4; simulated: highest rates are in bench_modes)",
     about="what nondurable subscribers get and lose, fixed and mobile",
-    panels=(
-        Panel(
-            key="throughput",
-            title="a) subscriber throughput",
-            x_label="publishing rate (messages per second)",
-            y_label="X_S (messages per second)",
-        ),
-        Panel(
-            key="loss",
-            title="b) messages lost",
-            x_label="publishing rate (messages per second)",
-            y_label="lost (per cent)",
-        ),
-    ),
+    panels=THROUGHPUT_AND_LOSS,
     published=(Published(panel="loss", curve=NONDURABLE, x=317.0, y=PUBLISHED_LOSS),),
-    ours=(),
     rows=rows,
     run=run_row,
     points=points,

@@ -105,8 +105,6 @@ FIGURE = Figure(
             y_label="copies for each message published",
         ),
     ),
-    published=(),
-    ours=(),
     rows=rows,
     run=run_row,
     points=points,

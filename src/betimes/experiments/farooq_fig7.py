@@ -8,6 +8,7 @@ from typing import Any
 from betimes.experiments.farooq_mobility import (
     NONDURABLE,
     SEMI_DURABLE,
+    THROUGHPUT_AND_LOSS,
     exact_claim,
     form_claim,
     form_points,
@@ -18,7 +19,7 @@ from betimes.experiments.farooq_mobility import (
     run_row,
     value,
 )
-from betimes.experiments.figures import Claim, Figure, Panel, Plan, Point, Published, Row, curve_points
+from betimes.experiments.figures import Claim, Figure, Plan, Point, Published, Row, curve_points
 
 RATES, QUICK_RATES = (100.0, 200.0, 285.29), (285.29,)
 FULL = 285.29
@@ -100,24 +101,10 @@ FIGURE = Figure(
     name="farooq-7",
     title="Nondurable and semi-durable at 285.29 messages/s (Farooq et al., figure 7)",
     about="what nondurable and semi-durable subscribers get at the same rate",
-    panels=(
-        Panel(
-            key="throughput",
-            title="a) subscriber throughput",
-            x_label="publishing rate (messages per second)",
-            y_label="X_S (messages per second)",
-        ),
-        Panel(
-            key="loss",
-            title="b) messages lost",
-            x_label="publishing rate (messages per second)",
-            y_label="lost (per cent)",
-        ),
-    ),
+    panels=THROUGHPUT_AND_LOSS,
     published=tuple(
         Published(panel="loss", curve=name, x=FULL, y=lost) for name, lost in PUBLISHED_LOSS.items()
     ),
-    ours=(),
     rows=rows,
     run=run_row,
     points=points,

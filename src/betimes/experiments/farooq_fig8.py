@@ -118,8 +118,6 @@ FIGURE = Figure(
             y_label="lost (per cent)",
         ),
     ),
-    published=(),
-    ours=(),
     rows=rows,
     run=run_row,
     points=points,

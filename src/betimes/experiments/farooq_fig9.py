@@ -97,7 +97,6 @@ FIGURE = Figure(
             y_label="lost (per cent)",
         ),
     ),
-    published=(),
     ours=(BY_BYTES,),
     rows=rows,
     run=run_row,

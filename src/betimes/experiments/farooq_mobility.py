@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from betimes.experiments.figures import Claim, Plan, Point, Row, Spread, by_seed, paired_ratios, spread
+from betimes.experiments.figures import Claim, Panel, Plan, Point, Row, Spread, by_seed, paired_ratios, spread
 from betimes.model.buffers import LRP
 from betimes.simulator.mobility import SIGNAL_DOWN, Mobility, outage_phases, simulate_mobility
 
@@ -26,6 +26,16 @@ OUTAGE_S = 12.0
 SHARE_AWAY = Mobility().share_away  # T_SD/T, 0.0742 in the paper
 THINNED = 5  # rates and buffers are divided by it: losses follow from their ratio, and runs are cheaper
 DURATION_S, QUICK_DURATION_S = 2_000.0, 400.0
+OVER_RATE = "publishing rate (messages per second)"
+THROUGHPUT_AND_LOSS = (
+    Panel(
+        key="throughput",
+        title="a) subscriber throughput",
+        x_label=OVER_RATE,
+        y_label="X_S (messages per second)",
+    ),
+    Panel(key="loss", title="b) messages lost", x_label=OVER_RATE, y_label="lost (per cent)"),
+)
 
 
 def run_of(plan: Plan, seed: int, strategy: str, **different: float) -> dict[str, Any]:

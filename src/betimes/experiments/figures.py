@@ -73,8 +73,8 @@ class Figure:
     title: str
     about: str
     panels: tuple[Panel, ...]
-    published: tuple[Published, ...]
-    ours: tuple[str, ...]  # the curves that are this project's own
+    published: tuple[Published, ...] = ()
+    ours: tuple[str, ...] = ()  # the curves that are this project's own
     rows: Callable[[Plan], list[dict[str, Any]]]
     run: Callable[[Row], dict[str, Any]]
     points: Callable[[Sequence[Row]], list[Point]]

@@ -119,7 +119,6 @@ FIGURE = Figure(
     title="Predicted and measured on-time share, M/M/1 (Pongthawornkamol & Nahrstedt, figure 4)",
     about="how well on-time shares are predicted if brokers are taken for M/M/1 queues, and by ours",
     panels=combination_panels(),
-    published=(),
     ours=OURS,
     rows=rows,
     run=run_row,

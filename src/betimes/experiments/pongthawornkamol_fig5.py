@@ -141,7 +141,6 @@ FIGURE = Figure(
         *combination_panels(),
         *(share_panel(f"{DROPPING} {load:g}", f"expired events dropped, load {load:g}") for load in LOADS),
     ),
-    published=(),
     ours=OURS,
     rows=rows,
     run=run_row,

@@ -90,7 +90,6 @@ FIGURE = Figure(
         ),
         *(share_panel(f"alpha {alpha:g}", f"alpha {alpha:g}") for alpha in DRAWN),
     ),
-    published=(),
     ours=OURS,
     rows=rows,
     run=run_row,

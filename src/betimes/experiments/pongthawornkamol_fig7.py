@@ -174,7 +174,6 @@ FIGURE = Figure(
             y_label="share of those admitted",
         ),
     ),
-    published=(),
     ours=(OURS,),
     rows=rows,
     run=run_row,

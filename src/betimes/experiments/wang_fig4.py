@@ -114,8 +114,6 @@ FIGURE = Figure(
         Panel(key=SSD, title="a) subscriber-specified delay", x_label="r", y_label="total earning"),
         Panel(key=PSD, title="b) publisher-specified delay", x_label="r", y_label="delivery rate"),
     ),
-    published=(),
-    ours=(),
     rows=rows,
     run=run_row,
     points=points,

@@ -110,7 +110,6 @@ FIGURE = Figure(
             y_label="messages received by brokers",
         ),
     ),
-    published=(),
     ours=OURS,
     rows=rows,
     run=run_row,
