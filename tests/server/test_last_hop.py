@@ -30,11 +30,45 @@ def order(last_hop: LastHop, now_s: float) -> tuple[list[int], list[int]]:
     while len(last_hop):
         chosen, hopeless = last_hop.choose(now_s)
         given_up += [each.publication.number for each in hopeless]
-        if chosen is not None:
-            looked_at = last_hop.look_at(chosen)
-            assert last_hop.take(chosen, now_s) is looked_at
+        for slot in chosen:
+            looked_at = last_hop.look_at(slot)
+            assert last_hop.take(slot, now_s) is looked_at
             goes.append(looked_at.publication.number)
     return goes, given_up
+
+
+def test_many_are_chosen_at_once_as_they_would_be_one_by_one():
+    one_by_one, at_once = LastHop(), LastHop()
+    for number in range(1, 101):
+        for each in (one_by_one, at_once):
+            each.put(delivery(number, price=float(number % 7), bound_s=5.0 + number % 3), 0.0)
+    chosen, _ = at_once.choose(1.0, room=100)
+    numbers = [at_once.look_at(slot).publication.number for slot in chosen]
+    assert (numbers, []) == order(one_by_one, 1.0)
+
+
+def test_a_client_with_a_price_that_reads_late_stalls_nobody(monkeypatch):
+    hub = new_hub()
+    late, publisher = Client(hub, "late"), Client(hub, "publisher")
+    late.subscribe("t", properties={"price": "2"})
+    late.connection.blocked = True
+    for _ in range(5_000):
+        publisher.publish("t", b"x")
+    session, looks = hub.sessions["late"], 0
+    assert session.last_hop is not None
+    choose = session.last_hop.choose
+
+    def counted(now_s: float, room: int = 1) -> tuple[list[int], list[Delivery]]:
+        nonlocal looks
+        looks += 1
+        return choose(now_s, room)
+
+    monkeypatch.setattr(session.last_hop, "choose", counted)
+    got = 0
+    while got < 5_000:
+        late.connection.drained(1.0)
+        got += len(late.read())
+    assert looks < 50  # each looks at all that waits
 
 
 def test_what_is_worth_more_goes_first_and_equals_in_order():

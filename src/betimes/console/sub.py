@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 TIMED_OUT = 27  # as mosquitto_sub ends
 RECONNECT_S = 60.0  # for so long a lost connection is tried again
 KNOWN_MAX = 1_000_000  # more than a broker keeps: so many lie between two lives of one
-PRINTED_MAX = 100  # messages, before it is written down that they were
+PRINTED_MAX = 1000  # messages, before it is written down that they were
+WRITTEN_WITHIN_S = 0.1
 
 EXAMPLES = """\
 [bold]Examples[/bold]
@@ -216,6 +217,7 @@ class Bookmark:
         self._tokens = read_resume_file(path)
         self._subscriptions: list[Subscription] = []
         self._printed = 0  # since it was written
+        self._due: asyncio.TimerHandle | None = None  # when it is written next
 
     def settings(self, topic: str) -> dict[str, Any]:
         """Return how a topic is subscribed to."""
@@ -226,15 +228,20 @@ class Bookmark:
         self._subscriptions = subscriptions
         self.save()
 
-    def printed(self, subscription: Subscription) -> None:
-        """Note that a message was printed; write that down before the next wait, or after some of them."""
+    def printed(self) -> None:
+        """Note that a message was printed; write that down soon, or after some of them."""
         self._printed += 1
-        if self._printed >= PRINTED_MAX or not subscription.waiting:
+        if self._printed >= PRINTED_MAX:
             self.save()
+        elif self._due is None:
+            self._due = asyncio.get_running_loop().call_later(WRITTEN_WITHIN_S, self.save)
 
     def save(self) -> None:
         """Write down where all of them are."""
         self._printed = 0
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
         found = {each.asked.topic: each.tokens() for each in self._subscriptions}
         known = {topic: tokens for topic, tokens in found.items() if tokens != [NOW]}
         now = {topic: tokens for topic, tokens in self._tokens.items() if topic not in found} | known
@@ -305,7 +312,7 @@ async def _print_all(subscription: Subscription, printer: Printer, bookmark: Boo
         _tell_gaps(subscription)
         printer.print(message)
         if bookmark is not None:
-            bookmark.printed(subscription)
+            bookmark.printed()
         if printer.is_done:
             return
 

@@ -35,8 +35,7 @@ def warm_up() -> None:
     last_hop = LastHop()
     for _ in range(3):
         last_hop.put(Delivery(publication, bound_s=1.0), 0.0)
-    chosen, _ = last_hop.choose(0.0)
-    assert chosen is not None, "there is time enough for all"
+    (chosen,), _ = last_hop.choose(0.0)
     last_hop.take(chosen, 0.0)
     last_hop.deliveries()
     last_hop.take_expired(10.0)
@@ -84,8 +83,8 @@ class LastHop:
         wanted = np.array([[0.0, bound_s, delivery.price, 1.0, 0.0]])
         self._queue.put(event, wanted, ONLY_DESTINATION, self._ways, born_s=publication.born_s, now_s=now_s)
 
-    def choose(self, now_s: float) -> tuple[int | None, list[Delivery]]:
-        """Return which is next, to be looked at and taken by this number, and what was given up."""
+    def choose(self, now_s: float, room: int = 1) -> tuple[list[int], list[Delivery]]:
+        """Return which are next, to be looked at and taken by these numbers, and what was given up."""
         transmission_s = float(self._ways[S_PER_KB_MEAN, 0, 0])  # of a kilobyte, more or less a message
         best, hopeless = self._queue.choose(
             LOOK_AHEAD,
@@ -95,8 +94,9 @@ class LastHop:
             IN_A_CROWD,
             LOOK_AHEAD.postponed_by * transmission_s,
             now_s,
+            room,
         )
-        return best[0] if best else None, [self._take(slot, HOPELESS, now_s) for slot in hopeless]
+        return best, [self._take(slot, HOPELESS, now_s) for slot in hopeless]
 
     def look_at(self, slot: int) -> Delivery:
         """Return what `choose` chose, without taking it out."""

@@ -9,11 +9,13 @@ because of filters) is, and the order stays.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import mqtt5
 
+from betimes.model.telemetry import Reason
 from betimes.server import mqtt3
+from betimes.server.publications import OVERHEAD_BYTES
 from betimes.server.wire_checks import number_at
 
 if TYPE_CHECKING:
@@ -36,6 +38,11 @@ class Run:
 
     def __len__(self) -> int:
         return len(self._edges) - 1
+
+    @property
+    def size_bytes(self) -> int:
+        """Return about how much room they take while they wait."""
+        return self._edges[-1] - self._edges[0] + 2 * OVERHEAD_BYTES * len(self)
 
     def piece(self, first: int, stop: int) -> bytes:
         """Return these packets as they came."""
@@ -69,14 +76,23 @@ def publish_run(hub: Hub, session: Session, run: Run, now_s: float) -> None:
             if hub.replay is not None:
                 hub.replay.keep_part(data, stop - first, run.version, session.client_id, now_s)
             hub.received += stop - first
-            for connection in receivers:
+            for connection in receivers.ready:
                 connection.send_run(data, stop - first)
+            if receivers.full:
+                hub.lost[Reason.QUEUE_FULL] += receivers.full * (stop - first)
         first = stop
-        if receivers and any(each.blocked for each in receivers):
+        if receivers is not None and any(each.blocked for each in receivers.ready):
             receivers = None  # what comes now must wait for its turn
 
 
-def _receivers(hub: Hub, session: Session, run: Run) -> list[Connection] | None:
+class _Receivers(NamedTuple):
+    """Who gets a whole run just as it is, and how many lose it because their queues are full."""
+
+    ready: list[Connection]
+    full: int
+
+
+def _receivers(hub: Hub, session: Session, run: Run) -> _Receivers | None:
     """Return who gets a whole run just as it is; None if it is to be looked at one by one."""
     topic = run.topic
     if hub.replay is not None and not hub.replay.takes_runs:
@@ -85,10 +101,10 @@ def _receivers(hub: Hub, session: Session, run: Run) -> list[Connection] | None:
         return None
     audiences = hub.offering.audiences.hearing(topic)
     if not audiences:
-        return []
+        return _Receivers([], 0)
     if len(audiences) > 1 or not audiences[0].is_plain:
         return None
-    found: list[Connection] = []
+    found, full = [], 0
     for grant in audiences[0].plain.values():
         rights = grant.session.rights
         if grant.identifier is not None or (rights is not None and not rights.may_read(topic)):
@@ -96,10 +112,13 @@ def _receivers(hub: Hub, session: Session, run: Run) -> list[Connection] | None:
         if grant.no_local and grant.session is session:
             return None
         connection = grant.session.ready()
-        if connection is None or not connection.takes_run(run):
+        if connection is None and grant.session.is_full_for(run.size_bytes):
+            full += 1
+        elif connection is None or not connection.takes_run(run):
             return None
-        found.append(connection)
-    return found
+        else:
+            found.append(connection)
+    return _Receivers(found, full)
 
 
 def _next_recorded(hub: Hub, first: int, count: int) -> int:

@@ -141,6 +141,11 @@ class Session:
         """Return which share of its queue is taken."""
         return self.queue_bytes / self._queue_bytes_max
 
+    def is_full_for(self, size: int) -> bool:
+        """Tell whether so much would not fit any more, for somebody who is not waited for."""
+        is_plain = self.last_hop is None and self.missed is None
+        return self.is_given_up and is_plain and self.queue_bytes + size > self._queue_bytes_max
+
     def ready(self) -> Connection | None:
         """Return the connection on which a message of QoS 0 would go out at once, if there is one."""
         connection = self.connection
@@ -180,23 +185,34 @@ class Session:
         if self.last_hop is not None and not self._waiting:
             self._pump_scheduled(connection, self.last_hop, now_s)
         self.is_given_up &= self.queue_bytes > 0
-        if self.missed and not self.queue_bytes:
-            for message in self.missed.take(now_s):
-                self.offer(Delivery(message), now_s)
+        for message in self.missed.take(now_s) if self.missed and not self.queue_bytes else ():
+            self.offer(Delivery(message), now_s)
 
     def _pump_scheduled(self, connection: Connection, last_hop: LastHop, now_s: float) -> None:
-        """Send what is worth most in time; give up what cannot be."""
+        """Send what is worth most in time, as much as may be taken for one choice; give up what cannot be."""
         while len(last_hop) and not connection.blocked:
-            chosen, hopeless = last_hop.choose(now_s)
+            room = 1 + connection.outbox_bytes_max * len(last_hop) // max(self.queue_bytes, 1)
+            chosen, hopeless = last_hop.choose(now_s, room)
             for delivery in hopeless:
                 self.queue_bytes -= delivery.size_bytes
                 reason = Reason.EXPIRED if delivery.too_late(now_s) else Reason.HOPELESS
                 self._lose(delivery, reason, now_s)
-            if chosen is None or (last_hop.look_at(chosen).qos and not self._may_send_more()):
+            if not self._send_chosen(connection, last_hop, chosen, now_s):
                 return
-            delivery = last_hop.take(chosen, now_s)
+
+    def _send_chosen(
+        self, connection: Connection, last_hop: LastHop, chosen: list[int], now_s: float
+    ) -> bool:
+        """Send these while the connection takes more; False if nothing else can be sent."""
+        for slot in chosen:
+            if connection.blocked:
+                return True
+            if last_hop.look_at(slot).qos and not self._may_send_more():
+                return False
+            delivery = last_hop.take(slot, now_s)
             self.queue_bytes -= delivery.size_bytes
             self._send(connection, delivery, now_s)
+        return bool(chosen)
 
     def taken(self, packet_id: int) -> None:
         """Note that a publication of QoS 2 was taken in: it must not be again before its PUBREL."""
@@ -332,9 +348,8 @@ class Session:
                 self.missed.note(delivery.publication)
             self._lose(delivery, Reason.QUEUE_FULL, now_s)
             return
-        if self.missed:
-            for message in self.missed.take(now_s):  # in its place, before what comes after it
-                self._join_line(Delivery(message), now_s)
+        for message in self.missed.take(now_s) if self.missed else ():  # before what comes after it
+            self._join_line(Delivery(message), now_s)
         self._join_line(delivery, now_s)
         if self.connection is not None and self.connection.blocked and not self.is_given_up:
             self.connection.hub.just_filled.add(self)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from betimes.language.filters import parse_filter
 from betimes.language.quantities import read_duration_s, read_rate_kb_per_s
+from betimes.language.tables import PRICE_MAX
 from betimes.model.errors import TextError
 from betimes.model.filters import EVERYTHING, Filter
 from betimes.model.subscriptions import QoS
@@ -45,7 +46,7 @@ def read_wish(properties: Iterable[tuple[str, str]]) -> Wish | None:
         filter=parse_filter(found[FILTER]) if FILTER in found else EVERYTHING,
         qos=QoS(
             delay_s_max=read_duration_s(found[MAX_DELAY]) if MAX_DELAY in found else math.inf,
-            price=_number(found[PRICE], PRICE, math.inf) if PRICE in found else 1.0,
+            price=_number(found[PRICE], PRICE, PRICE_MAX) if PRICE in found else 1.0,
             reliability=None if reliability is None else _number(reliability, RELIABILITY, 1.0),
             bandwidth_kb_per_s=None if bandwidth is None else read_rate_kb_per_s(bandwidth),
         ),
@@ -59,9 +60,8 @@ def _number(text: str, name: str, most: float) -> float:
         number = float(text)
     except ValueError:
         raise TextError(
-            text, 0, f"{name} must be a number", "for example 3" if math.isinf(most) else "for example 0.9"
+            text, 0, f"{name} must be a number", "for example 3" if most > 1.0 else "for example 0.9"
         ) from None
-    if not 0.0 <= number <= most or math.isinf(number):
-        span = "0 or more" if math.isinf(most) else f"between 0 and {most:g}"
-        raise TextError(text, 0, f"{name} must be {span}")
+    if not 0.0 <= number <= most:
+        raise TextError(text, 0, f"{name} must be between 0 and {most:g}")
     return number

@@ -200,8 +200,10 @@ def read_table(directory: Path | str, kind: str) -> pa.Table:
         parts = part_files(folder)
     except OSError as error:
         raise TelemetryFileError(str(folder), f"cannot be read ({error.strerror})") from error
-    if not parts:
+    if not parts and not is_unfinished(Path(directory)):
         raise TelemetryFileError(str(folder), "holds no part-*.parquet file")
+    if not parts:
+        return schema.empty_table()  # nothing of the kind has happened yet
     return pa.concat_tables([_read_part(part, schema) for part in parts])
 
 
