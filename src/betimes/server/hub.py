@@ -20,7 +20,7 @@ from betimes.model.servers import Limits
 from betimes.model.telemetry import Reason
 from betimes.server.audiences import Grant
 from betimes.server.buckets import TokenBucket
-from betimes.server.connection import Connection
+from betimes.server.connection import WRONG_LOGIN, Connection
 from betimes.server.deadlines import Deadlines
 from betimes.server.gate import Gate
 from betimes.server.last_hop import LastHop
@@ -38,6 +38,7 @@ from betimes.server.wills import LastWord, Wills
 if TYPE_CHECKING:
     from betimes.server.access import Rights
     from betimes.server.federation import Federation
+    from betimes.server.handover import Handovers
     from betimes.server.promises import Promises
     from betimes.server.store import Store
     from betimes.server.witness import Witness
@@ -65,6 +66,7 @@ class Hub:
         self.first_number = 1  # of a publication; what a restart may not give again lies below
         self.sent = 0  # publications sent
         self.federation: Federation | None = None  # with other brokers
+        self.handovers: Handovers | None = None  # of sessions, to them and from them
         self.traffic = Traffic()
         self.promises: Promises | None = None  # to those who ask for an on-time share
         self.witness: Witness | None = None  # who writes down what happens
@@ -104,22 +106,25 @@ class Hub:
             elif admitted:
                 self.admit(connection, packet, now_s)
             else:
-                text = "unknown user or wrong password"
-                self.refuse(connection, Answer.BAD_USER_NAME_OR_PASSWORD, text)
+                self.refuse(connection, Answer.BAD_USER_NAME_OR_PASSWORD, WRONG_LOGIN)
 
     def refuse(self, connection: Connection, code: Answer, text: str) -> None:
         """Turn a client away."""
         say(connection, lambda reason: mqtt5.ConnAckPacket(reason_code=code, reason_str=reason), text)
         connection.close()
 
-    def admit(self, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
-        """Open or take over the session of a client that may come in."""
+    def admit(
+        self, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float, *, is_asked_for: bool = False
+    ) -> None:
+        """Open or take over the session of a client that may come in, once others were asked for it."""
         assigned = None if packet.client_id else f"auto-{secrets.token_hex(8)}"
         client_id = assigned or packet.client_id
         user = self.gate.proven_user(packet.username)
         old = self.sessions.get(client_id)
         if old is None and len(self.sessions) >= self.limits.sessions_max:
             self.refuse(connection, Answer.SERVER_BUSY, "too many sessions")
+            return
+        if self.handovers and not is_asked_for and self.handovers.holds(connection, packet, user, now_s):
             return
         if old is not None and old.user != user:  # what waits there is not for everybody's eyes
             self.refuse(connection, Answer.NOT_AUTHORIZED, "this client id is another user's")
@@ -152,6 +157,8 @@ class Hub:
         self._silent.discard(connection)
         if connection.link is not None:
             connection.link.federation.link_down(connection.link, now_s)
+            if self.handovers is not None:
+                self.handovers.link_down(connection.link, now_s)
         session = connection.session
         if session is None or session.connection is not connection:
             return
@@ -185,6 +192,8 @@ class Hub:
         self._speak_due(now_s)
         if self.federation is not None:
             self.federation.tick(now_s)
+        if self.handovers is not None:
+            self.handovers.tick(now_s)
 
     def shut_down(self, now_s: float) -> None:
         """Say goodbye to everybody."""

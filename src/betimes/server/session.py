@@ -15,6 +15,7 @@ import mqtt5
 
 from betimes.model.telemetry import Reason
 from betimes.server.publications import OVERHEAD_BYTES, Publication
+from betimes.server.recent import had_of
 
 if TYPE_CHECKING:
     from betimes.server.access import Rights
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from betimes.server.buckets import TokenBucket
     from betimes.server.connection import Connection
     from betimes.server.last_hop import LastHop
+    from betimes.server.recent import Arrived, Recent
     from betimes.server.store import Journal
     from betimes.server.witness import Witness
 
@@ -128,6 +130,8 @@ class Session:
         self.last_hop: LastHop | None = None  # instead, once the client has stated bounds or prices
         self.queue_bytes = 0  # about how much room takes what waits
         self._queue_bytes_max = queue_bytes_max
+        self.recent: Recent | None = None  # what its client had lately, where it may move to another broker
+        self.arrived: Arrived | None = None  # likewise, for a while after it came from another one
         self.is_given_up = False  # it reads so slowly that nobody waits for it, until its queue is empty
         self._weeded_at_s = -math.inf
         self._dies_at_s = math.inf  # nothing that waits is too late before this
@@ -218,6 +222,19 @@ class Session:
             return True
         self._join_line(delivery, now_s)
         return self.queue_bytes <= self._queue_bytes_max
+
+    def take_in(self, delivery: Delivery, now_s: float) -> bool:
+        """Go on with a delivery of another broker's; False, and without it, if there is no room."""
+        if delivery.packet_id is None and self.queue_bytes + delivery.size_bytes > self._queue_bytes_max:
+            return False
+        self.take_back(delivery, now_s)
+        if self.journal is not None:
+            self.journal.keep(delivery)
+        return True
+
+    def leave(self) -> None:
+        """Note that the client is served elsewhere: what it does not get from here is not lost."""
+        self._tell_lost = lambda _delivery, _reason, _now_s: None
 
     def resume(self, receive_max: int, now_s: float) -> None:
         """Send again, on a new connection, what the old one left unacknowledged [MQTT-4.4.0-1]."""
@@ -316,6 +333,8 @@ class Session:
         del self.in_flight[delivery.packet_id]
         if self.journal is not None:
             self.journal.drop(delivery)
+        if self.recent is not None:
+            self.recent.add(had_of(delivery), now_s)
         self._quota += delivery.under_way  # what an earlier connection sent takes no room on this one
         if self._again or len(self):
             self.pump(now_s)
