@@ -14,6 +14,7 @@ from tests.server.talking import Client
 
 from betimes.model.telemetry import Reason
 from betimes.server import handover
+from betimes.server.connection import Connection
 from betimes.server.departing import LINGER_S
 from betimes.server.handover import HANDOVER_WITHIN_S
 
@@ -347,6 +348,25 @@ def test_what_is_sent_behind_a_held_connect_is_answered_behind_the_connack():
     connack, pong = ben.read()
     assert isinstance(connack, mqtt5.ConnAckPacket)
     assert isinstance(pong, mqtt5.PingRespPacket)
+
+
+def test_a_session_follows_a_client_of_version_3():
+    net = chain("a", "b")
+    leave(net, come(net, "a"))
+    connection = Connection(net.hubs["b"], peer="test", now_s=net.now_s)
+    connection.receive(b"\x10\x0f\x00\x04MQTT\x04\x00\x00\x3c\x00\x03ben", net.now_s)
+    net.run(0.1)
+    assert connection.take_outbox() == b"\x20\x02\x01\x00"  # a session is present
+
+
+def test_who_had_to_wait_is_not_held_to_have_been_silent():
+    net = chain("a", "b", delay_s=0.4)
+    connection = Connection(net.hubs["b"], peer="test", now_s=net.now_s)
+    connect = mqtt5.ConnectPacket("ben", clean_start=False, session_expiry_interval=9, keep_alive=1)
+    connection.receive(connect.write(), net.now_s - 1.0)
+    net.run(1.25)
+    assert connection.session is not None
+    assert not connection.closing
 
 
 def test_too_many_at_once_are_told_to_come_later(monkeypatch):

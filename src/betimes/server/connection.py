@@ -194,6 +194,7 @@ class Connection:
         if self.closing or packet is None:
             return
         held, self._held = self._held, []
+        self.heard_at_s = now_s  # until now its silence was our doing
         self.hub.admit(self, packet, now_s, is_asked_for=True)
         self._handle_all(held, now_s)
 
