@@ -166,9 +166,10 @@ class Client:
         if self._reconnecting is not None:
             return self._is_closed
         lost = self._line.lost()
-        if lost is not None:
+        if lost is not None and not self._reconnect_s:
             raise lost
-        return self._line.is_over()
+        is_to_be_opened_again = lost is not None and not self._is_closed
+        return self._line.is_over() and not is_to_be_opened_again
 
     def now_s(self) -> float:
         """Return the time."""
