@@ -2,8 +2,8 @@
 
 200 subscribers, 20 of each tenth of the selectors, come and go as in the paper, ten times as fast; in mode
 `fixed`, which is nondurable, nobody goes. Two publishers send as fast as a subscriber to everything at each
-broker can follow. What is counted is messages a second, of both publishers together (X_P of the paper). A
-durable subscriber comes back to the broker that has its session: sessions are not handed over.
+broker can follow. What is counted is messages a second, of both publishers together (X_P of the paper). The
+session of a durable subscriber that comes back at the other broker is handed over to it.
 
 Brokers, publishers and subscribers share one machine: only ratios within one run mean anything.
 `.venv/bin/python benchmarks/bench_modes.py --rounds 3 --sizes 50 500`
@@ -104,7 +104,7 @@ class Mobile:
                 reader.transport.abort()
             self._learn(reader)
             await asyncio.sleep(self._chance.expovariate(1.0 / AWAY_S))
-            if self._mode != "durable" and self._chance.random() < MOVED:
+            if self._chance.random() < MOVED:
                 self._at = 1 - self._at
 
     async def _come(self) -> Reader:

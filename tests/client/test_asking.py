@@ -136,3 +136,11 @@ def test_only_a_semi_durable_subscription_resumes():
         ask("t", mode="semidurable")
     with pytest.raises(TextError, match="a number"):
         ask("t", mode="semi-durable", after=["b1:x"])
+
+
+def test_a_durable_subscription_has_a_quality_and_no_token():
+    assert ask("t", mode="durable", qos=1).mode == "durable"
+    with pytest.raises(SettingError, match="QoS 0"):
+        ask("t", mode="durable")
+    with pytest.raises(SettingError, match="only semi-durable"):
+        ask("t", mode="durable", qos=1, after=["b1:7"])

@@ -13,9 +13,9 @@ from tests.server.listening import run, serving
 from tests.server.talking import Client, new_hub
 
 from betimes.model.telemetry import Reason
+from betimes.server.deliveries import Delivery
 from betimes.server.last_hop import BELOW_US_BYTES_MAX, BELOW_US_BYTES_MIN, LastHop, warm_up
 from betimes.server.publications import Publication
-from betimes.server.session import Delivery
 
 
 def delivery(number=1, *, bound_s=10.0, price=1.0, born_s=0.0, size=800):

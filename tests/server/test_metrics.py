@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 from tests.server.talking import Client, new_hub
+from tests.server.test_handover import chain, come
 from tests.server.test_resuming import publishing, resume
 
 from betimes import __version__
@@ -69,3 +70,14 @@ def test_what_is_kept_for_who_comes_back_is_told():
 
 def test_a_broker_that_keeps_nothing_tells_of_no_buffer():
     assert "betimes_buffer_messages" not in read(exposition(gathered(new_hub(), 0.0), 0.0))
+
+
+def test_sessions_that_moved_are_counted_in_a_network():
+    net = chain("a", "b")
+    come(net, "a")
+    come(net, "b")
+    for name, counts in (("a", (0.0, 1.0)), ("b", (1.0, 0.0))):
+        samples = read(exposition(gathered(net.hubs[name], 0.0), 0.0))
+        moved = [samples[f"betimes_sessions_{which}_over_total"] for which in ("taken", "handed")]
+        assert tuple(moved) == counts
+    assert "betimes_sessions_taken_over_total" not in read(exposition(gathered(new_hub(), 0.0), 0.0))

@@ -7,9 +7,9 @@ from tests.server.talking import Client, new_hub
 
 from betimes.model.telemetry import Reason
 from betimes.server.audiences import Grant
+from betimes.server.deliveries import Delivery
 from betimes.server.offering import Offering, delivery_of
 from betimes.server.publications import Publication
-from betimes.server.session import Delivery
 from betimes.server.wishes import read_wish
 
 

@@ -11,8 +11,9 @@ import pytest
 from tests.server.talking import Client, new_hub
 
 from betimes.model.telemetry import Reason
+from betimes.server.deliveries import Delivery
 from betimes.server.publications import Publication
-from betimes.server.session import PACKET_ID_MAX, Delivery, Session
+from betimes.server.session import PACKET_ID_MAX, Session
 
 
 def publication(payload: bytes = b"x", *, born_s: float = 0.0, **options: Any) -> Publication:

@@ -33,6 +33,7 @@ class Mode(StrEnum):
 
     NONDURABLE = "nondurable"  # it is lost
     SEMI_DURABLE = "semi-durable"  # it is asked for again, at whatever broker, as far as that kept it
+    DURABLE = "durable"  # the broker keeps all of it, and hands it to the broker where we come back
 
 
 Duration = str | float  # "250ms", or seconds
@@ -78,8 +79,10 @@ def ask(
     if mode not in tuple(Mode):
         raise SettingError("mode", mode, "is unknown", did_you_mean(str(mode), Mode, "modes"))
     tokens = (after,) if isinstance(after, str) else tuple(after)
-    if mode == Mode.NONDURABLE and (tokens or late_too):
+    if mode != Mode.SEMI_DURABLE and (tokens or late_too):
         raise SettingError("mode", mode, "only semi-durable subscriptions resume", 'mode="semi-durable"')
+    if mode == Mode.DURABLE and qos == 0:
+        raise SettingError("qos", qos, "nothing is kept of a durable subscription with QoS 0", "qos=1")
     for token in tokens:
         read_resume_token(checked_text("after", token))
     return Asked(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 import ssl
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -43,7 +44,9 @@ class Client:
         *,
         timeout_s: float,
         reconnect_s: float = 0.0,
+        session_s: float = 0.0,
     ) -> None:
+        self._session_s = session_s
         self._places = places
         self._place = 0  # which of them we are at
         self._timeout_s = timeout_s
@@ -87,7 +90,8 @@ class Client:
         A filter is a predicate as in a WHERE clause of Spark SQL; a bound is a text such as "250ms", or
         seconds. At most `buffer` messages wait here; then the oldest go. With mode "semi-durable", what was
         missed after a lost connection is asked for at the next broker; `after` is where an earlier one
-        stopped (its `tokens()`), and `late_too` asks for what is too late by then as well.
+        stopped (its `tokens()`), and `late_too` asks for what is too late by then as well. With "durable",
+        brokers keep it for so long as `connect(session=…)` says, and hand it over to each other.
         """
         if isinstance(buffer, bool) or not 1 <= buffer <= BUFFER_MAX:
             raise SettingError("buffer", buffer, f"must be between 1 and {BUFFER_MAX}")
@@ -102,6 +106,8 @@ class Client:
             after=after,
             late_too=late_too,
         )
+        if asked.mode is Mode.DURABLE and not self._session_s:
+            raise SettingError("mode", mode, "there is no session to keep it in", 'connect(…, session="1h")')
         return Subscription(self, asked, buffer=buffer)
 
     async def publish(
@@ -160,9 +166,10 @@ class Client:
         if self._reconnecting is not None:
             return self._is_closed
         lost = self._line.lost()
-        if lost is not None:
+        if lost is not None and not self._reconnect_s:
             raise lost
-        return self._line.is_over()
+        is_to_be_opened_again = lost is not None and not self._is_closed
+        return self._line.is_over() and not is_to_be_opened_again
 
     def now_s(self) -> float:
         """Return the time."""
@@ -186,7 +193,7 @@ class Client:
         if self._reconnecting is not None:
             self._reconnecting.cancel()
             await asyncio.gather(self._reconnecting, return_exceptions=True)
-        await self._line.close()
+        await self._line.close(for_good=bool(self._session_s))
 
     # --- when a connection breaks
 
@@ -206,7 +213,8 @@ class Client:
             try:
                 await self._line.open()
                 for identifier, subscription in list(self._subscriptions.items()):
-                    await self._ask_for(subscription, identifier)
+                    if not (subscription.is_durable and self._line.session_present):
+                        await self._ask_for(subscription, identifier)
                 log.warning("connected again, to %s", self._places[self._place][0])
                 break
             except UnreachableError as error:
@@ -226,11 +234,18 @@ class Client:
     def _go_on(self) -> None:
         """Turn to the next broker."""
         self._place = (self._place + 1) % len(self._places)
-        self._line = self._new_line()
+        self._line = self._new_line(before=self._line)
 
-    def _new_line(self) -> Line:
+    def _new_line(self, before: Line | None = None) -> Line:
         address, tls = self._places[self._place]
-        return Line(address, tls=tls, timeout_s=self._timeout_s, take=self._take)
+        return Line(
+            address,
+            tls=tls,
+            timeout_s=self._timeout_s,
+            take=self._take,
+            session_s=self._session_s,
+            before=before,
+        )
 
     async def _ask_for(self, subscription: Subscription, identifier: int) -> None:
         subscription.answer = await self._line.send_subscribe(
@@ -282,12 +297,14 @@ async def connect(
     ca: str | Path | None = None,
     timeout: Duration = "10s",
     reconnect: Duration = "0s",
+    session: Duration = "0s",
 ) -> AsyncIterator[Client]:
     """Connect to a broker at mqtt://, mqtts://, ws:// or wss://user:password@host:port, or one of several.
 
     What is given by name wins over the address. `ca` is a file of certificates to trust in place of the
     system's. `timeout` bounds the wait for each answer of the broker. A connection that breaks is opened
-    again, at the next broker of the list, for so long as `reconnect` says.
+    again, at the next broker of the list, for so long as `reconnect` says; for so long as `session` says the
+    brokers keep what durable subscriptions miss meanwhile.
     """
     addresses = [address] if isinstance(address, str) else list(address)
     if not 1 <= len(addresses) <= ADDRESSES_MAX:
@@ -307,7 +324,7 @@ async def connect(
                 password=found.password if password is None else password,
             )
         )
-    async with connected(*places, ca=ca, timeout=timeout, reconnect=reconnect) as client:
+    async with connected(*places, ca=ca, timeout=timeout, reconnect=reconnect, session=session) as client:
         yield client
 
 
@@ -317,6 +334,7 @@ async def connected(
     ca: str | Path | None = None,
     timeout: Duration = "10s",
     reconnect: Duration = "0s",
+    session: Duration = "0s",
 ) -> AsyncIterator[Client]:
     """Connect to one of some brokers whose addresses were read before."""
     if any(each.password is not None and each.user is None for each in addresses):
@@ -325,8 +343,10 @@ async def connected(
     timeout_s = read_duration_s(duration_text("timeout", timeout))
     if not timeout_s:
         raise SettingError("timeout", timeout, "must be more than 0")
-    places = [(each, _tls(each, ca)) for each in addresses]
-    client = Client(places, timeout_s=timeout_s, reconnect_s=reconnect_s)
+    session_s = read_duration_s(duration_text("session", session))
+    own_id = f"betimes-{secrets.token_hex(8)}" if session_s else None  # a session has a name
+    places = [(replace(each, client_id=each.client_id or own_id), _tls(each, ca)) for each in addresses]
+    client = Client(places, timeout_s=timeout_s, reconnect_s=reconnect_s, session_s=session_s)
     await client.open()
     try:
         yield client

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import aiomqtt
@@ -34,6 +35,7 @@ from betimes.client.errors import (
 from betimes.model.errors import SettingError
 
 FAILED = 0x80  # reason codes from here on say that something was refused
+SESSION_S_MAX = 0xFFFFFFFF  # for ever
 OUTGOING_MAX = 10_000  # messages with QoS 1 or 2 that wait for their turn
 
 Take = Callable[[MQTTMessage, list[int]], None]  # a message, and the identifiers of its subscriptions
@@ -49,7 +51,18 @@ log.addHandler(logging.NullHandler())  # what goes wrong is raised; nobody has t
 class Line(aiomqtt.Client):
     """One connection to a broker."""
 
-    def __init__(self, address: Address, *, tls: ssl.SSLContext | None, timeout_s: float, take: Take) -> None:
+    def __init__(
+        self,
+        address: Address,
+        *,
+        tls: ssl.SSLContext | None,
+        timeout_s: float,
+        take: Take,
+        session_s: float = 0.0,
+        before: Line | None = None,
+    ) -> None:
+        opening = _properties(PacketTypes.CONNECT, ())
+        opening.SessionExpiryInterval = min(round(session_s), SESSION_S_MAX)
         super().__init__(
             address.host,
             address.port,
@@ -61,11 +74,16 @@ class Line(aiomqtt.Client):
             websocket_path=address.path if address.has_websockets else None,
             tls_context=tls,
             timeout=timeout_s,
+            clean_start=before is None or not session_s,
+            properties=opening,
             max_queued_outgoing_messages=OUTGOING_MAX,
             logger=log,
         )
         self._client.connect_timeout = timeout_s
         self.packet_bytes_max = PACKET_BYTES_MAX  # that the broker takes
+        self.session_present = False  # the broker has what we had before
+        if before is not None:  # what came of QoS 2 and is not released is ours, on whatever connection
+            self._client._in_messages = before._client._in_messages
         self.has_identifiers = True  # the broker tells by which subscriptions a message came
         self._address = address
         self._take = take
@@ -91,8 +109,12 @@ class Line(aiomqtt.Client):
             self._loop.call_soon(self._hang_up)  # behind what paho may just have had registered
             raise
 
-    async def close(self) -> None:
-        """Say goodbye, if anybody is there."""
+    async def close(self, *, for_good: bool = False) -> None:
+        """Say goodbye, if anybody is there; for good, our session ends too."""
+        if for_good:
+            ending = _properties(PacketTypes.DISCONNECT, ())
+            ending.SessionExpiryInterval = 0
+            self._client.disconnect = partial(self._client.disconnect, properties=ending)  # type: ignore[method-assign]
         try:
             await self.__aexit__(None, None, None)
         except aiomqtt.MqttError:
@@ -200,6 +222,7 @@ class Line(aiomqtt.Client):
         self, client: Any, userdata: Any, flags: Any, reason_code: ReasonCode, properties: Any = None
     ) -> None:
         self._why_refused = _reason(properties)
+        self.session_present = bool(getattr(flags, "session_present", False))
         self.has_identifiers = bool(getattr(properties, "SubscriptionIdentifierAvailable", 1))
         self.packet_bytes_max = getattr(properties, "MaximumPacketSize", PACKET_BYTES_MAX)
         super()._on_connect(client, userdata, flags, reason_code, properties)

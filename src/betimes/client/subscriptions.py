@@ -71,7 +71,12 @@ class Subscription:
     @property
     def resumes(self) -> bool:
         """Tell whether it goes on where it stopped."""
-        return self.asked.mode is not Mode.NONDURABLE
+        return self.asked.mode is Mode.SEMI_DURABLE
+
+    @property
+    def is_durable(self) -> bool:
+        """Tell whether the broker keeps it while we are away."""
+        return self.asked.mode is Mode.DURABLE
 
     @property
     def waiting(self) -> int:

@@ -41,6 +41,11 @@ class Grant:
     durable: bool = False  # its session outlives its connection, and keeps what comes meanwhile
 
     @property
+    def written(self) -> str:
+        """Return the pattern as its client wrote it."""
+        return self.pattern if self.group is None else f"$share/{self.group}/{self.pattern}"
+
+    @property
     def is_scheduled(self) -> bool:
         """Tell whether what waits for it is to be chosen by bounds and prices, not by order of coming."""
         wish = self.wish

@@ -19,13 +19,15 @@ from betimes.server.wire_checks import WireError
 
 if TYPE_CHECKING:
     from betimes.server.buckets import TokenBucket
+    from betimes.server.deliveries import Delivery
     from betimes.server.hub import Hub
     from betimes.server.link import LinkEnd
     from betimes.server.publications import Publication
-    from betimes.server.session import Delivery, Session
+    from betimes.server.session import Session
 
 ALIASES_OUT_MAX = 256  # topics that are abbreviated towards one client
 HELD_MAX = 100  # packets that came before the CONNECT in front of them was answered
+WRONG_LOGIN = "unknown user or wrong password"
 OUTBOX_BYTES_MAX = 256 * 1024  # then publications wait until the driver has written it
 
 
@@ -50,6 +52,7 @@ class Connection:
         self.laggards: tuple[Session, ...] = ()  # whom it filled up when it was last heard
         self.drains = 0  # how often its socket took more again
         self.unproven: mqtt5.ConnectPacket | None = None  # its password is being looked at
+        self.awaiting: mqtt5.ConnectPacket | None = None  # its session may come from another broker
         self.receiving: set[int] = set()  # packet ids of QoS 2 that count against our receive maximum
         self.aliases_in: dict[int, str] = {}
         self._held: list[Item] = []
@@ -170,6 +173,8 @@ class Connection:
         self.keep_alive_s = float(keep_alive_s) or math.inf
         self._aliases_out_max = min(packet.topic_alias_max, ALIASES_OUT_MAX)
         self.wire.bundles = True
+        if self.hub.handovers is not None:
+            self.hub.handovers.begun(session)
 
     def silent_at_s(self) -> float:
         """Return when the client has been silent for too long, if it stays so [MQTT-3.1.2-22]."""
@@ -180,6 +185,25 @@ class Connection:
         self.unproven = packet
         self._held = []
 
+    def await_session(self, packet: mqtt5.ConnectPacket) -> None:
+        """Let a CONNECT wait until the other brokers have been asked for its session."""
+        self.awaiting = packet
+
+    def session_came(self, now_s: float) -> None:
+        """Go on with a CONNECT whose session was asked for, and with what came behind it."""
+        packet, self.awaiting = self.awaiting, None
+        if self.closing or packet is None:
+            return
+        held, self._held = self._held, []
+        self.heard_at_s = now_s  # until now its silence was our doing
+        self.hub.admit(self, packet, now_s, is_asked_for=True)
+        self._handle_all(held, now_s)
+
+    @property
+    def is_held(self) -> bool:
+        """Tell whether its CONNECT is still to be answered."""
+        return self.unproven is not None or self.awaiting is not None
+
     def proven(self, right: bool, now_s: float) -> None:
         """Go on with a CONNECT whose password was looked at, and with what came behind it."""
         packet, held = self.unproven, self._held
@@ -189,7 +213,7 @@ class Connection:
         if right:
             self.hub.admit(self, packet, now_s)
         else:
-            self.hub.refuse(self, Answer.BAD_USER_NAME_OR_PASSWORD, "unknown user or wrong password")
+            self.hub.refuse(self, Answer.BAD_USER_NAME_OR_PASSWORD, WRONG_LOGIN)
         self._handle_all(held, now_s)
 
     def close(self) -> None:
@@ -217,12 +241,12 @@ class Connection:
         for packet in packets:
             if self.closing:
                 break
-            if self.unproven is None:
+            if not self.is_held:
                 handle(self, packet, now_s)
                 continue
             self._held.append(packet)
             if len(self._held) > HELD_MAX:
-                self.unproven = None
+                self.unproven = self.awaiting = None
                 hang_up(self, Refusal(Answer.QUOTA_EXCEEDED.value, "too much before the CONNACK"), now_s)
         if packets:
             replay, wire = self.hub.replay, self.wire

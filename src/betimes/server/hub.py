@@ -20,25 +20,27 @@ from betimes.model.servers import Limits
 from betimes.model.telemetry import Reason
 from betimes.server.audiences import Grant
 from betimes.server.buckets import TokenBucket
-from betimes.server.connection import Connection
+from betimes.server.connection import WRONG_LOGIN, Connection
 from betimes.server.deadlines import Deadlines
+from betimes.server.deliveries import Delivery
 from betimes.server.gaps import Missed
 from betimes.server.gate import Gate
 from betimes.server.last_hop import LastHop
 from betimes.server.link import answer_broker, is_of_broker
 from betimes.server.offering import Offering, delivery_of
 from betimes.server.promises import MODEL_TOPIC, is_promised
-from betimes.server.protocol import FOR_EVER, Answer, Gone, Refusal, hang_up, say, seconds
+from betimes.server.protocol import FOR_EVER, Answer, Gone, Refusal, hang_up, keep_alive_for, say, seconds
 from betimes.server.publications import Publication
 from betimes.server.replay_buffer import ReplayBuffer
 from betimes.server.retained import Retained
-from betimes.server.session import Delivery, Session
+from betimes.server.session import Session
 from betimes.server.traffic import Traffic
 from betimes.server.wills import LastWord, Wills
 
 if TYPE_CHECKING:
     from betimes.server.access import Rights
     from betimes.server.federation import Federation
+    from betimes.server.handover import Handovers
     from betimes.server.promises import Promises
     from betimes.server.store import Store
     from betimes.server.witness import Witness
@@ -66,6 +68,7 @@ class Hub:
         self.first_number = 1  # of a publication; what a restart may not give again lies below
         self.sent = 0  # publications sent
         self.federation: Federation | None = None  # with other brokers
+        self.handovers: Handovers | None = None  # of sessions, to them and from them
         self.traffic = Traffic()
         self.promises: Promises | None = None  # to those who ask for an on-time share
         self.witness: Witness | None = None  # who writes down what happens
@@ -105,22 +108,25 @@ class Hub:
             elif admitted:
                 self.admit(connection, packet, now_s)
             else:
-                text = "unknown user or wrong password"
-                self.refuse(connection, Answer.BAD_USER_NAME_OR_PASSWORD, text)
+                self.refuse(connection, Answer.BAD_USER_NAME_OR_PASSWORD, WRONG_LOGIN)
 
     def refuse(self, connection: Connection, code: Answer, text: str) -> None:
         """Turn a client away."""
         say(connection, lambda reason: mqtt5.ConnAckPacket(reason_code=code, reason_str=reason), text)
         connection.close()
 
-    def admit(self, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
-        """Open or take over the session of a client that may come in."""
+    def admit(
+        self, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float, *, is_asked_for: bool = False
+    ) -> None:
+        """Open or take over the session of a client that may come in, once others were asked for it."""
         assigned = None if packet.client_id else f"auto-{secrets.token_hex(8)}"
         client_id = assigned or packet.client_id
         user = self.gate.proven_user(packet.username)
         old = self.sessions.get(client_id)
         if old is None and len(self.sessions) >= self.limits.sessions_max:
             self.refuse(connection, Answer.SERVER_BUSY, "too many sessions")
+            return
+        if self.handovers and not is_asked_for and self.handovers.holds(connection, packet, user, now_s):
             return
         if old is not None and old.user != user:  # what waits there is not for everybody's eyes
             self.refuse(connection, Answer.NOT_AUTHORIZED, "this client id is another user's")
@@ -136,7 +142,7 @@ class Hub:
         session = self._new_session(client_id, user) if old is None else old
         session.connection = connection
         session.expiry_s = min(seconds(packet.session_expiry_interval), self.limits.session_expiry_s_max)
-        keep_alive_s = self._keep_alive_s(connection, packet)
+        keep_alive_s = keep_alive_for(connection, packet)
         connection.begin(session, packet, keep_alive_s)
         if self.store is not None:
             self.store.connected(session, packet.will)
@@ -153,6 +159,8 @@ class Hub:
         self._silent.discard(connection)
         if connection.link is not None:
             connection.link.federation.link_down(connection.link, now_s)
+            if self.handovers is not None:
+                self.handovers.link_down(connection.link, now_s)
         session = connection.session
         if session is None or session.connection is not connection:
             return
@@ -186,6 +194,8 @@ class Hub:
         self._speak_due(now_s)
         if self.federation is not None:
             self.federation.tick(now_s)
+        if self.handovers is not None:
+            self.handovers.tick(now_s)
 
     def shut_down(self, now_s: float) -> None:
         """Say goodbye to everybody."""
@@ -341,13 +351,6 @@ class Hub:
             topic_alias_max=self.limits.topic_aliases_max,
             max_packet_size=self.limits.packet_bytes_max,
         )
-
-    def _keep_alive_s(self, connection: Connection, packet: mqtt5.ConnectPacket) -> int:
-        """Return the keep alive that holds; 0 is none, which is allowed where every other is."""
-        most, asked = self.limits.keep_alive_s_max, packet.keep_alive
-        if connection.wire.version != 5:
-            return asked  # it could not be told of another
-        return most if asked > most or (not asked and most < Limits().keep_alive_s_max) else asked
 
     def _new_session(self, client_id: str, user: str | None) -> Session:
         session = Session(client_id, queue_bytes_max=self.limits.queue_bytes_max, lose=self.lose)

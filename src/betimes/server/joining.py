@@ -14,6 +14,7 @@ from betimes.routing.paths import shortest_paths
 from betimes.routing.tables import routing_table
 from betimes.server.custody import Custody
 from betimes.server.federation import Federation
+from betimes.server.handover import Handovers
 from betimes.server.hub import Hub
 from betimes.server.seen import Seen
 from betimes.server.wanted import Wanted, fetched
@@ -41,6 +42,7 @@ def federate(hub: Hub, settings: NetworkSettings, *, epoch: int) -> Federation:
     for session in hub.sessions.values():  # those that survived a restart
         for grant in session.grants.values():
             hub.federation.subscribed(grant)
+    hub.handovers = Handovers(hub, hub.federation)
     hub.federation.begin()
     return hub.federation
 

@@ -19,8 +19,8 @@ from betimes.node.output_queue import OutputQueue
 from betimes.qos.appraisal import FIXED_S, GOES, HOPELESS, OPEN, S_PER_KB_MEAN, S_PER_KB_SD, WAY_FACTS
 from betimes.qos.strategies import LOOK_AHEAD
 from betimes.routing.estimates import LinkEstimate
+from betimes.server.deliveries import Delivery
 from betimes.server.publications import Publication
-from betimes.server.session import Delivery
 
 BELOW_US_S = 0.1  # worth of what the client takes
 BELOW_US_BYTES_MIN, BELOW_US_BYTES_MAX = 4_096, 256 * 1024

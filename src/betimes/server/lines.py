@@ -36,6 +36,7 @@ class Line(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.write: Callable[[bytes], None] = _nowhere  # what the connection has to say
         self.is_full = False  # the transport takes no more for now
+        self.is_unanswered = False  # the CONNECT has to wait, and what is behind it
         self._held: list[bytes] = []  # what came and has to wait for those who lag behind
         self._is_heard = True
         self._is_ending = False
@@ -99,9 +100,11 @@ class Line(asyncio.Protocol):
         connection = self.connection
         assert connection is not None, "nothing comes before there is a connection"
         connection.receive(data, self._listener.now_s())
-        if connection.unproven is not None and self._is_heard:
+        if connection.is_held and self._is_heard:
+            self.is_unanswered = True
             self.stop_hearing()  # one proof at a time, and nothing is kept for whom nobody knows yet
-            self._listener.prove(connection)
+            if connection.unproven is not None:
+                self._listener.prove(connection)
         if connection.pause_s:
             self.rest()
         self._listener.flush()
@@ -118,7 +121,7 @@ class Line(asyncio.Protocol):
         """Go on with what waits for the client."""
         self.is_full = False
         if self.connection is not None:
-            if self.connection.unproven is None:
+            if not self.connection.is_held:
                 self.hear()
             self._learn_speed()
             self.connection.drained(self._listener.now_s())
@@ -172,6 +175,13 @@ class Line(asyncio.Protocol):
             self._is_heard = True
             self.transport.resume_reading()
 
+    def is_answered(self) -> None:
+        """Go on with a client whose CONNECT had to wait."""
+        self.is_unanswered = False
+        self.hear()
+        if self.connection is not None and self.connection.pause_s:
+            self.rest()
+
     def rest(self) -> None:
         """Read nothing for as long as the connection says: what its client sends waits with the client."""
         assert self.connection is not None, "only a connection asks for a rest"
@@ -183,7 +193,7 @@ class Line(asyncio.Protocol):
 
     def _rested(self) -> None:
         self._rest = None
-        if not self.is_full and self.connection is not None and self.connection.unproven is None:
+        if not self.is_full and self.connection is not None and not self.connection.is_held:
             self.hear()
 
     def hang_up(self) -> None:
@@ -223,7 +233,8 @@ class Line(asyncio.Protocol):
         is_link = connection.link is not None and connection.link.is_up
         if connection.session is not None or is_link:
             return
-        if asyncio.get_running_loop().time() - due_s > LATE_S:  # we were busy: it may have come since
+        is_late = asyncio.get_running_loop().time() - due_s > LATE_S  # we were busy: it may have come since
+        if is_late or connection.awaiting is not None:
             self._expect_connect(LATE_S)
         else:
             log.info("no CONNECT in time: %s", connection.peer)

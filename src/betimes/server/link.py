@@ -25,6 +25,7 @@ from betimes.server.link_packets import (
     LINK,
     NAME_LENGTH_MAX,
     SENT,
+    SESSION_TOPIC,
     TOOK,
     VERSION,
     WAITS,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 PACKET_ID_MAX = 65_535
 CONTROL_IN_FLIGHT_MAX = 10_000  # bulletins and beats; a neighbour that acknowledges none of them is not well
 WAITS_EVERY_S = 0.05
+PACKET_START_BYTES = 100  # of what is said between brokers: what stands before it, at most
 
 
 class UnderWay(NamedTuple):
@@ -205,6 +207,8 @@ class LinkEnd:
             bulletin = self._reader.read(packet.payload)
             if bulletin is not None:
                 self.federation.hear(self, bulletin, now_s)
+        elif topic == SESSION_TOPIC and self.connection.hub.handovers is not None:
+            self.connection.hub.handovers.hear(self, packet.payload, now_s)
         elif topic == BEAT_TOPIC:
             self._calibrate(packet, now_s)
         elif topic.startswith("$"):
@@ -298,6 +302,17 @@ class LinkEnd:
         """Send a bulletin."""
         for text in bulletin_texts(bulletin):
             self._say(BULLETIN_TOPIC, text.encode(), now_s)
+
+    def say_of_session(self, payload: bytes, now_s: float) -> bool:
+        """Say something of a session that is to move; False if that cannot be done now."""
+        size = len(payload) + PACKET_START_BYTES
+        has_room = (
+            len(self._under_way) < CONTROL_IN_FLIGHT_MAX // 2 and size <= self.connection.packet_bytes_max
+        )
+        if not self.is_up or self.connection.closing or not has_room:
+            return False
+        self._say(SESSION_TOPIC, payload, now_s)
+        return True
 
     def tick(self, now_s: float) -> None:
         """Make sure of the neighbour, now and then; hang up where nothing was heard of it for long."""

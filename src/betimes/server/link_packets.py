@@ -35,6 +35,7 @@ VERSION = "1"  # of what is said here; brokers of different versions do not link
 LINK = "$betimes-link"  # on CONNECT and CONNACK: the version
 BROKER, LIFE = "$betimes-broker", "$betimes-life"
 BULLETIN_TOPIC, BEAT_TOPIC = "$betimes/bulletin", "$betimes/beat"
+SESSION_TOPIC = "$betimes/session"
 VIA = "$via"  # on an event
 SENT = "$sent"  # on a beat
 TOOK, WAITS = "$took", "$waits"  # on the acknowledgement of an event

@@ -202,6 +202,8 @@ class Listener:
                 continue
             if data:
                 line.write(data)
+            if line.is_unanswered and not connection.is_held:
+                line.is_answered()
             session = connection.session
             if session is not None and session.last_hop is not None:
                 line.keep_below_us(session.last_hop.below_us_bytes)
@@ -243,10 +245,8 @@ class Listener:
             log.warning("wrong user or password: %s", connection.peer)
         connection.proven(right, self.now_s())
         line = self.lines.get(connection)
-        if line is not None:
-            line.hear()
-            if connection.pause_s:
-                line.rest()
+        if line is not None and not connection.is_held:
+            line.is_answered()
         self.flush()
 
     async def _tick(self) -> None:

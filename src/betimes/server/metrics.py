@@ -65,6 +65,10 @@ def _families(statistics: Statistics, lag_s: float) -> Iterable[Metric]:
             "Subscriptions refused: less is predicted than they ask for.",
             refused,
         )
+    if statistics.handed_over is not None:
+        came, went = statistics.handed_over
+        counters["sessions_taken_over"] = ("Of clients that came from another broker.", came)
+        counters["sessions_handed_over"] = ("Of clients that went to another broker.", went)
     if statistics.kept is not None:
         kept = statistics.kept
         gauges["buffer_messages"] = ("Kept for subscribers who come back.", kept.messages)

@@ -10,8 +10,9 @@ import math
 
 from betimes.model.telemetry import Reason
 from betimes.server.audiences import Audience, Audiences, Grant
+from betimes.server.deliveries import Delivery, Lose
 from betimes.server.publications import Publication
-from betimes.server.session import Delivery, Lose
+from betimes.server.recent import had_of
 
 
 class Offering:
@@ -80,6 +81,9 @@ class Offering:
         self._hand_over(delivery, grant, now_s)
 
     def _hand_over(self, delivery: Delivery, grant: Grant, now_s: float) -> None:
+        arrived = grant.session.arrived
+        if arrived is not None and delivery.qos and not arrived.is_new(had_of(delivery)):
+            return  # it came by the broker where the session was before
         if delivery.publication.born_s < now_s and delivery.too_late(now_s):
             self._lose(delivery, Reason.EXPIRED, now_s)
         else:

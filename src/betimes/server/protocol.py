@@ -16,6 +16,7 @@ import mqtt5
 from betimes.matching.topics import shared_parts
 from betimes.model.errors import TextError
 from betimes.model.resuming import Have
+from betimes.model.servers import Limits
 from betimes.server.audiences import Grant
 from betimes.server.promises import is_promised
 from betimes.server.publications import spelled_out
@@ -99,6 +100,14 @@ def session_of(connection: Connection) -> Session:
 def seconds(interval: int) -> float:
     """Return a session expiry interval as a time."""
     return math.inf if interval == FOR_EVER else float(interval)
+
+
+def keep_alive_for(connection: Connection, packet: mqtt5.ConnectPacket) -> int:
+    """Return the keep alive that holds, in seconds; 0 is none, which is allowed where every other is."""
+    most, asked = connection.hub.limits.keep_alive_s_max, packet.keep_alive
+    if connection.wire.version != 5:
+        return asked  # it could not be told of another
+    return most if asked > most or (not asked and most < Limits().keep_alive_s_max) else asked
 
 
 def _publish(connection: Connection, packet: mqtt5.PublishPacket, now_s: float) -> None:

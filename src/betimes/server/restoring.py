@@ -14,19 +14,16 @@ from typing import Any
 
 import mqtt5
 
-from betimes.matching.topics import shared_parts
 from betimes.model.errors import BetimesError
 from betimes.model.events import EventId
-from betimes.server.audiences import Grant
 from betimes.server.hub import Hub
 from betimes.server.publications import Publication
-from betimes.server.session import Delivery, Session
+from betimes.server.session import Session
+from betimes.server.session_texts import PacketReader, read_delivery, read_subscription
 from betimes.server.store import SET_ASIDE, Journal, Store
 from betimes.server.tables import Table
 from betimes.server.wills import LastWord, will_of
-from betimes.server.wire import PACKET_BYTES_LIMIT, Wire
 from betimes.server.wire_checks import WireError
-from betimes.server.wishes import read_wish
 
 Rows = Callable[[Table], Iterable[tuple[Any, ...]]]
 
@@ -52,8 +49,7 @@ class _Restoring:
         self._source = source
         self._now_s = now_s
         self._wall_s = wall_s
-        self._wire = Wire(packet_bytes_max=PACKET_BYTES_LIMIT, dialled=True)
-        self._wire.feed(mqtt5.ConnAckPacket().write())  # publications are what it expects from now on
+        self._reader = PacketReader()
         self._publications: dict[int, Publication] = {}
         self._gone_at_s: dict[str, float | None] = {}  # by client id; None: it was connected
 
@@ -100,52 +96,24 @@ class _Restoring:
 
     def _read_subscriptions(self) -> None:
         most = self._hub.limits.subscriptions_max
-        for client_id, written, qos, no_local, as_published, identifier, wish in self._rows(
-            self._store.subscriptions
-        ):
+        for client_id, written, *values in self._rows(self._store.subscriptions):
             session = self._session(client_id, "subscriptions")
             if len(session.grants) >= most:
                 raise self._too_much(f"more subscriptions of {client_id!r}", "subscriptions", most)
             try:
-                group, pattern = shared_parts(written)
-                wanted = (
-                    None if wish is None else read_wish([(name, text) for name, text in json.loads(wish)])
-                )
+                grant = read_subscription(session, written, values)
             except (BetimesError, ValueError) as error:
                 where = f"subscriptions ({client_id!r}, {written!r})"
                 raise self._unreadable(where, str(error)) from None
-            grant = Grant(
-                session=session,
-                pattern=pattern,
-                group=group,
-                qos=qos,
-                no_local=bool(no_local),
-                retain_as_published=bool(as_published),
-                identifier=identifier,
-                wish=wanted,
-                durable=qos > 0,
-            )
             self._hub.subscribe(written, grant, self._now_s)
 
     def _read_deliveries(self) -> None:
         last = 0
         for last, client_id, kept, *values in self._rows(self._store.deliveries):
-            qos, retain, identifiers, told, bound_s, price, share, packet_id, released = values
             where = f"deliveries {last}"
             session = self._session(client_id, where)
             publication = self._publication(kept, where)
-            delivery = Delivery(
-                publication,
-                qos=qos,
-                retain=bool(retain),
-                subscription_ids=None if identifiers is None else json.loads(identifiers),
-                told=bool(told),
-                bound_s=bound_s,
-                price=price,
-                share=None if share is None else _share(session, share),
-            )
-            delivery.packet_id = packet_id
-            delivery.released = bool(released)
+            delivery = read_delivery(session, publication, values)
             if not session.take_back(delivery, self._now_s):
                 most = self._hub.limits.queue_bytes_max
                 raise self._too_much(f"more bytes that wait for {client_id!r}", "queue_size", most)
@@ -214,12 +182,9 @@ class _Restoring:
 
     def _packet(self, data: bytes, where: str) -> mqtt5.PublishPacket:
         try:
-            packets = self._wire.feed(data)
-        except WireError as error:
+            return self._reader.read(data)
+        except (WireError, ValueError) as error:
             raise self._unreadable(where, str(error)) from None
-        if len(packets) != 1 or not isinstance(packets[0], mqtt5.PublishPacket):
-            raise self._unreadable(where, "not one whole PUBLISH")
-        return packets[0]
 
     def _unreadable(self, where: str, problem: str) -> RestoringError:
         hint = "put back a copy of the file that was whole, or begin with another file"
@@ -227,12 +192,3 @@ class _Restoring:
 
     def _too_much(self, what: str, limit: str, most: object) -> RestoringError:
         return RestoringError(self._source, f"{what} than the limit of {most}", f"raise {limit} in [limits]")
-
-
-def _share(session: Session, written: str) -> Grant:
-    """Return the shared subscription by which something came; it may have been given up since."""
-    grant = session.grants.get(written)
-    if grant is not None:
-        return grant
-    group, pattern = shared_parts(written)
-    return Grant(session=session, pattern=pattern, group=group)

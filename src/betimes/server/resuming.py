@@ -26,10 +26,11 @@ from betimes.model.user_properties import (
     RESUME_LATE,
 )
 from betimes.server.audiences import Grant
+from betimes.server.deliveries import Delivery
 from betimes.server.gaps import gap_message
 from betimes.server.offering import delivery_of, merged_delivery
 from betimes.server.publications import OVERHEAD_BYTES, Publication
-from betimes.server.session import Delivery, Session
+from betimes.server.session import Session
 
 if TYPE_CHECKING:
     from betimes.server.hub import Hub

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import mqtt5
 
 from betimes.model.telemetry import Reason
-from betimes.server.publications import OVERHEAD_BYTES, Publication
+from betimes.server.deliveries import Delivery, Lose
+from betimes.server.recent import had_of
 
 if TYPE_CHECKING:
     from betimes.server.access import Rights
@@ -23,86 +23,12 @@ if TYPE_CHECKING:
     from betimes.server.connection import Connection
     from betimes.server.gaps import Missed
     from betimes.server.last_hop import LastHop
+    from betimes.server.recent import Arrived, Recent
     from betimes.server.store import Journal
     from betimes.server.witness import Witness
 
 PACKET_ID_MAX = 65_535
 WEED_EVERY_S = 1.0  # a full queue is looked through for what is too late, at most so often
-
-
-class Delivery:
-    """One publication on its way to one client."""
-
-    __slots__ = (
-        "bound_s",
-        "packet_id",
-        "price",
-        "publication",
-        "qos",
-        "released",
-        "retain",
-        "share",
-        "subscription_ids",
-        "told",
-        "under_way",
-    )
-
-    def __init__(
-        self,
-        publication: Publication,
-        *,
-        qos: int = 0,
-        retain: bool = False,
-        subscription_ids: list[int] | None = None,
-        told: bool = False,
-        bound_s: float = math.inf,
-        price: float = 1.0,
-        share: Grant | None = None,
-    ) -> None:
-        self.publication = publication
-        self.qos = qos
-        self.retain = retain
-        self.subscription_ids = subscription_ids
-        self.told = told  # its id and age
-        self.bound_s = bound_s  # the subscriber's, on its age
-        self.price = price  # what it is worth to the subscriber in time
-        self.share = share  # the shared subscription by which it came
-        self.packet_id: int | None = None
-        self.under_way = False  # it was sent on the connection of the moment
-        self.released = False  # QoS 2: the client has it, and PUBREL is under way
-
-    @property
-    def size_bytes(self) -> int:
-        """Return about how much room it takes while it waits."""
-        return self.publication.size_bytes + OVERHEAD_BYTES
-
-    def too_late(self, now_s: float) -> bool:
-        """Say whether it is of no use any more: to its publisher or to its subscriber."""
-        return self.publication.too_late(now_s, self.bound_s)
-
-    def dies_at_s(self) -> float:
-        """Return when it becomes of no use; inf if never."""
-        publication = self.publication
-        return min(publication.void_at_s, publication.born_s + min(self.bound_s, publication.deadline_s()))
-
-    def packet(
-        self, now_s: float, *, again: bool = False, alias: int | None = None, alias_known: bool = False
-    ) -> mqtt5.PublishPacket:
-        """Return it as a packet; `again` marks a repetition."""
-        return self.publication.packet_for(
-            qos=self.qos,
-            retain=self.retain,
-            now_s=now_s,
-            packet_id=self.packet_id,
-            duplicate=again,
-            subscription_ids=self.subscription_ids,
-            told=self.told,
-            alias=alias,
-            alias_known=alias_known,
-        )
-
-
-Lose = Callable[[Delivery, Reason, float], None]
 
 
 class Session:
@@ -127,6 +53,8 @@ class Session:
         self.last_hop: LastHop | None = None  # instead, once the client has stated bounds or prices
         self.queue_bytes = 0  # about how much room takes what waits
         self._queue_bytes_max = queue_bytes_max
+        self.recent: Recent | None = None  # what its client had lately, where it may move to another broker
+        self.arrived: Arrived | None = None  # likewise, for a while after it came from another one
         self.is_given_up = False  # it reads so slowly that nobody waits for it, until its queue is empty
         self._weeded_at_s = -math.inf
         self._dies_at_s = math.inf  # nothing that waits is too late before this
@@ -237,6 +165,19 @@ class Session:
         self._join_line(delivery, now_s)
         return self.queue_bytes <= self._queue_bytes_max
 
+    def take_in(self, delivery: Delivery, now_s: float) -> bool:
+        """Go on with a delivery of another broker's; False, and without it, if there is no room."""
+        if delivery.packet_id is None and self.queue_bytes + delivery.size_bytes > self._queue_bytes_max:
+            return False
+        self.take_back(delivery, now_s)
+        if self.journal is not None:
+            self.journal.keep(delivery)
+        return True
+
+    def leave(self) -> None:
+        """Note that the client is served elsewhere: what it does not get from here is not lost."""
+        self._tell_lost = lambda _delivery, _reason, _now_s: None
+
     def resume(self, receive_max: int, now_s: float) -> None:
         """Send again, on a new connection, what the old one left unacknowledged [MQTT-4.4.0-1]."""
         self._quota = receive_max
@@ -334,6 +275,8 @@ class Session:
         del self.in_flight[delivery.packet_id]
         if self.journal is not None:
             self.journal.drop(delivery)
+        if self.recent is not None:
+            self.recent.add(had_of(delivery), now_s)
         self._quota += delivery.under_way  # what an earlier connection sent takes no room on this one
         if self._again or len(self):
             self.pump(now_s)

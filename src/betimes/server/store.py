@@ -12,10 +12,10 @@ wall clock is ahead.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from betimes.server.session_texts import delivery_values, subscription_values
 from betimes.server.tables import Changes, NumberedTable, Row, Table
 from betimes.server.wills import LastWord
 
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
     from betimes.model.events import EventId
     from betimes.server.audiences import Grant
+    from betimes.server.deliveries import Delivery
     from betimes.server.publications import Publication
-    from betimes.server.session import Delivery, Session
+    from betimes.server.session import Session
 
 Write = Callable[[Sequence[Changes]], None]
 
@@ -285,27 +286,11 @@ class Journal:
 
     def subscribed(self, written: str, grant: Grant) -> None:
         """Note a subscription."""
-        wish = None if grant.wish is None else json.dumps(grant.wish.texts)
-        flags = (grant.qos, int(grant.no_local), int(grant.retain_as_published))
-        self._store.subscriptions.put((self._client_id, written), (*flags, grant.identifier, wish))
+        self._store.subscriptions.put((self._client_id, written), subscription_values(grant))
 
     def unsubscribed(self, written: str) -> None:
         """Note that a subscription is gone."""
         self._store.subscriptions.remove((self._client_id, written))
 
     def _row(self, delivery: Delivery, publication: int) -> Row:
-        share = delivery.share
-        identifiers = delivery.subscription_ids
-        return (
-            self._client_id,
-            publication,
-            delivery.qos,
-            int(delivery.retain),
-            None if identifiers is None else json.dumps(identifiers),
-            int(delivery.told),
-            delivery.bound_s,
-            delivery.price,
-            None if share is None else f"$share/{share.group}/{share.pattern}",
-            delivery.packet_id,
-            int(delivery.released),
-        )
+        return (self._client_id, publication, *delivery_values(delivery))

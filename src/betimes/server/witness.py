@@ -17,10 +17,11 @@ from betimes.model.telemetry import Reason
 from betimes.node.effects import Drop
 from betimes.node.recording import Recorder
 from betimes.server.audiences import Grant
+from betimes.server.deliveries import Delivery
 from betimes.server.live_events import deadline_s_of, live_event
 from betimes.server.promises import Answer
 from betimes.server.publications import Publication
-from betimes.server.session import Delivery, Session
+from betimes.server.session import Session
 
 NOTHING_ASKED = QoS()
 FLOWS_MAX = 100_000  # of which the latest number is remembered
