@@ -9,7 +9,7 @@ import time
 
 import mqtt5
 import pytest
-from tests.server.listening import run, serving
+from tests.server.listening import calling, run, serving
 from tests.server.talking import Client, new_hub
 
 from betimes.model.telemetry import Reason
@@ -205,3 +205,24 @@ def test_warming_up_leaves_nothing_to_compile_and_no_trace():
     warm_up()
     hop = LastHop()
     assert len(hop) == 0
+
+
+@pytest.mark.live
+def test_others_have_their_turns_while_much_goes_to_who_reads_late():
+    async def test():
+        async with (
+            serving() as listener,
+            calling(listener, "late") as late,
+            calling(listener, "other") as other,
+        ):
+            wish = mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("t")], user_properties=[("price", "2")])
+            await late.ask(wish)
+            while listener.hub.sessions["late"].queue_bytes < 4_000_000:  # it reads nothing
+                other.writer.write(mqtt5.PublishPacket("t", b"x" * 100).write() * 100)
+                await asyncio.sleep(0)
+            reading = asyncio.create_task(late.reader.read(1 << 24))
+            assert isinstance(await other.ask(mqtt5.PingReqPacket()), mqtt5.PingRespPacket)
+            assert listener.hub.sessions["late"].queue_bytes > 0
+            await reading
+
+    run(test())

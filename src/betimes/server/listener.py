@@ -75,6 +75,7 @@ class Listener:
         self._system = SystemTopics(hub, every_s=sys_every_s)
         self.lines: dict[Connection, Line] = {}
         self.crowd = Crowd(hub)
+        self._draining: list[Connection] = []  # whose sockets take more
         self._servers: list[asyncio.Server] = []
         self._ticking: asyncio.Task[None] | None = None
         self._proofs: set[asyncio.Task[None]] = set()
@@ -211,9 +212,23 @@ class Listener:
                 line.hang_up()
             elif connection.blocked:
                 if not line.is_full:
-                    connection.drained(self.now_s())
+                    self._drain_soon(connection)
                 elif line.transport.get_write_buffer_size() > TRANSPORT_BYTES_ENDURED:
                     line.stop_hearing()
+
+    def _drain_soon(self, connection: Connection) -> None:
+        """Go on with what waits for a client in the next turn: others have theirs in between."""
+        if not self._draining:
+            asyncio.get_running_loop().call_soon(self._drain)
+        self._draining.append(connection)
+
+    def _drain(self) -> None:
+        draining, self._draining = self._draining, []
+        for connection in draining:
+            line = self.lines.get(connection)
+            if line is not None and not line.is_full and not connection.closing:
+                connection.drained(self.now_s())
+        self.flush()
 
     def _settle(self, federation: Federation) -> None:
         """Let the federation do what is due, and have it asked again when the next thing is."""
