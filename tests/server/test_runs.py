@@ -111,6 +111,8 @@ def test_it_is_known_whom_a_run_filled_up():
         publisher.connection.receive(rows(200, b"x" * 1000), 1.0)
     assert hub.lost
     assert hub.sessions["slow"].is_given_up
+    slow.connection.lost(2.0)
+    assert not hub.laggards  # nobody is remembered who has gone
 
 
 def test_packets_in_a_row_are_one_run_whatever_their_lengths():

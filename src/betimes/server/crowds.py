@@ -79,7 +79,8 @@ class Crowd:
         if not self._held:
             self._watched.clear()
             return
-        progress = [each.look(session) for session, each in self._watched.items()]
+        self._watched = {each: known for each, known in self._watched.items() if each.connection is not None}
+        progress = [known.look(each) for each, known in self._watched.items()]
         if any(progress) or not self._held[0].is_held_up():
             self._let_in()
         self._look_later()
@@ -108,10 +109,11 @@ class _Watched:
 
     def look(self, session: Session) -> bool:
         """Tell whether it has taken more since the last look; give it up after so many without that."""
-        connection = session.connection
-        if connection is not None and connection.drains == self._drains:
+        assert session.connection is not None, "who has gone is not waited for"
+        drains = session.connection.drains
+        if drains == self._drains:
             self._looks += 1
             session.is_given_up |= self._looks >= LOOKS_MAX
             return False
-        self._drains, self._looks = 0 if connection is None else connection.drains, 0
+        self._drains, self._looks = drains, 0
         return True

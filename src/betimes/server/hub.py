@@ -368,6 +368,7 @@ class Hub:
         for written in list(session.grants):
             self.unsubscribe(session, written, now_s)
         del self.sessions[session.client_id]
+        self.laggards.discard(session)
         self._ending.discard(session.client_id)
         for delivery in session.end(now_s):
             self.offering.pass_on(delivery, now_s)
