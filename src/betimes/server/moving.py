@@ -62,6 +62,7 @@ def move_out(hub: Hub, session: Session, now_s: float) -> list[Delivery]:
     hub._wills.take(session.client_id)
     hub._ending.discard(session.client_id)
     del hub.sessions[session.client_id]
+    hub.laggards.discard(session)
     session.leave()
     session.end(now_s)
     return owed
