@@ -328,3 +328,29 @@ def test_however_often_somebody_comes_and_goes_nothing_is_lost_or_doubled(data):
         resume(ben, token)
     got += ids(ben)
     assert got == [f"b1:{number}" for number in range(1, published + 1)]
+
+
+def test_what_does_not_go_out_at_once_follows_in_order():
+    hub, anna = publishing(2_000)
+    ben = Client(hub, "ben")
+    ben.connection.outbox_bytes_max = 10_000
+    suback = resume(ben, "b1:3")
+    got = ids(ben)
+    assert ("outstanding", "1997") in suback.user_properties
+    assert 0 < len(got) < 1_997
+    anna.publish("t/0", b"2001")
+    while ben.connection.blocked:
+        ben.connection.drained(0.0)
+        got += ids(ben)
+    assert got == [f"b1:{number}" for number in range(4, 2_002)]
+
+
+def test_what_is_larger_than_the_client_takes_does_not_keep_the_rest_from_it():
+    hub = keeping_hub()
+    anna = Client(hub, "anna")
+    for size in (1, 500, 1):
+        anna.publish("t", b"x" * size)
+    ben = Client(hub, "ben", max_packet_size=200)
+    resume(ben, "b1:0")
+    assert ids(ben) == ["b1:1", "b1:3"]
+    assert hub.lost[Reason.TOO_LARGE] == 1

@@ -228,11 +228,12 @@ def run_broker(settings: ServerSettings, gate: Gate) -> None:
     """Serve until SIGINT or SIGTERM comes."""
     import uvloop
 
-    from betimes.server import audiences, joining, last_hop
+    from betimes.server import audiences, joining, last_hop, telling
 
     places = endpoints(settings)
     audiences.warm_up()
     last_hop.warm_up()
+    telling.warm_up()
     if settings.network is not None:
         joining.warm_up(settings.network.strategy)
     _allow_connections(settings.limits.connections_max)

@@ -53,7 +53,10 @@ class Grant:
 
     def has(self, publication: Publication) -> bool:
         """Tell whether its client, who came back, has this already."""
-        return self.have is not None and publication.number in self.have.get(publication.origin, NOTHING)
+        if self.have is None:
+            return False
+        had, number = self.have.get(publication.origin, NOTHING), publication.number
+        return number <= had.floor or number in had.above
 
     def wants(self, publication: Publication) -> bool:
         """Tell whether its content filter lets this through, and its client may read it."""

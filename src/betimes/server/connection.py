@@ -126,6 +126,11 @@ class Connection:
             self.hub.sent += 1
         return sent
 
+    @property
+    def takes_plain(self) -> bool:
+        """Tell whether the client takes what is written once for many, with ids and ages."""
+        return self.wire.version == 5 and not self._aliases_out_max
+
     def takes_run(self, run: Run) -> bool:
         """Tell whether a run can go to the client just as it came."""
         fits = run.bytes_most <= self.packet_bytes_max

@@ -22,14 +22,17 @@ from betimes.model.events import number_reading
 from betimes.model.filters import EVERYTHING, Filter
 from betimes.model.resuming import Gap, Have
 from betimes.model.user_properties import IMPORTANCE
-from betimes.node.partitioned_buffer import PartitionedBuffer, Run, pattern_covers
+from betimes.node.partitioned_buffer import Found, PartitionedBuffer, Run, pattern_covers
 from betimes.server import mqtt3, runs
 from betimes.server.publications import OVERHEAD_BYTES, Publication
-from betimes.server.replay_log import ReplayLog, publication_of
+from betimes.server.replay_blocks import Portion
+from betimes.server.replay_log import ReplayLog
 from betimes.server.wire import Item
 from betimes.server.wire_checks import number_at
 
 PIECES_MIN = 16  # that a full buffer consists of
+AFAR_MAX = 64  # messages of another broker that are kept together
+AT_ONCE_S = 0.001  # what was published together was published within this
 IMPORTANCE_MAX = 1e6
 
 Kept = mqtt5.PublishPacket
@@ -93,17 +96,24 @@ class ReplayBuffer:
         self._log = ReplayLog() if self._buffer.takes_runs else None
         self._coming: list[Kept | None] = []
         self._is_split = False  # a part of what came was kept already
+        self._from_afar: list[Publication] = []  # one behind the other, still to be kept
+        self._afar_bytes = 0
+        terms = settings.partitions[0]
+        self._afar_max = min(AFAR_MAX, terms.messages_max // PIECES_MIN)
+        self._afar_bytes_max = terms.bytes_max // PIECES_MIN
         self.resumed = self.replayed = self.gaps_told = 0  # since the start: subscriptions, messages, gaps
         self.keep: Callable[[Kept | None], None] = self._coming.append  # the next number's; None: refused
 
     @property
     def held(self) -> tuple[int, int]:
         """Return how many messages are kept, and about how many bytes."""
+        self._close_afar()
         return self._buffer.messages, self._buffer.size_bytes
 
     @property
     def overwritten(self) -> int:
         """Return how many messages were overwritten since the start."""
+        self._close_afar()
         return self._buffer.overwritten
 
     @property
@@ -168,29 +178,64 @@ class ReplayBuffer:
 
     def take(self, publication: Publication, now_s: float) -> None:
         """Keep what was published at another broker."""
-        self._put(publication, now_s)
+        if not self._buffer.takes_runs:
+            self._put(publication, now_s)
+            return
+        coming = self._from_afar
+        if coming and (
+            publication.number != coming[-1].number + 1
+            or publication.origin != coming[-1].origin
+            or publication.publisher != coming[-1].publisher
+            or abs(publication.born_s - coming[0].born_s) > AT_ONCE_S
+        ):
+            self._close_afar()
+        self._from_afar.append(publication)
+        self._afar_bytes += publication.size_bytes
+        if len(self._from_afar) >= self._afar_max or self._afar_bytes > self._afar_bytes_max:
+            self._close_afar()
 
     def missed(
         self, pattern: str, have: Mapping[str, Have], content_filter: Filter = EVERYTHING
     ) -> tuple[list[Publication], list[Gap]]:
         """Return what is kept and wanted and not had yet, in order for each origin, and what is missing."""
-        if self._log is not None and self._log.reaches(have):
+        portions = self.portions(pattern, have, content_filter)
+        if portions is not None:
             by_origin: dict[str, list[Publication]] = {}
-            for each in self._log.missed(pattern, content_filter, have, self.overwritten):
+            for each in [each for portion in portions for each in portion.publications()]:
                 by_origin.setdefault(each.origin, []).append(each)
             for flow in by_origin.values():
                 flow.sort(key=_number)  # some may have been overtaken on their way
-            return list(heapq.merge(*by_origin.values(), key=_born_s)), self._buffer.missing(pattern, have)
+            return list(heapq.merge(*by_origin.values(), key=_born_s)), self.missing(pattern, have)
         found, gaps = self._buffer.missed(pattern, have)
-        on_topic = [publication_of(each) for each in found if topic_matches(pattern, each.item.topic)]
+        on_topic = [_publication_of(each) for each in found if topic_matches(pattern, each.item.topic)]
         return [each for each in on_topic if content_filter.matches(each.attributes())], gaps
+
+    def portions(
+        self, pattern: str, have: Mapping[str, Have], content_filter: Filter
+    ) -> list[Portion] | None:
+        """Return what is kept and wanted and not had yet, as it came; None if it is not all at hand."""
+        self._close_afar()
+        if self._log is None or not self._log.reaches(have):
+            return None
+        return self._log.missed(pattern, content_filter, have, self.overwritten)
+
+    def origins(self) -> list[str]:
+        """Return what the codes of origins in portions stand for."""
+        return [] if self._log is None else self._log.origins
+
+    def missing(self, pattern: str, have: Mapping[str, Have]) -> list[Gap]:
+        """Return what somebody does not have of such topics, and is not kept here."""
+        self._close_afar()
+        return self._buffer.missing(pattern, have)
 
     def highest(self) -> dict[str, int]:
         """Return the highest number that came of each origin."""
+        self._close_afar()
         return self._buffer.highest()
 
     def positions(self) -> dict[str, int]:
         """Return from where somebody who starts now would resume, by origin."""
+        self._close_afar()
         return self._buffer.settled()
 
     def is_whole(self, pattern: str, *, is_linked: bool) -> bool:
@@ -219,7 +264,18 @@ class ReplayBuffer:
             size_bytes = run.size_bytes * len(items) // count
             self._put_run(run._replace(first=run.first + at, items=items, size_bytes=size_bytes), now_s)
 
-    def _put_run(self, run: Run[Kept], now_s: float, whole: Publication | None = None) -> None:
+    def _close_afar(self) -> None:
+        """Keep what came from afar one behind the other, as one run."""
+        coming, size_bytes = self._from_afar, self._afar_bytes
+        if not coming:
+            return
+        self._from_afar, self._afar_bytes = [], 0
+        first = coming[0]
+        packets = [each.packet for each in coming]
+        run = Run(first.origin, first.number, packets, size_bytes, first.born_s, first.publisher)
+        self._put_run(run, first.born_s, coming)
+
+    def _put_run(self, run: Run[Kept], now_s: float, whole: Sequence[Publication] = ()) -> None:
         assert self._log is not None, "who takes runs has a log of them"
         if self._buffer.put_run(run, now_s):
             self._log.add(run, whole)
@@ -234,11 +290,20 @@ class ReplayBuffer:
             publication.publisher,
             importance_of(publication.packet) if self._weighs else 1.0,
         )
-        if self._buffer.takes_runs:
-            self._put_run(run, now_s, publication)
-            return
         attributes = publication.attributes() if self._reads_content else {}
         self._buffer.put(run, publication.topic, attributes, now_s)
+
+
+def _publication_of(found: Found[Kept]) -> Publication:
+    """Return a kept packet as it was published."""
+    return Publication(
+        found.item,
+        found.item.topic,
+        born_s=found.born_s,
+        publisher=found.source,
+        origin=found.origin,
+        number=found.number,
+    )
 
 
 def _are_just(items: Sequence[Kept | None], packets: Sequence[Item]) -> bool:

@@ -28,8 +28,10 @@ from betimes.model.user_properties import (
 from betimes.server.audiences import Grant
 from betimes.server.deliveries import Delivery
 from betimes.server.gaps import gap_message
-from betimes.server.offering import delivery_of, merged_delivery
+from betimes.server.offering import bound_s_of, delivery_of, merged_delivery
 from betimes.server.publications import OVERHEAD_BYTES, Publication
+from betimes.server.replay_blocks import Portion
+from betimes.server.replay_log import are_in_order
 from betimes.server.session import Session
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 ORIGINS_MAX = 1_000  # that one subscriber names, or is told
 GAPS_MAX = 100  # that are told apart
 AHEAD_MAX = 10**9  # numbers by which another broker may be ahead of what came here
+PORTION_BYTES_MAX = 1_000_000  # that are sent in one go
 NO_ROOM = "no room"
 
 
@@ -122,6 +125,7 @@ class Resumption:
         self._resume = resume
         self._gaps: list[Gap] = []
         self._deliveries: list[Delivery] = []
+        self._portions: list[Portion] = []  # instead, where that is enough
         if hub.replay is not None:
             hub.replay.close_run(session.client_id, None, now_s)
             hub.replay.returned(session.client_id)
@@ -141,9 +145,13 @@ class Resumption:
 
     def told(self) -> list[tuple[str, str]]:
         """Return what the SUBACK says: how much is to come, where that ends, and whether it may be all."""
-        told = [(OUTSTANDING, str(len(self._deliveries))), (BUFFERED, ALL if self.is_whole else "part")]
+        told = [(OUTSTANDING, str(self._outstanding)), (BUFFERED, ALL if self.is_whole else "part")]
         positions = list(self._positions.items())[:ORIGINS_MAX]
         return told + [(POSITION, f"{origin}:{number}") for origin, number in positions]
+
+    @property
+    def _outstanding(self) -> int:
+        return len(self._deliveries) + sum(map(len, self._portions))
 
     def reason(self) -> str:
         """Return what a person should know."""
@@ -156,7 +164,7 @@ class Resumption:
         gaps, replay = _few(self._gaps), self._hub.replay
         if replay is not None and self._resume.have is not None:
             replay.resumed += 1
-            replay.replayed += len(self._deliveries)
+            replay.replayed += self._outstanding
             replay.gaps_told += len(gaps)
         identifiers = [each.identifier for each in self._grants if each.identifier is not None]
         for gap in gaps:
@@ -164,10 +172,55 @@ class Resumption:
             self._session.offer(Delivery(message, subscription_ids=identifiers[:1] or None), now_s)
         for delivery in self._deliveries:
             self._session.offer(delivery, now_s)
+        for portion in self._portions:
+            self._send_portion(self._grants[0], portion, now_s)
+
+    def _send_portion(self, grant: Grant, portion: Portion, now_s: float) -> None:
+        """Send messages at once; those that must wait join the line one by one."""
+        replay, connection, witness = self._hub.replay, self._session.ready(), self._hub.witness
+        assert replay is not None, "what is sent was kept"
+        if connection is not None and portion.size_bytes <= PORTION_BYTES_MAX:
+            data, longest = portion.told(replay.origins(), now_s)
+            if longest <= connection.packet_bytes_max:
+                connection.send_run(data, len(portion))
+                if witness is not None:
+                    for each in portion.where(portion.numbers % witness.every == 0).publications():
+                        self._session.note(delivery_of(each, grant, retain=False), now_s)
+                return
+        for each in portion.publications():
+            self._session.offer(self._delivery(each, [grant]), now_s)
+
+    def _find_portions(self, have: Mapping[str, Have], now_s: float) -> bool:
+        """Find what is to be sent in a way that is quick for thousands of messages; False if it cannot be."""
+        replay, session, grant = self._hub.replay, self._session, self._grants[0]
+        assert replay is not None, "there is something to resume from"
+        connection = session.ready()
+        if len(self._grants) > 1 or connection is None or not connection.takes_plain or session.owed():
+            return False
+        if session.rights is not None or grant.no_local or grant.identifier is not None:
+            return False
+        wanted = EVERYTHING if grant.wish is None else grant.wish.filter
+        portions = replay.portions(grant.pattern, have, wanted)
+        if portions is None or not are_in_order(portions):
+            return False
+        if not all(each.is_plain(grant.qos) for each in portions):
+            return False
+        taken = sum(each.size_bytes + 2 * OVERHEAD_BYTES * len(each) for each in portions)
+        if taken > self._hub.limits.queue_bytes_max - session.queue_bytes:
+            return False
+        self._gaps = replay.missing(grant.pattern, have)
+        for portion in portions:
+            late = portion.late(now_s, bound_s_of(grant)) & (not self._resume.late_too)
+            for each in portion.where(late).publications():
+                self._add(each, [grant], now_s)
+            self._portions.append(portion.where(~late))
+        return True
 
     def _find(self, have: Mapping[str, Have], now_s: float) -> None:
         """Find what is to be sent, the newest first: there may be no room for all that was missed."""
         assert self._hub.replay is not None, "there is something to resume from"
+        if self._find_portions(have, now_s):
+            return
         wanted: dict[tuple[str, int], tuple[Publication, list[Grant]]] = {}
         owed = {(each.publication.origin, each.publication.number) for each in self._session.owed()}
         room = self._hub.limits.queue_bytes_max - self._session.queue_bytes
@@ -193,17 +246,19 @@ class Resumption:
 
     def _add(self, publication: Publication, grants: list[Grant], now_s: float) -> None:
         """Take one message that was missed into what is to be sent, unless it is too late by now."""
-        kind = LateDelivery if self._resume.late_too else Delivery
-        if len(grants) > 1:
-            delivery = merged_delivery(publication, grants, kind)
-        else:
-            delivery = delivery_of(publication, grants[0], retain=False, kind=kind)
-        if self._hub.witness is not None:
-            publication.is_recorded = self._hub.witness.takes(publication.id)
+        delivery = self._delivery(publication, grants)
         if delivery.too_late(now_s):
             self._hub.lose(delivery, Reason.EXPIRED, now_s)
         else:
             self._deliveries.append(delivery)
+
+    def _delivery(self, publication: Publication, grants: list[Grant]) -> Delivery:
+        kind = LateDelivery if self._resume.late_too else Delivery
+        if self._hub.witness is not None:
+            publication.is_recorded = self._hub.witness.takes(publication.id)
+        if len(grants) > 1:
+            return merged_delivery(publication, grants, kind)
+        return delivery_of(publication, grants[0], retain=False, kind=kind)
 
 
 def _unsent(left: list[Publication]) -> list[Gap]:
