@@ -11,8 +11,7 @@ import pytest
 from betimes.language.filters import parse_filter
 from betimes.model.filters import EVERYTHING
 from betimes.node.partitioned_buffer import Run
-from betimes.server.publications import Publication
-from betimes.server.replay_blocks import Block, Portion
+from betimes.server.replay_blocks import LATE_TOO, Block, Portion
 
 FLOORS = np.array([0, 0])
 
@@ -27,13 +26,13 @@ def run_of(items, origin: str = "b1", first: int = 1, born_s: float = 1.0) -> Ru
 
 def block_of(*items) -> Block:
     block = Block(0)
-    block.add(run_of(items), ())
+    block.add(run_of(items))
     return block
 
 
 def portion_of(block: Block, pattern: str = "#", wanted=EVERYTHING) -> Portion:
     laid_out = block.laid_out({})
-    return Portion(laid_out, laid_out.places(pattern, wanted, FLOORS))
+    return Portion(laid_out, laid_out.places(pattern, wanted, FLOORS, 0))
 
 
 def test_what_was_refused_is_never_found():
@@ -45,16 +44,16 @@ def test_what_was_refused_is_never_found():
 def test_pattern_filter_and_floor_all_count():
     block = block_of(*[packet(number, user_properties=[("a", str(number))]) for number in range(1, 9)])
     laid_out = block.laid_out({})
-    assert laid_out.places("t/0", parse_filter("a > 3"), np.array([5])).tolist() == [5, 7]
+    assert laid_out.places("t/0", parse_filter("a > 3"), np.array([5]), 0).tolist() == [5, 7]
+    assert laid_out.places("t/0", parse_filter("a > 3"), np.array([5]), 6).tolist() == [7]
 
 
 def test_what_comes_later_is_laid_out_too():
     block = block_of(packet(1))
     assert len(portion_of(block)) == 1
-    late = Publication(packet(9), "t/1", born_s=3.0, origin="b2", number=9)
-    block.add(run_of([late.packet], "b2", 9), [late])
+    block.add(run_of([packet(9)], "b2", 9, 3.0))
     portion = portion_of(block)
-    assert portion.publications()[1] is late
+    assert (portion.publications()[1].number, portion.publications()[1].born_s) == (9, 3.0)
     assert block.ends == {"b1": 1, "b2": 9}
     assert portion.origins.tolist() == [0, 1]
 
@@ -70,7 +69,7 @@ def test_publishers_deadlines_and_the_subscribers_bound_make_messages_late():
     ("odd", "qos", "is_plain"),
     [
         (packet(2), 2, True),
-        (packet(2, message_expiry_interval=3), 0, False),
+        (packet(2, message_expiry_interval=3), 0, True),
         (packet(2, user_properties=[("$age", "7")]), 0, False),
         (packet(2, qos=mqtt5.QoS.AT_LEAST_ONCE, packet_id=4), 0, True),
         (packet(2, qos=mqtt5.QoS.AT_LEAST_ONCE, packet_id=4), 1, False),
@@ -80,8 +79,15 @@ def test_only_what_goes_as_it_was_published_is_plain(odd, qos, is_plain):
     assert portion_of(block_of(packet(1), odd)).is_plain(qos) is is_plain
 
 
+def test_what_has_ended_is_late_for_everybody():
+    portion = portion_of(block_of(packet(1, message_expiry_interval=3), packet(2)))
+    assert portion.late(3.9, LATE_TOO).tolist() == [False, False]
+    assert portion.late(4.0, LATE_TOO).tolist() == [True, False]
+
+
 def test_messages_are_told_as_one_by_one():
-    portion = portion_of(block_of(packet(1), packet(2, qos=mqtt5.QoS.AT_LEAST_ONCE, packet_id=4)))
+    second = packet(2, qos=mqtt5.QoS.AT_LEAST_ONCE, packet_id=4, message_expiry_interval=70_000)
+    portion = portion_of(block_of(packet(1), second))
     written, longest = portion.told(["b1"], 1.25)
     each = [
         publication.packet_for(qos=0, retain=False, now_s=1.25, told=True).write()

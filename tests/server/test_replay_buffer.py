@@ -8,8 +8,9 @@ from tests.server.talking import Client, new_hub
 
 from betimes.language.filters import parse_filter
 from betimes.model.buffers import BufferSettings, PartitionTerms
+from betimes.server.as_read import AsRead
 from betimes.server.hub import Hub
-from betimes.server.replay_buffer import AsRead, importance_of
+from betimes.server.replay_buffer import importance_of
 
 BY_TOPIC = BufferSettings(partitions=(PartitionTerms(pattern="a/#"), PartitionTerms(pattern="b/#")))
 

@@ -7,6 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from betimes.server.packet_walk import walk
 from betimes.server.publications import Publication
 from betimes.server.telling import told_packets, warm_up
 
@@ -21,6 +22,10 @@ packets = st.builds(
     qualities,
     retain=st.booleans(),
     content_type=st.none() | st.just("application/json"),
+    message_expiry_interval=st.none() | st.integers(1, 2**32 - 1),
+    payload_format_indicator=st.sampled_from([0, 1]),
+    response_topic=st.none() | st.just("answers/here"),
+    correlation_data=st.none() | st.binary(max_size=5),
     user_properties=st.lists(st.tuples(texts, texts), max_size=6),
 )
 messages = st.lists(
@@ -40,11 +45,17 @@ def test_what_is_copied_is_what_would_be_written(published, data):
     numbers = np.array([number for _, _, number, _ in published])
     ages_ms = np.array([age_ms for _, _, _, age_ms in published])
     codes = np.array([code for _, code, _, _ in published])
+    expiries = [packet.message_expiry_interval or 0 for packet, _, _, _ in published]
+    left_s = np.maximum(np.ceil(np.array(expiries) - ages_ms / 1000.0), 1.0).astype(np.int64)
+    packets_data, edges = laid_end_to_end([packet.write() for packet, _, _, _ in published])
+    parts = walk(packets_data, edges[:1], np.array([len(published)]))
+    assert parts.starts.tolist() == edges[:-1].tolist()
     written, longest = told_packets(
-        *laid_end_to_end([packet.write() for packet, _, _, _ in published]),
+        packets_data,
+        parts,
         np.array(wanted, dtype=np.int64),
         (*laid_end_to_end([each.encode() for each in ORIGINS]), codes),
-        (numbers, ages_ms),
+        (numbers, ages_ms, left_s),
     )
     one_by_one = []
     for place in wanted:

@@ -181,13 +181,18 @@ def spelled_out(packet: mqtt5.PublishPacket, topic: str) -> mqtt5.PublishPacket:
     )
 
 
+def read_deadline_s(text: str) -> float:
+    """Return a publisher's bound on delay; what cannot be read is none."""
+    try:
+        return read_duration_s(text)
+    except TextError:
+        return math.inf
+
+
 def _deadline_s_of(packet: mqtt5.PublishPacket) -> float:
     for name, value in packet.user_properties:
         if name == DEADLINE:
-            try:
-                return read_duration_s(value)
-            except TextError:
-                return math.inf
+            return read_deadline_s(value)
     return math.inf
 
 

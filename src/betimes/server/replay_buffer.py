@@ -2,19 +2,15 @@
 
 What clients publish here is the hot path: the hub only puts each packet into a list (`keep`), and what one
 read of a socket brought becomes one run of the buffer when all of it was handled (`close_run`). Where that
-was nothing but publications, the bytes are kept as they were read, and read again for who resumes: thousands
-of small objects that live long cost more than all else here, in memory that is not at hand any more.
+was nothing but publications, the bytes are kept as they were read, and read again for who resumes.
 """
 
 from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import overload
-
-import mqtt5
 
 from betimes.matching.topics import topic_matches
 from betimes.model.buffers import LRP, RANDOM, BufferSettings
@@ -23,61 +19,19 @@ from betimes.model.filters import EVERYTHING, Filter
 from betimes.model.resuming import Gap, Have
 from betimes.model.user_properties import IMPORTANCE
 from betimes.node.partitioned_buffer import Found, PartitionedBuffer, Run, pattern_covers
-from betimes.server import mqtt3, runs
+from betimes.server import runs
+from betimes.server.as_read import AsRead, Kept
 from betimes.server.publications import OVERHEAD_BYTES, Publication
 from betimes.server.replay_blocks import Portion
 from betimes.server.replay_log import ReplayLog
 from betimes.server.wire import Item
-from betimes.server.wire_checks import number_at
 
 PIECES_MIN = 16  # that a full buffer consists of
 AFAR_MAX = 64  # messages of another broker that are kept together
 AT_ONCE_S = 0.001  # what was published together was published within this
 IMPORTANCE_MAX = 1e6
 
-Kept = mqtt5.PublishPacket
 _number, _born_s = attrgetter("number"), attrgetter("born_s")
-
-
-class AsRead(Sequence[Kept]):
-    """Packets in the bytes they came in, read again when somebody asks for them."""
-
-    __slots__ = ("_count", "_data", "_version")
-
-    def __init__(self, data: bytes, count: int, version: int = 5) -> None:
-        self._data = data  # there may be the beginning of another packet behind them
-        self._count = count
-        self._version = version  # of MQTT
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __iter__(self) -> Iterator[Kept]:
-        view, at = memoryview(self._data), 0
-        for _ in range(self._count):
-            if self._version == 5:
-                packet, size = mqtt5.read(view[at:])
-            else:
-                length, body = number_at(self._data, at + 1, len(self._data))
-                size = body + length - at
-                newer = mqtt3.as_version_5(self._data[at], self._data[body : at + size])
-                packet = mqtt5.read(memoryview(newer))[0]
-            assert isinstance(packet, Kept), "only publications are kept"
-            at += size
-            yield packet
-
-    @overload
-    def __getitem__(self, place: int) -> Kept: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> list[Kept]: ...
-
-    def __getitem__(self, place: int | slice) -> Kept | list[Kept]:
-        return list(self)[place]
-
-    def count(self, value: object) -> int:
-        """Return how often something is among them; None, that is, a refused one, never is."""
-        return sum(each == value for each in self) if value is not None else 0
 
 
 class ReplayBuffer:
@@ -271,14 +225,14 @@ class ReplayBuffer:
             return
         self._from_afar, self._afar_bytes = [], 0
         first = coming[0]
-        packets = [each.packet for each in coming]
+        packets = AsRead(b"".join([each.packet.write() for each in coming]), len(coming))
         run = Run(first.origin, first.number, packets, size_bytes, first.born_s, first.publisher)
-        self._put_run(run, first.born_s, coming)
+        self._put_run(run, first.born_s)
 
-    def _put_run(self, run: Run[Kept], now_s: float, whole: Sequence[Publication] = ()) -> None:
+    def _put_run(self, run: Run[Kept], now_s: float) -> None:
         assert self._log is not None, "who takes runs has a log of them"
         if self._buffer.put_run(run, now_s):
-            self._log.add(run, whole)
+            self._log.add(run)
 
     def _put(self, publication: Publication, now_s: float) -> None:
         run = Run(

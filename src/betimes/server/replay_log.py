@@ -15,10 +15,11 @@ import numpy as np
 from betimes.model.filters import Filter
 from betimes.model.resuming import NOTHING, Have
 from betimes.node.partitioned_buffer import Run
-from betimes.server.publications import Publication
-from betimes.server.replay_blocks import Block, Kept, Portion
+from betimes.server.as_read import Kept
+from betimes.server.packet_walk import Flags
+from betimes.server.replay_blocks import Block, Portion
 
-BLOCK_MESSAGES = 512  # at least, but for the last block
+BLOCK_MESSAGES, BLOCK_BYTES = 1_024, 1_000_000  # at least one of them, but for the last block
 BLOCKS_MAX = 64
 
 
@@ -30,16 +31,16 @@ class ReplayLog:
         self._passed: dict[str, int] = {}  # by origin: the highest number that is too far back
         self._origins: dict[str, int] = {}  # the code of each that was asked about
 
-    def add(self, run: Run[Kept], whole: Sequence[Publication] = ()) -> None:
-        """Take in what the buffer has just taken in; it may be handed in whole."""
+    def add(self, run: Run[Kept]) -> None:
+        """Take in what the buffer has just taken in."""
         last = self._blocks[-1]
-        if last.count >= BLOCK_MESSAGES:
+        if last.count >= BLOCK_MESSAGES or last.size_bytes >= BLOCK_BYTES:
             last = Block(last.first + last.count)
             self._blocks.append(last)
             if len(self._blocks) > BLOCKS_MAX:
                 for origin, number in self._blocks.popleft().ends.items():
                     self._passed[origin] = max(number, self._passed.get(origin, 0))
-        last.add(run, whole)
+        last.add(run)
 
     @property
     def origins(self) -> list[str]:
@@ -61,17 +62,15 @@ class ReplayLog:
                 continue
             laid_out = block.laid_out(self._origins)
             floors = np.array([have.get(origin, NOTHING).floor for origin in self._origins] or [0])
-            places = laid_out.places(pattern, content_filter, floors)
-            portion = Portion(laid_out, places[places >= overwritten - block.first])
+            places = laid_out.places(pattern, content_filter, floors, overwritten - block.first)
+            portion = Portion(laid_out, places)
             if any(each.above for each in have.values()):
                 portion = portion.where(self._not_had(portion, have))
             if len(portion):
                 portions.append(portion)
         return portions
 
-    def _not_had(
-        self, portion: Portion, have: Mapping[str, Have]
-    ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def _not_had(self, portion: Portion, have: Mapping[str, Have]) -> Flags:
         """Tell which are not among what somebody has above the floor."""
         names = self.origins
         codes, numbers = portion.origins.tolist(), portion.numbers.tolist()

@@ -7,13 +7,10 @@ they are not read and written one by one: their bytes lie end to end, and one pa
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from betimes.matching.compiled import kernel
 from betimes.model.user_properties import AGE, ID
-
-Bytes = NDArray[np.uint8]
-Whole = NDArray[np.int64]
+from betimes.server.packet_walk import Bytes, Parts, Places, walk
 
 _ID_HEAD = np.frombuffer(bytearray(b"\x26\x00" + bytes((len(ID),)) + ID.encode()), np.uint8)
 _AGE_HEAD = np.frombuffer(bytearray(b"\x26\x00" + bytes((len(AGE),)) + AGE.encode()), np.uint8)
@@ -22,37 +19,43 @@ GROWTH_BYTES_MAX = len(_ID_HEAD) + len(_AGE_HEAD) + 2 * (2 + _DIGITS_MAX) + 1 + 
 
 
 def warm_up() -> None:
-    """Have the kernel loaded, or compiled, before anybody waits for it."""
-    one, two = np.zeros(1, np.int64), np.zeros(2, np.int64)
-    told_packets(np.zeros(0, np.uint8), two, one[:0], (np.zeros(0, np.uint8), two, one), (one, one))
+    """Have the kernels loaded, or compiled, before anybody waits for them."""
+    nothing, one, two = np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(2, np.int64)
+    parts = walk(nothing, one[:0], one[:0])
+    told_packets(nothing, parts, one[:0], (nothing, two, one), (one, one, one))
 
 
 def told_packets(
-    data: Bytes, edges: Whole, places: Whole, origins: tuple[Bytes, Whole, Whole], ids: tuple[Whole, Whole]
+    data: Bytes,
+    parts: Parts,
+    places: Places,
+    origins: tuple[Bytes, Places, Places],
+    facts: tuple[Places, Places, Places],
 ) -> tuple[bytes, int]:
     """Return the packets at these places, told, end to end; and how long the longest is.
 
-    `origins` are the names end to end, their edges, and which of them each place has; `ids` are the number of
-    each place and its age in milliseconds.
+    `origins` are the names end to end, their edges, and which of them each packet has; `facts` are the number
+    of each packet, its age in milliseconds, and what is left of its life in seconds, where that ends.
     """
     names, name_edges, origin_of = origins
     longest_name = int(np.diff(name_edges).max(initial=0))
-    size = int((edges[places + 1] - edges[places]).sum()) + len(places) * (GROWTH_BYTES_MAX + longest_name)
-    out = np.empty(size, np.uint8)
-    end, longest = _write(data, edges, places, names, name_edges, origin_of, *ids, _ID_HEAD, _AGE_HEAD, out)
+    size = int((parts.ends[places] - parts.starts[places]).sum())
+    out = np.empty(size + len(places) * (GROWTH_BYTES_MAX + longest_name), np.uint8)
+    end, longest = _write(data, parts, places, names, name_edges, origin_of, *facts, _ID_HEAD, _AGE_HEAD, out)
     return out[:end].tobytes(), longest
 
 
 @kernel
 def _write(
     data: Bytes,
-    edges: Whole,
-    places: Whole,
+    parts: Parts,
+    places: Places,
     names: Bytes,
-    name_edges: Whole,
-    origin_of: Whole,
-    numbers: Whole,
-    ages_ms: Whole,
+    name_edges: Places,
+    origin_of: Places,
+    numbers: Places,
+    ages_ms: Places,
+    left_s: Places,
     id_head: Bytes,
     age_head: Bytes,
     out: Bytes,
@@ -61,23 +64,22 @@ def _write(
     texts = np.empty(2 * _DIGITS_MAX, np.uint8)
     to = longest = 0
     for place in places:
-        start, end = edges[place], edges[place + 1]
-        _, body = _length_at(data, start + 1)
-        topic_end = body + 2 + (np.int64(data[body]) << 8 | data[body + 1])
-        # A packet id, which QoS 0 has not, stands between the topic and the properties.
-        own_bytes, own = _length_at(data, topic_end + (2 if data[start] & 6 else 0))
+        topic, topic_end = parts.topics[place] - 2, parts.topic_ends[place]
+        own, own_end = parts.properties[place], parts.property_ends[place]
         origin, origin_end = name_edges[origin_of[place]], name_edges[origin_of[place] + 1]
         number_digits = _spell(numbers[place], texts, 0)
         age_digits = _spell(ages_ms[place], texts, _DIGITS_MAX)
         id_bytes = origin_end - origin + 1 + number_digits
-        properties = own_bytes + len(id_head) + 2 + id_bytes + len(age_head) + 2 + age_digits
+        properties = own_end - own + len(id_head) + 2 + id_bytes + len(age_head) + 2 + age_digits
         began = to
         out[to] = 0x30
-        rest = topic_end - body + _length_width(properties) + properties + end - own - own_bytes
+        rest = topic_end - topic + _length_width(properties) + properties + parts.ends[place] - own_end
         to = _write_length(rest, out, to + 1)
-        to = _copy(data, body, topic_end, out, to)
+        to = _copy(data, topic, topic_end, out, to)
         to = _write_length(properties, out, to)
-        to = _copy(data, own, own + own_bytes, out, to)
+        to = _copy(data, own, own_end, out, to)
+        if parts.expiries[place] >= 0:
+            _write_four(left_s[place], out, to - own_end + parts.expiries[place])
         to = _copy(id_head, 0, len(id_head), out, to)
         out[to], out[to + 1] = id_bytes >> 8, id_bytes & 0xFF
         to = _copy(names, origin, origin_end, out, to + 2)
@@ -86,22 +88,9 @@ def _write(
         to = _copy(age_head, 0, len(age_head), out, to)
         out[to], out[to + 1] = 0, age_digits
         to = _copy(texts, _DIGITS_MAX, _DIGITS_MAX + age_digits, out, to + 2)
-        to = _copy(data, own + own_bytes, end, out, to)
+        to = _copy(data, own_end, parts.ends[place], out, to)
         longest = max(longest, to - began)
     return to, longest
-
-
-@kernel
-def _length_at(data: Bytes, at: int) -> tuple[int, int]:
-    """Return a variable byte integer [1.5.5], which is known to be right, and where it ends."""
-    value = shift = 0
-    while True:
-        digit = int(data[at])
-        at += 1
-        value |= (digit & 0x7F) << shift
-        if digit < 0x80:
-            return value, at
-        shift += 7
 
 
 @kernel
@@ -122,6 +111,12 @@ def _write_length(value: int, out: Bytes, to: int) -> int:
         to += 1
     out[to] = value
     return to + 1
+
+
+@kernel
+def _write_four(value: int, out: Bytes, to: int) -> None:
+    for place in range(4):
+        out[to + place] = value >> 8 * (3 - place) & 0xFF
 
 
 @kernel
