@@ -2,27 +2,37 @@
 
 200 subscribers, 20 of each tenth of the selectors, come and go as in the paper, ten times as fast; in mode
 `fixed`, which is nondurable, nobody goes. Two publishers send as fast as a subscriber to everything at each
-broker can follow. What is counted is messages a second, of both publishers together (X_P of the paper). The
-session of a durable subscriber that comes back at the other broker is handed over to it.
+broker can follow. What is counted is messages a second, of both publishers together (X_P of the paper), and
+copies that subscribers got a second, divided by how many want each message (X_S). The session of a durable
+subscriber that comes back at the other broker is handed over to it.
+
+With `--bandwidth` all subscribers together have so many kilobytes a second (as root: they are in a network
+namespace of their own, behind `tc ... tbf`), and publishers go as fast as the subscribers follow.
 
 Brokers, publishers and subscribers share one machine: only ratios within one run mean anything. What the
 brokers themselves take, in processor time for each message, is given beside it: that depends less on what
 else the machine does.
 `.venv/bin/python benchmarks/bench_modes.py --rounds 3 --sizes 50 500`
+`.venv/bin/python benchmarks/bench_modes.py --messages 2000 --bandwidth 220 --modes nondurable semi-durable`
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import ctypes
 import json
 import os
 import random
+import socket
 import statistics
+import subprocess
 import time
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple, Self, cast
 
 import mqtt5
 import uvloop
@@ -38,6 +48,9 @@ AHEAD_MAX = 2_000  # messages that publishers may be ahead of who follows them
 BATCH = 20
 TAIL = 40  # packets whose ids are looked at when a subscriber goes
 RUN_S_MAX = 120.0
+SLOW = 40  # what is behind limited bandwidth may wait for so much less
+AIR_HOST = "10.215.0.1"
+OWN_SPACE = "/proc/self/ns/net"
 
 
 class Reader(asyncio.Protocol):
@@ -47,6 +60,7 @@ class Reader(asyncio.Protocol):
         self._hello = hello
         self._rest = b""
         self.count = 0
+        self.at = 0  # of all that was sent, the last that came
         self.tail: deque[bytes] = deque(maxlen=TAIL)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -89,8 +103,12 @@ def hello(name: str, mode: str, wish: list[tuple[str, str]]) -> bytes:
 class Mobile:
     """A subscriber that comes and goes."""
 
-    def __init__(self, number: int, mode: str, ports: list[int], chance: random.Random) -> None:
+    def __init__(
+        self, number: int, mode: str, ports: list[int], chance: random.Random, air: Air | None
+    ) -> None:
         self._number, self._mode, self._ports, self._chance = number, mode, ports, chance
+        self._air = air
+        self.reader: Reader | None = None  # while it is there
         self._at = number % len(ports)
         self._after: dict[str, str] = {}  # by origin: the last id
         self.count = 0
@@ -98,13 +116,14 @@ class Mobile:
     async def live(self) -> None:
         """Come and go, for ever."""
         while True:
-            reader = await self._come()
+            reader = self.reader = await self._come()
             try:
                 await asyncio.sleep(
                     self._chance.expovariate(1.0 / STAY_S) if self._mode != "fixed" else RUN_S_MAX
                 )
             finally:
                 self.count += reader.count
+                self.reader = None
                 reader.transport.abort()
             self._learn(reader)
             await asyncio.sleep(self._chance.expovariate(1.0 / AWAY_S))
@@ -116,9 +135,12 @@ class Mobile:
         if self._mode == "semi-durable":
             wish += [("resume-after", each) for each in self._after.values() or ["now"]]
         greeting = hello(f"mobile-{self._number}", self._mode, wish)
-        loop = asyncio.get_running_loop()
-        _, reader = await loop.create_connection(lambda: Reader(greeting), HOST, self._ports[self._at])
-        return reader
+        loop, port = asyncio.get_running_loop(), self._ports[self._at]
+        if self._air is None:
+            return (await loop.create_connection(lambda: Reader(greeting), HOST, port))[1]
+        line = self._air.socket()
+        await loop.sock_connect(line, (AIR_HOST, port))
+        return (await loop.create_connection(lambda: Reader(greeting), sock=line))[1]
 
     def _learn(self, reader: Reader) -> None:
         """Find out what is had, from the last packets that came; order is kept for each origin."""
@@ -134,22 +156,32 @@ class Mobile:
                 self._after[event_id.rpartition(":")[0]] = event_id
 
 
+def behind(mobiles: list[Mobile], sent: int) -> float:
+    """Return how far behind what was sent the subscribers are that are there, at the middle."""
+    there = [each.reader for each in mobiles if each.reader is not None]
+    for reader in there:
+        if reader.count:
+            reader.at = int(reader.tail[-1].rpartition(b"@")[2].split(b"x")[0])
+        elif not reader.at:
+            reader.at = sent  # it has just come
+    return statistics.median(sent - reader.at for reader in there) if there else 0.0
+
+
 async def publish(
-    port: int, count: int, size: int, mode: str, followers: list[Reader], sent: list[int]
+    port: int, count: int, size: int, mode: str, followed: Callable[[], float], sent: list[int]
 ) -> None:
-    """Publish so many messages, never far ahead of who follows everything."""
+    """Publish so many messages, never far ahead of who follows."""
     greeting = mqtt5.ConnectPacket(f"publisher-{port}", clean_start=True, keep_alive=0).write()
     loop = asyncio.get_running_loop()
     _, reader = await loop.create_connection(lambda: Reader(bytes(greeting)), HOST, port)
     qos = mqtt5.QoS.AT_LEAST_ONCE if mode == "durable" else mqtt5.QoS.AT_MOST_ONCE
-    payload = b"x" * size
     for first in range(0, count, BATCH):
-        while sent[0] - min(each.count for each in followers) > AHEAD_MAX:
+        while followed() > AHEAD_MAX:
             await asyncio.sleep(0.002)
         batch = b"".join(
             mqtt5.PublishPacket(
                 "mobile",
-                payload,
+                (b"@%d" % (sent[0] + number - first)).ljust(size, b"x"),
                 qos=qos,
                 packet_id=number % 65_535 + 1 if mode == "durable" else None,
                 user_properties=[("selector", str(number % DECADES))],
@@ -164,7 +196,8 @@ async def publish(
 class Measured(NamedTuple):
     """What one run of one mode showed."""
 
-    messages_per_s: float
+    messages_per_s: float  # published
+    got_per_s: float  # by subscribers, of the copies of each message
     copies: float  # the share that came, of all that would have without anybody going
     broker_us: float  # of both brokers' processor time, for each message
 
@@ -179,7 +212,7 @@ def busy_s(processes: list[int]) -> float:
 
 
 async def measure(
-    mode: str, messages: int, size: int, ports: list[int], processes: list[int], seed: int
+    mode: str, messages: int, size: int, ports: list[int], processes: list[int], air: Air | None, seed: int
 ) -> Measured:
     """Return how fast it went, what came, and what it took."""
     await asyncio.sleep(2.0)  # the brokers link
@@ -188,38 +221,96 @@ async def measure(
     for port in ports:
         greeting = hello(f"follower-{port}", "fixed", [])
         followers.append((await loop.create_connection(lambda: Reader(greeting), HOST, port))[1])  # noqa: B023
-    mobiles = [Mobile(number, mode, ports, random.Random(chance.random())) for number in range(SUBSCRIBERS)]
+    mobiles = [
+        Mobile(number, mode, ports, random.Random(chance.random()), air) for number in range(SUBSCRIBERS)
+    ]
     living = [asyncio.create_task(each.live()) for each in mobiles]
     await asyncio.sleep(2.0)
     began_s, sent, busy = time.monotonic(), [0], busy_s(processes)
+
+    def followed() -> float:
+        ahead = sent[0] - min(each.count for each in followers)
+        return ahead if air is None else max(ahead, behind(mobiles, sent[0]) * SLOW)
+
     async with asyncio.timeout(RUN_S_MAX):
-        await asyncio.gather(*(publish(port, messages // 2, size, mode, followers, sent) for port in ports))
-        while min(each.count for each in followers) < sent[0]:
+        await asyncio.gather(*(publish(port, messages // 2, size, mode, followed, sent) for port in ports))
+        while min(each.count for each in followers) < sent[0] or (
+            air is not None and behind(mobiles, sent[0]) > DECADES
+        ):
             await asyncio.sleep(0.002)
     took_s, busy = time.monotonic() - began_s, busy_s(processes) - busy
     for task in living:
         task.cancel()
     await asyncio.gather(*living, return_exceptions=True)
-    copies = sum(each.count for each in mobiles)
+    copies = sum(each.count for each in mobiles) / (sent[0] * SUBSCRIBERS / DECADES)
     return Measured(
         messages_per_s=sent[0] / took_s,
-        copies=copies / (sent[0] * SUBSCRIBERS / DECADES),
+        got_per_s=copies * sent[0] / took_s,
+        copies=copies,
         broker_us=busy / sent[0] * 1e6,
     )
 
 
-def run(mode: str, messages: int, size: int, seed: int) -> Measured:
+class Air:
+    """A network namespace that is reached with so many kilobytes a second."""
+
+    def __init__(self, kb_per_s: float) -> None:
+        self._name = f"air{os.getpid() % 100_000}"
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        near, far = f"{self._name}a", f"{self._name}b"
+        inside = ("ip", "netns", "exec", self._name)
+        rate = ("rate", f"{kb_per_s * 8:.0f}kbit", "burst", "5000", "limit", "100000")
+        commands = (
+            ("ip", "netns", "add", self._name),
+            ("ip", "link", "add", near, "type", "veth", "peer", "name", far, "netns", self._name),
+            ("ip", "addr", "add", f"{AIR_HOST}/30", "dev", near),
+            ("ip", "link", "set", near, "up"),
+            (*inside, "ip", "addr", "add", "10.215.0.2/30", "dev", far),
+            (*inside, "ip", "link", "set", far, "up"),
+            ("tc", "qdisc", "add", "dev", near, "root", "tbf", *rate),
+        )
+        for command in commands:
+            subprocess.run(command, check=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for command in (("ip", "link", "del", f"{self._name}a"), ("ip", "netns", "del", self._name)):
+            subprocess.run(command, check=True)
+
+    def socket(self) -> socket.socket:
+        """Return a socket in there."""
+        here, there = (os.open(path, os.O_RDONLY) for path in (OWN_SPACE, f"/run/netns/{self._name}"))
+        try:
+            self._enter(there)
+            line = socket.socket()
+            self._enter(here)
+        finally:
+            os.close(here)
+            os.close(there)
+        line.settimeout(0.0)
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8_192)
+        return line
+
+    def _enter(self, space: int) -> None:
+        if self._libc.setns(space, 0):
+            raise OSError(ctypes.get_errno(), "the network namespace cannot be entered")
+
+
+def run(mode: str, messages: int, size: int, bandwidth: float | None, seed: int) -> Measured:
     """Measure one mode at two fresh brokers."""
     ports = dict(zip(("a", "b"), free_ports(2), strict=True))
     links = (Link(source="a", target="b", s_per_kb_mean=0.0),)
-    if mode == "semi-durable":
-        plan = FleetPlan(ports=ports, links=links, settings={"anonymous": True}, fetch=("#",))
-    else:
-        settings = {"anonymous": True, "buffer.keep": False}
-        plan = FleetPlan(ports=ports, links=links, settings=settings)
-    with Fleet(plan) as fleet:
+    keeps = mode == "semi-durable"
+    settings = {"anonymous": True} if keeps else {"anonymous": True, "buffer.keep": False}
+    host = HOST if bandwidth is None else "0.0.0.0"
+    plan = FleetPlan(ports=ports, links=links, settings=settings, fetch=("#",) if keeps else (), host=host)
+    with contextlib.ExitStack() as stack:
+        air = None if bandwidth is None else stack.enter_context(Air(bandwidth))
+        fleet = stack.enter_context(Fleet(plan))
         processes = [fleet.process_id(name) for name in ports]
-        return uvloop.run(measure(mode, messages, size, list(ports.values()), processes, seed))
+        return uvloop.run(measure(mode, messages, size, list(ports.values()), processes, air, seed))
 
 
 def main() -> None:
@@ -227,6 +318,7 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sizes", type=int, nargs="+", default=[50], help="bytes of a message's body")
+    parser.add_argument("--bandwidth", type=float, help="kB/s, of all subscribers together")
     parser.add_argument("--modes", nargs="+", default=list(MODES), choices=MODES)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -234,7 +326,7 @@ def main() -> None:
     for size in options.sizes:
         for number in range(options.rounds):
             for mode in options.modes:  # in turns, so that a busy moment of the machine meets all of them
-                each = run(mode, options.messages, size, number)
+                each = run(mode, options.messages, size, options.bandwidth, number)
                 seen.setdefault(f"{mode}, {size} bytes", []).append(each)
                 if not options.json:
                     print(f"{mode}, {size} bytes: {said(each)}, {each.copies:.1%} of all copies", flush=True)
@@ -252,7 +344,10 @@ def main() -> None:
 
 def said(measured: Measured) -> str:
     """Return the speed and its cost as a person reads them."""
-    return f"{measured.messages_per_s:,.0f} messages/s, {measured.broker_us:.0f} us of the brokers' time each"
+    published, got = measured.messages_per_s, measured.got_per_s
+    return (
+        f"{published:,.0f} messages/s, {got:,.0f} got, {measured.broker_us:.0f} us of the brokers' time each"
+    )
 
 
 if __name__ == "__main__":

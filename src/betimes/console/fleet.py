@@ -36,6 +36,7 @@ class FleetPlan:
 
     ports: Mapping[str, int]
     links: tuple[Link, ...]
+    host: str = HOST  # where clients come in
     strategy: str = "late-binding"
     is_limited: bool = True  # links are as slow as the topology has them
     settings: Mapping[str, object] = field(default_factory=dict)  # at the top of each file
@@ -64,7 +65,7 @@ def broker_files(plan: FleetPlan, secret: str) -> dict[str, str]:
     order = list(plan.ports)
     texts = {}
     for name, port in plan.ports.items():
-        lines = [f"name = {json.dumps(name)}", f'host = "{HOST}"', f"port = {port}"]
+        lines = [f"name = {json.dumps(name)}", f"host = {json.dumps(plan.host)}", f"port = {port}"]
         settings = {**plan.settings, **plan.own_settings.get(name, {})}
         lines += [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
         if plan.stores is not None:
