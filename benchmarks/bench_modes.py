@@ -38,6 +38,7 @@ import mqtt5
 import uvloop
 
 from betimes.console.fleet import HOST, Fleet, FleetPlan, free_ports
+from betimes.model.buffers import OVERWRITING_NAMES
 from betimes.model.topology import Link
 
 MODES = ("fixed", "nondurable", "semi-durable", "durable")
@@ -48,6 +49,7 @@ AHEAD_MAX = 2_000  # messages that publishers may be ahead of who follows them
 BATCH = 20
 TAIL = 40  # packets whose ids are looked at when a subscriber goes
 RUN_S_MAX = 120.0
+BUFFERED = 30_000  # messages in a small buffer, as in the paper
 SLOW = 40  # what is behind limited bandwidth may wait for so much less
 AIR_HOST = "10.215.0.1"
 OWN_SPACE = "/proc/self/ns/net"
@@ -298,14 +300,19 @@ class Air:
             raise OSError(ctypes.get_errno(), "the network namespace cannot be entered")
 
 
-def run(mode: str, messages: int, size: int, bandwidth: float | None, seed: int) -> Measured:
+def run(
+    mode: str, messages: int, size: int, bandwidth: float | None, overwrite: str | None, seed: int
+) -> Measured:
     """Measure one mode at two fresh brokers."""
     ports = dict(zip(("a", "b"), free_ports(2), strict=True))
     links = (Link(source="a", target="b", s_per_kb_mean=0.0),)
-    keeps = mode == "semi-durable"
-    settings = {"anonymous": True} if keeps else {"anonymous": True, "buffer.keep": False}
+    settings: dict[str, object] = {"anonymous": True, "buffer.keep": mode == "semi-durable"}
+    if mode == "semi-durable":
+        settings["buffer.fetch"] = ["#"]
+        if overwrite is not None:
+            settings |= {"buffer.overwrite": overwrite, "buffer.messages": BUFFERED}
     host = HOST if bandwidth is None else "0.0.0.0"
-    plan = FleetPlan(ports=ports, links=links, settings=settings, fetch=("#",) if keeps else (), host=host)
+    plan = FleetPlan(ports=ports, links=links, settings=settings, host=host)
     with contextlib.ExitStack() as stack:
         air = None if bandwidth is None else stack.enter_context(Air(bandwidth))
         fleet = stack.enter_context(Fleet(plan))
@@ -319,6 +326,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sizes", type=int, nargs="+", default=[50], help="bytes of a message's body")
     parser.add_argument("--bandwidth", type=float, help="kB/s, of all subscribers together")
+    parser.add_argument("--overwrite", choices=OVERWRITING_NAMES, help="the policy of a small buffer")
     parser.add_argument("--modes", nargs="+", default=list(MODES), choices=MODES)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -326,7 +334,7 @@ def main() -> None:
     for size in options.sizes:
         for number in range(options.rounds):
             for mode in options.modes:  # in turns, so that a busy moment of the machine meets all of them
-                each = run(mode, options.messages, size, options.bandwidth, number)
+                each = run(mode, options.messages, size, options.bandwidth, options.overwrite, number)
                 seen.setdefault(f"{mode}, {size} bytes", []).append(each)
                 if not options.json:
                     print(f"{mode}, {size} bytes: {said(each)}, {each.copies:.1%} of all copies", flush=True)
