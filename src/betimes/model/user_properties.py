@@ -8,9 +8,10 @@ DEADLINE, IMPORTANCE, ID, AGE = "$deadline", "$importance", "$id", "$age"
 SIGNATURE = "$signature"  # of the control centre, on a model
 
 FILTER, MAX_DELAY, PRICE, RELIABILITY, BANDWIDTH = "filter", "max-delay", "price", "reliability", "bandwidth"
-RESUME_AFTER, RESUME_LATE = "resume-after", "resume-late"
+RESUME_AFTER, RESUME_LATE, RESUME_UNTIL = "resume-after", "resume-late", "resume-until"
 NOW, ALL = "now", "all"  # start here; even what is too late
 OUTSTANDING, POSITION, BUFFERED = "outstanding", "position", "buffered"  # on the SUBACK of who resumes
+GAPS, LOST, PART = "gaps", "lost", "part"  # how many are told, and how much is lost at most; not all is here
 GAP_TOPIC = "$betimes/gap"  # with the client's id below it
 
 ATTRIBUTES_MAX = 256  # of one event

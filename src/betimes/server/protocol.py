@@ -20,6 +20,7 @@ from betimes.model.servers import Limits
 from betimes.server.audiences import Grant
 from betimes.server.promises import is_promised
 from betimes.server.publications import spelled_out
+from betimes.server.ranges import RangeReading, read_until
 from betimes.server.resuming import Resumption, check_resume, read_resume
 from betimes.server.runs import Run, publish_run
 from betimes.server.wire import Item, Packet
@@ -201,7 +202,13 @@ def _pubcomp(connection: Connection, packet: mqtt5.PubCompPacket, now_s: float) 
 def _subscribe(connection: Connection, packet: mqtt5.SubscribePacket, now_s: float) -> None:
     try:
         wish = read_wish(packet.user_properties)
-        resume = read_resume(packet.user_properties)
+        resume, until = read_resume(packet.user_properties), read_until(packet.user_properties)
+        if until is not None:
+            session = session_of(connection)
+            reading = RangeReading(connection.hub, session, packet, wish, resume, until, now_s)
+            _suback(connection, packet.packet_id, reading.codes, "", reading.told())
+            reading.send(now_s)
+            return
         if resume is not None:
             check_resume(connection.hub, resume, [each.pattern for each in packet.topic_filters])
     except TextError as error:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import overload
 
@@ -22,7 +23,7 @@ from betimes.model.events import number_reading
 from betimes.model.filters import EVERYTHING, Filter
 from betimes.model.resuming import Gap, Have
 from betimes.model.user_properties import IMPORTANCE
-from betimes.node.partitioned_buffer import PartitionedBuffer, Run, pattern_covers
+from betimes.node.partitioned_buffer import PartitionedBuffer, Piece, Run, pattern_covers
 from betimes.server import mqtt3, runs
 from betimes.server.publications import OVERHEAD_BYTES, Publication
 from betimes.server.replay_log import ReplayLog, publication_of
@@ -185,6 +186,24 @@ class ReplayBuffer:
         on_topic = [publication_of(each) for each in found if topic_matches(pattern, each.item.topic)]
         return [each for each in on_topic if content_filter.matches(each.attributes())], gaps
 
+    def stretch(
+        self, patterns: Sequence[str], begins: Mapping[str, int], ends: Mapping[str, int], most: int
+    ) -> tuple[list[Piece[Kept]], dict[str, int]]:
+        """Return what is kept behind `begins` up to `ends`, the oldest, so many; and up to where that is all.
+
+        Topics are for the caller to look at.
+        """
+        return self._buffer.stretch(patterns, begins, ends, most)
+
+    def missing(
+        self, patterns: Sequence[str], begins: Mapping[str, int], ends: Mapping[str, int]
+    ) -> list[Gap]:
+        """Return what is not kept here of what is numbered behind `begins` up to `ends`."""
+        have = {origin: Have(floor=number) for origin, number in begins.items()}
+        found = [gap for pattern in patterns for gap in self._buffer.missing(pattern, have)]
+        cut = [_up_to(gap, ends[gap.origin]) for gap in found if gap.first <= ends.get(gap.origin, 0)]
+        return list(dict.fromkeys(cut))
+
     def highest(self) -> dict[str, int]:
         """Return the highest number that came of each origin."""
         return self._buffer.highest()
@@ -239,6 +258,11 @@ class ReplayBuffer:
             return
         attributes = publication.attributes() if self._reads_content else {}
         self._buffer.put(run, publication.topic, attributes, now_s)
+
+
+def _up_to(gap: Gap, end: int) -> Gap:
+    last = min(gap.last, end)
+    return replace(gap, last=last, at_most=min(gap.at_most, last - gap.first + 1))
 
 
 def _are_just(items: Sequence[Kept | None], packets: Sequence[Item]) -> bool:

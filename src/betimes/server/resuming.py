@@ -153,7 +153,7 @@ class Resumption:
 
     def send(self, now_s: float) -> None:
         """Tell what is missing, and let all that was missed join the line."""
-        gaps, replay = _few(self._gaps), self._hub.replay
+        gaps, replay = few(self._gaps), self._hub.replay
         if replay is not None and self._resume.have is not None:
             replay.resumed += 1
             replay.replayed += len(self._deliveries)
@@ -217,7 +217,7 @@ def _unsent(left: list[Publication]) -> list[Gap]:
     ]
 
 
-def _few(gaps: list[Gap]) -> list[Gap]:
+def few(gaps: list[Gap]) -> list[Gap]:
     """Return so many gaps at most: where there are more, those of one origin and reason become one."""
     if len(gaps) <= GAPS_MAX:
         return gaps
