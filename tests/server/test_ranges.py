@@ -67,7 +67,7 @@ def test_what_came_just_before_in_the_same_read_is_in_the_range():
     ben = Client(hub, "ben")
     asked = mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("#")], user_properties=[("resume-until", "b1:1")])
     ben.connection.receive(mqtt5.PublishPacket("a", b"x").write() + asked.write(), 0.0)
-    suback, *came = ben.read()
+    _suback, *came = ben.read()
     assert [each.payload for each in came] == [b"x"]
 
 
@@ -85,6 +85,17 @@ def test_where_so_many_messages_end_is_told_and_nothing_is_sent():
     assert positions(suback) == ["b1:5"]
     assert numbers(ben) == []
     assert positions(ask_range(ben, ("resume-after", "b1:2"), ("resume-until", "+300"))) == ["b1:9"]
+
+
+def test_how_far_messages_reach_is_told_up_to_an_end():
+    hub, _ = published(9)
+    ben = Client(hub, "ben")
+    asked = [("resume-after", "b1:2"), ("resume-until", "b1:6")]
+    suback = ask_range(ben, *asked, ("resume-until", "+100"))
+    assert positions(suback) == ["b1:6"]
+    assert ("kept", "4") in suback.user_properties
+    assert positions(ask_range(ben, *asked, ("resume-until", "+3"))) == ["b1:5"]
+    assert numbers(ben) == []
 
 
 def test_a_long_range_comes_in_parts_that_say_where_they_end():

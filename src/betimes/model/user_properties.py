@@ -11,7 +11,7 @@ FILTER, MAX_DELAY, PRICE, RELIABILITY, BANDWIDTH = "filter", "max-delay", "price
 RESUME_AFTER, RESUME_LATE, RESUME_UNTIL = "resume-after", "resume-late", "resume-until"
 NOW, ALL = "now", "all"  # start here; even what is too late
 OUTSTANDING, POSITION, BUFFERED = "outstanding", "position", "buffered"  # on the SUBACK of who resumes
-GAPS, LOST, PART = "gaps", "lost", "part"  # how many are told, and how much is lost at most; not all is here
+GAPS, LOST, KEPT, PART = "gaps", "lost", "kept", "part"  # on that of who reads a range
 GAP_TOPIC = "$betimes/gap"  # with the client's id below it
 
 ATTRIBUTES_MAX = 256  # of one event

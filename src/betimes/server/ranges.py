@@ -2,8 +2,8 @@
 
 Who resumes gets what it missed, and then what is new. A range has an end: whoever asks for the same one again
 gets the same again, as long as it is kept. `resume-until` on a SUBSCRIBE says where it ends, and then nothing
-stays subscribed. It may also say how many messages one would like to read: the answer is where that would
-end, and nothing is sent.
+stays subscribed. It may also say how many messages one would like to read: then the answer is where that
+would end, and nothing is sent.
 
 No answer takes long: one looks at so many messages and sends what finds room, the oldest first. The positions
 in it say up to where that was everything; from there one asks again.
@@ -27,6 +27,7 @@ from betimes.model.user_properties import (
     ALL,
     BUFFERED,
     GAPS,
+    KEPT,
     LOST,
     OUTSTANDING,
     PART,
@@ -49,17 +50,20 @@ if TYPE_CHECKING:
 
 LOOKED_AT_MAX = 2_048  # messages for one answer: nobody else is served meanwhile
 PLANNED_MAX = 10_000_000  # messages that one may like to read at once
-HINT = "write the text of an $id, such as b1:200, one for each broker; or +1000, to be told where that ends"
+HINT = "write the text of an $id, such as b1:200, one for each broker; with +1000, where so many end is told"
 
 Subscribed = mqtt5.SubAckReasonCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Until:
-    """Where a range ends, by origin; or how many messages it should have."""
+    """Where a range ends, by origin: None for what is here by now.
+
+    With `most`, somebody wants to know how far so many messages would reach.
+    """
 
     ends: Mapping[str, int] | None = None
-    most: int = 0
+    most: int | None = None
 
 
 class RangeDelivery(Delivery):
@@ -77,21 +81,27 @@ def read_until(properties: Sequence[tuple[str, str]]) -> Until | None:
     texts = [value for name, value in properties if name == RESUME_UNTIL]
     if not texts:
         return None
-    if texts[0].startswith("+"):
-        digits = texts[0][1:]
-        is_number = digits.isascii() and digits.isdigit() and len(digits) <= len(str(PLANNED_MAX))
-        if len(texts) > 1 or not is_number or not 0 < int(digits) <= PLANNED_MAX:
-            raise TextError(texts[0], 0, f"{RESUME_UNTIL} asks for +1 to +{PLANNED_MAX} messages, once", HINT)
-        return Until(most=int(digits))
+    counts = [text for text in texts if text.startswith("+")]
+    most = _count(counts) if counts else None
     if len(texts) > ORIGINS_MAX:
         raise TextError(texts[-1], 0, f"{RESUME_UNTIL} names at most {ORIGINS_MAX} brokers", HINT)
     ends: dict[str, int] = {}
     for text in texts:
+        if text in counts:
+            continue
         origin, found = read_resume_token(text)
         if origin in ends or found.above:
             raise TextError(text, 0, f"{RESUME_UNTIL} names each broker once, with one number", HINT)
         ends[origin] = found.floor
-    return Until(ends=ends)
+    return Until(ends=ends or None, most=most)
+
+
+def _count(texts: Sequence[str]) -> int:
+    digits = texts[0][1:]
+    is_number = digits.isascii() and digits.isdigit() and len(digits) <= len(str(PLANNED_MAX))
+    if len(texts) > 1 or not is_number or not 0 < int(digits) <= PLANNED_MAX:
+        raise TextError(texts[0], 0, f"{RESUME_UNTIL} asks for +1 to +{PLANNED_MAX} messages, once", HINT)
+    return int(digits)
 
 
 class RangeReading:
@@ -117,6 +127,7 @@ class RangeReading:
         self._publications: list[Publication] = []
         self._gaps: list[Gap] = []  # that are told
         self._lost = 0  # messages, at most
+        self._kept = 0  # messages up to the positions, of whatever topic, for who wants to know
         self._positions: dict[str, int] = {}
         replay = self._check(wish, resume, until)
         forbidden = (
@@ -158,6 +169,7 @@ class RangeReading:
             (BUFFERED, ALL if is_whole else PART),
             (GAPS, str(len(self._gaps))),
             (LOST, str(self._lost)),
+            (KEPT, str(self._kept)),
             *((POSITION, f"{origin}:{number}") for origin, number in positions),
         ]
 
@@ -177,11 +189,12 @@ class RangeReading:
     def _find(self, replay: ReplayBuffer, until: Until, now_s: float) -> None:
         patterns, begins = self._patterns, self._begins
         replay.close_run(self._session.client_id, None, now_s)
-        if until.ends is None:
-            _, self._positions = replay.stretch(patterns, begins, replay.positions(), until.most)
+        ends = replay.positions() if until.ends is None else until.ends
+        pieces, self._positions = replay.stretch(patterns, begins, ends, until.most or LOOKED_AT_MAX)
+        if until.most is not None:
+            self._kept = sum(piece.last - piece.first + 1 for piece in pieces)
             self._lost = sum(gap.at_most for gap in replay.missing(patterns, begins, self._positions))
             return
-        pieces, self._positions = replay.stretch(patterns, begins, until.ends, LOOKED_AT_MAX)
         self._take(pieces, now_s)
         gaps = replay.missing(patterns, begins, self._positions)
         self._gaps, self._lost = few(gaps), sum(gap.at_most for gap in gaps)
