@@ -107,9 +107,10 @@ class RangeReader:
         """Return how far so many messages reach, behind a position and up to another."""
         ends = [f"+{most}", *_tokens(until or {})]
         told, _ = self._again(lambda line: _ask(line, wanted, after, ends))
-        return Plan(
-            positions={**after, **told.positions}, kept=told.kept, lost=told.lost, is_whole=told.is_whole
-        )
+        positions = dict(after)
+        for origin, number in told.positions.items():
+            positions[origin] = max(number, positions.get(origin, 0))
+        return Plan(positions=positions, kept=told.kept, lost=told.lost, is_whole=told.is_whole)
 
     def read(self, wanted: Wanted, after: Positions, until: Positions) -> Iterator[Part]:
         """Yield all that is wanted behind a position up to another, and what is missing there."""
