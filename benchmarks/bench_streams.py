@@ -133,7 +133,7 @@ def measure_rate(port: int, directory: Path, rate_per_s: float, seconds: float) 
     print(f"came {len(found):,}, of them {twice:,} twice; the last {caught_up_s:.1f} s late")
     print(f"second half: {len(measured)} batches of {rows / max(len(measured), 1):,.0f} rows, ", end="")
     print(
-        f"{busy_s / max(len(measured), 1):.2f} s each; {2 * rows / max(busy_s, 1e-9):,.0f} events/s while busy"
+        f"{busy_s / max(len(measured), 1):.2f} s each; {2 * rows / max(busy_s, 1e-9):,.0f} events/s in them"
     )
     print(f"gaps told: {gaps_told(directory)}; steps of the last batch: {facts[-1][1]['steps']}")
     return len(found) == len(set(found)) == wanted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 OWN = "$"  # what begins with it is Betimes's, and no attribute
 DEADLINE, IMPORTANCE, ID, AGE = "$deadline", "$importance", "$id", "$age"
+KEY = "$key"  # a publisher's own name of a message, so that it counts once however often it is sent
 
 SIGNATURE = "$signature"  # of the control centre, on a model
 

@@ -57,6 +57,7 @@ def _families(statistics: Statistics, lag_s: float) -> Iterable[Metric]:
             "Of clients that publish faster than they may, or than others can read.",
             statistics.pauses,
         ),
+        "publications_repeated": ("Not taken in: they had come before under their key.", statistics.repeated),
     }
     if statistics.promises is not None:
         given, refused = statistics.promises

@@ -111,6 +111,29 @@ def keep_alive_for(connection: Connection, packet: mqtt5.ConnectPacket) -> int:
     return most if asked > most or (not asked and most < Limits().keep_alive_s_max) else asked
 
 
+def connack_for(
+    session: Session,
+    packet: mqtt5.ConnectPacket,
+    limits: Limits,
+    assigned: str | None,
+    keep_alive_s: int,
+    *,
+    is_known: bool,
+) -> mqtt5.ConnAckPacket:
+    """Return the welcome of a client, with all that is not as it asked."""
+    asked = seconds(packet.session_expiry_interval)
+    shortened = FOR_EVER if math.isinf(session.expiry_s) else int(session.expiry_s)
+    return mqtt5.ConnAckPacket(
+        session_present=is_known,
+        assigned_client_id=assigned,
+        session_expiry_interval=None if session.expiry_s == asked else shortened,
+        server_keep_alive=None if keep_alive_s == packet.keep_alive else keep_alive_s,
+        receive_max=limits.receive_max,
+        topic_alias_max=limits.topic_aliases_max,
+        max_packet_size=limits.packet_bytes_max,
+    )
+
+
 def _publish(connection: Connection, packet: mqtt5.PublishPacket, now_s: float) -> None:
     topic = packet.topic
     if packet.topic_alias is not None:
