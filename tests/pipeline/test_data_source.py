@@ -43,3 +43,29 @@ def test_a_query_goes_on_from_its_checkpoint(spark, tmp_path: Path):
         run_once()
         found = sorted(spark.read.parquet(str(tmp_path / "rows")).collect())
         assert [(row.speed, row.id) for row in found] == [(n, f"b1:{n}") for n in range(51, 201)]
+
+
+@pytest.mark.spark
+@pytest.mark.live
+def test_rows_of_a_frame_and_of_a_stream_are_published_once(spark, tmp_path: Path):
+    register(spark)
+    with keeping_broker() as broker:
+        url = f"mqtt://127.0.0.1:{broker.port}"
+        frame = spark.range(50).selectExpr(
+            "'in' AS topic", "id * 2 AS speed", "CAST(id AS STRING) AS payload"
+        )
+        frame.write.format("betimes").mode("append").option("url", url).option("deadline", "1h").save()
+        read = spark.readStream.format("betimes").option("url", url).option("topic", "in")
+        rows = read.option("starting", "earliest").load().selectExpr("'out' AS topic", "payload", "id")
+        for _ in range(2):
+            write = rows.writeStream.format("betimes").option("url", url)
+            write = write.option("checkpointLocation", str(tmp_path / "at"))
+            write.trigger(availableNow=True).start().awaitTermination(60)
+            for file in (tmp_path / "at" / "commits").glob("*0*"):
+                file.unlink()  # as if the driver had been killed just before
+        found = spark.read.format("betimes").option("url", url).option("topic", "#").load()
+        counts = {row.topic: row["count"] for row in found.groupBy("topic").count().collect()}
+        assert counts == {"in": 50, "out": 50}
+        assert broker.hub.repeats.repeated == 50
+        with pytest.raises(PySparkException, match="stays published"):
+            frame.write.format("betimes").mode("overwrite").option("url", url).save()
