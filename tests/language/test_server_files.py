@@ -40,6 +40,7 @@ subscriptions = 3
 sessions = 4
 retained = 5
 retained_size = "2MB"
+keys = 6
 queue_size = "512B"
 connect_within = "1s"
 keep_alive = "1m"
@@ -81,6 +82,7 @@ def test_everything_can_be_said():
         sessions_max=4,
         retained_max=5,
         retained_bytes_max=2_000_000,
+        keys_max=6,
         queue_bytes_max=512,
         connect_within_s=1.0,
         keep_alive_s_max=60,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import mqtt5
 import numpy as np
 from hypothesis import given
@@ -27,7 +29,7 @@ packets = st.builds(
 )
 
 
-def laid_out(runs) -> LaidOut:
+def laid_out(runs: Any) -> LaidOut:
     built = []
     for number, items in enumerate(runs):
         kept = AsRead(b"".join(each.write() for each in items), len(items)) if None not in items else items

@@ -20,7 +20,7 @@ def packet(number: int, **options) -> mqtt5.PublishPacket:
     return mqtt5.PublishPacket(f"t/{number % 2}", b"%d" % number, **options)
 
 
-def run_of(items, origin: str = "b1", first: int = 1, born_s: float = 1.0) -> Run:
+def run_of(items, origin: str = "b1", first: int = 1, born_s: float = 1.0) -> Run[mqtt5.PublishPacket]:
     return Run(origin, first, items, 100, born_s, "anna")
 
 
@@ -100,4 +100,5 @@ def test_messages_are_told_as_one_by_one():
 def test_who_was_born_in_the_future_is_not_younger_than_new():
     written, _ = portion_of(block_of(packet(1))).told(["b1"], 0.5)
     told, _ = mqtt5.read(memoryview(written))
+    assert isinstance(told, mqtt5.PublishPacket)
     assert dict(told.user_properties)["$age"] == "0"

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from betimes.server.packet_walk import walk
+from betimes.server.packet_walk import Bytes, Places, walk
 from betimes.server.publications import Publication
 from betimes.server.telling import told_packets, warm_up
 
@@ -34,7 +34,7 @@ messages = st.lists(
 ORIGINS = ("b1", "the broker in Genève")
 
 
-def laid_end_to_end(parts: list[bytes]) -> tuple:
+def laid_end_to_end(parts: list[bytes]) -> tuple[Bytes, Places]:
     edges = np.concatenate(([0], np.cumsum([len(each) for each in parts], dtype=np.int64)))
     return np.frombuffer(bytearray(b"".join(parts)), np.uint8), edges
 

@@ -20,6 +20,7 @@ from betimes.client.errors import RefusedError, UnreachableError
 from betimes.client.line import Line
 from betimes.client.messages import Message, read_gap, read_message
 from betimes.client.subscriptions import Subscription
+from betimes.client.trust import tls_for
 from betimes.language.quantities import read_duration_s
 from betimes.model.errors import BetimesError, SettingError
 from betimes.model.events import Value
@@ -345,21 +346,10 @@ async def connected(
         raise SettingError("timeout", timeout, "must be more than 0")
     session_s = read_duration_s(duration_text("session", session))
     own_id = f"betimes-{secrets.token_hex(8)}" if session_s else None  # a session has a name
-    places = [(replace(each, client_id=each.client_id or own_id), _tls(each, ca)) for each in addresses]
+    places = [(replace(each, client_id=each.client_id or own_id), tls_for(each, ca)) for each in addresses]
     client = Client(places, timeout_s=timeout_s, reconnect_s=reconnect_s, session_s=session_s)
     await client.open()
     try:
         yield client
     finally:
         await client.close()
-
-
-def _tls(address: Address, ca: str | Path | None) -> ssl.SSLContext | None:
-    if not address.is_encrypted:
-        if ca is not None:
-            raise SettingError("ca", str(ca), f"{address} is not encrypted", "use mqtts:// or wss://")
-        return None
-    try:
-        return ssl.create_default_context(cafile=ca)
-    except (OSError, ssl.SSLError) as error:
-        raise SettingError("ca", str(ca), f"cannot be read as certificates ({error})") from None

@@ -137,6 +137,7 @@ def _read_limits(table: Table) -> Limits:
         sessions_max=table.optional("sessions", some, usual.sessions_max),
         retained_max=table.optional("retained", count_between(0, COUNT_MAX), usual.retained_max),
         retained_bytes_max=table.optional("retained_size", _bytes, usual.retained_bytes_max),
+        keys_max=table.optional("keys", count_between(0, COUNT_MAX), usual.keys_max),
         queue_bytes_max=table.optional("queue_size", _bytes, usual.queue_bytes_max),
         connect_within_s=table.optional("connect_within", _duration, usual.connect_within_s),
         keep_alive_s_max=table.optional("keep_alive", _keep_alive_s, usual.keep_alive_s_max),

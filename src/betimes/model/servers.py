@@ -24,6 +24,7 @@ class Limits:
     sessions_max: int = 100_000
     retained_max: int = 1_000_000
     retained_bytes_max: int = 256 * 1024 * 1024
+    keys_max: int = 200_000  # of messages published lately, so that none counts twice; some 30 MB
     queue_bytes_max: int = 16 * 1024 * 1024  # that wait for one client
     connect_within_s: float = 10.0
     keep_alive_s_max: int = 65_535

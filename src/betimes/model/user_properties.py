@@ -4,13 +4,15 @@ from __future__ import annotations
 
 OWN = "$"  # what begins with it is Betimes's, and no attribute
 DEADLINE, IMPORTANCE, ID, AGE = "$deadline", "$importance", "$id", "$age"
+KEY = "$key"  # a publisher's own name of a message, so that it counts once however often it is sent
 
 SIGNATURE = "$signature"  # of the control centre, on a model
 
 FILTER, MAX_DELAY, PRICE, RELIABILITY, BANDWIDTH = "filter", "max-delay", "price", "reliability", "bandwidth"
-RESUME_AFTER, RESUME_LATE = "resume-after", "resume-late"
+RESUME_AFTER, RESUME_LATE, RESUME_UNTIL = "resume-after", "resume-late", "resume-until"
 NOW, ALL = "now", "all"  # start here; even what is too late
 OUTSTANDING, POSITION, BUFFERED = "outstanding", "position", "buffered"  # on the SUBACK of who resumes
+GAPS, LOST, KEPT, PART = "gaps", "lost", "kept", "part"  # on that of who reads a range
 GAP_TOPIC = "$betimes/gap"  # with the client's id below it
 
 ATTRIBUTES_MAX = 256  # of one event

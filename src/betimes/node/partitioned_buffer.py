@@ -15,8 +15,8 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, zip_longest
 from operator import attrgetter
 from typing import Generic, NamedTuple, TypeVar
 
@@ -71,6 +71,14 @@ class Found(NamedTuple, Generic[Item]):
     born_s: float
     source: str
     item: Item
+
+
+class Piece(NamedTuple, Generic[Item]):
+    """A part of a run: what is numbered from `first` to `last`."""
+
+    run: Run[Item]
+    first: int
+    last: int
 
 
 class _Shelf(Generic[Item]):
@@ -242,6 +250,20 @@ class PartitionedBuffer(Generic[Item]):
             gaps += [_gap(origin, each, TOO_FAR_BACK) for each in too_much]
         return list(heapq.merge(*flows, key=_born_s)), gaps + self.missing(pattern, have)
 
+    def stretch(
+        self, patterns: Sequence[str], begins: Mapping[str, int], ends: Mapping[str, int], most: int
+    ) -> tuple[list[Piece[Item]], dict[str, int]]:
+        """Return what is kept behind `begins` up to `ends`, the oldest, so many; and up to where that is all.
+
+        Both are numbers by origin; of an origin without an end nothing is looked at.
+        """
+        partitions = {id(each): each for pattern in patterns for each in self._overlapping(pattern)}
+        flows = []
+        for origin, end in ends.items():
+            shelves = [each.shelves[origin] for each in partitions.values() if origin in each.shelves]
+            flows.append(_pieces(shelves, begins.get(origin, 0), end))
+        return _oldest(flows, dict(ends), most)
+
     def missing(self, pattern: str, have: Mapping[str, Have]) -> list[Gap]:
         """Return what somebody does not have of such topics, and is not kept here."""
         overlapping = self._overlapping(pattern)
@@ -337,6 +359,38 @@ def _in_order(shelves: Sequence[_Shelf[Item]], had: Have) -> tuple[list[Found[It
     left = runs[:oldest]
     count = sum(len(run.items) for run in left)
     return found, [Range(max(left[0].first, had.floor + 1), left[-1].last, count)] if left else []
+
+
+def _pieces(shelves: Sequence[_Shelf[Item]], floor: int, end: int) -> Iterator[Piece[Item]]:
+    """Yield what one origin's shelves hold above the floor up to the end, by number."""
+    for run in heapq.merge(*(shelf.above(floor) for shelf in shelves), key=_first):
+        if run.first > end:
+            return
+        yield Piece(run, max(run.first, floor + 1), min(run.last, end))
+
+
+def _oldest(
+    flows: Sequence[Iterator[Piece[Item]]], reached: dict[str, int], most: int
+) -> tuple[list[Piece[Item]], dict[str, int]]:
+    """Return the pieces that came first, so many messages; `reached` is lowered to what these cover."""
+    heads = [
+        (piece.run.born_s, place, piece) for place, flow in enumerate(flows) for piece in islice(flow, 1)
+    ]
+    heapq.heapify(heads)
+    chosen: list[Piece[Item]] = []
+    while heads and most > 0:
+        _, place, piece = heapq.heappop(heads)
+        taken = piece._replace(last=min(piece.last, piece.first + most - 1))
+        chosen.append(taken)
+        most -= taken.last - taken.first + 1
+        if taken.last < piece.last:
+            reached[piece.run.origin] = taken.last
+        else:
+            for following in islice(flows[place], 1):
+                heapq.heappush(heads, (following.run.born_s, place, following))
+    for _, _, piece in heads:
+        reached[piece.run.origin] = piece.first - 1
+    return chosen, reached
 
 
 def _gap(origin: str, lost: Range, why: str) -> Gap:

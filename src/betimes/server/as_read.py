@@ -11,7 +11,9 @@ from typing import overload
 
 import mqtt5
 
+from betimes.node.partitioned_buffer import Found
 from betimes.server import mqtt3
+from betimes.server.publications import Publication
 from betimes.server.wire_checks import number_at
 
 Kept = mqtt5.PublishPacket
@@ -61,3 +63,15 @@ class AsRead(Sequence[Kept]):
     def data(self) -> bytes:
         """Return them end to end as packets of MQTT 5; the beginning of another one may be behind them."""
         return self._data if self._version == 5 else b"".join([each.write() for each in self])
+
+
+def publication_of(found: Found[Kept]) -> Publication:
+    """Return a kept packet as it was published."""
+    return Publication(
+        found.item,
+        found.item.topic,
+        born_s=found.born_s,
+        publisher=found.source,
+        origin=found.origin,
+        number=found.number,
+    )

@@ -29,8 +29,9 @@ from betimes.server.last_hop import LastHop
 from betimes.server.link import answer_broker, is_of_broker
 from betimes.server.offering import Offering, delivery_of
 from betimes.server.promises import MODEL_TOPIC, is_promised
-from betimes.server.protocol import FOR_EVER, Answer, Gone, Refusal, hang_up, keep_alive_for, say, seconds
+from betimes.server.protocol import Answer, Gone, Refusal, connack_for, hang_up, keep_alive_for, say, seconds
 from betimes.server.publications import Publication
+from betimes.server.repeats import Repeats
 from betimes.server.replay_buffer import ReplayBuffer
 from betimes.server.retained import Retained
 from betimes.server.session import Session
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from betimes.server.witness import Witness
 
 Acknowledged = mqtt5.PubAckReasonCode
+_AT_MOST_ONCE = mqtt5.QoS.AT_MOST_ONCE
 ANNOUNCED_MAX, ANNOUNCED_BYTES_MAX = 1000, 1_000_000
 
 
@@ -77,6 +79,7 @@ class Hub:
         self.offering = Offering(self.lose)
         self._retained = Retained(self.limits.retained_max, self.limits.retained_bytes_max)
         self._announced = Retained(ANNOUNCED_MAX, ANNOUNCED_BYTES_MAX)  # below $
+        self.repeats = Repeats(self.limits.keys_max, None if store is None else store.keys)
         self._wills = Wills()
         self._silent: Deadlines[Connection] = Deadlines()
         self._ending: Deadlines[str] = Deadlines()  # sessions without a connection, by client id
@@ -148,7 +151,8 @@ class Hub:
             self.store.connected(session, packet.will)
         if keep_alive_s:
             self._silent.set(connection, connection.silent_at_s())
-        connack = self._connack(session, packet, assigned, keep_alive_s, session_present=old is not None)
+        is_known = old is not None
+        connack = connack_for(session, packet, self.limits, assigned, keep_alive_s, is_known=is_known)
         if not connection.send(connack):
             hang_up(connection, Refusal(Gone.PACKET_TOO_LARGE.value), now_s)
             return
@@ -217,7 +221,14 @@ class Hub:
                 return self.promises.take(packet)
             self.lost[Reason.REFUSED] += 1
             return refused
-        return self._take_in(packet, topic, session.client_id, now_s)
+        if packet.qos is _AT_MOST_ONCE:
+            return self._take_in(packet, topic, session.client_id, now_s)
+        if self.repeats.is_repeat(session.user, topic, packet):
+            return Acknowledged.SUCCESS
+        code = self._take_in(packet, topic, session.client_id, now_s)
+        if code is Acknowledged.QUOTA_EXCEEDED:
+            self.repeats.not_taken(session.user, topic, packet)
+        return code
 
     def subscribe(self, written: str, grant: Grant, now_s: float) -> None:
         """Take in a subscription in place of an older one with the same pattern."""
@@ -330,27 +341,6 @@ class Hub:
         return Acknowledged.TOPIC_NAME_INVALID if is_deep else None
 
     # --- sessions
-
-    def _connack(
-        self,
-        session: Session,
-        packet: mqtt5.ConnectPacket,
-        assigned: str | None,
-        keep_alive_s: int,
-        *,
-        session_present: bool,
-    ) -> mqtt5.ConnAckPacket:
-        asked = seconds(packet.session_expiry_interval)
-        shortened = FOR_EVER if math.isinf(session.expiry_s) else int(session.expiry_s)
-        return mqtt5.ConnAckPacket(
-            session_present=session_present,
-            assigned_client_id=assigned,
-            session_expiry_interval=None if session.expiry_s == asked else shortened,
-            server_keep_alive=None if keep_alive_s == packet.keep_alive else keep_alive_s,
-            receive_max=self.limits.receive_max,
-            topic_alias_max=self.limits.topic_aliases_max,
-            max_packet_size=self.limits.packet_bytes_max,
-        )
 
     def _new_session(self, client_id: str, user: str | None) -> Session:
         session = Session(client_id, queue_bytes_max=self.limits.queue_bytes_max, lose=self.lose)

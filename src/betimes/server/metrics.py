@@ -53,10 +53,8 @@ def _families(statistics: Statistics, lag_s: float) -> Iterable[Metric]:
         "bytes_received": ("Bytes of MQTT received.", statistics.bytes_received),
         "bytes_sent": ("Bytes of MQTT sent.", statistics.bytes_sent),
         "connections_refused": ("Too many at once, or too many a second.", statistics.connections_refused),
-        "read_pauses": (
-            "Of clients that publish faster than they may, or than others can read.",
-            statistics.pauses,
-        ),
+        "read_pauses": ("Of clients publishing faster than they may, or others can read.", statistics.pauses),
+        "publications_repeated": ("Not taken in: they had come before under their key.", statistics.repeated),
     }
     if statistics.promises is not None:
         given, refused = statistics.promises

@@ -20,6 +20,7 @@ from betimes.model.servers import Limits
 from betimes.server.audiences import Grant
 from betimes.server.promises import is_promised
 from betimes.server.publications import spelled_out
+from betimes.server.ranges import RangeReading, read_until
 from betimes.server.resuming import Resumption, check_resume, read_resume
 from betimes.server.runs import Run, publish_run
 from betimes.server.wire import Item, Packet
@@ -108,6 +109,29 @@ def keep_alive_for(connection: Connection, packet: mqtt5.ConnectPacket) -> int:
     if connection.wire.version != 5:
         return asked  # it could not be told of another
     return most if asked > most or (not asked and most < Limits().keep_alive_s_max) else asked
+
+
+def connack_for(
+    session: Session,
+    packet: mqtt5.ConnectPacket,
+    limits: Limits,
+    assigned: str | None,
+    keep_alive_s: int,
+    *,
+    is_known: bool,
+) -> mqtt5.ConnAckPacket:
+    """Return the welcome of a client, with all that is not as it asked."""
+    asked = seconds(packet.session_expiry_interval)
+    shortened = FOR_EVER if math.isinf(session.expiry_s) else int(session.expiry_s)
+    return mqtt5.ConnAckPacket(
+        session_present=is_known,
+        assigned_client_id=assigned,
+        session_expiry_interval=None if session.expiry_s == asked else shortened,
+        server_keep_alive=None if keep_alive_s == packet.keep_alive else keep_alive_s,
+        receive_max=limits.receive_max,
+        topic_alias_max=limits.topic_aliases_max,
+        max_packet_size=limits.packet_bytes_max,
+    )
 
 
 def _publish(connection: Connection, packet: mqtt5.PublishPacket, now_s: float) -> None:
@@ -201,7 +225,13 @@ def _pubcomp(connection: Connection, packet: mqtt5.PubCompPacket, now_s: float) 
 def _subscribe(connection: Connection, packet: mqtt5.SubscribePacket, now_s: float) -> None:
     try:
         wish = read_wish(packet.user_properties)
-        resume = read_resume(packet.user_properties)
+        resume, until = read_resume(packet.user_properties), read_until(packet.user_properties)
+        if until is not None:
+            session = session_of(connection)
+            reading = RangeReading(connection.hub, session, packet, wish, resume, until, now_s)
+            _suback(connection, packet.packet_id, reading.codes, "", reading.told())
+            reading.send(now_s)
+            return
         if resume is not None:
             check_resume(connection.hub, resume, [each.pattern for each in packet.topic_filters])
     except TextError as error:

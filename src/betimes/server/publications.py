@@ -199,7 +199,7 @@ def _deadline_s_of(packet: mqtt5.PublishPacket) -> float:
 def _attributes_of(packet: mqtt5.PublishPacket) -> dict[str, Value]:
     attributes: dict[str, Value] = {}
     if packet.content_type == JSON_TYPE and len(packet.payload) <= JSON_BYTES_MAX:
-        attributes.update(_json_scalars(packet.payload))
+        attributes.update(json_scalars(packet.payload))
     for name, text in packet.user_properties:
         if not name.startswith(OWN) and (name in attributes or len(attributes) < ATTRIBUTES_MAX):
             number = number_reading(text)
@@ -207,7 +207,7 @@ def _attributes_of(packet: mqtt5.PublishPacket) -> dict[str, Value]:
     return attributes
 
 
-def _json_scalars(payload: bytes) -> dict[str, Value]:
+def json_scalars(payload: bytes) -> dict[str, Value]:
     """Return the numbers, texts and flags at the top of a JSON object; of anything else, nothing."""
     try:
         found = json.loads(payload)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
 
 from betimes.matching.topics import topic_matches
@@ -18,9 +19,9 @@ from betimes.model.events import number_reading
 from betimes.model.filters import EVERYTHING, Filter
 from betimes.model.resuming import Gap, Have
 from betimes.model.user_properties import IMPORTANCE
-from betimes.node.partitioned_buffer import Found, PartitionedBuffer, Run, pattern_covers
+from betimes.node.partitioned_buffer import PartitionedBuffer, Piece, Run, pattern_covers
 from betimes.server import runs
-from betimes.server.as_read import AsRead, Kept
+from betimes.server.as_read import AsRead, Kept, publication_of
 from betimes.server.publications import OVERHEAD_BYTES, Publication
 from betimes.server.replay_blocks import Portion
 from betimes.server.replay_log import ReplayLog
@@ -159,9 +160,9 @@ class ReplayBuffer:
                 by_origin.setdefault(each.origin, []).append(each)
             for flow in by_origin.values():
                 flow.sort(key=_number)  # some may have been overtaken on their way
-            return list(heapq.merge(*by_origin.values(), key=_born_s)), self.missing(pattern, have)
+            return list(heapq.merge(*by_origin.values(), key=_born_s)), self.not_kept(pattern, have)
         found, gaps = self._buffer.missed(pattern, have)
-        on_topic = [_publication_of(each) for each in found if topic_matches(pattern, each.item.topic)]
+        on_topic = [publication_of(each) for each in found if topic_matches(pattern, each.item.topic)]
         return [each for each in on_topic if content_filter.matches(each.attributes())], gaps
 
     def portions(
@@ -177,10 +178,30 @@ class ReplayBuffer:
         """Return what the codes of origins in portions stand for."""
         return [] if self._log is None else self._log.origins
 
-    def missing(self, pattern: str, have: Mapping[str, Have]) -> list[Gap]:
+    def not_kept(self, pattern: str, have: Mapping[str, Have]) -> list[Gap]:
         """Return what somebody does not have of such topics, and is not kept here."""
         self._close_afar()
         return self._buffer.missing(pattern, have)
+
+    def stretch(
+        self, patterns: Sequence[str], begins: Mapping[str, int], ends: Mapping[str, int], most: int
+    ) -> tuple[list[Piece[Kept]], dict[str, int]]:
+        """Return what is kept behind `begins` up to `ends`, the oldest, so many; and up to where that is all.
+
+        Topics are for the caller to look at.
+        """
+        self._close_afar()
+        return self._buffer.stretch(patterns, begins, ends, most)
+
+    def missing(
+        self, patterns: Sequence[str], begins: Mapping[str, int], ends: Mapping[str, int]
+    ) -> list[Gap]:
+        """Return what is not kept here of what is numbered behind `begins` up to `ends`."""
+        self._close_afar()
+        have = {origin: Have(floor=number) for origin, number in begins.items()}
+        found = [gap for pattern in patterns for gap in self._buffer.missing(pattern, have)]
+        cut = [_up_to(gap, ends[gap.origin]) for gap in found if gap.first <= ends.get(gap.origin, 0)]
+        return list(dict.fromkeys(cut))
 
     def highest(self) -> dict[str, int]:
         """Return the highest number that came of each origin."""
@@ -248,16 +269,9 @@ class ReplayBuffer:
         self._buffer.put(run, publication.topic, attributes, now_s)
 
 
-def _publication_of(found: Found[Kept]) -> Publication:
-    """Return a kept packet as it was published."""
-    return Publication(
-        found.item,
-        found.item.topic,
-        born_s=found.born_s,
-        publisher=found.source,
-        origin=found.origin,
-        number=found.number,
-    )
+def _up_to(gap: Gap, end: int) -> Gap:
+    last = min(gap.last, end)
+    return replace(gap, last=last, at_most=min(gap.at_most, last - gap.first + 1))
 
 
 def _are_just(items: Sequence[Kept | None], packets: Sequence[Item]) -> bool:

@@ -69,6 +69,7 @@ class _Restoring:
         self._read_deliveries()
         self._read_retained()
         self._read_custody()
+        self._hub.repeats.restore(self._rows(store.keys))
         self._let_go(self._read_wills())
         self._hub.tick(self._now_s)
 

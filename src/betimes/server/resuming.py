@@ -161,7 +161,7 @@ class Resumption:
 
     def send(self, now_s: float) -> None:
         """Tell what is missing, and let all that was missed join the line."""
-        gaps, replay = _few(self._gaps), self._hub.replay
+        gaps, replay = few(self._gaps), self._hub.replay
         if replay is not None and self._resume.have is not None:
             replay.resumed += 1
             replay.replayed += self._outstanding
@@ -208,7 +208,7 @@ class Resumption:
         taken = sum(each.size_bytes + 2 * OVERHEAD_BYTES * len(each) for each in portions)
         if taken > self._hub.limits.queue_bytes_max - session.queue_bytes:
             return False
-        self._gaps = replay.missing(grant.pattern, have)
+        self._gaps = replay.not_kept(grant.pattern, have)
         for portion in portions:
             late = portion.late(now_s, LATE_TOO if self._resume.late_too else bound_s_of(grant))
             for each in portion.where(late).publications():
@@ -272,7 +272,7 @@ def _unsent(left: list[Publication]) -> list[Gap]:
     ]
 
 
-def _few(gaps: list[Gap]) -> list[Gap]:
+def few(gaps: list[Gap]) -> list[Gap]:
     """Return so many gaps at most: where there are more, those of one origin and reason become one."""
     if len(gaps) <= GAPS_MAX:
         return gaps

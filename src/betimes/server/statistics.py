@@ -49,6 +49,7 @@ class Statistics:
     bytes_sent: int
     connections_refused: int
     pauses: int
+    repeated: int = 0  # publications that had come before under the same key
     promises: tuple[int, int] | None = None  # given and refused; None: there is no control centre
     links_s_per_kb: Mapping[str, float] = field(default_factory=dict)  # to other brokers that are up
     waiting_for_links: int = 0  # messages
@@ -87,6 +88,7 @@ def gathered(hub: Hub, now_s: float) -> Statistics:
         bytes_sent=traffic.bytes_sent,
         connections_refused=traffic.connections_refused,
         pauses=traffic.pauses,
+        repeated=hub.repeats.repeated,
         promises=None if hub.promises is None else (hub.promises.admitted, hub.promises.refused),
         links_s_per_kb={} if federation is None else federation.speeds_s_per_kb,
         waiting_for_links=0 if federation is None else federation.broker.queue_length,

@@ -76,6 +76,7 @@ class Store:
             values=("packet BLOB NOT NULL", "delay_s INTEGER NOT NULL", "due_at REAL"),
         )
         self.retained = self.table("retained", key=("topic TEXT",), values=("publication INTEGER NOT NULL",))
+        self.keys = self.table("keys", key=("digest BLOB",), values=("place INTEGER NOT NULL",))
         self._add_deliveries()
         self._add_network()
         self._write = write
