@@ -1,0 +1,287 @@
+"""Which part of the event space does a bit-string name, and how do such parts lie to each other (002)?
+
+The space is halved again and again, one dimension after the other; each halving adds a bit: `0` for the low
+half, `1` for the high one, `*` (section 5.2) for both. The empty expression names the whole space. Inside, an
+expression is one integer with a leading 1, as in a heap: the root is 1, the halves of h are 2h and 2h + 1, so
+that to coarsen is to shift, and to cover is to shift and compare. A second integer marks the places of
+wildcards.
+
+Without wildcards, expressions that overlap contain one another. With them they need not (`0` and `*0`), so
+that there are two questions: `covers` and `overlaps`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from typing import NamedTuple
+
+from betimes.model.errors import TextError
+
+LENGTH_MAX = 1024
+WILDCARD = "*"
+EMPTY_TEXT = "ε"
+
+
+class Dz(NamedTuple):
+    """An expression in its one form: no bit under a wildcard, no wildcard at the end."""
+
+    bits: int = 1
+    stars: int = 0
+
+    @property
+    def length(self) -> int:
+        """Return how many halvings there are."""
+        return self.bits.bit_length() - 1
+
+    @property
+    def volume(self) -> float:
+        """Return the share of the space that it names."""
+        return 2.0 ** (self.stars.bit_count() - self.length)
+
+    def __str__(self) -> str:
+        """Return it as text; the whole space is ε."""
+        return places_of(self) or EMPTY_TEXT
+
+
+WHOLE = Dz()
+DzSet = tuple[Dz, ...]  # sorted, as `merged` returns it
+Weight = Callable[[Dz], float]
+
+
+def places_of(dz: Dz) -> str:
+    """Return the expression place by place, as text; nothing for the whole space."""
+    digits = f"{dz.bits:b}"[1:]
+    if not dz.stars:
+        return digits
+    return "".join(WILDCARD if dz.stars >> place & 1 else digits[-1 - place] for place in range(dz.length))[
+        ::-1
+    ]
+
+
+def read_dz(text: str) -> Dz:
+    """Return the expression that a text says.
+
+    >>> str(read_dz("*0*0")), str(read_dz("01**")), read_dz("ε") == WHOLE
+    ('*0*0', '01', True)
+    """
+    dz = WHOLE
+    if text == EMPTY_TEXT:
+        return dz
+    for place, digit in enumerate(text):
+        if digit not in "01*":
+            raise TextError(text, place, "a dz-expression has 0, 1 and * only", "for example 01*1")
+        if place >= LENGTH_MAX:
+            raise TextError(text, place, f"a dz-expression has at most {LENGTH_MAX} places")
+        dz = _longer(dz, digit)
+    return stripped(dz)
+
+
+def _longer(dz: Dz, digit: str) -> Dz:
+    return Dz(2 * dz.bits + (digit == "1"), 2 * dz.stars + (digit == WILDCARD))
+
+
+def stripped(dz: Dz) -> Dz:
+    """Return it without wildcards at its end, which say nothing."""
+    if not dz.stars & 1:
+        return dz
+    ends = (~dz.stars & (dz.stars + 1)).bit_length() - 1
+    return Dz(dz.bits >> ends, dz.stars >> ends)
+
+
+def shortened(dz: Dz, length: int) -> Dz:
+    """Return the first so many places: the same or a coarser expression."""
+    over = max(dz.length - length, 0)
+    return stripped(Dz(dz.bits >> over, dz.stars >> over))
+
+
+def coarser(dz: Dz) -> Dz:
+    """Return the expression that is divided once less; the whole space stays what it is."""
+    return shortened(dz, dz.length - 1) if dz.length else dz
+
+
+def halves(dz: Dz) -> tuple[Dz, Dz]:
+    """Return the two expressions that are divided once more."""
+    return Dz(2 * dz.bits, 2 * dz.stars), Dz(2 * dz.bits + 1, 2 * dz.stars)
+
+
+def covers(one: Dz, other: Dz) -> bool:
+    """Tell whether all that the other names is named by this one (other ≺ one).
+
+    >>> covers(read_dz("0*1"), read_dz("0110")), covers(read_dz("0"), read_dz("*0"))
+    (True, False)
+    """
+    over = other.length - one.length
+    if over < 0:  # this one says something of a place of which the other says nothing
+        return False
+    differs = ((other.bits >> over) ^ one.bits) | (other.stars >> over)
+    return not differs & ~one.stars
+
+
+def overlaps(one: Dz, other: Dz) -> bool:
+    """Tell whether something is named by both.
+
+    >>> overlaps(read_dz("0"), read_dz("*0")), overlaps(read_dz("01"), read_dz("*0"))
+    (True, False)
+    """
+    length = min(one.length, other.length)
+    over, other_over = one.length - length, other.length - length
+    differs = (one.bits >> over) ^ (other.bits >> other_over)
+    return not differs & ~((one.stars >> over) | (other.stars >> other_over))
+
+
+def common_part(one: Dz, other: Dz) -> Dz | None:
+    """Return what is named by both: again one expression, or nothing."""
+    if not overlaps(one, other):
+        return None
+    length = max(one.length, other.length)
+    bits, stars = 0, -1
+    for dz in (one, other):
+        under = length - dz.length
+        bits |= dz.bits << under
+        stars &= dz.stars << under | ((1 << under) - 1)
+    return stripped(Dz(bits, stars))
+
+
+def merged(expressions: Iterable[Dz], *, wildcards: bool = False) -> DzSet:
+    """Return the same part of the space with fewer expressions: none covered, no two that are one.
+
+    Without wildcards the result is the one shortest set there is. With `wildcards`, any two that differ at
+    one place become one with `*` there; the result depends on the given set only, but another set for the
+    same part may come to another result.
+
+    >>> [str(dz) for dz in merged(map(read_dz, ("001", "011")), wildcards=True)]
+    ['0*1']
+    >>> [str(dz) for dz in merged(map(read_dz, ("000", "001", "01", "0110")))]
+    ['0']
+    """
+    kept = set(map(stripped, expressions))
+    while True:
+        pairs = _siblings(kept, wildcards=wildcards)
+        if not pairs:
+            break
+        for one, other, both in pairs:
+            if one in kept and other in kept:
+                kept -= {one, other}
+                kept.add(both)
+    return uncovered(kept)
+
+
+def _siblings(kept: set[Dz], *, wildcards: bool) -> list[tuple[Dz, Dz, Dz]]:
+    """Return pairs that are one expression together, with that one: the last places first."""
+    pairs = []
+    for dz in sorted(kept):
+        places = dz.length if wildcards else min(dz.length, 1)
+        for place in range(places):
+            mark = 1 << place
+            other = Dz(dz.bits | mark, dz.stars)
+            if not (dz.bits | dz.stars) & mark and other in kept:
+                pairs.append((place, dz, other, stripped(Dz(dz.bits, dz.stars | mark))))
+    return [(one, other, both) for _, one, other, both in sorted(pairs)]
+
+
+def uncovered(expressions: Iterable[Dz]) -> DzSet:
+    """Return those that no other one covers, sorted."""
+    kept: list[Dz] = []
+    of_prefix: set[Dz] = set()
+    with_stars: list[Dz] = []
+    for dz in sorted(set(expressions), key=lambda dz: (dz.length, -dz.stars.bit_count(), dz)):
+        plainly = not dz.stars and any(Dz(dz.bits >> cut) in of_prefix for cut in range(dz.length + 1))
+        among = kept if dz.stars else with_stars
+        if not plainly and not any(covers(each, dz) for each in among):
+            kept.append(dz)
+            if dz.stars:
+                with_stars.append(dz)
+            else:
+                of_prefix.add(dz)
+    return tuple(sorted(kept, key=places_of))
+
+
+def set_covers(expressions: Iterable[Dz], dz: Dz) -> bool:
+    """Tell whether the expressions, together, name all that this one does."""
+    parts = [part for each in expressions if (part := common_part(each, dz)) is not None]
+    return union_volume(parts) == dz.volume
+
+
+def set_overlaps(expressions: Iterable[Dz], dz: Dz) -> bool:
+    """Tell whether one of the expressions has something in common with this one."""
+    return any(overlaps(each, dz) for each in expressions)
+
+
+def union_volume(expressions: Iterable[Dz]) -> float:
+    """Return the share of the space that the expressions name together; what several name counts once."""
+    return _union_volume([(dz.bits, dz.stars, dz.length) for dz in uncovered(expressions)], 0)
+
+
+def _union_volume(parts: list[tuple[int, int, int]], place: int) -> float:
+    if len(parts) < 2:
+        return sum(Dz(bits, stars).volume * 2.0**place for bits, stars, _ in parts)
+    low, high, is_told_apart = [], [], False
+    for part in parts:
+        bits, stars, length = part
+        if length == place:
+            return 1.0
+        mark = 1 << (length - place - 1)
+        if stars & mark:  # a place that was looked at no longer counts: as if it were told
+            plain = (bits, stars & ~mark, length)
+            low.append(plain)
+            high.append(plain)
+        else:
+            is_told_apart = True
+            (high if bits & mark else low).append(part)
+    if not is_told_apart:
+        return _union_volume(low, place + 1)
+    return (_union_volume(low, place + 1) + _union_volume(high, place + 1)) / 2.0
+
+
+def coarsened(expressions: Iterable[Dz], count_max: int, weigh: Weight | None = None) -> DzSet:
+    """Return at most so many expressions that cover all of these, and as little else as small steps find.
+
+    Each step puts one coarser expression in the place of those that begin like it: the one that adds least
+    weight (volume, or the rate of events there) for each expression saved. One is always enough: the whole
+    space.
+
+    >>> [str(dz) for dz in coarsened(map(read_dz, ("001", "011")), 1)]
+    ['0']
+    """
+    if count_max < 1:
+        raise ValueError(f"{count_max} expressions cannot cover anything")
+    weigh = weigh or (lambda dz: dz.volume)
+    kept = list(merged(expressions))
+    while len(kept) > count_max:
+        shared = _shared_places(kept)
+        best = min(range(len(shared)), key=lambda step: _step_cost(kept, shared, step, weigh))
+        first, stop = _run(shared, best)
+        step = shortened(kept[first], shared[best])
+        kept = list(merged([*kept[:first], step, *kept[stop:]]))
+    return tuple(kept)
+
+
+def _shared_places(kept: list[Dz]) -> list[int]:
+    """Return with how many places alike each expression and the next one begin; they stand in order."""
+    texts = [places_of(dz) for dz in kept]
+    return [_alike(one, other) for one, other in pairwise(texts)]
+
+
+def _alike(one: str, other: str) -> int:
+    for place, (digit, other_digit) in enumerate(zip(one, other, strict=False)):
+        if digit != other_digit:
+            return place
+    return min(len(one), len(other))
+
+
+def _run(shared: list[int], step: int) -> tuple[int, int]:
+    """Return the first of those that begin like the two at this step, and the place after the last."""
+    first, stop = step, step + 1
+    while first > 0 and shared[first - 1] >= shared[step]:
+        first -= 1
+    while stop < len(shared) and shared[stop] >= shared[step]:
+        stop += 1
+    return first, stop + 1
+
+
+def _step_cost(kept: list[Dz], shared: list[int], step: int, weigh: Weight) -> tuple[float, int, int]:
+    """Return what a step adds for each expression it saves; ties go to the longer one, then the first."""
+    first, stop = _run(shared, step)
+    added = weigh(shortened(kept[first], shared[step])) - sum(map(weigh, kept[first:stop]))
+    return added / (stop - first - 1), -shared[step], first
