@@ -68,7 +68,9 @@ class Broker:
         self._wait_s_mean = 0.0  # here and behind, over all destinations
         self._estimates: dict[str, LinkEstimate] = {}
         self._onward_wait_s = np.zeros(0)
-        self._neighbour_wait_s: dict[str, NDArray[np.float64]] = {}
+        self._neighbour_wait_s: dict[str, NDArray[np.float64]] = {}  # before the routes of the moment
+        self._heard_wait_s: list[NDArray[np.float64]] = []  # by link: rows of the ways
+        self._routes = routes
         self._set_routes(routes)
 
     @property
@@ -109,8 +111,8 @@ class Broker:
 
         For drivers that keep one message at a time on a link; others call `acknowledged` and `link_ready`.
         """
-        for ticket, (_, sent_s) in tuple(self._in_flight.get(neighbour, {}).items()):
-            self.acknowledged(neighbour, ticket, now_s - sent_s)
+        for message, sent_s in self._in_flight.pop(neighbour, {}).values():
+            self._observe(neighbour, message, now_s - sent_s)
         if onward_wait_s is not None:
             self.hear_waits(neighbour, onward_wait_s)
         return self.link_ready(neighbour, now_s)
@@ -120,17 +122,18 @@ class Broker:
         found = self._in_flight.get(neighbour, {}).pop(ticket, None)
         if found is None:
             return None
-        if self.settings.learns_links and neighbour in self._estimates:
-            self._estimates[neighbour].observe(found[0].event.size_kb, transfer_s)
+        self._observe(neighbour, found[0], transfer_s)
         return found[0]
+
+    def _observe(self, neighbour: str, message: Message, transfer_s: float) -> None:
+        if self.settings.learns_links and neighbour in self._estimates:
+            self._estimates[neighbour].observe(message.event.size_kb, transfer_s)
 
     def hear_waits(self, neighbour: str, onward_wait_s: NDArray[np.float64]) -> None:
         """Learn how long messages lately waited behind a neighbour, by destination."""
-        if self.settings.strategy.counts_waits:
-            self._neighbour_wait_s[neighbour] = onward_wait_s.copy()
-            link = self._routes.row.get(neighbour)
-            if link is not None:
-                self._ways[WAIT_S, link] = onward_wait_s
+        link = self._routes.row.get(neighbour)
+        if link is not None and self.settings.strategy.counts_waits:
+            self._heard_wait_s[link][:] = onward_wait_s
 
     def link_ready(self, neighbour: str, now_s: float, room: int = 1) -> list[Effect]:
         """Choose what goes next on a link that can take another message, or several."""
@@ -198,6 +201,7 @@ class Broker:
 
     def _set_routes(self, routes: RoutingTable) -> None:
         strategy, count = self.settings.strategy, len(routes.neighbours)
+        self._neighbour_wait_s.update(zip(self._routes.neighbours, self._heard_wait_s, strict=False))
         self._routes = routes
         self._idle = [True] * count
         self._s_per_kb: list[float] = routes.link_s_per_kb.tolist()
@@ -207,6 +211,7 @@ class Broker:
         self._ways[FIXED_S] = routes.hops * self.settings.processing_s + routes.delay_s
         self._ways[S_PER_KB_MEAN] = routes.s_per_kb_mean
         self._ways[S_PER_KB_SD] = routes.s_per_kb_sd
+        self._heard_wait_s = list(self._ways[WAIT_S])
         # A network may grow: destinations that were not known come behind those that were.
         self._onward_wait_s = _widened(self._onward_wait_s, len(routes.destinations))
         for link, neighbour in enumerate(routes.neighbours):
@@ -315,7 +320,7 @@ class Broker:
     def _give_up(self, slot: int, now_s: float) -> Drop:
         taken = self._queue.take(slot, HOPELESS, now_s)
         if self.settings.strategy.any_way:
-            _note_vain_waits(self._onward_wait_s, self._ways, np.array(taken.destinations), taken.wait_s)
+            _note_vain_waits(self._onward_wait_s, self._ways, self._queue.just_taken, taken.wait_s)
         return self._drop(taken, Reason.EXPIRED if taken.all_expired else Reason.HOPELESS)
 
     def _drop(self, taken: Taken, reason: Reason) -> Drop:
@@ -333,7 +338,7 @@ class Broker:
         neighbour, names = routes.neighbours[link], routes.destinations
         event, age_s, wait_s, destinations, _, _ = self._queue.take(slot, GOES, now_s)
         if self.settings.strategy.counts_waits:
-            self._learn_wait(link, destinations, wait_s)
+            self._learn_wait(link, wait_s)
         message = Message(
             event=event, age_s=age_s, destinations=frozenset([names[number] for number in destinations])
         )
@@ -343,9 +348,9 @@ class Broker:
         self._in_flight.setdefault(neighbour, {})[self._tickets] = (message, now_s)
         return Send(neighbour=neighbour, message=message, wait_s=wait_s, ticket=self._tickets)
 
-    def _learn_wait(self, link: int, destinations: list[int], wait_s: float) -> None:
+    def _learn_wait(self, link: int, wait_s: float) -> None:
         """Move the running mean of the wait from here on: what it waited here, and what lies behind."""
-        ahead_s = _blend_waits(self._onward_wait_s, self._ways, link, np.array(destinations), wait_s)
+        ahead_s = _blend_waits(self._onward_wait_s, self._ways, link, self._queue.just_taken, wait_s)
         self._wait_s_mean += (ahead_s - self._wait_s_mean) * NEWEST_WEIGHT
 
 

@@ -69,6 +69,7 @@ class OutputQueue:
         self._rows = np.zeros((ROWS_AT_FIRST, ROW_COLUMNS))
         self._results = np.zeros((RESULT_COLUMNS, SLOTS_AT_FIRST))
         self._taken = np.zeros((2, 0), dtype=np.int64)
+        self.just_taken: NDArray[np.int64] = self._taken[0]  # destinations, good until more is taken
         self._slot_count = 0
         self._row_count = 0
         self._waiting = 0
@@ -151,8 +152,10 @@ class OutputQueue:
 
     def _in_order(self, chosen: list[int], found: int) -> list[int]:
         """Let what is in no hurry go in the order of its origin: that costs nobody anything."""
+        if len(chosen) == 1 and (found == 1 or self._flows[chosen[0]] is None):
+            return chosen
         flows = [self._flows[slot] for slot in chosen]
-        if found == len(chosen) == 1 or flows.count(None) == len(chosen):
+        if flows.count(None) == len(chosen):
             return chosen
         candidates = self._results[SLOT, :found].astype(np.int64).tolist()  # as they came
         earliest = {
@@ -199,6 +202,7 @@ class OutputQueue:
         if left == 0:
             self._waiting -= 1
             self.waiting_kb -= self.events[slot].size_kb
+        self.just_taken = taken[0, :found]
         destinations, subscribers = taken[:, :found].tolist()
         return Taken(self.events[slot], age_s, wait_s, destinations, subscribers, alive == 0)
 
