@@ -60,11 +60,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @cache
 def _warm_up() -> None:
-    from betimes.server import audiences, joining, last_hop
+    from betimes.server.warming import warm_up
 
-    audiences.warm_up()
-    last_hop.warm_up()
-    joining.warm_up("late-binding")
+    warm_up(["late-binding"])
 
 
 @pytest.fixture(autouse=True)

@@ -228,14 +228,10 @@ def run_broker(settings: ServerSettings, gate: Gate) -> None:
     """Serve until SIGINT or SIGTERM comes."""
     import uvloop
 
-    from betimes.server import audiences, joining, last_hop, telling
+    from betimes.server.warming import warm_up
 
     places = endpoints(settings)
-    audiences.warm_up()
-    last_hop.warm_up()
-    telling.warm_up()
-    if settings.network is not None:
-        joining.warm_up(settings.network.strategy)
+    warm_up([] if settings.network is None else [settings.network.strategy])
     _allow_connections(settings.limits.connections_max)
     gc.collect()
     gc.freeze()  # what was loaded stays: to look through it for garbage would stop everything for long

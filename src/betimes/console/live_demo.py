@@ -83,13 +83,14 @@ def run_live_demo(seconds: float) -> LiveRun:
     """Replay the flights under each strategy, one after the other; whatever happens, no broker is left."""
     from betimes.experiments.flight_scores import STRATEGIES, flight_scenario
     from betimes.experiments.flights import departures, read_flights
+    from betimes.server.warming import warm_up
 
     start_s = time.monotonic()
     scenario = flight_scenario()
     with waiting("reading the flights of 2013"):
         flights = departures(read_flights(), seconds)
     with waiting("compiling what brokers run, where that was not done before"):
-        _warm_up(tuple(STRATEGIES))
+        warm_up(STRATEGIES)  # six brokers at once would each do it
     with told_to_end_as_interrupted():
         outcomes = tuple(run_phase(scenario, flights, strategy) for strategy in STRATEGIES)
     return LiveRun(
@@ -99,15 +100,6 @@ def run_live_demo(seconds: float) -> LiveRun:
         outcomes=outcomes,
         took_s=time.monotonic() - start_s,
     )
-
-
-def _warm_up(strategies: Sequence[str]) -> None:
-    """Compile here what is not compiled yet: six brokers at once would each do it."""
-    from betimes.server import audiences, joining
-
-    audiences.warm_up()
-    for strategy in strategies:
-        joining.warm_up(strategy)
 
 
 def run_phase(scenario: Scenario, flights: Sequence[Departure], strategy: str) -> Outcome:
