@@ -9,6 +9,7 @@ import math
 import resource
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
     from betimes.server.pages import Pages
 
 FILES_BESIDE = 100  # open ones that are no connections of clients
+LONG_S = 2.0  # after which one wants to know why nothing happens
+COMPILING = "compiling what runs most often: once after an installation, some 20 s"
 EXAMPLES = """\
 [bold]The file[/bold]
 
@@ -231,7 +234,10 @@ def run_broker(settings: ServerSettings, gate: Gate) -> None:
     from betimes.server.warming import warm_up
 
     places = endpoints(settings)
+    telling = threading.Timer(LONG_S, log.warning, [COMPILING])
+    telling.start()
     warm_up([] if settings.network is None else [settings.network.strategy])
+    telling.cancel()
     _allow_connections(settings.limits.connections_max)
     gc.collect()
     gc.freeze()  # what was loaded stays: to look through it for garbage would stop everything for long
