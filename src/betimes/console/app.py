@@ -28,6 +28,7 @@ from betimes.console import (
     doctor,
     figure,
     filter,  # noqa: A004 -- named after its command
+    match,
     network,
     passwd,
     pipeline,
@@ -97,6 +98,7 @@ app.command("figures", epilog=figure.LIST_EXAMPLES)(figure.figures_command)
 app.command("figure", epilog=figure.EXAMPLES)(figure.figure_command)
 app.command("telemetry", epilog=telemetry.EXAMPLES)(telemetry.telemetry_command)
 app.add_typer(pipeline.pipeline_app)
+app.command("match", epilog=match.EXAMPLES)(match.match_command)
 app.command("check", epilog=check.EXAMPLES)(check.check_command)
 app.command("filter", epilog=filter.EXAMPLES)(filter.filter_command)
 app.command("broker", epilog=broker.EXAMPLES)(broker.broker_command)

@@ -69,6 +69,16 @@ class MatchingIndex:
             return True
         return any(len(segment.rows_of(key)) for segment in self._segments)
 
+    @property
+    def size_bytes(self) -> int:
+        """Return how much memory the segments take, which is nearly all."""
+        return sum(segment.size_bytes for segment in self._segments)
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        """Return the names of the attributes that the filters look at."""
+        return self._lanes.attributes
+
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_finds": Finds(), "_book": None, "_room": ()}
 

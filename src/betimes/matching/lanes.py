@@ -79,6 +79,11 @@ class Lanes:
         """Return how long a row of readings is: lanes that were let go have a place in it still."""
         return len(self._numbers) + len(self._free)
 
+    @property
+    def attributes(self) -> frozenset[str]:
+        """Return the attributes that have a lane."""
+        return frozenset(attribute for attribute, _ in self._numbers)
+
     def lane(self, attribute: str, kind: LaneKind) -> int:
         """Return the number of the lane, a new one where there was none."""
         known = self._numbers.get((attribute, kind))
@@ -181,7 +186,7 @@ class Lanes:
         readings = np.full((len(batch), self.width), np.nan)
         for lane, name, reads_texts in self._number_lanes:
             texts = batch.texts.get(name) if reads_texts else None
-            readings[:, lane] = _number_readings(batch.numbers.get(name), texts)
+            readings[:, lane] = number_readings(batch.numbers.get(name), texts)
         for lane, name, codes in self._text_lanes:
             column = batch.texts.get(name)
             by_text = [codes.codes.get(text, UNKNOWN_TEXT) for text in column.texts] if column else []
@@ -258,9 +263,10 @@ def _spread(column: TextColumn | None, by_text: list[float] | list[int]) -> NDAr
     return spread
 
 
-def _number_readings(
+def number_readings(
     numbers: NDArray[np.float64] | None, texts: TextColumn | None
 ) -> NDArray[np.float64] | float:
+    """Return what reads as a number at each event, from the attribute's numbers and its texts."""
     if texts is None:
         return math.nan if numbers is None else numbers
     by_text = [math.nan if (read := number_reading(text)) is None else read for text in texts.texts]

@@ -50,9 +50,10 @@ class Segment:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        words = _aligned_words(len(self._layout.words))
-        words[:] = self._layout.words
-        self._layout = self._layout._replace(words=words)
+        if self._layout.words.ctypes.data % _LINE_BYTES:  # a file that is mapped into memory is aligned
+            words = _aligned_words(len(self._layout.words))
+            words[:] = self._layout.words
+            self._layout = self._layout._replace(words=words)
         self._make_room()
 
     def __len__(self) -> int:

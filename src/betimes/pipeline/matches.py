@@ -8,7 +8,6 @@ they are left out.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from betimes.language.filters import parse_filter
-from betimes.matching.index import MatchingIndex
-from betimes.matching.topics import topic_matches
+from betimes.pipeline.event_columns import EventShape, event_columns
+from betimes.pipeline.subscription_rows import SubscriptionShape, read_wishes
+from betimes.pipeline.subscription_sets import SubscriptionSet
 from betimes.pipeline.table_files import read_arrow
 from betimes.pipeline.tables import MATCHES, SUBSCRIPTIONS
 
@@ -72,9 +71,6 @@ class Wanted:
             [people[pair] for pair in zip(self._subscribers, self._homes, strict=True)], np.int64
         )
         self.people = list(people)
-        self.patterns = list(dict.fromkeys(plain["pattern"].to_pylist()))
-        numbers = {pattern: number for number, pattern in enumerate(self.patterns)}
-        self.pattern = np.array([numbers[each] for each in plain["pattern"].to_pylist()], np.int64)
         self.bound_s = _numbers(plain["delay_s_max"])
         self.price = _numbers(plain["price"])
         self.from_s = _numbers(plain["from_s"])
@@ -82,24 +78,9 @@ class Wanted:
         self.ahead_s = np.array([circumstances.ahead_s.get(home, 0.0) for home in self._homes])
         self.every = np.array([circumstances.every.get(home, 1) for home in self._homes], np.int64)
         self.last_s = np.array([circumstances.last_s.get(home, math.inf) for home in self._homes])
-        filters = {text: parse_filter(text) for text in dict.fromkeys(plain["filter"].to_pylist())}
-        self.index = MatchingIndex()
-        self.index.add_many((key, filters[text]) for key, text in enumerate(plain["filter"].to_pylist()))
-        self._met: dict[tuple[int, str], bool] = {}
-
-    def meets(self, pattern: Codes, topics: list[str], topic: Codes) -> NDArray[np.bool_]:
-        """Tell of each pair whether the topic meets the pattern; few pairs differ."""
-        pairs, place = np.unique(pattern * len(topics) + topic, return_inverse=True)
-        answers = [self._meets(pair // len(topics), topics[pair % len(topics)]) for pair in pairs.tolist()]
-        return np.array(answers, np.bool_)[place]
-
-    def _meets(self, pattern: int, topic: str) -> bool:
-        found = self._met.get((pattern, topic))
-        if found is None:
-            if len(self._met) > 1_000_000:
-                self._met.clear()
-            found = self._met[pattern, topic] = topic_matches(self.patterns[pattern], topic)
-        return found
+        wishes, bad = read_wishes(plain, SubscriptionShape.of(plain.schema))
+        assert not bad.num_rows, "subscriptions that cannot be read are in quarantine"
+        self.set = SubscriptionSet(wishes)
 
 
 _kept: dict[str, Wanted] = {}  # one per worker process: building the index takes a while
@@ -132,20 +113,16 @@ def _wanted(circumstances: Circumstances) -> Wanted:
 
 def matches_of(batch: pa.RecordBatch, wanted: Wanted, circumstances: Circumstances) -> pa.RecordBatch:
     """Return who wanted the events of a batch."""
-    if not len(wanted.index) or not batch.num_rows:
+    if not len(wanted.set) or not batch.num_rows:
         return pa.RecordBatch.from_pylist([], schema=SCHEMA)
-    matches = wanted.index.match_many([json.loads(text) for text in batch["content"].to_pylist()])
-    event = np.repeat(np.arange(len(matches)), matches.counts())
-    key = np.concatenate([np.zeros(0, np.int32), *matches]).astype(np.int64)
-    topics = batch["topic"].dictionary_encode()
+    happened = event_columns(batch, EventShape.of(batch.schema), frozenset())
+    found = wanted.set.find(happened)
+    event, key = np.repeat(found.events, found.counts()), found.keys.astype(np.int64)
     ahead_s = np.array([circumstances.ahead_s.get(name, 0.0) for name in batch["broker"].to_pylist()])
     born_s = (_numbers(batch["time_s"]) - ahead_s)[event] + wanted.ahead_s[key]
     number = batch["number"].to_numpy()
     is_there = (wanted.from_s[key] <= born_s) & (born_s < wanted.until_s[key])
     is_there &= number[event] % wanted.every[key] == 0
-    if is_there.any():
-        topic = topics.indices.to_numpy().astype(np.int64)[event]
-        is_there &= wanted.meets(wanted.pattern[key], topics.dictionary.to_pylist(), topic)
     event, key, born_s = event[is_there], key[is_there], born_s[is_there]
     # One row for each event and person, with the best terms.
     pairs, first, place = np.unique(

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,25 +18,19 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from betimes.model.errors import BetimesError, SettingError
-from betimes.pipeline.session import is_remote
+from betimes.model.errors import SettingError
 from betimes.pipeline.sweep_tables import FAILURE_COLUMNS, column_table, ready_to_write, write_table
 from betimes.pipeline.sweep_tasks import OUTCOME_SCHEMA, Outcome, Run, run_alone, run_here
+from betimes.pipeline.watched_jobs import JobError, watched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TASKS_MAX = 100  # a Python task costs some 50 ms whatever it does: past this many, rows share one
-POLL_S = 0.2
-CANCEL_S_MAX = 10.0
 WORKER_DIED = "Python worker exited unexpectedly"  # how Spark puts it
 Progress = Callable[[int, int], None]  # rows done, rows in all
 
 OUTCOME_COLUMNS = "row long, result string, run_s double, error string, message string, trace string"
-
-
-class SweepError(BetimesError):
-    """Spark itself failed, not one of the runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +84,7 @@ def _outcomes(
     tell = progress or (lambda _done, _total: None)
     try:
         return _collect(spark, texts, _task(run, run_here), per_task, tell)
-    except SweepError as error:
+    except JobError as error:
         if WORKER_DIED not in str(error):
             raise
     # A run took its worker down and Spark lost the rest of the job with it.
@@ -116,28 +108,15 @@ def _collect(
 ) -> list[Outcome]:
     tasks = math.ceil(len(texts) / per_task)
     outcomes = _parameter_frame(spark, texts, per_task, tasks).mapInArrow(task, OUTCOME_COLUMNS)
-    watch = _TaskCount(spark, tasks)
-    collected = _Background(lambda: watch.run(outcomes.toArrow))
-    try:
-        tell(0, len(texts))
-        while not collected.wait(POLL_S):
-            tell(min(watch.done() * per_task, len(texts)), len(texts))
-    except BaseException:
-        _stop(watch, collected)
-        raise
-    table = collected.value()
+    table = watched(
+        spark,
+        outcomes.toArrow,
+        tasks,
+        lambda done: tell(min(done * per_task, len(texts)), len(texts)),
+        "the sweep",
+    )
     tell(len(texts), len(texts))
     return sorted((Outcome.from_row(row) for row in table.to_pylist()), key=lambda outcome: outcome.row)
-
-
-def _stop(watch: _TaskCount, collected: _Background) -> None:
-    """Stop the job, not only the waiting for it: a thread still reading from Spark crashes Python's exit."""
-    deadline_s = time.monotonic() + CANCEL_S_MAX
-    # Again and again, because a job that is not submitted yet cannot be cancelled yet.
-    while time.monotonic() < deadline_s:
-        watch.cancel()
-        if collected.wait(POLL_S):
-            return
 
 
 def _parameter_frame(spark: SparkSession, texts: list[str], per_task: int, tasks: int) -> DataFrame:
@@ -177,74 +156,3 @@ def _tables(rows: list[dict[str, Any]], outcomes: list[Outcome], took_s: float) 
         failures=column_table(failures, first=FAILURE_COLUMNS),
         took_s=took_s,
     )
-
-
-class _TaskCount:
-    """How many tasks of a sweep are done, as Spark's status tracker tells; unknown over Spark Connect."""
-
-    def __init__(self, spark: SparkSession, tasks: int) -> None:
-        self._spark = spark
-        self._context = None if is_remote(spark) else spark.sparkContext
-        self._tasks = tasks
-        self._group = f"betimes-sweep-{uuid.uuid4().hex}"
-
-    def run(self, action: Callable[[], Any]) -> Any:
-        """Run the action in the calling thread, its jobs marked as ours."""
-        if self._context is not None:
-            self._context.setJobGroup(self._group, "a sweep of Betimes", interruptOnCancel=True)
-        return action()
-
-    def done(self) -> int:
-        """Return how many tasks are done."""
-        if self._context is None:
-            return 0
-        tracker = self._context.statusTracker()
-        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
-        stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
-        return max((s.numCompletedTasks for s in stages if s and s.numTasks == self._tasks), default=0)
-
-    def cancel(self) -> None:
-        """Stop the jobs."""
-        if self._context is not None:
-            self._context.cancelJobGroup(self._group)
-        else:
-            self._spark.interruptAll()
-
-
-class _Background:
-    """A value that a thread is working out."""
-
-    def __init__(self, action: Callable[[], Any]) -> None:
-        self._action = action
-        self._value: Any = None
-        self._error: BaseException | None = None
-        # Not Thread.join: when Ctrl-C interrupts that, Python takes the thread for ended.
-        self._ended = threading.Event()
-        threading.Thread(target=self._work, daemon=True, name="betimes-sweep").start()
-
-    def _work(self) -> None:
-        try:
-            self._value = self._action()
-        except BaseException as error:  # noqa: BLE001 -- raised again by value()
-            self._error = error
-        finally:
-            self._ended.set()
-
-    def wait(self, seconds: float) -> bool:
-        """Wait so long at most; tell whether it is ready."""
-        return self._ended.wait(seconds)
-
-    def value(self) -> Any:
-        """Return the value, or raise a SweepError with what Spark said."""
-        if self._error is not None:
-            raise SweepError(f"the sweep failed in Spark: {_what_spark_said(self._error)}") from self._error
-        return self._value
-
-
-def _what_spark_said(error: BaseException) -> str:
-    """Return the few lines of a Spark error that say something: no stacks, not the same twice."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    telling = [
-        line for line in lines if line and not line.startswith(("at ", "...", "Driver stacktrace", "File "))
-    ]
-    return "\n  ".join(dict.fromkeys(telling[:6])) or type(error).__name__

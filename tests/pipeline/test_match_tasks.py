@@ -1,0 +1,80 @@
+"""Does a task write the answer for its events, and tell of it?"""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from tests.pipeline.match_tables import expected, random_events, random_wishes
+
+from betimes.pipeline.event_columns import EventShape
+from betimes.pipeline.match_forms import Form, answer_schema
+from betimes.pipeline.match_tasks import WRITTEN, WRITTEN_SCHEMA, AnswerFile, MatchTask, SetPlace, kept_set
+from betimes.pipeline.row_sources import PieceReader
+from betimes.pipeline.subscription_rows import SubscriptionShape, read_wishes
+from betimes.pipeline.subscription_sets import SubscriptionSet, save_set
+
+
+def task(events, wishes, tmp_path, form=Form.LISTS):
+    wanted = SubscriptionSet(read_wishes(wishes, SubscriptionShape.of(wishes.schema))[0])
+    save_set(wanted, tmp_path / "wishes.set")
+    shape = EventShape.of(events.schema)
+    kind = wishes.schema.field("subscriber").type
+    return MatchTask(
+        place=SetPlace(name=str(tmp_path / "wishes.set"), is_sent=False),
+        reader=PieceReader(in_files=False, name="events"),
+        shape=shape,
+        form=form,
+        columns=tuple(shape.needed(wanted.attributes)),
+        schema=answer_schema([events.schema.field("event")], form, kind),
+    )
+
+
+def test_a_task_hands_the_answer_to_spark(tmp_path):
+    events, wishes = random_events(300), random_wishes(50)
+    made = task(events, wishes, tmp_path)
+    rows = [row for batch in made.to_spark()(iter(events.to_batches(64))) for row in batch.to_pylist()]
+    assert {row["event"]: sorted(row["subscribers"]) for row in rows} == expected(events, wishes)
+
+
+def test_a_task_writes_a_file_and_tells_of_it(tmp_path):
+    events, wishes = random_events(300), random_wishes(50)
+    wanted = expected(events, wishes)
+    for form in Form:
+        (told,) = task(events, wishes, tmp_path, form).to_files(str(tmp_path))(iter(events.to_batches(64)))
+        (row,) = told.to_pylist()
+        assert (row["events"], row["wanted"]) == (300, len(wanted))
+        assert row["pairs"] == sum(map(len, wanted.values()))
+        written = pq.read_table(tmp_path / row["file"])
+        assert written.num_rows == (row["pairs"] if form is Form.PAIRS else len(wanted))
+
+
+def test_events_that_cannot_be_read_are_told_with_their_places(tmp_path):
+    events = pa.table({"event": [1, 2], "content": ["{}", "{"]})
+    wishes = pa.table({"subscriber": ["a"], "filter": ["x > 1"]})
+    (told,) = task(events, wishes, tmp_path).to_files(str(tmp_path))(iter(events.to_batches()))
+    (row,) = told.to_pylist()
+    assert row["unreadable"] == 1
+    (named,) = json.loads(row["told"])
+    assert (named["source"], named["row"]) == ("events", 2)
+
+
+def test_no_file_is_written_where_nobody_wants_anything(tmp_path):
+    events = pa.table({"event": [1], "x": [0.0]})
+    wishes = pa.table({"subscriber": ["a"], "x>=": [1.0]})
+    (told,) = task(events, wishes, tmp_path).to_files(str(tmp_path))(iter(events.to_batches()))
+    assert told.to_pylist()[0]["file"] is None
+    assert list(tmp_path.glob("*.parquet")) == []
+    with AnswerFile(tmp_path / "none.parquet") as file:
+        file.write(events.to_batches()[0].slice(0, 0))
+    assert not file.is_begun
+
+
+def test_a_worker_maps_a_set_once(tmp_path):
+    place = task(random_events(1), random_wishes(5), tmp_path).place
+    assert kept_set(place) is kept_set(place)
+
+
+def test_both_ways_to_say_the_columns_agree():
+    assert [name.split()[0] for name in WRITTEN.split(", ")] == WRITTEN_SCHEMA.names
