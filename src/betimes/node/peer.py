@@ -1,0 +1,398 @@
+"""What does one peer of the brokerless overlay do (002, sections 4 and 5)?
+
+Sans-I/O: what others say, and its turn in each cycle, go in with the time; what it says and what its
+application gets come out. Links carry the expressions they serve, so that every event comes once.
+
+Two protocols. In the paper's a peer leaves a parent from which events come too late. In ours it keeps that
+parent while it looks for one from which they would come in time (*make before break*), leaves parents from
+which nothing comes (*starve*), takes over the child that had to go for it (*adopt*), receives more than it
+wants only as far as that needs no further publisher, and in the end asks for less where its bound turned out
+to be too much to ask (*yield*), so that it stands in nobody's way.
+
+A peer publishes or subscribes; who does both is two peers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from betimes.matching.dz_expressions import Dz, DzSet, covers
+from betimes.matching.dz_spaces import CellBox, Space
+from betimes.node.accuracy import Accuracy
+from betimes.node.peer_children import Children, View
+from betimes.node.peer_lines import Line, Lines
+from betimes.node.peer_messages import (
+    Accepted,
+    Adopt,
+    Connect,
+    DetectCycle,
+    Dismissed,
+    Got,
+    Hint,
+    Leave,
+    Notice,
+    PeerEffect,
+    Refresh,
+    Said,
+    Tell,
+)
+from betimes.node.peer_settings import PeerSettings
+from betimes.routing.parents import PUBLISHER_DELAY, Card, best_parent
+
+HINTS_MAX = 8
+TRIED_MAX = 512
+CLAIM_MAX = 5.0  # times its bound, that a peer states at most
+SEEN_MAX = 2_048  # events that are remembered, so that none is delivered twice
+
+
+class Peer:
+    """One participant; `boxes` are what its application wants, `advertised` what it publishes."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: PeerSettings,
+        space: Space,
+        view: View,
+        *,
+        delay_max: float = PUBLISHER_DELAY,
+        boxes: Sequence[CellBox] = (),
+        advertised: DzSet = (),
+        chance: Callable[[], float],
+        now: float = 0.0,
+    ) -> None:
+        self.name = name
+        self.settings = settings
+        self.delay_max = delay_max
+        self.claim = delay_max  # the bound that it states: more, where that turned out to be too much to ask
+        self._claimed_at = now
+        self._view = view
+        self._chance = chance
+        self._advertised = advertised
+        self._accuracy = Accuracy(space, boxes, settings.false_share_max, settings.expressions_max)
+        self.lines = Lines(self._accuracy.finest(), now)
+        self.children = Children(settings, view, chance)
+        self.hints: deque[Card] = deque(maxlen=HINTS_MAX)
+        self._cards: dict[str, Card] = {}  # of parents
+        self._tried: dict[str, float] = {}
+        self._seen: dict[tuple[str, int], None] = {}
+        self._refreshed = now
+        self._proposed: tuple[str, DzSet] | None = None  # to whom, and what one would receive
+        self.requests = 0  # that were sent
+        self.received = self.unwanted = 0.0  # events
+        self.repeated = 0  # that came again
+        self.published_rate: float | None = None
+
+    @property
+    def publishes(self) -> bool:
+        """Tell whether it publishes."""
+        return self.delay_max == PUBLISHER_DELAY
+
+    @property
+    def dz(self) -> DzSet:
+        """Return what it receives, or publishes."""
+        return self._advertised if self.publishes else self.lines.dz
+
+    def card(self) -> Card:
+        """Return what it tells of itself."""
+        if self.publishes:
+            rate = self.published_rate
+            rates = () if rate is None else tuple([(dz, rate / len(self.dz)) for dz in self.dz])
+            return Card(self.name, self.dz, PUBLISHER_DELAY, 0.0, rates)
+        measured = [(dz, line.rate) for dz, line in self.lines.by_dz.items() if line.rate is not None]
+        return Card(self.name, self.dz, self.claim, self.lines.depth, tuple(measured))
+
+    # --- its turn
+
+    def act(self, now: float) -> list[PeerEffect]:
+        """Take its turn: keep connections up, and look for what is missing."""
+        effects = self._keep_up(now)
+        if self.publishes:
+            return effects
+        missing, late = self.lines.uncovered(), self.lines.late()
+        if not missing and not late:
+            self._claimed_at = now
+            return effects
+        if now - self._claimed_at > self.settings.yield_after and self.claim < CLAIM_MAX * self.delay_max:
+            self.claim, self._claimed_at = self.claim + 1.0, now
+        if missing:
+            effects += self._coarsen(missing, now)
+            missing = self.lines.uncovered()
+        return effects + self._ask(missing or late, now, is_late=not missing)
+
+    def _keep_up(self, now: float) -> list[PeerEffect]:
+        """Forget who is silent, say that one is here, and measure."""
+        effects: list[PeerEffect] = []
+        if now - self._refreshed < self.settings.refresh_every:
+            return effects
+        self._refreshed = now
+        self.children.forget_silent(now)
+        for dz, line in self.lines.by_dz.items():
+            line.measure(now)
+            if line.parent is not None and now - line.heard > self.settings.starve_after:
+                effects += self._leave(line.parent, dz, now)
+        card, parents = self.card(), sorted(self.lines.parents())
+        effects += [Tell(name, Refresh(card, self.lines.of_parent(name))) for name in parents]
+        return effects + self._refine(now)
+
+    def _ask(self, needed: list[Dz], now: float, *, is_late: bool) -> list[PeerEffect]:
+        """Ask somebody for what has been needed longest, and for what else that one has."""
+        asked = min(needed, key=lambda dz: self.lines.by_dz[dz].since)
+        chosen = self._candidate(asked, now, is_late=is_late)
+        if chosen is None:
+            return []
+        self._try(chosen.name, now)
+        self.requests += 1
+        proposed = self._proposed_for(asked, now) if is_late else None
+        if proposed is not None:
+            new = tuple([dz for dz in proposed if dz not in self.lines.by_dz])
+            if all(map(chosen.serves, new)):
+                self._proposed = (chosen.name, proposed)
+                return [Tell(chosen.name, Connect(self.card()._replace(dz=proposed), new))]
+        wanted = tuple([dz for dz in needed if chosen.serves(dz)])
+        return [Tell(chosen.name, Connect(self.card(), wanted))]
+
+    def _candidate(self, asked: Dz, now: float, *, is_late: bool) -> Card | None:
+        """Return whom to ask for an expression: hints first, then the view, then publishers."""
+        line = self.lines.by_dz[asked]
+        known = [card for card in self.hints if self._may_ask(card, asked, now)]
+        if not known:
+            viewed = self._view.serving(asked, self.claim)
+            known = [card for card in viewed if self._may_ask(card, asked, now)]
+        if is_late:
+            known = [card for card in known if card.depth + 1.0 <= self.claim]
+        best = best_parent(known, self.claim, self._chance, fits=self.settings.keeps_late)
+        if best is not None and best.delay_max < self.claim:
+            return best
+        publishers = [
+            self.lines.publishers[name]
+            for name in sorted(self.lines.relevant(asked) - line.publishers)
+            if self._may_ask(self.lines.publishers[name], asked, now)
+        ]
+        if publishers and (best is None or self._chance() < 0.5):
+            return publishers[int(self._chance() * len(publishers))]
+        return best
+
+    def _may_ask(self, card: Card, asked: Dz, now: float) -> bool:
+        if card.name == self.name or card.delay_max > self.claim or not card.serves(asked):
+            return False
+        if card.name in self.children.by_name and card.delay_max == self.claim:
+            return False
+        line = self.lines.by_dz[asked]
+        if card.name == line.parent or card.name in line.publishers:
+            return False
+        return now - self._tried.get(card.name, -math.inf) > self.settings.ask_again_after
+
+    def _try(self, name: str, now: float) -> None:
+        self._tried.pop(name, None)
+        if len(self._tried) >= TRIED_MAX:
+            del self._tried[next(iter(self._tried))]
+        self._tried[name] = now
+        for card in [card for card in self.hints if card.name == name]:
+            self.hints.remove(card)
+
+    # --- how much it receives (section 5)
+
+    def _coarsen(self, missing: list[Dz], now: float) -> list[PeerEffect]:
+        """Receive more than is wanted where nobody was found for long, as far as may be."""
+        for dz in missing:
+            line = self.lines.by_dz[dz]
+            if now - line.since >= self.settings.coarsen_after:
+                line.since = now
+                coarse = self._coarser(dz)
+                if coarse is not None:
+                    return self._set_dz(coarse, now)
+        return []
+
+    def _proposed_for(self, late: Dz, now: float) -> DzSet | None:
+        """Return what to receive instead, to find a better place for something that comes too late."""
+        line = self.lines.by_dz[late]
+        return self._coarser(late) if now - line.late_since >= self.settings.coarsen_after else None
+
+    def _coarser(self, dz: Dz) -> DzSet | None:
+        coarse = self._accuracy.coarser(self.dz, dz, self._rates())
+        if coarse is None or not self.settings.keeps_late:
+            return coarse
+        # Publishers have little room: more of them are no gain.
+        wider = next((each for each in coarse if covers(each, dz)), dz)
+        needed = max(len(self.lines.relevant(dz)), 1)
+        return coarse if len(self.lines.relevant(wider)) <= needed else None
+
+    def _refine(self, now: float) -> list[PeerEffect]:
+        """Receive less than now where more comes than may be."""
+        measured = {dz: line.rate for dz, line in self.lines.by_dz.items() if line.rate is not None}
+        fine = self._accuracy.finer(self.dz, measured, self._overall_rate)
+        if fine is None:
+            return []
+        return [*self._set_dz(fine, now), *self.children.keep_to(fine)]
+
+    def _rates(self) -> dict[Dz, float]:
+        found = dict(self._view.rates())
+        for card in self.lines.publishers.values():
+            found.update(card.rates)
+        return found
+
+    def _overall_rate(self) -> float | None:
+        rates = [rate for card in self.lines.publishers.values() for _, rate in card.rates]
+        return sum(rates) if rates else None
+
+    def _set_dz(self, wanted: DzSet, now: float) -> list[PeerEffect]:
+        """Change what is received; who feeds a part that stays goes on with it."""
+        old = self.lines.by_dz
+        self.lines.by_dz = {dz: old.get(dz) or Line(now) for dz in wanted}
+        leaving: dict[str, list[Dz]] = {}
+        for dz, line in old.items():
+            if dz not in self.lines.by_dz:
+                for name in line.fed_by():
+                    leaving.setdefault(name, []).append(dz)
+        return [Tell(name, Leave(tuple(parts))) for name, parts in leaving.items()]
+
+    # --- what others say
+
+    def receive(self, sender: str, message: Said, now: float, *, took: float = 1.0) -> list[PeerEffect]:
+        """Take in what another peer says, which took so long: a hop, or seconds."""
+        match message:
+            case Notice():
+                return self._take(sender, message, now, took)
+            case Connect():
+                above = [card for name, card in self._cards.items() if name in self.lines.parents()]
+                return self.children.connect(message, self.card(), above, now)
+            case Accepted():
+                return self._accepted(message, now)
+            case Hint():
+                self._hear_hint(message.card)
+            case Dismissed():
+                self._hear_hint(message.card)
+                for dz in message.served:
+                    if dz in self.lines.by_dz:
+                        self.lines.by_dz[dz].lose(sender, now)
+            case Leave():
+                self.children.left(sender, message.served)
+            case Adopt():
+                return self.children.adopt(message, self.card(), now)
+            case Refresh():
+                return self.children.refreshed(sender, message, self.card(), now)
+            case DetectCycle():
+                return self._detect(sender, message, now)
+        return []
+
+    def hear_of(self, publisher: Card) -> None:
+        """Learn of a publisher."""
+        self.lines.hear_of(publisher)
+
+    def lost(self, name: str, now: float) -> None:
+        """Take in that a neighbour is gone."""
+        self.children.lost(name)
+        self.lines.forget(name)
+        for line in self.lines.by_dz.values():
+            line.lose(name, now)
+
+    def _hear_hint(self, card: Card | None) -> None:
+        if card is not None and card.name != self.name:
+            self.hints.append(card)
+
+    def _accepted(self, message: Accepted, now: float) -> list[PeerEffect]:
+        """Be fed by a parent with what is still missing; leave others that it stands in for."""
+        card, effects, unwanted = message.card, list[PeerEffect](), []
+        if self._proposed is not None and self._proposed[0] == card.name:
+            if any(dz in self._proposed[1] and dz not in self.lines.by_dz for dz in message.served):
+                effects += self._set_dz(self._proposed[1], now)
+            self._proposed = None
+        self._cards = {name: each for name, each in self._cards.items() if name in self.lines.parents()}
+        self._cards[card.name] = card
+        for dz in message.served:
+            line = self.lines.by_dz.get(dz)
+            if line is None or (line.parent is not None and line.parent != card.name and not line.is_late):
+                unwanted.append(dz)
+            elif line.parent != card.name:
+                old = line.replace(card.name, now, publishes=card.publishes)
+                effects += [Tell(name, Leave((dz,))) for name in old]
+                effects += self._ask_for_cycle(card, dz)
+        if unwanted:
+            effects.append(Tell(card.name, Leave(tuple(unwanted))))
+        return effects
+
+    def _leave(self, name: str, dz: Dz, now: float) -> list[PeerEffect]:
+        self.lines.by_dz[dz].lose(name, now)
+        return [Tell(name, Leave((dz,)))]
+
+    # --- cycles, for each expression
+
+    def _ask_for_cycle(self, parent: Card, dz: Dz) -> list[PeerEffect]:
+        if parent.delay_max != self.claim or dz not in parent.dz:
+            return []
+        return self.children.pass_on(DetectCycle(self.name, dz, self.claim))
+
+    def _detect(self, sender: str, message: DetectCycle, now: float) -> list[PeerEffect]:
+        line = self.lines.by_dz.get(message.dz)
+        if line is None or line.parent != sender or message.delay_max != self.claim:
+            return []
+        if message.originator == self.name:
+            return self._leave(sender, message.dz, now)
+        if not message.steps_left:
+            return []
+        return self.children.pass_on(message._replace(steps_left=message.steps_left - 1))
+
+    # --- events (algorithm 2)
+
+    def publish(self, notice: Notice) -> list[PeerEffect]:
+        """Send an event to the children that want it."""
+        return self.children.forward(notice, but="")
+
+    def _take(self, sender: str, notice: Notice, now: float, took: float) -> list[PeerEffect]:
+        """Take in an event: hand it over, and on to whoever below, or above, has to have it."""
+        is_from_below = sender in self.children.by_name
+        found = self.lines.of(notice.dz)
+        if found is None:
+            return [] if is_from_below else [Tell(sender, Leave((notice.dz,)))]
+        dz, line = found
+        is_from_above = sender == line.parent or sender in line.publishers
+        if not is_from_above and not is_from_below:
+            return [Tell(sender, Leave((dz,)))]
+        if not self._is_new((notice.publisher, notice.number)):
+            self.repeated += 1
+            return []
+        delay = notice.delay + took
+        onward = notice._replace(delay=delay)
+        effects = self.children.forward(onward, but=sender)
+        if (
+            line.parent is not None
+            and line.parent != sender
+            and (not is_from_above or sender == notice.publisher)
+        ):
+            effects.append(Tell(line.parent, onward))
+        if is_from_above:
+            line.note(notice.weight, delay, now)
+            effects += self._judge(dz, line, delay, now)
+        elif line.parent is None and notice.publisher not in line.publishers:
+            effects.append(
+                Tell(notice.publisher, Connect(self.card(), (dz,)))
+            )  # it is new, and seen below first
+        self.received += notice.weight
+        if self._accuracy.wants(notice.cells):
+            self._accuracy.wanted(notice.weight, now)
+            effects.append(Got(notice, delay, delay <= self.delay_max))
+        else:
+            self.unwanted += notice.weight
+        return effects
+
+    def _is_new(self, event: tuple[str, int]) -> bool:
+        if event in self._seen:
+            return False
+        self._seen[event] = None
+        if len(self._seen) > SEEN_MAX:
+            del self._seen[next(iter(self._seen))]
+        return True
+
+    def _judge(self, dz: Dz, line: Line, delay: float, now: float) -> list[PeerEffect]:
+        """Do something about a parent from which events come too late."""
+        is_late = delay > self.claim
+        if self.settings.keeps_late:
+            if is_late and not line.is_late:
+                line.late_since = now
+            line.is_late = is_late
+        elif is_late and line.parent is not None and self._cards[line.parent].delay_max == self.claim:
+            return self._leave(line.parent, dz, now)
+        return []

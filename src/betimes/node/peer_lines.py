@@ -1,0 +1,161 @@
+"""How is each part of what a peer wants covered: by one parent, or by all publishers that matter (002)?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from betimes.matching.dz_expressions import Dz, DzSet, overlaps
+from betimes.routing.parents import Card
+
+PUBLISHERS_MAX = 1_000  # that one peer knows of
+COUNTED_FOR = 5.0  # cycles that a measured rate is made of
+
+
+class Line:
+    """One dz-expression of a peer: who feeds it, and what came of it."""
+
+    __slots__ = (
+        "count",
+        "counted_since",
+        "depth",
+        "heard",
+        "is_late",
+        "late_since",
+        "parent",
+        "publishers",
+        "rate",
+        "since",
+    )
+
+    def __init__(self, now: float) -> None:
+        self.parent: str | None = None  # a subscriber
+        self.publishers: set[str] = set()
+        self.since = now  # it was uncovered since then, if it is
+        self.heard = now  # something came
+        self.depth = math.inf  # what the last one had taken
+        self.is_late = False
+        self.late_since = now
+        self.count = 0.0
+        self.counted_since = now
+        self.rate: float | None = None  # of events
+
+    def note(self, weight: float, delay: float, now: float) -> None:
+        """Note that an event came."""
+        self.heard = now
+        self.depth = delay
+        self.count += weight
+
+    def measure(self, now: float) -> None:
+        """Find out how many events come, once there was time enough."""
+        elapsed = now - self.counted_since
+        if elapsed >= COUNTED_FOR:
+            self.rate = self.count / elapsed
+            self.count, self.counted_since = 0.0, now
+
+    def fed_by(self) -> list[str]:
+        """Return who feeds it."""
+        return [*([] if self.parent is None else [self.parent]), *sorted(self.publishers)]
+
+    def replace(self, name: str, now: float, *, publishes: bool) -> list[str]:
+        """Be fed by somebody from now on; return those who are not needed any more."""
+        if publishes and self.parent is None:
+            self.publishers.add(name)
+            self.heard = now
+            return []
+        old = [each for each in self.fed_by() if each != name]
+        self.parent, self.publishers = (None, {name}) if publishes else (name, set())
+        self.since = self.heard = now
+        self.depth, self.is_late = math.inf, False
+        return old
+
+    def lose(self, name: str, now: float) -> bool:
+        """Note that somebody feeds it no longer; tell whether that one did."""
+        if self.parent == name:
+            self.parent = None
+        elif name in self.publishers:
+            self.publishers.remove(name)
+        else:
+            return False
+        self.since, self.depth, self.is_late = now, math.inf, False
+        return True
+
+
+class Lines:
+    """All that a peer wants, and the publishers it knows of."""
+
+    def __init__(self, wanted: Iterable[Dz], now: float) -> None:
+        self.by_dz: dict[Dz, Line] = {dz: Line(now) for dz in wanted}
+        self.publishers: dict[str, Card] = {}
+        self._relevant: dict[Dz, frozenset[str]] = {}
+
+    @property
+    def dz(self) -> DzSet:
+        """Return what it wants."""
+        return tuple(self.by_dz)
+
+    def hear_of(self, publisher: Card) -> None:
+        """Learn of a publisher, or of what it publishes now."""
+        known = self.publishers.get(publisher.name)
+        if known is None and len(self.publishers) >= PUBLISHERS_MAX:
+            return
+        if known is None or known.dz != publisher.dz:
+            self._relevant.clear()
+        self.publishers[publisher.name] = publisher
+
+    def forget(self, publisher: str) -> None:
+        """Know no longer of a publisher."""
+        if self.publishers.pop(publisher, None) is not None:
+            self._relevant.clear()
+
+    def relevant(self, dz: Dz) -> frozenset[str]:
+        """Return the publishers that publish something of this."""
+        found = self._relevant.get(dz)
+        if found is None:
+            found = self._relevant[dz] = frozenset(
+                [
+                    name
+                    for name, card in self.publishers.items()
+                    if any(overlaps(each, dz) for each in card.dz)
+                ]
+            )
+        return found
+
+    def is_covered(self, dz: Dz, line: Line) -> bool:
+        """Tell whether a parent feeds it, or every publisher that matters."""
+        if line.parent is not None:
+            return True
+        relevant = self.relevant(dz)
+        return bool(relevant) and relevant <= line.publishers
+
+    def uncovered(self) -> list[Dz]:
+        """Return what is not covered."""
+        return [dz for dz, line in self.by_dz.items() if not self.is_covered(dz, line)]
+
+    def late(self) -> list[Dz]:
+        """Return what comes too late from a parent that is kept all the same."""
+        return [dz for dz, line in self.by_dz.items() if line.is_late]
+
+    def of(self, notice_dz: Dz) -> tuple[Dz, Line] | None:
+        """Return the line that an event belongs to."""
+        bits, length = notice_dz.bits, notice_dz.length
+        for dz, line in self.by_dz.items():
+            if bits >> length - dz.length == dz.bits:
+                return dz, line
+        return None
+
+    def of_parent(self, name: str) -> DzSet:
+        """Return what somebody feeds."""
+        return tuple(
+            [dz for dz, line in self.by_dz.items() if line.parent == name or name in line.publishers]
+        )
+
+    def parents(self) -> set[str]:
+        """Return all who feed something."""
+        found = {line.parent for line in self.by_dz.values() if line.parent is not None}
+        return found.union(*[line.publishers for line in self.by_dz.values()])
+
+    @property
+    def depth(self) -> float:
+        """Return how long the slowest of it takes to come; inf as long as something does not come."""
+        return max([line.depth for line in self.by_dz.values()], default=math.inf)

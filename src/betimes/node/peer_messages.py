@@ -1,0 +1,98 @@
+"""What do peers say to each other (002, algorithms 1 and 2)?"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from betimes.matching.dz_expressions import Dz, DzSet
+from betimes.routing.parents import Card
+
+CYCLE_STEPS_MAX = 64  # nobody tolerates longer ways
+
+
+class Connect(NamedTuple):
+    """Feed me with this."""
+
+    card: Card
+    wanted: DzSet
+
+
+class Accepted(NamedTuple):
+    """You are my child, for this."""
+
+    card: Card
+    served: DzSet
+
+
+class Hint(NamedTuple):
+    """Not here; this one may suit you."""
+
+    card: Card | None
+
+
+class Dismissed(NamedTuple):
+    """You get this no longer from me; another one may suit you, or may have you already."""
+
+    served: DzSet
+    card: Card | None
+
+
+class Leave(NamedTuple):
+    """I want this no longer from you."""
+
+    served: DzSet
+
+
+class Adopt(NamedTuple):
+    """Take over this child, which had to go because you came."""
+
+    card: Card
+    served: DzSet
+
+
+class Refresh(NamedTuple):
+    """I am still here, and this is what you feed me with."""
+
+    card: Card
+    served: DzSet
+
+
+class DetectCycle(NamedTuple):
+    """Does what I get of this come from myself?"""
+
+    originator: str
+    dz: Dz
+    delay_max: float
+    steps_left: int = CYCLE_STEPS_MAX
+
+
+class Notice(NamedTuple):
+    """An event."""
+
+    publisher: str
+    number: int
+    dz: Dz  # of full length
+    cells: tuple[int, ...]  # the same, by dimension
+    delay: float  # what it has taken: hops, or seconds
+    weight: float = 1.0  # how many events it stands for, where rates are counted
+
+
+Said = Connect | Accepted | Hint | Dismissed | Leave | Adopt | Refresh | DetectCycle | Notice
+
+
+class Tell(NamedTuple):
+    """Say this to that peer."""
+
+    to: str
+    message: Said
+
+
+class Got(NamedTuple):
+    """An event that the application wants is here."""
+
+    notice: Notice
+    delay: float
+    in_time: bool
+
+
+PeerEffect = Tell | Got

@@ -1,0 +1,45 @@
+"""How does a peer of the brokerless overlay behave: as in the paper, or as we think is better (002)?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerSettings:
+    """What peers are configured with; times are in the unit in which they are told the time."""
+
+    out_degree_max: int = 10
+    expressions_max: int = 8
+    false_share_max: float = 0.0  # of all events, that a peer takes without wanting them
+    coarsen_after: float = 5.0  # of looking for a parent in vain
+    ask_again_after: float = 10.0
+    refresh_every: float = 4.0
+    forget_after: float = 12.0
+    keeps_late: bool = False  # a parent from which events come too late, until there is a better one
+    starve_after: float = math.inf  # without any event, to leave a parent
+    adopts: bool = False  # the newcomer takes over the child that goes for it
+    yield_after: float = math.inf  # of being late or uncovered, to ask for less
+
+
+def paper_settings(
+    out_degree_max: int, false_share_max: float = 0.0, expressions_max: int = 8
+) -> PeerSettings:
+    """Return the paper's protocol."""
+    return PeerSettings(
+        out_degree_max=out_degree_max, false_share_max=false_share_max, expressions_max=expressions_max
+    )
+
+
+def our_settings(out_degree_max: int, false_share_max: float = 0.0, expressions_max: int = 8) -> PeerSettings:
+    """Return ours: make before break, starve, adopt and yield."""
+    return PeerSettings(
+        out_degree_max=out_degree_max,
+        false_share_max=false_share_max,
+        expressions_max=expressions_max,
+        keeps_late=True,
+        starve_after=6.0,
+        adopts=True,
+        yield_after=45.0,
+    )

@@ -1,0 +1,217 @@
+"""How does an overlay of thousands of peers come about, cycle by cycle (002, section 6)?
+
+Every peer takes its turn once a cycle, in an order drawn anew; what it says is heard at once, unless it is
+lost on its way. Then publishers send events, which go from peer to peer, message by message.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from betimes.matching.dz_expressions import Dz, DzSet
+from betimes.matching.dz_spaces import CellBox, Space, cells_dz
+from betimes.node.peer import Peer
+from betimes.node.peer_messages import Notice, PeerEffect, Tell
+from betimes.node.peer_settings import PeerSettings
+from betimes.routing.parents import Card
+from betimes.simulator.peer_sampling import first_views, renew_views, view_size
+
+NO_DZ = 63  # instead of a length: longer than what anybody wants, so that it covers nothing
+RETOLD_EVERY = 10.0  # cycles
+RATES_ASKED = 30  # others whose measured rates are looked at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Newcomer:
+    """Somebody who joins: what it wants within which delay, or what it publishes."""
+
+    delay_max: float = 0.0
+    boxes: tuple[CellBox, ...] = ()
+    advertised: DzSet = ()
+
+
+class PeerNetwork:
+    """Peers, what they know of each other, and what is said."""
+
+    def __init__(
+        self,
+        space: Space,
+        newcomers: Sequence[Newcomer],
+        settings: PeerSettings,
+        seed: int,
+        *,
+        loss: float = 0.0,
+    ) -> None:
+        self.space = space
+        self.now = 0.0
+        self._settings = settings
+        self._generator = np.random.default_rng(seed)
+        self.loss = loss
+        count = len(newcomers)
+        self._views = first_views(count, view_size(count), self._generator)
+        self._state = self._generator.integers(1, 2**62, 1).astype(np.uint64)
+        self.is_here = np.zeros(count, dtype=np.bool_)
+        self.names = [""] * count
+        self._place: dict[str, int] = {}
+        self._joined = 0
+        self._publishers: list[int] = []
+        self._known = np.zeros((count, 0), dtype=np.bool_)  # by peer and publisher
+        self._told = self._known.copy()
+        expressions = settings.expressions_max
+        self._bits = np.zeros((count, expressions), dtype=np.int64)
+        self._lengths = np.full((count, expressions), NO_DZ, dtype=np.int64)
+        self._delays = np.zeros(count)
+        self._dz: list[DzSet] = [()] * count
+        self.peers: list[Peer] = []
+        self._draws: list[float] = []
+        self._number = 0
+        self.messages = 0
+        for place, each in enumerate(newcomers):
+            self.peers.append(self._join(place, each))
+
+    def join(self, place: int, newcomer: Newcomer) -> None:
+        """Let somebody join in the place of one that has left."""
+        assert not self.is_here[place], "a place has one peer"
+        here = np.flatnonzero(self.is_here)
+        self._views[place] = self._generator.choice(here, self._views.shape[1])
+        self._known[place] = self._told[place] = False
+        self.peers[place] = self._join(place, newcomer)
+
+    def leave(self, place: int) -> None:
+        """Let a peer vanish without a word; others find out when they talk to it."""
+        self.is_here[place] = False
+        self._lengths[place] = NO_DZ
+
+    def _join(self, place: int, newcomer: Newcomer) -> Peer:
+        name = self.names[place] = f"{self._joined}"
+        self._joined += 1
+        self._place[name] = place
+        self.is_here[place] = True
+        self._dz[place] = ()
+        peer = Peer(
+            name,
+            self._settings,
+            self.space,
+            _View(self, place),
+            delay_max=newcomer.delay_max,
+            boxes=newcomer.boxes,
+            advertised=newcomer.advertised,
+            chance=self._chance,
+            now=self.now,
+        )
+        if newcomer.advertised:
+            self._publishers.append(place)
+            self._known = np.column_stack([self._known, np.arange(len(self._known)) == place])
+            self._told = np.column_stack([self._told, np.arange(len(self._known)) == place])
+        self._note(place, peer)
+        return peer
+
+    def _chance(self) -> float:
+        if not self._draws:
+            self._draws = self._generator.random(4096).tolist()
+        return self._draws.pop()
+
+    def cycle(self) -> None:
+        """Let everybody take a turn."""
+        self.now += 1.0
+        renew_views(self._views, self.is_here, self._known, self._state)
+        self._tell_publishers()
+        for place in self._generator.permutation(np.flatnonzero(self.is_here)).tolist():
+            self._perform(place, self.peers[place].act(self.now))
+            self._note(place, self.peers[place])
+
+    def _tell_publishers(self) -> None:
+        news = self._known & ~self._told & self.is_here[:, np.newaxis]
+        for place, number in zip(*np.nonzero(news), strict=True):
+            self.peers[place].hear_of(self.peers[self._publishers[number]].card())
+        self._told |= news
+        if (
+            self.now % RETOLD_EVERY == 0.0
+        ):  # what publishers tell of themselves changes, and spreads like that
+            self._told[:] = False
+
+    def publish(self, cells: Iterable[tuple[tuple[int, ...], float]]) -> list[tuple[int, int, bool]]:
+        """Let events with these cells be published, by weight; return who got which, and whether in time."""
+        got: list[tuple[int, int, bool]] = []
+        for number, (cell, weight) in enumerate(cells):
+            dz = cells_dz(self.space, cell)
+            for place in self._publishers:
+                peer = self.peers[place]
+                if self.is_here[place] and any(
+                    dz.bits >> dz.length - each.length == each.bits for each in peer.dz
+                ):
+                    self._number += 1
+                    notice = Notice(peer.name, self._number, dz, cell, 0.0, weight)
+                    found = self._perform(place, peer.publish(notice))
+                    got += [(receiver, number, in_time) for receiver, in_time in found]
+        return got
+
+    def _perform(self, place: int, effects: list[PeerEffect]) -> list[tuple[int, bool]]:
+        """Let what one peer says be heard, and what others say to that."""
+        got: list[tuple[int, bool]] = []
+        waiting: deque[tuple[int, Tell]] = deque()
+        here = place
+        peers, index, is_here, now, names = self.peers, self._place, self.is_here, self.now, self.names
+        while True:
+            for effect in effects:
+                if isinstance(effect, Tell):
+                    waiting.append((here, effect))
+                else:
+                    got.append((here, effect.in_time))
+            if not waiting:
+                return got
+            sender, (to, message) = waiting.popleft()
+            self.messages += 1
+            here = index[to]
+            if not is_here[here] or names[here] != to:
+                peers[sender].lost(to, now)
+                effects = []
+            elif self.loss and self._chance() < self.loss:
+                effects = []
+            else:
+                effects = peers[here].receive(names[sender], message, now)
+
+    def _note(self, place: int, peer: Peer) -> None:
+        """Note what a peer receives now, for who looks for parents."""
+        self._delays[place] = peer.claim
+        if peer.publishes or peer.dz == self._dz[place]:
+            return
+        self._dz[place] = peer.dz
+        self._lengths[place] = NO_DZ
+        for number, each in enumerate(peer.dz):
+            self._bits[place, number], self._lengths[place, number] = each.bits, each.length
+
+    def serving(self, place: int, wanted: Dz, delay_max: float) -> list[Card]:
+        """Return those that a peer knows of who could feed somebody that wants this."""
+        view = self._views[place]
+        over = wanted.length - self._lengths[view]
+        found = ((wanted.bits >> np.maximum(over, 0)) == self._bits[view]) & (over >= 0)
+        fits = found.any(axis=1) & (self._delays[view] <= delay_max)
+        peers = self.peers
+        return [peers[other].card() for other in np.unique(view[fits]).tolist() if other != place]
+
+    def rates(self, place: int) -> list[tuple[Dz, float]]:
+        """Return what some that a peer knows of have measured."""
+        return [
+            pair
+            for other in self._views[place, :RATES_ASKED].tolist()
+            for pair in self.peers[other].card().rates
+        ]
+
+
+class _View:
+    __slots__ = ("_network", "_place")
+
+    def __init__(self, network: PeerNetwork, place: int) -> None:
+        self._network = network
+        self._place = place
+
+    def serving(self, wanted: Dz, delay_max: float) -> Sequence[Card]:
+        return self._network.serving(self._place, wanted, delay_max)
+
+    def rates(self) -> Iterable[tuple[Dz, float]]:
+        return self._network.rates(self._place)
