@@ -16,6 +16,10 @@ from betimes.experiments import (
     pongthawornkamol_fig5,
     pongthawornkamol_fig6,
     pongthawornkamol_fig7,
+    tariq_fig5_churn,
+    tariq_fig5_convergence,
+    tariq_fig5_scale,
+    tariq_fig6,
     wang_fig4,
     wang_fig5,
     wang_fig6,
@@ -38,6 +42,10 @@ _ALL: tuple[Figure, ...] = (
     farooq_fig9.FIGURE,
     farooq_fig10_11.FIGURE,
     farooq_fig12.FIGURE,
+    tariq_fig5_convergence.FIGURE,
+    tariq_fig5_churn.FIGURE,
+    tariq_fig5_scale.FIGURE,
+    tariq_fig6.FIGURE,
 )
 FIGURES = {figure.name: figure for figure in _ALL}
 

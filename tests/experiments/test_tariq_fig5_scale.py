@@ -1,0 +1,32 @@
+"""Are the claims of figure 5 judged by the numbers (scale)?"""
+
+from __future__ import annotations
+
+import pytest
+from tests.experiments.tariq_results import claim_with, drawn, made_up
+
+from betimes.experiments.tariq_fig5_scale import FIGURE, claims
+
+
+def test_all_claims_hold_on_numbers_as_the_paper_has_them():
+    assert all(claim.held for claim in claims(made_up(FIGURE)))
+
+
+@pytest.mark.parametrize(
+    ("name", "value_of", "words"),
+    [
+        ("built_at", lambda row: row["peers"] / 10.0, "about as long for many peers as for few (ours"),
+        (
+            "in_degree",
+            lambda row: row["expressions"],
+            "parents grow little with the number of expressions (paper",
+        ),
+    ],
+)
+def test_a_claim_is_not_held_when_the_numbers_say_otherwise(name, value_of, words):
+    results = made_up(FIGURE, lambda row: {name: float(value_of(row))})
+    assert not claim_with(claims(results), words).held
+
+
+def test_sizes_and_expressions_are_drawn():
+    assert {("h", "paper, W1"), ("h", "ours, W2"), ("i", "ours")} <= drawn(FIGURE)
