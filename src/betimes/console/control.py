@@ -139,21 +139,35 @@ def control_command(
     with told_to_end() as ending:
         if live is not None:
             run_stream(spark, centre, live, every_s=every_s, ending=ending, once=once, as_json=as_json)
+        else:
+            run_rounds(spark, centre, settings, every_s=every_s, ending=ending, once=once, as_json=as_json)
+
+
+def run_rounds(
+    spark: SparkSession,
+    centre: Centre,
+    settings: PipelineSettings,
+    *,
+    every_s: float,
+    ending: threading.Event,
+    once: bool,
+    as_json: bool,
+) -> None:
+    """Learn from all telemetry that counts, and tell the brokers, again and again."""
+    while True:
+        due_s = time.monotonic() + every_s
+        try:
+            told = one_round(spark, centre, settings)
+        except BetimesError as error:
+            if once:
+                raise
+            print_notice(f"this round came to nothing: {error}")
+        else:
+            print_round(told, as_json=as_json)
+            if once:
+                check_told(told)
+        if once or _wait(ending, due_s):
             return
-        while True:
-            due_s = time.monotonic() + every_s
-            try:
-                told = one_round(spark, centre, settings)
-            except BetimesError as error:
-                if once:
-                    raise
-                print_notice(f"this round came to nothing: {error}")
-            else:
-                print_round(told, as_json=as_json)
-                if once:
-                    check_told(told)
-            if once or _wait(ending, due_s):
-                return
 
 
 def read_every_s(text: str) -> float:
