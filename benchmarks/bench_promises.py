@@ -30,7 +30,7 @@ import betimes
 from betimes.client.addresses import read_address
 from betimes.client.connection import Client
 from betimes.client.errors import SubscriptionRefusedError
-from betimes.console.control import one_round
+from betimes.console.control import Centre, one_round
 from betimes.console.fleet import HOST, Fleet, FleetPlan, free_ports
 from betimes.model.topology import Link
 from betimes.pipeline.job import PipelineSettings, run_pipeline
@@ -124,16 +124,8 @@ async def trial(
         await asyncio.sleep(watched_s + TELEMETRY_EVERY_S)
         brokers = [read_address(each) for each in url.values()]
         since = PipelineSettings(since=Since(last_s=watched_s))
-        done = await asyncio.to_thread(
-            one_round,
-            spark,
-            telemetry,
-            tables,
-            since,
-            brokers,
-            SECRET,
-            None,
-        )
+        centre = Centre(telemetry=telemetry, tables=tables, brokers=brokers, secret=SECRET)
+        done = await asyncio.to_thread(one_round, spark, centre, since)
         assert not done.problems, done.problems
         rows = read_arrow(PREDICTIONS, current_tables(tables)).to_pylist()
         predicted = {row["subscriber"]: row["on_time_share"] for row in rows}

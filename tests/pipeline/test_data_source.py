@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
-from tests.client.test_ranges import keeping_broker, publish
+from tests.client.test_ranges import keeping_broker
 
 from betimes.pipeline.data_source import BetimesDataSource, register
 
@@ -22,27 +22,6 @@ def test_what_is_wrong_with_an_option_is_told_before_anything_runs(spark):
         spark.read.format("betimes").option("url", "mqtt://a").option("topik", "t").load().collect()
     frame = spark.read.format("betimes").option("url", "mqtt://a").option("topic", "t").load()
     assert frame.columns == ["topic", "payload", "id", "attributes", "age_s", "published"]
-
-
-@pytest.mark.spark
-@pytest.mark.live
-def test_a_query_goes_on_from_its_checkpoint(spark, tmp_path: Path):
-    register(spark)
-    with keeping_broker() as broker:
-        publish(broker, range(1, 101))
-
-        def run_once() -> None:
-            read = spark.readStream.format("betimes").schema("speed bigint, id string")
-            read = read.option("url", f"mqtt://127.0.0.1:{broker.port}").option("topic", "t")
-            rows = read.option("starting", "earliest").option("filter", "speed > 50").load()
-            write = rows.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "at"))
-            write.trigger(availableNow=True).start(str(tmp_path / "rows")).awaitTermination(60)
-
-        run_once()
-        publish(broker, range(101, 201))
-        run_once()
-        found = sorted(spark.read.parquet(str(tmp_path / "rows")).collect())
-        assert [(row.speed, row.id) for row in found] == [(n, f"b1:{n}") for n in range(51, 201)]
 
 
 @pytest.mark.spark

@@ -15,6 +15,7 @@ from tests.server.test_replay_buffer import BY_TOPIC, keeping_hub
 from betimes.model.buffers import BufferSettings, PartitionTerms
 from betimes.model.errors import TextError
 from betimes.server.access import Rights
+from betimes.server.gate import Gate
 from betimes.server.publications import Publication
 from betimes.server.ranges import LOOKED_AT_MAX, read_until
 
@@ -180,6 +181,8 @@ def test_rights_hold_for_ranges():
     hub.sessions["ben"].rights = _Forbidding(subscribe=False)
     suback = ask_range(ben, ("resume-until", "b1:4"))
     assert suback.reason_codes[0].value == 0x87
+    hub.gate = Gate(anonymous=True, discreet=True)
+    assert ask_range(ben, ("resume-until", "b1:4")).reason_codes[0].value == 0x80
     assert numbers(ben) == []
 
 
@@ -199,6 +202,12 @@ def test_what_cannot_be_a_range_is_refused_with_a_reason(properties):
     suback = ask_range(Client(hub, "ben"), *properties)
     assert suback.reason_codes[0].value == 0x83
     assert suback.reason_str
+
+
+def test_a_shared_subscription_has_no_ranges():
+    hub, _ = published(3)
+    suback = ask_range(Client(hub, "ben"), ("resume-until", "b1:1"), pattern="$share/g/t")
+    assert suback.reason_codes[0].value == 0x83
 
 
 @pytest.mark.parametrize("text", ["+", "+x", "+99999999999", "b1:1,2"])

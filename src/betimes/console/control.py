@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from betimes.pipeline.job import PipelineSettings
+    from betimes.qos.prediction import Prediction
 
 EVERY_S_MIN = 1.0  # a round takes longer than that anyway
 NOT_AUTHORIZED = 0x87
@@ -41,6 +42,11 @@ betimes control mqtt://127.0.0.1:1883 mqtt://127.0.0.1:1884 --telemetry out/live
 --control-secret out/secret
 
 betimes sub -t 'traffic/#' --max-delay 1s --reliability 0.95
+
+betimes control mqtt://127.0.0.1:1883 --telemetry out/live --tables out/tables --control-secret out/secret \
+--stream
+
+betimes sub -t '$betimes/alarm/#'
 
 betimes control mqtt://127.0.0.1 --telemetry out/live --tables out/tables --control-secret out/secret --once
 """
@@ -60,6 +66,20 @@ class Round:
     took_s: float
     problems: tuple[str, ...] = ()  # of each broker that was named and not told
     unreachable: int = 0  # of those, the brokers that did not answer
+    lag_s: float | None = None  # of a stream: from when the oldest new file was written until brokers knew
+    set_aside: int = 0  # rows of a stream that make no sense or came too late, since it began
+    alarms: int = 0  # of a stream: subscribers who do not get what is predicted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Centre:
+    """Where a control centre learns, where it writes, and whom it tells."""
+
+    telemetry: Path
+    tables: Path
+    brokers: Sequence[Address]
+    secret: str = field(repr=False)
+    ca: Path | None = None
 
 
 def control_command(
@@ -71,11 +91,23 @@ def control_command(
     control_secret: Annotated[
         Path, typer.Option("--control-secret", help="The file with the secret that the brokers have too.")
     ],
-    every: Annotated[str, typer.Option("--every", help="From one round to the next, at least 1s.")] = "60s",
+    every: Annotated[
+        str | None,
+        typer.Option("--every", help="From one round to the next, at least 1s: 60s, with --stream 5s."),
+    ] = None,
     since: Annotated[
         str, typer.Option("--since", help="How much of the telemetry counts: the last 15m.")
     ] = "15m",
     once: Annotated[bool, typer.Option("--once", help="One round, and no more.")] = False,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Learn from each new file as it comes, and tell of alarms.")
+    ] = False,
+    late: Annotated[
+        str, typer.Option("--late", help="With --stream: how late a row may come, on its broker's clock.")
+    ] = "2m",
+    alarm: Annotated[
+        float, typer.Option("--alarm", help="With --stream: by how much shares may differ from predictions.")
+    ] = 0.1,
     cafile: Annotated[
         Path | None, typer.Option("--cafile", help="Trust the certificates in this file.")
     ] = None,
@@ -87,32 +119,55 @@ def control_command(
     Each round runs `betimes pipeline` on Spark, predicts everybody's on-time share, and sends the model,
     signed, to every broker. By it brokers admit or refuse those who subscribe with `reliability`. A broker
     that is away is told in the next round; a round that fails leaves the brokers with the last model.
+
+    With --stream, only new files are read in each round, what was measured is held against what is predicted,
+    and brokers tell those who subscribe to $betimes/alarm/# where the two part ways.
     """
+    from betimes.console.control_stream import read_stream_settings, run_stream
     from betimes.pipeline.job import PipelineSettings, check_places
     from betimes.pipeline.survey import read_since
 
     addresses = list(dict.fromkeys(read_address(text) for text in brokers))
     secret = read_secret(control_secret, "--control-secret")
-    every_s = read_every_s(every)
+    every_s = read_every_s(every or ("5s" if stream else "60s"))
+    centre = Centre(telemetry=telemetry, tables=tables, brokers=addresses, secret=secret, ca=cafile)
     settings = PipelineSettings(since=read_since(since))
-    if once:  # else what is not there yet may be there in the next round
+    live = read_stream_settings(since, late, alarm) if stream else None
+    if once or stream:  # else what is not there yet may be there in the next round
         check_places(telemetry, tables)
     spark = open_spark("betimes control", master)
     with told_to_end() as ending:
-        while True:
-            due_s = time.monotonic() + every_s
-            try:
-                told = one_round(spark, telemetry, tables, settings, addresses, secret, cafile)
-            except BetimesError as error:
-                if once:
-                    raise
-                print_notice(f"this round came to nothing: {error}")
-            else:
-                print_round(told, as_json=as_json)
-                if once:
-                    check_told(told)
-            if once or _wait(ending, due_s):
-                return
+        if live is not None:
+            run_stream(spark, centre, live, every_s=every_s, ending=ending, once=once, as_json=as_json)
+        else:
+            run_rounds(spark, centre, settings, every_s=every_s, ending=ending, once=once, as_json=as_json)
+
+
+def run_rounds(
+    spark: SparkSession,
+    centre: Centre,
+    settings: PipelineSettings,
+    *,
+    every_s: float,
+    ending: threading.Event,
+    once: bool,
+    as_json: bool,
+) -> None:
+    """Learn from all telemetry that counts, and tell the brokers, again and again."""
+    while True:
+        due_s = time.monotonic() + every_s
+        try:
+            told = one_round(spark, centre, settings)
+        except BetimesError as error:
+            if once:
+                raise
+            print_notice(f"this round came to nothing: {error}")
+        else:
+            print_round(told, as_json=as_json)
+            if once:
+                check_told(told)
+        if once or _wait(ending, due_s):
+            return
 
 
 def read_every_s(text: str) -> float:
@@ -133,30 +188,33 @@ def check_told(done: Round) -> None:
         raise kind(f"{len(done.problems)} of {done.told + len(done.problems)} brokers were not told")
 
 
-def one_round(
-    spark: SparkSession,
-    telemetry: Path,
-    tables: Path,
-    settings: PipelineSettings,
-    brokers: Sequence[Address],
-    secret: str,
-    ca: Path | None,
-) -> Round:
+def one_round(spark: SparkSession, centre: Centre, settings: PipelineSettings) -> Round:
     """Learn from telemetry, predict, and tell the brokers."""
     from betimes.pipeline.job import run_pipeline
     from betimes.pipeline.learning import learn_statistics
     from betimes.pipeline.predictions import write_predictions
-    from betimes.qos.prediction import predict
 
     began_s = time.monotonic()
     with progress_bar("learning from telemetry") as advance:
-        run_pipeline(spark, telemetry, tables, settings, advance)
-    statistics = learn_statistics(tables)
+        run_pipeline(spark, centre.telemetry, centre.tables, settings, advance)
+
+    statistics = learn_statistics(centre.tables)
+    done, prediction = predict_and_tell(centre, statistics, began_s)
+    write_predictions(centre.tables, statistics, prediction, made_at_s=time.time())
+    return done
+
+
+def predict_and_tell(
+    centre: Centre, statistics: NetworkStatistics, began_s: float
+) -> tuple[Round, Prediction]:
+    """Predict from what was learned, and tell the brokers; a round that began then is over."""
+    from betimes.qos.prediction import predict
+
     prediction = predict(statistics, early_drop=True)
-    write_predictions(tables, statistics, prediction, made_at_s=time.time())
     shares = [each.share for each in prediction.subscribers]
-    problems = asyncio.run(tell_brokers(statistics, brokers, secret, ca))
-    return Round(
+    brokers = centre.brokers
+    problems = asyncio.run(tell_brokers(statistics, brokers, centre.secret, centre.ca))
+    done = Round(
         brokers=len(statistics.brokers),
         links=len(statistics.links),
         publishers=len(statistics.publishers),
@@ -168,6 +226,7 @@ def one_round(
         problems=tuple(f"{address}: {_with_hint(error)}" for address, error in problems.items()),
         unreachable=sum(isinstance(error, UnreachableError) for error in problems.values()),
     )
+    return done, prediction
 
 
 async def tell_brokers(
@@ -210,11 +269,15 @@ def print_round(done: Round, *, as_json: bool) -> None:
     if as_json:
         print_json(asdict(done))
         return
+    stream = ""
+    if done.lag_s is not None:
+        stream = f"; {done.lag_s:.1f} s after it was written; {done.set_aside} rows set aside; "
+        stream += f"{done.alarms} alarms"
     share = "-" if done.predicted_share_mean is None else f"{done.predicted_share_mean:.3f}"
     print_notice(
         f"learned of {done.brokers} brokers, {done.links} links, {done.publishers} publishers and "
         f"{done.subscriptions} subscriptions ({done.promised} with a promise), in {done.took_s:.0f} s; "
-        f"predicted on-time share {share} on average; {done.told} brokers were told"
+        f"predicted on-time share {share} on average; {done.told} brokers were told{stream}"
     )
 
 

@@ -67,7 +67,7 @@ class PipelineSettings:
     brokers: Sequence[str] = ()  # of the network; none said: all that wrote telemetry
 
 
-class _Run:
+class Run:
     """One run: the session, where it writes, and how far it is."""
 
     def __init__(
@@ -122,9 +122,12 @@ def run_pipeline(
     ):
         seen = survey(found)
         tell()
-        run = _Run(spark, folder, seen, tell, is_small=is_small)
+        run = Run(spark, folder, seen, tell, is_small=is_small)
         base = _base_tables(run, found, asked)
-        _derived_tables(run, base, found)
+        files = sorted(str(path) for path in (folder / tables.TRANSFERS.name).rglob("*.parquet"))
+        models = model_tasks(run, base, files, is_unfinished=found.is_unfinished)
+        models.insert(1, lambda: write_reliability(run, base, is_unfinished=found.is_unfinished))
+        together(models)
         facts = write_facts(folder, found, seen, asked.since, time.monotonic() - began_s)
     if progress is not None:
         progress(STEPS, STEPS)
@@ -146,7 +149,7 @@ def compiling(spark: SparkSession, *, pays: bool) -> Iterator[None]:
             spark.conf.set(name, value)
 
 
-def _base_tables(run: _Run, telemetry: TelemetryInput, settings: PipelineSettings) -> dict[str, DataFrame]:
+def _base_tables(run: Run, telemetry: TelemetryInput, settings: PipelineSettings) -> dict[str, DataFrame]:
     """Sort all rows into good and bad, and write both."""
     known = list(settings.brokers) or sorted(telemetry.labels.union(run.survey.brokers))
     verdicts: dict[str, DataFrame] = {}
@@ -162,8 +165,7 @@ def _base_tables(run: _Run, telemetry: TelemetryInput, settings: PipelineSetting
         whole = whole.unionByName(frame)
     good = {kind: good_rows(frame, kind) for kind, frame in sorted_rows.items()}
     rows = run.survey.rows
-    received = good["received"].withColumnsRenamed({"neighbour": "source", "broker": "target"})
-    sent = good["sent"].withColumnsRenamed({"broker": "source", "neighbour": "target"})
+    received, sent = as_transfers(good["received"]), as_waits(good["sent"])
     spans = subscription_spans(good["subscribed"], good["unsubscribed"])
     base = [
         (whole, tables.QUARANTINE, 0),
@@ -171,7 +173,7 @@ def _base_tables(run: _Run, telemetry: TelemetryInput, settings: PipelineSetting
         (spans, tables.SUBSCRIPTIONS, 0),
         (received, tables.TRANSFERS, rows["received"]),
         (sent, tables.WAITS, rows["sent"]),
-        (_deliveries(good["delivered"]), tables.DELIVERIES, rows["delivered"]),
+        (as_deliveries(good["delivered"]), tables.DELIVERIES, rows["delivered"]),
         (good["dropped"], tables.DROPS, rows["dropped"]),
         (good["answered"].withColumnRenamed("broker", "home"), tables.ADMISSIONS, 0),
     ]
@@ -191,40 +193,54 @@ def _since(frame: DataFrame, begins_s: Mapping[str, float]) -> DataFrame:
     return frame.filter(F.coalesce(F.col("time_s") >= begin_s, F.expr("true")))
 
 
-def _deliveries(delivered: DataFrame) -> DataFrame:
+def as_transfers(received: DataFrame) -> DataFrame:
+    """Return what came off links, by link."""
+    return received.withColumnsRenamed({"neighbour": "source", "broker": "target"})
+
+
+def as_waits(sent: DataFrame) -> DataFrame:
+    """Return what was given to links, by link."""
+    return sent.withColumnsRenamed({"broker": "source", "neighbour": "target"})
+
+
+def as_deliveries(delivered: DataFrame) -> DataFrame:
+    """Return what reached subscribers, and whether in time."""
     import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
 
     on_time = F.col("age_s") <= F.col("delay_s_allowed")
     return delivered.withColumnRenamed("broker", "home").withColumn("on_time", on_time)
 
 
-def _derived_tables(run: _Run, base: Mapping[str, DataFrame], telemetry: TelemetryInput) -> None:
-    """Work out everything else from the base tables."""
+def model_tasks(
+    run: Run,
+    base: Mapping[str, DataFrame],
+    files: Sequence[str],
+    speed: Measure = SPEED,
+    *,
+    is_unfinished: bool,
+) -> list[Callable[[], DataFrame]]:
+    """Return what writes the distributions that models are made of; `files` are those of the transfers."""
     events, transfers, waits = base["events"], base["transfers"], base["waits"]
-    files = sorted(str(path) for path in (run.folder / tables.TRANSFERS.name).rglob("*.parquet"))
 
     def write_links() -> DataFrame:
-        losses = link_losses(waits, transfers, run.survey.every, is_unfinished=telemetry.is_unfinished)
-        found = spreads(run.spark, files, SPEED)
+        losses = link_losses(waits, transfers, run.survey.every, is_unfinished=is_unfinished)
+        found = spreads(run.spark, files, speed)
         return run.write(link_distributions(run.spark, found, losses), tables.LINKS)
 
-    together(
-        [
-            write_links,
-            lambda: _write_reliability(run, base, telemetry),
-            lambda: run.write(wait_distributions(waits), tables.WAIT_DISTRIBUTIONS),
-            lambda: run.write(broker_distributions(events, base["queued"]), tables.BROKERS),
-            lambda: run.write(publisher_distributions(events), tables.PUBLISHERS),
-        ]
-    )
+    return [
+        write_links,
+        lambda: run.write(wait_distributions(waits), tables.WAIT_DISTRIBUTIONS),
+        lambda: run.write(broker_distributions(events, base["queued"]), tables.BROKERS),
+        lambda: run.write(publisher_distributions(events), tables.PUBLISHERS),
+    ]
 
 
-def _write_reliability(run: _Run, base: Mapping[str, DataFrame], telemetry: TelemetryInput) -> DataFrame:
+def write_reliability(run: Run, base: Mapping[str, DataFrame], *, is_unfinished: bool) -> DataFrame:
     """Find out who wanted what, and what share of it came in time."""
     circumstances = Circumstances(
         folder=str(run.folder.absolute()),
         ahead_s=_clocks_ahead_s(base, run.survey.rows["published"]),
-        last_s=run.survey.last_s if telemetry.is_unfinished else {},
+        last_s=run.survey.last_s if is_unfinished else {},
         every=run.survey.every,
     )
     run.tell()

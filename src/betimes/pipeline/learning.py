@@ -39,7 +39,11 @@ def learn_statistics(directory: Path) -> NetworkStatistics:
     ended that wrote the tables, as far as `learned_at_s` is concerned.
     """
     folder = current_tables(directory)
-    facts = read_facts(folder)
+    return statistics_in(folder, read_facts(folder).over_s, (folder / FILE).stat().st_mtime)
+
+
+def statistics_in(folder: Path, over_s: float, learned_at_s: float) -> NetworkStatistics:
+    """Return what the tables in a folder teach, which were learned then, over so long."""
     links = _rows(LINKS, folder)
     publishers = _rows(PUBLISHERS, folder)
     wishes = [row for row in _rows(SUBSCRIPTIONS, folder) if row["until_s"] is None and not row["is_shared"]]
@@ -48,13 +52,13 @@ def learn_statistics(directory: Path) -> NetworkStatistics:
         brokers=_brokers(_rows(BROKERS, folder), links, publishers, wishes, doors),
         links=tuple(map(link_statistics, links)),
         publishers=tuple(
-            publisher_statistics(row, doors.get(row["broker"]) or str(row["broker"]), facts.over_s)
+            publisher_statistics(row, doors.get(row["broker"]) or str(row["broker"]), over_s)
             for row in publishers
         ),
         subscriptions=_subscriptions(wishes),
         waits=tuple(map(_wait_statistics, _rows(WAIT_DISTRIBUTIONS, folder))),
-        learned_at_s=(folder / FILE).stat().st_mtime,
-        over_s=facts.over_s,
+        learned_at_s=learned_at_s,
+        over_s=over_s,
     )
 
 

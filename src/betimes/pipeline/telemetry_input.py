@@ -73,6 +73,27 @@ def open_telemetry(spark: SparkSession, directory: Path) -> TelemetryInput:
     )
 
 
+def open_files(
+    spark: SparkSession, paths: Iterable[Path]
+) -> tuple[dict[str, DataFrame], list[TelemetryFileError]]:
+    """Return some files of telemetry as a frame for each kind among them, and what is wrong with others.
+
+    A file that is gone is no error: a live broker removes its oldest.
+    """
+    groups: dict[str, Parts] = {}
+    problems: list[TelemetryFileError] = []
+    for path in paths:
+        kind = path.parent.name
+        try:
+            types, rows = _types_of(path, kind)
+        except TelemetryFileError as error:
+            if path.exists():
+                problems.append(error)
+            continue
+        groups.setdefault(kind, {}).setdefault(types, []).append((path, rows))
+    return {kind: _frame(spark, kind, group) for kind, group in sorted(groups.items())}, problems
+
+
 Parts = dict[tuple[str, ...], list[tuple[Path, int]]]  # with their rows, by the types of their columns
 
 
@@ -82,13 +103,18 @@ def _by_schema(folder: Path, kind: str) -> Parts:
         raise TelemetryFileError(str(folder), "no such folder", OLDER)
     groups: Parts = {}
     for path in part_files(folder):
-        found, rows = part_facts(path)
-        missing = [name for name in table_schema(kind).names if name not in found.names]
-        if missing:
-            raise TelemetryFileError(str(path), f"lacks column {', '.join(missing)}", OLDER)
-        types = tuple(str(found.field(name).type) for name in table_schema(kind).names)
+        types, rows = _types_of(path, kind)
         groups.setdefault(types, []).append((path, rows))
     return groups
+
+
+def _types_of(path: Path, kind: str) -> tuple[tuple[str, ...], int]:
+    """Return the types of a file's columns that matter, and how many rows it has."""
+    found, rows = part_facts(path)
+    missing = [name for name in table_schema(kind).names if name not in found.names]
+    if missing:
+        raise TelemetryFileError(str(path), f"lacks column {', '.join(missing)}", OLDER)
+    return tuple(str(found.field(name).type) for name in table_schema(kind).names), rows
 
 
 def _frame(spark: SparkSession, kind: str, groups: Parts) -> DataFrame:

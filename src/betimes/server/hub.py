@@ -18,6 +18,7 @@ from betimes.matching.topics import LEVELS_MAX
 from betimes.model.buffers import BufferSettings
 from betimes.model.servers import Limits
 from betimes.model.telemetry import Reason
+from betimes.server.alarms import CONTROL_TOPICS, take_from_control
 from betimes.server.audiences import Grant
 from betimes.server.buckets import TokenBucket
 from betimes.server.connection import WRONG_LOGIN, Connection
@@ -28,7 +29,7 @@ from betimes.server.gate import Gate
 from betimes.server.last_hop import LastHop
 from betimes.server.link import answer_broker, is_of_broker
 from betimes.server.offering import Offering, delivery_of
-from betimes.server.promises import MODEL_TOPIC, is_promised
+from betimes.server.promises import is_promised
 from betimes.server.protocol import Answer, Gone, Refusal, connack_for, hang_up, keep_alive_for, say, seconds
 from betimes.server.publications import Publication
 from betimes.server.repeats import Repeats
@@ -217,8 +218,8 @@ class Hub:
         """Take in what a client publishes; return what to acknowledge it with."""
         refused = self.refusal(session.rights, topic)
         if refused is not None:
-            if topic == MODEL_TOPIC and self.promises is not None:
-                return self.promises.take(packet)
+            if self.promises is not None and topic.startswith(CONTROL_TOPICS):
+                return take_from_control(self, self.promises, packet, topic, now_s)
             self.lost[Reason.REFUSED] += 1
             return refused
         if packet.qos is _AT_MOST_ONCE:

@@ -100,14 +100,15 @@ class Promises:
         self.to_learn: bytes | None = None  # the newest model, for the driver to work out
         self.wake: Callable[[], None] = lambda: None  # tells the driver of it
         self._broker = broker
-        self._secret = secret
+        self.secret = secret
+        self.last_alarm = 0  # its number
         self._model: Model | None = None
         self._came_at_s = 0.0
 
     def take(self, packet: mqtt5.PublishPacket) -> Acknowledged:
         """Take in what was published as a model; it counts once it is worked out."""
         said = [value for name, value in packet.user_properties if name == SIGNATURE]
-        right = signature_of(packet.payload, self._secret)
+        right = signature_of(packet.payload, self.secret)
         if len(said) != 1 or not hmac.compare_digest(said[0].encode(), right.encode()):
             log.warning("a model that the control centre did not sign is ignored")
             return Acknowledged.NOT_AUTHORIZED

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import mqtt5
 
 from betimes.language.resume_tokens import read_resume_token
-from betimes.matching.topics import topic_matches
+from betimes.matching.topics import shared_parts, topic_matches
 from betimes.model.errors import TextError
 from betimes.model.filters import EVERYTHING
 from betimes.model.resuming import NOTHING, Gap, Have
@@ -130,13 +130,10 @@ class RangeReading:
         self._kept = 0  # messages up to the positions, of whatever topic, for who wants to know
         self._positions: dict[str, int] = {}
         replay = self._check(wish, resume, until)
-        forbidden = (
-            []
-            if session.rights is None
-            else [each for each in self._patterns if not session.rights.may_subscribe(each)]
-        )
-        code = Subscribed.NOT_AUTHORIZED if forbidden else Subscribed.GRANTED_QOS_AT_MOST_ONCE
-        self.codes = [code] * len(self._patterns)
+        rights = session.rights
+        forbidden = rights is not None and not all(map(rights.may_subscribe, self._patterns))
+        no = Subscribed.UNSPECIFIED_ERROR if hub.gate.discreet else Subscribed.NOT_AUTHORIZED
+        self.codes = [no if forbidden else Subscribed.GRANTED_QOS_AT_MOST_ONCE] * len(self._patterns)
         self.is_granted = not forbidden
         if not forbidden:
             self._find(replay, until, now_s)
@@ -147,6 +144,8 @@ class RangeReading:
             raise TextError(RESUME_AFTER, 0, "a range that begins now is empty", HINT)
         if wish is not None and (wish.qos.delay_s_max < float("inf") or wish.qos.reliability is not None):
             raise TextError(RESUME_UNTIL, 0, "a range has a filter, but no max-delay and no reliability")
+        for pattern in self._patterns:
+            shared_parts(pattern)  # as of any subscription
         ends = {origin: Have(floor=number) for origin, number in (until.ends or {}).items()}
         for have in (self._have, ends):
             check_resume(self._hub, Resume(have=have), self._patterns)

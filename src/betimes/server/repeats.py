@@ -43,7 +43,10 @@ class Repeats:
 
     def is_repeat(self, user: str | None, topic: str, packet: mqtt5.PublishPacket) -> bool:
         """Tell whether a message came before; remember its key, if it has one, where it did not."""
-        key = next((value for name, value in packet.user_properties if name == KEY), None)
+        properties = packet.user_properties
+        if not properties:  # most messages
+            return False
+        key = next((value for name, value in properties if name == KEY), None)
         if key is None or not self._keys_max:
             return False
         digest = _digest(user, topic, key)
