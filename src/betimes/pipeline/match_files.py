@@ -12,7 +12,8 @@ import shutil
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,6 +100,19 @@ def check_out(out: Path, *, overwrite: bool) -> None:
         raise MatchError(f"{out}: cannot be written to ({error.strerror})") from error
 
 
+@contextmanager
+def staged_answer(out: Path) -> Iterator[Path]:
+    """Give a folder to write the answer into; when all went well, it takes the place of the one before."""
+    staging, place = out.absolute() / f".{MATCHES}-{uuid.uuid4().hex}", out / MATCHES
+    try:
+        yield staging
+        if place.exists():
+            shutil.rmtree(place)
+        staging.replace(place)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
 def explain_files(spark: SparkSession, request: MatchRequest) -> MatchPlan:
     """Return how a match would be done, without doing it."""
     return planned(_opened(spark, request), request.settings)[2]
@@ -115,19 +129,12 @@ def match_files(spark: SparkSession, request: MatchRequest, progress: Progress |
     began_s = time.monotonic()
     prepared = _opened(spark, request)
     wanted, quarantine, plan = planned(prepared, request.settings)
-    staging = request.out.absolute() / f".{MATCHES}-{uuid.uuid4().hex}"
     tell = progress or (lambda _done, _total: None)
-    try:
+    with staged_answer(request.out) as staging:
         if wanted is None:
             written = _write_divided(prepared, plan, staging, tell)
         else:
             written = _write_whole(prepared, wanted, staging, tell)
-        place = request.out / MATCHES
-        if place.exists():
-            shutil.rmtree(place)
-        staging.replace(place)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
     bad = pa.concat_tables([quarantine, written.unreadable_rows])
     write_table(bad, request.out / SET_ASIDE)
     facts = MatchFacts(
