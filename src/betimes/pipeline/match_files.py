@@ -8,6 +8,7 @@ there.
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import time
 import uuid
@@ -67,6 +68,7 @@ class MatchFacts:
     unreadable: int  # events
     set_aside: dict[str, int]  # rows by reason
     task_share_max: float | None  # of the events, those that the busiest task had; where tasks tell
+    tasks_processor_s: float | None  # of the tasks that matched and wrote; where they tell
     took_s: float
 
     def as_dict(self) -> dict[str, Any]:
@@ -80,6 +82,7 @@ class MatchFacts:
             "unreadable_events": self.unreadable,
             "set_aside": self.set_aside,
             "task_share_max": self.task_share_max,
+            "tasks_processor_s": self.tasks_processor_s,
             "took_s": round(self.took_s, 3),
             "plan": self.plan.facts(),
         }
@@ -145,6 +148,7 @@ def match_files(spark: SparkSession, request: MatchRequest, progress: Progress |
         unreadable=written.unreadable,
         set_aside=dict(Counter(bad["reason"].to_pylist())),
         task_share_max=written.task_share_max,
+        tasks_processor_s=written.tasks_processor_s,
         took_s=time.monotonic() - began_s,
     )
     (request.out / SUMMARY).write_text(json.dumps(facts.as_dict(), indent=2) + "\n")
@@ -158,6 +162,7 @@ class _Written:
     unreadable: int
     unreadable_rows: pa.Table
     task_share_max: float | None = None
+    tasks_processor_s: float | None = None
 
 
 def _write_whole(prepared: Prepared, wanted: SubscriptionSet, folder: Path, tell: Progress) -> _Written:
@@ -188,6 +193,7 @@ def _write_whole(prepared: Prepared, wanted: SubscriptionSet, folder: Path, tell
         unreadable=sum(row["unreadable"] for row in told),
         unreadable_rows=_unreadable_rows(rows),
         task_share_max=max((row["events"] for row in told), default=0) / max(events.rows, 1),
+        tasks_processor_s=math.fsum(row["processor_s"] for row in told),
     )
 
 
