@@ -65,6 +65,11 @@ def test_content_is_read_as_json_and_what_is_none_is_told():
     assert "no JSON object: [1]" in found.unreadable[1]
 
 
+def test_an_event_without_a_name_cannot_be_read():
+    found = read(pa.table({"event": [1, None], "x": [1.0, 2.0]}))
+    assert found.unreadable == {1: "nothing in column 'event'"}
+
+
 def test_a_map_of_attributes_is_read():
     kind = pa.map_(pa.string(), pa.string())
     found = read(pa.table({"id": [7], "attributes": pa.array([[("x", "61"), ("kind", "car")]], kind)}))

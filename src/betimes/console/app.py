@@ -34,6 +34,7 @@ from betimes.console import (
     pipeline,
     predict,
     pub,
+    replay,
     simulate,
     sub,
     telemetry,
@@ -99,6 +100,7 @@ app.command("figure", epilog=figure.EXAMPLES)(figure.figure_command)
 app.command("telemetry", epilog=telemetry.EXAMPLES)(telemetry.telemetry_command)
 app.add_typer(pipeline.pipeline_app)
 app.command("match", epilog=match.EXAMPLES)(match.match_command)
+app.command("replay", epilog=replay.EXAMPLES)(replay.replay_command)
 app.command("check", epilog=check.EXAMPLES)(check.check_command)
 app.command("filter", epilog=filter.EXAMPLES)(filter.filter_command)
 app.command("broker", epilog=broker.EXAMPLES)(broker.broker_command)

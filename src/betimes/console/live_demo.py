@@ -104,7 +104,7 @@ def run_live_demo(seconds: float) -> LiveRun:
 
 def run_phase(scenario: Scenario, flights: Sequence[Departure], strategy: str) -> Outcome:
     """Start the brokers, replay the departures, stop the brokers; return what came of it."""
-    from betimes.console.replay import dropped_by_reason, replay
+    from betimes.console.departures import dropped_by_reason, replay
     from betimes.experiments.flight_scores import outcome
 
     ports = free_ports(2 * len(scenario.brokers))

@@ -1,182 +1,96 @@
-"""How do real clients meet a live network? They replay departures there, and count what arrives in time.
-
-Publishers and subscribers are MQTT clients in this one process, so that one clock tells every age.
-"""
+"""What if these subscriptions had existed? `betimes replay` plays stored events to them, on Spark."""
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
-from urllib.error import URLError
-from urllib.request import urlopen
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-import aiomqtt
-from paho.mqtt.packettypes import PacketTypes
-from paho.mqtt.properties import Properties
-from prometheus_client.parser import text_string_to_metric_families
+import typer
 
-from betimes.console.fleet import HOST
-from betimes.console.progress import Advance
-from betimes.experiments.flight_scores import Tally
-from betimes.experiments.flights import TOPIC, Departure, read_payload
-from betimes.model.errors import BetimesError
-from betimes.model.subscriptions import Subscription
+from betimes.console.cluster import MasterOption, RemoteOption, open_spark
+from betimes.console.match import INDEX_MB, IndexOption, OverwriteOption
+from betimes.console.progress import progress_bar
+from betimes.console.terminal import JsonOption, print_facts, print_json, print_notice, print_table
 
-READY_S_MAX = 30.0  # until every airport reaches every subscriber's broker
-READY_TOPIC = "ready"
-PROBE_EVERY_S = 0.1
-AFTERWARDS_S = 0.5  # after the longest bound, for what is under way
-METRICS_S_MAX = 5.0
-LOST = "betimes_lost_total"
+if TYPE_CHECKING:
+    from betimes.pipeline.replays import ReplayFacts
 
-Pairs = Iterable[tuple[str, str]]
+SHOWN_MAX = 20
+
+EXAMPLES = """\
+[bold]Examples[/bold]
+
+betimes pipeline run --telemetry out/live --tables out/tables
+
+betimes replay --tables out/tables --subscriptions wishes.csv --out out/replay
+
+betimes replay --tables out/tables --subscriptions wishes.csv --out out/replay --overwrite --json
+"""
 
 
-async def replay(
-    departures: Sequence[Departure],
-    subscriptions: Sequence[Subscription],
-    ports: Mapping[str, int],
-    advance: Advance,
-) -> Tally:
-    """Publish all departures when they are due, each at the broker named after its airport."""
-    tally = Tally(subscriptions)
-    airports = sorted({each.origin for each in departures})
-    try:
-        async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
-            listening = []
-            for each in subscriptions:
-                client = await stack.enter_async_context(_client(ports[each.home], each.id))
-                await _subscribe(client, each)
-                listening.append(group.create_task(_listen(client, each.id, tally)))
-            publishers = {
-                airport: await stack.enter_async_context(_client(ports[airport.lower()], airport))
-                for airport in airports
-            }
-            homes = sorted({each.home for each in subscriptions})
-            await _until_linked(stack, publishers, {home: ports[home] for home in homes})
-            await _publish(departures, publishers, tally, advance)
-            await asyncio.sleep(max(each.qos.delay_s_max for each in subscriptions) + AFTERWARDS_S)
-            for task in listening:
-                task.cancel()
-    except (ExceptionGroup, aiomqtt.MqttError) as error:
-        raise _first(error) from error
-    return tally
-
-
-def _first(error: Exception) -> Exception:
-    """Return the first of several errors; where a client lost its broker, an error that says so."""
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    return (
-        BetimesError(f"a client lost its broker ({error})") if isinstance(error, aiomqtt.MqttError) else error
-    )
-
-
-def _client(port: int, name: str) -> aiomqtt.Client:
-    return aiomqtt.Client(HOST, port, identifier=name, protocol=aiomqtt.ProtocolVersion.V5)
-
-
-def _properties(kind: int, pairs: Pairs) -> Properties:
-    properties = Properties(kind)  # type: ignore[no-untyped-call]
-    properties.UserProperty = list(pairs)
-    return properties
-
-
-def wish_properties(subscription: Subscription) -> list[tuple[str, str]]:
-    """Return what a subscriber says beyond the topic, as docs/mqtt.md has it."""
-    qos = subscription.qos
-    return [
-        ("filter", subscription.filter.text),
-        ("max-delay", f"{qos.delay_s_max * 1000.0:g}ms"),
-        ("price", f"{qos.price:g}"),
-    ]
-
-
-async def _subscribe(client: aiomqtt.Client, subscription: Subscription) -> None:
-    wish = _properties(PacketTypes.SUBSCRIBE, wish_properties(subscription))
-    (granted,) = await client.subscribe(f"{TOPIC}/#", properties=wish)
-    code = granted if isinstance(granted, int) else granted.value
-    if code >= 0x80:
-        raise BetimesError(f"{subscription.id}: the broker refuses the subscription (0x{code:02x})")
-
-
-async def _listen(client: aiomqtt.Client, subscriber: str, tally: Tally) -> None:
-    async for message in client.messages:
-        now_s = time.monotonic()
-        assert isinstance(message.payload, bytes), "aiomqtt hands on what came"
-        number, sent_s = read_payload(message.payload)
-        tally.arrive(subscriber, number, now_s - sent_s)
-
-
-async def _until_linked(
-    stack: AsyncExitStack, publishers: Mapping[str, aiomqtt.Client], homes: Mapping[str, int]
+def replay_command(
+    tables: Annotated[
+        Path, typer.Option("--tables", help="What `betimes pipeline run` wrote.", metavar="DIR")
+    ],
+    subscriptions: Annotated[
+        str,
+        typer.Option(
+            "--subscriptions",
+            help="Parquet, CSV or JSON lines, as for `betimes match`, with `home` (the subscriber's broker) "
+            "and, if there are any, `delay_s_max` and `price`.",
+            metavar="PLACE",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The folder that the answer goes to.", metavar="DIR")],
+    index_mb: IndexOption = INDEX_MB,
+    overwrite: OverwriteOption = False,
+    master: MasterOption = None,
+    remote: RemoteOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Wait until something from every airport reaches every home.
+    """Replay stored events to subscriptions: who would have received what, when, and in time?
 
-    A home tells the others of its subscriptions in their order: where this last one is known, all are.
+    DIR/matches has a row for each event and subscriber: when the event was published, when it is expected to
+    arrive, and the chance that it is in time, from the waits and speeds that were measured.
+    DIR/subscribers.parquet sums up. The network is taken as it was: what these subscriptions would have added
+    to its load is not in it.
     """
-    end_s = time.monotonic() + READY_S_MAX
-    for home, port in homes.items():
-        watcher = await stack.enter_async_context(_client(port, f"ready-{home}"))
-        await watcher.subscribe(f"{READY_TOPIC}/{home}")
-        missing = set(publishers)
-        while missing:
-            if time.monotonic() > end_s:
-                raise BetimesError(
-                    f"nothing from {', '.join(sorted(missing))} reaches {home}: links are down"
-                )
-            for airport in missing:
-                await publishers[airport].publish(f"{READY_TOPIC}/{home}", airport)
-            missing -= await _heard(watcher, PROBE_EVERY_S)
+    from betimes.pipeline.match_files import check_out
+    from betimes.pipeline.match_plans import MatchSettings
+    from betimes.pipeline.replays import ReplayRequest, replay
+    from betimes.pipeline.table_files import current_tables
+
+    request = ReplayRequest(
+        tables=tables,
+        subscriptions=subscriptions,
+        out=out,
+        settings=MatchSettings(index_mb_max=index_mb),
+        overwrite=overwrite,
+    )
+    current_tables(tables)
+    check_out(out, overwrite=overwrite)
+    spark = open_spark("betimes replay", master, remote)
+    with progress_bar(f"{tables} to {subscriptions}") as advance:
+        facts = replay(spark, request, advance)
+    show_replay(facts, out, as_json=as_json)
 
 
-async def _heard(watcher: aiomqtt.Client, for_s: float) -> set[str]:
-    """Return what a watcher hears within a while."""
-    heard: set[str] = set()
-    try:
-        async with asyncio.timeout(for_s):
-            async for message in watcher.messages:
-                assert isinstance(message.payload, bytes), "aiomqtt hands on what came"
-                heard.add(message.payload.decode())
-    except TimeoutError:
-        pass
-    return heard
-
-
-async def _publish(
-    departures: Sequence[Departure],
-    publishers: Mapping[str, aiomqtt.Client],
-    tally: Tally,
-    advance: Advance,
-) -> None:
-    start_s = time.monotonic()
-    for done, departure in enumerate(departures):
-        advance(done, len(departures))
-        due_s = start_s + departure.at_s
-        await asyncio.sleep(max(due_s - time.monotonic(), 0.0))
-        named = ((name, str(value)) for name, value in departure.attributes.items())
-        properties = _properties(PacketTypes.PUBLISH, named)
-        sent_s = time.monotonic()
-        tally.publish(departure, sent_s - due_s)
-        publisher = publishers[departure.origin]
-        await publisher.publish(departure.topic, departure.payload(sent_s), properties=properties)
-    advance(len(departures), len(departures))
-
-
-def dropped_by_reason(metrics_ports: Iterable[int]) -> dict[str, int]:
-    """Return what brokers say they dropped, from their pages for Prometheus."""
-    dropped: Counter[str] = Counter()
-    for port in metrics_ports:
-        try:
-            with urlopen(f"http://{HOST}:{port}/metrics", timeout=METRICS_S_MAX) as page:
-                text = page.read().decode()
-        except (URLError, OSError) as error:
-            raise BetimesError(f"{HOST}:{port}: a broker does not tell its metrics ({error})") from None
-        for family in text_string_to_metric_families(text):
-            for sample in family.samples:
-                if sample.name == LOST and sample.value:
-                    dropped[sample.labels["reason"]] += int(sample.value)
-    return dict(dropped)
+def show_replay(facts: ReplayFacts, out: Path, *, as_json: bool) -> None:
+    """Print who would have received what share in time."""
+    if facts.set_aside:
+        place = out / "quarantine.parquet"
+        print_notice(f"set aside, with reason and place: {facts.set_aside:,} subscriptions, in {place}")
+    shown = facts.as_dict()
+    if as_json:
+        print_json(shown)
+        return
+    left_out = ("plan", "set_aside")
+    print_facts(str(out), {name.replace("_", " "): shown[name] for name in shown if name not in left_out})
+    rows = sorted(facts.subscribers.to_pylist(), key=lambda row: -row["wanted"])
+    columns = ("subscriber", "home", "wanted", "on_time_share", "delay_s_mean", "earning", "offered")
+    print_table(
+        f"subscribers that want most, {min(SHOWN_MAX, len(rows))} of {len(rows):,}",
+        [name.replace("_", " ") for name in columns],
+        [[row[name] for name in columns] for row in rows[:SHOWN_MAX]],
+        numbers=[name.replace("_", " ") for name in columns[2:]],
+    )

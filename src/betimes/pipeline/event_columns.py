@@ -102,9 +102,11 @@ class EventColumns:
 def event_columns(rows: pa.RecordBatch, shape: EventShape, wanted: Set[str]) -> EventColumns:
     """Return the events of some rows, with the attributes that subscriptions look at."""
     topics = text_column(rows.column(TOPIC)) if shape.topic else None
+    unreadable = _nameless(rows, shape)
     if shape.content or shape.attributes:
-        mappings, unreadable = _mappings(rows, shape)
-        return EventColumns(batch=EventBatch.from_mappings(mappings), topics=topics, unreadable=unreadable)
+        mappings, problems = _mappings(rows, shape)
+        batch = EventBatch.from_mappings(mappings)
+        return EventColumns(batch=batch, topics=topics, unreadable=problems | unreadable)
     numbers: dict[str, NDArray[np.float64]] = {}
     texts: dict[str, TextColumn] = {}
     flags: dict[str, NDArray[np.int8]] = {}
@@ -119,7 +121,18 @@ def event_columns(rows: pa.RecordBatch, shape: EventShape, wanted: Set[str]) -> 
         else:
             texts[name] = text_column(column if is_text(column.type) else column.cast(pa.string()))
     batch = EventBatch(size=rows.num_rows, numbers=numbers, texts=texts, flags=flags)
-    return EventColumns(batch=batch, topics=topics, unreadable={})
+    return EventColumns(batch=batch, topics=topics, unreadable=unreadable)
+
+
+def _nameless(rows: pa.RecordBatch, shape: EventShape) -> dict[int, str]:
+    """Return the events that a column does not name that should: so does a line that is no JSON."""
+    found: dict[int, str] = {}
+    for name in shape.ids:
+        column = rows.column(name)
+        if column.null_count:
+            places = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))
+            found |= dict.fromkeys(places.tolist(), f"nothing in column {name!r}")
+    return found
 
 
 def number_column(column: pa.Array) -> NDArray[np.float64]:

@@ -8,11 +8,13 @@ there.
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,6 +68,7 @@ class MatchFacts:
     unreadable: int  # events
     set_aside: dict[str, int]  # rows by reason
     task_share_max: float | None  # of the events, those that the busiest task had; where tasks tell
+    tasks_processor_s: float | None  # of the tasks that matched and wrote; where they tell
     took_s: float
 
     def as_dict(self) -> dict[str, Any]:
@@ -79,6 +82,7 @@ class MatchFacts:
             "unreadable_events": self.unreadable,
             "set_aside": self.set_aside,
             "task_share_max": self.task_share_max,
+            "tasks_processor_s": self.tasks_processor_s,
             "took_s": round(self.took_s, 3),
             "plan": self.plan.facts(),
         }
@@ -99,6 +103,19 @@ def check_out(out: Path, *, overwrite: bool) -> None:
         raise MatchError(f"{out}: cannot be written to ({error.strerror})") from error
 
 
+@contextmanager
+def staged_answer(out: Path) -> Iterator[Path]:
+    """Give a folder to write the answer into; when all went well, it takes the place of the one before."""
+    staging, place = out.absolute() / f".{MATCHES}-{uuid.uuid4().hex}", out / MATCHES
+    try:
+        yield staging
+        if place.exists():
+            shutil.rmtree(place)
+        staging.replace(place)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
 def explain_files(spark: SparkSession, request: MatchRequest) -> MatchPlan:
     """Return how a match would be done, without doing it."""
     return planned(_opened(spark, request), request.settings)[2]
@@ -115,19 +132,12 @@ def match_files(spark: SparkSession, request: MatchRequest, progress: Progress |
     began_s = time.monotonic()
     prepared = _opened(spark, request)
     wanted, quarantine, plan = planned(prepared, request.settings)
-    staging = request.out.absolute() / f".{MATCHES}-{uuid.uuid4().hex}"
     tell = progress or (lambda _done, _total: None)
-    try:
+    with staged_answer(request.out) as staging:
         if wanted is None:
             written = _write_divided(prepared, plan, staging, tell)
         else:
             written = _write_whole(prepared, wanted, staging, tell)
-        place = request.out / MATCHES
-        if place.exists():
-            shutil.rmtree(place)
-        staging.replace(place)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
     bad = pa.concat_tables([quarantine, written.unreadable_rows])
     write_table(bad, request.out / SET_ASIDE)
     facts = MatchFacts(
@@ -138,6 +148,7 @@ def match_files(spark: SparkSession, request: MatchRequest, progress: Progress |
         unreadable=written.unreadable,
         set_aside=dict(Counter(bad["reason"].to_pylist())),
         task_share_max=written.task_share_max,
+        tasks_processor_s=written.tasks_processor_s,
         took_s=time.monotonic() - began_s,
     )
     (request.out / SUMMARY).write_text(json.dumps(facts.as_dict(), indent=2) + "\n")
@@ -151,6 +162,7 @@ class _Written:
     unreadable: int
     unreadable_rows: pa.Table
     task_share_max: float | None = None
+    tasks_processor_s: float | None = None
 
 
 def _write_whole(prepared: Prepared, wanted: SubscriptionSet, folder: Path, tell: Progress) -> _Written:
@@ -181,6 +193,7 @@ def _write_whole(prepared: Prepared, wanted: SubscriptionSet, folder: Path, tell
         unreadable=sum(row["unreadable"] for row in told),
         unreadable_rows=_unreadable_rows(rows),
         task_share_max=max((row["events"] for row in told), default=0) / max(events.rows, 1),
+        tasks_processor_s=math.fsum(row["processor_s"] for row in told),
     )
 
 

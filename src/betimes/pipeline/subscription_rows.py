@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from betimes.language.filters import parse_filter
+from betimes.language.plain_filters import read_filter_fast
 from betimes.matching.batches import MISSING_CODE, TextColumn
 from betimes.matching.topics import shared_parts
 from betimes.model.errors import BetimesError, TextError
@@ -234,7 +234,7 @@ def reading(text: str) -> Filter | TextError:
         if len(_readings) >= _READINGS_MAX:
             _readings.clear()
         try:
-            known = parse_filter(text)
+            known = read_filter_fast(text)
         except TextError as error:
             known = error
         _readings[text] = known
