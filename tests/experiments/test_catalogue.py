@@ -23,7 +23,8 @@ def test_a_quick_plan_has_fewer_and_shorter_runs_than_a_full_one(name: str) -> N
     figure = figure_named(name)
     quick, full = figure.rows(Plan(seeds=(1,), quick=True)), figure.rows(Plan(seeds=(1,)))
     assert 0 < len(quick) < len(full)
-    assert max(row["duration_s"] for row in quick) < min(row["duration_s"] for row in full)
+    durations_s = [[row["duration_s"] for row in rows if "duration_s" in row] for rows in (quick, full)]
+    assert not any(durations_s) or max(durations_s[0]) < min(durations_s[1])
 
 
 @pytest.mark.parametrize("name", FIGURES)

@@ -130,6 +130,8 @@ def _draw_panel(
         )
     axes.set_title(panel.title, fontsize=10)
     axes.set_xlabel(panel.x_label)
+    if panel.x_is_logarithmic:
+        axes.set_xscale("log")
     axes.set_ylabel(panel.y_label)
     axes.grid(visible=True, color="#DDDDDD", linewidth=0.6)
     axes.set_axisbelow(True)

@@ -61,7 +61,7 @@ class Overlay:
 
     def join(self, name: str) -> None:
         """Let a node come."""
-        node = OverlayNode(name, self.settings, lambda _: self._link_bytes_per_s)
+        node = OverlayNode(name, self.settings, self._capacity_bytes_per_s)
         others = list(self.nodes)
         self.nodes[name] = node
         if others:
@@ -148,6 +148,9 @@ class Overlay:
                 self.agenda.at(arrival_s, self._arrive, name, effect)
             else:
                 self.news.append(effect)
+
+    def _capacity_bytes_per_s(self, _neighbour: str) -> int:
+        return self._link_bytes_per_s
 
     def _arrive(self, sender: str, tell: Tell) -> None:
         node = self.nodes.get(tell.to)
