@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 from collections import Counter
 from dataclasses import replace
 
@@ -24,7 +25,7 @@ def below(limit: float) -> Filter:
     return Filter((Box((("A", Interval(high=limit, high_inside=False)),)),), f"A < {limit}")
 
 
-def subscription(name: str, home: str = "x", *, limit: float = 10.0, **qos: float) -> Subscription:
+def subscription(name: str, home: str = "x", *, limit: float = 10.0, **qos: Any) -> Subscription:
     return Subscription(id=name, home=home, filter=below(limit), qos=QoS(**qos))
 
 

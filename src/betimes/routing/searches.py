@@ -3,8 +3,9 @@
 The rendezvous has named the publisher; the subscriber's node invites the flow. From the publisher's node it
 goes from neighbour to neighbour, each time to the one that promises to be nearest to the subscriber among
 those whose link has room, and reserves as it goes. It starts at the publisher because that is where links
-fill first, and who owns a link knows its room. A dead end steps back. A node that has the flow already
-takes over from there: the new branch begins at it.
+fill first, and who owns a link knows its room. Where no neighbour is nearer it goes on by the table, which
+leads there in any case. A dead end steps back. A node that has the flow already takes over from there: the
+new branch begins at it.
 
 All that a search has to remember travels with it, so nothing is left behind where one gets lost: promises
 lapse.
@@ -13,6 +14,7 @@ lapse.
 from __future__ import annotations
 
 from betimes.routing.branches import HERE, Branch, Branches
+from betimes.routing.coordinates import estimated_s
 from betimes.routing.dht import HOPS_MAX, Tell
 from betimes.routing.identifiers import id_of
 from betimes.routing.rendezvous import Ways
@@ -21,7 +23,7 @@ from betimes.routing.signals import Declined, Extend, Granted, Invite, Release, 
 
 # What a link takes counts less than what is left behind it: else a search goes in many small steps.
 LINK_WEIGHT = 0.4
-TRAIL_MAX = 10  # nodes on a way
+TRAIL_MAX = 16  # nodes on a way
 VISITED_MAX = 32  # nodes that one search may come to
 
 
@@ -48,7 +50,11 @@ class Searches:
         hops = (*invite.hops, me)
         if invite.publisher == me:
             branch = self._branches.begin(invite.flow, invite.bytes_per_s)
-            return self._search(Extend(invite._replace(hops=hops), 0.0, (me,), (me,), 0), branch, now_s)
+            return self._search(
+                Extend(invite._replace(hops=hops), 0.0, (me,), (me,), by_table=False, room_bytes_per_s=0),
+                branch,
+                now_s,
+            )
         onward = self._ways.next_hop(id_of(invite.publisher))
         if onward is None or len(hops) > HOPS_MAX:  # the publisher's node has gone
             return self.take_declined(Declined(invite.flow, 0, tuple(reversed(hops[:-1]))))
@@ -95,8 +101,7 @@ class Searches:
         if invite.subscriber == self._ways.me.name:
             branch.below[HERE] = True
             return [Tell(invite.subscriber, Granted(invite.flow, branch.latency_s))]
-        onward, room = self._onward(extend, branch)
-        extend = extend._replace(room_bytes_per_s=max(extend.room_bytes_per_s, room))
+        onward, extend = self._onward(extend, branch)
         if onward is not None and self._branches.extend(invite.flow, branch, onward, now_s):
             return [Tell(onward, extend._replace(latency_s=branch.latency_s))]
         told = self._branches.end_if_unneeded(invite.flow, branch, tells_upstream=False)
@@ -110,14 +115,16 @@ class Searches:
         declined = Declined(invite.flow, extend.room_bytes_per_s, back)
         return told + self.take_declined(declined)
 
-    def _onward(self, extend: Extend, branch: Branch) -> tuple[str | None, int]:
-        """Return the neighbour that seems best, and the most room of those that have too little."""
+    def _onward(self, extend: Extend, branch: Branch) -> tuple[str | None, Extend]:
+        """Return the neighbour that seems best, and what the search knows more."""
         invite = extend.invite
-        best: tuple[float, str] | None = None
-        most = 0
         if len(extend.trail) >= TRAIL_MAX or len(extend.visited) >= VISITED_MAX:
-            return None, most
+            return None, extend
         left_s = invite.latency_s_left - branch.latency_s
+        best: tuple[float, str] | None = None
+        most, is_nearer = extend.room_bytes_per_s, False
+        own_s = estimated_s(self._ways.coordinate, invite.coordinate)
+        table = self._ways.next_hop(id_of(invite.subscriber))
         for _, name in self._ways.neighbours:
             latency_s = self._ways.latency_s(name)
             if name in extend.visited or latency_s is None or latency_s > left_s:
@@ -126,10 +133,16 @@ class Searches:
             if room < branch.bytes_per_s and name not in branch.below:
                 most = max(most, room)
                 continue
+            if extend.by_table and table is not None and name == table.name:
+                return name, extend._replace(room_bytes_per_s=most)
             is_there = name == invite.subscriber
             rest_s = 0.0 if is_there else self._ways.estimated_s(name, invite.coordinate)
             if rest_s is not None:
+                is_nearer |= rest_s < own_s
                 cost_s = LINK_WEIGHT * latency_s + rest_s
                 if best is None or (cost_s, name) < best:
                     best = (cost_s, name)
-        return (None if best is None else best[1]), most
+        extend = extend._replace(room_bytes_per_s=most)
+        if best is not None and not is_nearer and not extend.by_table:
+            return self._onward(extend._replace(by_table=True), branch)
+        return (None if best is None else best[1]), extend

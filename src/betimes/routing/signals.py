@@ -145,6 +145,7 @@ class Extend(NamedTuple):
     latency_s: float  # from the publisher to the sender
     trail: tuple[str, ...]  # the nodes that the flow comes by
     visited: tuple[str, ...]  # those, and the dead ends
+    by_table: bool  # nobody was nearer: it goes on by the table
     room_bytes_per_s: int  # the most that any link had which had too little
 
 
