@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
