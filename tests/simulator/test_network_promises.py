@@ -78,7 +78,7 @@ def run(strategy, *, reserved=9, others=90, patience="500ms", promises=None):
             delivered[each.id] += 1
         deliver(effect)
 
-    network._tally.deliver = count
+    network._tally.deliver = count  # type: ignore[method-assign]
     outcome = network.run()
     assert Reason.QUEUE_FULL not in outcome.drops
     return delivered, outcome
