@@ -151,7 +151,8 @@ def own_claims(results: Sequence[Row]) -> list[Claim]:
         Claim(
             text="ours: with lower latency and fewer messages, at equal load and with all that it accepts",
             published="-",
-            measured=f"latency {faster[0]} and {faster[1]} times; messages {cheaper[0]} and {cheaper[1]} times",
+            measured=f"latency {faster[0]} and {faster[1]} times; "
+            f"messages {cheaper[0]} and {cheaper[1]} times",
             held=all(each.mean < 1.0 for each in (*faster, *cheaper)),
         ),
         Claim(

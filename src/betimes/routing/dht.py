@@ -117,6 +117,7 @@ class DhtNode:
         self.pinned: set[str] = set()
         self._lower: list[Contact] = []  # leaves counter-clockwise, the nearest first
         self._upper: list[Contact] = []  # and clockwise
+        self._reach = (RING, RING)  # how far the leaves go to either side
         self._table: dict[int, Contact] = {}  # by the number of bits in common
         self._callers: dict[Contact, float] = {}  # who pings as a neighbour, and when it last did
         self._asked: dict[Contact, float] = {}  # unanswered since
@@ -311,6 +312,9 @@ class DhtNode:
 
     def _is_leaf_for(self, contact: Contact) -> bool:
         """Tell whether a node belongs among the leaves and is not there yet."""
+        ahead = (contact.id - self.me.id) % RING
+        if ahead > self._reach[1] and RING - ahead > self._reach[0]:
+            return False  # as nearly always
         per_side = self.settings.leaves_per_side
         for side, way in ((self._lower, -1), (self._upper, 1)):
             if contact not in side and (
@@ -318,6 +322,13 @@ class DhtNode:
             ):
                 return True
         return False
+
+    def _note_reach(self) -> None:
+        per_side = self.settings.leaves_per_side
+        self._reach = (
+            (self.me.id - self._lower[-1].id) % RING if len(self._lower) >= per_side else RING,
+            (self._upper[-1].id - self.me.id) % RING if len(self._upper) >= per_side else RING,
+        )
 
     def _along(self, contact: Contact, way: int) -> tuple[int, bool, Contact]:
         """Return what leaves are sorted by: the distance in one direction."""
@@ -345,6 +356,7 @@ class DhtNode:
                 side.append(contact)
                 side.sort(key=lambda each: self._along(each, way))
                 del side[per_side:]
+                self._note_reach()
         if self._fits_table(contact, latency_s):
             self._table[shared_bits(self.me.id, contact.id)] = contact
         return not was_known and contact in self.known
@@ -370,6 +382,7 @@ class DhtNode:
         for side in (self._lower, self._upper):
             if contact in side:
                 side.remove(contact)
+        self._note_reach()
         self._table = {bits: each for bits, each in self._table.items() if each != contact}
         for stand_in in self.neighbours:  # the next in line, until those who know better have answered
             if stand_in != contact and stand_in not in self._asked:
