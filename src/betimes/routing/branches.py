@@ -51,6 +51,11 @@ class Branches:
     def __len__(self) -> int:
         return len(self._branches)
 
+    @property
+    def flows(self) -> tuple[str, ...]:
+        """Return the flows that come here, or are asked for."""
+        return tuple(self._branches)
+
     def below(self, flow: str) -> tuple[str, ...]:
         """Return the neighbours to which events of a flow go on, HERE among them."""
         branch = self._branches.get(flow)
