@@ -115,3 +115,11 @@ def test_asking_twice_is_answered_twice_and_promised_once(overlay):
 def test_a_grant_that_nobody_waits_for_is_given_back(overlay):
     (tell,) = overlay.nodes["n5"].branches.granted("n6", Granted("old", 0.1))
     assert (tell.to, type(tell.message).__name__) == ("n6", "Release")
+
+
+def test_who_asks_for_nothing_is_denied(overlay):
+    node = overlay.nodes["n3"]
+    neighbour = node.dht.neighbours[0].name
+    (tell,) = node.branches.reserve(neighbour, Reserve("f", 0, "n3", 1.0, way=(), visited=()), 0.0)
+    assert (tell.to, type(tell.message).__name__) == (neighbour, "Denied")
+    assert len(node.branches) == 0

@@ -8,7 +8,7 @@ from tests.routing.small_overlays import REPAIRED_S, SETTINGS, small_overlay
 from tests.routing.test_branches import mirrored, promised
 
 from betimes.routing.signals import Manner
-from betimes.routing.wishes import Accepted, Wish
+from betimes.routing.wishes import Accepted, Interrupted, Refusal, Refused, Wish
 
 CAPACITY = 80
 manners = st.sampled_from(list(Manner))
@@ -138,3 +138,19 @@ def test_a_goodbye_lets_flows_find_other_ways_at_once():
     overlay.settle()
     assert isinstance(overlay.news[-1], Accepted)
     assert upstream not in overlay.nodes
+
+
+def test_nothing_is_left_of_a_publisher_that_said_goodbye():
+    overlay = small_overlay(23, count=20)
+    overlay.advertise("n3", "cars", 20)
+    overlay.settle()
+    for number in range(5, 12):
+        overlay.subscribe(f"n{number}", Wish(subscription=f"s{number}", event_type="cars"))
+        overlay.settle()
+    assert promised(overlay)
+    overlay.news.clear()
+    overlay.leave("n3")
+    overlay.settle()
+    assert promised(overlay) == mirrored(overlay) == {}
+    assert {type(each) for each in overlay.news} == {Interrupted, Refused}
+    assert {each.reason for each in overlay.news if isinstance(each, Refused)} == {Refusal.NOBODY_PUBLISHES}

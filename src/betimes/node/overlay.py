@@ -77,11 +77,10 @@ class OverlayNode:
         return list(self.dht.join(through, now_s))
 
     def leave(self, now_s: float) -> list[Effect]:
-        """Say goodbye; whoever has flows through here finds other ways."""
-        told: list[Effect] = list(self.dht.leave())
-        for neighbour in self.inward.neighbours:
-            told += self.branches.lost(neighbour)
-        return self._settle(told, now_s)
+        """Say goodbye; whoever has flows through here finds other ways, and from here, none."""
+        told = [tell for event_type in tuple(self._published) for tell in self.withdraw(event_type, now_s)]
+        told += self.dht.leave()  # before flows end: who asks anew does so past this node
+        return told + [tell for tell in self.branches.end_all() if tell.to != self.name]
 
     def advertise(
         self, event_type: str, bytes_per_s: int, now_s: float, *, replicas: int = 1

@@ -111,7 +111,7 @@ class Branches:
         branch = self._branches.get(reserve.flow)
         if branch is not None and sender in branch.below:  # asked twice: the first answer was lost
             return self._grant(reserve.flow, branch, [sender]) if branch.is_granted else []
-        if sender == branch_upstream(branch):
+        if sender == branch_upstream(branch) or reserve.bytes_per_s <= 0:
             return [self._denial(reserve.flow, sender, 0)]
         if sender != HERE:
             room = self._outward.room(sender)
@@ -182,6 +182,15 @@ class Branches:
                 told += self.release(neighbour, flow)
             if branch.upstream == neighbour and flow in self._branches:
                 told += self._break(flow, branch)
+        return told
+
+    def end_all(self) -> list[Tell]:
+        """Give up every flow: who is below finds another way, who is above keeps no promise."""
+        told: list[Tell] = []
+        for flow, branch in list(self._branches.items()):
+            told += self._break(flow, branch)
+            if branch.upstream is not None:
+                told.append(Tell(branch.upstream, Release(flow)))
         return told
 
     def refreshes(self) -> list[Tell]:

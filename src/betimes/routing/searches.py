@@ -48,7 +48,7 @@ class Searches:
         """Send an invitation on to its publisher's node, or begin to search there."""
         me = self._ways.me.name
         hops = (*invite.hops, me)
-        if invite.publisher == me:
+        if invite.publisher == me and invite.bytes_per_s > 0:
             branch = self._branches.begin(invite.flow, invite.bytes_per_s)
             return self._search(
                 Extend(invite._replace(hops=hops), 0.0, (me,), (me,), by_table=False, room_bytes_per_s=0),
@@ -56,7 +56,7 @@ class Searches:
                 now_s,
             )
         onward = self._ways.next_hop(id_of(invite.publisher))
-        if onward is None or len(hops) > HOPS_MAX:  # the publisher's node has gone
+        if onward is None or len(hops) > HOPS_MAX:  # the publisher's node has gone, or nothing is asked for
             return self.take_declined(Declined(invite.flow, 0, tuple(reversed(hops[:-1]))))
         return [Tell(onward.name, invite._replace(hops=hops))]
 
