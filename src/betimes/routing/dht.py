@@ -146,8 +146,10 @@ class DhtNode:
         """Return the measured one-way latency to a node, if there is one."""
         return self._latency_s.get(contact_of(name))
 
-    def estimated_s(self, name: str, there: Coordinate) -> float | None:
-        """Return the latency from a neighbour to a place, by coordinates; None where it has none yet."""
+    def estimated_s(self, name: str, there: Coordinate, _target: str) -> float | None:
+        """Return the latency from a neighbour, or from here, to a place; None where it has none yet."""
+        if name == self.me.name:
+            return estimated_s(self.coordinate, there)
         known = self._coordinates.get(contact_of(name))
         return None if known is None else estimated_s(known, there)
 

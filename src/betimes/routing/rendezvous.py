@@ -38,8 +38,8 @@ class Ways(Protocol):
         """Return the latency of the link to a neighbour, if it was measured."""
         ...
 
-    def estimated_s(self, name: str, there: Coordinate) -> float | None:
-        """Return the latency from a neighbour to a place, as coordinates have it."""
+    def estimated_s(self, name: str, there: Coordinate, target: str) -> float | None:
+        """Return the latency from a neighbour, or from here, to a node at some place; None if unknown."""
         ...
 
     @property

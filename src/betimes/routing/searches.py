@@ -14,7 +14,6 @@ lapse.
 from __future__ import annotations
 
 from betimes.routing.branches import HERE, Branch, Branches
-from betimes.routing.coordinates import estimated_s
 from betimes.routing.dht import HOPS_MAX, Tell
 from betimes.routing.identifiers import id_of
 from betimes.routing.rendezvous import Ways
@@ -123,7 +122,8 @@ class Searches:
         left_s = invite.latency_s_left - branch.latency_s
         best: tuple[float, str] | None = None
         most, is_nearer = extend.room_bytes_per_s, False
-        own_s = estimated_s(self._ways.coordinate, invite.coordinate)
+        aim = (invite.coordinate, invite.subscriber)
+        own_s = self._ways.estimated_s(self._ways.me.name, *aim) or 0.0
         table = self._ways.next_hop(id_of(invite.subscriber))
         for _, name in self._ways.neighbours:
             latency_s = self._ways.latency_s(name)
@@ -136,7 +136,7 @@ class Searches:
             if extend.by_table and table is not None and name == table.name:
                 return name, extend._replace(room_bytes_per_s=most)
             is_there = name == invite.subscriber
-            rest_s = 0.0 if is_there else self._ways.estimated_s(name, invite.coordinate)
+            rest_s = 0.0 if is_there else self._ways.estimated_s(name, *aim)
             if rest_s is not None:
                 is_nearer |= rest_s < own_s
                 cost_s = LINK_WEIGHT * latency_s + rest_s
