@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import doctest
 import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from betimes.language import guarantees
 from betimes.language.guarantees import (
     TEXT_LENGTH_MAX,
     read_bandwidth_kb_per_s,
@@ -101,3 +103,7 @@ def test_what_is_shown_is_read_again(bandwidth, latency_s):
 def test_any_text_is_read_or_refused_and_nothing_else(text):
     with contextlib.suppress(TextError):
         assert read_guarantee(text).latency_s_max > 0.0
+
+
+def test_the_examples_in_the_docstrings_hold():
+    assert doctest.testmod(guarantees).failed == 0

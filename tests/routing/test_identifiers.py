@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import doctest
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from betimes.routing import identifiers
 from betimes.routing.identifiers import (
     ID_BITS,
     RING,
@@ -43,3 +46,7 @@ def test_of_two_that_are_equally_close_the_lesser_counts():
 def test_replicas_of_a_type_lie_at_different_places():
     assert rendezvous_key("VehicleInfo", 0) == id_of("VehicleInfo") == contact_of("VehicleInfo").id
     assert len({rendezvous_key("VehicleInfo", replica) for replica in range(16)}) == 16
+
+
+def test_the_examples_in_the_docstrings_hold():
+    assert doctest.testmod(identifiers).failed == 0

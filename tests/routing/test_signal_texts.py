@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import doctest
 import json
 import math
 from typing import get_args
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from betimes.model.errors import TextError
+from betimes.routing import signal_texts
 from betimes.routing.coordinates import Coordinate
 from betimes.routing.signal_texts import TEXT_LENGTH_MAX, read_signal, write_signal
 from betimes.routing.signals import (
@@ -97,3 +99,7 @@ def test_a_place_beyond_the_world_is_not_believed():
     far[1][4][0][0] = 1e9
     with pytest.raises(TextError, match="dimensions"):
         read_signal(json.dumps(far))
+
+
+def test_the_examples_in_the_docstrings_hold():
+    assert doctest.testmod(signal_texts).failed == 0

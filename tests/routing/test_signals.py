@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import doctest
 import math
 from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from betimes.routing import signals
 from betimes.routing.coordinates import Coordinate
 from betimes.routing.signals import Hop, Offer, without_loops
 
@@ -30,3 +32,7 @@ def test_an_offer_adds_up_latencies_and_knows_its_tightest_fresh_link():
     assert offer.latency_s == 1.75
     assert offer.room_bytes_per_s == 40  # what the advertisement saw long ago decides nothing
     assert offer._replace(way=(Hop("s"),), fresh_hops=1).room_bytes_per_s == math.inf
+
+
+def test_the_examples_in_the_docstrings_hold():
+    assert doctest.testmod(signals).failed == 0
