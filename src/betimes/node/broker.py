@@ -61,6 +61,7 @@ class Broker:
         self._demand = demand
         self._queue = OutputQueue()
         self._shares = PromisedShares()
+        self._has_shares = False  # asked for every message
         self._last_number: dict[tuple[str, str], int] = {}
         self._in_flight: dict[str, dict[int, tuple[Message, float]]] = {}  # by ticket, and when sent
         self._tickets = 0
@@ -183,6 +184,7 @@ class Broker:
     def promise(self, neighbour: str, kb_per_s: Mapping[str, float], now_s: float) -> None:
         """Set the bandwidth that flows (`flow_of`) are promised on a link; that goes before all else."""
         self._shares.promise(neighbour, kb_per_s, now_s)
+        self._has_shares = bool(self._shares)
         self._queue.watch(self._shares.flows)
 
     def sweep(self, now_s: float) -> list[Effect]:
@@ -308,10 +310,12 @@ class Broker:
         queue, strategy = self._queue, self.settings.strategy
         if not len(queue):
             return []
-        promised = self._serve_promised(link, now_s, room) if self._shares else []
-        if len(promised) == room:
-            return promised
-        room -= len(promised)
+        promised: list[Effect] = []
+        if self._has_shares:
+            promised = self._serve_promised(link, now_s, room)
+            room -= len(promised)
+            if not room:
+                return promised
         transmission_s = self._size_kb_mean * self._s_per_kb[link]
         contention = min(1.0, self._wait_s_mean / max(transmission_s, TRANSMISSION_S_MIN))
         postponed_s = strategy.postponed_by * transmission_s
@@ -320,7 +324,7 @@ class Broker:
         )
         effects: list[Effect] = [self._give_up(slot, now_s) for slot in hopeless]
         effects += [self._send(slot, link, now_s) for slot in best]
-        return promised + effects
+        return promised + effects if promised else effects
 
     def _serve_promised(self, link: int, now_s: float, room: int) -> list[Effect]:
         """Send what flows are owed on a link, as far as it waits."""
@@ -362,7 +366,7 @@ class Broker:
         )
         self._idle[link] = False
         self._free_at_s[link] = now_s + event.size_kb * self._s_per_kb[link]
-        if self._shares:
+        if self._has_shares:
             self._shares.spend(neighbour, event, now_s)
         self._tickets += 1
         self._in_flight.setdefault(neighbour, {})[self._tickets] = (message, now_s)
