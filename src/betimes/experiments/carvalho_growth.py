@@ -32,6 +32,11 @@ from betimes.simulator.chance import stream
 SIZES, QUICK_SIZES = (252, 1000, 4000), (252, 1000)
 ROUTES = 1000
 LOG_WITHIN = 1.25  # what grows with log n grows at most this much faster
+WITH_LOG_N = {
+    "hops": "hops of a lookup",
+    "known": "leaves and table of a node",
+    "neighbours": "links of a node",
+}
 SCHEMES = {"indiqos_1": (INDIQOS, 1), "indiqos_3": (INDIQOS, 3), "coord": (COORD, 1)}
 CURVES = {"indiqos_1": "IndiQoS, 1 replica", "indiqos_3": "IndiQoS, 3 replicas", "coord": "coord"}
 
@@ -85,13 +90,13 @@ def points(results: Sequence[Row]) -> list[Point]:
 def claims(results: Sequence[Row]) -> list[Claim]:
     """Return what the paper says of growth, and what this project does."""
     found = []
-    for y, text in (("hops", "hops of a lookup"), ("known", "leaves and table"), ("neighbours", "links")):
+    for y, text in WITH_LOG_N.items():
         curve = curve_means(results, "nodes", y)
         (first, least), (last, most) = curve[0], curve[-1]
         faster = (most / least) / (math.log(last) / math.log(first))
         found.append(
             Claim(
-                text=f"{text} of a node grow with log n (at most {LOG_WITHIN:g} times as fast)",
+                text=f"{text} grow with log n (at most {LOG_WITHIN:g} times as fast)",
                 published="O(log n)",
                 measured=f"{show(curve)}; {faster:.2f} times as fast",
                 held=faster <= LOG_WITHIN,
@@ -134,7 +139,7 @@ FIGURE = Figure(
         ),
         Panel(
             key="messages",
-            title=f"signalling, at {EQUAL_LOAD} accepted: all but advertisements and refreshes",
+            title=f"signalling of requests, at {EQUAL_LOAD} accepted",
             x_label="nodes",
             y_label=COUNTED,
             x_is_logarithmic=True,
