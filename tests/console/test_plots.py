@@ -62,3 +62,16 @@ def test_a_place_that_cannot_be_written_is_one_message(tmp_path):
 def test_a_figure_without_panels_is_a_bug(tmp_path):
     with pytest.raises(ValueError, match="without panels"):
         draw_figure(tmp_path / "x", title="", panels=[], points=[])
+
+
+def test_a_logarithmic_panel_marks_its_few_places(tmp_path):
+    panel = Panel(key="hops", title="hops", x_label="nodes", y_label="hops", x_is_logarithmic=True)
+    points = [Point(panel="hops", curve="c", x=x, y=1.0, sd=0.1, seeds=3) for x in (252.0, 1000.0, 4000.0)]
+    plain = Panel(key="hops", title="hops", x_label="nodes", y_label="hops")
+    drawn = [
+        draw_figure(tmp_path / name, title="A figure", panels=[each], points=points)[1].read_text()
+        for name, each in (("log", panel), ("plain", plain))
+    ]
+    assert drawn[0] != drawn[1]
+    assert "<!-- 252 -->" in drawn[0]
+    assert "<!-- 252 -->" not in drawn[1]

@@ -11,6 +11,7 @@ from betimes.language.networks import read_faults, read_link, read_network
 from betimes.language.tables import Mistakes, Table
 from betimes.model.distributions import Choice, Constant, Uniform
 from betimes.model.errors import FileMistakesError
+from betimes.model.guarantees import Guarantee, Profile
 from betimes.model.subscriptions import QoS
 from betimes.model.topology import Fault, FaultKind, Link
 
@@ -92,8 +93,18 @@ def test_a_subscriber_says_how_late_and_for_how_much():
     wish = written("subscribers", max_delay='"10s"', price="3", reliability="0.9", bandwidth='"20KB/s"')
     text = small_with(subscribers=f"[{wish}]")
     (subscription,) = read_network(table_of(text)).subscriptions
-    assert subscription.qos == QoS(delay_s_max=10.0, price=3.0, reliability=0.9, bandwidth_kb_per_s=20.0)
+    assert subscription.qos == QoS(
+        delay_s_max=10.0, price=3.0, reliability=0.9, guarantee=Guarantee(bandwidth_kb_per_s=20.0)
+    )
     assert subscription.filter.matches({})
+
+
+def test_a_subscriber_asks_for_a_guarantee_and_a_publisher_states_its_profile():
+    wish = written("subscribers", qos='"bandwidth = any and latency < 100ms"')
+    own = written("publishers", qos_profile='"bandwidth = 2KB/s"')
+    network = read_network(table_of(small_with(subscribers=f"[{wish}]", publishers=f"[{own}]")))
+    assert network.subscriptions[0].qos.guarantee == Guarantee(latency_s_max=0.1)
+    assert network.publishers[0].profile == Profile(bandwidth_kb_per_s=2.0)
 
 
 def test_a_publisher_says_how_large_and_how_soon():
@@ -156,6 +167,12 @@ def written(key: str, **changes: str) -> str:
         ("subscribers", {"price": "-1"}, "price", "between 0 and"),
         ("subscribers", {"reliability": "1.1"}, "reliability", "between 0 and 1"),
         ("subscribers", {"bandwidth": '"0KB/s"'}, "bandwidth", "more than zero"),
+        ("subscribers", {"qos": '"latency < 100"'}, "qos", "a unit is missing here"),
+        ("subscribers", {"qos": '"jitter < 1ms"'}, "qos", "known conditions: bandwidth, latency"),
+        ("subscribers", {"qos": "5"}, "qos", "text was expected"),
+        ("subscribers", {"qos": '"latency < 1s"', "bandwidth": '"1KB/s"'}, "bandwidth", "leave one"),
+        ("publishers", {"qos_profile": '"bandwidth = any"'}, "qos_profile", "what its events take"),
+        ("publishers", {"qos_profile": '"latency < 1s"'}, "qos_profile", "no condition on `latency`"),
         ("subscribers", {"broker": '"c"'}, "broker", "no broker `c`"),
         ("subscribers", {"broker": ""}, "broker", "missing"),
         ("subscribers", {"prise": "3"}, "prise", "did you mean price?"),

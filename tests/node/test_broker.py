@@ -13,9 +13,10 @@ from betimes.model.filters import Box, Filter, Interval
 from betimes.model.subscriptions import QoS, Subscription
 from betimes.model.telemetry import Reason
 from betimes.model.topology import Link
-from betimes.node.broker import NEWEST_WEIGHT, Broker, BrokerSettings
+from betimes.node.broker import Broker, BrokerSettings
 from betimes.node.demand import DemandTable
 from betimes.node.effects import Deliver, Drop, Effect, Keep, Send
+from betimes.node.waits import NEWEST_WEIGHT
 from betimes.qos.strategies import EB, FIFO, LATE_BINDING, LOOK_AHEAD, Strategy
 from betimes.routing.tables import RoutingTable, routing_tables
 

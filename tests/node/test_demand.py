@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -24,7 +25,7 @@ def below(limit: float) -> Filter:
     return Filter((Box((("A", Interval(high=limit, high_inside=False)),)),), f"A < {limit}")
 
 
-def subscription(name: str, home: str = "x", *, limit: float = 10.0, **qos: float) -> Subscription:
+def subscription(name: str, home: str = "x", *, limit: float = 10.0, **qos: Any) -> Subscription:
     return Subscription(id=name, home=home, filter=below(limit), qos=QoS(**qos))
 
 

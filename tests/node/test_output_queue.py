@@ -323,3 +323,41 @@ def test_what_a_lost_link_gives_back_goes_before_what_came_after_it(room):
         for slot in slots:
             queue.take(slot, GOES, 0.0)
     assert numbers == [1, 2, 3, 4, 5]
+
+
+def flow_event(number: int, topic: str) -> Event:
+    return Event(id=EventId("p", number), topic=topic)
+
+
+def test_the_first_of_a_watched_flow_is_found_in_order_and_by_open_ways():
+    queue = OutputQueue()
+    put(queue, {0: [9.0]}, event=flow_event(1, "cars"))
+    queue.watch(["cars"])  # what waits already counts
+    put(queue, {0: [9.0]}, event=flow_event(2, "ships"))
+    put(queue, {2: [9.0]}, event=flow_event(3, "cars"))
+    put(queue, {0: [9.0]}, event=flow_event(4, "cars"))
+    taken = []
+    while (slot := queue.first_of("cars", 0, WAYS, 1.0)) is not None:
+        taken.append(queue.take(slot, GOES, 1.0).event.id.number)
+    assert taken == [1, 4]
+    assert queue.first_of("cars", 1, WAYS, 1.0) is not None
+    assert queue.first_of("ships", 0, WAYS, 1.0) is None  # not watched
+    assert len(queue) == 2
+
+
+def test_a_watched_flow_is_found_after_the_pool_was_squeezed_and_not_when_it_is_late():
+    queue = OutputQueue()
+    queue.watch(["cars"])
+    for number in range(3 * SLOTS_AT_FIRST):
+        put(queue, {0: [9.0]}, event=flow_event(number, "cars" if number % 3 == 0 else "ships"))
+        if number % 2:
+            queue.take(queue.choose(FIFO, 0, WAYS, np.zeros(LINKS), 0.0, 1.0, 0.0)[0][0], GOES, 0.0)
+    found = []
+    while (slot := queue.first_of("cars", 0, WAYS, 0.0)) is not None:
+        found.append(queue.take(slot, GOES, 0.0).event.id.number)
+    assert found == sorted(found)
+    assert found
+    assert all(event.topic == "ships" for event in queue.waiting())
+    put(queue, {0: [9.0]}, event=flow_event(999, "cars"))
+    assert queue.first_of("cars", 0, WAYS, 7.5) is not None
+    assert queue.first_of("cars", 0, WAYS, 8.5) is None  # it takes a second

@@ -8,6 +8,7 @@ import pytest
 
 from betimes.model.errors import TextError
 from betimes.model.filters import EVERYTHING
+from betimes.model.guarantees import Guarantee
 from betimes.server.wishes import read_wish
 
 
@@ -30,14 +31,15 @@ def test_everything_a_subscriber_may_ask_for_is_read():
     assert wish.filter.matches({"speed": 51.0})
     assert not wish.filter.matches({"speed": 50.0})
     qos = wish.qos
-    assert (qos.delay_s_max, qos.price, qos.reliability, qos.bandwidth_kb_per_s) == (0.25, 3.0, 0.95, 20.0)
+    assert (qos.delay_s_max, qos.price, qos.reliability) == (0.25, 3.0, 0.95)
+    assert qos.guarantee == Guarantee(bandwidth_kb_per_s=20.0)
 
 
 def test_what_is_left_out_has_its_usual_value():
     wish = read_wish([("price", "2")])
     assert wish is not None
     assert wish.filter is EVERYTHING
-    assert (wish.qos.delay_s_max, wish.qos.reliability, wish.qos.bandwidth_kb_per_s) == (math.inf, None, None)
+    assert (wish.qos.delay_s_max, wish.qos.reliability, wish.qos.guarantee) == (math.inf, None, None)
 
 
 @pytest.mark.parametrize(

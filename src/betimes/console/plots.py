@@ -29,6 +29,7 @@ PUBLISHED_MARKER = "*"
 PANEL_INCHES = (4.6, 3.5)
 PANELS_ACROSS_MAX = 3
 LEGEND_ENTRY_INCHES = 2.3  # a long one; with so many beside each other, none is cut off
+PLACES_MARKED_MAX = 6  # on a logarithmic axis
 BAND_POINTS_MIN = 3  # fewer points make no band: bars instead
 
 
@@ -130,6 +131,8 @@ def _draw_panel(
         )
     axes.set_title(panel.title, fontsize=10)
     axes.set_xlabel(panel.x_label)
+    if panel.x_is_logarithmic:
+        _scale_by_logarithm(axes, sorted({point.x for point in here}))
     axes.set_ylabel(panel.y_label)
     axes.grid(visible=True, color="#DDDDDD", linewidth=0.6)
     axes.set_axisbelow(True)
@@ -137,6 +140,16 @@ def _draw_panel(
     values = [point.y for point in here] + [mark.y for mark in published if mark.panel == panel.key]
     if values and min(values) >= 0:
         axes.set_ylim(bottom=0)  # a share or a sum that seems to start from nothing must
+
+
+def _scale_by_logarithm(axes: Axes, places: Sequence[float]) -> None:
+    """Scale an axis by the logarithm; a few places are marked by themselves, else powers of ten are."""
+    from matplotlib.ticker import NullFormatter
+
+    axes.set_xscale("log")
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    if len(places) <= PLACES_MARKED_MAX:
+        axes.set_xticks(places, labels=[f"{place:g}" for place in places])
 
 
 def _draw_curve(axes: Axes, points: list[Point], style: CurveStyle) -> None:

@@ -5,6 +5,11 @@ from __future__ import annotations
 import difflib
 
 from betimes.experiments import (
+    carvalho_fig4a,
+    carvalho_fig4b,
+    carvalho_fig4c_d,
+    carvalho_fig4e_f,
+    carvalho_growth,
     farooq_fig4,
     farooq_fig5,
     farooq_fig7,
@@ -46,6 +51,11 @@ _ALL: tuple[Figure, ...] = (
     tariq_fig5_churn.FIGURE,
     tariq_fig5_scale.FIGURE,
     tariq_fig6.FIGURE,
+    carvalho_fig4a.FIGURE,
+    carvalho_fig4b.FIGURE,
+    carvalho_fig4c_d.FIGURE,
+    carvalho_fig4e_f.FIGURE,
+    carvalho_growth.FIGURE,
 )
 FIGURES = {figure.name: figure for figure in _ALL}
 

@@ -23,6 +23,7 @@ class Panel:
     x_label: str
     y_label: str
     is_scatter: bool = False  # every point for itself, beside the line where x equals y; else curves
+    x_is_logarithmic: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from betimes.language.filters import ReadFilter, read_filter
+from betimes.language.guarantees import read_guarantee, read_profile
 from betimes.language.quantities import (
     read_duration_s,
     read_frequency_per_s,
@@ -31,6 +32,7 @@ from betimes.language.tables import (
 from betimes.model.distributions import Constant, Distribution
 from betimes.model.errors import TextError
 from betimes.model.filters import EVERYTHING
+from betimes.model.guarantees import Guarantee
 from betimes.model.subscriptions import QoS, Subscription
 from betimes.model.topology import Fault, FaultKind, Link, Publisher
 
@@ -246,6 +248,7 @@ def _publisher(table: Table, own: str, broker: str) -> Publisher:
         size_kb=table.optional("size", number_spread(size), Constant(1.0)),
         deadline_s=table.optional("deadline", number_spread(duration), None),
         access=link,
+        profile=table.optional("qos_profile", lambda value: read_profile(any_text(value)), None),
     )
 
 
@@ -261,8 +264,21 @@ def _qos(table: Table) -> QoS:
         delay_s_max=table.optional("max_delay", positive(duration), math.inf),
         price=table.optional("price", number_between(0.0, PRICE_MAX), 1.0),
         reliability=table.optional("reliability", number_between(0.0, 1.0), None),
-        bandwidth_kb_per_s=table.optional("bandwidth", positive(data_rate), None),
+        guarantee=_guarantee(table),
     )
+
+
+def _guarantee(table: Table) -> Guarantee | None:
+    """Return what is to be reserved: conditions under `qos`, or a bandwidth alone."""
+    bandwidth = table.optional("bandwidth", positive(data_rate), None)
+    stated = table.optional("qos", lambda value: read_guarantee(any_text(value)), None)
+    if "bandwidth" in table and "qos" in table:
+        table.complain(
+            "bandwidth", "qos and bandwidth are two ways to say one thing", "leave one of them out"
+        )
+    if bandwidth is not None:
+        return Guarantee(bandwidth_kb_per_s=bandwidth)
+    return stated
 
 
 def _new_name(table: Table, taken: dict[str, str]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from betimes.model.events import Event
 from betimes.model.filters import EVERYTHING, Filter
+from betimes.model.guarantees import Guarantee
 
 ANY_TOPIC = "#"
 
@@ -18,7 +19,7 @@ class QoS:
     delay_s_max: float = math.inf  # dl of 000, section 4.2; inf: none stated
     price: float = 1.0  # for each message in time; pr of 000
     reliability: float | None = None  # the on-time share asked for (001)
-    bandwidth_kb_per_s: float | None = None  # to be reserved (004)
+    guarantee: Guarantee | None = None  # to be reserved along the way (004)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

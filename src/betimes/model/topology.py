@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from betimes.model.distributions import Constant, Distribution, NumberDistribution
+from betimes.model.guarantees import Profile
 from betimes.model.subscriptions import Subscription
 
 
@@ -46,6 +47,7 @@ class Publisher:
     size_kb: NumberDistribution = field(default_factory=lambda: Constant(1.0))
     deadline_s: NumberDistribution | None = None
     access: Link | None = None
+    profile: Profile | None = None  # what its events take, for those who ask for a guarantee (004)
 
 
 class FaultKind(StrEnum):

@@ -7,12 +7,12 @@ the server drive this same class. What it does not do: keep time (the driver cal
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from betimes.matching.compiled import kernel
 from betimes.model.events import Event, EventId, Message
 from betimes.model.subscriptions import Subscription
 from betimes.model.telemetry import Reason
@@ -20,6 +20,8 @@ from betimes.model.topology import Link
 from betimes.node.demand import Demand, DemandTable
 from betimes.node.effects import Deliver, Drop, Effect, Keep, Send
 from betimes.node.output_queue import CLOSED, OutputQueue, Taken
+from betimes.node.promised_shares import PromisedShares
+from betimes.node.waits import NEWEST_WEIGHT, blend_waits, note_vain_waits, widened
 from betimes.qos.appraisal import FIXED_S, GOES, HOPELESS, OPEN, S_PER_KB_MEAN, S_PER_KB_SD, WAIT_S, WAY_FACTS
 from betimes.qos.strategies import Strategy
 from betimes.routing.estimates import LinkEstimate
@@ -27,8 +29,6 @@ from betimes.routing.tables import RoutingTable
 
 MESSAGES_MAX = 100_000  # waiting at one broker
 UNAWAITED_PART = 0.5  # of the queue, that is for messages which are only to be kept elsewhere
-NEWEST_WEIGHT = 0.025  # of the newest value in a running mean: a memory of about forty messages
-VAIN_WEIGHT = NEWEST_WEIGHT / 2  # of a wait for nothing: it tells how crowded it is, but was cut short
 TRANSMISSION_S_MIN = 1e-9  # a link that takes no time at all divides by nothing
 
 
@@ -60,6 +60,8 @@ class Broker:
         self.published = published  # so many events have entered here, also before a restart
         self._demand = demand
         self._queue = OutputQueue()
+        self._shares = PromisedShares()
+        self._has_shares = False  # asked for every message
         self._last_number: dict[tuple[str, str], int] = {}
         self._in_flight: dict[str, dict[int, tuple[Message, float]]] = {}  # by ticket, and when sent
         self._tickets = 0
@@ -182,6 +184,12 @@ class Broker:
             effects += self._serve(link, now_s) if self._idle[link] else []
         return effects
 
+    def promise(self, neighbour: str, kb_per_s: Mapping[str, float], now_s: float) -> None:
+        """Set the bandwidth that flows (`flow_of`) are promised on a link; that goes before all else."""
+        self._shares.promise(neighbour, kb_per_s, now_s)
+        self._has_shares = bool(self._shares)
+        self._queue.watch(self._shares.flows)
+
     def sweep(self, now_s: float) -> list[Effect]:
         """Drop what has expired while no link looked at it."""
         return [self._give_up(slot, now_s) for slot in self._queue.expired(now_s)]
@@ -213,11 +221,11 @@ class Broker:
         self._ways[S_PER_KB_SD] = routes.s_per_kb_sd
         self._heard_wait_s = list(self._ways[WAIT_S])
         # A network may grow: destinations that were not known come behind those that were.
-        self._onward_wait_s = _widened(self._onward_wait_s, len(routes.destinations))
+        self._onward_wait_s = widened(self._onward_wait_s, len(routes.destinations))
         for link, neighbour in enumerate(routes.neighbours):
             waits_s = self._neighbour_wait_s.get(neighbour)
             if waits_s is not None:
-                self._ways[WAIT_S, link] = _widened(waits_s, len(routes.destinations))
+                self._ways[WAIT_S, link] = widened(waits_s, len(routes.destinations))
 
     def _accept(
         self, event: Event, demand: Demand, destinations: frozenset[str], *, age_s: float, now_s: float
@@ -307,6 +315,12 @@ class Broker:
         queue, strategy = self._queue, self.settings.strategy
         if not len(queue):
             return []
+        promised: list[Effect] = []
+        if self._has_shares:
+            promised = self._serve_promised(link, now_s, room)
+            room -= len(promised)
+            if not room:
+                return promised
         transmission_s = self._size_kb_mean * self._s_per_kb[link]
         contention = min(1.0, self._wait_s_mean / max(transmission_s, TRANSMISSION_S_MIN))
         postponed_s = strategy.postponed_by * transmission_s
@@ -315,12 +329,25 @@ class Broker:
         )
         effects: list[Effect] = [self._give_up(slot, now_s) for slot in hopeless]
         effects += [self._send(slot, link, now_s) for slot in best]
+        return promised + effects if promised else effects
+
+    def _serve_promised(self, link: int, now_s: float, room: int) -> list[Effect]:
+        """Send what flows are owed on a link, as far as it waits."""
+        effects: list[Effect] = []
+        neighbour = self._routes.neighbours[link]
+        while len(effects) < room:
+            due = self._shares.due(neighbour, now_s)
+            waiting = [self._queue.first_of(flow, link, self._ways, now_s) for flow in due]
+            slot = next((found for found in waiting if found is not None), None)
+            if slot is None:
+                break
+            effects.append(self._send(slot, link, now_s))
         return effects
 
     def _give_up(self, slot: int, now_s: float) -> Drop:
         taken = self._queue.take(slot, HOPELESS, now_s)
         if self.settings.strategy.any_way:
-            _note_vain_waits(self._onward_wait_s, self._ways, self._queue.just_taken, taken.wait_s)
+            note_vain_waits(self._onward_wait_s, self._ways, self._queue.just_taken, taken.wait_s)
         return self._drop(taken, Reason.EXPIRED if taken.all_expired else Reason.HOPELESS)
 
     def _drop(self, taken: Taken, reason: Reason) -> Drop:
@@ -344,55 +371,13 @@ class Broker:
         )
         self._idle[link] = False
         self._free_at_s[link] = now_s + event.size_kb * self._s_per_kb[link]
+        if self._has_shares:
+            self._shares.spend(neighbour, event, now_s)
         self._tickets += 1
         self._in_flight.setdefault(neighbour, {})[self._tickets] = (message, now_s)
         return Send(neighbour=neighbour, message=message, wait_s=wait_s, ticket=self._tickets)
 
     def _learn_wait(self, link: int, wait_s: float) -> None:
         """Move the running mean of the wait from here on: what it waited here, and what lies behind."""
-        ahead_s = _blend_waits(self._onward_wait_s, self._ways, link, self._queue.just_taken, wait_s)
+        ahead_s = blend_waits(self._onward_wait_s, self._ways, link, self._queue.just_taken, wait_s)
         self._wait_s_mean += (ahead_s - self._wait_s_mean) * NEWEST_WEIGHT
-
-
-def _widened(waits_s: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    """Return waits with room for more destinations, of which nothing is known yet."""
-    missing = count - len(waits_s)
-    return np.concatenate([waits_s, np.zeros(missing)]) if missing else waits_s
-
-
-@kernel
-def _blend_waits(
-    onward_wait_s: NDArray[np.float64],
-    ways: NDArray[np.float64],
-    link: int,
-    destinations: NDArray[np.int64],
-    wait_s: float,
-) -> float:
-    """Move the running means of these destinations; return the newest value, averaged over them."""
-    total_s = 0.0
-    for destination in destinations:
-        ahead_s = wait_s + ways[WAIT_S, link, destination]
-        onward_wait_s[destination] += (ahead_s - onward_wait_s[destination]) * NEWEST_WEIGHT
-        total_s += ahead_s
-    return total_s / len(destinations)
-
-
-@kernel
-def _note_vain_waits(
-    onward_wait_s: NDArray[np.float64],
-    ways: NDArray[np.float64],
-    destinations: NDArray[np.int64],
-    wait_s: float,
-) -> None:
-    """Move the running means up where a message waited longer than they say, and in vain.
-
-    Those that go are the best ones, and wait least: by them alone a crowded broker would look inviting.
-    """
-    for destination in destinations:
-        behind_s = np.inf
-        for link in range(ways.shape[1]):
-            if ways[OPEN, link, destination] != 0.0:
-                behind_s = min(behind_s, ways[WAIT_S, link, destination])
-        ahead_s = wait_s + behind_s
-        if onward_wait_s[destination] < ahead_s < np.inf:
-            onward_wait_s[destination] += (ahead_s - onward_wait_s[destination]) * VAIN_WEIGHT

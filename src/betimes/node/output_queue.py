@@ -7,7 +7,7 @@ arrays, and a change of routes changes no queue. The arrays' columns are those o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from betimes.matching.compiled import kernel
 from betimes.model.events import Event, EventId
+from betimes.node.promised_shares import flow_of
 from betimes.qos.appraisal import (
     BORN_S,
     BOUND_S,
@@ -22,6 +23,7 @@ from betimes.qos.appraisal import (
     DESTINATION,
     ENTERED_S,
     FIRST,
+    GOES,
     GONE,
     HOPELESS,
     HOPELESS_SLOT,
@@ -30,6 +32,7 @@ from betimes.qos.appraisal import (
     ROWS,
     SIZE_KB,
     SLOT,
+    STAYS,
     VERDICT,
     WAIT_S,
     appraise_expired,
@@ -65,6 +68,7 @@ class OutputQueue:
         self._flows: list[str | None] = []
         self._newest: dict[str, int] = {}  # by origin: the highest number that came, while something waits
         self._turned: set[str] = set()  # origins of which an earlier number came after a later one
+        self._watched: dict[str, list[int]] = {}  # by flow: the slots of its events, as they came
         self._slots = np.zeros((SLOTS_AT_FIRST, SLOT_COLUMNS))
         self._rows = np.zeros((ROWS_AT_FIRST, ROW_COLUMNS))
         self._results = np.zeros((RESULT_COLUMNS, SLOTS_AT_FIRST))
@@ -102,10 +106,35 @@ class OutputQueue:
         self.events.append(event)
         self._flows.append(None if is_hurried else event.id.origin)
         self._note_order(event.id)
+        if self._watched and flow_of(event) in self._watched:
+            self._watched[flow_of(event)].append(slot)
         self._slot_count += 1
         self._waiting += 1
         self.waiting_kb += event.size_kb
         return promise
+
+    def watch(self, flows: Iterable[str]) -> None:
+        """Keep track of the events of these flows, and of no others, so that `first_of` finds them."""
+        self._watched = {flow: [] for flow in flows}
+        self._find_watched()
+
+    def first_of(self, flow: str, link: int, ways: NDArray[np.float64], now_s: float) -> int | None:
+        """Return the longest waiting slot of a watched flow that a link leads on; then `take` what GOES."""
+        slots = self._watched.get(flow, [])
+        for slot in tuple(slots):
+            left, going = _mark(slot, self._slots, self._rows, ways, link, now_s)
+            if going:
+                return slot
+            if not left:
+                slots.remove(slot)
+        return None
+
+    def _find_watched(self) -> None:
+        for flow in self._watched:
+            self._watched[flow] = []
+        for slot, event in enumerate(self.events) if self._watched else ():
+            if flow_of(event) in self._watched:
+                self._watched[flow_of(event)].append(slot)
 
     def waiting(self) -> list[Event]:
         """Return the events that wait; slot numbers are good no longer."""
@@ -213,6 +242,7 @@ class OutputQueue:
         self.events = [event for event, kept in zip(self.events, keep.tolist(), strict=True) if kept]
         self._flows = [flow for flow, kept in zip(self._flows, keep.tolist(), strict=True) if kept]
         self._slot_count = len(self.events)
+        self._find_watched()
         if self._slot_count * 2 > len(self._slots):
             self._slots = np.concatenate([self._slots, np.zeros_like(self._slots)])
             self._results = np.zeros((RESULT_COLUMNS, len(self._slots)))
@@ -254,6 +284,36 @@ def _put(
                     )
     slots[slot, ROWS] = end - slots[slot, FIRST]
     return end, is_hurried
+
+
+@kernel
+def _mark(
+    slot: int,
+    slots: NDArray[np.float64],
+    rows: NDArray[np.float64],
+    ways: NDArray[np.float64],
+    link: int,
+    now_s: float,
+) -> tuple[int, int]:
+    """Give the verdict GOES to the rows of a slot that a link leads to, and on the average in time.
+
+    Return how many rows there still are, and how many go.
+    """
+    first = int(slots[slot, FIRST])
+    age_s = now_s - slots[slot, BORN_S]
+    left, going = 0, 0
+    for row in range(first, first + int(slots[slot, ROWS])):
+        destination = int(rows[row, DESTINATION])
+        rows[row, VERDICT] = STAYS
+        if destination < 0:
+            continue
+        left += 1
+        if ways[OPEN, link, destination] != 0.0:
+            arrives_s = age_s + journey_s(ways, link, destination, slots[slot, SIZE_KB])
+            if rows[row, BOUND_S] >= arrives_s:
+                rows[row, VERDICT] = GOES
+                going += 1
+    return left, going
 
 
 @kernel

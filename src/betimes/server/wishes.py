@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from betimes.language.filters import parse_filter
-from betimes.language.quantities import read_duration_s, read_rate_kb_per_s
+from betimes.language.guarantees import read_bandwidth_kb_per_s
+from betimes.language.quantities import read_duration_s
 from betimes.language.tables import PRICE_MAX
 from betimes.model.errors import TextError
 from betimes.model.filters import EVERYTHING, Filter
+from betimes.model.guarantees import Guarantee
 from betimes.model.subscriptions import QoS
 from betimes.model.user_properties import BANDWIDTH, FILTER, MAX_DELAY, NOW, PRICE, RELIABILITY, RESUME_AFTER
 
@@ -48,7 +50,9 @@ def read_wish(properties: Iterable[tuple[str, str]]) -> Wish | None:
             delay_s_max=read_duration_s(found[MAX_DELAY]) if MAX_DELAY in found else math.inf,
             price=_number(found[PRICE], PRICE, PRICE_MAX) if PRICE in found else 1.0,
             reliability=None if reliability is None else _number(reliability, RELIABILITY, 1.0),
-            bandwidth_kb_per_s=None if bandwidth is None else read_rate_kb_per_s(bandwidth),
+            guarantee=None
+            if bandwidth is None
+            else Guarantee(bandwidth_kb_per_s=read_bandwidth_kb_per_s(bandwidth)),
         ),
         resumes=resumes,
         texts=(*found.items(), (RESUME_AFTER, NOW)) if resumes else tuple(found.items()),

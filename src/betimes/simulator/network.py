@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from betimes.model.events import Event, Message
 from betimes.model.telemetry import Reason
@@ -27,7 +27,8 @@ class Network:
     """A scenario, a strategy and a seed: everything that happens follows from the three.
 
     With `learn_every_s` the brokers do not keep to the configured link speeds: they measure them, and
-    routes are worked out anew from the estimates every so often.
+    routes are worked out anew from the estimates every so often. `promises` are kilobytes a second, by link
+    (`a->b`) and flow (`promised_shares.flow_of`).
     """
 
     def __init__(
@@ -39,10 +40,12 @@ class Network:
         sink: Sink | None = None,
         learn_every_s: float | None = None,
         messages_max: int = MESSAGES_MAX,
+        promises: Mapping[str, Mapping[str, float]] | None = None,
     ) -> None:
         self.scenario = scenario
         self._seed = seed
         self._agenda = Agenda()
+        self._promises = promises or {}
         self._recorder = Recorder(sink) if sink is not None else None
         self._tally = Tally(scenario.subscriptions)
         self._learn_every_s = learn_every_s
@@ -88,7 +91,11 @@ class Network:
         return self._tally.outcome(steps)
 
     def _broker(self, name: str, table: RoutingTable, published: int = 0) -> Broker:
-        return Broker(name, demand=self._demand, routes=table, settings=self._settings, published=published)
+        broker = Broker(name, demand=self._demand, routes=table, settings=self._settings, published=published)
+        for ends, each in self._links.items():
+            if ends[0] == name and each.link.name in self._promises:
+                broker.promise(ends[1], self._promises[each.link.name], self._agenda.now_s)
+        return broker
 
     def _tables(self, links: list[Link]) -> dict[str, RoutingTable]:
         return routing_tables(self._names, links, self._homes)

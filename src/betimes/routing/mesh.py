@@ -1,0 +1,57 @@
+"""Which way leads to a key where the links are given, and everybody knows all of them?
+
+In such a network (`routing/bulletins.py`) there is nothing to join and nothing to learn: the node
+responsible for a key is the closest of those that can be reached, and the next hop is that of the shortest
+path. The same rendezvous, reservations and searches work over it as over a hash table (`rendezvous.Ways`),
+with paths in place of estimates.
+"""
+
+from __future__ import annotations
+
+from betimes.routing.coordinates import Coordinate
+from betimes.routing.identifiers import Contact, closest, contact_of
+from betimes.routing.tables import RoutingTable
+
+SIZE_KB = 1.0  # of the message whose time is meant by a latency
+
+
+class MeshWays:
+    """The ways of one broker, by its routing table, which knows all brokers; links go both ways."""
+
+    def __init__(self, table: RoutingTable) -> None:
+        self.me = contact_of(table.broker)
+        self.coordinate = Coordinate()  # nobody needs it: distances are known
+        self.follow(table)
+
+    def follow(self, table: RoutingTable) -> None:
+        """Go by a new table from now on."""
+        self._table = table
+        self.neighbours: tuple[Contact, ...] = tuple([contact_of(name) for name in table.neighbours])
+        self._reached = table.reachable()
+        self._candidates = [self.me, *(contact_of(name) for name in sorted(self._reached))]
+
+    def next_hop(self, key: int) -> Contact | None:
+        """Return the next broker towards the one closest to a key; None where that is this one."""
+        target = closest(key, self._candidates)
+        if target == self.me:
+            return None
+        column = self._table.column[target.name]
+        return self.neighbours[int(self._table.primary[:, column].argmax())]
+
+    def latency_s(self, name: str) -> float | None:
+        """Return the mean time of a small message on the link to a neighbour."""
+        if name not in self._table.row:
+            return None
+        table, row = self._table, self._table.row[name]
+        return float(table.delay_s[row, table.column[name]] + SIZE_KB * table.link_s_per_kb[row])
+
+    def estimated_s(self, name: str, _there: Coordinate, target: str) -> float | None:
+        """Return the mean time from a neighbour, or from here, to a broker; None where no way leads there."""
+        if target == name:
+            return 0.0
+        if target not in self._reached:
+            return None
+        table, column = self._table, self._table.column[target]
+        times_s = table.delay_s[:, column] + SIZE_KB * table.s_per_kb_mean[:, column]
+        row = table.row.get(name)
+        return float(times_s.min()) if row is None else float(times_s[row]) - (self.latency_s(name) or 0.0)

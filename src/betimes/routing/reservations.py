@@ -1,0 +1,103 @@
+"""What is promised on each link of a node, and until when (004, section 5.3)?
+
+One ledger holds the links out of a node, which it alone decides on; another mirrors the links into it:
+whatever is promised there was asked for by this node, so it knows without a message how much room its
+neighbours have for it. Bandwidths are whole bytes a second, so that what is released is exactly what was
+promised. A promise is soft state: it lapses unless it is refreshed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+PROMISES_MAX = 100_000  # on the links of one node
+
+
+@dataclass(slots=True)
+class _Promise:
+    bytes_per_s: int
+    lapses_s: float
+
+
+class Reservations:
+    """The promises on the links of one node in one direction, by neighbour and flow."""
+
+    def __init__(self, capacity_bytes_per_s: Callable[[str], int]) -> None:
+        self._capacity_bytes_per_s = capacity_bytes_per_s
+        self._promised: dict[str, dict[str, _Promise]] = {}  # by neighbour, by flow
+        self._sum: dict[str, int] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def neighbours(self) -> tuple[str, ...]:
+        """Return the other ends of links on which something is promised."""
+        return tuple(self._promised)
+
+    def promised(self, neighbour: str) -> int:
+        """Return how much is promised on a link, in bytes a second."""
+        return self._sum.get(neighbour, 0)
+
+    def room(self, neighbour: str) -> int:
+        """Return how much can still be promised on a link, in bytes a second."""
+        if self._count >= PROMISES_MAX:
+            return 0
+        return max(0, self._capacity_bytes_per_s(neighbour) - self.promised(neighbour))
+
+    def holds(self, flow: str, neighbour: str) -> bool:
+        """Tell whether something is promised to a flow on a link."""
+        return flow in self._promised.get(neighbour, ())
+
+    def promise(self, flow: str, neighbour: str, bytes_per_s: int, lapses_s: float = math.inf) -> bool:
+        """Promise bandwidth to a flow if there is room, and tell whether there was; once for each flow."""
+        assert bytes_per_s > 0, "a promise of nothing"
+        assert not self.holds(flow, neighbour), "a flow is promised its bandwidth once"
+        if bytes_per_s > self.room(neighbour):
+            return False
+        self._promised.setdefault(neighbour, {})[flow] = _Promise(bytes_per_s, lapses_s)
+        self._sum[neighbour] = self.promised(neighbour) + bytes_per_s
+        self._count += 1
+        return True
+
+    def refresh(self, flow: str, neighbour: str, lapses_s: float) -> bool:
+        """Let a promise hold until a later time; tell whether there is one."""
+        found = self._promised.get(neighbour, {}).get(flow)
+        if found is None:
+            return False
+        found.lapses_s = max(found.lapses_s, lapses_s)
+        return True
+
+    def release(self, flow: str, neighbour: str) -> bool:
+        """Take a promise back; tell whether there was one."""
+        here = self._promised.get(neighbour, {})
+        found = here.pop(flow, None)
+        if found is None:
+            return False
+        self._count -= 1
+        self._sum[neighbour] -= found.bytes_per_s
+        if not here:
+            del self._promised[neighbour], self._sum[neighbour]
+        return True
+
+    def release_link(self, neighbour: str) -> list[str]:
+        """Take back all that is promised on a link that was lost; return the flows."""
+        flows = list(self._promised.get(neighbour, ()))
+        for flow in flows:
+            self.release(flow, neighbour)
+        return flows
+
+    def lapsed(self, now_s: float) -> list[tuple[str, str]]:
+        """Take back what nobody refreshed in time; return flows and neighbours."""
+        found = [
+            (flow, neighbour)
+            for neighbour, here in self._promised.items()
+            for flow, promise in here.items()
+            if promise.lapses_s <= now_s
+        ]
+        for flow, neighbour in found:
+            self.release(flow, neighbour)
+        return found

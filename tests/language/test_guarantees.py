@@ -1,0 +1,109 @@
+"""Is what people write about bandwidth and latency understood, and are mistakes shown at their place?"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from betimes.language import guarantees
+from betimes.language.guarantees import (
+    TEXT_LENGTH_MAX,
+    read_bandwidth_kb_per_s,
+    read_guarantee,
+    read_latency_s_max,
+    read_profile,
+    show_guarantee,
+)
+from betimes.model.errors import TextError
+from betimes.model.guarantees import Guarantee, Profile
+
+
+@pytest.mark.parametrize(
+    ("text", "bandwidth", "latency_s"),
+    [
+        ("bandwidth = 20KB/s", 20.0, math.inf),
+        ("latency < 100ms", None, 0.1),
+        ("latency <= 2s, bandwidth=1MB/s", 1000.0, 2.0),
+        ("((bandwidth = any) and (latency < 100ms))", None, 0.1),
+        ("BANDWIDTH = ANY AND Latency = any", None, math.inf),
+    ],
+)
+def test_the_papers_examples_and_their_like_are_read(text, bandwidth, latency_s):
+    assert read_guarantee(text) == Guarantee(bandwidth_kb_per_s=bandwidth, latency_s_max=latency_s)
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "words"),
+    [
+        ("", 0, "none"),
+        ("bandwidth", 9, "= was expected"),
+        ("bandwidth < 20KB/s", 10, "= was expected"),
+        ("latency = 100ms", 8, "< or <= was expected"),
+        ("latency < 100", 13, "a unit is missing"),
+        ("bandwidth = 20KB/s and latency < 5parsec", 34, "not a known unit"),
+        ("bandwith = 20KB/s", 0, "no condition on `bandwith`"),
+        ("latency < 1s and latency < 2s", 16, "already"),
+        ("latency < 1s and", 16, "a condition was expected"),
+        ("(latency < 1s", 0, "not closed"),
+        ("latency < 1s)", 12, "closes none"),
+        ("latency < 0s", 10, "more than zero"),
+        ("latency <", 9, "empty"),
+        ("x" * (TEXT_LENGTH_MAX + 1), TEXT_LENGTH_MAX, "too long"),
+    ],
+)
+def test_a_mistake_is_shown_at_its_place_with_a_hint(text, position, words):
+    with pytest.raises(TextError) as error:
+        read_guarantee(text)
+    assert words in error.value.problem
+    assert error.value.position == position
+    assert error.value.hint
+
+
+def test_a_near_miss_is_told_what_was_meant():
+    with pytest.raises(TextError, match="did you mean bandwidth"):
+        read_guarantee("bandwith = 20KB/s")
+
+
+def test_a_profile_states_a_bandwidth_and_nothing_else():
+    assert read_profile("bandwidth = 1KB/s") == Profile(bandwidth_kb_per_s=1.0)
+    for text in ("latency < 1s", "bandwidth = any", ""):
+        with pytest.raises(TextError):
+            read_profile(text)
+
+
+def test_values_that_stand_alone_are_read_as_user_properties_have_them():
+    assert read_bandwidth_kb_per_s(" 20KB/s ") == 20.0
+    assert read_bandwidth_kb_per_s("Any") is None
+    assert read_latency_s_max("<= 250ms") == 0.25
+    assert read_latency_s_max("any") == math.inf
+    with pytest.raises(TextError) as error:
+        read_latency_s_max("< 5")
+    assert error.value.position == 3
+    with pytest.raises(TextError, match="more than zero"):
+        read_bandwidth_kb_per_s("0KB/s")
+
+
+@given(
+    st.none() | st.integers(1, 10**6).map(float),
+    st.just(math.inf) | st.integers(1, 10**5).map(lambda ms: ms / 1000),
+)
+def test_what_is_shown_is_read_again(bandwidth, latency_s):
+    guarantee = Guarantee(bandwidth_kb_per_s=bandwidth, latency_s_max=latency_s)
+    read = read_guarantee(show_guarantee(guarantee))
+    assert read.bandwidth_kb_per_s == (pytest.approx(bandwidth) if bandwidth else bandwidth)
+    assert read.latency_s_max == pytest.approx(latency_s)
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_read_or_refused_and_nothing_else(text):
+    with contextlib.suppress(TextError):
+        assert read_guarantee(text).latency_s_max > 0.0
+
+
+def test_the_examples_in_the_docstrings_hold():
+    assert doctest.testmod(guarantees).failed == 0

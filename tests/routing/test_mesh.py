@@ -1,0 +1,70 @@
+"""Do given links lead to the broker that is closest to a key, and are their times told truly?"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.routing.random_graphs import NODES, graphs
+
+from betimes.model.topology import Link
+from betimes.routing.coordinates import Coordinate
+from betimes.routing.identifiers import RING, closest, contact_of
+from betimes.routing.mesh import MeshWays
+from betimes.routing.tables import routing_tables
+
+NOWHERE = Coordinate()
+
+
+def both_ways(*ends, s_per_kb=0.01):
+    pairs = [pair for left, right in ends for pair in ((left, right), (right, left))]
+    return [
+        Link(source=source, target=target, s_per_kb_mean=s_per_kb, delay_s=0.005) for source, target in pairs
+    ]
+
+
+def ways_of(nodes, links):
+    return {name: MeshWays(table) for name, table in routing_tables(nodes, links, nodes).items()}
+
+
+@given(graphs(), st.integers(0, RING - 1))
+def test_a_route_ends_at_the_closest_broker_that_can_be_reached(links, key):
+    back = [Link(source=link.target, target=link.source, s_per_kb_mean=0.5) for link in links]
+    both = {(link.source, link.target): link for link in [*links, *back]}.values()
+    ways = ways_of(NODES, list(both))
+    for start in NODES:
+        reached, way = {start}, [start]
+        while len(reached) < len(NODES):
+            more = {link.target for link in both if link.source in reached} | reached
+            if more == reached:
+                break
+            reached = more
+        while (onward := ways[way[-1]].next_hop(key)) is not None:
+            way.append(onward.name)
+            assert len(way) <= len(NODES)
+        assert way[-1] == closest(key, [contact_of(name) for name in reached]).name
+
+
+def test_a_link_and_what_lies_behind_it_add_up_to_the_way():
+    ways = ways_of("abcd", both_ways("ab", "bc", "cd"))
+    a = ways["a"]
+    assert a.latency_s("b") == pytest.approx(0.015)
+    assert a.latency_s("c") is None
+    assert a.estimated_s("b", NOWHERE, "d") == pytest.approx(0.030)
+    assert a.estimated_s("a", NOWHERE, "d") == pytest.approx(0.045)
+    assert a.estimated_s("b", NOWHERE, "b") == 0.0
+
+
+def test_where_no_way_leads_there_is_no_estimate_and_no_hop():
+    ways = ways_of("abc", both_ways("ab"))
+    assert ways["a"].estimated_s("b", NOWHERE, "c") is None
+    assert ways["a"].estimated_s("b", NOWHERE, "nobody") is None
+    assert ways["c"].next_hop(contact_of("a").id) is None
+
+
+def test_a_new_table_is_followed():
+    ways = ways_of("abc", both_ways("ab", "bc"))
+    tables = routing_tables("abc", both_ways("ac", "cb"), "abc")
+    ways["a"].follow(tables["a"])
+    assert [each.name for each in ways["a"].neighbours] == ["c"]
+    assert ways["a"].next_hop(contact_of("b").id) == contact_of("c")
