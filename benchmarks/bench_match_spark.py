@@ -414,7 +414,7 @@ def main() -> None:
             shutil.rmtree(Path(name) / part)
         if "many" in parts:
             write_tables(Path(name) / "many", "B", 5.0, 100_000)
-            found["many"] = compare(Path(name) / "many", "B", 100_000, 5.0)
+            found["many"] = compare(Path(name) / "many", "B", 100_000, 25.0)
             show(console, "100,000 events, 5 million subscriptions of B, divided", found["many"], {})
             console.print_json(json.dumps(found["many"][OURS]["facts"]["plan"]))
             shutil.rmtree(Path(name) / "many")
