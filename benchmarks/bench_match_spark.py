@@ -328,7 +328,7 @@ def show(console: Console, title: str, found: dict[str, Any], goals: dict[str, f
     console.print(table)
 
 
-def growth(place: Path, events: int) -> list[dict[str, Any]]:
+def growth(place: Path, events: int, console: Console) -> list[dict[str, Any]]:
     """Return the time per event of workload B with ever more subscriptions, by one index and by cells."""
     rows = []
     for subscriptions in GROWTH:
@@ -351,6 +351,7 @@ def growth(place: Path, events: int) -> list[dict[str, Any]]:
                     "plan": facts["plan"],
                 }
             )
+            console.print({key: value for key, value in rows[-1].items() if key != "plan"})
         shutil.rmtree(folder)
     return rows
 
@@ -367,7 +368,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     axes.loglog(x, [row["us"] for row in one], "s--", label="one index: in all, with building it")
     for row in rows:
         if row["way"] == "cells":
-            axes.loglog(row["subscriptions"], row["us"], "D", label="cells: in all")
+            axes.loglog(row["subscriptions"], row["us"], "D", label="divided: in all")
     first = one[0]
     axes.loglog(x, [first["tasks_us"] * each / x[0] for each in x], ":", color="grey", label="in proportion")
     axes.set_xlabel("subscriptions (workload B)")
@@ -414,14 +415,12 @@ def main() -> None:
             shutil.rmtree(Path(name) / part)
         if "many" in parts:
             write_tables(Path(name) / "many", "B", 5.0, 100_000)
-            found["many"] = compare(Path(name) / "many", "B", 100_000, 5.0)
+            found["many"] = compare(Path(name) / "many", "B", 100_000, 25.0)
             show(console, "100,000 events, 5 million subscriptions of B, divided", found["many"], {})
             console.print_json(json.dumps(found["many"][OURS]["facts"]["plan"]))
             shutil.rmtree(Path(name) / "many")
         if "growth" in parts:
-            found["growth"] = growth(Path(name), 100_000)
-            for row in found["growth"]:
-                console.print({key: value for key, value in row.items() if key != "plan"})
+            found["growth"] = growth(Path(name), 100_000, console)
             if arguments.figure:
                 draw(found["growth"], arguments.figure)
     if arguments.json:

@@ -58,7 +58,7 @@ def test_subscriptions_that_all_look_at_one_attribute_are_divided_by_it():
     assert plan.copies < 1.3
     assert plan.event_copies == 1.0
     assert plan.cell_mb_max <= 110
-    assert plan.worker_mb < 700
+    assert plan.worker_mb < 1300
 
 
 def test_where_each_looks_at_few_of_many_attributes_events_are_copied_instead():

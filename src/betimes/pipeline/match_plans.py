@@ -36,7 +36,7 @@ EVENT_US = 20.0  # to read, send and match
 JOINT_MAX = 3
 SEPARATE_MAX = 8
 ROWS_TOGETHER = 3.0  # a cell in the making takes so many times its index: its rows, and what building needs
-BUFFERS_MB = 300  # of a worker: found places, answers, Python itself
+BUFFERS_MB = 900  # of a worker: Python, its kernels, found places, answers; 650 to 950 were measured
 SHARDS_MAX = 64
 MB = 1_000_000
 
