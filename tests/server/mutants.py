@@ -80,12 +80,14 @@ def requests() -> list[bytes]:
         **_MARKED,
     }
     wish = [("filter", "speed > 50 AND kind = 'car'"), ("max-delay", "250ms"), ("price", "3")]
+    part = [("resume-after", "betimes:1"), ("resume-until", "betimes:2")]
     packets: list[mqtt5.Packet] = [
         mqtt5.PublishPacket("a/b", b"plain"),
         mqtt5.PublishPacket("a/b", b'{"speed": 61}', retain=True, **full),
         mqtt5.PublishPacket("a/b", b"x", qos=QUALITIES[1], packet_id=1, topic_alias=1),
         mqtt5.PublishPacket("", b"x", qos=QUALITIES[1], packet_id=2, topic_alias=1),
         mqtt5.PublishPacket("a/b", b"x", qos=QUALITIES[2], packet_id=3, duplicate=True, **full),
+        mqtt5.PublishPacket("a/b", b"x", qos=QUALITIES[1], packet_id=8, user_properties=[("$key", "k1")]),
         mqtt5.PublishPacket("a/" + "long/" * 30, bytes(200), qos=QUALITIES[2], packet_id=4),
         *(
             kind(1)
@@ -98,6 +100,8 @@ def requests() -> list[bytes]:
         mqtt5.SubscribePacket(5, [mqtt5.TopicFilter("a/#", max_qos=QUALITIES[2])], subscription_id=300),
         mqtt5.SubscribePacket(5, [mqtt5.TopicFilter("+/b", no_local=True)], user_properties=wish),
         mqtt5.SubscribePacket(6, [mqtt5.TopicFilter("$share/g/a/b"), mqtt5.TopicFilter("c")], **_MARKED),
+        mqtt5.SubscribePacket(8, [mqtt5.TopicFilter("a/#")], user_properties=[("resume-until", "+1000")]),
+        mqtt5.SubscribePacket(9, [mqtt5.TopicFilter("a/#")], user_properties=part),
         mqtt5.UnsubscribePacket(7, ["a/#", "+/b", "$share/g/a/b"], **_MARKED),
         mqtt5.PingReqPacket(),
         mqtt5.DisconnectPacket(),
