@@ -14,6 +14,7 @@ from tests.server.test_replay_buffer import keeping_hub
 
 from betimes.model.buffers import BufferSettings, PartitionTerms
 from betimes.model.telemetry import Reason
+from betimes.server import resuming
 from betimes.server.publications import Publication
 from betimes.server.resuming import read_resume
 
@@ -330,7 +331,8 @@ def test_however_often_somebody_comes_and_goes_nothing_is_lost_or_doubled(data):
     assert got == [f"b1:{number}" for number in range(1, published + 1)]
 
 
-def test_what_does_not_go_out_at_once_follows_in_order():
+def test_what_does_not_go_out_at_once_follows_in_order(monkeypatch):
+    monkeypatch.setattr(resuming, "AT_ONCE_BYTES_MAX", 40_000)
     hub, anna = publishing(2_000)
     ben = Client(hub, "ben")
     ben.connection.outbox_bytes_max = 10_000

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from betimes.language.filters import parse_filter
-from betimes.matching.index import MatchingIndex
+from betimes.matching.index import TAIL_ROWS_MAX, MatchingIndex
 from betimes.matching.topics import TopicTree
 from betimes.model.resuming import NOTHING, Have
 from betimes.server.publications import Publication
@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 def warm_up() -> None:
     """Have the kernels of content filters loaded, or compiled, before anybody waits for them."""
     index = MatchingIndex()
-    index.add(0, parse_filter("a > 1 OR b = 'x'"))
+    wanted = parse_filter("a > 1 OR b = 'x'")
+    for key in range(TAIL_ROWS_MAX + 2):  # so many that an index is built
+        index.add(key, wanted)
     index.match({"a": 2.0, "b": "y"})
+    index.remove(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 ORIGINS_MAX = 1_000  # that one subscriber names, or is told
 GAPS_MAX = 100  # that are told apart
 AHEAD_MAX = 10**9  # numbers by which another broker may be ahead of what came here
-PORTION_BYTES_MAX = 1_000_000  # that are sent in one go
+AT_ONCE_BYTES_MAX = 1_000_000  # of what somebody missed that are sent in one go
 NO_ROOM = "no room"
 
 
@@ -172,22 +172,32 @@ class Resumption:
             self._session.offer(Delivery(message, subscription_ids=identifiers[:1] or None), now_s)
         for delivery in self._deliveries:
             self._session.offer(delivery, now_s)
-        for portion in self._portions:
-            self._send_portion(self._grants[0], portion, now_s)
+        if self._portions:
+            self._send_portions(self._grants[0], now_s)
 
-    def _send_portion(self, grant: Grant, portion: Portion, now_s: float) -> None:
-        """Send messages at once; those that must wait join the line one by one."""
+    def _send_portions(self, grant: Grant, now_s: float) -> None:
+        """Send what fits at once, as one piece; the rest joins the line one by one."""
         replay, connection, witness = self._hub.replay, self._session.ready(), self._hub.witness
         assert replay is not None, "what is sent was kept"
-        if connection is not None and portion.size_bytes <= PORTION_BYTES_MAX:
-            data, longest = portion.told(replay.origins(), now_s)
-            if longest <= connection.packet_bytes_max:
-                connection.send_run(data, len(portion))
-                if witness is not None:
-                    for each in portion.where(portion.numbers % witness.every == 0).publications():
-                        self._session.note(delivery_of(each, grant, retain=False), now_s)
-                return
-        for each in portion.publications():
+        names, pieces, count, room = replay.origins(), list[bytes](), 0, AT_ONCE_BYTES_MAX
+        while connection is not None and count < len(self._portions):
+            portion = self._portions[count]
+            if portion.size_bytes > room:
+                break
+            data, longest = portion.told(names, now_s)
+            if longest > connection.packet_bytes_max:
+                break
+            pieces.append(data)
+            room -= len(data)
+            count += 1
+        sent, left = self._portions[:count], self._portions[count:]
+        if connection is not None and sent:
+            connection.send_run(b"".join(pieces), sum(map(len, sent)))
+        every = 0 if witness is None else witness.every
+        recorded = [portion.where(portion.numbers % every == 0) for portion in sent] if every else []
+        for each in [each for portion in recorded for each in portion.publications()]:
+            self._session.note(delivery_of(each, grant, retain=False), now_s)
+        for each in [each for portion in left for each in portion.publications()]:
             self._session.offer(self._delivery(each, [grant]), now_s)
 
     def _find_portions(self, have: Mapping[str, Have], now_s: float) -> bool:
