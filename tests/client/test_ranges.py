@@ -88,8 +88,8 @@ def test_a_connection_that_was_cut_in_between_is_opened_again():
     with keeping_broker() as broker, RangeReader([address_of(broker)]) as reader:
         publish(broker, range(1, 4))
         reader.plan(ALL, {})
-        assert reader._line is not None
-        reader._line._transport.close()
+        assert reader._line._line is not None
+        reader._line._line._transport.close()
         assert payloads(reader, ALL, {}, {"b1": 3}) == [1, 2, 3]
 
 

@@ -11,7 +11,7 @@ import pytest
 from betimes.language.filters import parse_filter
 from betimes.model.filters import EVERYTHING
 from betimes.node.partitioned_buffer import Run
-from betimes.server.replay_blocks import LATE_TOO, Block, Portion
+from betimes.server.replay_blocks import Block, Portion
 
 FLOORS = np.array([0, 0])
 
@@ -81,8 +81,8 @@ def test_only_what_goes_as_it_was_published_is_plain(odd, qos, is_plain):
 
 def test_what_has_ended_is_late_for_everybody():
     portion = portion_of(block_of(packet(1, message_expiry_interval=3), packet(2)))
-    assert portion.late(3.9, LATE_TOO).tolist() == [False, False]
-    assert portion.late(4.0, LATE_TOO).tolist() == [True, False]
+    assert portion.void(3.9).tolist() == [False, False]
+    assert portion.void(4.0).tolist() == [True, False]
 
 
 def test_messages_are_told_as_one_by_one():

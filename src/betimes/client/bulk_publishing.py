@@ -6,7 +6,6 @@ and a broker that has it already drops it (docs/mqtt.md).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -14,11 +13,11 @@ import mqtt5
 
 from betimes.client.addresses import Address
 from betimes.client.direct_line import FAILED, DirectLine
-from betimes.client.errors import PublicationRefusedError, UnreachableError
+from betimes.client.errors import PublicationRefusedError
+from betimes.client.patient_line import PatientLine
 from betimes.model.errors import SettingError
 
 PACKET_ID_MAX = 65_535
-PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 2.0  # between two attempts to connect
 
 
 class BulkPublisher:
@@ -33,15 +32,10 @@ class BulkPublisher:
         patience_s: float = 0.0,
         in_flight_max: int = 1_000,
     ) -> None:
-        self._addresses = addresses
-        self._ca = ca
-        self._timeout_s = timeout_s
-        self._patience_s = patience_s
+        self._line = PatientLine(addresses, ca=ca, timeout_s=timeout_s, patience_s=patience_s)
         self._in_flight_max = in_flight_max
-        self._place = 0
         self._last_id = 0
         self._in_flight: dict[int, mqtt5.PublishPacket] = {}  # by packet id
-        self._line: DirectLine | None = None
         self.acknowledged = 0
 
     def publish(self, packets: Iterable[mqtt5.PublishPacket]) -> None:
@@ -50,33 +44,14 @@ class BulkPublisher:
             self._last_id = self._last_id % PACKET_ID_MAX + 1
             self._in_flight[self._last_id] = packet
             if len(self._in_flight) >= self._in_flight_max:
-                self._send_all()
-        self._send_all()
+                self._line.do(self._send_all)
+        self._line.do(self._send_all)
 
     def close(self) -> None:
         """Hang up."""
-        line, self._line = self._line, None
-        if line is not None:
-            line.close()
+        self._line.close()
 
-    def _send_all(self) -> None:
-        """Have all acknowledged that is under way, on as many connections as it takes."""
-        end_s, pause_s = time.monotonic() + self._patience_s, PAUSE_S_MIN
-        while self._in_flight:
-            try:
-                if self._line is None:
-                    address = self._addresses[self._place]
-                    self._line = DirectLine(address, ca=self._ca, timeout_s=self._timeout_s)
-                self._send_once(self._line)
-            except UnreachableError:
-                self.close()
-                if time.monotonic() + pause_s > end_s:
-                    raise
-                self._place = (self._place + 1) % len(self._addresses)
-                time.sleep(pause_s)
-                pause_s = min(2.0 * pause_s, PAUSE_S_MAX)
-
-    def _send_once(self, line: DirectLine) -> None:
+    def _send_all(self, line: DirectLine) -> None:
         """Send what is under way, no more at once than the broker takes, and wait for its word on it."""
         waiting = list(self._in_flight.items())
         for start in range(0, len(waiting), line.receive_max):

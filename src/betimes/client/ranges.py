@@ -10,16 +10,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import mqtt5
 
 from betimes.client.addresses import Address
 from betimes.client.direct_line import FAILED, DirectLine
-from betimes.client.errors import ConnectionLostError, SubscriptionRefusedError, UnreachableError
+from betimes.client.errors import ConnectionLostError, SubscriptionRefusedError
 from betimes.client.messages import read_gap
+from betimes.client.patient_line import PatientLine
 from betimes.language.resume_tokens import read_resume_token
 from betimes.model.errors import TextError
 from betimes.model.resuming import Gap
@@ -37,7 +38,6 @@ from betimes.model.user_properties import (
 )
 
 PLANNED_MAX = 10_000_000  # messages of one plan
-PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 2.0  # between two attempts to connect
 
 Positions = Mapping[str, int]  # the last number, by origin
 
@@ -80,12 +80,7 @@ class RangeReader:
         timeout_s: float = 10.0,
         patience_s: float = 0.0,
     ) -> None:
-        self._addresses = addresses
-        self._ca = ca
-        self._timeout_s = timeout_s
-        self._patience_s = patience_s
-        self._place = 0
-        self._line: DirectLine | None = None
+        self._line = PatientLine(addresses, ca=ca, timeout_s=timeout_s, patience_s=patience_s)
 
     def __enter__(self) -> RangeReader:
         return self
@@ -97,16 +92,14 @@ class RangeReader:
 
     def close(self) -> None:
         """Hang up."""
-        line, self._line = self._line, None
-        if line is not None:
-            line.close()
+        self._line.close()
 
     def plan(
         self, wanted: Wanted, after: Positions, *, until: Positions | None = None, most: int = PLANNED_MAX
     ) -> Plan:
         """Return how far so many messages reach, behind a position and up to another."""
         ends = [f"+{most}", *_tokens(until or {})]
-        told, _ = self._again(lambda line: _ask(line, wanted, after, ends))
+        told, _ = self._line.do(lambda line: _ask(line, wanted, after, ends))
         positions = dict(after)
         for origin, number in told.positions.items():
             positions[origin] = max(number, positions.get(origin, 0))
@@ -116,32 +109,11 @@ class RangeReader:
         """Yield all that is wanted behind a position up to another, and what is missing there."""
         at = dict(after)
         while any(number > at.get(origin, 0) for origin, number in until.items()):
-            told, came = self._again(lambda line, at=at: _ask(line, wanted, at, _tokens(until)))
+            told, came = self._line.do(partial(_ask, wanted=wanted, after=at, ends=_tokens(until)))
             yield came
             if all(number <= at.get(origin, 0) for origin, number in told.positions.items()):
-                raise ConnectionLostError(f"{self._addresses[self._place]}: the broker gets no further")
+                raise ConnectionLostError(f"{self._line.address}: the broker gets no further")
             at |= told.positions
-
-    def _again(self, action: Any) -> Any:
-        """Do something on the connection; on the next one where that fails, as long as patience lasts."""
-        end_s, pause_s = time.monotonic() + self._patience_s, PAUSE_S_MIN
-        while True:
-            was_open = self._line is not None
-            try:
-                if self._line is None:
-                    self._line = DirectLine(
-                        self._addresses[self._place], ca=self._ca, timeout_s=self._timeout_s
-                    )
-                return action(self._line)
-            except UnreachableError:
-                self.close()
-                if was_open:
-                    continue  # it may have been cut while nothing was asked
-                if time.monotonic() + pause_s > end_s:
-                    raise
-                self._place = (self._place + 1) % len(self._addresses)
-            time.sleep(pause_s)
-            pause_s = min(2.0 * pause_s, PAUSE_S_MAX)
 
 
 @dataclass(slots=True)

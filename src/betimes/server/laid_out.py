@@ -34,7 +34,7 @@ class LaidOut:
     def __init__(self, runs: Sequence[Run[Kept]], origins: dict[str, int]) -> None:
         pieces = [_packets_of(run) for run in runs]
         self.texts = b"".join(data for data, _ in pieces)
-        self.data = np.frombuffer(bytearray(self.texts), np.uint8)
+        self.data = np.frombuffer(self.texts, np.uint8)  # the same, for kernels
         counts = np.array([len(places) for _, places in pieces], dtype=np.int64)
         run_starts = np.cumsum([0, *[len(data) for data, _ in pieces]])[:-1]
         self.parts = walk(self.data, run_starts, counts)

@@ -87,17 +87,16 @@ class Portion:
         """Return them one by one."""
         return [self._laid_out.publication(place) for place in self.places.tolist()]
 
-    def late(self, now_s: float, bound_s: float) -> Flags:
-        """Tell which are too late for somebody who wants them so soon, or by what their publishers said.
+    def void(self, now_s: float) -> Flags:
+        """Tell which have ended, whoever would still take them."""
+        ended: Flags = now_s >= self._laid_out.void_at_s[self.places]
+        return ended
 
-        To somebody who takes what is late, for which the bound is -1, only those whose life has ended.
-        """
-        laid_out = self._laid_out
-        late: Flags = now_s >= laid_out.void_at_s[self.places]
-        if bound_s != LATE_TOO:
-            lives_s = np.minimum(laid_out.lives_s[self.places], bound_s)
-            late |= now_s - laid_out.born_s[self.places] > lives_s
-        return late
+    def late(self, now_s: float, bound_s: float) -> Flags:
+        """Tell which are too late for somebody who wants them so soon, or by what their publishers said."""
+        lives_s = np.minimum(self._laid_out.lives_s[self.places], bound_s)
+        late: Flags = now_s - self._laid_out.born_s[self.places] > lives_s
+        return late | self.void(now_s)
 
     def where(self, flags: Flags) -> Portion:
         """Return some of them."""
@@ -114,6 +113,3 @@ class Portion:
         origins = (np.frombuffer(bytearray(b"".join(texts)), np.uint8), edges, laid_out.origin_of)
         facts = (laid_out.numbers, ages_ms, left)
         return told_packets(laid_out.data, laid_out.parts, self.places, origins, facts)
-
-
-LATE_TOO = -1.0  # instead of a bound

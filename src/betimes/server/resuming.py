@@ -30,7 +30,7 @@ from betimes.server.deliveries import Delivery
 from betimes.server.gaps import gap_message
 from betimes.server.offering import bound_s_of, delivery_of, merged_delivery
 from betimes.server.publications import OVERHEAD_BYTES, Publication
-from betimes.server.replay_blocks import LATE_TOO, Portion
+from betimes.server.replay_blocks import Portion
 from betimes.server.replay_log import are_in_order
 from betimes.server.session import Session
 
@@ -220,7 +220,8 @@ class Resumption:
             return False
         self._gaps = replay.not_kept(grant.pattern, have)
         for portion in portions:
-            late = portion.late(now_s, LATE_TOO if self._resume.late_too else bound_s_of(grant))
+            takes_late = self._resume.late_too
+            late = portion.void(now_s) if takes_late else portion.late(now_s, bound_s_of(grant))
             for each in portion.where(late).publications():
                 self._add(each, [grant], now_s)
             self._portions.append(portion.where(~late))

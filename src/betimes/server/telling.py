@@ -20,9 +20,10 @@ GROWTH_BYTES_MAX = len(_ID_HEAD) + len(_AGE_HEAD) + 2 * (2 + _DIGITS_MAX) + 1 + 
 
 def warm_up() -> None:
     """Have the kernels loaded, or compiled, before anybody waits for them."""
-    nothing, one, two = np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(2, np.int64)
-    parts = walk(nothing, one[:0], one[:0])
-    told_packets(nothing, parts, one[:0], (nothing, two, one), (one, one, one))
+    packets, names = np.frombuffer(b"", np.uint8), np.zeros(0, np.uint8)  # the first cannot be written to
+    one, two = np.zeros(1, np.int64), np.zeros(2, np.int64)
+    parts = walk(packets, one[:0], one[:0])
+    told_packets(packets, parts, one[:0], (names, two, one), (one, one, one))
 
 
 def told_packets(
