@@ -15,7 +15,7 @@ from betimes.model.errors import SettingError
 from betimes.model.events import Event, EventId
 from betimes.model.filters import Box, Filter, Interval
 from betimes.model.subscriptions import QoS, Subscription
-from betimes.node.demand import EVENTS_REMEMBERED, DemandTable
+from betimes.node.demand import AUDIENCE_REMEMBERED_MAX, EVENTS_REMEMBERED, DemandTable
 from betimes.qos.appraisal import BOUND_S, COUNT, DESTINATION, PRICE
 
 HOMES = ("x", "y", "z")
@@ -161,9 +161,23 @@ def test_the_answer_for_an_event_is_remembered_but_not_for_ever():
     first = event()
     demand = table.demand(first)
     assert table.demand(first) is demand
-    for _ in range(EVENTS_REMEMBERED):
-        table.demand(event())
+    for number in range(EVENTS_REMEMBERED):
+        table.demand(event(deadline_s=float(number)))
     assert table.demand(first) is not demand
+
+
+def test_events_that_the_same_subscriptions_want_are_worked_out_once():
+    table = DemandTable(HOMES, [subscription("a", limit=10.0), subscription("b", limit=7.0)])
+    assert table.demand(event(5.0)) is table.demand(event(6.0))
+    assert table.demand(event(8.0)) is not table.demand(event(6.0))
+    assert table.demand(event(5.0, deadline_s=3.0)) is not table.demand(event(6.0))
+
+
+def test_very_large_audiences_are_not_remembered():
+    many = [subscription(f"s{number}") for number in range(AUDIENCE_REMEMBERED_MAX + 1)]
+    table = DemandTable(HOMES, many)
+    assert table.demand(event()).wanted == len(many)
+    assert table.demand(event()) is not table.demand(event())
 
 
 def test_a_subscription_may_be_to_some_topics_only():
@@ -209,3 +223,18 @@ def test_a_broker_that_keeps_things_for_nobody_yet_is_a_destination_and_no_subsc
     assert set(demand.at_home) == {"x", "y"}
     assert grouped(table, event()) == {("x", math.inf): (1.0, 1.0), ("y", math.inf): (1.0, 0.0)}
     assert demand.subscribers_at("y") == 0
+
+
+def test_a_row_for_nobody_is_left_out_where_somebody_as_patient_wants_the_event_there():
+    kept = replace(subscription("k", "x", delay_s_max=60.0, price=1e-6), subscribers=0)
+    patient = subscription("p", "x", limit=3.0, delay_s_max=math.inf)
+    hurried = subscription("h", "x", limit=6.0, delay_s_max=10.0)
+    elsewhere = subscription("e", "y", delay_s_max=math.inf)
+    table = DemandTable(HOMES, [kept, patient, hurried, elsewhere])
+    there = ("y", math.inf), (1.0, 1.0)
+    assert grouped(table, event(2.0)) == dict(
+        [there, (("x", math.inf), (1.0, 1.0)), (("x", 10.0), (1.0, 1.0))]
+    )
+    assert grouped(table, event(5.0)) == dict([there, (("x", 60.0), (1e-6, 0.0)), (("x", 10.0), (1.0, 1.0))])
+    assert grouped(table, event(8.0)) == dict([there, (("x", 60.0), (1e-6, 0.0))])
+    assert set(table.demand(event(2.0)).at_home) == {"x", "y"}

@@ -22,6 +22,8 @@ from betimes.model.subscriptions import Subscription
 from betimes.qos.appraisal import BOUND_S, COUNT, DESTINATION, PRICE, VERDICT
 
 EVENTS_REMEMBERED = 4096
+AUDIENCES_REMEMBERED = 1024
+AUDIENCE_REMEMBERED_MAX = 1024  # subscriptions; to tell larger ones apart takes as long as to group them
 MET = 1.0  # while an event's rows are added up
 NO_KEYS = np.zeros(0, dtype=np.int64)
 
@@ -44,7 +46,9 @@ class DemandTable:
 
     Homes are numbered in the order of `homes`, which is also the order of the routing table's columns.
     Brokers that share a table (in the simulator they all hold the same one) share its short memory of
-    the events just matched.
+    the events just matched. Events that the same subscriptions want are wanted alike, so what was worked
+    out for one is good for the next. A row for nobody, which only lets a broker keep an event, is left out
+    where somebody there wants the event anyway, and no sooner.
     """
 
     def __init__(
@@ -66,6 +70,7 @@ class DemandTable:
         self._kinds = np.zeros((16, 5))  # [kind, DESTINATION | BOUND_S | PRICE | COUNT | 0]; sums start at 0
         self._members = np.zeros((16, 3))  # [key, kind | price | subscribers]
         self._recent: dict[Event, Demand] = {}
+        self._audiences: dict[tuple[bytes, float], Demand] = {}  # by keys and the publisher's bound
         for subscription in subscriptions:
             self.add(subscription)
 
@@ -100,7 +105,7 @@ class DemandTable:
         self._key[subscription.id] = key
         self._members = _with_room_for(self._members, key)
         self._members[key] = (self._kind(subscription), subscription.qos.price, subscription.subscribers)
-        self._recent.clear()
+        self._forget()
 
     def remove(self, subscription_id: str) -> None:
         """Forget a subscription."""
@@ -116,7 +121,7 @@ class DemandTable:
             self._patterns.remove(forgotten.pattern, index)
         self._subscriptions[key] = None
         self._free_keys.append(key)
-        self._recent.clear()
+        self._forget()
 
     def demand(self, event: Event) -> Demand:
         """Return who wants the event, grouped by home and bound."""
@@ -136,12 +141,28 @@ class DemandTable:
         self._kinds[kind] = (home, bound_s, 0.0, 0.0, 0.0)
         return kind
 
+    def _forget(self) -> None:
+        self._recent.clear()
+        self._audiences.clear()
+
     def _work_out(self, event: Event) -> Demand:
-        indexes = self._patterns.match(event.topic)
-        found_keys = [index.match(event.attributes) for index in indexes]
+        found_keys = [index.match(event.attributes) for index in self._patterns.match(event.topic)]
         keys = found_keys[0] if len(found_keys) == 1 else np.concatenate([NO_KEYS, *found_keys])
+        if len(keys) > AUDIENCE_REMEMBERED_MAX:
+            return self._grouped(keys, event.deadline_s)
+        audience = keys.tobytes(), event.deadline_s
+        known = self._audiences.get(audience)
+        if known is not None:
+            return known
+        demand = self._grouped(keys, event.deadline_s)
+        if len(self._audiences) >= AUDIENCES_REMEMBERED:
+            del self._audiences[next(iter(self._audiences))]
+        self._audiences[audience] = demand
+        return demand
+
+    def _grouped(self, keys: NDArray[np.int64], deadline_s: float) -> Demand:
         rows = np.empty((min(len(keys), len(self._kind_number)), 5))
-        used = _group(keys, self._members, self._kinds, event.deadline_s, rows)
+        used = _group(keys, self._members, self._kinds, deadline_s, rows)
         at_home: dict[str, list[Subscription]] = {}
         for key in keys.tolist():
             found = self._subscriptions[key]
@@ -185,4 +206,25 @@ def _group(
         rows[row, BOUND_S] = min(kinds[kind, BOUND_S], deadline_s)
         kinds[kind, PRICE] = 0.0
         kinds[kind, COUNT] = 0.0
-    return found
+    return _leave_out(rows, found)
+
+
+@kernel
+def _leave_out(rows: NDArray[np.float64], found: int) -> int:
+    """Leave out rows for nobody where one for somebody at the same home is as patient; return what is left."""
+    used = 0
+    for row in range(found):
+        needed = rows[row, COUNT] > 0.0
+        if not needed:
+            needed = True
+            for other in range(found):
+                if (
+                    rows[other, COUNT] > 0.0
+                    and rows[other, DESTINATION] == rows[row, DESTINATION]
+                    and rows[other, BOUND_S] >= rows[row, BOUND_S]
+                ):
+                    needed = False
+        if needed:
+            rows[used] = rows[row]
+            used += 1
+    return used
