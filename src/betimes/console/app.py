@@ -35,6 +35,7 @@ from betimes.console import (
     predict,
     pub,
     replay,
+    report,
     simulate,
     sub,
     telemetry,
@@ -99,6 +100,7 @@ app.command("figures", epilog=figure.LIST_EXAMPLES)(figure.figures_command)
 app.command("figure", epilog=figure.EXAMPLES)(figure.figure_command)
 app.command("telemetry", epilog=telemetry.EXAMPLES)(telemetry.telemetry_command)
 app.add_typer(pipeline.pipeline_app)
+app.command("report", epilog=report.EXAMPLES)(report.report_command)
 app.command("match", epilog=match.EXAMPLES)(match.match_command)
 app.command("replay", epilog=replay.EXAMPLES)(replay.replay_command)
 app.command("check", epilog=check.EXAMPLES)(check.check_command)

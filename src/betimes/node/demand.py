@@ -211,7 +211,7 @@ def _group(
 
 @kernel
 def _leave_out(rows: NDArray[np.float64], found: int) -> int:
-    """Leave out rows for nobody where one for somebody at the same home is as patient; return what is left."""
+    """Leave out rows for nobody where somebody at the same home is as patient; return how many are left."""
     used = 0
     for row in range(found):
         needed = rows[row, COUNT] > 0.0

@@ -21,6 +21,7 @@ from betimes.pipeline.damage import damage_in
 from betimes.pipeline.tables import SAMPLE, TableShape
 
 if TYPE_CHECKING:
+    import pyarrow.dataset as ds
     from pyspark.sql import DataFrame, SparkSession
 
 CURRENT = "current"
@@ -125,26 +126,39 @@ def read_frame(spark: SparkSession, table: TableShape, folder: Path) -> DataFram
 
 def read_arrow(table: TableShape, folder: Path, columns: list[str] | None = None) -> pa.Table:
     """Return a table of a run without Spark; nothing, with its columns, where it has no rows."""
+    found = _dataset(table, folder)
+    names = columns or list(table.names)
+    if found is None:
+        types = {column.name: ARROW_TYPES[column.type] for column in table.columns}
+        return pa.table({name: pa.array([], types[name]) for name in names})
+    with _naming_damaged_file(folder / table.name):
+        return found.to_table(columns=names)
+
+
+def read_batches(table: TableShape, folder: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """Return some columns of a table piece by piece: of a large one there is never more in memory."""
+    found = _dataset(table, folder)
+    if found is not None:
+        with _naming_damaged_file(folder / table.name):
+            yield from found.to_batches(columns=columns)
+
+
+def _dataset(table: TableShape, folder: Path) -> ds.Dataset | None:
     import pyarrow.dataset as ds
 
     place = folder / table.name
     if not place.is_dir():
         hint = "another version wrote them? run betimes pipeline again"
         raise TablesError(f"{place}: there is no such table\nhint: {hint}")
+    if not any(place.rglob("*.parquet")):
+        return None
     parts = pa.schema([(table.divided_by, pa.string())] if table.divided_by else [])
-    schema = None if any(place.rglob("*.parquet")) else pa.schema([])
     with _naming_damaged_file(place):
-        found = ds.dataset(
-            place, schema=schema, format="parquet", partitioning=ds.partitioning(parts, flavor="hive")
-        )
+        found = ds.dataset(place, format="parquet", partitioning=ds.partitioning(parts, flavor="hive"))
     missing = [name for name in table.names if name not in found.schema.names]
-    if missing and found.schema.names:
-        raise TablesError(f"{place}: lacks column {', '.join(missing)}\nhint: run betimes pipeline again")
     if missing:
-        types = {column.name: ARROW_TYPES[column.type] for column in table.columns}
-        return pa.table({name: pa.array([], types[name]) for name in columns or table.names})
-    with _naming_damaged_file(place):
-        return found.to_table(columns=columns or list(table.names))
+        raise TablesError(f"{place}: lacks column {', '.join(missing)}\nhint: run betimes pipeline again")
+    return found
 
 
 @contextmanager

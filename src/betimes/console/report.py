@@ -1,0 +1,100 @@
+"""What happened in this network? `betimes report` makes one page of it, for people who would rather look."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from betimes.console.predict import ModelOption, model_named
+from betimes.console.progress import waiting
+from betimes.console.terminal import JsonOption, print_facts, print_json
+
+if TYPE_CHECKING:
+    from betimes.console.report_sections import Findings
+
+EXAMPLES = """\
+[bold]Examples[/bold]
+
+betimes simulate examples/city.toml --telemetry out/city
+
+betimes pipeline run --telemetry out/city --tables out/tables
+
+betimes report --tables out/tables --out out/report.html
+"""
+
+
+def report_command(
+    tables: Annotated[
+        Path,
+        typer.Option("--tables", help="What `betimes pipeline run` learned of a network.", metavar="DIR"),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The page to write.", metavar="FILE")] = Path(
+        "report.html"
+    ),
+    model: ModelOption = "wait",
+    as_json: JsonOption = False,
+) -> None:
+    """Make one page of what was learned: on-time shares, where the time goes, drops, earnings, links.
+
+    The page is one file that needs no network, and reads in dark and in light. Subscribers' shares are shown
+    beside what is predicted from the same tables.
+    """
+    chosen = model_named(model)
+    from betimes.console.page import page_text, write_page
+    from betimes.console.report_sections import findings_in, report_sections
+
+    with waiting(f"reading {tables}"):
+        found = findings_in(tables, chosen)
+    with waiting("drawing"):
+        about = f"From {found.run.telemetry}, {found.run.over_s:,.0f} s of it."
+        text = page_text("What happened in this network", about, _in_short(found), report_sections(found))
+    write_page(out, text)
+    facts = report_json(found) | {"page": str(out), "bytes": len(text.encode())}
+    if as_json:
+        print_json(facts)
+    else:
+        shown = (
+            "subscribers",
+            "on_time_share",
+            "earning",
+            "offered",
+            "dropped",
+            "prediction_off_mean",
+            "page",
+        )
+        print_facts("", {name.replace("_", " "): facts[name] for name in shown})
+
+
+def report_json(found: Findings) -> dict[str, Any]:
+    """Return the page's main numbers."""
+    return {
+        "brokers": found.run.brokers,
+        "links": found.run.links,
+        "publishers": found.run.publishers,
+        "subscribers": len(found.shares),
+        "wanted": found.run.wanted,
+        "on_time": found.run.on_time,
+        "on_time_share": found.run.on_time_share,
+        "earning": found.run.earning,
+        "offered": sum(each.offered for each in found.shares),
+        "dropped": sum(each.count for each in found.facts.drops),
+        "prediction_off_mean": found.off_mean,
+        "quarantined": sum(found.run.quarantined.values()),
+    }
+
+
+def _in_short(found: Findings) -> list[tuple[str, str]]:
+    facts = report_json(found)
+    share, off = facts["on_time_share"], facts["prediction_off_mean"]
+    offered = facts["offered"]
+    return [
+        ("on time, of what was wanted", "-" if share is None else f"{share:.1%}"),
+        ("earned, of what was on offer", f"{facts['earning'] / offered:.1%}" if offered else "-"),
+        ("messages wanted", f"{facts['wanted']:,.0f}"),
+        ("dropped", f"{facts['dropped']:,.0f}"),
+        ("predictions off, on average", "-" if off is None else f"{off:.3f}"),
+        ("brokers", f"{facts['brokers']:,}"),
+        ("subscribers", f"{facts['subscribers']:,}"),
+    ]
