@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from betimes.console.experiment import FigureRun
 from betimes.console.figure import print_points, print_run
 from betimes.experiments.catalogue import FIGURES
 from betimes.experiments.figures import Claim, Point
+from betimes.model.errors import BetimesError
 
 
 def judged(*, held, failures=()):
@@ -99,3 +101,35 @@ def test_a_quick_figure_runs_from_the_command_line(spark, tmp_path, capsys):
     assert code == 0
     assert {point["curve"] for point in facts["points"]} >= {"fifo", "eb"}
     assert (tmp_path / "wang-6" / "wang-6.svg").exists()
+
+
+def test_all_figures_come_on_one_page_and_one_that_fails_loses_no_other(monkeypatch, capsys, tmp_path):
+    png = tmp_path / "picture.png"
+    png.write_bytes(b"")
+
+    def one(figure, plan, out, **named):
+        assert plan.quick
+        if figure.name == "wang-5":
+            raise BetimesError("not one of 3 runs came back")
+        return replace(judged(held=figure.name == "wang-6"), figure=figure, files={"png": str(png)})
+
+    monkeypatch.setattr(figure_module, "run_figure", one)
+    assert run(["figures", "--all", "--quick", "--out", str(tmp_path), "--json"]) == 1
+    facts = json.loads(capsys.readouterr().out)
+    assert [each["figure"] for each in facts["figures"]] == [name for name in FIGURES if name != "wang-5"]
+    assert facts["unfinished"] == [["wang-5", "not one of 3 runs came back"]]
+    page = (tmp_path / "figures.html").read_text()
+    assert all(f'id="{name}"' in page for name in FIGURES if name != "wang-5")
+    assert f"<b>1 of {len(FIGURES) - 1}</b>claims held" in page
+
+
+def test_all_figures_that_run_end_with_nought(monkeypatch, capsys, tmp_path):
+    png = tmp_path / "picture.png"
+    png.write_bytes(b"")
+    monkeypatch.setattr(
+        figure_module,
+        "run_figure",
+        lambda *given, **named: replace(judged(held=True), files={"png": str(png)}),
+    )
+    assert run(["figures", "--all", "--out", str(tmp_path)]) == 0
+    assert "figures.html" in capsys.readouterr().out

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,15 +12,18 @@ from betimes.console.cluster import MasterOption, RemoteOption
 from betimes.console.experiment import FigureRun, make_plan, run_figure
 from betimes.console.terminal import (
     JsonOption,
+    print_error,
     print_facts,
     print_json,
     print_notice,
     print_table,
     spread_text,
 )
-from betimes.experiments.figures import Point
+from betimes.experiments.figures import Figure, Plan, Point
+from betimes.model.errors import BetimesError
 
 DEFAULT_OUT = Path("out")
+PAGE = "figures.html"
 SEEDS, QUICK_SEEDS = 10, 3
 FAILED = 1  # the exit code when it ran, and a run failed
 
@@ -29,6 +33,8 @@ LIST_EXAMPLES = """\
 betimes figures
 
 betimes figures --json
+
+betimes figures --all --quick --out out
 """
 
 EXAMPLES = """\
@@ -44,11 +50,36 @@ betimes figure wang-6 --master spark://HOST:7077 --json > wang-6.json
 OutOption = Annotated[Path, typer.Option("--out", help="Directory for points, claims and pictures.")]
 
 
-def figures_command(as_json: JsonOption = False) -> None:
-    """List the figures of the papers that can be run."""
+SeedsOption = Annotated[
+    int | None,
+    typer.Option("--seeds", help=f"How many seeds. Default: {SEEDS}, or {QUICK_SEEDS} if quick."),
+]
+QuickOption = Annotated[bool, typer.Option("--quick", help="A short look: fewer points, shorter runs.")]
+
+
+def figures_command(
+    run_all: Annotated[
+        bool, typer.Option("--all", help="Run them all, and put them on one page: OUT/figures.html.")
+    ] = False,
+    seeds: SeedsOption = None,
+    quick: QuickOption = False,
+    out: OutOption = DEFAULT_OUT,
+    master: MasterOption = None,
+    remote: RemoteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the figures of the papers that can be run, or run them all and make a page of them.
+
+    All of them take hours; with --quick, about a quarter of one. A figure that fails is named on the page and
+    loses no other; the command then ends with 1.
+    """
     from betimes.experiments.catalogue import FIGURES
 
-    if as_json:
+    if run_all:
+        plan = _plan(seeds, 1, quick=quick)
+        if not run_all_figures(list(FIGURES.values()), plan, out, master, remote, as_json=as_json):
+            raise typer.Exit(FAILED)
+    elif as_json:
         facts = [{"name": each.name, "title": each.title, "about": each.about} for each in FIGURES.values()]
         print_json({"figures": facts})
     else:
@@ -56,14 +87,51 @@ def figures_command(as_json: JsonOption = False) -> None:
         print_table("figures: run one with betimes figure NAME", ["name", "what it asks"], rows)
 
 
+def run_all_figures(
+    figures: Sequence[Figure], plan: Plan, out: Path, master: str | None, remote: str | None, *, as_json: bool
+) -> bool:
+    """Run figures one after the other, and make a page of them; return whether every run came to its end."""
+    from betimes.console.figures_page import figures_page
+    from betimes.console.page import write_page
+
+    runs: list[FigureRun] = []
+    unfinished: list[tuple[str, str]] = []
+    page = out / PAGE
+    about = f"{len(plan.seeds)} seeds{', a quick look: fewer points, shorter runs' if plan.quick else ''}."
+    for number, figure in enumerate(figures, start=1):
+        print_notice(f"{figure.name}, {number} of {len(figures)}: {figure.about}")
+        try:
+            runs.append(run_figure(figure, plan, out, master=master, remote=remote))
+        except BetimesError as error:
+            print_error(str(error))
+            unfinished.append((figure.name, str(error)))
+        write_page(page, figures_page(runs, unfinished, about))  # whoever interrupts it has the first ones
+    if as_json:
+        print_json({"page": str(page), "figures": [_brief(run) for run in runs], "unfinished": unfinished})
+    else:
+        rows = [
+            (run.figure.name, f"{sum(claim.held for claim in run.claims)} of {len(run.claims)}", run.took_s)
+            for run in runs
+        ]
+        print_table("figures", ["name", "claims held", "seconds"], rows, numbers=["seconds"])
+        print_facts("", {"page": page})
+    return not unfinished and not any(run.failures for run in runs)
+
+
+def _brief(run: FigureRun) -> dict[str, Any]:
+    facts = run.as_json()
+    return {name: facts[name] for name in ("figure", "title", "claims", "failures", "files", "took_s")}
+
+
+def _plan(seeds: int | None, first_seed: int, *, quick: bool) -> Plan:
+    return make_plan(seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS, first_seed, quick=quick)
+
+
 def figure_command(
     name: Annotated[str, typer.Argument(help="A name from `betimes figures`, such as wang-6.")],
-    seeds: Annotated[
-        int | None,
-        typer.Option("--seeds", help=f"How many seeds. Default: {SEEDS}, or {QUICK_SEEDS} if quick."),
-    ] = None,
+    seeds: SeedsOption = None,
     first_seed: Annotated[int, typer.Option("--first-seed", help="The first of the seeds.")] = 1,
-    quick: Annotated[bool, typer.Option("--quick", help="A short look: fewer points, shorter runs.")] = False,
+    quick: QuickOption = False,
     out: OutOption = DEFAULT_OUT,
     master: MasterOption = None,
     remote: RemoteOption = None,
@@ -77,7 +145,7 @@ def figure_command(
     from betimes.experiments.catalogue import figure_named
 
     figure = figure_named(name)
-    plan = make_plan(seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS, first_seed, quick=quick)
+    plan = _plan(seeds, first_seed, quick=quick)
     run = run_figure(figure, plan, out, master=master, remote=remote)
     if as_json:
         print_json(run.as_json())
