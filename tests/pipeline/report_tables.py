@@ -15,6 +15,7 @@ from betimes.pipeline.tables import (
     BROKERS,
     DELIVERIES,
     DROPS,
+    EVENTS,
     LINKS,
     PUBLISHERS,
     RELIABILITY,
@@ -38,6 +39,10 @@ FULL_RUN = EMPTY_RUN | {
 PASSAGE = {"share": 1.0, "origin": "a", "publisher": "p"}
 
 
+def _link(source: str, target: str) -> dict[str, str]:
+    return {"source": source, "target": target}
+
+
 def put_rows(folder: Path, table: TableShape, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows of a table, each into the folder that it belongs to."""
     (folder / table.name).mkdir(parents=True)
@@ -58,9 +63,9 @@ def make_tables(tables: Path) -> Path:
         PASSAGE | {"number": 2, "time_s": 106.0, "wait_s": 1.0, "source": "b", "target": "c", "share": 0.5},
     ])  # fmt: skip
     put_rows(folder, TRANSFERS, [
-        PASSAGE | {"number": 1, "time_s": 100.5, "transfer_s": 0.5, "source": "a", "target": "b"},
-        PASSAGE | {"number": 2, "time_s": 104.5, "transfer_s": 0.3, "source": "a", "target": "b"},
-        PASSAGE | {"number": 2, "time_s": 106.2, "transfer_s": 0.2, "source": "b", "target": "c"},
+        PASSAGE | {"number": 1, "time_s": 101.5, "age_s": 0.5, "transfer_s": 0.5} | _link("a", "b"),
+        PASSAGE | {"number": 2, "time_s": 104.5, "age_s": 2.5, "transfer_s": 0.3} | _link("a", "b"),
+        PASSAGE | {"number": 2, "time_s": 106.2, "age_s": 4.2, "transfer_s": 0.2} | _link("b", "c"),
     ])  # fmt: skip
     put_rows(folder, DELIVERIES, [
         PASSAGE | {"number": 1, "age_s": 0.5, "on_time": True, "home": "b", "subscriber": "s"},
@@ -106,6 +111,12 @@ def make_tables(tables: Path) -> Path:
         {"subscriber": NASTY, "home": "c", "pattern": "#", "reliability": 0.9, "predicted_share": 0.7,
          "admitted": False, "reason": "0.7 < 0.9", "time_s": 1.0},
     ])  # fmt: skip
+    published = {"publisher": "p", "topic": "t", "size_kb": 1.0, "deadline_s": float("inf"), "wanted": 2,
+                 "stored": 2, "matching_s": 0.001, "broker": "a", "origin": "a"}  # fmt: skip
+    put_rows(folder, EVENTS, [
+        published | {"number": number, "time_s": 100.0 + number, "share": 1.0, "content": '{"x": 1}'}
+        for number in range(1, 10)
+    ] + [published | {"number": 10, "time_s": 110.0, "share": 0.5, "content": '{"x": -1}'}])  # fmt: skip
     put_rows(folder, WAIT_DISTRIBUTIONS, [])
     put_rows(folder, BROKERS, [])
     (folder / FILE).write_text(json.dumps(FULL_RUN))
@@ -115,7 +126,7 @@ def make_tables(tables: Path) -> Path:
 def make_empty_tables(tables: Path) -> Path:
     """Write tables of a network in which nothing ever happened."""
     folder = tables / "current"
-    for table in (WAITS, TRANSFERS, DELIVERIES, DROPS, LINKS, PUBLISHERS, SUBSCRIPTIONS, RELIABILITY,
+    for table in (EVENTS, WAITS, TRANSFERS, DELIVERIES, DROPS, LINKS, PUBLISHERS, SUBSCRIPTIONS, RELIABILITY,
                   ADMISSIONS, WAIT_DISTRIBUTIONS, BROKERS):  # fmt: skip
         (folder / table.name).mkdir(parents=True)
     (folder / FILE).write_text(json.dumps(EMPTY_RUN))

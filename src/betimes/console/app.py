@@ -39,6 +39,7 @@ from betimes.console import (
     simulate,
     sub,
     telemetry,
+    twin,
 )
 from betimes.console.start import INTERRUPTED
 from betimes.console.terminal import print_error, print_notice, results
@@ -101,6 +102,7 @@ app.command("figure", epilog=figure.EXAMPLES)(figure.figure_command)
 app.command("telemetry", epilog=telemetry.EXAMPLES)(telemetry.telemetry_command)
 app.add_typer(pipeline.pipeline_app)
 app.command("report", epilog=report.EXAMPLES)(report.report_command)
+app.command("twin", epilog=twin.EXAMPLES)(twin.twin_command)
 app.command("match", epilog=match.EXAMPLES)(match.match_command)
 app.command("replay", epilog=replay.EXAMPLES)(replay.replay_command)
 app.command("check", epilog=check.EXAMPLES)(check.check_command)

@@ -155,7 +155,7 @@ class _NetworkReader:
             read = self._filter(table)
             if publishers:
                 _check_attributes(table, read.attributes, attributes)
-            found.append(Subscription(id=own, home=broker, filter=read.filter, qos=_qos(table)))
+            found.append(Subscription(id=own, home=broker, filter=read.filter, qos=read_qos(table)))
             table.close()
         return tuple(found)
 
@@ -259,7 +259,8 @@ def _attributes(table: Table) -> Mapping[str, Distribution]:
     return {key: inner.optional(key, attribute_spread, Constant(0.0)) for key in inner}
 
 
-def _qos(table: Table) -> QoS:
+def read_qos(table: Table) -> QoS:
+    """Return what a subscriber asks for beside the content."""
     return QoS(
         delay_s_max=table.optional("max_delay", positive(duration), math.inf),
         price=table.optional("price", number_between(0.0, PRICE_MAX), 1.0),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from betimes.model.events import Event, Message
 from betimes.model.telemetry import Reason
@@ -28,7 +28,7 @@ class Network:
 
     With `learn_every_s` the brokers do not keep to the configured link speeds: they measure them, and
     routes are worked out anew from the estimates every so often. `promises` are kilobytes a second, by link
-    (`a->b`) and flow (`promised_shares.flow_of`).
+    (`a->b`) and flow (`promised_shares.flow_of`). With `published`, this is published, and nothing drawn.
     """
 
     def __init__(
@@ -41,11 +41,13 @@ class Network:
         learn_every_s: float | None = None,
         messages_max: int = MESSAGES_MAX,
         promises: Mapping[str, Mapping[str, float]] | None = None,
+        published: Sequence[Publications] | None = None,
     ) -> None:
         self.scenario = scenario
         self._seed = seed
         self._agenda = Agenda()
         self._promises = promises or {}
+        self._published = published
         self._recorder = Recorder(sink) if sink is not None else None
         self._tally = Tally(scenario.subscriptions)
         self._learn_every_s = learn_every_s
@@ -76,7 +78,8 @@ class Network:
         if self._recorder is not None:
             for subscription in self.scenario.subscriptions:
                 self._recorder.subscribed(subscription, 0.0)
-        for published in publications(self.scenario, self._seed):
+        drawn = publications(self.scenario, self._seed) if self._published is None else self._published
+        for published in drawn:
             self._publish_next(published, 0)
         if self._learn_every_s is not None:
             self._agenda.at(self._learn_every_s, self._learn, self._learn_every_s)
@@ -110,6 +113,7 @@ class Network:
         event = Event(
             id=broker.next_id(),
             publisher=publisher.name,
+            topic="" if published.topics is None else published.topics[number],
             attributes=published.attributes[number],
             size_kb=float(published.size_kb[number]),
             deadline_s=float(published.deadline_s[number]),

@@ -147,6 +147,7 @@ class Publications:
     size_kb: NDArray[np.float64]
     deadline_s: NDArray[np.float64]
     attributes: list[dict[str, Value]]
+    topics: list[str] | None = None  # None: they are of no importance
 
 
 def publications(scenario: Scenario, seed: int) -> Iterator[Publications]:

@@ -1,0 +1,141 @@
+"""What if all of it happened again, a little differently? What was published is played to simulated brokers.
+
+A trace holds events as they were published. Each seed plays them at other moments, shifted by up to half of
+their publisher's mean gap, so that runs differ by as much luck as two days do that are alike.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from betimes.model.errors import SettingError
+from betimes.model.events import Value
+from betimes.model.subscriptions import Subscription
+from betimes.model.topology import Publisher, Scenario
+from betimes.qos.strategies import Strategy
+from betimes.simulator.chance import stream
+from betimes.simulator.network import Network
+from betimes.simulator.outcome import Outcome
+from betimes.simulator.worlds import EVENTS_MAX, Publications
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Trace:
+    """What one publisher published at one broker, in order; each event stands for so many."""
+
+    publisher: str
+    broker: str
+    time_s: Numbers
+    size_kb: Numbers
+    deadline_s: Numbers
+    copies: NDArray[np.int64]
+    topics: tuple[str, ...]
+    attributes: tuple[Mapping[str, Value], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Twin:
+    """A network as it was: its brokers, links and subscribers (`scenario`), and what was published there."""
+
+    scenario: Scenario
+    traces: tuple[Trace, ...]
+
+    @property
+    def events(self) -> int:
+        """Return how many events are played."""
+        return int(sum(trace.copies.sum() for trace in self.traces))
+
+    def faster(self, times: float) -> Twin:
+        """Return it with everything published so many times as fast."""
+        return Twin(
+            scenario=replace(self.scenario, duration_s=self.scenario.duration_s / times),
+            traces=tuple(replace(trace, time_s=trace.time_s / times) for trace in self.traces),
+        )
+
+    def without_link(self, name: str) -> Twin:
+        """Return it without a link, in both directions: of a connection that is lost nothing is left."""
+        links = [
+            link for link in self.scenario.links if name not in (link.name, f"{link.target}->{link.source}")
+        ]
+        if len(links) == len(self.scenario.links):
+            known = ", ".join(link.name for link in self.scenario.links[:5]) or "none"
+            raise SettingError("--drop-link", name, "there is no such link", f"there are {known}")
+        return replace(self, scenario=replace(self.scenario, links=tuple(links)))
+
+    def with_subscription(self, subscription: Subscription) -> Twin:
+        """Return it with one more subscriber."""
+        if any(each.id == subscription.id for each in self.scenario.subscriptions):
+            raise SettingError("--add-subscriber", subscription.id, "there is one of this name")
+        if subscription.home not in self.scenario.brokers:
+            known = ", ".join(self.scenario.brokers[:8])
+            raise SettingError("--add-subscriber", subscription.home, "no such broker", f"there are {known}")
+        subscriptions = (*self.scenario.subscriptions, subscription)
+        return replace(self, scenario=replace(self.scenario, subscriptions=subscriptions))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spreads:
+    """What came of several runs: means and standard deviations over seeds."""
+
+    on_time_share: tuple[float, float]
+    earning: tuple[float, float]
+    messages: tuple[float, float]
+    subscribers: Mapping[str, tuple[float, float]]  # on-time share, by subscription
+
+
+def play(twin: Twin, strategy: Strategy, seed: int) -> Outcome:
+    """Run a twin once."""
+    if twin.events > EVENTS_MAX:
+        raise SettingError("events", twin.events, f"one run takes at most {EVENTS_MAX:,}")
+    return Network(twin.scenario, strategy, seed, published=_published(twin, seed)).run()
+
+
+def spreads(outcomes: Sequence[Outcome]) -> Spreads:
+    """Return means and deviations of what several runs came to."""
+    shares: dict[str, list[float]] = {}
+    for outcome in outcomes:
+        for each in outcome.subscribers:
+            shares.setdefault(each.subscriber, []).append(each.on_time_share)
+    return Spreads(
+        on_time_share=_spread([each.delivery_rate for each in outcomes]),
+        earning=_spread([each.earning for each in outcomes]),
+        messages=_spread([float(each.messages) for each in outcomes]),
+        subscribers={name: _spread(values) for name, values in shares.items()},
+    )
+
+
+def _spread(values: Sequence[float]) -> tuple[float, float]:
+    return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0
+
+
+def _published(twin: Twin, seed: int) -> list[Publications]:
+    return [_played(trace, twin.scenario.duration_s, seed) for trace in twin.traces]
+
+
+def _played(trace: Trace, duration_s: float, seed: int) -> Publications:
+    """Return a trace as it is played with a seed."""
+    chance = stream(seed, "trace", trace.broker, trace.publisher)
+    places = np.repeat(np.arange(len(trace.time_s)), trace.copies)
+    gap_s = duration_s / max(len(places), 1)
+    moments = trace.time_s[places] + gap_s * chance.uniform(-0.5, 0.5, len(places))
+    # What stands for many is many: they come where this one came, and in the gap after it.
+    behind = np.arange(len(places)) - np.repeat(np.cumsum(trace.copies) - trace.copies, trace.copies)
+    moments = np.clip(moments + gap_s * behind, 0.0, duration_s)
+    order = np.argsort(moments, kind="stable")
+    places, moments = places[order], moments[order]
+    chosen = places.tolist()
+    return Publications(
+        publisher=Publisher(name=trace.publisher, broker=trace.broker, rate_per_s=1.0 / gap_s),
+        time_s=moments,
+        size_kb=trace.size_kb[places],
+        deadline_s=trace.deadline_s[places],
+        attributes=[dict(trace.attributes[place]) for place in chosen],
+        topics=[trace.topics[place] for place in chosen],
+    )
