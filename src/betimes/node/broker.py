@@ -61,7 +61,7 @@ class Broker:
         self.published = published  # so many events have entered here, also before a restart
         self._demand = demand
         self._queue = OutputQueue()
-        self._shares = PromisedShares()
+        self.shares = PromisedShares()
         self._has_shares = False  # asked for every message
         self._last_number: dict[tuple[str, str], int] = {}
         self._in_flight: dict[str, dict[int, tuple[Message, float]]] = {}  # by ticket, and when sent
@@ -188,9 +188,9 @@ class Broker:
 
     def promise(self, neighbour: str, kb_per_s: Mapping[str, float], now_s: float) -> None:
         """Set the bandwidth that flows (`flow_of`) are promised on a link; that goes before all else."""
-        self._shares.promise(neighbour, kb_per_s, now_s)
-        self._has_shares = bool(self._shares)
-        self._queue.watch(self._shares.flows)
+        self.shares.promise(neighbour, kb_per_s, now_s)
+        self._has_shares = bool(self.shares)
+        self._queue.watch(self.shares.flows)
 
     def pin(self, pinned: PinnedWays, now_s: float) -> list[Effect]:
         """Let flows go to some homes by these neighbours and by no others, until it is said anew."""
@@ -352,7 +352,7 @@ class Broker:
         effects: list[Effect] = []
         neighbour = self._routes.neighbours[link]
         while len(effects) < room:
-            due = self._shares.due(neighbour, now_s)
+            due = self.shares.due(neighbour, now_s)
             waiting = [self._queue.first_of(flow, link, self._ways, now_s) for flow in due]
             slot = next((found for found in waiting if found is not None), None)
             if slot is None:
@@ -387,7 +387,7 @@ class Broker:
         self._idle[link] = False
         self._free_at_s[link] = now_s + event.size_kb * self._s_per_kb[link]
         if self._has_shares:
-            self._shares.spend(neighbour, event, now_s)
+            self.shares.spend(neighbour, event, now_s)
         self._tickets += 1
         self._in_flight.setdefault(neighbour, {})[self._tickets] = (message, now_s)
         return Send(neighbour=neighbour, message=message, wait_s=wait_s, ticket=self._tickets)

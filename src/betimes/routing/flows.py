@@ -8,9 +8,9 @@ are one, because an event goes over it once.
 from __future__ import annotations
 
 from typing import NamedTuple
-from urllib.parse import quote, unquote
 
 BEFORE_HOME = "|"
+_WRITTEN = {"%": "%25", "@": "%40", BEFORE_HOME: "%7C"}  # what has a meaning in names
 
 
 class Flow(NamedTuple):
@@ -28,8 +28,8 @@ class Flow(NamedTuple):
         >>> Flow("cars", "b1", 20_000).name, Flow("cars/a|b", "b1", 20_000, "b@2").name
         ('cars@b1@20000', 'cars/a%7Cb@b1@20000|b%402')
         """
-        trunk = f"{quote(self.event_type)}@{quote(self.publisher)}@{self.bytes_per_s}"
-        return trunk if self.home is None else f"{trunk}{BEFORE_HOME}{quote(self.home)}"
+        trunk = f"{_written(self.event_type)}@{_written(self.publisher)}@{self.bytes_per_s}"
+        return trunk if self.home is None else f"{trunk}{BEFORE_HOME}{_written(self.home)}"
 
 
 def read_flow(name: str) -> Flow | None:
@@ -43,9 +43,19 @@ def read_flow(name: str) -> Flow | None:
     if len(parts) != 3 or not parts[2].isdecimal():
         return None
     event_type, publisher, bandwidth = parts
-    return Flow(unquote(event_type), unquote(publisher), int(bandwidth), unquote(home) if home else None)
+    return Flow(_read(event_type), _read(publisher), int(bandwidth), _read(home) if home else None)
 
 
 def trunk_of(name: str) -> str:
     """Return what all flows of one type, publisher and bandwidth have in common."""
     return name.partition(BEFORE_HOME)[0]
+
+
+def _written(text: str) -> str:
+    return text.translate(str.maketrans(_WRITTEN))
+
+
+def _read(text: str) -> str:
+    for letter, written in reversed(_WRITTEN.items()):  # % comes last
+        text = text.replace(written, letter)
+    return text

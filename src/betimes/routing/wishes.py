@@ -121,6 +121,9 @@ class Wishes:
     def __len__(self) -> int:
         return len(self._asking)
 
+    def __contains__(self, subscription: str) -> bool:
+        return subscription in self._asking
+
     def subscribe(self, wish: Wish, now_s: float) -> list[Effect]:
         """Ask for a reservation; `Accepted` or `Refused` comes at once or later."""
         if wish.subscription in self._asking:
@@ -163,7 +166,9 @@ class Wishes:
         return [] if asking.awaited else self._choose(asking, now_s, all_answered=True)
 
     def granted(self, granted: Granted) -> list[Effect]:
-        """Take in that a flow has come to this node."""
+        """Take in that a flow has come to this node; where nobody waits for it any more, let it go."""
+        if granted.flow not in self._of_flow:
+            return list(self._branches.release(HERE, granted.flow))
         accepted: list[Effect] = []
         for subscription, publisher in self._of_flow.get(granted.flow, {}).items():
             claim = self._asking[subscription].claims[publisher]
