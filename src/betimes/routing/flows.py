@@ -52,7 +52,7 @@ def trunk_of(name: str) -> str:
 
 
 def _written(text: str) -> str:
-    return text.translate(str.maketrans(_WRITTEN))
+    return "".join([_WRITTEN.get(letter, letter) for letter in text])
 
 
 def _read(text: str) -> str:

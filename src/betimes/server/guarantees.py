@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 PROBES_MAX = 8  # to find out what would fit
 WANTED_MAX = 10_000  # of all clients of a broker
-WAIT_S_MAX = 60.0
+WAIT_S_MAX = 8.0  # for a SUBACK: clients do not wait for ever
 AGAIN_EVERY_S = 2.0  # what is lost is asked for
 WILDCARDS = frozenset("#+")
 
