@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from betimes.client.asking import Mode, ask, checked_qos, checked_text, describe, duration_text
+from betimes.client.asking import Mode, advertise, ask, checked_qos, checked_text, describe, duration_text
 from betimes.model.errors import SettingError, TextError
 from betimes.model.events import Value
 from betimes.server.wishes import read_wish
@@ -144,3 +144,25 @@ def test_a_durable_subscription_has_a_quality_and_no_token():
         ask("t", mode="durable")
     with pytest.raises(SettingError, match="only semi-durable"):
         ask("t", mode="durable", qos=1, after=["b1:7"])
+
+
+def test_a_guarantee_goes_along_as_it_was_written():
+    asked = ask("cars", bandwidth="20KB/s", latency="100ms")
+    assert dict(asked.properties)["bandwidth"] == "20KB/s"
+    assert dict(asked.properties)["latency"] == "100ms"
+    assert dict(ask("cars", bandwidth="any", latency=0.5).properties)["latency"] == "0.5s"
+    assert dict(ask("cars", latency="any").properties)["latency"] == "any"
+
+
+@pytest.mark.parametrize("wrong", [{"bandwidth": "20"}, {"bandwidth": "fast"}, {"latency": "0s"}])
+def test_a_guarantee_that_makes_no_sense_is_told_at_once(wrong):
+    with pytest.raises(TextError):
+        ask("cars", **wrong)
+
+
+def test_what_is_advertised_is_checked_before_it_is_sent():
+    assert advertise(None) == []
+    assert advertise({"a": "1KB/s", "b": "2KB/s"}) == [("advertise", "a = 1KB/s"), ("advertise", "b = 2KB/s")]
+    for wrong in ({"a": "any"}, {"a/#": "1KB/s"}, {"": "1KB/s"}):
+        with pytest.raises(TextError):
+            advertise(wrong)

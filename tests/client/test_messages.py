@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from betimes.client.messages import read_gap, read_message
+from betimes.client.messages import Reservation, read_gap, read_message, read_reservation
 from betimes.model.resuming import Gap
 
 
@@ -30,3 +30,18 @@ def test_a_gap_is_read_and_nonsense_is_none():
     assert read_gap(told) == Gap(origin="b1", first=3, last=9, at_most=4, why="overwritten")
     for nonsense in (b"", b"[]", b"{}", b'{"origin": "b1", "first": "x"}', b"[" * 100_000):
         assert read_gap(nonsense) is None
+
+
+def test_news_of_a_reservation_are_read():
+    told = b'{"topic": "cars", "state": "refused", "why": "no bandwidth", "definite": true}'
+    assert read_reservation(told) == Reservation(
+        topic="cars", state="refused", why="no bandwidth", is_definite=True
+    )
+    assert read_reservation(b'{"topic": "cars", "state": "accepted"}') == Reservation(
+        topic="cars", state="accepted"
+    )
+
+
+@pytest.mark.parametrize("payload", [b"", b"[]", b"1", b"{}", b'{"topic": 1}', b"\xff"])
+def test_news_that_make_no_sense_are_none(payload):
+    assert read_reservation(payload) is None

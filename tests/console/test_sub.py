@@ -38,6 +38,8 @@ def broker() -> Iterator[str]:
         (["-t", "t", "--max-delay", "10 parsecs"], "unit"),
         (["-t", "t", "--price", "-1"], "price"),
         (["-t", "t", "--reliability", "2"], "between 0 and 1"),
+        (["-t", "t", "--bandwidth", "20"], "unit"),
+        (["-t", "t", "--latency", "soon"], "begins with a number"),
         (["-t", "t", "-q", "3"], "0, 1 or 2"),
         (["-t", "t", "-C", "0"], "-C"),
         (["-t", "t", "-W", "0"], "more than 0"),
@@ -155,6 +157,12 @@ def test_what_the_broker_says_of_a_promise_is_told(broker):
     code, _, said = shell("sub", "-p", broker, "-t", "t", "--reliability", "0.9", "-W", "1")
     assert code == TIMED_OUT
     assert "t: the broker promises nothing" in said
+
+
+def test_what_the_broker_says_of_a_guarantee_is_told(broker):
+    code, _, said = shell("sub", "-p", broker, "-t", "t", "--bandwidth", "any", "-W", "1")
+    assert code == TIMED_OUT
+    assert "nothing to reserve" in said
 
 
 def test_a_file_of_another_network_is_refused_with_a_way_out(tmp_path, broker):

@@ -68,3 +68,12 @@ def test_a_new_table_is_followed():
     ways["a"].follow(tables["a"])
     assert [each.name for each in ways["a"].neighbours] == ["c"]
     assert ways["a"].next_hop(contact_of("b").id) == contact_of("c")
+
+
+def test_what_may_be_under_way_on_a_link_is_waited_for():
+    table = routing_tables("ab", both_ways("ab"), "ab")["a"]
+    plain, patient = MeshWays(table), MeshWays(table, behind_kb=1.0)
+    more_s = float(table.link_s_per_kb[0])
+    assert patient.latency_s("b") == pytest.approx((plain.latency_s("b") or 0.0) + more_s)
+    sooner_s = plain.estimated_s("a", NOWHERE, "b") or 0.0
+    assert patient.estimated_s("a", NOWHERE, "b") == pytest.approx(sooner_s + more_s)

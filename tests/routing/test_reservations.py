@@ -94,3 +94,17 @@ def test_a_link_whose_capacity_fell_has_no_room():
     capacity["a"] = 5
     assert book.room("a") == 0
     assert not book.promise("g", "a", 1)
+
+
+def test_flows_of_one_trunk_take_the_bandwidth_of_a_link_once():
+    book = Reservations(CAPACITY.__getitem__)
+    assert book.promise("cars@p@7|x", "b", 7)
+    assert book.fits("cars@p@7|y", "b", 7)
+    assert not book.fits("cars@q@7|y", "b", 7)
+    assert book.promise("cars@p@7|y", "b", 7)
+    assert (book.promised("b"), book.room("b")) == (7, 0)
+    assert not book.promise("cars@p@7|z", "b", 8)  # a name says what is promised under it
+    book.release("cars@p@7|x", "b")
+    assert book.promised("b") == 7
+    book.release("cars@p@7|y", "b")
+    assert (book.promised("b"), len(book)) == (0, 0)

@@ -104,3 +104,25 @@ def test_two_at_one_node_share_and_the_last_gives_back(overlay):
     overlay.unsubscribe("n8", "t")
     overlay.settle()
     assert promised(overlay) == {}
+
+
+def test_a_wish_is_settled_once_nothing_is_awaited_and_something_is_held(overlay):
+    wishes = overlay.nodes["n8"].wishes
+    assert not wishes.is_settled("s")
+    overlay.subscribe("n8", Wish(subscription="s", event_type="cars", home="n8"))
+    assert not wishes.is_settled("s")
+    overlay.settle()
+    assert wishes.is_settled("s")
+    (accepted,) = overlay.news
+    assert accepted.flow.endswith("|n8")
+
+
+def test_a_flow_that_comes_when_nobody_waits_for_it_any_more_is_let_go(overlay):
+    overlay.subscribe("n8", Wish(subscription="s", event_type="cars", manner=Manner.COORDINATES))
+    for _ in range(50):  # until its flow is under way
+        if promised(overlay):
+            break
+        overlay.agenda.run(overlay.agenda.now_s + 0.01)
+    overlay.unsubscribe("n8", "s")
+    overlay.settle()
+    assert promised(overlay) == {}

@@ -7,7 +7,9 @@ import pytest
 from tests.server.networks import Net
 from tests.server.talking import Client, new_hub
 
-LINKED = [("$betimes-link", "1"), ("$betimes-broker", "b"), ("$betimes-life", "7")]
+from betimes.server.link_packets import VERSION
+
+LINKED = [("$betimes-link", VERSION), ("$betimes-broker", "b"), ("$betimes-life", "7")]
 
 
 def neighbour(net, *, password=b"hush", properties=None):
@@ -38,8 +40,8 @@ def test_a_neighbour_is_told_who_we_are_and_everything_we_know():
         ({"password": b"wrong"}, 0x86),
         ({"password": b""}, 0x86),
         ({"properties": [("$betimes-link", "0"), ("$betimes-broker", "b")]}, 0x83),
-        ({"properties": [("$betimes-link", "1")]}, 0x85),
-        ({"properties": [("$betimes-link", "1"), ("$betimes-broker", "a")]}, 0x85),
+        ({"properties": [("$betimes-link", VERSION)]}, 0x85),
+        ({"properties": [("$betimes-link", VERSION), ("$betimes-broker", "a")]}, 0x85),
     ],
 )
 def test_who_does_not_belong_is_refused(options, code):

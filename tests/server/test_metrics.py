@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 from tests.server.talking import Client, new_hub
+from tests.server.test_guarantees import Six
 from tests.server.test_handover import chain, come
 from tests.server.test_resuming import publishing, resume
 
@@ -81,3 +82,18 @@ def test_sessions_that_moved_are_counted_in_a_network():
         moved = [samples[f"betimes_sessions_{which}_over_total"] for which in ("taken", "handed")]
         assert tuple(moved) == counts
     assert "betimes_sessions_taken_over_total" not in read(exposition(gathered(new_hub(), 0.0), 0.0))
+
+
+def test_what_is_promised_and_used_on_links_is_told():
+    six = Six()
+    six.ask("alice", bandwidth="20KB/s")
+    six.ask("bob", bandwidth="90KB/s")
+    for _ in range(10):
+        six.publisher.publish("cars", b"x" * 1000)
+    six.run(1.0)
+    onward = next(two for one, two in six.promised() if one == "a")
+    at_a = read(exposition(gathered(six.hubs["a"], six.now_s), 0.0))
+    assert at_a[f"betimes_link_promised_bytes_per_second {onward}"] == 20_000
+    assert 10_000 < at_a[f"betimes_link_reserved_bytes_total {onward}"] < 12_000
+    at_f = read(exposition(gathered(six.hubs["f"], six.now_s), 0.0))
+    assert (at_f["betimes_guarantees_given_total"], at_f["betimes_guarantees_refused_total"]) == (1, 1)

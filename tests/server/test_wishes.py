@@ -25,6 +25,7 @@ def test_everything_a_subscriber_may_ask_for_is_read():
             ("price", "3"),
             ("reliability", "0.95"),
             ("bandwidth", "20KB/s"),
+            ("latency", "< 100ms"),
         ]
     )
     assert wish is not None
@@ -32,7 +33,7 @@ def test_everything_a_subscriber_may_ask_for_is_read():
     assert not wish.filter.matches({"speed": 50.0})
     qos = wish.qos
     assert (qos.delay_s_max, qos.price, qos.reliability) == (0.25, 3.0, 0.95)
-    assert qos.guarantee == Guarantee(bandwidth_kb_per_s=20.0)
+    assert qos.guarantee == Guarantee(bandwidth_kb_per_s=20.0, latency_s_max=0.1)
 
 
 def test_what_is_left_out_has_its_usual_value():

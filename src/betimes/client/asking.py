@@ -8,16 +8,25 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from betimes.language.filters import parse_filter
+from betimes.language.guarantees import (
+    ANY,
+    read_advertisement,
+    read_bandwidth_kb_per_s,
+    read_latency_s_max,
+)
 from betimes.language.quantities import read_duration_s
 from betimes.language.resume_tokens import read_resume_token
 from betimes.language.suggestions import did_you_mean
 from betimes.model.errors import SettingError
 from betimes.model.events import Value
 from betimes.model.user_properties import (
+    ADVERTISE,
     ATTRIBUTES_MAX,
+    BANDWIDTH,
     DEADLINE,
     FILTER,
     IMPORTANCE,
+    LATENCY,
     MAX_DELAY,
     OWN,
     PRICE,
@@ -59,6 +68,8 @@ def ask(
     max_delay: Duration | None = None,
     price: float = 1.0,
     reliability: float | None = None,
+    bandwidth: str | None = None,
+    latency: Duration | None = None,
     qos: int = 0,
     mode: str = Mode.NONDURABLE,
     after: Iterable[str] = (),
@@ -76,6 +87,12 @@ def ask(
         properties[MAX_DELAY] = duration_text("max_delay", max_delay)
     if reliability is not None:
         properties[RELIABILITY] = _number("reliability", reliability, 1.0)
+    if bandwidth is not None:
+        properties[BANDWIDTH] = checked_text("bandwidth", bandwidth)
+        read_bandwidth_kb_per_s(bandwidth)
+    if latency is not None:
+        properties[LATENCY] = latency if latency == ANY else duration_text("latency", latency)
+        read_latency_s_max(properties[LATENCY])
     if mode not in tuple(Mode):
         raise SettingError("mode", mode, "is unknown", did_you_mean(str(mode), Mode, "modes"))
     tokens = (after,) if isinstance(after, str) else tuple(after)
@@ -94,6 +111,18 @@ def ask(
         delay_s_max=read_duration_s(properties[MAX_DELAY]) if MAX_DELAY in properties else math.inf,
         properties=tuple(properties.items()),
     )
+
+
+def advertise(bandwidths: Mapping[str, str] | None) -> list[tuple[str, str]]:
+    """Return the user properties that say what a publisher's events will take, by topic.
+
+    >>> advertise({"traffic/a4": "15KB/s"})
+    [('advertise', 'traffic/a4 = 15KB/s')]
+    """
+    texts = [f"{topic} = {bandwidth}" for topic, bandwidth in (bandwidths or {}).items()]
+    for text in texts:
+        read_advertisement(checked_text("advertise", text))
+    return [(ADVERTISE, text) for text in texts]
 
 
 def describe(

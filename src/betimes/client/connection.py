@@ -14,17 +14,18 @@ from typing import Any
 
 import aiomqtt
 
+from betimes.client import asking
 from betimes.client.addresses import Address, read_address
 from betimes.client.asking import Duration, Mode, ask, checked_qos, checked_text, describe, duration_text
 from betimes.client.errors import RefusedError, UnreachableError
 from betimes.client.line import Line
-from betimes.client.messages import Message, read_gap, read_message
+from betimes.client.messages import Message, read_gap, read_message, read_reservation
 from betimes.client.subscriptions import Subscription
 from betimes.client.trust import tls_for
 from betimes.language.quantities import read_duration_s
 from betimes.model.errors import BetimesError, SettingError
 from betimes.model.events import Value
-from betimes.model.user_properties import GAP_TOPIC, SIGNATURE
+from betimes.model.user_properties import GAP_TOPIC, RESERVATION_TOPIC, SIGNATURE
 
 log = logging.getLogger(__name__)
 log.addHandler(logging.NullHandler())
@@ -46,8 +47,10 @@ class Client:
         timeout_s: float,
         reconnect_s: float = 0.0,
         session_s: float = 0.0,
+        advertised: Sequence[tuple[str, str]] = (),
     ) -> None:
         self._session_s = session_s
+        self._advertised = advertised
         self._places = places
         self._place = 0  # which of them we are at
         self._timeout_s = timeout_s
@@ -80,6 +83,8 @@ class Client:
         max_delay: Duration | None = None,
         price: float = 1.0,
         reliability: float | None = None,
+        bandwidth: str | None = None,
+        latency: Duration | None = None,
         qos: int = 0,
         buffer: int = BUFFER,
         mode: str = Mode.NONDURABLE,
@@ -92,7 +97,9 @@ class Client:
         seconds. At most `buffer` messages wait here; then the oldest go. With mode "semi-durable", what was
         missed after a lost connection is asked for at the next broker; `after` is where an earlier one
         stopped (its `tokens()`), and `late_too` asks for what is too late by then as well. With "durable",
-        brokers keep it for so long as `connect(session=…)` says, and hand it over to each other.
+        brokers keep it for so long as `connect(session=…)` says, and hand it over to each other. A
+        bandwidth such as "20KB/s", or "any", and a latency are reserved all the way, or refused; what
+        becomes of that later is in `reservations`.
         """
         if isinstance(buffer, bool) or not 1 <= buffer <= BUFFER_MAX:
             raise SettingError("buffer", buffer, f"must be between 1 and {BUFFER_MAX}")
@@ -102,6 +109,8 @@ class Client:
             max_delay=max_delay,
             price=price,
             reliability=reliability,
+            bandwidth=bandwidth,
+            latency=latency,
             qos=qos,
             mode=mode,
             after=after,
@@ -245,6 +254,7 @@ class Client:
             timeout_s=self._timeout_s,
             take=self._take,
             session_s=self._session_s,
+            advertised=self._advertised,
             before=before,
         )
 
@@ -265,6 +275,12 @@ class Client:
             subscription.wake()
 
     def _take(self, came: Any, identifiers: list[int]) -> None:
+        if came.topic.startswith(f"{RESERVATION_TOPIC}/"):
+            news = read_reservation(came.payload)
+            for subscription in self._subscriptions.values():
+                if news is not None and subscription.asked.topic == news.topic:
+                    subscription.reservations.append(news)
+            return
         gap = read_gap(came.payload) if came.topic.startswith(f"{GAP_TOPIC}/") else None
         message = read_message(
             came.topic,
@@ -299,13 +315,15 @@ async def connect(
     timeout: Duration = "10s",
     reconnect: Duration = "0s",
     session: Duration = "0s",
+    advertise: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Client]:
     """Connect to a broker at mqtt://, mqtts://, ws:// or wss://user:password@host:port, or one of several.
 
     What is given by name wins over the address. `ca` is a file of certificates to trust in place of the
     system's. `timeout` bounds the wait for each answer of the broker. A connection that breaks is opened
     again, at the next broker of the list, for so long as `reconnect` says; for so long as `session` says the
-    brokers keep what durable subscriptions miss meanwhile.
+    brokers keep what durable subscriptions miss meanwhile. `advertise` says what will be published and how
+    much bandwidth it takes, by topic, for those who ask for a guarantee: {"traffic/a4": "15KB/s"}.
     """
     addresses = [address] if isinstance(address, str) else list(address)
     if not 1 <= len(addresses) <= ADDRESSES_MAX:
@@ -325,7 +343,9 @@ async def connect(
                 password=found.password if password is None else password,
             )
         )
-    async with connected(*places, ca=ca, timeout=timeout, reconnect=reconnect, session=session) as client:
+    async with connected(
+        *places, ca=ca, timeout=timeout, reconnect=reconnect, session=session, advertise=advertise
+    ) as client:
         yield client
 
 
@@ -336,6 +356,7 @@ async def connected(
     timeout: Duration = "10s",
     reconnect: Duration = "0s",
     session: Duration = "0s",
+    advertise: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Client]:
     """Connect to one of some brokers whose addresses were read before."""
     if any(each.password is not None and each.user is None for each in addresses):
@@ -347,7 +368,13 @@ async def connected(
     session_s = read_duration_s(duration_text("session", session))
     own_id = f"betimes-{secrets.token_hex(8)}" if session_s else None  # a session has a name
     places = [(replace(each, client_id=each.client_id or own_id), tls_for(each, ca)) for each in addresses]
-    client = Client(places, timeout_s=timeout_s, reconnect_s=reconnect_s, session_s=session_s)
+    client = Client(
+        places,
+        timeout_s=timeout_s,
+        reconnect_s=reconnect_s,
+        session_s=session_s,
+        advertised=asking.advertise(advertise),
+    )
     await client.open()
     try:
         yield client

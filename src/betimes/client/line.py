@@ -59,9 +59,10 @@ class Line(aiomqtt.Client):
         timeout_s: float,
         take: Take,
         session_s: float = 0.0,
+        advertised: Iterable[tuple[str, str]] = (),
         before: Line | None = None,
     ) -> None:
-        opening = _properties(PacketTypes.CONNECT, ())
+        opening = _properties(PacketTypes.CONNECT, advertised)
         opening.SessionExpiryInterval = min(round(session_s), SESSION_S_MAX)
         super().__init__(
             address.host,

@@ -24,6 +24,16 @@ class Message:
     retain: bool = False  # it was kept by the broker, and published before the subscription
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """What has become of a guarantee that was given."""
+
+    topic: str
+    state: str  # interrupted, refused or accepted
+    why: str = ""  # it was refused
+    is_definite: bool = False
+
+
 def read_gap(payload: bytes) -> Gap | None:
     """Return what a message on `$betimes/gap` tells; None if it makes no sense."""
     try:
@@ -36,6 +46,20 @@ def read_gap(payload: bytes) -> Gap | None:
             why=str(told["why"]),
         )
     except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        return None
+
+
+def read_reservation(payload: bytes) -> Reservation | None:
+    """Return what a message on `$betimes/reservation` tells; None if it makes no sense."""
+    try:
+        told = json.loads(payload)
+        return Reservation(
+            topic=str(told["topic"]),
+            state=str(told["state"]),
+            why=str(told.get("why", "")),
+            is_definite=bool(told.get("definite", False)),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

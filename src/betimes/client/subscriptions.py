@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from betimes.client.asking import Asked, Mode
-from betimes.client.messages import Message
+from betimes.client.messages import Message, Reservation
 from betimes.client.positions import Positions
 from betimes.model.resuming import Gap
 from betimes.model.user_properties import ALL, RESUME_AFTER, RESUME_LATE
@@ -34,6 +34,7 @@ class Subscription:
         self.dropped = 0  # that came faster than they were taken
         self.late = 0  # that waited here until they were older than the bound
         self.gaps: deque[Gap] = deque(maxlen=GAPS_MAX)  # what is lost, as the broker tells when one resumes
+        self.reservations: deque[Reservation] = deque(maxlen=GAPS_MAX)  # what became of what was guaranteed
         self.answer = ""  # the broker's words when it took the subscription, such as what it promises
         self._came = Positions(asked.after)
         self._handed_out = Positions(asked.after)

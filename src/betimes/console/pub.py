@@ -42,12 +42,20 @@ betimes pub -t traffic/a4 -m fast --attribute speed=61 --attribute kind=car
 
 betimes pub -t traffic/a4 -m fast --deadline 10s --importance 3 -q 1
 
-tail -f log | betimes pub -h broker.example -t log -l
+tail -f log | betimes pub -h broker.example -t log -l --bandwidth 15KB/s
 """
 
 AttributeOption = Annotated[
     list[str] | None,
     typer.Option("--attribute", help="An attribute for filters, as speed=61. May be repeated."),
+]
+BandwidthOption = Annotated[
+    str | None,
+    typer.Option(
+        "--bandwidth",
+        help="What these messages will take, such as 15KB/s: told to those who ask for a guarantee.",
+        metavar="X",
+    ),
 ]
 ImportanceOption = Annotated[
     int | None, typer.Option("--importance", help="Told to those who get it, as $importance.", metavar="N")
@@ -70,6 +78,7 @@ def pub_command(
         str | None, typer.Option("--deadline", help="How old it may get on its way, such as 10s.")
     ] = None,
     importance: ImportanceOption = None,
+    bandwidth: BandwidthOption = None,
     qos: QosOption = 0,
     retain: Annotated[
         bool, typer.Option("--retain", "-r", help="The broker keeps it for those who come later.")
@@ -113,7 +122,8 @@ def pub_command(
         "qos": qos,
         "retain": retain,
     }
-    asyncio.run(_publish(reached, payload, options))
+    advertised = None if bandwidth is None else {reached.topics[0]: bandwidth}
+    asyncio.run(_publish(reached, payload, options, advertised))
 
 
 def read_pairs(pairs: list[str]) -> dict[str, str]:
@@ -146,10 +156,12 @@ def _payload(message: str | None, file: Path | None, *, whole: bool) -> bytes:
     return data
 
 
-async def _publish(reached: Reach, payload: bytes | None, options: dict[str, Any]) -> None:
+async def _publish(
+    reached: Reach, payload: bytes | None, options: dict[str, Any], advertised: dict[str, str] | None
+) -> None:
     from betimes.client.connection import connected
 
-    async with connected(reached.address, ca=reached.ca) as client:
+    async with connected(reached.address, ca=reached.ca, advertise=advertised) as client:
         if payload is not None:
             await _send(client, reached, payload, options)
         else:

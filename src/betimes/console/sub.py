@@ -52,6 +52,8 @@ betimes sub -t 'traffic/#' --filter "speed > 50 AND kind = 'car'" --max-delay 25
 
 betimes sub -t 'traffic/#' -C 1 -W 10s --json
 
+betimes sub -t traffic/a4 --bandwidth 20KB/s --latency 100ms
+
 betimes sub -t 'traffic/#' --resume traffic.resume --also mqtt://127.0.0.1:1884
 
 betimes sub -L mqtts://anna@broker.example/traffic/a4 --cafile ca.pem
@@ -67,6 +69,13 @@ MaxDelayOption = Annotated[
 ReliabilityOption = Annotated[
     float | None,
     typer.Option("--reliability", help="The share that is to come in time, 0 to 1.", metavar="X"),
+]
+BandwidthOption = Annotated[
+    str | None,
+    typer.Option("--bandwidth", help="To be reserved all the way, such as 20KB/s, or any.", metavar="X"),
+]
+LatencyOption = Annotated[
+    str | None, typer.Option("--latency", help="How long the way may take that is reserved, such as 100ms.")
 ]
 CountOption = Annotated[
     int | None, typer.Option("--count", "-C", help="End after so many messages.", metavar="N", min=1)
@@ -94,6 +103,8 @@ def sub_command(
     max_delay: MaxDelayOption = None,
     price: PriceOption = 1.0,
     reliability: ReliabilityOption = None,
+    bandwidth: BandwidthOption = None,
+    latency: LatencyOption = None,
     qos: QosOption = 0,
     count: CountOption = None,
     wait: WaitOption = None,
@@ -133,7 +144,15 @@ def sub_command(
         cafile=cafile,
         url=url,
     )
-    asked = {"filter": filter, "max_delay": max_delay, "price": price, "reliability": reliability, "qos": qos}
+    asked = {
+        "filter": filter,
+        "max_delay": max_delay,
+        "price": price,
+        "reliability": reliability,
+        "bandwidth": bandwidth,
+        "latency": latency,
+        "qos": qos,
+    }
     printer = Printer(verbose=verbose, as_json=as_json, count=count)
     others = [_other(reached, each) for each in also or []]
     with _told_of_connections(), nullcontext() if resume is None else alone_with(resume):
@@ -283,7 +302,7 @@ async def _watch(
         ]
         if bookmark is not None:
             bookmark.follow(subscriptions)
-        if asked["reliability"] is not None:
+        if any(asked[each] is not None for each in ("reliability", "bandwidth", "latency")):
             for subscription in subscriptions:
                 print_notice(
                     subscription.answer or f"{subscription.asked.topic}: the broker promises nothing"
@@ -300,7 +319,7 @@ async def _watch(
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             for subscription in subscriptions:
-                _tell_gaps(subscription)
+                _tell_news(subscription)
             if bookmark is not None:
                 bookmark.save()
             if client.dropped or client.late:
@@ -309,7 +328,7 @@ async def _watch(
 
 async def _print_all(subscription: Subscription, printer: Printer, bookmark: Bookmark | None) -> None:
     async for message in subscription:
-        _tell_gaps(subscription)
+        _tell_news(subscription)
         printer.print(message)
         if bookmark is not None:
             bookmark.printed()
@@ -317,7 +336,10 @@ async def _print_all(subscription: Subscription, printer: Printer, bookmark: Boo
             return
 
 
-def _tell_gaps(subscription: Subscription) -> None:
+def _tell_news(subscription: Subscription) -> None:
+    while subscription.reservations:
+        news = subscription.reservations.popleft()
+        print_notice(f"{news.topic}: the reservation is {news.state}{news.why and f' ({news.why})'}")
     while subscription.gaps:
         gap = subscription.gaps.popleft()
         many = f"{gap.at_most} at most" if gap.at_most <= KNOWN_MAX else "how many is not known"

@@ -21,6 +21,8 @@ from betimes.model.guarantees import Guarantee, Profile
 TEXT_LENGTH_MAX = 300
 ANY = "any"
 EXAMPLE = "bandwidth = 20KB/s and latency < 100ms"
+ADVERTISEMENT_LENGTH_MAX = 2_000
+ADVERTISED = "traffic/a4 = 15KB/s"
 
 _SEPARATOR = re.compile(r",|\band\b", re.IGNORECASE)
 _CONDITION = re.compile(r"\s*(?P<name>[^\s<>=]+)?\s*(?P<comparison>[<>=]+)?\s*(?P<value>.*?)\s*$", re.DOTALL)
@@ -76,6 +78,26 @@ def read_bandwidth_kb_per_s(text: str) -> float | None:
     (20.0, None)
     """
     return _value(text, 0, text, _BANDWIDTH)
+
+
+def read_advertisement(text: str) -> tuple[str, Profile]:
+    """Return the topic that a publisher will publish to, and what its events take there.
+
+    >>> read_advertisement("traffic/a4 = 15KB/s")
+    ('traffic/a4', Profile(bandwidth_kb_per_s=15.0))
+    """
+    topic, equals, bandwidth = text.rpartition("=")
+    if len(text) > ADVERTISEMENT_LENGTH_MAX:
+        raise TextError(text[:TEXT_LENGTH_MAX], TEXT_LENGTH_MAX, "this is too long", f"write {ADVERTISED}")
+    if not equals or not topic.strip():
+        raise TextError(text, 0, "a topic, = and a bandwidth were expected", f"write {ADVERTISED}")
+    if "#" in topic or "+" in topic:
+        raise TextError(text, 0, "one topic is advertised, without wildcards", "advertise each of them")
+    kb_per_s = _value(text, len(topic) + 1, bandwidth, _BANDWIDTH)
+    if kb_per_s is None:
+        problem = "a publisher says what its events take"
+        raise TextError(text, len(topic) + 1, problem, f"write {ADVERTISED}")
+    return topic.strip(), Profile(bandwidth_kb_per_s=kb_per_s)
 
 
 def read_latency_s_max(text: str) -> float:

@@ -45,6 +45,7 @@ def read_network_settings(table: Table, file_name: Callable[[object], str]) -> N
         wait_kb_max=table.optional("queue_size", _size_kb, usual.wait_kb_max),
         beat_every_s=table.optional("beat", positive(duration), usual.beat_every_s),
         lost_after_s=table.optional("lost_after", positive(duration), usual.lost_after_s),
+        refresh_every_s=table.optional("refresh", positive(duration), usual.refresh_every_s),
     )
     if settings.lost_after_s <= settings.beat_every_s:
         table.complain("lost_after", "this must be longer than beat", "three times as long, for example")

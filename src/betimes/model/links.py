@@ -32,3 +32,4 @@ class NetworkSettings:
     wait_kb_max: float = 256_000.0  # likewise
     beat_every_s: float = 1.0  # how often neighbours make sure of each other
     lost_after_s: float = 3.0  # without a word
+    refresh_every_s: float = 10.0  # how often what is reserved is said to be needed still

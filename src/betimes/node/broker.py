@@ -20,6 +20,7 @@ from betimes.model.topology import Link
 from betimes.node.demand import Demand, DemandTable
 from betimes.node.effects import Deliver, Drop, Effect, Keep, Send
 from betimes.node.output_queue import CLOSED, OutputQueue, Taken
+from betimes.node.pins import PinnedWays, Pins
 from betimes.node.promised_shares import PromisedShares
 from betimes.node.waits import NEWEST_WEIGHT, blend_waits, note_vain_waits, widened
 from betimes.qos.appraisal import FIXED_S, GOES, HOPELESS, OPEN, S_PER_KB_MEAN, S_PER_KB_SD, WAIT_S, WAY_FACTS
@@ -60,7 +61,7 @@ class Broker:
         self.published = published  # so many events have entered here, also before a restart
         self._demand = demand
         self._queue = OutputQueue()
-        self._shares = PromisedShares()
+        self.shares = PromisedShares()
         self._has_shares = False  # asked for every message
         self._last_number: dict[tuple[str, str], int] = {}
         self._in_flight: dict[str, dict[int, tuple[Message, float]]] = {}  # by ticket, and when sent
@@ -73,7 +74,8 @@ class Broker:
         self._neighbour_wait_s: dict[str, NDArray[np.float64]] = {}  # before the routes of the moment
         self._heard_wait_s: list[NDArray[np.float64]] = []  # by link: rows of the ways
         self._routes = routes
-        self._set_routes(routes)
+        self._pins = Pins({}, routes)
+        self._set_routes(routes, {})
 
     @property
     def queue_length(self) -> int:
@@ -86,7 +88,7 @@ class Broker:
 
         The driver hands it over with each acknowledgement, so it costs no message of its own.
         """
-        return self._onward_wait_s
+        return self._onward_wait_s[: len(self._routes.destinations)]
 
     def next_id(self) -> EventId:
         """Return the id of the next event to enter here."""
@@ -135,7 +137,7 @@ class Broker:
         """Learn how long messages lately waited behind a neighbour, by destination."""
         link = self._routes.row.get(neighbour)
         if link is not None and self.settings.strategy.counts_waits:
-            self._heard_wait_s[link][:] = onward_wait_s
+            self._heard_wait_s[link][: len(onward_wait_s)] = onward_wait_s
 
     def link_ready(self, neighbour: str, now_s: float, room: int = 1) -> list[Effect]:
         """Choose what goes next on a link that can take another message, or several."""
@@ -171,11 +173,11 @@ class Broker:
                 effects += self._keep(message.event, demand, destinations, age_s, now_s)[0]
         return effects
 
-    def reroute(self, routes: RoutingTable, now_s: float) -> list[Effect]:
+    def reroute(self, routes: RoutingTable, now_s: float, pinned: PinnedWays | None = None) -> list[Effect]:
         """Follow new routes: what waits is not moved, it merely finds other ways open."""
         busy = {name for name, idle in zip(self._routes.neighbours, self._idle, strict=True) if not idle}
         free_at_s = dict(zip(self._routes.neighbours, self._free_at_s.tolist(), strict=True))
-        self._set_routes(routes)
+        self._set_routes(routes, self._pins.pinned if pinned is None else pinned)
         for link, neighbour in enumerate(routes.neighbours):
             self._idle[link] = neighbour not in busy
             self._free_at_s[link] = free_at_s.get(neighbour, 0.0)
@@ -186,9 +188,13 @@ class Broker:
 
     def promise(self, neighbour: str, kb_per_s: Mapping[str, float], now_s: float) -> None:
         """Set the bandwidth that flows (`flow_of`) are promised on a link; that goes before all else."""
-        self._shares.promise(neighbour, kb_per_s, now_s)
-        self._has_shares = bool(self._shares)
-        self._queue.watch(self._shares.flows)
+        self.shares.promise(neighbour, kb_per_s, now_s)
+        self._has_shares = bool(self.shares)
+        self._queue.watch(self.shares.flows)
+
+    def pin(self, pinned: PinnedWays, now_s: float) -> list[Effect]:
+        """Let flows go to some homes by these neighbours and by no others, until it is said anew."""
+        return [] if pinned == self._pins.pinned else self.reroute(self._routes, now_s, pinned)
 
     def sweep(self, now_s: float) -> list[Effect]:
         """Drop what has expired while no link looked at it."""
@@ -207,9 +213,14 @@ class Broker:
         held = [self._queue.take(slot, HOPELESS, now_s) for slot in self._queue.condemn_all()]
         return effects + [self._drop(taken, reason) for taken in held]
 
-    def _set_routes(self, routes: RoutingTable) -> None:
+    def _set_routes(self, routes: RoutingTable, pinned: PinnedWays) -> None:
         strategy, count = self.settings.strategy, len(routes.neighbours)
-        self._neighbour_wait_s.update(zip(self._routes.neighbours, self._heard_wait_s, strict=False))
+        known = len(self._routes.destinations)
+        heard_wait_s = [waits_s[:known] for waits_s in self._heard_wait_s]
+        self._neighbour_wait_s.update(zip(self._routes.neighbours, heard_wait_s, strict=False))
+        pins, self._pins = self._pins, Pins(pinned, routes)
+        if pins:
+            self._queue.renumber(pins.renumbered(self._pins))
         self._routes = routes
         self._idle = [True] * count
         self._s_per_kb: list[float] = routes.link_s_per_kb.tolist()
@@ -219,13 +230,14 @@ class Broker:
         self._ways[FIXED_S] = routes.hops * self.settings.processing_s + routes.delay_s
         self._ways[S_PER_KB_MEAN] = routes.s_per_kb_mean
         self._ways[S_PER_KB_SD] = routes.s_per_kb_sd
+        self._ways = self._pins.widened(self._ways)
         self._heard_wait_s = list(self._ways[WAIT_S])
         # A network may grow: destinations that were not known come behind those that were.
-        self._onward_wait_s = widened(self._onward_wait_s, len(routes.destinations))
+        self._onward_wait_s = widened(self._onward_wait_s[:known], len(self._pins.names))
         for link, neighbour in enumerate(routes.neighbours):
             waits_s = self._neighbour_wait_s.get(neighbour)
             if waits_s is not None:
-                self._ways[WAIT_S, link] = widened(waits_s, len(routes.destinations))
+                self._ways[WAIT_S, link] = widened(waits_s, len(self._pins.names))
 
     def _accept(
         self, event: Event, demand: Demand, destinations: frozenset[str], *, age_s: float, now_s: float
@@ -255,6 +267,10 @@ class Broker:
         column = self._routes.column
         onward = [column[name] for name in destinations]
         promise = self._queue.put(event, demand.rows, onward, self._ways, born_s=now_s - age_s, now_s=now_s)
+        for home, pin, link in self._pins.columns(event) if self._pins else ():
+            if home in destinations:
+                self._queue.move_last(column[home], pin)
+                promise[link] = max(promise[link], 0.0)
         self._size_kb_mean += (event.size_kb - self._size_kb_mean) * NEWEST_WEIGHT
         return [Keep(event=event, age_s=age_s, queue_length=len(self._queue))], promise.tolist()
 
@@ -336,7 +352,7 @@ class Broker:
         effects: list[Effect] = []
         neighbour = self._routes.neighbours[link]
         while len(effects) < room:
-            due = self._shares.due(neighbour, now_s)
+            due = self.shares.due(neighbour, now_s)
             waiting = [self._queue.first_of(flow, link, self._ways, now_s) for flow in due]
             slot = next((found for found in waiting if found is not None), None)
             if slot is None:
@@ -351,7 +367,7 @@ class Broker:
         return self._drop(taken, Reason.EXPIRED if taken.all_expired else Reason.HOPELESS)
 
     def _drop(self, taken: Taken, reason: Reason) -> Drop:
-        names = self._routes.destinations
+        names = self._pins.names
         return Drop(
             event=taken.event,
             age_s=taken.age_s,
@@ -361,8 +377,7 @@ class Broker:
         )
 
     def _send(self, slot: int, link: int, now_s: float) -> Send:
-        routes = self._routes
-        neighbour, names = routes.neighbours[link], routes.destinations
+        neighbour, names = self._routes.neighbours[link], self._pins.names
         event, age_s, wait_s, destinations, _, _ = self._queue.take(slot, GOES, now_s)
         if self.settings.strategy.counts_waits:
             self._learn_wait(link, wait_s)
@@ -372,7 +387,7 @@ class Broker:
         self._idle[link] = False
         self._free_at_s[link] = now_s + event.size_kb * self._s_per_kb[link]
         if self._has_shares:
-            self._shares.spend(neighbour, event, now_s)
+            self.shares.spend(neighbour, event, now_s)
         self._tickets += 1
         self._in_flight.setdefault(neighbour, {})[self._tickets] = (message, now_s)
         return Send(neighbour=neighbour, message=message, wait_s=wait_s, ticket=self._tickets)

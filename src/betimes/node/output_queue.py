@@ -113,6 +113,17 @@ class OutputQueue:
         self.waiting_kb += event.size_kb
         return promise
 
+    def move_last(self, destination: int, other: int) -> None:
+        """Let what came last go to another destination in place of one."""
+        rows = self._rows[int(self._slots[self._slot_count - 1, FIRST]) : self._row_count, DESTINATION]
+        rows[rows == destination] = other
+
+    def renumber(self, numbers: NDArray[np.float64]) -> None:
+        """Give every destination the number that stands at its own."""
+        rows = self._rows[: self._row_count, DESTINATION]
+        waiting = rows >= 0.0
+        rows[waiting] = numbers[rows[waiting].astype(np.int64)]
+
     def watch(self, flows: Iterable[str]) -> None:
         """Keep track of the events of these flows, and of no others, so that `first_of` finds them."""
         self._watched = {flow: [] for flow in flows}

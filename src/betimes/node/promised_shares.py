@@ -40,6 +40,7 @@ class PromisedShares:
 
     def __init__(self) -> None:
         self._accounts: dict[str, dict[str, _Account]] = {}
+        self.spent_kb: dict[str, float] = {}  # of promises, since the start, by neighbour
 
     def __bool__(self) -> bool:
         return bool(self._accounts)
@@ -74,3 +75,4 @@ class PromisedShares:
         account = self._accounts.get(neighbour, {}).get(flow_of(event))
         if account is not None and account.settle(now_s) > 0.0:
             account.credit_kb -= event.size_kb
+            self.spent_kb[neighbour] = self.spent_kb.get(neighbour, 0.0) + event.size_kb

@@ -56,11 +56,15 @@ class ReservingNode:
     """One node: what it is the rendezvous of, what it has promised, who is here."""
 
     def __init__(
-        self, ways: Ways, settings: ReservingSettings, link_bytes_per_s: Callable[[str], int]
+        self,
+        ways: Ways,
+        settings: ReservingSettings,
+        link_bytes_per_s: Callable[[str], int],
+        inward_bytes_per_s: Callable[[str], int] | None = None,  # where links differ by direction
     ) -> None:
         self.name = ways.me.name
         self.outward = Reservations(link_bytes_per_s)
-        self.inward = Reservations(link_bytes_per_s)
+        self.inward = Reservations(inward_bytes_per_s or link_bytes_per_s)
         self.rendezvous = Rendezvous(ways, self.outward, lapse_after_s=settings.lapse_after_s)
         self.branches = Branches(ways, self.outward, self.inward, lapse_after_s=settings.lapse_after_s)
         self.searches = Searches(ways, self.branches, self.outward)

@@ -18,8 +18,9 @@ SIZE_KB = 1.0  # of the message whose time is meant by a latency
 class MeshWays:
     """The ways of one broker, by its routing table, which knows all brokers; links go both ways."""
 
-    def __init__(self, table: RoutingTable) -> None:
+    def __init__(self, table: RoutingTable, *, behind_kb: float = 0.0) -> None:
         self.me = contact_of(table.broker)
+        self._size_kb = SIZE_KB + behind_kb  # with what may be under way on a link when a message comes
         self.coordinate = Coordinate()  # nobody needs it: distances are known
         self.follow(table)
 
@@ -43,7 +44,7 @@ class MeshWays:
         if name not in self._table.row:
             return None
         table, row = self._table, self._table.row[name]
-        return float(table.delay_s[row, table.column[name]] + SIZE_KB * table.link_s_per_kb[row])
+        return float(table.delay_s[row, table.column[name]] + self._size_kb * table.link_s_per_kb[row])
 
     def estimated_s(self, name: str, _there: Coordinate, target: str) -> float | None:
         """Return the mean time from a neighbour, or from here, to a broker; None where no way leads there."""
@@ -52,6 +53,6 @@ class MeshWays:
         if target not in self._reached:
             return None
         table, column = self._table, self._table.column[target]
-        times_s = table.delay_s[:, column] + SIZE_KB * table.s_per_kb_mean[:, column]
+        times_s = table.delay_s[:, column] + self._size_kb * table.s_per_kb_mean[:, column]
         row = table.row.get(name)
         return float(times_s.min()) if row is None else float(times_s[row]) - (self.latency_s(name) or 0.0)

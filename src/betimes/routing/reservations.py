@@ -3,7 +3,8 @@
 One ledger holds the links out of a node, which it alone decides on; another mirrors the links into it:
 whatever is promised there was asked for by this node, so it knows without a message how much room its
 neighbours have for it. Bandwidths are whole bytes a second, so that what is released is exactly what was
-promised. A promise is soft state: it lapses unless it is refreshed.
+promised. Flows of one trunk take a link's bandwidth once. A promise is soft state: it lapses unless it is
+refreshed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from betimes.routing.flows import trunk_of
 
 PROMISES_MAX = 100_000  # on the links of one node
 
@@ -21,12 +24,19 @@ class _Promise:
     lapses_s: float
 
 
+@dataclass(slots=True)
+class _Trunk:
+    bytes_per_s: int
+    flows: int = 0
+
+
 class Reservations:
     """The promises on the links of one node in one direction, by neighbour and flow."""
 
     def __init__(self, capacity_bytes_per_s: Callable[[str], int]) -> None:
         self._capacity_bytes_per_s = capacity_bytes_per_s
         self._promised: dict[str, dict[str, _Promise]] = {}  # by neighbour, by flow
+        self._trunks: dict[str, dict[str, _Trunk]] = {}  # likewise
         self._sum: dict[str, int] = {}
         self._count = 0
 
@@ -48,6 +58,13 @@ class Reservations:
             return 0
         return max(0, self._capacity_bytes_per_s(neighbour) - self.promised(neighbour))
 
+    def fits(self, flow: str, neighbour: str, bytes_per_s: int) -> bool:
+        """Tell whether a flow can be promised so much on a link: there is room, or its trunk has it."""
+        trunk = self._trunks.get(neighbour, {}).get(trunk_of(flow))
+        if trunk is not None and self._count < PROMISES_MAX:
+            return bytes_per_s <= trunk.bytes_per_s
+        return bytes_per_s <= self.room(neighbour)
+
     def holds(self, flow: str, neighbour: str) -> bool:
         """Tell whether something is promised to a flow on a link."""
         return flow in self._promised.get(neighbour, ())
@@ -56,10 +73,15 @@ class Reservations:
         """Promise bandwidth to a flow if there is room, and tell whether there was; once for each flow."""
         assert bytes_per_s > 0, "a promise of nothing"
         assert not self.holds(flow, neighbour), "a flow is promised its bandwidth once"
-        if bytes_per_s > self.room(neighbour):
+        if not self.fits(flow, neighbour, bytes_per_s):
             return False
         self._promised.setdefault(neighbour, {})[flow] = _Promise(bytes_per_s, lapses_s)
-        self._sum[neighbour] = self.promised(neighbour) + bytes_per_s
+        trunks = self._trunks.setdefault(neighbour, {})
+        trunk = trunks.get(trunk_of(flow))
+        if trunk is None:
+            trunk = trunks[trunk_of(flow)] = _Trunk(bytes_per_s)
+            self._sum[neighbour] = self.promised(neighbour) + bytes_per_s
+        trunk.flows += 1
         self._count += 1
         return True
 
@@ -78,9 +100,14 @@ class Reservations:
         if found is None:
             return False
         self._count -= 1
-        self._sum[neighbour] -= found.bytes_per_s
+        trunks = self._trunks[neighbour]
+        trunk = trunks[trunk_of(flow)]
+        trunk.flows -= 1
+        if not trunk.flows:
+            del trunks[trunk_of(flow)]
+            self._sum[neighbour] -= trunk.bytes_per_s
         if not here:
-            del self._promised[neighbour], self._sum[neighbour]
+            del self._promised[neighbour], self._trunks[neighbour], self._sum[neighbour]
         return True
 
     def release_link(self, neighbour: str) -> list[str]:

@@ -129,9 +129,9 @@ class Searches:
             latency_s = self._ways.latency_s(name)
             if name in extend.visited or latency_s is None or latency_s > left_s:
                 continue
-            room = self._outward.room(name)
-            if room < branch.bytes_per_s and name not in branch.below:
-                most = max(most, room)
+            has_it = name in branch.below
+            if not has_it and not self._outward.fits(invite.flow, name, branch.bytes_per_s):
+                most = max(most, self._outward.room(name))
                 continue
             if extend.by_table and table is not None and name == table.name:
                 return name, extend._replace(room_bytes_per_s=most)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from betimes.routing.branches import HERE, Branches
 from betimes.routing.dht import Tell
+from betimes.routing.flows import Flow
 from betimes.routing.rendezvous import Rendezvous
 from betimes.routing.searches import Searches
 from betimes.routing.signals import Denied, Granted, Invite, Manner, Offer, Offers, Reserve
@@ -45,6 +46,7 @@ class Wish:
     replicas: int = 1
     manner: Manner = Manner.RENDEZVOUS
     is_shared: bool = True  # subscribers of one type share a tree; else each has a flow of its own
+    home: str | None = None  # those of one home share a flow that is for this home alone
 
 
 class Accepted(NamedTuple):
@@ -119,6 +121,9 @@ class Wishes:
     def __len__(self) -> int:
         return len(self._asking)
 
+    def __contains__(self, subscription: str) -> bool:
+        return subscription in self._asking
+
     def subscribe(self, wish: Wish, now_s: float) -> list[Effect]:
         """Ask for a reservation; `Accepted` or `Refused` comes at once or later."""
         if wish.subscription in self._asking:
@@ -135,6 +140,13 @@ class Wishes:
         for claim in [] if asking is None else asking.claims.values():
             effects += self._let_go(claim.flow, subscription)
         return effects
+
+    def is_settled(self, subscription: str) -> bool:
+        """Tell whether a subscriber has all that can be had: no answer is awaited, and something is held."""
+        asking = self._asking.get(subscription)
+        if asking is None or asking.awaited or not asking.claims:
+            return False
+        return all(claim.is_held for claim in asking.claims.values())
 
     def ask_again(self, now_s: float) -> list[Effect]:
         """Ask for what has come since, for every wish."""
@@ -154,7 +166,9 @@ class Wishes:
         return [] if asking.awaited else self._choose(asking, now_s, all_answered=True)
 
     def granted(self, granted: Granted) -> list[Effect]:
-        """Take in that a flow has come to this node."""
+        """Take in that a flow has come to this node; where nobody waits for it any more, let it go."""
+        if granted.flow not in self._of_flow:
+            return list(self._branches.release(HERE, granted.flow))
         accepted: list[Effect] = []
         for subscription, publisher in self._of_flow.get(granted.flow, {}).items():
             claim = self._asking[subscription].claims[publisher]
@@ -236,7 +250,7 @@ class Wishes:
         first = offers[0]
         bytes_per_s = wish.bytes_per_s or first.bytes_per_s
         own = "" if wish.is_shared else f"#{wish.subscription}"
-        flow = f"{wish.event_type}@{first.publisher}@{bytes_per_s}{own}"
+        flow = Flow(wish.event_type, first.publisher, bytes_per_s, wish.home).name + own
         known = Reserve(flow, bytes_per_s, first.publisher, wish.latency_s_max, way=None, visited=())
         ways = sorted(offers, key=lambda offer: -offer.latency_s)
         in_time = [offer for offer in ways if offer.latency_s <= wish.latency_s_max]

@@ -26,8 +26,6 @@ from betimes.node.recording import Recorder
 from betimes.qos.strategies import strategy_named
 from betimes.routing.bulletins import Bulletin, Bulletins, DemandBulletin, PublisherBulletin, Verdict
 from betimes.routing.estimates import has_changed
-from betimes.routing.paths import shortest_paths
-from betimes.routing.tables import routing_table
 from betimes.server.adverts import Adverts
 from betimes.server.audiences import Grant
 from betimes.server.custody import Custody
@@ -37,6 +35,8 @@ from betimes.server.link_packets import Arrival
 from betimes.server.live_events import LiveEvent, live_event, size_kb_of
 from betimes.server.protocol import Gone, Refusal, hang_up
 from betimes.server.publications import Publication
+from betimes.server.rerouting import routes_by
+from betimes.server.reserved import Reserved
 from betimes.server.seen import Seen
 from betimes.server.wanted import Wanted
 
@@ -90,7 +90,7 @@ class Federation:
         self._look_at_adverts_s = -math.inf
         self._sweep_at_s = -math.inf
         self._terms = {terms.to: terms for terms in settings.links}
-        nothing = routing_table(name, [], shortest_paths([name], [], []))
+        nothing = routes_by(self.bulletins, name, [], [])
         self.broker = Broker(
             name,
             demand=self._demand,
@@ -102,6 +102,7 @@ class Federation:
                 learns_links=True,
             ),
         )
+        self.reserved = Reserved(self, nothing)
 
     def begin(self) -> None:
         """Issue the first bulletins: what an earlier life of this broker wanted is over."""
@@ -135,7 +136,7 @@ class Federation:
         demand = self._demand.demand(event)
         if demand.at_home:
             self._take_custody(publication, demand, frozenset(demand.at_home))
-            self._perform(self.broker.publish(event, now_s), now_s)
+            self.perform(self.broker.publish(event, now_s), now_s)
         return demand.wanted
 
     # --- what links report
@@ -161,9 +162,10 @@ class Federation:
             return
         log.info("link to %s is down", end.neighbour)
         del self.ends[end.neighbour]
-        self._perform(self.broker.link_lost(end.neighbour, now_s), now_s)
+        self.perform(self.broker.link_lost(end.neighbour, now_s), now_s)
         self._tell_links(now_s)
         self.settle(now_s)
+        self.reserved.lost(end.neighbour, now_s)
 
     def hear(self, end: LinkEnd, bulletin: Bulletin, now_s: float) -> None:
         """Learn from a bulletin, and pass it on if it is new."""
@@ -203,7 +205,7 @@ class Federation:
             self._take_custody(publication, self._demand.demand(event), onward)
             self._put_aside(publication, frozenset(onward.difference(self._known_wishes)))
             message = Message(event, arrival.age_s, onward)
-            self._perform(self.broker.receive(message, took_s=took_s, now_s=now_s), now_s)
+            self.perform(self.broker.receive(message, took_s=took_s, now_s=now_s), now_s)
 
     def acknowledged(
         self, end: LinkEnd, ticket: int, transfer_s: float, waits_s: Mapping[str, float] | None, now_s: float
@@ -224,13 +226,13 @@ class Federation:
     def serve(self, end: LinkEnd, now_s: float) -> None:
         """Let a link choose, if it takes another event."""
         if end.room:
-            self._perform(self.broker.link_ready(end.neighbour, now_s, end.room), now_s)
+            self.perform(self.broker.link_ready(end.neighbour, now_s, end.room), now_s)
 
     # --- time
 
     def wake_at_s(self) -> float:
         """Return when something is to be done at the latest, if nothing comes before."""
-        if self._wanted.has_changed or self._routes_are_old:
+        if self._wanted.has_changed or self._routes_are_old or self.reserved.has_changed:
             return -math.inf
         return min([end.wake_at_s for end in self.ends.values()], default=math.inf)
 
@@ -241,6 +243,8 @@ class Federation:
             self._tell(self.bulletins.tell_demand(added, removed), now_s)
         if self._routes_are_old:
             self._reroute(now_s)
+        if self.reserved.has_changed:
+            self.reserved.settle(now_s)
         for end in list(self.ends.values()):
             if end.wake_at_s <= now_s:
                 end.let_go()
@@ -252,7 +256,7 @@ class Federation:
             end.tick(now_s)
         if now_s >= self._sweep_at_s:
             self._sweep_at_s = now_s + SWEEP_EVERY_S
-            self._perform(self.broker.sweep(now_s), now_s)
+            self.perform(self.broker.sweep(now_s), now_s)
             for publication, destinations in self._early.take_void(now_s):
                 self._forget(publication, destinations, Reason.EXPIRED)
         if now_s >= self._look_at_adverts_s:
@@ -265,12 +269,14 @@ class Federation:
                 has_changed(self._told_links.get(name), self._link(end)) for name, end in self.ends.items()
             ):
                 self._tell_links(now_s)
+        self.reserved.tick(now_s)
         self.settle(now_s)
 
     def close(self, now_s: float) -> None:
         """Give up what waits: this broker goes away."""
+        self.reserved.close(now_s)
         custody, self._custody = self._custody, None  # what is in our hands stays there, for the next life
-        self._perform(self.broker.give_up_all(Reason.BROKER_LOST, now_s), now_s)
+        self.perform(self.broker.give_up_all(Reason.BROKER_LOST, now_s), now_s)
         self._custody = custody
         for end in list(self.ends.values()):
             hang_up(end.connection, Refusal(Gone.SERVER_SHUTTING_DOWN.value), now_s)
@@ -316,13 +322,9 @@ class Federation:
 
     def _reroute(self, now_s: float) -> None:
         self._routes_are_old = False
-        links = self.bulletins.links()
-        names = dict.fromkeys([*self.bulletins.brokers, *self._demand.homes])
-        for link in links:
-            names[link.source] = names[link.target] = None
-        paths = shortest_paths(list(names), links, self._demand.homes)
-        own = [link for link in links if link.source != self.name or link.target in self.ends]
-        self._perform(self.broker.reroute(routing_table(self.name, own, paths), now_s), now_s)
+        table = routes_by(self.bulletins, self.name, self._demand.homes, self.ends)
+        self.perform(self.broker.reroute(table, now_s), now_s)
+        self.reserved.follow(table, now_s)
 
     def _take_custody(self, publication: Publication, demand: Demand, destinations: frozenset[str]) -> None:
         """Keep what durable sessions elsewhere are promised, before anybody hears that we have it."""
@@ -347,7 +349,7 @@ class Federation:
             event = live_event(publication)
             if home in self._demand.demand(event).at_home:
                 message = Message(event, now_s - publication.born_s, frozenset([home]))
-                self._perform(self.broker.receive(message, took_s=0.0, now_s=now_s), now_s)
+                self.perform(self.broker.receive(message, took_s=0.0, now_s=now_s), now_s)
             elif self._custody is not None:
                 self._custody.release(publication.id, [home])
 
@@ -357,7 +359,7 @@ class Federation:
         if self._custody is not None:
             self._custody.release(publication.id, destinations)
 
-    def _perform(self, effects: Sequence[Effect], now_s: float) -> None:
+    def perform(self, effects: Sequence[Effect], now_s: float) -> None:
         """Do what the broker decided; a link that was given something may take more."""
         while effects:
             given = {self._do(effect, now_s) for effect in effects} - {None}

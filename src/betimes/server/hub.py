@@ -42,6 +42,7 @@ from betimes.server.wills import LastWord, Wills
 if TYPE_CHECKING:
     from betimes.server.access import Rights
     from betimes.server.federation import Federation
+    from betimes.server.guarantees import Guarantees
     from betimes.server.handover import Handovers
     from betimes.server.promises import Promises
     from betimes.server.store import Store
@@ -74,6 +75,7 @@ class Hub:
         self.handovers: Handovers | None = None  # of sessions, to them and from them
         self.traffic = Traffic()
         self.promises: Promises | None = None  # to those who ask for an on-time share
+        self.guarantees: Guarantees | None = None  # to those who ask for bandwidth and latency
         self.witness: Witness | None = None  # who writes down what happens
         self.replay: ReplayBuffer | None = None  # what is kept for who comes back
         self._keep: Callable[[mqtt5.PublishPacket | None], None] | None = None  # its
@@ -158,6 +160,8 @@ class Hub:
             hang_up(connection, Refusal(Gone.PACKET_TOO_LARGE.value), now_s)
             return
         session.resume(packet.receive_max, now_s)
+        if self.guarantees is not None:
+            self.guarantees.came(connection, packet, now_s)
 
     def disconnected(self, connection: Connection, now_s: float, *, with_will: bool) -> None:
         """Note that a connection has ended, and with it perhaps the session."""
@@ -170,10 +174,10 @@ class Hub:
         if session is None or session.connection is not connection:
             return
         session.connection = None
+        if self.guarantees is not None:
+            self.guarantees.left(session, now_s)
         if self.replay is not None:
-            for grant in session.grants.values():
-                if grant.wish is not None and grant.wish.resumes:
-                    self.replay.left(session.client_id, grant.pattern, now_s)
+            self.replay.client_left(session, now_s)
         will = connection.will if with_will else None
         if self.store is not None:
             self.store.disconnected(session, will, now_s)
@@ -199,6 +203,8 @@ class Hub:
         self._speak_due(now_s)
         if self.federation is not None:
             self.federation.tick(now_s)
+        if self.guarantees is not None:
+            self.guarantees.tick(now_s)
         if self.handovers is not None:
             self.handovers.tick(now_s)
 
@@ -258,6 +264,8 @@ class Hub:
         self.offering.audiences.remove(grant)
         if self.federation is not None:
             self.federation.unsubscribed(grant)
+        if self.guarantees is not None:
+            self.guarantees.release(grant, now_s)
         if self.promises is not None and is_promised(grant):
             self.promises.release(grant)
         if session.journal is not None:

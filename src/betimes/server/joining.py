@@ -14,6 +14,7 @@ from betimes.routing.paths import shortest_paths
 from betimes.routing.tables import routing_table
 from betimes.server.custody import Custody
 from betimes.server.federation import Federation
+from betimes.server.guarantees import Guarantees
 from betimes.server.handover import Handovers
 from betimes.server.hub import Hub
 from betimes.server.seen import Seen
@@ -43,6 +44,7 @@ def federate(hub: Hub, settings: NetworkSettings, *, epoch: int) -> Federation:
         for grant in session.grants.values():
             hub.federation.subscribed(grant)
     hub.handovers = Handovers(hub, hub.federation)
+    hub.guarantees = Guarantees(hub, hub.federation.reserved)
     hub.federation.begin()
     return hub.federation
 

@@ -26,6 +26,7 @@ from betimes.server.link_packets import (
     NAME_LENGTH_MAX,
     SENT,
     SESSION_TOPIC,
+    SIGNAL_TOPIC,
     TOOK,
     VERSION,
     WAITS,
@@ -209,6 +210,8 @@ class LinkEnd:
                 self.federation.hear(self, bulletin, now_s)
         elif topic == SESSION_TOPIC and self.connection.hub.handovers is not None:
             self.connection.hub.handovers.hear(self, packet.payload, now_s)
+        elif topic == SIGNAL_TOPIC:
+            self.federation.reserved.hear(self, packet.payload, now_s)
         elif topic == BEAT_TOPIC:
             self._calibrate(packet, now_s)
         elif topic.startswith("$"):
@@ -302,6 +305,10 @@ class LinkEnd:
         """Send a bulletin."""
         for text in bulletin_texts(bulletin):
             self._say(BULLETIN_TOPIC, text.encode(), now_s)
+
+    def signal(self, text: str, now_s: float) -> None:
+        """Send a signal about what is reserved."""
+        self._say(SIGNAL_TOPIC, text.encode(), now_s)
 
     def say_of_session(self, payload: bytes, now_s: float) -> bool:
         """Say something of a session that is to move; False if that cannot be done now."""

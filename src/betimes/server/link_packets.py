@@ -31,11 +31,11 @@ from betimes.model.user_properties import AGE, ID
 from betimes.routing.bulletins import Bulletin, DemandBulletin, LinkBulletin, PublisherBulletin
 from betimes.server.publications import QUALITIES, Publication
 
-VERSION = "1"  # of what is said here; brokers of different versions do not link
+VERSION = "2"  # of what is said here; brokers of different versions do not link
 LINK = "$betimes-link"  # on CONNECT and CONNACK: the version
 BROKER, LIFE = "$betimes-broker", "$betimes-life"
 BULLETIN_TOPIC, BEAT_TOPIC = "$betimes/bulletin", "$betimes/beat"
-SESSION_TOPIC = "$betimes/session"
+SESSION_TOPIC, SIGNAL_TOPIC = "$betimes/session", "$betimes/signal"
 VIA = "$via"  # on an event
 SENT = "$sent"  # on a beat
 TOOK, WAITS = "$took", "$waits"  # on the acknowledgement of an event

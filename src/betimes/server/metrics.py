@@ -63,6 +63,10 @@ def _families(statistics: Statistics, lag_s: float) -> Iterable[Metric]:
             "Subscriptions refused: less is predicted than they ask for.",
             refused,
         )
+    if statistics.guarantees is not None:
+        given, refused = statistics.guarantees
+        counters["guarantees_given"] = ("Subscriptions with bandwidth reserved all the way.", given)
+        counters["guarantees_refused"] = ("Subscriptions refused for want of it.", refused)
     if statistics.handed_over is not None:
         came, went = statistics.handed_over
         counters["sessions_taken_over"] = ("Of clients that came from another broker.", came)
@@ -89,4 +93,14 @@ def _families(statistics: Statistics, lag_s: float) -> Iterable[Metric]:
     )
     for neighbour, s_per_kb in statistics.links_s_per_kb.items():
         speed.add_metric([neighbour], s_per_kb)
-    return [*found, lost, speed]
+    promised = GaugeMetricFamily(
+        "betimes_link_promised_bytes_per_second", "What is reserved on each link.", labels=["neighbour"]
+    )
+    for neighbour, bytes_per_s in statistics.promised_bytes_per_s.items():
+        promised.add_metric([neighbour], bytes_per_s)
+    used = CounterMetricFamily(
+        "betimes_link_reserved_bytes", "What went over each link as reserved.", labels=["neighbour"]
+    )
+    for neighbour, kb in statistics.reserved_kb.items():
+        used.add_metric([neighbour], kb * 1000.0)
+    return [*found, lost, speed, promised, used]

@@ -18,6 +18,7 @@ from betimes.model.errors import TextError
 from betimes.model.resuming import Have
 from betimes.model.servers import Limits
 from betimes.server.audiences import Grant
+from betimes.server.promised import Promised, asks_for_guarantee
 from betimes.server.promises import is_promised
 from betimes.server.publications import spelled_out
 from betimes.server.ranges import RangeReading, read_until
@@ -222,7 +223,13 @@ def _pubcomp(connection: Connection, packet: mqtt5.PubCompPacket, now_s: float) 
     session_of(connection).completed(packet.packet_id, now_s)
 
 
-def _subscribe(connection: Connection, packet: mqtt5.SubscribePacket, now_s: float) -> None:
+def _subscribe(
+    connection: Connection,
+    packet: mqtt5.SubscribePacket,
+    now_s: float,
+    promised: Mapping[str, Promised] | None = None,
+) -> None:
+    """Take in subscriptions; those with a guarantee once it is known what is `promised` to them."""
     try:
         wish = read_wish(packet.user_properties)
         resume, until = read_resume(packet.user_properties), read_until(packet.user_properties)
@@ -234,16 +241,20 @@ def _subscribe(connection: Connection, packet: mqtt5.SubscribePacket, now_s: flo
             return
         if resume is not None:
             check_resume(connection.hub, resume, [each.pattern for each in packet.topic_filters])
+        if promised is None and asks_for_guarantee(connection, packet, wish, _subscribe, now_s):
+            return
     except TextError as error:
         refused = [Subscribed.IMPLEMENTATION_SPECIFIC_ERROR] * len(packet.topic_filters)
         _suback(connection, packet.packet_id, refused, error.in_one_line)
         return
     have = None if resume is None else resume.have
-    codes: list[Subscribed] = []
+    answer, codes = None, list[Subscribed]()
     problems: list[str] = []
     granted: list[tuple[Grant, mqtt5.RetainHandling, bool]] = []
     for topic_filter in packet.topic_filters:
-        code, text = _grant(connection, topic_filter, packet.subscription_id, wish, have, granted, now_s)
+        answer = (promised or {}).get(topic_filter.pattern)
+        identifier = packet.subscription_id
+        code, text = _grant(connection, topic_filter, identifier, wish, have, granted, now_s, answer)
         codes.append(code)
         problems += [text] if text else []
     if resume is not None and granted:
@@ -253,7 +264,8 @@ def _subscribe(connection: Connection, packet: mqtt5.SubscribePacket, now_s: flo
         _suback(connection, packet.packet_id, codes, "; ".join(problems), resumption.told())
         resumption.send(now_s)
     else:
-        _suback(connection, packet.packet_id, codes, "; ".join(problems))
+        told = answer.told if answer is not None and len(codes) == 1 else ()
+        _suback(connection, packet.packet_id, codes, "; ".join(problems), told)
     if have is not None:
         return  # what is retained it had, or it is among what it missed
     for grant, handling, was_new in granted:
@@ -287,6 +299,7 @@ def _grant(
     have: Mapping[str, Have] | None,
     granted: list[tuple[Grant, mqtt5.RetainHandling, bool]],
     now_s: float,
+    promised: Promised | None = None,
 ) -> tuple[Subscribed, str]:
     """Take in one subscription, or say why not."""
     hub, session = connection.hub, session_of(connection)
@@ -321,7 +334,13 @@ def _grant(
             hub.witness.answered(asked.pattern, grant, answer, now_s)
         if not answer.admitted:
             return Subscribed.QUOTA_EXCEEDED, said
+    if promised is not None:
+        said = "; ".join([each for each in (said, promised.text) if each])
+        if not promised.is_admitted:
+            return promised.code, said
     hub.subscribe(asked.pattern, grant, now_s)
+    if promised is not None and hub.guarantees is not None:
+        hub.guarantees.keep(grant, promised)
     granted.append((grant, asked.retain_handling, old is None))
     return GRANTED[asked.max_qos.value], said
 

@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from betimes.matching.topics import topic_matches
 from betimes.model.buffers import LRP, RANDOM, BufferSettings
@@ -26,6 +27,9 @@ from betimes.server.publications import OVERHEAD_BYTES, Publication
 from betimes.server.replay_blocks import Portion
 from betimes.server.replay_log import ReplayLog
 from betimes.server.wire import Item
+
+if TYPE_CHECKING:
+    from betimes.server.session import Session
 
 PIECES_MIN = 16  # that a full buffer consists of
 AFAR_MAX = 64  # messages of another broker that are kept together
@@ -221,6 +225,12 @@ class ReplayBuffer:
     def left(self, client_id: str, pattern: str, now_s: float) -> None:
         """Note that a client went away who may come back for what it missed."""
         self._buffer.left(client_id, pattern, now_s)
+
+    def client_left(self, session: Session, now_s: float) -> None:
+        """Note that a client went away, with all its subscriptions that resume."""
+        for grant in session.grants.values():
+            if grant.wish is not None and grant.wish.resumes:
+                self.left(session.client_id, grant.pattern, now_s)
 
     def returned(self, client_id: str) -> None:
         """Note that a client is back."""

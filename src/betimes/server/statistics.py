@@ -53,6 +53,9 @@ class Statistics:
     promises: tuple[int, int] | None = None  # given and refused; None: there is no control centre
     links_s_per_kb: Mapping[str, float] = field(default_factory=dict)  # to other brokers that are up
     waiting_for_links: int = 0  # messages
+    promised_bytes_per_s: Mapping[str, int] = field(default_factory=dict)  # on links to others
+    reserved_kb: Mapping[str, float] = field(default_factory=dict)  # that went to others by such promises
+    guarantees: tuple[int, int] | None = None  # given and refused; None: there is no network
     handed_over: tuple[int, int] | None = None  # sessions, to here and from here; None: there is no network
     kept: Kept | None = None  # None: nothing is kept for who comes back
 
@@ -92,6 +95,9 @@ def gathered(hub: Hub, now_s: float) -> Statistics:
         promises=None if hub.promises is None else (hub.promises.admitted, hub.promises.refused),
         links_s_per_kb={} if federation is None else federation.speeds_s_per_kb,
         waiting_for_links=0 if federation is None else federation.broker.queue_length,
+        promised_bytes_per_s={} if federation is None else federation.reserved.promised_bytes_per_s,
+        reserved_kb={} if federation is None else federation.broker.shares.spent_kb,
+        guarantees=None if hub.guarantees is None else (hub.guarantees.accepted, hub.guarantees.refused),
         handed_over=None if hub.handovers is None else (hub.handovers.taken, hub.handovers.given),
         kept=None if hub.replay is None else _kept(hub.replay),
     )

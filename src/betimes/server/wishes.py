@@ -7,14 +7,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from betimes.language.filters import parse_filter
-from betimes.language.guarantees import read_bandwidth_kb_per_s
+from betimes.language.guarantees import read_bandwidth_kb_per_s, read_latency_s_max
 from betimes.language.quantities import read_duration_s
 from betimes.language.tables import PRICE_MAX
 from betimes.model.errors import TextError
 from betimes.model.filters import EVERYTHING, Filter
 from betimes.model.guarantees import Guarantee
 from betimes.model.subscriptions import QoS
-from betimes.model.user_properties import BANDWIDTH, FILTER, MAX_DELAY, NOW, PRICE, RELIABILITY, RESUME_AFTER
+from betimes.model.user_properties import (
+    BANDWIDTH,
+    FILTER,
+    LATENCY,
+    MAX_DELAY,
+    NOW,
+    PRICE,
+    RELIABILITY,
+    RESUME_AFTER,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +42,7 @@ def read_wish(properties: Iterable[tuple[str, str]]) -> Wish | None:
     What cannot be read is a `TextError`. Properties of other names are left alone: they are other people's.
     """
     resumes = False
-    known = (FILTER, MAX_DELAY, PRICE, RELIABILITY, BANDWIDTH)
+    known = (FILTER, MAX_DELAY, PRICE, RELIABILITY, BANDWIDTH, LATENCY)
     found: dict[str, str] = {}
     for name, value in properties:
         resumes |= name == RESUME_AFTER
@@ -43,19 +52,26 @@ def read_wish(properties: Iterable[tuple[str, str]]) -> Wish | None:
             found[name] = value
     if not found and not resumes:
         return None
-    bandwidth, reliability = found.get(BANDWIDTH), found.get(RELIABILITY)
+    reliability = found.get(RELIABILITY)
     return Wish(
         filter=parse_filter(found[FILTER]) if FILTER in found else EVERYTHING,
         qos=QoS(
             delay_s_max=read_duration_s(found[MAX_DELAY]) if MAX_DELAY in found else math.inf,
             price=_number(found[PRICE], PRICE, PRICE_MAX) if PRICE in found else 1.0,
             reliability=None if reliability is None else _number(reliability, RELIABILITY, 1.0),
-            guarantee=None
-            if bandwidth is None
-            else Guarantee(bandwidth_kb_per_s=read_bandwidth_kb_per_s(bandwidth)),
+            guarantee=_guarantee(found.get(BANDWIDTH), found.get(LATENCY)),
         ),
         resumes=resumes,
         texts=(*found.items(), (RESUME_AFTER, NOW)) if resumes else tuple(found.items()),
+    )
+
+
+def _guarantee(bandwidth: str | None, latency: str | None) -> Guarantee | None:
+    if bandwidth is None and latency is None:
+        return None
+    return Guarantee(
+        bandwidth_kb_per_s=None if bandwidth is None else read_bandwidth_kb_per_s(bandwidth),
+        latency_s_max=math.inf if latency is None else read_latency_s_max(latency),
     )
 
 

@@ -1,0 +1,61 @@
+"""What is a flow called, and what does its name tell?
+
+A flow is what one node publishes of one type, at one bandwidth: its *trunk*. Where events have to find the
+home of each subscriber over links that are given, every home has a flow of its own (`home`); on a link they
+are one, because an event goes over it once.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+BEFORE_HOME = "|"
+_WRITTEN = {"%": "%25", "@": "%40", BEFORE_HOME: "%7C"}  # what has a meaning in names
+
+
+class Flow(NamedTuple):
+    """What the name of a flow tells."""
+
+    event_type: str
+    publisher: str  # the node where it enters
+    bytes_per_s: int
+    home: str | None = None  # the only node that it is for; None: whoever is below
+
+    @property
+    def name(self) -> str:
+        """Return the flow's name.
+
+        >>> Flow("cars", "b1", 20_000).name, Flow("cars/a|b", "b1", 20_000, "b@2").name
+        ('cars@b1@20000', 'cars/a%7Cb@b1@20000|b%402')
+        """
+        trunk = f"{_written(self.event_type)}@{_written(self.publisher)}@{self.bytes_per_s}"
+        return trunk if self.home is None else f"{trunk}{BEFORE_HOME}{_written(self.home)}"
+
+
+def read_flow(name: str) -> Flow | None:
+    """Return what a name tells; None where it is that of no flow.
+
+    >>> read_flow("cars/a%7Cb@b1@20000|b%402")
+    Flow(event_type='cars/a|b', publisher='b1', bytes_per_s=20000, home='b@2')
+    """
+    trunk, _, home = name.partition(BEFORE_HOME)
+    parts = trunk.split("@")
+    if len(parts) != 3 or not parts[2].isdecimal():
+        return None
+    event_type, publisher, bandwidth = parts
+    return Flow(_read(event_type), _read(publisher), int(bandwidth), _read(home) if home else None)
+
+
+def trunk_of(name: str) -> str:
+    """Return what all flows of one type, publisher and bandwidth have in common."""
+    return name.partition(BEFORE_HOME)[0]
+
+
+def _written(text: str) -> str:
+    return "".join([_WRITTEN.get(letter, letter) for letter in text])
+
+
+def _read(text: str) -> str:
+    for letter, written in reversed(_WRITTEN.items()):  # % comes last
+        text = text.replace(written, letter)
+    return text

@@ -1,0 +1,325 @@
+"""Who of the clients here is guaranteed bandwidth and latency, and what are they told (004, section 2)?
+
+A SUBSCRIBE with `bandwidth` or `latency` waits for its SUBACK until every topic in it is reserved all the way
+or refused. What is refused for want of bandwidth is refused with what would fit, and that was tried. What is
+lost later is told on `$betimes/reservation/<client>`, and asked for again until it is there.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import mqtt5
+
+from betimes.language.quantities import show_duration, show_rate
+from betimes.model.errors import TextError
+from betimes.model.guarantees import Guarantee
+from betimes.model.user_properties import BANDWIDTH, DEFINITE, LATENCY, RESERVATION_TOPIC
+from betimes.routing.signals import Manner
+from betimes.routing.wishes import Accepted, Interrupted, Refused, Wish
+from betimes.routing.wishes import Refusal as Reason
+from betimes.server.advertised import Advertised
+from betimes.server.deliveries import Delivery
+from betimes.server.promised import Promised
+from betimes.server.protocol import Gone, Refusal, hang_up, session_of
+from betimes.server.publications import Publication
+from betimes.server.reserved import News, Reserved
+
+if TYPE_CHECKING:
+    from betimes.server.audiences import Grant
+    from betimes.server.connection import Connection
+    from betimes.server.hub import Hub
+    from betimes.server.session import Session
+
+PROBES_MAX = 8  # to find out what would fit
+WANTED_MAX = 10_000  # of all clients of a broker
+WAIT_S_MAX = 8.0  # for a SUBACK: clients do not wait for ever
+AGAIN_EVERY_S = 2.0  # what is lost is asked for
+WILDCARDS = frozenset("#+")
+
+
+Answer = Callable[[Mapping[str, Promised], float], None]  # by topic filter
+
+
+@dataclass(slots=True)
+class _Asking:
+    """A SUBSCRIBE that waits."""
+
+    connection: Connection
+    answer: Answer
+    left: set[str]  # names of reservations that are still to be answered
+    since_s: float
+    answered: dict[str, Promised] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """One topic of one client, while it is asked for and while it is held."""
+
+    wish: Wish
+    written: str
+    asking: _Asking | None  # None: the client has its answer
+    session: Session
+    state: str = "asked"
+    latency_s: float = 0.0
+    bytes_per_s: int = 0
+    probes: int = 0
+    refused: Refused | None = None  # which is being looked into
+    again_at_s: float = math.inf
+    is_kept: bool = False  # there is a subscription for it
+
+
+class Guarantees:
+    """The guarantees of all clients of one broker."""
+
+    def __init__(self, hub: Hub, reserved: Reserved) -> None:
+        self._hub = hub
+        self._reserved = reserved
+        self._wanted: dict[str, _Wanted] = {}  # by the name of the reservation
+        self._held: dict[tuple[str, str], str] = {}  # by client and topic filter: that name
+        self._names: dict[str, set[str]] = {}  # by client: of all that it has or asks for
+        self._advertised = Advertised(reserved)
+        self._given = 0
+        self.accepted = 0
+        self.refused = 0
+        reserved.tell = self._hear
+
+    # --- what clients do
+
+    def ask(
+        self,
+        connection: Connection,
+        packet: mqtt5.SubscribePacket,
+        guarantee: Guarantee,
+        answer: Answer,
+        now_s: float,
+    ) -> None:
+        """Ask for all that a SUBSCRIBE wants; `answer` is called with what came of it, perhaps at once."""
+        asking, session = _Asking(connection, answer, set(), now_s), session_of(connection)
+        wishes: list[Wish] = []
+        for pattern in dict.fromkeys([each.pattern for each in packet.topic_filters]):
+            if WILDCARDS.intersection(pattern) or pattern.startswith("$"):
+                problem = "a guarantee is for one topic, without wildcards and not shared"
+                text = f"{pattern}: {problem} (hint: name the topic that its publisher advertises)"
+                asking.answered[pattern] = Promised(is_admitted=False, text=text, is_supported=False)
+            elif len(self._wanted) >= WANTED_MAX:
+                asking.answered[pattern] = Promised(is_admitted=False, text=f"{pattern}: too many ask here")
+            else:
+                wish = self._want(pattern, guarantee, asking, session)
+                asking.left.add(wish.subscription)
+                wishes.append(wish)
+        for wish in wishes:
+            if wish.subscription in asking.left:
+                self._reserved.subscribe(wish, now_s)
+        if not wishes:
+            answer(asking.answered, now_s)
+
+    def keep(self, grant: Grant, promised: Promised) -> None:
+        """Note that a subscription was taken in with what was promised to it."""
+        wanted = self._wanted.get(promised.name)
+        if wanted is not None:
+            wanted.is_kept = True
+            self._held[grant.session.client_id, grant.written] = promised.name
+
+    def release(self, grant: Grant, now_s: float) -> None:
+        """Give back what a subscription has."""
+        name = self._held.pop((grant.session.client_id, grant.written), None)
+        if name is not None:
+            self._forget(name, now_s)
+
+    def left(self, session: Session, now_s: float) -> None:
+        """Give back what a client has that is gone; its subscriptions may outlive that."""
+        self._advertised.left(session, now_s)
+        for name in list(self._names.get(session.client_id, ())):
+            self._held.pop((session.client_id, self._wanted[name].written), None)
+            self._forget(name, now_s)
+
+    def came(self, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
+        """Take in what a client advertises; ask again for what it had, and tell it what comes of that."""
+        session = session_of(connection)
+        try:
+            self._advertised.came(session, packet.user_properties, now_s)
+        except TextError as error:
+            hang_up(connection, Refusal(Gone.IMPLEMENTATION_SPECIFIC_ERROR.value, error.in_one_line), now_s)
+            return
+        for written, grant in session.grants.items():
+            guarantee = None if grant.wish is None else grant.wish.qos.guarantee
+            if guarantee is not None and (session.client_id, written) not in self._held:
+                wish = self._want(written, guarantee, None, session)
+                self._wanted[wish.subscription].is_kept = True
+                self._held[session.client_id, written] = wish.subscription
+                self._reserved.subscribe(wish, now_s)
+
+    def tick(self, now_s: float) -> None:
+        """Ask again for what is lost; let nobody wait for ever."""
+        for name, wanted in list(self._wanted.items()):
+            if wanted.asking is not None and now_s - wanted.asking.since_s > WAIT_S_MAX:
+                self._refuse(name, wanted, _no_answer(name), now_s)
+            elif now_s >= wanted.again_at_s:
+                wanted.again_at_s = math.inf
+                self._reserved.unsubscribe(name, now_s)
+                self._reserved.subscribe(wanted.wish, now_s)
+
+    # --- what the network answers
+
+    def _hear(self, news: News, now_s: float) -> None:
+        name, _, is_probe = news.subscription.partition("?")
+        wanted = self._wanted.get(name)
+        if wanted is None:
+            if not isinstance(news, Interrupted):
+                self._reserved.unsubscribe(news.subscription, now_s)
+        elif is_probe:
+            self._probed(name, wanted, news, now_s)
+        elif wanted.asking is None:
+            self._changed(wanted, news, now_s)
+        elif isinstance(news, Accepted):
+            wanted.latency_s = max(wanted.latency_s, news.latency_s)
+            wanted.bytes_per_s = news.bytes_per_s
+            if self._reserved.node.wishes.is_settled(name):
+                self._accept(name, wanted, now_s)
+        elif isinstance(news, Refused):
+            wanted.refused = news
+            self._reserved.unsubscribe(name, now_s)
+            self._probe(name, wanted, now_s)
+
+    def _probe(self, name: str, wanted: _Wanted, now_s: float) -> None:
+        """Find out whether what seems to fit does: more than one link may be short of room."""
+        refused = wanted.refused
+        assert refused is not None, "only what was refused is looked into"
+        could_be = refused.reason == Reason.NO_BANDWIDTH and refused.room_bytes_per_s > 0
+        if not could_be or wanted.probes >= PROBES_MAX:
+            self._refuse(name, wanted, refused, now_s)
+            return
+        wanted.probes += 1
+        probe = f"{name}?{wanted.probes}"
+        self._reserved.subscribe(
+            replace(wanted.wish, subscription=probe, bytes_per_s=refused.room_bytes_per_s), now_s
+        )
+
+    def _probed(self, name: str, wanted: _Wanted, news: News, now_s: float) -> None:
+        if wanted.refused is None or isinstance(news, Interrupted):
+            return
+        self._reserved.unsubscribe(news.subscription, now_s)
+        if isinstance(news, Accepted):
+            self._refuse(name, wanted, wanted.refused, now_s)
+        else:
+            wanted.refused = wanted.refused._replace(
+                room_bytes_per_s=min(news.room_bytes_per_s, wanted.refused.room_bytes_per_s - 1)
+            )
+            self._probe(name, wanted, now_s)
+
+    def _accept(self, name: str, wanted: _Wanted, now_s: float) -> None:
+        self.accepted += 1
+        bandwidth, latency = show_rate(wanted.bytes_per_s / 1000.0), show_duration(round(wanted.latency_s, 4))
+        text = f"{wanted.written}: {bandwidth} reserved, {latency} away"
+        told = ((BANDWIDTH, bandwidth), (LATENCY, latency))
+        wanted.state = "accepted"
+        self._answer(name, wanted, Promised(is_admitted=True, text=text, name=name, told=told), now_s)
+
+    def _refuse(self, name: str, wanted: _Wanted, refused: Refused, now_s: float) -> None:
+        self.refused += 1
+        told = [(DEFINITE, "true" if refused.is_definite else "false")]
+        if refused.reason == Reason.NO_BANDWIDTH:
+            told.append((BANDWIDTH, show_rate(refused.room_bytes_per_s / 1000.0)))
+        if refused.reason == Reason.TOO_SLOW:
+            told.append((LATENCY, show_duration(round(refused.latency_s, 4))))
+        text = f"{wanted.written}: refused: {why(refused)}"
+        self._answer(name, wanted, Promised(is_admitted=False, text=text, told=tuple(told)), now_s)
+
+    def _answer(self, name: str, wanted: _Wanted, promised: Promised, now_s: float) -> None:
+        """Note the answer to one topic; with the last of them the client gets its SUBACK."""
+        asking, wanted.asking = wanted.asking, None
+        assert asking is not None, "nobody is answered twice"
+        asking.left.discard(name)
+        asking.answered[wanted.written] = promised
+        if not promised.is_admitted:
+            self._forget(name, now_s)
+        if asking.left:
+            return
+        connection = asking.connection
+        if not connection.closing and connection.session is wanted.session:
+            asking.answer(asking.answered, now_s)
+        for each in asking.answered.values():  # what was promised in vain, because something else was wrong
+            unused = self._wanted.get(each.name)
+            if unused is not None and not unused.is_kept:
+                self._forget(each.name, now_s)
+
+    def _changed(self, wanted: _Wanted, news: News, now_s: float) -> None:
+        """Tell a client what has become of its reservation, where that is news to it."""
+        state = "accepted"
+        if isinstance(news, Interrupted):
+            state = "interrupted"
+        elif isinstance(news, Refused):
+            state = "refused"
+            wanted.again_at_s = now_s + AGAIN_EVERY_S
+        if state == wanted.state:
+            return
+        wanted.state = state
+        said: dict[str, object] = {"topic": wanted.written, "state": state}
+        if isinstance(news, Accepted):
+            said |= {"bytes_per_s": news.bytes_per_s, "latency_s": round(news.latency_s, 6)}
+        elif isinstance(news, Refused):
+            said |= {
+                "why": why(news),
+                "definite": news.is_definite,
+                "fits_bytes_per_s": news.room_bytes_per_s,
+            }
+        topic = f"{RESERVATION_TOPIC}/{quote(wanted.session.client_id, safe='')}"
+        packet = mqtt5.PublishPacket(topic, json.dumps(said).encode(), content_type="application/json")
+        message = Publication(packet, topic, born_s=now_s, origin=self._hub.name)
+        wanted.session.offer(Delivery(message), now_s)
+
+    # --- inside
+
+    def _want(self, topic: str, guarantee: Guarantee, asking: _Asking | None, session: Session) -> Wish:
+        self._given += 1
+        kb_per_s = guarantee.bandwidth_kb_per_s
+        name = str(self._given)
+        wish = Wish(
+            subscription=name,
+            event_type=topic,
+            bytes_per_s=None if kb_per_s is None else max(round(kb_per_s * 1000.0), 1),
+            latency_s_max=guarantee.latency_s_max,
+            manner=Manner.COORDINATES,
+            home=self._hub.name,
+        )
+        self._wanted[name] = _Wanted(wish, topic, asking, session)
+        self._names.setdefault(session.client_id, set()).add(name)
+        return wish
+
+    def _forget(self, name: str, now_s: float) -> None:
+        wanted = self._wanted.pop(name, None)
+        if wanted is None:
+            return
+        names = self._names[wanted.session.client_id]
+        names.discard(name)
+        if not names:
+            del self._names[wanted.session.client_id]
+        self._reserved.unsubscribe(name, now_s)
+
+
+def why(refused: Refused) -> str:
+    """Return why something was refused, in words.
+
+    >>> why(Refused("s", "b1", Reason.NO_BANDWIDTH, True, 12_000, 0.05))
+    'no bandwidth; 12KB/s would fit'
+    """
+    if refused.reason == Reason.NO_BANDWIDTH:
+        room = refused.room_bytes_per_s
+        fits = (
+            f"{show_rate(room / 1000.0)} would fit" if room else "nothing fits; only links with a rate count"
+        )
+        return f"{refused.reason}; {fits}"
+    if refused.reason == Reason.TOO_SLOW:
+        return f"{refused.reason}; the fastest way takes {show_duration(round(refused.latency_s, 4))}"
+    hint = "" if refused.is_definite else "; this is not definite, ask again later"
+    return f"{refused.reason}{hint}"
+
+
+def _no_answer(name: str) -> Refused:
+    return Refused(name, None, Reason.NO_ANSWER, is_definite=False, room_bytes_per_s=0, latency_s=math.inf)

@@ -1,0 +1,23 @@
+"""Does the name of a flow tell what it is made from, whatever letters that has?"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from betimes.routing.flows import Flow, read_flow, trunk_of
+
+NAMES = st.text(alphabet="ab@|#%/ ü", min_size=1, max_size=8)
+
+
+@given(NAMES, NAMES, st.integers(1, 10**9), st.none() | NAMES)
+def test_a_name_tells_what_it_was_made_from(event_type, publisher, bytes_per_s, home):
+    flow = Flow(event_type, publisher, bytes_per_s, home)
+    assert read_flow(flow.name) == flow
+    assert trunk_of(flow.name) == flow._replace(home=None).name
+
+
+@pytest.mark.parametrize("name", ["", "cars", "cars@b1", "cars@b1@many", "a@b@1@2"])
+def test_other_names_tell_nothing(name):
+    assert read_flow(name) is None

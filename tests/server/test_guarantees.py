@@ -1,0 +1,279 @@
+"""Is bandwidth reserved for who asks, refused with what would fit, re-made where it is lost, and given back?
+
+a and f are joined by two ways, over b and c, and over d and e; links carry 60 KB/s each way, of which 54 may
+be promised.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+import mqtt5
+import pytest
+from tests.server.networks import Net
+from tests.server.talking import Client, new_hub
+
+from betimes.model.links import LinkTerms
+from betimes.routing.wishes import Refusal, Refused
+from betimes.server.guarantees import AGAIN_EVERY_S, why
+from betimes.server.promised import NO_NETWORK
+from betimes.server.reserved import ANSWER_S_MAX
+
+LINKS = (("a", "b"), ("b", "c"), ("c", "f"), ("a", "d"), ("d", "e"), ("e", "f"))
+RATE = 60.0
+QUOTA_EXCEEDED, UNSUPPORTED = 0x97, 0x83
+
+
+class Six(Net):
+    """Six brokers, a publisher of cars at a, and who asks at f."""
+
+    def __init__(self, **settings):
+        terms = tuple([LinkTerms(to=name, rate_kb_per_s=RATE) for name in "abcdef"])
+        super().__init__(*"abcdef", links=terms, **settings)
+        for one, other in LINKS:
+            self.join(one, other, rate_kb_per_s=RATE)
+        self.run(1.0)
+        self.publisher = self.client("a", "pub", user_properties=[("advertise", "cars = 20KB/s")])
+        self.run(0.5)
+
+    def ask(self, name, *topics, broker="f", wait_s=0.5, **properties):
+        client: Any = self.client(broker, name)
+        filters = [plain(each) for each in topics or ("cars",)]
+        wish = list(properties.items())
+        came = client.ask(mqtt5.SubscribePacket(1, filters, user_properties=wish))  # it may know at once
+        self.run(wait_s)
+        came += client.read()
+        (client.suback,) = came
+        return client
+
+    def promised(self):
+        return {
+            (name, neighbour): promised
+            for name, hub in self.hubs.items()
+            for neighbour, promised in cast(Any, hub.federation).reserved.promised_bytes_per_s.items()
+            if promised
+        }
+
+
+def plain(topic):
+    return mqtt5.TopicFilter(topic, max_qos=mqtt5.QoS.AT_MOST_ONCE)
+
+
+def codes(client):
+    return [code.value for code in client.suback.reason_codes]
+
+
+def news(client):
+    return [
+        json.loads(each.payload)
+        for each in client.read()
+        if isinstance(each, mqtt5.PublishPacket) and each.topic.startswith("$betimes/reservation/")
+    ]
+
+
+@pytest.fixture
+def six():
+    return Six()
+
+
+def test_what_fits_is_reserved_all_the_way_and_given_back(six):
+    alice = six.ask("alice", bandwidth="20KB/s", latency="500ms")
+    assert codes(alice) == [0]
+    assert alice.suback.reason_str.startswith("cars: 20KB/s reserved, ")
+    assert dict(alice.suback.user_properties)["bandwidth"] == "20KB/s"
+    held = six.promised()
+    assert len(held) == 3
+    assert set(held.values()) == {20_000}
+    alice.ask(mqtt5.UnsubscribePacket(2, ["cars"]))
+    six.run(0.5)
+    assert six.promised() == {}
+
+
+def test_any_bandwidth_is_what_the_publisher_advertises(six):
+    assert codes(six.ask("alice", bandwidth="any")) == [0]
+    assert set(six.promised().values()) == {20_000}
+
+
+def test_two_at_one_broker_and_one_on_the_way_share_what_is_promised(six):
+    for name, broker in (("alice", "f"), ("bob", "f")):
+        assert codes(six.ask(name, broker=broker, bandwidth="20KB/s")) == [0]
+    middle = next(two for one, two in six.promised() if one == "a")
+    assert codes(six.ask("carol", broker=middle, bandwidth="20KB/s")) == [0]
+    assert set(six.promised().values()) == {20_000}
+    assert len(six.promised()) == 3
+
+
+def test_what_does_not_fit_is_refused_with_what_would(six):
+    for number, bandwidth in enumerate(("30KB/s", "31KB/s")):
+        assert codes(six.ask(f"first{number}", bandwidth=bandwidth)) == [0]
+    refused = six.ask("alice", bandwidth="40KB/s")
+    assert codes(refused) == [QUOTA_EXCEEDED]
+    assert refused.suback.reason_str == "cars: refused: no bandwidth; 24KB/s would fit"
+    assert dict(refused.suback.user_properties) == {"definite": "true", "bandwidth": "24KB/s"}
+    before = six.promised()
+    assert codes(six.ask("bob", bandwidth="24KB/s")) == [0]
+    assert sum(six.promised().values()) == sum(before.values()) + 3 * 24_000
+    assert refused.hub.sessions["alice"].grants == {}
+
+
+def test_what_would_fit_was_tried_also_where_several_links_are_short_of_room(six):
+    for hub in six.hubs.values():
+        for name, end in hub.federation.ends.items():
+            rate = {("a", "b"): 20.0, ("b", "c"): 10.0, ("a", "d"): 0.5}.get((hub.name, name), RATE)
+            end.terms = LinkTerms(to=name, rate_kb_per_s=rate)
+    refused = six.ask("alice", bandwidth="40KB/s", wait_s=2.0)
+    assert refused.suback.reason_str == "cars: refused: no bandwidth; 9KB/s would fit"
+    assert six.promised() == {}
+
+
+def test_what_is_too_far_away_is_refused_with_how_far(six):
+    refused = six.ask("alice", latency="1ms")
+    assert codes(refused) == [QUOTA_EXCEEDED]
+    assert "too slow; the fastest way takes" in refused.suback.reason_str
+    assert dict(refused.suback.user_properties)["definite"] == "true"
+
+
+def test_what_nobody_advertises_is_refused_for_now(six):
+    refused = six.ask("alice", "ships", bandwidth="any")
+    assert codes(refused) == [QUOTA_EXCEEDED]
+    assert refused.suback.reason_str.endswith("nobody publishes this; this is not definite, ask again later")
+
+
+@pytest.mark.parametrize("pattern", ["cars/#", "+/a", "$share/group/cars"])
+def test_a_guarantee_is_for_one_topic(six, pattern):
+    refused = six.ask("alice", pattern, wait_s=0.0, bandwidth="any")
+    client = six.client("f", "bob")
+    packet = mqtt5.SubscribePacket(1, [plain(pattern), plain("cars")], user_properties=[("bandwidth", "any")])
+    assert client.ask(packet) == []
+    six.run(0.5)
+    (suback,) = [each for each in client.read() if isinstance(each, mqtt5.SubAckPacket)]
+    assert [code.value for code in suback.reason_codes] == [UNSUPPORTED, 0]
+    assert "one topic, without wildcards" in (suback.reason_str or "")
+    assert refused.hub.sessions["alice"].grants == {}
+
+
+def test_links_without_a_rate_promise_nothing(six):
+    for hub in six.hubs.values():
+        for end in hub.federation.ends.values():
+            end.terms = LinkTerms(to=end.neighbour)
+    refused = six.ask("alice", bandwidth="any")
+    assert refused.suback.reason_str.endswith("nothing fits; only links with a rate count")
+
+
+def test_a_broker_without_a_network_has_nothing_to_reserve():
+    suback = Client(new_hub()).subscribe("cars", properties={"bandwidth": "20KB/s"})
+    assert (suback.reason_codes[0].value, suback.reason_str) == (0, NO_NETWORK)
+
+
+def test_who_leaves_gives_back_and_who_comes_back_asks_again(six):
+    alice = six.client("f", "alice", session_expiry_interval=100)
+    wish = [("bandwidth", "20KB/s")]
+    alice.ask(mqtt5.SubscribePacket(1, [plain("cars")], user_properties=wish))
+    six.run(0.5)
+    alice.connection.lost(six.now_s)
+    six.run(0.5)
+    assert six.promised() == {}
+    again = six.client("f", "alice", clean_start=False, session_expiry_interval=100)
+    six.run(0.5)
+    assert len(six.promised()) == 3
+    assert [each["state"] for each in news(again)] == ["accepted"]
+
+
+def test_a_subscription_that_is_replaced_keeps_one_reservation(six):
+    alice = six.ask("alice", bandwidth="20KB/s")
+    alice.ask(mqtt5.SubscribePacket(2, [plain("cars")], user_properties=[("bandwidth", "30KB/s")]))
+    six.run(0.5)
+    assert set(six.promised().values()) == {30_000}
+
+
+def test_a_killed_broker_is_gone_round_and_the_subscriber_is_told(six):
+    alice = six.ask("alice", bandwidth="20KB/s")
+    killed = next(two for one, two in six.promised() if one == "a")
+    six.kill(killed)
+    six.run(ANSWER_S_MAX + AGAIN_EVERY_S + 2.0)
+    assert len(six.promised()) == 3
+    assert all(killed not in ends for ends in six.promised())
+    states = [each["state"] for each in news(alice)]
+    assert states[0] == "interrupted"
+    assert states[-1] == "accepted"
+
+
+def test_what_cannot_be_made_again_is_told_with_what_would_fit_and_tried_until_it_can(six):
+    alice = six.ask("alice", bandwidth="40KB/s")
+    used = next(two for one, two in six.promised() if one == "a")
+    bob = six.ask("bob", bandwidth="30KB/s")
+    assert codes(bob) == [0]
+    six.kill(used)
+    six.run(10.0)
+    told = news(alice)[-1]
+    assert (told["state"], told["definite"], told["fits_bytes_per_s"]) == ("refused", True, 24_000)
+    assert bob.hub.sessions["bob"].grants
+    bob.connection.lost(six.now_s)
+    six.run(10.0)
+    assert [each["state"] for each in news(alice)] == ["accepted"]
+    assert set(six.promised().values()) == {40_000}
+
+
+def test_a_publisher_that_goes_takes_its_flow_with_it(six):
+    other = six.client("b", "other", user_properties=[("advertise", "ships = 5KB/s")])
+    six.run(0.5)
+    assert codes(six.ask("alice", "ships", bandwidth="any")) == [0]
+    other.connection.lost(six.now_s)
+    six.run(0.5)
+    assert codes(six.ask("bob", "ships", bandwidth="any")) == [QUOTA_EXCEEDED]
+
+
+def test_who_hangs_up_before_the_answer_keeps_nothing(six):
+    alice = six.client("f", "alice")
+    wish = [("bandwidth", "20KB/s")]
+    assert alice.ask(mqtt5.SubscribePacket(1, [plain("cars")], user_properties=wish)) == []
+    alice.connection.lost(six.now_s)
+    six.run(1.0)
+    assert six.promised() == {}
+
+
+def flooded(six, subscriber):
+    """Send cars at 40 KB/s and noise of three times a link for 5 s; return ages of cars, and the noise."""
+    other = six.client("f", "other")
+    other.subscribe("noise")
+    six.run(0.5)
+    subscriber.read()
+    flood = six.client("a", "flood")
+    for _ in range(50):
+        flood.now_s = six.publisher.now_s = six.now_s
+        for _ in range(18):
+            flood.publish("noise", b"x" * 900)
+        for _ in range(4):
+            six.publisher.publish("cars", b"x" * 880)
+        six.run(0.1)
+    six.run(0.5)
+    cars = [each for each in subscriber.read() if isinstance(each, mqtt5.PublishPacket)]
+    return [float(dict(each.user_properties)["$age"]) for each in cars], len(other.got())
+
+
+@pytest.mark.parametrize("strategy", ["fifo", "eb", "late-binding"])
+def test_what_is_reserved_goes_before_all_else_and_the_rest_takes_what_is_left(strategy):
+    six = Six(strategy=strategy)
+    ages_ms, noise = flooded(six, six.ask("alice", bandwidth="50KB/s"))
+    assert len(ages_ms) == 200
+    assert max(ages_ms) < 500.0
+    assert noise > 50
+
+
+def test_without_a_reservation_the_same_events_are_late(six):
+    alice = six.client("f", "alice")
+    alice.subscribe("cars", properties={"price": "1"})
+    ages_ms, _ = flooded(six, alice)
+    assert sum(age_ms < 500.0 for age_ms in ages_ms) < 100
+
+
+def test_what_is_beyond_the_reservation_waits_like_everything_else(six):
+    ages_ms, noise = flooded(six, six.ask("alice", bandwidth="10KB/s"))
+    assert 50 <= len(ages_ms) < 150  # of 200: what is promised comes, and some of the rest
+    assert noise > 150
+
+
+def test_reasons_are_told_in_words():
+    assert "ask again" in why(Refused("s", None, Refusal.NO_ANSWER, False, 0, 1.0))
+    assert why(Refused("s", None, Refusal.TOO_MANY, True, 0, 1.0)) == "too many"
