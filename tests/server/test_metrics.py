@@ -97,3 +97,35 @@ def test_what_is_promised_and_used_on_links_is_told():
     assert 10_000 < at_a[f"betimes_link_reserved_bytes_total {onward}"] < 12_000
     at_f = read(exposition(gathered(six.hubs["f"], six.now_s), 0.0))
     assert (at_f["betimes_guarantees_given_total"], at_f["betimes_guarantees_refused_total"]) == (1, 1)
+
+
+def test_what_subscribers_pay_is_earned_when_it_is_sent_and_not_again():
+    hub = new_hub()
+    rich, plain = Client(hub, "rich", session_expiry_interval=100), Client(hub, "plain")
+    publisher = Client(hub, "publisher")
+    rich.subscribe("a", qos=1, properties={"price": "3.5"})
+    plain.subscribe("a")
+    publisher.publish("a", b"x", qos=1)
+    assert read(exposition(gathered(hub, 1.0), 0.0))["betimes_earned_total"] == 4.5
+    rich.connection.lost(1.0)  # it has not acknowledged
+    Client(hub, "rich", clean_start=False, session_expiry_interval=100)
+    found = gathered(hub, 2.0)
+    assert found.publications_sent == 3
+    assert found.earned == 4.5
+    publisher.publish("a", b"y", qos=0)
+    assert gathered(hub, 3.0).earned == 9.0
+
+
+def test_what_links_carried_is_told_for_each():
+    net = chain("x", "y", "z")
+    net.client("z", "s").subscribe("a")
+    net.run(1.0)
+    for _ in range(3):
+        net.client("x", "p").publish("a", b"x" * 1000)
+    net.run(2.0)
+    at_x, at_y, at_z = (read(exposition(gathered(net.hubs[name], 0.0), 0.0)) for name in "xyz")
+    assert at_x["betimes_link_sent_messages_total y"] == 3.0
+    assert at_y["betimes_link_sent_messages_total z"] == 3.0
+    assert at_y["betimes_link_sent_bytes_total z"] == at_x["betimes_link_sent_bytes_total y"] > 3000.0
+    assert "betimes_link_sent_messages_total x" not in at_y
+    assert not any(name.startswith("betimes_link_sent") for name in at_z)

@@ -113,6 +113,10 @@ class Connection:
         sent = self.send(delivery.packet(now_s, again=again, alias=alias, alias_known=known))
         if sent:
             self.hub.sent += topic[0] != "$"  # the server's own do not count
+            if again:
+                self.hub.traffic.resent += 1
+            elif delivery.price != 1.0:
+                self.hub.traffic.premium += delivery.price - 1.0
         elif alias is not None and not known:
             del self._aliases_out[topic]  # the client never heard of it
         return sent

@@ -295,6 +295,7 @@ class LinkEnd:
             return False
         self._under_way[packet_id] = UnderWay(now_s, send.ticket)
         self._events_under_way += 1
+        self.connection.hub.traffic.carried(self.neighbour, size_kb)
         if self.terms.rate_kb_per_s is None:
             self.connection.send_bytes(data)
         else:  # as if the line were so slow: the receiver measures it like any other

@@ -48,6 +48,7 @@ def _families(statistics: Statistics, lag_s: float) -> Iterable[Metric]:
     counters = {
         "publications_received": ("Publications taken in.", statistics.publications_received),
         "publications_sent": ("Copies of publications sent.", statistics.publications_sent),
+        "earned": ("What subscribers pay for all that they were sent in time.", statistics.earned),
         "packets_received": ("Packets of MQTT received.", statistics.packets_received),
         "packets_sent": ("Packets of MQTT sent.", statistics.packets_sent),
         "bytes_received": ("Bytes of MQTT received.", statistics.bytes_received),
@@ -88,6 +89,11 @@ def _families(statistics: Statistics, lag_s: float) -> Iterable[Metric]:
     )
     for reason, count in statistics.lost.items():
         lost.add_metric([reason.value], count)
+    return [*found, lost, *_link_families(statistics)]
+
+
+def _link_families(statistics: Statistics) -> list[Metric]:
+    """Return what there is to say of each link to another broker."""
     speed = GaugeMetricFamily(
         "betimes_link_seconds_per_kilobyte", "How slow each link is, on average.", labels=["neighbour"]
     )
@@ -103,4 +109,11 @@ def _families(statistics: Statistics, lag_s: float) -> Iterable[Metric]:
     )
     for neighbour, kb in statistics.reserved_kb.items():
         used.add_metric([neighbour], kb * 1000.0)
-    return [*found, lost, speed, promised, used]
+    messages = CounterMetricFamily(
+        "betimes_link_sent_messages", "Messages sent over each link.", labels=["neighbour"]
+    )
+    sent = CounterMetricFamily("betimes_link_sent_bytes", "What those hold.", labels=["neighbour"])
+    for neighbour, (count, kb) in statistics.links_carried.items():
+        messages.add_metric([neighbour], count)
+        sent.add_metric([neighbour], kb * 1000.0)
+    return [speed, promised, used, messages, sent]

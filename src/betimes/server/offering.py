@@ -73,6 +73,9 @@ class Offering:
             if connection is not None and connection.publish_plain(
                 publication, now_s, told=grant.wish is not None
             ):
+                wish = grant.wish
+                if wish is not None and wish.qos.price != 1.0:
+                    connection.hub.traffic.premium += wish.qos.price - 1.0
                 if publication.is_recorded:
                     session.note(delivery_of(publication, grant, retain=False), now_s)
                 return

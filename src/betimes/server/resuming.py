@@ -192,7 +192,10 @@ class Resumption:
             count += 1
         sent, left = self._portions[:count], self._portions[count:]
         if connection is not None and sent:
-            connection.send_run(b"".join(pieces), sum(map(len, sent)))
+            messages = sum(map(len, sent))
+            connection.send_run(b"".join(pieces), messages)
+            price = 1.0 if grant.wish is None else grant.wish.qos.price
+            self._hub.traffic.premium += messages * (price - 1.0)
         every = 0 if witness is None else witness.every
         recorded = [portion.where(portion.numbers % every == 0) for portion in sent] if every else []
         for each in [each for portion in recorded for each in portion.publications()]:

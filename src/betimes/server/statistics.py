@@ -49,6 +49,8 @@ class Statistics:
     bytes_sent: int
     connections_refused: int
     pauses: int
+    earned: float = 0.0  # what subscribers pay for all that was sent to them, which was in time
+    links_carried: Mapping[str, tuple[int, float]] = field(default_factory=dict)  # messages, kilobytes
     repeated: int = 0  # publications that had come before under the same key
     promises: tuple[int, int] | None = None  # given and refused; None: there is no control centre
     links_s_per_kb: Mapping[str, float] = field(default_factory=dict)  # to other brokers that are up
@@ -91,6 +93,8 @@ def gathered(hub: Hub, now_s: float) -> Statistics:
         bytes_sent=traffic.bytes_sent,
         connections_refused=traffic.connections_refused,
         pauses=traffic.pauses,
+        earned=hub.sent - traffic.resent + traffic.premium,
+        links_carried=dict(traffic.links),
         repeated=hub.repeats.repeated,
         promises=None if hub.promises is None else (hub.promises.admitted, hub.promises.refused),
         links_s_per_kb={} if federation is None else federation.speeds_s_per_kb,
