@@ -54,6 +54,7 @@ def test_the_numbers_are_those_of_the_system_topics():
     assert samples["betimes_queue_bytes"] == hub.sessions["away"].queue_bytes > 0
     assert (samples["betimes_uptime_seconds"], samples["betimes_event_loop_lag_seconds"]) == (7.5, 0.125)
     assert samples[f"betimes_build_info {__version__}"] == 1.0
+    assert samples[f"betimes_broker_info {hub.name}"] == 1.0
 
 
 def test_what_is_kept_for_who_comes_back_is_told():

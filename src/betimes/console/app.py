@@ -24,6 +24,7 @@ from betimes.console import (
     broker,
     check,
     control,
+    dashboard,
     demo,
     doctor,
     figure,
@@ -109,6 +110,7 @@ app.command("check", epilog=check.EXAMPLES)(check.check_command)
 app.command("filter", epilog=filter.EXAMPLES)(filter.filter_command)
 app.command("broker", epilog=broker.EXAMPLES)(broker.broker_command)
 app.command("control", epilog=control.EXAMPLES)(control.control_command)
+app.command("dashboard", epilog=dashboard.EXAMPLES)(dashboard.dashboard_command)
 app.command("network", epilog=network.EXAMPLES)(network.network_command)
 app.command("pub", epilog=pub.EXAMPLES, context_settings=HOST_IS_H)(pub.pub_command)
 app.command("sub", epilog=sub.EXAMPLES, context_settings=HOST_IS_H)(sub.sub_command)

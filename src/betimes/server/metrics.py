@@ -81,7 +81,8 @@ def _families(statistics: Statistics, lag_s: float) -> Iterable[Metric]:
         counters["replayed_messages"] = ("Sent to those, of what they had missed.", kept.replayed)
         counters["gaps_told"] = ("To those, of what they missed and is not here.", kept.gaps_told)
     build = InfoMetricFamily("betimes_build", "What runs here.", value={"version": __version__})
-    found: list[Metric] = [build]
+    name = InfoMetricFamily("betimes_broker", "Who it is.", value={"name": statistics.broker})
+    found: list[Metric] = [build, name]
     found += [GaugeMetricFamily(f"betimes_{name}", text, value) for name, (text, value) in gauges.items()]
     found += [CounterMetricFamily(f"betimes_{name}", text, value) for name, (text, value) in counters.items()]
     lost = CounterMetricFamily(

@@ -49,6 +49,7 @@ class Statistics:
     bytes_sent: int
     connections_refused: int
     pauses: int
+    broker: str = ""  # its name
     earned: float = 0.0  # what subscribers pay for all that was sent to them, which was in time
     links_carried: Mapping[str, tuple[int, float]] = field(default_factory=dict)  # messages, kilobytes
     repeated: int = 0  # publications that had come before under the same key
@@ -93,6 +94,7 @@ def gathered(hub: Hub, now_s: float) -> Statistics:
         bytes_sent=traffic.bytes_sent,
         connections_refused=traffic.connections_refused,
         pauses=traffic.pauses,
+        broker=hub.name,
         earned=hub.sent - traffic.resent + traffic.premium,
         links_carried=dict(traffic.links),
         repeated=hub.repeats.repeated,

@@ -1,0 +1,198 @@
+"""How is a network of brokers doing? Their metrics, read again and again, become shares and rates."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from betimes.model.errors import BetimesError
+
+HISTORY_MAX = 300  # moments that are remembered
+RATE_OVER_S = 5.0  # rates are of so long
+NOT_WANTED = "refused"  # what may not be published is nobody's loss
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkFacts:
+    """A link as its sender tells of it."""
+
+    s_per_kb: float = 0.0
+    sent_messages: float = 0.0
+    sent_kb: float = 0.0
+    promised_kb_per_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerFacts:
+    """What a broker tells of itself: counts since its start, and what there is now."""
+
+    name: str
+    uptime_s: float = 0.0
+    connections: float = 0.0
+    subscriptions: float = 0.0
+    received: float = 0.0
+    sent: float = 0.0
+    earned: float = 0.0
+    queue: float = 0.0  # messages that wait for links
+    lost: Mapping[str, float] = field(default_factory=dict)
+    links: Mapping[str, LinkFacts] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkNow:
+    """What a link does at the moment."""
+
+    source: str
+    target: str
+    load: float  # of its time, in use
+    messages_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """The whole network at one moment."""
+
+    at_s: float
+    sent: float
+    lost: float
+    on_time_share: float | None  # lately; None: nothing was wanted
+    sent_per_s: float
+    lost_per_s: float
+    earned: float
+    earned_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    at_s: float
+    facts: BrokerFacts
+
+
+def read_metrics(text: str) -> BrokerFacts:
+    """Return what a broker's metrics tell; a text that is none of a broker's is a mistake."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    plain: dict[str, float] = {}
+    lost: dict[str, float] = {}
+    links: dict[str, dict[str, float]] = {}
+    name = ""
+    try:
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                if "reason" in sample.labels:
+                    lost[sample.labels["reason"]] = sample.value
+                elif "neighbour" in sample.labels:
+                    links.setdefault(sample.labels["neighbour"], {})[sample.name] = sample.value
+                elif sample.name == "betimes_broker_info":
+                    name = sample.labels.get("name", "")
+                else:
+                    plain[sample.name] = sample.value
+    except (ValueError, KeyError, IndexError) as error:
+        raise BetimesError("these are no metrics") from error
+    if "betimes_uptime_seconds" not in plain or not name:
+        raise BetimesError("these are no metrics of a Betimes broker")
+    return BrokerFacts(
+        name=name,
+        uptime_s=plain["betimes_uptime_seconds"],
+        connections=plain.get("betimes_connections", 0.0),
+        subscriptions=plain.get("betimes_subscriptions", 0.0),
+        received=plain.get("betimes_publications_received_total", 0.0),
+        sent=plain.get("betimes_publications_sent_total", 0.0),
+        earned=plain.get("betimes_earned_total", 0.0),
+        queue=plain.get("betimes_link_queue_messages", 0.0),
+        lost={reason: count for reason, count in lost.items() if reason != NOT_WANTED},
+        links={
+            neighbour: LinkFacts(
+                s_per_kb=found.get("betimes_link_seconds_per_kilobyte", 0.0),
+                sent_messages=found.get("betimes_link_sent_messages_total", 0.0),
+                sent_kb=found.get("betimes_link_sent_bytes_total", 0.0) / 1000.0,
+                promised_kb_per_s=found.get("betimes_link_promised_bytes_per_second", 0.0) / 1000.0,
+            )
+            for neighbour, found in links.items()
+        },
+    )
+
+
+class BrokerWatch:
+    """What was last heard of each broker, by the address it was asked at, and how the whole went lately."""
+
+    def __init__(self) -> None:
+        self.brokers: dict[str, BrokerFacts] = {}  # by address
+        self.silent: dict[str, str] = {}  # why nothing is heard, by address
+        self.history: deque[Moment] = deque(maxlen=HISTORY_MAX)
+        self._looks: dict[str, deque[_Look]] = {}
+
+    def heard(self, address: str, facts: BrokerFacts, at_s: float) -> None:
+        """Take in what a broker says."""
+        self.silent.pop(address, None)
+        looks = self._looks.setdefault(address, deque())
+        if looks and facts.uptime_s < looks[-1].facts.uptime_s:
+            looks.clear()  # it began anew, and so did its counts
+        looks.append(_Look(at_s=at_s, facts=facts))
+        while len(looks) > 2 and looks[1].at_s <= at_s - RATE_OVER_S:
+            looks.popleft()
+        self.brokers[address] = facts
+
+    def not_heard(self, address: str, why: str) -> None:
+        """Note that a broker does not answer; what it said last is not true any more."""
+        self.silent[address] = why
+        self.brokers.pop(address, None)
+        self._looks.pop(address, None)
+
+    def note_moment(self, at_s: float) -> Moment:
+        """Sum up what was heard, and remember it."""
+        sent = sum(each.sent for each in self.brokers.values())
+        lost = sum(self.lost().values())
+        sent_per_s, lost_per_s, earned_per_s = (self._rate(name) for name in ("sent", "lost", "earned"))
+        wanted_per_s = sent_per_s + lost_per_s
+        moment = Moment(
+            at_s=at_s,
+            sent=sent,
+            lost=lost,
+            on_time_share=sent_per_s / wanted_per_s if wanted_per_s > 0.0 else None,
+            sent_per_s=sent_per_s,
+            lost_per_s=lost_per_s,
+            earned=sum(each.earned for each in self.brokers.values()),
+            earned_per_s=earned_per_s,
+        )
+        self.history.append(moment)
+        return moment
+
+    def lost(self) -> Counter[str]:
+        """Return what did not arrive since brokers started, by reason."""
+        total: Counter[str] = Counter()
+        for each in self.brokers.values():
+            total.update({reason: count for reason, count in each.lost.items() if count})
+        return total
+
+    def links(self) -> list[LinkNow]:
+        """Return what links do at the moment, in the order of their names."""
+        found = []
+        for address, facts in self.brokers.items():
+            first, last = self._looks[address][0], self._looks[address][-1]
+            over_s = last.at_s - first.at_s
+            for neighbour, link in facts.links.items():
+                before = first.facts.links.get(neighbour, LinkFacts())
+                kb, messages = link.sent_kb - before.sent_kb, link.sent_messages - before.sent_messages
+                found.append(
+                    LinkNow(
+                        source=facts.name,
+                        target=neighbour,
+                        load=min(max(kb, 0.0) * link.s_per_kb / over_s, 1.0) if over_s > 0.0 else 0.0,
+                        messages_per_s=max(messages, 0.0) / over_s if over_s > 0.0 else 0.0,
+                    )
+                )
+        return sorted(found, key=lambda each: (each.source, each.target))
+
+    def _rate(self, name: str) -> float:
+        total = 0.0
+        for looks in self._looks.values():
+            over_s = looks[-1].at_s - looks[0].at_s
+            if over_s > 0.0:
+                total += (_count(looks[-1].facts, name) - _count(looks[0].facts, name)) / over_s
+        return total
+
+
+def _count(facts: BrokerFacts, name: str) -> float:
+    return sum(facts.lost.values()) if name == "lost" else float(getattr(facts, name))
