@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -29,7 +30,8 @@ def test_what_does_not_go_together_is_a_mistake(capsys, arguments, problem):
 @pytest.mark.parametrize(("arguments", "seconds"), [([], SECONDS), (["--seconds", "7"], 7.0)])
 def test_the_live_demo_runs_unless_the_simulated_one_is_asked_for(monkeypatch, capsys, arguments, seconds):
     class Finished:
-        def __init__(self, seconds):
+        def __init__(self, seconds, out):
+            assert out == Path("out")
             self.seconds = seconds
 
         def as_json(self):

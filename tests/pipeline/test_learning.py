@@ -16,6 +16,7 @@ from betimes.model.subscriptions import QoS, Subscription
 from betimes.model.topology import Link, Publisher, Scenario
 from betimes.pipeline.job import run_pipeline
 from betimes.pipeline.learning import (
+    _wishes,
     access_points,
     broker_statistics,
     learn_statistics,
@@ -163,3 +164,25 @@ def test_a_publisher_is_no_access_point_if_it_is_a_broker_too():
 def test_without_tables_it_is_said_what_makes_them(tmp_path):
     with pytest.raises(TablesError, match="there are no tables"):
         learn_statistics(tmp_path)
+
+
+def wish_row(subscriber: str, from_s: float, until_s: float | None, **given: Any) -> dict[str, Any]:
+    return {"subscriber": subscriber, "home": "a", "pattern": "#", "from_s": from_s, "until_s": until_s,
+            "is_shared": False} | given  # fmt: skip
+
+
+def test_who_looks_back_counts_subscriptions_that_held_for_half_of_the_time():
+    rows = [
+        wish_row("stays", 0.0, None),
+        wish_row("left", 100.0, 160.0),
+        wish_row("came late", 155.0, None),
+        wish_row("was short", 110.0, 130.0),
+        wish_row("group", 0.0, None, is_shared=True),
+        wish_row("changed", 0.0, 150.0, pattern="#", price=1.0),
+        wish_row("changed", 150.0, None, pattern="#", price=2.0),
+    ]
+    now = _wishes(rows, 100.0, None)
+    assert [row["subscriber"] for row in now] == ["stays", "came late", "changed"]
+    before = {row["subscriber"]: row for row in _wishes(rows, 100.0, 100.0)}
+    assert set(before) == {"stays", "left", "changed"}
+    assert before["changed"]["price"] == 2.0, "the terms that held last"

@@ -44,10 +44,13 @@ def demo_command(
 
     Six brokers run on this machine, as in examples/flights.toml; two of their links carry about half of what
     is published. Twelve subscribers ask for different flights, within 0.3 to 5 s, for prices from 1 to 10.
-    The tables at the end say what arrived in time and what it earned, measured at the subscribers. All
-    brokers are stopped at the end.
+    Between the two, Spark learns from what brokers wrote down, and a twin of the network predicts the second
+    part, in which a traveller disappears and resumes at another broker, one subscriber's bandwidth is
+    guaranteed, and one who asks for too much is refused. The tables at the end say what arrived in time and
+    what it earned, measured at the subscribers; a page, OUT/demo/report.html, shows more. All brokers are
+    stopped.
 
-    --out, --master and --remote are for --simulated: three strategies on simulated brokers, and a picture.
+    --master and --remote are for --simulated: three strategies on simulated brokers, and a picture.
     """
     if simulated:
         from betimes.console.simulated_demo import simulated_demo
@@ -64,7 +67,7 @@ def demo_command(
         raise SettingError("--seconds", seconds, f"must be between {SECONDS_MIN:g} and {SECONDS_MAX:g}")
     from betimes.console.live_demo import print_live_demo, run_live_demo
 
-    run = run_live_demo(seconds)
+    run = run_live_demo(seconds, out)
     if as_json:
         print_json(run.as_json())
     else:

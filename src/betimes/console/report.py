@@ -49,7 +49,7 @@ def report_command(
         found = findings_in(tables, chosen)
     with waiting("drawing"):
         about = f"From {found.run.telemetry}, {found.run.over_s:,.0f} s of it."
-        text = page_text("What happened in this network", about, _in_short(found), report_sections(found))
+        text = page_text("What happened in this network", about, in_short(found), report_sections(found))
     write_page(out, text)
     facts = report_json(found) | {"page": str(out), "bytes": len(text.encode())}
     if as_json:
@@ -85,7 +85,8 @@ def report_json(found: Findings) -> dict[str, Any]:
     }
 
 
-def _in_short(found: Findings) -> list[tuple[str, str]]:
+def in_short(found: Findings) -> list[tuple[str, str]]:
+    """Return the numbers at the top of the page."""
     facts = report_json(found)
     share, off = facts["on_time_share"], facts["prediction_off_mean"]
     offered = facts["offered"]

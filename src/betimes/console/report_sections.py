@@ -56,7 +56,7 @@ class Findings:
 def findings_in(tables: Path, model: Model) -> Findings:
     """Read the current tables in a directory, and predict from them."""
     folder = current_tables(tables)
-    statistics = learn_statistics(tables)
+    statistics = learn_statistics(tables, looks_back=True)
     predicted: Mapping[tuple[str, str], list[float]] = {}
     if statistics.publishers and statistics.subscriptions:
         predicted = predicted_shares(statistics, predict(statistics, model, early_drop=True))

@@ -30,23 +30,32 @@ Row = dict[str, Any]
 STEADY_SCV = 1e-6  # a squared coefficient of variation below it is rounding
 MEAN_SHARE_OFF_MAX, VARIANCE_SHARE_OFF_MAX = 0.01, 0.1  # a histogram further from the exact moments misleads
 WEIGHT_DIGITS = 3
+HELD_SHARE_MIN = 0.5  # of the time, that a subscription held which counts for who looks back
 
 
-def learn_statistics(directory: Path) -> NetworkStatistics:
+def learn_statistics(directory: Path, *, looks_back: bool = False) -> NetworkStatistics:
     """Return what the current tables in a directory teach of the network.
 
-    Subscriptions are those that were open at the end, shared ones left out. Everything happened when the run
-    ended that wrote the tables, as far as `learned_at_s` is concerned.
+    Subscriptions are those that were open at the end, shared ones left out; for who looks back, those that
+    held for half of the time. Everything happened when the run ended that wrote the tables, as far as
+    `learned_at_s` is concerned.
     """
     folder = current_tables(directory)
-    return statistics_in(folder, read_facts(folder).over_s, (folder / FILE).stat().st_mtime)
+    facts = read_facts(folder)
+    since_s = facts.last_s - facts.over_s if looks_back else None
+    return statistics_in(folder, facts.over_s, (folder / FILE).stat().st_mtime, since_s)
 
 
-def statistics_in(folder: Path, over_s: float, learned_at_s: float) -> NetworkStatistics:
-    """Return what the tables in a folder teach, which were learned then, over so long."""
+def statistics_in(
+    folder: Path, over_s: float, learned_at_s: float, since_s: float | None = None
+) -> NetworkStatistics:
+    """Return what the tables in a folder teach, which were learned then, over so long.
+
+    With `since_s`, when that began, subscriptions count that held for half of it; else those still open.
+    """
     links = _rows(LINKS, folder)
     publishers = _rows(PUBLISHERS, folder)
-    wishes = [row for row in _rows(SUBSCRIPTIONS, folder) if row["until_s"] is None and not row["is_shared"]]
+    wishes = _wishes(_rows(SUBSCRIPTIONS, folder), over_s, since_s)
     doors = access_points(publishers, links, {row["home"] for row in wishes})
     return NetworkStatistics(
         brokers=_brokers(_rows(BROKERS, folder), links, publishers, wishes, doors),
@@ -60,6 +69,19 @@ def statistics_in(folder: Path, over_s: float, learned_at_s: float) -> NetworkSt
         learned_at_s=learned_at_s,
         over_s=over_s,
     )
+
+
+def _wishes(rows: list[Row], over_s: float, since_s: float | None) -> list[Row]:
+    """Return the subscriptions that count: of one with several terms, those that held last."""
+    rows = [row for row in rows if not row["is_shared"]]
+    if since_s is None:
+        return [row for row in rows if row["until_s"] is None]
+    held: dict[tuple[str, str, str], Row] = {}
+    for row in sorted(rows, key=lambda row: float(row["from_s"])):
+        until_s = since_s + over_s if row["until_s"] is None else row["until_s"]
+        if until_s - max(row["from_s"], since_s) >= HELD_SHARE_MIN * over_s:
+            held[row["subscriber"], row["home"], row["pattern"]] = row
+    return list(held.values())
 
 
 def _rows(table: TableShape, folder: Path) -> list[Row]:

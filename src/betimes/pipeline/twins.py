@@ -1,8 +1,8 @@
 """How is a simulated network made like the one that wrote telemetry? From the tables that the pipeline keeps.
 
-Links take what they took, brokers match as long as they did, subscribers are those who were there at the
-end, and what was published is published again. Times of brokers are brought to one clock by the events that
-travelled between them.
+Links take what they took, brokers match as long as they did, subscribers are those who were there for half of
+the time, and what was published is published again. Times of brokers are brought to one clock by the events
+that travelled between them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ COLUMNS = [name for name in EVENTS.names if name not in ("wanted", "stored", "ma
 def twin_of(tables: Path) -> Twin:
     """Return the twin of the network that the current tables tell of."""
     folder = current_tables(tables)
-    statistics_ = learn_statistics(tables)
+    statistics_ = learn_statistics(tables, looks_back=True)
     if not statistics_.publishers or not statistics_.subscriptions:
         raise TablesError(f"{tables}: nobody published, or nobody subscribed, while it was learned")
     rows = _event_rows(folder)

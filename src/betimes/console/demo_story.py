@@ -1,0 +1,97 @@
+"""What does the demo learn between its two parts, and what does it leave? Tables, predictions, a page."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from betimes.console.cluster import open_spark
+from betimes.console.fleet import HOST, make_folder
+from betimes.console.progress import progress_bar, waiting
+from betimes.model.errors import BetimesError
+
+if TYPE_CHECKING:
+    from betimes.model.statistics import NetworkStatistics
+
+SEEDS = (1, 2, 3)
+TELEMETRY, TABLES, SECRET, PAGE = "telemetry", "tables", "secret", "report.html"
+
+
+class Story:
+    """A folder of its own, in which everything is made anew."""
+
+    def __init__(self, folder: Path, subscribers: Sequence[str]) -> None:
+        self._folder = folder
+        self._subscribers = frozenset(subscribers)
+        self._secret = secrets.token_hex(16)
+        self._statistics: NetworkStatistics | None = None
+        make_folder(folder)
+        try:
+            for name in (TELEMETRY, TABLES):
+                shutil.rmtree(folder / name, ignore_errors=True)
+            secret = folder / SECRET
+            secret.unlink(missing_ok=True)
+            secret.touch(0o600)
+            secret.write_text(self._secret)
+        except OSError as error:
+            raise BetimesError(f"{folder}: cannot be written to ({error.strerror})") from error
+
+    def broker_options(self, part: str) -> tuple[str, ...]:
+        """Return what brokers are started with: they write everything down, and know whom to believe."""
+        place = self._folder / TELEMETRY / part
+        make_folder(place)
+        secret = str(self._folder / SECRET)
+        return ("--telemetry", str(place), "--telemetry-share", "1", "--control-secret", secret)
+
+    def learn(self, part: str) -> None:
+        """Make tables of what the brokers wrote down in a part, on Spark."""
+        from betimes.pipeline.job import run_pipeline
+        from betimes.pipeline.learning import learn_statistics
+
+        spark = open_spark("betimes demo", None)
+        with progress_bar("from telemetry to tables, on Spark") as advance:
+            run_pipeline(spark, self._folder / TELEMETRY / part, self._folder / TABLES, progress=advance)
+        self._statistics = learn_statistics(self._folder / TABLES, looks_back=True)
+
+    def foresee(self, strategy: str) -> dict[str, float]:
+        """Return what on-time share each subscriber would have if brokers chose by another strategy."""
+        from betimes.model.statistics import subscriber_of
+        from betimes.pipeline.twins import twin_of
+        from betimes.qos.strategies import strategy_named
+        from betimes.simulator.traces import play, spreads
+
+        with waiting("asking the network's twin what the second part will bring"):
+            twin = twin_of(self._folder / TABLES)
+            found = spreads([play(twin, strategy_named(strategy), seed) for seed in SEEDS])
+        names = {each.id: subscriber_of(each) for each in twin.scenario.subscriptions}
+        shares = {names[each]: share for each, (share, _) in found.subscribers.items()}
+        return {name: share for name, share in shares.items() if name in self._subscribers}
+
+    async def tell_brokers(self, ports: Mapping[str, int]) -> None:
+        """Tell brokers what was learned: by it they promise on-time shares, or refuse."""
+        from betimes.client.addresses import read_address
+        from betimes.console.control import tell_brokers
+
+        assert self._statistics is not None, "something was learned before"
+        addresses = [read_address(f"mqtt://{HOST}:{port}") for port in ports.values()]
+        problems = await tell_brokers(self._statistics, addresses, self._secret, None)
+        for address, problem in problems.items():
+            raise BetimesError(f"{address}: the broker does not take what was learned ({problem})")
+
+    def tell(self, part: str) -> Path:
+        """Make tables of a part, and a page of those; return the page."""
+        from betimes.console.page import page_text, write_page
+        from betimes.console.report import in_short
+        from betimes.console.report_sections import findings_in, report_sections
+        from betimes.qos.forecasts import Model
+
+        self.learn(part)
+        page = self._folder / PAGE
+        with waiting("drawing"):
+            found = findings_in(self._folder / TABLES, Model.WAIT)
+            about = f"Departures from New York over live brokers, by {part}: {found.run.over_s:,.0f} s of it."
+            write_page(page, page_text("The demo", about, in_short(found), report_sections(found)))
+        return page
