@@ -31,7 +31,7 @@ def broker() -> Iterator[str]:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["-t", "a/#/b"], "Invalid subscription filter"),
+        (["-t", "a/#/b"], "# must be the last level"),
         (["-t", "t", "-t", "t"], "already"),
         ([], "no topic is named"),
         (["-t", "t", "--filter", "speed >> 5"], "^"),

@@ -37,7 +37,7 @@ from betimes.console.broker_options import (
 )
 from betimes.console.logs import log_to_stderr
 from betimes.console.reading import read_text_file
-from betimes.console.server_settings import read_secret, settings_from
+from betimes.console.server_settings import WAYS_IN, read_secret, settings_from
 from betimes.console.terminal import results
 from betimes.language.quantities import read_duration_s
 from betimes.language.server_files import PORT_MAX, SHARE_MIN
@@ -201,8 +201,7 @@ def open_gate(settings: ServerSettings) -> Gate:
     from betimes.server.passwords import PasswordFile
 
     if not settings.anonymous and settings.passwords is None:
-        hint = "name a password file with --passwords, or let everybody in with --anonymous"
-        raise BetimesError(f"nobody could connect to this broker\nhint: {hint}")
+        raise BetimesError(f"nobody could connect to this broker\nhint: {WAYS_IN}")
     users = allowed = None
     if settings.passwords is not None:
         users = PasswordFile.read(read_text_file(Path(settings.passwords)), settings.passwords)
@@ -370,7 +369,9 @@ def _naming(host: str, port: int) -> Iterator[None]:
         yield
     except OSError as error:
         where = _address(host, port)
-        raise BetimesError(f"{where}: cannot listen there ({error.strerror or error})") from None
+        raise BetimesError(
+            f"{where}: cannot listen there ({error.strerror or error})\nhint: name another with --port"
+        ) from None
 
 
 def _say(text: str) -> None:

@@ -14,7 +14,7 @@ from betimes.console.broker import open_gate, read_every
 from betimes.console.broker_options import Access, Anonymous, Passwords, Telemetry, TelemetryEvery, Verbose
 from betimes.console.fleet import BROKERS_MAX, HOST, Fleet, FleetPlan, free_ports, make_folder
 from betimes.console.reading import read_text_file
-from betimes.console.server_settings import read_secret
+from betimes.console.server_settings import WAYS_IN, read_secret
 from betimes.console.signals import told_to_end
 from betimes.console.terminal import print_notice, print_table
 from betimes.language.link_settings import PORT_MAX
@@ -110,8 +110,7 @@ def _settings(
 ) -> dict[str, Any]:
     """Return what every broker's file says of who may come in and who is believed."""
     if not anonymous and passwords is None:
-        hint = "name a password file with --passwords, or let everybody in with --anonymous"
-        raise BetimesError(f"nobody could connect to these brokers\nhint: {hint}")
+        raise BetimesError(f"nobody could connect to these brokers\nhint: {WAYS_IN}")
     settings: dict[str, Any] = {"anonymous": anonymous}
     if passwords is not None:
         settings["passwords"] = str(passwords.resolve())
@@ -126,6 +125,7 @@ def _settings(
 def _made_secret(path: Path) -> Path:
     """Return a file with a secret, which only its owner may read if it is made now."""
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(secrets.token_hex(16) + "\n")
     except FileExistsError:

@@ -13,6 +13,10 @@ from betimes.model.links import NetworkSettings
 from betimes.model.servers import ServerSettings
 from betimes.qos.strategies import strategy_named
 
+WAYS_IN = (
+    "name a password file (betimes passwd writes one) with --passwords, or let everybody in: --anonymous"
+)
+
 
 def settings_from(config: Path | None) -> ServerSettings:
     """Return the settings in a file, or the usual ones."""

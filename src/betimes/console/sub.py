@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from betimes.client.addresses import Address, read_address
+from betimes.client.asking import ask
 from betimes.console.reaching import (
     CafileOption,
     ClientIdOption,
@@ -31,6 +32,7 @@ from betimes.console.reaching import (
 from betimes.console.resume_files import alone_with, read_resume_file, write_resume_file
 from betimes.console.terminal import print_notice
 from betimes.language.quantities import read_duration_s, show_duration
+from betimes.matching.topics import shared_parts
 from betimes.model.errors import SettingError
 from betimes.model.events import number_reading
 from betimes.model.user_properties import NOW
@@ -144,7 +146,7 @@ def sub_command(
         cafile=cafile,
         url=url,
     )
-    asked = {
+    asked: dict[str, Any] = {
         "filter": filter,
         "max_delay": max_delay,
         "price": price,
@@ -153,6 +155,8 @@ def sub_command(
         "latency": latency,
         "qos": qos,
     }
+    for each in reached.topics:  # a mistake is told before anybody is asked
+        shared_parts(ask(each, **asked).topic)
     printer = Printer(verbose=verbose, as_json=as_json, count=count)
     others = [_other(reached, each) for each in also or []]
     with _told_of_connections(), nullcontext() if resume is None else alone_with(resume):
