@@ -1,8 +1,7 @@
 """How are the commands of a page run? As a person types them: in a shell, one block after the other.
 
-A block that begins with ```` ```sh ```` runs to its end and succeeds; after ```` ```sh fails ```` it ends with
-2, a mistake; after ```` ```sh stays ```` it is left running, as in a terminal of its own, until the page is
-through.
+A block after ```` ```sh ```` runs to its end and succeeds; after ```` ```sh fails ```` it ends with 2, as a mistake
+does; after ```` ```sh stays ```` it is left running, as in a terminal of its own, until the page is through.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def blocks(page: Path) -> list[Block]:
 def run_page(page: Path, folder: Path) -> list[str]:
     """Run all blocks of a page in a folder that has the examples; return what each of them printed."""
     (folder / "examples").symlink_to(ROOT / "examples")
-    said = []
+    said: list[str] = []
     with ExitStack() as stack:
         for block in blocks(page):
             if block.manner == "stays":

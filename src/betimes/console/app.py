@@ -35,6 +35,7 @@ from betimes.console import (
     pipeline,
     predict,
     pub,
+    reference,
     replay,
     report,
     simulate,
@@ -115,6 +116,7 @@ app.command("network", epilog=network.EXAMPLES)(network.network_command)
 app.command("pub", epilog=pub.EXAMPLES, context_settings=HOST_IS_H)(pub.pub_command)
 app.command("sub", epilog=sub.EXAMPLES, context_settings=HOST_IS_H)(sub.sub_command)
 app.command("passwd", epilog=passwd.EXAMPLES)(passwd.passwd_command)
+app.command("reference", epilog=reference.EXAMPLES)(reference.reference_command)
 app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor_command)
 
 
