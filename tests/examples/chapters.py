@@ -1,7 +1,8 @@
 """How are the commands of a page run? As a person types them: in a shell, one block after the other.
 
-A block after ```` ```sh ```` runs to its end and succeeds; after ```` ```sh fails ```` it ends with 2, as a mistake
-does; after ```` ```sh stays ```` it is left running, as in a terminal of its own, until the page is through.
+A block after ```` ```sh ```` runs to its end and succeeds; one after ```` ```sh fails ```` ends with 2, as a
+mistake does; one after ```` ```sh stays ```` is left running, as in a terminal of its own, until the page is
+through.
 """
 
 from __future__ import annotations

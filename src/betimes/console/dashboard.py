@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 import typer
 
+from betimes.client.addresses import read_address
 from betimes.console.reaching import CafileOption, PasswordOption, UserOption
 from betimes.console.reading import read_text_file
 from betimes.console.terminal import print_notice
 from betimes.model.errors import BetimesError, SettingError
+from betimes.server.passwords import PasswordFile
+
+if TYPE_CHECKING:
+    from betimes.console.dashboard_feed import Feed
 
 PORT = 8080
 METRICS_MAX = 1_000
@@ -66,26 +71,26 @@ def dashboard_command(
     if len(addresses) > METRICS_MAX:
         raise SettingError("--metrics", len(addresses), f"at most {METRICS_MAX}")
     if url is not None:
-        from betimes.client.addresses import read_address
-
         read_address(url)
-    if users is not None:
-        from betimes.server.passwords import PasswordFile
-
-        known = PasswordFile.read(read_text_file(users), str(users))
+    known = None if users is None else PasswordFile.read(read_text_file(users), str(users))
     check_port(host, port)
-    from nicegui import app, ui
-
     from betimes.console.dashboard_feed import Feed, Place
-    from betimes.console.dashboard_page import DashboardPage
 
     place = None if url is None else Place(url=url, user=user, password=password, ca=cafile)
-    feed = Feed(addresses, place, tables)
+    print_notice(f"http://{host}:{port} (Ctrl-C ends it)")
+    run_dashboard(Feed(addresses, place, tables), known, host, port)
+
+
+def run_dashboard(feed: Feed, users: PasswordFile | None, host: str, port: int) -> None:
+    """Serve pages until interrupted."""
+    from nicegui import app, ui
+
+    from betimes.console.dashboard_page import DashboardPage
+
     app.on_startup(feed.start)
     app.on_shutdown(feed.stop)
-    print_notice(f"http://{host}:{port} (Ctrl-C ends it)")
     ui.run(
-        lambda: DashboardPage(feed, None if users is None else known).build(),
+        lambda: DashboardPage(feed, users).build(),
         host=host,
         port=port,
         title="Betimes",

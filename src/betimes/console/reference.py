@@ -12,6 +12,16 @@ import typer
 from betimes.console.reference_tables import KEYS, PROPERTIES
 from betimes.model.errors import SettingError
 
+COMMANDS_ABOUT = """\
+Every command has a `--help` with examples. Where a table is printed, `--json` prints the same for a program.\
+"""
+PROPERTIES_ABOUT = """\
+MQTT 5 lets packets carry pairs of texts. These are Betimes's; every other one on a PUBLISH is an attribute
+of the event, a number if it reads as one.\
+"""
+METRICS_ABOUT = """\
+`betimes broker --metrics-port 9101` answers at `/metrics`, for Prometheus and `betimes dashboard`.\
+"""
 MADE_BY = "<!-- Made by `betimes reference {}`; a test compares. -->"
 
 EXAMPLES = """\
@@ -43,8 +53,7 @@ def commands_page() -> str:
     parts = [
         "# Reference: commands",
         MADE_BY.format("commands"),
-        "Every command has a `--help` with examples. Where a table is printed, `--json` prints the same "
-        "for a program.",
+        COMMANDS_ABOUT,
     ]
     for name, command in sorted(_leaves(get_command(app))):
         about = (command.help or "").strip().split("\n\n")[0].replace("\n", " ")
@@ -98,8 +107,7 @@ def properties_page() -> str:
     parts = [
         "# Reference: user properties",
         MADE_BY.format("properties"),
-        "MQTT 5 lets packets carry pairs of texts. These are Betimes's; every other one on a PUBLISH is an "
-        "attribute of the event, a number if it reads as one.",
+        PROPERTIES_ABOUT,
         _table(["property", "on", "for example", "what it says"], rows),
     ]
     return "\n\n".join(parts) + "\n"
@@ -121,8 +129,7 @@ def metrics_page() -> str:
     parts = [
         "# Reference: metrics",
         MADE_BY.format("metrics"),
-        "`betimes broker --metrics-port 9101` answers at `/metrics`, for Prometheus; `betimes dashboard` reads "
-        "the same.",
+        METRICS_ABOUT,
         _table(["metric", "kind", "labels", "what it tells"], rows),
     ]
     return "\n\n".join(parts) + "\n"

@@ -1,4 +1,4 @@
-"""What may stand in a broker's file, and which user properties are Betimes's own? Told once, for the reference.
+"""What may stand in a broker's file, and which user properties are Betimes's own? For the reference.
 
 Tests hold both against the code that reads them.
 """
@@ -91,7 +91,11 @@ KEYS: tuple[Key, ...] = (
         ("keep", "true", "`false`: nothing is kept, and nobody can resume"),
         ("messages", "100000", "kept for those who come back"),
         ("size", '"64MB"', "what those take at most"),
-        ("overwrite", '"lrp"', "which one goes: `lrp`, `random`, `pwp`, `value-decay`, `disconnection-aware`"),
+        (
+            "overwrite",
+            '"lrp"',
+            "which one goes: `lrp`, `random`, `pwp`, `value-decay` or `disconnection-aware`",
+        ),
         ("outage", '"12s"', "how long subscribers are away, on average, where a policy asks"),
         ("fetch", '["news/#"]', "topics that are asked of other brokers though nobody here wants them"),
         ("fetch_price", "0.000001", "of one such message"),
@@ -109,7 +113,11 @@ KEYS: tuple[Key, ...] = (
         "[network]",
         ("secret", '"at least sixteen letters"', "what all brokers of a network share"),
         ("secret_file", '"network.secret"', "a file with it instead"),
-        ("strategy", '"late-binding"', "how links choose: `fifo`, `rl`, `eb`, `pc`, `ebpc:0.5`, `look-ahead`, …"),
+        (
+            "strategy",
+            '"late-binding"',
+            "how links choose: `fifo`, `rl`, `eb`, `pc`, `ebpc:0.5`, `look-ahead`, …",
+        ),
         ("queue", "100000", "messages that wait for links"),
         ("queue_size", '"256MB"', "what those take"),
         ("beat", '"1s"', "how often neighbours make sure of each other"),
@@ -125,18 +133,24 @@ KEYS: tuple[Key, ...] = (
         ("rate", '"50KB/s"', "to send no faster; also what can be reserved"),
         ("speed", '"1ms/KB"', "what is expected before anything was measured"),
     ),
-)  # fmt: skip
+)
 
 PROPERTIES: tuple[Property, ...] = (
     Property("filter", "SUBSCRIBE", "speed > 50 AND kind = 'car'", "only events for which this is true"),
     Property("max-delay", "SUBSCRIBE", "250ms", "how old a message may be when it comes"),
     Property("price", "SUBSCRIBE", "3", "what a message in time is worth; 1 if it is left out"),
     Property("reliability", "SUBSCRIBE", "0.95", "the on-time share asked for"),
-    Property("bandwidth", "SUBSCRIBE", "20KB/s", "to be reserved all the way, or `any`; on a SUBACK, what is"),
-    Property("latency", "SUBSCRIBE", "100ms", "how long the reserved way may take; on a SUBACK, what it does"),
-    Property("resume-after", "SUBSCRIBE", "north:1721", "the last message of an origin that one has; or `now`"),
+    Property(
+        "bandwidth", "SUBSCRIBE", "20KB/s", "to be reserved all the way, or `any`; on a SUBACK, what is"
+    ),
+    Property(
+        "latency", "SUBSCRIBE", "100ms", "how long the reserved way may take; on a SUBACK, what it does"
+    ),
+    Property(
+        "resume-after", "SUBSCRIBE", "north:1721", "the last message of an origin that one has; or `now`"
+    ),
     Property("resume-late", "SUBSCRIBE", "all", "also what is too late by now"),
-    Property("resume-until", "SUBSCRIBE", "north:1800", "and no further: a range, after which nothing stays subscribed"),
+    Property("resume-until", "SUBSCRIBE", "north:1800", "no further: a range, and nothing stays subscribed"),
     Property("definite", "SUBACK", "yes", "whether a guarantee that was refused is refused for good"),
     Property("outstanding", "SUBACK", "17", "how many messages come to who resumes"),
     Property("position", "SUBACK", "north:1738", "where an origin is"),
@@ -148,8 +162,8 @@ PROPERTIES: tuple[Property, ...] = (
     Property("advertise", "CONNECT", "traffic/a4 = 15KB/s", "what one's events will take, for guarantees"),
     Property("$deadline", "PUBLISH", "10s", "the publisher's bound on a message's age"),
     Property("$importance", "PUBLISH", "7", "1 to 10: what a full buffer keeps longest"),
-    Property("$key", "PUBLISH", "order-17", "the publisher's own name of it: it counts once, however often it is sent"),
+    Property("$key", "PUBLISH", "order-17", "its publisher's own name of it: it counts once"),
     Property("$signature", "PUBLISH", "…", "the control centre's, on a model or an alarm"),
     Property("$id", "a delivered PUBLISH", "north:1721", "its origin and number: what to resume after"),
     Property("$age", "a delivered PUBLISH", "42.5", "milliseconds since it was published"),
-)  # fmt: skip
+)
