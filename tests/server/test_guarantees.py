@@ -277,3 +277,17 @@ def test_what_is_beyond_the_reservation_waits_like_everything_else(six):
 def test_reasons_are_told_in_words():
     assert "ask again" in why(Refused("s", None, Refusal.NO_ANSWER, False, 0, 1.0))
     assert why(Refused("s", None, Refusal.TOO_MANY, True, 0, 1.0)) == "too many"
+
+
+def test_a_topic_that_is_too_long_to_be_spoken_of_is_refused_and_no_link_breaks(six):
+    long = "x" * 500
+    six.publisher = six.client("a", "long", user_properties=[("advertise", f"{long} = 1KB/s")])
+    six.run(0.5)
+    assert codes(six.ask("alice", long, bandwidth="any")) == [0]
+    assert codes(six.ask("bob", long + "x", bandwidth="any")) == [UNSUPPORTED]
+    assert all(len(six.ends(name)) == 2 for name in six.hubs)
+    refused = six.ask("carol", bandwidth="999999999999GB/s")
+    assert codes(refused) == [UNSUPPORTED]
+    assert "more than any network has" in refused.suback.reason_str
+    assert codes(six.ask("dave", bandwidth="900GB/s")) == [QUOTA_EXCEEDED]
+    assert all(len(six.ends(name)) == 2 for name in six.hubs)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from betimes.server.session import Session
 
 PROBES_MAX = 8  # to find out what would fit
+TOPIC_LENGTH_MAX = 500
 WANTED_MAX = 10_000  # of all clients of a broker
 WAIT_S_MAX = 8.0  # for a SUBACK: clients do not wait for ever
 AGAIN_EVERY_S = 2.0  # what is lost is asked for
@@ -106,6 +107,9 @@ class Guarantees:
             if WILDCARDS.intersection(pattern) or pattern.startswith("$"):
                 problem = "a guarantee is for one topic, without wildcards and not shared"
                 text = f"{pattern}: {problem} (hint: name the topic that its publisher advertises)"
+                asking.answered[pattern] = Promised(is_admitted=False, text=text, is_supported=False)
+            elif len(pattern) > TOPIC_LENGTH_MAX:
+                text = f"a guarantee is for a topic of at most {TOPIC_LENGTH_MAX} letters"
                 asking.answered[pattern] = Promised(is_admitted=False, text=text, is_supported=False)
             elif len(self._wanted) >= WANTED_MAX:
                 asking.answered[pattern] = Promised(is_admitted=False, text=f"{pattern}: too many ask here")
