@@ -15,8 +15,9 @@ from tests.server.networks import Net
 from tests.server.talking import Client, new_hub
 
 from betimes.model.links import LinkTerms
+from betimes.routing.identifiers import closest, contact_of, rendezvous_key
 from betimes.routing.wishes import Refusal, Refused
-from betimes.server.guarantees import AGAIN_EVERY_S, why
+from betimes.server.guarantees import AGAIN_S_MIN, why
 from betimes.server.promised import NO_NETWORK
 from betimes.server.reserved import ANSWER_S_MAX
 
@@ -191,12 +192,29 @@ def test_a_killed_broker_is_gone_round_and_the_subscriber_is_told(six):
     alice = six.ask("alice", bandwidth="20KB/s")
     killed = next(two for one, two in six.promised() if one == "a")
     six.kill(killed)
-    six.run(ANSWER_S_MAX + AGAIN_EVERY_S + 2.0)
+    six.run(ANSWER_S_MAX + AGAIN_S_MIN + 2.0)
     assert len(six.promised()) == 3
     assert all(killed not in ends for ends in six.promised())
     states = [each["state"] for each in news(alice)]
     assert states[0] == "interrupted"
     assert states[-1] == "accepted"
+
+
+def test_it_is_made_again_within_the_refresh_time_though_the_rendezvous_is_killed_too(six):
+    by_name = [contact_of(name) for name in "abcdef"]
+    topics = {closest(rendezvous_key(topic, 0), by_name).name: topic for topic in map(str, range(100))}
+    told = [("advertise", f"{topic} = 5KB/s") for topic in topics.values()]
+    six.client("a", "pubs", user_properties=told)
+    six.run(0.5)
+    askers = {name: six.ask(f"asks {name}", topics[name], bandwidth="any") for name in "bcde"}
+    used = {name: {two for _, two in six.promised()} & {name} for name in "bcde"}
+    killed = next(name for name in "bcde" if used[name])
+    six.kill(killed)
+    six.run(six.hubs["f"].federation.settings.refresh_every_s)
+    states = [each["state"] for each in news(askers[killed])]
+    assert states[0] == "interrupted"
+    assert states[-1] == "accepted"
+    assert all(killed not in ends for ends in six.promised())
 
 
 def test_what_cannot_be_made_again_is_told_with_what_would_fit_and_tried_until_it_can(six):

@@ -59,6 +59,13 @@ betimes sub -t 'traffic/#' --resume traffic.resume --also mqtt://127.0.0.1:1884
 betimes sub -L mqtts://anna@broker.example/traffic/a4 --cafile ca.pem
 """
 
+TopicOption = Annotated[
+    list[str] | None,
+    typer.Option("--topic", "-t", help="A topic, or a pattern with + and #. May be repeated."),
+]
+VerboseOption = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Print topic, id and age before each message.")
+]
 FilterOption = Annotated[
     str | None,
     typer.Option("--filter", help="Only events for which this is true: as in a WHERE of Spark SQL."),
@@ -95,10 +102,7 @@ PriceOption = Annotated[float, typer.Option("--price", help="What a message in t
 
 
 def sub_command(
-    topic: Annotated[
-        list[str] | None,
-        typer.Option("--topic", "-t", help="A topic, or a pattern with + and #. May be repeated."),
-    ] = None,
+    topic: TopicOption = None,
     filter: FilterOption = None,  # noqa: A002 -- named after its option
     max_delay: MaxDelayOption = None,
     price: PriceOption = 1.0,
@@ -110,9 +114,7 @@ def sub_command(
     wait: WaitOption = None,
     resume: ResumeOption = None,
     also: AlsoOption = None,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Print topic, id and age before each message.")
-    ] = False,
+    verbose: VerboseOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object to a line.")] = False,
     host: HostOption = None,
     port: PortOption = None,
@@ -144,15 +146,8 @@ def sub_command(
         cafile=cafile,
         url=url,
     )
-    asked = {
-        "filter": filter,
-        "max_delay": max_delay,
-        "price": price,
-        "reliability": reliability,
-        "bandwidth": bandwidth,
-        "latency": latency,
-        "qos": qos,
-    }
+    asked = {"filter": filter, "max_delay": max_delay, "price": price, "reliability": reliability, "qos": qos}
+    asked |= {"bandwidth": bandwidth, "latency": latency}
     printer = Printer(verbose=verbose, as_json=as_json, count=count)
     others = [_other(reached, each) for each in also or []]
     with _told_of_connections(), nullcontext() if resume is None else alone_with(resume):

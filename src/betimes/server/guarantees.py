@@ -40,7 +40,7 @@ PROBES_MAX = 8  # to find out what would fit
 TOPIC_LENGTH_MAX = 500
 WANTED_MAX = 10_000  # of all clients of a broker
 WAIT_S_MAX = 8.0  # for a SUBACK: clients do not wait for ever
-AGAIN_EVERY_S = 2.0  # what is lost is asked for
+AGAIN_S_MIN, AGAIN_S_MAX = 2.0, 30.0  # after which what is lost is asked for again, ever later
 WILDCARDS = frozenset("#+")
 
 
@@ -72,6 +72,7 @@ class _Wanted:
     probes: int = 0
     refused: Refused | None = None  # which is being looked into
     again_at_s: float = math.inf
+    again_after_s: float = AGAIN_S_MIN
     is_kept: bool = False  # there is a subscription for it
 
 
@@ -260,7 +261,10 @@ class Guarantees:
             state = "interrupted"
         elif isinstance(news, Refused):
             state = "refused"
-            wanted.again_at_s = now_s + AGAIN_EVERY_S
+            wanted.again_at_s = now_s + wanted.again_after_s
+            wanted.again_after_s = min(2.0 * wanted.again_after_s, AGAIN_S_MAX)
+        else:
+            wanted.again_after_s = AGAIN_S_MIN
         if state == wanted.state:
             return
         wanted.state = state

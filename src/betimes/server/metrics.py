@@ -88,6 +88,10 @@ def _families(statistics: Statistics, lag_s: float) -> Iterable[Metric]:
     )
     for reason, count in statistics.lost.items():
         lost.add_metric([reason.value], count)
+    return [*found, lost, *_families_of_links(statistics)]
+
+
+def _families_of_links(statistics: Statistics) -> Iterable[Metric]:
     speed = GaugeMetricFamily(
         "betimes_link_seconds_per_kilobyte", "How slow each link is, on average.", labels=["neighbour"]
     )
@@ -103,4 +107,4 @@ def _families(statistics: Statistics, lag_s: float) -> Iterable[Metric]:
     )
     for neighbour, kb in statistics.reserved_kb.items():
         used.add_metric([neighbour], kb * 1000.0)
-    return [*found, lost, speed, promised, used]
+    return [speed, promised, used]
