@@ -17,6 +17,7 @@ from tests.server.talking import Client, new_hub
 from betimes.model.links import LinkTerms
 from betimes.routing.identifiers import closest, contact_of, rendezvous_key
 from betimes.routing.wishes import Refusal, Refused
+from betimes.server.access import AccessList
 from betimes.server.guarantees import AGAIN_S_MIN, why
 from betimes.server.promised import NO_NETWORK
 from betimes.server.reserved import ANSWER_S_MAX
@@ -290,6 +291,16 @@ def test_what_is_beyond_the_reservation_waits_like_everything_else(six):
     ages_ms, noise = flooded(six, six.ask("alice", bandwidth="10KB/s"))
     assert 50 <= len(ages_ms) < 150  # of 200: what is promised comes, and some of the rest
     assert noise > 150
+
+
+def test_who_may_not_subscribe_is_told_so_and_nothing_is_asked_for(six):
+    alice = six.client("f", "alice")
+    alice.hub.sessions["alice"].rights = AccessList.read("topic read bikes", "access").rights(None, "alice")
+    packet = mqtt5.SubscribePacket(1, [plain("cars")], user_properties=[("bandwidth", "any")])
+    (suback,) = alice.ask(packet)
+    assert (suback.reason_codes[0].value, suback.reason_str) == (0x87, "cars: not allowed")
+    six.run(0.5)
+    assert six.promised() == {}
 
 
 def test_reasons_are_told_in_words():

@@ -105,6 +105,8 @@ class Guarantees:
         asking, session = _Asking(connection, answer, set(), now_s), session_of(connection)
         wishes: list[Wish] = []
         for pattern in dict.fromkeys([each.pattern for each in packet.topic_filters]):
+            if session.rights is not None and not session.rights.may_subscribe(pattern):
+                continue  # who may not have it is told so, and no more
             if WILDCARDS.intersection(pattern) or pattern.startswith("$"):
                 problem = "a guarantee is for one topic, without wildcards and not shared"
                 text = f"{pattern}: {problem} (hint: name the topic that its publisher advertises)"
