@@ -6,7 +6,9 @@ messages, side by side: wanted as they are, with a bound on their delay, and wit
 what does not fit is asked for, and a broker on the reserved way is killed (kill -9). Publisher and subscriber
 are one process, so that latencies are by one clock. No other broker reserves, so there is no peer to measure
 beside.
-`.venv/bin/python benchmarks/bench_reservations.py --seconds 20`
+`.venv/bin/python benchmarks/bench_reservations.py --seconds 30`
+With `--kernel`, as root, links are made slow by the kernel, and brokers are told less than what they carry:
+headers and acknowledgements go over them too.
 """
 
 from __future__ import annotations
@@ -17,12 +19,19 @@ import json
 import os
 import signal
 import struct
+import subprocess
+import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from slow_network import SlowLink, can_make_namespaces, slow_network
 
 import betimes
 from betimes.client.connection import Client
@@ -38,6 +47,7 @@ CARS_PER_S, NOISE_FACTOR = 20.0, 3.0
 PAYLOAD_BYTES = 900  # a little less than 1 KB on a link
 ADVERTISED = "22KB/s"
 READY_S_MAX, AGAIN_S_MAX = 60.0, 60.0
+PAGE_PORT = 9883
 STAMP = struct.Struct("d")
 
 
@@ -55,7 +65,9 @@ class Measured:
 
 
 class Network:
-    """Six brokers, and who talks to them."""
+    """Six brokers and how they are reached; their links send at their stated rate."""
+
+    rate_kb_per_s = RATE_KB_PER_S
 
     def __init__(self, strategy: str) -> None:
         ports = free_ports(2 * len(NAMES))
@@ -66,7 +78,7 @@ class Network:
             for one, other in ENDS
             for source, target in ((one, other), (other, one))
         ]
-        self.fleet = Fleet(
+        self._fleet = Fleet(
             FleetPlan(
                 ports=self.ports,
                 links=tuple(links),
@@ -76,12 +88,27 @@ class Network:
             )
         )
 
+    def __enter__(self) -> Self:
+        self._fleet.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._fleet.__exit__(kind, error, trace)
+
     def address(self, name: str) -> str:
         return f"mqtt://{HOST}:{self.ports[name]}"
 
+    def page(self, name: str) -> str:
+        return f"http://{HOST}:{self._pages[name]}/metrics"
+
+    def kill(self, name: str) -> None:
+        os.kill(self._fleet.process_id(name), signal.SIGKILL)
+
     async def metrics(self, name: str, metric: str) -> dict[str, float]:
         """Return a metric of a broker, by neighbour."""
-        url = f"http://{HOST}:{self._pages[name]}/metrics"
+        url = self.page(name)
         text = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=10).read().decode())
         found = [line for line in text.splitlines() if line.startswith(metric + "{")]
         return {line.split('"')[1]: float(line.rsplit(" ", 1)[1]) for line in found}
@@ -90,10 +117,74 @@ class Network:
         """Wait until every broker has its two links."""
         end_s = time.monotonic() + READY_S_MAX
         for name in NAMES:
-            while len(await self.metrics(name, "betimes_link_promised_bytes_per_second")) < 2:
+            while not await self._is_ready(name):
                 assert time.monotonic() < end_s, "the links do not come up"
                 await asyncio.sleep(0.2)
         await asyncio.sleep(1.5)  # and has said so to all others
+
+    async def _is_ready(self, name: str) -> bool:
+        try:
+            return len(await self.metrics(name, "betimes_link_promised_bytes_per_second")) == 2
+        except OSError:  # it does not listen yet
+            return False
+
+
+class KernelNetwork(Network):
+    """The same where the kernel makes links slow (`tc ... tbf`); brokers state a little less than that."""
+
+    rate_kb_per_s = 50.0
+
+    def __init__(self, strategy: str) -> None:
+        self._strategy = strategy
+        self._open = ExitStack()
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> Self:
+        links = [SlowLink(source=one, target=other, kb_per_s=RATE_KB_PER_S) for one, other in ENDS]
+        try:
+            self._places = self._open.enter_context(slow_network(list(NAMES), links))
+            folder = Path(self._open.enter_context(tempfile.TemporaryDirectory()))
+            for name, place in self._places.items():
+                path = folder / f"{name}.toml"
+                path.write_text(self._file(name))
+                command = [*place.prefix, str(Path(sys.executable).with_name("betimes")), "broker", str(path)]
+                quiet = subprocess.DEVNULL
+                self._running[name] = subprocess.Popen(command, stdout=quiet, stderr=quiet)
+                self._open.callback(self._stop, name)
+        except BaseException:
+            self._open.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+
+    def _stop(self, name: str) -> None:
+        self._running[name].kill()
+        self._running[name].wait()
+
+    def _file(self, name: str) -> str:
+        lines = [f'name = "{name}"', 'host = "0.0.0.0"', "anonymous = true", f"metrics_port = {PAGE_PORT}"]
+        lines += ["[network]", 'secret = "reservations bench"', f'strategy = "{self._strategy}"']
+        for one, other in ENDS:
+            if name in (one, other):
+                to = other if name == one else one
+                lines += ["[[network.links]]", f'to = "{to}"', f'rate = "{self.rate_kb_per_s:.0f}KB/s"']
+                if name == one:
+                    host, port = self._places[to].reached_as[name]
+                    lines.append(f'address = "{host}:{port}"')
+        return "\n".join(lines)
+
+    def address(self, name: str) -> str:
+        return f"mqtt://{self._places[name].host}:{self._places[name].port}"
+
+    def page(self, name: str) -> str:
+        return f"http://{self._places[name].host}:{PAGE_PORT}/metrics"
+
+    def kill(self, name: str) -> None:
+        self._running[name].kill()
 
 
 class Trial:
@@ -195,15 +286,14 @@ async def reserved_only(
             fits = error.reason.split(";")[1].split()[0]
             async with client.subscribe("cars", bandwidth=fits) as less:
                 said["then"] = less.answer
-    promised = await network.metrics("a", "betimes_link_promised_bytes_per_second")
-    onward = max(promised, key=lambda name: promised[name])
+    onward = await on_the_way(network)
     cars.reservations.clear()
     flowing = asyncio.create_task(trial.publish(seconds))
     await asyncio.sleep(1.0)
-    os.kill(network.fleet.process_id(onward), signal.SIGKILL)
+    network.kill(onward)
     killed_s = time.monotonic()
     while not any(each.state == "accepted" for each in cars.reservations):
-        assert time.monotonic() - killed_s < AGAIN_S_MAX, "it is not reserved again"
+        assert time.monotonic() - killed_s < AGAIN_S_MAX, f"it is not reserved again: {cars.reservations}"
         await asyncio.sleep(0.02)
     again_s = time.monotonic()
     await flowing
@@ -218,6 +308,18 @@ async def reserved_only(
     }
 
 
+async def on_the_way(network: Network) -> str:
+    """Return the broker behind a that the reserved way leads over, once nothing else is reserved there."""
+    end_s = time.monotonic() + AGAIN_S_MAX
+    while True:
+        promised = await network.metrics("a", "betimes_link_promised_bytes_per_second")
+        found = [name for name, bytes_per_s in promised.items() if bytes_per_s]
+        if len(found) == 1:
+            return found[0]
+        assert time.monotonic() < end_s, f"what was given back is still reserved: {promised}"
+        await asyncio.sleep(0.1)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -227,17 +329,21 @@ def main() -> None:
         "--bound", type=float, default=0.25, help="latency that counts as on time, in seconds"
     )
     parser.add_argument("--strategy", default="late-binding")
+    parser.add_argument("--reserved-only", action="store_true", help="leave out what is not reserved")
+    parser.add_argument("--kernel", action="store_true", help="links that the kernel makes slow; as root")
     chosen = parser.parse_args()
+    if chosen.kernel and not can_make_namespaces():
+        parser.error("--kernel makes network namespaces, which only root may")
     bound = f"{chosen.bound * 1000:.0f}ms"
     trials: dict[str, dict[str, str]] = {
         "nothing": {},
         f"max-delay {bound}": {"max_delay": bound},
         f"bandwidth {ADVERTISED}, latency {bound}": {"bandwidth": ADVERTISED, "latency": bound},
     }
-    print(f"links of {RATE_KB_PER_S:.0f} KB/s, noise of {NOISE_FACTOR:g} links, on time within {bound}")
-    for asked, wish in trials.items():
-        network = Network(chosen.strategy)
-        with network.fleet:
+    how = "by tbf, 50 stated" if chosen.kernel else "by the brokers"
+    print(f"links of {RATE_KB_PER_S:.0f} KB/s {how}, noise of {NOISE_FACTOR:g} links, on time within {bound}")
+    for asked, wish in list(trials.items())[2 if chosen.reserved_only else 0 :]:
+        with (KernelNetwork if chosen.kernel else Network)(chosen.strategy) as network:
             found, more = asyncio.run(one_trial(network, asked, wish, chosen.bound, chosen.seconds))
         print(
             f"{asked:38} on time {found.on_time:7.2%}, came {found.came} of {found.sent}, "

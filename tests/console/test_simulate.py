@@ -68,3 +68,21 @@ def test_no_time_at_all_is_refused():
     world = read_scenario(CITY.read_text(), "city.toml")
     with pytest.raises(SettingError, match="more than 0"):
         with_duration(world, -1.0)
+
+
+def test_it_is_told_who_is_guaranteed_what_and_who_is_refused(capsys):
+    example = str(CITY.with_name("guarantees.toml"))
+    assert run(["simulate", example, "--duration", "5", "--json"]) == 0
+    guaranteed, greedy = json.loads(capsys.readouterr().out)["guarantees"]
+    assert (guaranteed["subscriber"], guaranteed["accepted"], guaranteed["kb_per_s"]) == (
+        "guaranteed",
+        True,
+        20.0,
+    )
+    assert (greedy["accepted"], greedy["reason"], greedy["kb_per_s"]) == (False, "no bandwidth", 54.0)
+    assert run(["simulate", example, "--duration", "5"]) == 0
+    shown = capsys.readouterr().out
+    assert "20KB/s reserved, 100ms away" in shown
+    assert "refused: no bandwidth; 54KB/s would fit" in shown
+    assert run(["simulate", str(CITY), "--duration", "5"]) == 0
+    assert "refused: nobody publishes this" in capsys.readouterr().out

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from betimes.language import guarantees
 from betimes.language.guarantees import (
     TEXT_LENGTH_MAX,
+    read_advertisement,
     read_bandwidth_kb_per_s,
     read_guarantee,
     read_latency_s_max,
@@ -107,3 +108,21 @@ def test_any_text_is_read_or_refused_and_nothing_else(text):
 
 def test_the_examples_in_the_docstrings_hold():
     assert doctest.testmod(guarantees).failed == 0
+
+
+def test_what_no_network_has_is_refused():
+    for text in ("bandwidth = 2000GB/s", "latency < 40000d"):
+        with pytest.raises(TextError, match="more than any network has"):
+            read_guarantee(text)
+
+
+def test_an_advertisement_is_a_topic_and_what_its_events_take():
+    assert read_advertisement("a = b = 2KB/s") == ("a = b", Profile(bandwidth_kb_per_s=2.0))
+    for text, problem in (
+        ("a", "a topic, ="),
+        ("a/+ = 1KB/s", "without wildcards"),
+        ("a = any", "says what its events take"),
+        ("a" * 700 + " = 1KB/s", "too long"),
+    ):
+        with pytest.raises(TextError, match=problem):
+            read_advertisement(text)

@@ -72,8 +72,18 @@ def test_a_new_table_is_followed():
 
 def test_what_may_be_under_way_on_a_link_is_waited_for():
     table = routing_tables("ab", both_ways("ab"), "ab")["a"]
-    plain, patient = MeshWays(table), MeshWays(table, behind_kb=1.0)
+    plain, patient = MeshWays(table), MeshWays(table, size_kb=2.0)
     more_s = float(table.link_s_per_kb[0])
     assert patient.latency_s("b") == pytest.approx((plain.latency_s("b") or 0.0) + more_s)
     sooner_s = plain.estimated_s("a", NOWHERE, "b") or 0.0
     assert patient.estimated_s("a", NOWHERE, "b") == pytest.approx(sooner_s + more_s)
+
+
+def test_a_link_that_is_slower_one_way_takes_longer_that_way():
+    links = [
+        Link(source="a", target="b", s_per_kb_mean=1.0),
+        Link(source="b", target="a", s_per_kb_mean=3.0, delay_s=0.5),
+    ]
+    ways = MeshWays(routing_tables("ab", links, "ab")["a"], links)
+    assert (ways.latency_s("b"), ways.latency_from_s("b")) == (1.0, 3.5)
+    assert MeshWays(routing_tables("ab", links, "ab")["a"]).latency_from_s("b") == 1.0

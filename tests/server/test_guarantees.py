@@ -15,8 +15,10 @@ from tests.server.networks import Net
 from tests.server.talking import Client, new_hub
 
 from betimes.model.links import LinkTerms
+from betimes.routing.identifiers import closest, contact_of, rendezvous_key
 from betimes.routing.wishes import Refusal, Refused
-from betimes.server.guarantees import AGAIN_EVERY_S, why
+from betimes.server.access import AccessList
+from betimes.server.guarantees import AGAIN_S_MIN, why
 from betimes.server.promised import NO_NETWORK
 from betimes.server.reserved import ANSWER_S_MAX
 
@@ -191,12 +193,29 @@ def test_a_killed_broker_is_gone_round_and_the_subscriber_is_told(six):
     alice = six.ask("alice", bandwidth="20KB/s")
     killed = next(two for one, two in six.promised() if one == "a")
     six.kill(killed)
-    six.run(ANSWER_S_MAX + AGAIN_EVERY_S + 2.0)
+    six.run(ANSWER_S_MAX + AGAIN_S_MIN + 2.0)
     assert len(six.promised()) == 3
     assert all(killed not in ends for ends in six.promised())
     states = [each["state"] for each in news(alice)]
     assert states[0] == "interrupted"
     assert states[-1] == "accepted"
+
+
+def test_it_is_made_again_within_the_refresh_time_though_the_rendezvous_is_killed_too(six):
+    by_name = [contact_of(name) for name in "abcdef"]
+    topics = {closest(rendezvous_key(topic, 0), by_name).name: topic for topic in map(str, range(100))}
+    told = [("advertise", f"{topic} = 5KB/s") for topic in topics.values()]
+    six.client("a", "pubs", user_properties=told)
+    six.run(0.5)
+    askers = {name: six.ask(f"asks {name}", topics[name], bandwidth="any") for name in "bcde"}
+    used = {name: {two for _, two in six.promised()} & {name} for name in "bcde"}
+    killed = next(name for name in "bcde" if used[name])
+    six.kill(killed)
+    six.run(six.hubs["f"].federation.settings.refresh_every_s)
+    states = [each["state"] for each in news(askers[killed])]
+    assert states[0] == "interrupted"
+    assert states[-1] == "accepted"
+    assert all(killed not in ends for ends in six.promised())
 
 
 def test_what_cannot_be_made_again_is_told_with_what_would_fit_and_tried_until_it_can(six):
@@ -274,6 +293,30 @@ def test_what_is_beyond_the_reservation_waits_like_everything_else(six):
     assert noise > 150
 
 
+def test_who_may_not_subscribe_is_told_so_and_nothing_is_asked_for(six):
+    alice = six.client("f", "alice")
+    alice.hub.sessions["alice"].rights = AccessList.read("topic read bikes", "access").rights(None, "alice")
+    packet = mqtt5.SubscribePacket(1, [plain("cars")], user_properties=[("bandwidth", "any")])
+    (suback,) = alice.ask(packet)
+    assert (suback.reason_codes[0].value, suback.reason_str) == (0x87, "cars: not allowed")
+    six.run(0.5)
+    assert six.promised() == {}
+
+
 def test_reasons_are_told_in_words():
     assert "ask again" in why(Refused("s", None, Refusal.NO_ANSWER, False, 0, 1.0))
     assert why(Refused("s", None, Refusal.TOO_MANY, True, 0, 1.0)) == "too many"
+
+
+def test_a_topic_that_is_too_long_to_be_spoken_of_is_refused_and_no_link_breaks(six):
+    long = "x" * 500
+    six.publisher = six.client("a", "long", user_properties=[("advertise", f"{long} = 1KB/s")])
+    six.run(0.5)
+    assert codes(six.ask("alice", long, bandwidth="any")) == [0]
+    assert codes(six.ask("bob", long + "x", bandwidth="any")) == [UNSUPPORTED]
+    assert all(len(six.ends(name)) == 2 for name in six.hubs)
+    refused = six.ask("carol", bandwidth="999999999999GB/s")
+    assert codes(refused) == [UNSUPPORTED]
+    assert "more than any network has" in refused.suback.reason_str
+    assert codes(six.ask("dave", bandwidth="900GB/s")) == [QUOTA_EXCEEDED]
+    assert all(len(six.ends(name)) == 2 for name in six.hubs)

@@ -8,10 +8,11 @@ import pytest
 from tests.server.networks import Net
 
 from betimes.model.links import LinkTerms
+from betimes.node.reserving import PROMISED_SHARE_MAX
 from betimes.routing.signals import Broken, Granted, Manner, Refresh
 from betimes.routing.wishes import Accepted, Interrupted, Wish
 from betimes.server.link_packets import LinkError
-from betimes.server.reserved import FLOWS_PER_SIGNAL, LAPSE_AFTER, PROMISED_SHARE_MAX, _parts
+from betimes.server.reserved import FLOWS_PER_SIGNAL, LAPSE_AFTER, _parts
 
 RATE = 100.0
 

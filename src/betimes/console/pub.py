@@ -57,6 +57,9 @@ BandwidthOption = Annotated[
         metavar="X",
     ),
 ]
+DeadlineOption = Annotated[
+    str | None, typer.Option("--deadline", help="How old it may get on its way, such as 10s.")
+]
 ImportanceOption = Annotated[
     int | None, typer.Option("--importance", help="Told to those who get it, as $importance.", metavar="N")
 ]
@@ -74,9 +77,7 @@ def pub_command(
     ] = False,
     empty: Annotated[bool, typer.Option("--null-message", "-n", help="Send an empty message.")] = False,
     attribute: AttributeOption = None,
-    deadline: Annotated[
-        str | None, typer.Option("--deadline", help="How old it may get on its way, such as 10s.")
-    ] = None,
+    deadline: DeadlineOption = None,
     importance: ImportanceOption = None,
     bandwidth: BandwidthOption = None,
     qos: QosOption = 0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +13,14 @@ import typer
 from betimes.console.progress import Advance, progress_bar
 from betimes.console.reading import read_text_file
 from betimes.console.terminal import JsonOption, print_facts, print_json, print_table
+from betimes.language.quantities import show_duration, show_rate
 from betimes.language.scenarios import read_scenario
 from betimes.model.errors import SettingError
 from betimes.model.topology import LayeredWorld, Scenario
+from betimes.routing.wishes import Refusal
 
 if TYPE_CHECKING:
+    from betimes.simulator.guarantees import Guaranteed
     from betimes.simulator.outcome import Outcome
 
 SUBSCRIBERS_SHOWN = 10
@@ -113,7 +117,34 @@ def outcome_facts(outcome: Outcome) -> dict[str, Any]:
             }
             for each in outcome.subscribers
         ],
+        "guarantees": [_guarantee_facts(each) for each in outcome.guarantees],
     }
+
+
+def _guarantee_facts(guaranteed: Guaranteed) -> dict[str, Any]:
+    latency_s = guaranteed.latency_s
+    return {
+        "subscriber": guaranteed.subscriber,
+        "accepted": guaranteed.is_accepted,
+        "definite": guaranteed.is_definite,
+        "reason": guaranteed.reason,
+        "kb_per_s": guaranteed.bytes_per_s / 1000.0,
+        "latency_s": latency_s if math.isfinite(latency_s) else None,
+    }
+
+
+def _guarantee_row(found: dict[str, Any], share: float) -> list[Any]:
+    bandwidth, latency_s = show_rate(found["kb_per_s"]), found["latency_s"]
+    away = "" if latency_s is None else show_duration(round(latency_s, 4))
+    if found["accepted"]:
+        answer = f"{bandwidth} reserved, {away} away"
+    elif found["reason"] == Refusal.NO_BANDWIDTH:
+        answer = f"refused: {found['reason']}; {bandwidth} would fit"
+    elif found["reason"] == Refusal.TOO_SLOW:
+        answer = f"refused: {found['reason']}; the fastest way takes {away}"
+    else:
+        answer = f"refused: {found['reason']}"
+    return [found["subscriber"], answer, share]
 
 
 def print_outcome(title: str, facts: dict[str, Any]) -> None:
@@ -131,6 +162,10 @@ def print_outcome(title: str, facts: dict[str, Any]) -> None:
     print_facts(title, {name.replace("_", " "): facts[name] for name in names})
     if facts["drops"]:
         print_table("dropped", ["reason", "subscribers who missed it"], list(facts["drops"].items()))
+    shares = {each["subscriber"]: each["on_time_share"] for each in facts["subscribers"]}
+    if facts["guarantees"]:
+        rows = [_guarantee_row(each, shares[each["subscriber"]]) for each in facts["guarantees"]]
+        print_table("guarantees", ["subscriber", "answer", "on time share"], rows[:SUBSCRIBERS_SHOWN])
     worst = sorted(facts["subscribers"], key=lambda each: (each["on_time_share"], each["subscriber"]))
     columns = ["subscriber", "wanted", "in_time", "on_time_share", "earning"]
     rows = [[each[column] for column in columns] for each in worst[:SUBSCRIBERS_SHOWN]]

@@ -7,7 +7,7 @@ import base64
 import json
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -61,6 +61,13 @@ betimes sub -t 'traffic/#' --resume traffic.resume --also mqtt://127.0.0.1:1884
 betimes sub -L mqtts://anna@broker.example/traffic/a4 --cafile ca.pem
 """
 
+TopicOption = Annotated[
+    list[str] | None,
+    typer.Option("--topic", "-t", help="A topic, or a pattern with + and #. May be repeated."),
+]
+VerboseOption = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Print topic, id and age before each message.")
+]
 FilterOption = Annotated[
     str | None,
     typer.Option("--filter", help="Only events for which this is true: as in a WHERE of Spark SQL."),
@@ -97,10 +104,7 @@ PriceOption = Annotated[float, typer.Option("--price", help="What a message in t
 
 
 def sub_command(
-    topic: Annotated[
-        list[str] | None,
-        typer.Option("--topic", "-t", help="A topic, or a pattern with + and #. May be repeated."),
-    ] = None,
+    topic: TopicOption = None,
     filter: FilterOption = None,  # noqa: A002 -- named after its option
     max_delay: MaxDelayOption = None,
     price: PriceOption = 1.0,
@@ -112,9 +116,7 @@ def sub_command(
     wait: WaitOption = None,
     resume: ResumeOption = None,
     also: AlsoOption = None,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Print topic, id and age before each message.")
-    ] = False,
+    verbose: VerboseOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object to a line.")] = False,
     host: HostOption = None,
     port: PortOption = None,
@@ -135,9 +137,8 @@ def sub_command(
     --also too. Who is killed may print the last few messages again.
     """
     wait_s = None if wait is None else _seconds(wait)
-    topics = topic or []
     reached = reach(
-        topics,
+        topic or [],
         host=host,
         port=port,
         user=user,
@@ -151,12 +152,9 @@ def sub_command(
         "max_delay": max_delay,
         "price": price,
         "reliability": reliability,
-        "bandwidth": bandwidth,
-        "latency": latency,
-        "qos": qos,
     }
-    for each in reached.topics:  # a mistake is told before anybody is asked
-        shared_parts(ask(each, **asked).topic)
+    asked |= {"bandwidth": bandwidth, "latency": latency, "qos": qos}
+    _check(reached.topics, asked)
     printer = Printer(verbose=verbose, as_json=as_json, count=count)
     others = [_other(reached, each) for each in also or []]
     with _told_of_connections(), nullcontext() if resume is None else alone_with(resume):
@@ -165,6 +163,12 @@ def sub_command(
             asyncio.run(asyncio.wait_for(_watch(reached, others, asked, printer, bookmark), wait_s))
         except TimeoutError:
             raise typer.Exit(TIMED_OUT) from None
+
+
+def _check(topics: Iterable[str], asked: Mapping[str, Any]) -> None:
+    """Tell of a mistake before any broker is asked."""
+    for each in topics:
+        shared_parts(ask(each, **asked).topic)
 
 
 @contextmanager

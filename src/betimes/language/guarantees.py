@@ -21,7 +21,8 @@ from betimes.model.guarantees import Guarantee, Profile
 TEXT_LENGTH_MAX = 300
 ANY = "any"
 EXAMPLE = "bandwidth = 20KB/s and latency < 100ms"
-ADVERTISEMENT_LENGTH_MAX = 2_000
+MOST = 1e9  # kilobytes a second, and seconds
+ADVERTISEMENT_LENGTH_MAX = 600
 ADVERTISED = "traffic/a4 = 15KB/s"
 
 _SEPARATOR = re.compile(r",|\band\b", re.IGNORECASE)
@@ -196,4 +197,6 @@ def _value(text: str, start: int, written: str, term: _Term) -> float | None:
         raise TextError(text, start + error.position, error.problem, error.hint) from None
     if value <= 0:
         raise TextError(text, start, "this must be more than zero", f"write {term.example}")
+    if value > MOST:
+        raise TextError(text, start, "this is more than any network has", f"write {term.example}")
     return value

@@ -35,6 +35,7 @@ from betimes.routing.signals import (
 from betimes.routing.wishes import Effect, Wish, Wishes
 
 ADVERTISED_MAX = 10_000  # types that are published at one node
+PROMISED_SHARE_MAX = 0.9  # of a link's rate: nodes have to talk, and what is not reserved must not starve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -137,7 +137,9 @@ class Branches:
         branch = self._branches.get(granted.flow)
         if branch is None or branch.upstream != sender:
             return [Tell(sender, Release(granted.flow))]  # nobody waits for it any more
-        return self._granted(granted.flow, branch, granted.latency_s + (self._ways.latency_s(sender) or 0.0))
+        return self._granted(
+            granted.flow, branch, granted.latency_s + (self._ways.latency_from_s(sender) or 0.0)
+        )
 
     def denied(self, sender: str, denied: Denied) -> list[Tell]:
         """Take in that there is no way by a neighbour."""
@@ -216,7 +218,7 @@ class Branches:
         onward = self._onward(reserve)
         if onward is None:
             return self._deny_all(reserve.flow, branch, 0)
-        left_s = reserve.latency_s_left - (self._ways.latency_s(onward) or 0.0)
+        left_s = reserve.latency_s_left - (self._ways.latency_from_s(onward) or 0.0)
         room = self._inward.room(onward)
         if left_s < 0.0 or not self._inward.promise(reserve.flow, onward, reserve.bytes_per_s):
             return self._deny_all(reserve.flow, branch, room)

@@ -146,6 +146,8 @@ class DhtNode:
         """Return the measured one-way latency to a node, if there is one."""
         return self._latency_s.get(contact_of(name))
 
+    latency_from_s = latency_s  # half of there and back
+
     def estimated_s(self, name: str, there: Coordinate, _target: str) -> float | None:
         """Return the latency from a neighbour, or from here, to a place; None where it has none yet."""
         if name == self.me.name:
@@ -382,8 +384,7 @@ class DhtNode:
 
     def _forget(self, contact: Contact, now_s: float) -> None:
         for side in (self._lower, self._upper):
-            if contact in side:
-                side.remove(contact)
+            side[:] = [each for each in side if each != contact]
         self._note_reach()
         self._table = {bits: each for bits, each in self._table.items() if each != contact}
         for stand_in in self.neighbours:  # the next in line, until those who know better have answered

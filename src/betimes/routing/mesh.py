@@ -8,6 +8,9 @@ with paths in place of estimates.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from betimes.model.topology import Link
 from betimes.routing.coordinates import Coordinate
 from betimes.routing.identifiers import Contact, closest, contact_of
 from betimes.routing.tables import RoutingTable
@@ -18,14 +21,19 @@ SIZE_KB = 1.0  # of the message whose time is meant by a latency
 class MeshWays:
     """The ways of one broker, by its routing table, which knows all brokers; links go both ways."""
 
-    def __init__(self, table: RoutingTable, *, behind_kb: float = 0.0) -> None:
+    def __init__(self, table: RoutingTable, links: Iterable[Link] = (), *, size_kb: float = SIZE_KB) -> None:
         self.me = contact_of(table.broker)
-        self._size_kb = SIZE_KB + behind_kb  # with what may be under way on a link when a message comes
+        self._size_kb = size_kb  # of a message, with what may be under way on a link when it comes
         self.coordinate = Coordinate()  # nobody needs it: distances are known
-        self.follow(table)
+        self.follow(table, links)
 
-    def follow(self, table: RoutingTable) -> None:
-        """Go by a new table from now on."""
+    def follow(self, table: RoutingTable, links: Iterable[Link] = ()) -> None:
+        """Go by a new table from now on; links to here that are not named are as fast as those from here."""
+        self._inward_s = {
+            link.source: link.delay_s + self._size_kb * link.s_per_kb_mean
+            for link in links
+            if link.target == table.broker
+        }
         self._table = table
         self.neighbours: tuple[Contact, ...] = tuple([contact_of(name) for name in table.neighbours])
         self._reached = table.reachable()
@@ -45,6 +53,11 @@ class MeshWays:
             return None
         table, row = self._table, self._table.row[name]
         return float(table.delay_s[row, table.column[name]] + self._size_kb * table.link_s_per_kb[row])
+
+    def latency_from_s(self, name: str) -> float | None:
+        """Return the mean time of a small message on the link from a neighbour."""
+        inward_s = self._inward_s.get(name)
+        return self.latency_s(name) if inward_s is None else inward_s
 
     def estimated_s(self, name: str, _there: Coordinate, target: str) -> float | None:
         """Return the mean time from a neighbour, or from here, to a broker; None where no way leads there."""

@@ -5,7 +5,8 @@ questions walk there by the table's next hops and collect what each link takes a
 rendezvous puts both halves together: a way for each publisher. Advertisements are soft state, like all
 else.
 
-Walks carry their hops, because a way is cut where it would come to a node twice, and reserved along.
+Walks carry their hops, because a way is cut where it would come to a node twice, and reserved along. A
+neighbour that was never measured is taken to be next door.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ class Ways(Protocol):
 
     def latency_s(self, name: str) -> float | None:
         """Return the latency of the link to a neighbour, if it was measured."""
+        ...
+
+    def latency_from_s(self, name: str) -> float | None:
+        """Return the latency of the link from a neighbour, likewise."""
         ...
 
     def estimated_s(self, name: str, there: Coordinate, target: str) -> float | None:
@@ -91,7 +96,7 @@ class Rendezvous:
 
     def take_advertisement(self, sender: str, walk: Advertise, now_s: float) -> list[Tell]:
         """Take in an advertisement that walks past, or has come to its rendezvous."""
-        here = Hop(self._ways.me.name, self._latency_s(sender), walk.room_bytes_per_s)
+        here = Hop(self._ways.me.name, self._ways.latency_from_s(sender) or 0.0, walk.room_bytes_per_s)
         return self._walk_advertisement(walk._replace(hops=(*walk.hops, here)), now_s)
 
     def take_withdrawal(self, walk: Withdraw) -> list[Tell]:
@@ -108,7 +113,7 @@ class Rendezvous:
 
     def take_question(self, sender: str, walk: Subscribe) -> list[Tell]:
         """Take in a question that walks past, or has come to its rendezvous."""
-        here = Hop(self._ways.me.name, self._latency_s(sender), self._outward.room(sender))
+        here = Hop(self._ways.me.name, self._ways.latency_s(sender) or 0.0, self._outward.room(sender))
         return self._walk_question(walk._replace(hops=(*walk.hops, here)))
 
     def take_offers(self, offers: Offers) -> list[Tell]:
@@ -166,7 +171,3 @@ class Rendezvous:
         way = without_loops((*asked, *upstream))
         fresh_hops = sum([hop in asked for hop in way])
         return Offer(advertised.publisher, advertised.bytes_per_s, advertised.coordinate, way, fresh_hops)
-
-    def _latency_s(self, neighbour: str) -> float:
-        """Return the latency of a link; a neighbour that was never measured is taken to be next door."""
-        return self._ways.latency_s(neighbour) or 0.0

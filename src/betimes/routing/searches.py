@@ -68,7 +68,7 @@ class Searches:
     def extended(self, sender: str, extend: Extend, now_s: float) -> list[Tell]:
         """Take in a flow that is looking for its way."""
         invite, me = extend.invite, self._ways.me.name
-        latency_s = extend.latency_s + (self._ways.latency_s(sender) or 0.0)
+        latency_s = extend.latency_s + (self._ways.latency_from_s(sender) or 0.0)
         branch = self._branches.branch(invite.flow)
         told: list[Tell] = []
         trail = (*extend.trail, me)

@@ -18,7 +18,7 @@ from betimes.routing.coordinates import DIMENSIONS, Coordinate
 from betimes.routing.signals import Signal
 
 TEXT_LENGTH_MAX = 1_000_000
-NAME_LENGTH_MAX = 1_000
+NAME_LENGTH_MAX = 4_000  # a flow's has a topic and two brokers' in it, each up to three times as long
 LIST_LENGTH_MAX = 10_000
 NUMBER_MAX = 10**15
 FAR_S = 1_000.0  # no place lies further out

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from betimes.server.session import Session
 
 ADVERTISED_BY_ONE_MAX = 100
+BYTES_PER_S_MAX = 10**12
 
 
 def read_advertisements(properties: Iterable[tuple[str, str]]) -> dict[str, int]:
@@ -53,14 +54,14 @@ class Advertised:
                 raise TextError(topic, 0, "this may not be advertised", "ask who keeps the access list")
             self._by_client.setdefault(session.client_id, {})[topic] = bytes_per_s
             self._sums[topic] += bytes_per_s
-            self._reserved.advertise(topic, self._sums[topic], now_s)
+            self._reserved.advertise(topic, min(self._sums[topic], BYTES_PER_S_MAX), now_s)
 
     def left(self, session: Session, now_s: float) -> None:
         """Take back what a client advertised that is gone."""
         for topic, bytes_per_s in self._by_client.pop(session.client_id, {}).items():
             self._sums[topic] -= bytes_per_s
             if self._sums[topic]:
-                self._reserved.advertise(topic, self._sums[topic], now_s)
+                self._reserved.advertise(topic, min(self._sums[topic], BYTES_PER_S_MAX), now_s)
             else:
                 del self._sums[topic]
                 self._reserved.withdraw(topic, now_s)

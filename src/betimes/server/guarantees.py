@@ -37,9 +37,10 @@ if TYPE_CHECKING:
     from betimes.server.session import Session
 
 PROBES_MAX = 8  # to find out what would fit
+TOPIC_LENGTH_MAX = 500
 WANTED_MAX = 10_000  # of all clients of a broker
 WAIT_S_MAX = 8.0  # for a SUBACK: clients do not wait for ever
-AGAIN_EVERY_S = 2.0  # what is lost is asked for
+AGAIN_S_MIN, AGAIN_S_MAX = 2.0, 30.0  # after which what is lost is asked for again, ever later
 WILDCARDS = frozenset("#+")
 
 
@@ -71,6 +72,7 @@ class _Wanted:
     probes: int = 0
     refused: Refused | None = None  # which is being looked into
     again_at_s: float = math.inf
+    again_after_s: float = AGAIN_S_MIN
     is_kept: bool = False  # there is a subscription for it
 
 
@@ -103,9 +105,14 @@ class Guarantees:
         asking, session = _Asking(connection, answer, set(), now_s), session_of(connection)
         wishes: list[Wish] = []
         for pattern in dict.fromkeys([each.pattern for each in packet.topic_filters]):
+            if session.rights is not None and not session.rights.may_subscribe(pattern):
+                continue  # who may not have it is told so, and no more
             if WILDCARDS.intersection(pattern) or pattern.startswith("$"):
                 problem = "a guarantee is for one topic, without wildcards and not shared"
                 text = f"{pattern}: {problem} (hint: name the topic that its publisher advertises)"
+                asking.answered[pattern] = Promised(is_admitted=False, text=text, is_supported=False)
+            elif len(pattern) > TOPIC_LENGTH_MAX:
+                text = f"a guarantee is for a topic of at most {TOPIC_LENGTH_MAX} letters"
                 asking.answered[pattern] = Promised(is_admitted=False, text=text, is_supported=False)
             elif len(self._wanted) >= WANTED_MAX:
                 asking.answered[pattern] = Promised(is_admitted=False, text=f"{pattern}: too many ask here")
@@ -256,7 +263,10 @@ class Guarantees:
             state = "interrupted"
         elif isinstance(news, Refused):
             state = "refused"
-            wanted.again_at_s = now_s + AGAIN_EVERY_S
+            wanted.again_at_s = now_s + wanted.again_after_s
+            wanted.again_after_s = min(2.0 * wanted.again_after_s, AGAIN_S_MAX)
+        else:
+            wanted.again_after_s = AGAIN_S_MIN
         if state == wanted.state:
             return
         wanted.state = state

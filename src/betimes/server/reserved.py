@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, cast
 
 from betimes.model.errors import TextError
-from betimes.node.reserving import ReservingNode, ReservingSettings
-from betimes.routing.branches import HERE
+from betimes.node.kept_promises import shares_and_pins
+from betimes.node.reserving import PROMISED_SHARE_MAX, ReservingNode, ReservingSettings
 from betimes.routing.dht import Tell
-from betimes.routing.flows import Flow, read_flow, trunk_of
 from betimes.routing.mesh import MeshWays
 from betimes.routing.signal_texts import read_signal, write_signal
 from betimes.routing.signals import Broken, Refresh, Signal
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
     from betimes.server.federation import Federation
     from betimes.server.link import LinkEnd
 
-PROMISED_SHARE_MAX = 0.9  # of a link's rate: brokers have to talk, and what is not reserved must not starve
-BEHIND_KB = 1.0  # what a message may find under way on each link
+LATENCY_KB = 2.0  # a latency is that of a message of 1 KB that finds another under way on each link
 ANSWER_S_MAX = 3.0
 LAPSE_AFTER = 3.0  # times the refresh
 SETTLED_AFTER_S = 1.0  # routes have changed: then everybody has heard of it
@@ -43,7 +41,7 @@ class Reserved:
 
     def __init__(self, federation: Federation, table: RoutingTable) -> None:
         self._federation = federation
-        self._ways = MeshWays(table, behind_kb=BEHIND_KB)
+        self._ways = MeshWays(table, size_kb=LATENCY_KB)
         refresh_every_s = federation.settings.refresh_every_s
         self.node = ReservingNode(
             self._ways,
@@ -102,7 +100,7 @@ class Reserved:
 
     def follow(self, table: RoutingTable, now_s: float) -> None:
         """Go by new routes; if others can be reached now, say again what is to hold once all know them."""
-        self._ways.follow(table)
+        self._ways.follow(table, self._federation.bulletins.links())
         known = (table.neighbours, table.reachable())
         if known != self._known:
             self._known = known
@@ -129,20 +127,8 @@ class Reserved:
     def settle(self, now_s: float) -> None:
         """Have the broker schedule by what is promised."""
         self.has_changed = False
-        broker, node = self._federation.broker, self.node
-        flows = sorted(self._flows(), key=lambda each: each[1].bytes_per_s)
-        pinned: dict[tuple[str, str], dict[str, str]] = {}
-        trunks: dict[str, dict[str, Flow]] = {}
-        for name, flow in flows:
-            for neighbour in node.branches.below(name):
-                if neighbour != HERE and flow.home is not None:
-                    pinned.setdefault((flow.event_type, flow.publisher), {})[flow.home] = neighbour
-                    trunks.setdefault(neighbour, {})[trunk_of(name)] = flow
-        shares: dict[str, dict[str, float]] = {}
-        for neighbour, found in trunks.items():
-            here = shares.setdefault(neighbour, {})
-            for flow in found.values():
-                here[flow.event_type] = here.get(flow.event_type, 0.0) + flow.bytes_per_s / 1000.0
+        broker = self._federation.broker
+        shares, pinned = shares_and_pins(self.node.branches)
         for neighbour in {*shares, *self._shares}:
             if shares.get(neighbour) != self._shares.get(neighbour):
                 broker.promise(neighbour, shares.get(neighbour, {}), now_s)
@@ -150,12 +136,6 @@ class Reserved:
         self._federation.perform(broker.pin(pinned, now_s), now_s)
 
     # --- inside
-
-    def _flows(self) -> Iterator[tuple[str, Flow]]:
-        for name in self.node.branches.flows:
-            flow, branch = read_flow(name), self.node.branches.branch(name)
-            if flow is not None and branch is not None:
-                yield name, flow._replace(bytes_per_s=branch.bytes_per_s)
 
     def _perform(self, effects: Iterable[Effect], now_s: float) -> None:
         self.has_changed = True

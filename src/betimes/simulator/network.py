@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from betimes.model.events import Event, Message
 from betimes.model.telemetry import Reason
@@ -15,12 +16,14 @@ from betimes.node.recording import Recorder, Sink
 from betimes.qos.strategies import Strategy
 from betimes.routing.tables import RoutingTable, routing_tables
 from betimes.simulator.agenda import Agenda
+from betimes.simulator.guarantees import Guaranteed, Reserving, wanted_of
 from betimes.simulator.links import DrawnLink
 from betimes.simulator.outcome import Outcome, Tally
 from betimes.simulator.worlds import Publications, publications
 
 Progress = Callable[[int, int], None]  # parts done, in all
 PROGRESS_PARTS = 100
+LOOKED_AT_MAX = 1_000  # events of a publisher, to see who wants any of them
 
 
 class Network:
@@ -68,6 +71,10 @@ class Network:
         self._names = tuple(dict.fromkeys([*scenario.brokers, *(link.source for link in access)]))
         tables = self._tables([each.link for each in self._links.values()])
         self._brokers = {name: self._broker(name, tables[name]) for name in self._names}
+        self._guaranteed = self._wanted_guarantees()
+        self.guarantees = self._reserve()
+        accepted = {each.subscriber for each in self.guarantees if each.is_accepted}
+        self._guaranteed = {name: of for name, of in self._guaranteed.items() if name in accepted}
 
     def run(self, progress: Progress | None = None) -> Outcome:
         """Run until everything published has been delivered or dropped."""
@@ -91,7 +98,7 @@ class Network:
         steps += self._agenda.run()
         for broker in self._brokers.values():  # what still waits found no way, and never will
             self._perform(broker, broker.give_up_all(Reason.UNREACHABLE, self._agenda.now_s))
-        return self._tally.outcome(steps)
+        return replace(self._tally.outcome(steps), guarantees=self.guarantees)
 
     def _broker(self, name: str, table: RoutingTable, published: int = 0) -> Broker:
         broker = Broker(name, demand=self._demand, routes=table, settings=self._settings, published=published)
@@ -99,6 +106,36 @@ class Network:
             if ends[0] == name and each.link.name in self._promises:
                 broker.promise(ends[1], self._promises[each.link.name], self._agenda.now_s)
         return broker
+
+    def _wanted_guarantees(self) -> dict[str, list[str]]:
+        """Return whose events are to be guaranteed to whom."""
+        if not any(each.qos.guarantee for each in self.scenario.subscriptions):
+            return {}
+        all_published = publications(self.scenario, self._seed)
+        return wanted_of(
+            self.scenario, {each.publisher.name: each.attributes[:LOOKED_AT_MAX] for each in all_published}
+        )
+
+    def _reserve(self) -> tuple[Guaranteed, ...]:
+        """Reserve what is to be guaranteed over the links that are up, and have the brokers keep it."""
+        if not self._guaranteed:
+            return ()
+        up = [each.link for ends, each in self._links.items() if not self._down[ends]]
+        nodes = Reserving(self.scenario, self._names, up)
+        found = [
+            nodes.ask(each, self._guaranteed[each.id])
+            for each in self.scenario.subscriptions
+            if each.id in self._guaranteed
+        ]
+        now_s = self._agenda.now_s
+        for name, (shares, pinned) in nodes.kept().items():
+            broker = self._brokers[name]
+            for ends, each in self._links.items():
+                if ends[0] == name:
+                    stated = self._promises.get(each.link.name, {})
+                    broker.promise(ends[1], {**stated, **shares.get(ends[1], {})}, now_s)
+            self._perform(broker, broker.pin(pinned, now_s))
+        return tuple(found)
 
     def _tables(self, links: list[Link]) -> dict[str, RoutingTable]:
         return routing_tables(self._names, links, self._homes)
@@ -201,6 +238,7 @@ class Network:
                 source = self._brokers[ends[0]]
                 self._perform(source, source.link_lost(ends[1], self._agenda.now_s))
         self._reroute()
+        self._reserve()  # elsewhere, if that can be
 
     def _crash(self, name: str) -> None:
         """Lose all that a broker held; what comes back is an empty one that goes on numbering."""

@@ -9,6 +9,7 @@ from betimes.model.subscriptions import Subscription
 from betimes.model.telemetry import Reason
 from betimes.node.demand import Demand
 from betimes.node.effects import Deliver, Drop
+from betimes.simulator.guarantees import Guaranteed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,7 @@ class Outcome:
     drops: dict[Reason, int]  # subscribers who missed an event, by why
     subscribers: tuple[SubscriberOutcome, ...]
     steps: int  # things the simulator did
+    guarantees: tuple[Guaranteed, ...] = ()  # to those who asked for one
 
 
 class Tally:

@@ -1,0 +1,178 @@
+"""Who of a scenario's subscribers is guaranteed what it asks for, and along which links (004)?
+
+The type of an event is its publisher, as far as that states a `qos_profile`. The nodes are those of live
+brokers, over the scenario's links, and what they say takes no time: everybody asks before the first event is
+published, one after the other in the order of the file. Who is refused takes part without a guarantee.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from betimes.model.events import Value
+from betimes.model.subscriptions import Subscription
+from betimes.model.topology import Link, Publisher, Scenario
+from betimes.node.kept_promises import Pinned, Shares, shares_and_pins
+from betimes.node.reserving import PROMISED_SHARE_MAX, ReservingNode, ReservingSettings
+from betimes.routing.dht import Tell
+from betimes.routing.mesh import MeshWays
+from betimes.routing.signals import Manner
+from betimes.routing.tables import routing_tables
+from betimes.routing.wishes import Accepted, Effect, Refusal, Refused, Wish
+
+PROBES_MAX = 8  # to find out what would fit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guaranteed:
+    """What came of one subscriber's wish for a guarantee."""
+
+    subscriber: str
+    is_accepted: bool
+    bytes_per_s: int  # of all publishers together; of what was refused, what would have fitted
+    latency_s: float  # of the longest way; of what is too slow, of the fastest
+    reason: str = ""
+    is_definite: bool = True
+
+
+class Reserving:
+    """The reserving nodes of a scenario, with some of its links."""
+
+    def __init__(self, scenario: Scenario, names: Collection[str], links: Iterable[Link]) -> None:
+        up = {(link.source, link.target): link for link in links}
+        self._capacity = {
+            ends: int(1000.0 * PROMISED_SHARE_MAX / link.s_per_kb_mean) if link.s_per_kb_mean else 10**12
+            for ends, link in up.items()
+        }
+        back = [
+            replace(link, source=target, target=source)  # by which nothing is promised, but what is said goes
+            for (source, target), link in up.items()
+            if (target, source) not in up
+        ]
+        all_links = [*up.values(), *back]
+        sizes_kb = [each.size_kb.mean for each in scenario.publishers]
+        tables = routing_tables(tuple(names), all_links, tuple(names))
+        self._nodes = {
+            name: ReservingNode(
+                MeshWays(table, all_links, size_kb=2.0 * max(sizes_kb, default=1.0)),
+                ReservingSettings(),
+                lambda neighbour, own=name: self._capacity.get((own, neighbour), 0),  # type: ignore[misc]
+                lambda neighbour, own=name: self._capacity.get((neighbour, own), 0),  # type: ignore[misc]
+            )
+            for name, table in tables.items()
+        }
+        self._news: list[Effect] = []
+        for publisher in scenario.publishers:
+            if publisher.profile is not None:
+                bytes_per_s = round(1000.0 * publisher.profile.bandwidth_kb_per_s)
+                node = _entry(publisher)
+                self._perform(node, self._nodes[node].advertise(publisher.name, bytes_per_s, 0.0))
+
+    def ask(self, subscription: Subscription, publishers: Collection[str]) -> Guaranteed:
+        """Reserve what a subscriber asks for, of all these publishers, or nothing."""
+        guarantee = subscription.qos.guarantee
+        assert guarantee is not None, "who asks for nothing is guaranteed nothing"
+        kb_per_s = guarantee.bandwidth_kb_per_s
+        wishes = [
+            Wish(
+                subscription=f"{subscription.id}/{name}",
+                event_type=name,
+                bytes_per_s=None if kb_per_s is None else max(round(1000.0 * kb_per_s), 1),
+                latency_s_max=guarantee.latency_s_max,
+                manner=Manner.COORDINATES,
+                home=subscription.home,
+            )
+            for name in publishers
+        ]
+        if not wishes:
+            return self._refused(subscription, _unknown(subscription.id, Refusal.NOBODY_PUBLISHES))
+        accepted: list[Accepted] = []
+        for wish in wishes:
+            news = self._ask(subscription.home, wish)
+            if isinstance(news, Refused):
+                self._give_back(subscription.home, wishes)
+                return self._refused(subscription, self._what_fits(subscription.home, wish, news))
+            accepted.append(news)
+        return Guaranteed(
+            subscriber=subscription.id,
+            is_accepted=True,
+            bytes_per_s=sum(each.bytes_per_s for each in accepted),
+            latency_s=max(each.latency_s for each in accepted),
+        )
+
+    def kept(self) -> dict[str, tuple[Shares, Pinned]]:
+        """Return by what each broker keeps all that is promised."""
+        return {name: shares_and_pins(node.branches) for name, node in self._nodes.items()}
+
+    def _what_fits(self, home: str, wish: Wish, refused: Refused) -> Refused:
+        """Return a refusal with what was tried to fit."""
+        for number in range(PROBES_MAX):
+            room = refused.room_bytes_per_s
+            if refused.reason != Refusal.NO_BANDWIDTH or not room:
+                break
+            probe = replace(wish, subscription=f"{wish.subscription}?{number}", bytes_per_s=room)
+            news = self._ask(home, probe)
+            self._give_back(home, [probe])
+            if isinstance(news, Accepted):
+                break
+            refused = refused._replace(room_bytes_per_s=min(news.room_bytes_per_s, room - 1))
+        return refused
+
+    def _refused(self, subscription: Subscription, refused: Refused) -> Guaranteed:
+        return Guaranteed(
+            subscriber=subscription.id,
+            is_accepted=False,
+            bytes_per_s=refused.room_bytes_per_s,
+            latency_s=refused.latency_s,
+            reason=refused.reason.value,
+            is_definite=refused.is_definite,
+        )
+
+    def _ask(self, home: str, wish: Wish) -> Accepted | Refused:
+        self._news = []
+        self._perform(home, self._nodes[home].subscribe(wish, 0.0))
+        for each in self._news:
+            if isinstance(each, Accepted | Refused):
+                return each
+        return _unknown(wish.subscription, Refusal.NO_ANSWER)
+
+    def _give_back(self, home: str, wishes: Iterable[Wish]) -> None:
+        for wish in wishes:
+            self._perform(home, self._nodes[home].unsubscribe(wish.subscription, 0.0))
+
+    def _perform(self, name: str, effects: Iterable[Effect]) -> None:
+        waiting = deque([(name, effect) for effect in effects])
+        while waiting:
+            sender, effect = waiting.popleft()
+            if not isinstance(effect, Tell):
+                self._news.append(effect)
+                continue
+            answers = self._nodes[effect.to].receive(sender, effect.message, 0.0)
+            waiting.extend([(effect.to, each) for each in answers])
+
+
+def wanted_of(
+    scenario: Scenario, published: Mapping[str, Collection[Mapping[str, Value]]]
+) -> dict[str, list[str]]:
+    """Return, by subscriber who asks for a guarantee, the publishers with a profile that it wants.
+
+    `published` is what each publisher's events say, or the first of them.
+    """
+    profiled = [each.name for each in scenario.publishers if each.profile is not None]
+    return {
+        each.id: [name for name in profiled if any(map(each.filter.matches, published.get(name, ())))]
+        for each in scenario.subscriptions
+        if each.qos.guarantee is not None
+    }
+
+
+def _unknown(subscription: str, reason: Refusal) -> Refused:
+    return Refused(subscription, None, reason, is_definite=False, room_bytes_per_s=0, latency_s=math.inf)
+
+
+def _entry(publisher: Publisher) -> str:
+    """Return the node where a publisher's events enter."""
+    return publisher.broker if publisher.access is None else publisher.access.source

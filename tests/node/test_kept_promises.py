@@ -1,0 +1,58 @@
+"""Do promises become the shares and pins by which they are kept?"""
+
+from __future__ import annotations
+
+from betimes.model.topology import Link
+from betimes.node.kept_promises import shares_and_pins
+from betimes.routing.branches import HERE, Branches
+from betimes.routing.flows import Flow
+from betimes.routing.mesh import MeshWays
+from betimes.routing.reservations import Reservations
+from betimes.routing.signals import Reserve
+from betimes.routing.tables import routing_tables
+
+LINKS = [
+    Link(source=source, target=target, s_per_kb_mean=0.01)
+    for one, other in (("a", "b"), ("a", "c"))
+    for source, target in ((one, other), (other, one))
+]
+
+
+def branches_of_a(*reserved):
+    """Return a's flows after neighbours have reserved some that begin there."""
+    books = [Reservations(lambda _: 100_000) for _ in range(2)]
+    branches = Branches(MeshWays(routing_tables("abc", LINKS, "abc")["a"]), *books, lapse_after_s=30.0)
+    for sender, flow in reserved:
+        asked = Reserve(flow.name, flow.bytes_per_s, "a", 1.0, way=(), visited=(sender,))
+        branches.reserve(sender, asked, 0.0)
+    return branches
+
+
+def test_a_flow_is_owed_its_bandwidth_on_its_link_and_pinned_to_it():
+    shares, pinned = shares_and_pins(branches_of_a(("b", Flow("cars", "a", 20_000, "b"))))
+    assert shares == {"b": {"cars": 20.0}}
+    assert pinned == {("cars", "a"): {"b": "b"}}
+
+
+def test_homes_behind_one_link_share_what_others_add():
+    shares, pinned = shares_and_pins(
+        branches_of_a(
+            ("b", Flow("cars", "a", 20_000, "b")),
+            ("b", Flow("cars", "a", 20_000, "x")),
+            ("b", Flow("cars", "a", 5_000, "y")),
+            ("c", Flow("ships", "a", 1_000, "c")),
+        )
+    )
+    assert shares == {"b": {"cars": 25.0}, "c": {"ships": 1.0}}
+    assert pinned == {("cars", "a"): {"b": "b", "x": "b", "y": "b"}, ("ships", "a"): {"c": "c"}}
+
+
+def test_one_home_goes_by_the_way_of_its_largest_flow():
+    reserved = (("c", Flow("cars", "a", 20_000, "x")), ("b", Flow("cars", "a", 5_000, "x")))
+    for order in (reserved, reserved[::-1]):
+        assert shares_and_pins(branches_of_a(*order))[1] == {("cars", "a"): {"x": "c"}}
+
+
+def test_what_ends_here_or_has_no_home_is_nothing_to_a_link():
+    here, homeless = Flow("cars", "a", 20_000, "a"), Flow("cars", "a", 20_000)
+    assert shares_and_pins(branches_of_a((HERE, here), ("b", homeless))) == ({}, {})

@@ -1,0 +1,113 @@
+"""Does a simulated network act on guarantees: who is refused with what, and does the rest keep its share?
+
+a publishes for f; two ways lead there, over b and over c. Links carry 60 KB/s, of which 54 may be promised.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from betimes.language.scenarios import read_scenario
+from betimes.model.topology import Scenario
+from betimes.qos.strategies import strategy_named
+from betimes.simulator.network import Network
+
+NETWORK = """
+name = "guaranteed"
+duration = "60s"
+processing = "0s"
+""" + "".join(f'[[brokers]]\nname = "{name}"\n' for name in "abcf")
+LINKS = "".join(
+    f'[[links]]\nfrom = "{one}"\nto = "{other}"\nrate = "60KB/s"\n' for one, other in ("ab", "bf", "ac", "cf")
+)
+PUBLISHERS = """
+[[publishers]]
+name = "cars"
+broker = "a"
+rate = "9/s"
+gaps = "constant"
+size = "2KB"
+attributes.kind = "car"
+qos_profile = "bandwidth = 20KB/s"
+[[publishers]]
+name = "noise"
+broker = "a"
+rate = "120/s"
+size = "2KB"
+attributes.kind = "noise"
+[[subscribers]]
+name = "noise"
+broker = "f"
+filter = "kind = 'noise'"
+max_delay = "500ms"
+price = 50
+"""
+
+
+def network(*subscribers, strategy="late-binding", more=""):
+    texts = [
+        f'[[subscribers]]\nname = "{name}"\nbroker = "f"\nfilter = "kind = \'car\'"\n{rest}\n'
+        for name, rest in subscribers
+    ]
+    scenario = read_scenario(NETWORK + LINKS + PUBLISHERS + "".join(texts) + more, "guaranteed.toml")
+    assert isinstance(scenario, Scenario)
+    return Network(scenario, strategy_named(strategy), 3)
+
+
+def shares(found):
+    return {each.subscriber: each.on_time_share for each in found.run().subscribers}
+
+
+@pytest.mark.parametrize("strategy", ["fifo", "eb", "late-binding"])
+def test_what_is_guaranteed_arrives_though_others_offer_twice_what_all_links_carry(strategy):
+    bound = 'max_delay = "500ms"'
+    plain = shares(network(("alice", bound), strategy=strategy))
+    guaranteed = network(
+        ("alice", f'{bound}\nqos = "bandwidth = any and latency < 500ms"'), strategy=strategy
+    )
+    (answer,) = guaranteed.guarantees
+    assert (answer.subscriber, answer.is_accepted, answer.bytes_per_s) == ("alice", True, 20_000)
+    assert 0.0 < answer.latency_s < 0.5
+    found = shares(guaranteed)
+    assert found["alice"] >= 0.99
+    assert plain["alice"] < 0.9
+    if strategy != "fifo":  # which is late for all
+        assert found["noise"] > 0.2
+
+
+def test_who_is_refused_is_told_what_would_fit_and_takes_part_without():
+    found = network(
+        ("first", 'qos = "bandwidth = 40KB/s"'),
+        ("second", 'qos = "bandwidth = 30KB/s"'),
+        ("too much", 'qos = "bandwidth = 35KB/s"'),
+        ("too soon", 'qos = "latency < 1ms"'),
+        ("without", ""),
+    )
+    assert [(each.subscriber, each.is_accepted, each.reason) for each in found.guarantees] == [
+        ("first", True, ""),
+        ("second", True, ""),
+        ("too much", False, "no bandwidth"),
+        ("too soon", False, "too slow"),
+    ]
+    assert found.guarantees[2].bytes_per_s == 24_000
+    outcome = found.run()
+    assert outcome.guarantees == found.guarantees
+    assert {each.subscriber for each in outcome.subscribers} >= {"too much", "without"}
+
+
+def test_what_nobody_with_a_profile_publishes_is_not_refused_for_good():
+    found = network(
+        ("alice", ""),
+        more='[[subscribers]]\nname = "n"\nbroker = "f"\nbandwidth = "5KB/s"\nfilter = "kind = \'noise\'"\n',
+    )
+    (answer,) = found.guarantees
+    assert (answer.is_accepted, answer.is_definite, answer.reason) == (False, False, "nobody publishes this")
+
+
+@pytest.mark.parametrize("lost", ['link = "a->b"', 'link = "a->c"', 'broker = "b"', 'broker = "c"'])
+def test_what_came_over_a_link_that_is_lost_is_guaranteed_elsewhere(lost):
+    found = network(
+        ("alice", 'max_delay = "500ms"\nqos = "bandwidth = any"'),
+        more=f'[[faults]]\n{lost}\nat = "20s"\nfor = "20s"\n',
+    )
+    assert shares(found)["alice"] >= 0.97
