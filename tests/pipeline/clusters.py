@@ -124,3 +124,33 @@ def wait_for(port: int) -> None:
         else:
             return
     raise TimeoutError(f"nobody listens at port {port}")
+
+
+@contextmanager
+def connect_server(directory: Path) -> Iterator[str]:
+    """Start a Spark Connect server that works by itself, and return its address."""
+    directory.mkdir()
+    port = free_port()
+    settings = {
+        "spark.connect.grpc.binding.address": HOST,
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.driver.extraJavaOptions": LOCAL_JAVA_OPTIONS,
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+    }
+    told = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    main = ("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]")
+    with (directory / "log").open("wb") as log:
+        server = subprocess.Popen(
+            [str(SPARK_CLASS), f"{DEPLOY}.SparkSubmit", *main, *told, "spark-internal"],
+            env=environment(),
+            cwd=directory,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        wait_for(port)
+        yield f"sc://{HOST}:{port}"
+    finally:
+        end(server)

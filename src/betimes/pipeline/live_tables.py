@@ -89,7 +89,7 @@ def live_tables(
     if not rows:
         raise BetimesError(f"{folder}: no good rows yet\nhint: nothing happened, or not long enough")
     is_small = rows < COMPILED_ROWS_MIN
-    with compiling(spark, pays=not is_small), new_tables(directory) as made:
+    with compiling(spark, pays=not is_small), new_tables(directory.absolute()) as made:
         run = Run(spark, made, seen, lambda: None, is_small=is_small)
         frames = {kind: _frame(spark, folder, kind) for kind in KINDS}
         spans = subscription_spans(frames["subscribed"], frames["unsubscribed"])
