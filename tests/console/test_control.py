@@ -153,6 +153,14 @@ def test_what_cannot_be_done_is_said_before_spark_is_started(tmp_path, capsys, m
     assert "telemetry: there is no such directory" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("more", [[], ["--stream", "--once"]])
+def test_telemetry_is_needed_but_for_a_stream_that_goes_on(more, tmp_path, capsys):
+    (tmp_path / "secret").write_text(SECRET)
+    places = ["--tables", str(tmp_path / "tables"), "--control-secret", str(tmp_path / "secret")]
+    assert run(["control", f"mqtt://{HOST}", *places, *more]) == MISTAKE
+    assert "--telemetry" in capsys.readouterr().err
+
+
 def test_brokers_that_cannot_be_reached_are_told_apart_from_those_that_refuse():
     [port] = free_ports(1)
     address = read_address(f"mqtt://{HOST}:{port}")

@@ -47,6 +47,8 @@ betimes sub -t 'traffic/#' --max-delay 1s --reliability 0.95
 betimes control mqtt://127.0.0.1:1883 --telemetry out/live --tables out/tables --control-secret out/secret \
 --stream
 
+betimes control mqtt://10.0.0.1 mqtt://10.0.0.2 --tables out/tables --control-secret out/secret --stream
+
 betimes sub -t '$betimes/alarm/#'
 
 betimes control mqtt://127.0.0.1 --telemetry out/live --tables out/tables --control-secret out/secret --once
@@ -81,12 +83,20 @@ class Centre:
     brokers: Sequence[Address]
     secret: str = field(repr=False)
     ca: Path | None = None
+    is_told: bool = False  # brokers tell their telemetry, and it is written down here
 
 
 BrokersArgument = Annotated[
     list[str], typer.Argument(help="The brokers to tell: mqtt(s)://user:password@host:port.")
 ]
-TelemetryOption = Annotated[Path, typer.Option("--telemetry", help="What the brokers write.", metavar="DIR")]
+TelemetryOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--telemetry",
+        help="What the brokers write. With --stream it may be left out: brokers then tell it over MQTT.",
+        metavar="DIR",
+    ),
+]
 TablesOption = Annotated[
     Path, typer.Option("--tables", help="Where the pipeline's tables go.", metavar="DIR")
 ]
@@ -115,9 +125,9 @@ CertificatesOption = Annotated[
 
 def control_command(
     brokers: BrokersArgument,
-    telemetry: TelemetryOption,
     tables: TablesOption,
     control_secret: SecretOption,
+    telemetry: TelemetryOption = None,
     every: EveryOption = None,
     since: SinceOption = "15m",
     once: OnceOption = False,
@@ -136,21 +146,35 @@ def control_command(
     that is away is told in the next round; a round that fails leaves the brokers with the last model.
 
     With --stream, only new files are read in each round, what was measured is held against what is predicted,
-    and brokers tell those who subscribe to $betimes/alarm/# where the two part ways.
+    and brokers tell those who subscribe to $betimes/alarm/# where the two part ways. Without --telemetry, it
+    listens to $betimes/telemetry/# at each broker: they need not share a directory.
     """
-    from betimes.console.control_stream import read_stream_settings, run_stream
+    from betimes.console.control_stream import STREAM, read_stream_settings, run_stream
     from betimes.pipeline.job import PipelineSettings, check_places
     from betimes.pipeline.survey import read_since
+    from betimes.pipeline.table_files import check_tables_place
 
     if stream:
         check_driver_is_here(master, remote)
+    if telemetry is None and (once or not stream):
+        hint = "name what the brokers write; only with --stream, and without --once, they tell it over MQTT"
+        raise SettingError("--telemetry", "", "is missing", hint)
     addresses = list(dict.fromkeys(read_address(text) for text in brokers))
     secret = read_secret(control_secret, "--control-secret")
     every_s = read_every_s(every or ("5s" if stream else "60s"))
-    centre = Centre(telemetry=telemetry, tables=tables, brokers=addresses, secret=secret, ca=cafile)
+    centre = Centre(
+        telemetry=telemetry or tables / STREAM / "told",
+        is_told=telemetry is None,
+        tables=tables,
+        brokers=addresses,
+        secret=secret,
+        ca=cafile,
+    )
     settings = PipelineSettings(since=read_since(since))
     live = read_stream_settings(since, late, alarm) if stream else None
-    if once or stream:  # else what is not there yet may be there in the next round
+    if telemetry is None:
+        check_tables_place(tables)
+    elif once or stream:  # else what is not there yet may be there in the next round
         check_places(telemetry, tables)
     spark = open_spark("betimes control", master, remote)
     with told_to_end() as ending:
