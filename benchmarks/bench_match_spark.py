@@ -48,6 +48,8 @@ GOALS = {
 }
 PARTS = ("A", "B", "large", "many", "growth", "memory")
 GROWTH = (10_000, 100_000, 1_000_000, 5_000_000)
+MANY = (max(GROWTH), 512.0, 100_000)  # subscriptions, the largest index in MB, events
+MANY_QUICK = (500_000, 50.0, 20_000)
 PAIRS_CHECKED = 200
 Counts = NDArray[np.int64]
 
@@ -284,11 +286,11 @@ def ours(folder: Path, events: int, form: str, **options: Any) -> dict[str, Any]
     return measured("ours", folder, events, {"form": form} | options)
 
 
-def compare(folder: Path, name: str, events: int, scale: float) -> dict[str, Any]:
+def compare(folder: Path, name: str, events: int, scale: float, index_mb: float = 512.0) -> dict[str, Any]:
     """Return what ours and the peers took on one workload; stop where they do not find the same."""
-    found = {OURS: ours(folder, events, "lists")}
+    found = {OURS: ours(folder, events, "lists", index_mb=index_mb)}
     lists = listed(folder, PAIRS_CHECKED)
-    found["ours, counts"] = ours(folder, events, "counts")
+    found["ours, counts"] = ours(folder, events, "counts", index_mb=index_mb)
     own = counts_of_answer(folder, events)
     for peer, sizes in SAMPLES.items():
         sample = max(int(min(sizes[name] / max(scale, 1.0), events)), 8)
@@ -365,13 +367,13 @@ def growth(place: Path, events: int, console: Console) -> list[dict[str, Any]]:
 
 def memory(place: Path, events: int, *, is_quick: bool, console: Console) -> dict[str, Any]:
     """Return what executors of a set size held: A and B with one index, and many subscriptions in cells."""
-    many, index_mb = (500_000, 50.0) if is_quick else (max(GROWTH), 512.0)
+    many, index_mb, many_events = MANY_QUICK if is_quick else MANY
     workloads = {"A": ("A", 1.0), "B": ("B", 1.0), "many": ("B", many / 1_000_000)}
     found: dict[str, Any] = {}
     for name, (workload_name, scale) in workloads.items():
-        write_tables(place / name, workload_name, scale, events)
+        write_tables(place / name, workload_name, scale, max(events, many_events))
         given_mb = index_mb if name == "many" else 512.0
-        count = min(events, 100_000) if name == "many" else events
+        count = many_events if name == "many" else events
         told = ours(place / name, count, "lists", cluster=True, driver_memory="2g", index_mb=given_mb)
         found[name] = told["facts"]["memory"] | {
             "way": told["facts"]["plan"]["way"],
@@ -440,9 +442,12 @@ def main() -> None:
             )
             shutil.rmtree(Path(name) / part)
         if "many" in parts:
-            write_tables(Path(name) / "many", "B", 5.0, 100_000)
-            found["many"] = compare(Path(name) / "many", "B", 100_000, 25.0)
-            show(console, "100,000 events, 5 million subscriptions of B, divided", found["many"], {})
+            subscriptions, index_mb, count = MANY_QUICK if arguments.quick else MANY
+            scale = subscriptions / 1_000_000
+            write_tables(Path(name) / "many", "B", scale, count)
+            found["many"] = compare(Path(name) / "many", "B", count, scale**2, index_mb)
+            title = f"{count:,} events, {subscriptions:,} subscriptions of B, divided"
+            show(console, title, found["many"], {})
             console.print_json(json.dumps(found["many"][OURS]["facts"]["plan"]))
             shutil.rmtree(Path(name) / "many")
         if "growth" in parts:
