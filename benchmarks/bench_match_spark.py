@@ -22,6 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import executor_memory
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -45,7 +46,10 @@ GOALS = {
     "A": {"Spark SQL, plain join": 50.0, "DuckDB, range join": 20.0, "DuckDB, grid key": 1.0},
     "B": {"Spark SQL, plain join": 500.0, "DuckDB, range join": 100.0},
 }
+PARTS = ("A", "B", "large", "many", "growth", "memory")
 GROWTH = (10_000, 100_000, 1_000_000, 5_000_000)
+MANY = (max(GROWTH), 512.0, 100_000)  # subscriptions, the largest index in MB, events
+MANY_QUICK = (500_000, 50.0, 20_000)
 PAIRS_CHECKED = 200
 Counts = NDArray[np.int64]
 
@@ -115,7 +119,10 @@ def run_ours(
     from betimes.pipeline.session import open_session
 
     settings = {"spark.driver.memory": options.get("driver_memory", "1g")}
-    spark = open_session("bench_match_spark", master=MASTER, settings=settings)
+    is_cluster = options.get("cluster", False)
+    master = executor_memory.MASTER if is_cluster else MASTER
+    settings |= executor_memory.SETTINGS if is_cluster else {}
+    spark = open_session("bench_match_spark", master=master, settings=settings)
     form = Form(options["form"])
     facts: dict[str, Any] = {}
 
@@ -131,8 +138,10 @@ def run_ours(
         return match_files(spark, request)
 
     def run() -> Counts:
+        watch = executor_memory.ExecutorWatch()
+        watch.start()
         found = match(str(folder / f"events-{events}.parquet"), folder / "out")
-        facts.update(found.as_dict())
+        facts.update(found.as_dict() | {"memory": watch.end()})
         return np.empty(0, np.int64)
 
     match(str(folder / "events-few.parquet"), folder / "out-few")  # warms up
@@ -277,11 +286,11 @@ def ours(folder: Path, events: int, form: str, **options: Any) -> dict[str, Any]
     return measured("ours", folder, events, {"form": form} | options)
 
 
-def compare(folder: Path, name: str, events: int, scale: float) -> dict[str, Any]:
+def compare(folder: Path, name: str, events: int, scale: float, index_mb: float = 512.0) -> dict[str, Any]:
     """Return what ours and the peers took on one workload; stop where they do not find the same."""
-    found = {OURS: ours(folder, events, "lists")}
+    found = {OURS: ours(folder, events, "lists", index_mb=index_mb)}
     lists = listed(folder, PAIRS_CHECKED)
-    found["ours, counts"] = ours(folder, events, "counts")
+    found["ours, counts"] = ours(folder, events, "counts", index_mb=index_mb)
     own = counts_of_answer(folder, events)
     for peer, sizes in SAMPLES.items():
         sample = max(int(min(sizes[name] / max(scale, 1.0), events)), 8)
@@ -356,6 +365,25 @@ def growth(place: Path, events: int, console: Console) -> list[dict[str, Any]]:
     return rows
 
 
+def memory(place: Path, events: int, *, is_quick: bool, console: Console) -> dict[str, Any]:
+    """Return what executors of a set size held: A and B with one index, and many subscriptions in cells."""
+    many, index_mb, many_events = MANY_QUICK if is_quick else MANY
+    workloads = {"A": ("A", 1.0), "B": ("B", 1.0), "many": ("B", many / 1_000_000)}
+    found: dict[str, Any] = {}
+    for name, (workload_name, scale) in workloads.items():
+        write_tables(place / name, workload_name, scale, max(events, many_events))
+        given_mb = index_mb if name == "many" else 512.0
+        count = many_events if name == "many" else events
+        told = ours(place / name, count, "lists", cluster=True, driver_memory="2g", index_mb=given_mb)
+        found[name] = told["facts"]["memory"] | {
+            "way": told["facts"]["plan"]["way"],
+            "wall_s": told["wall_s"],
+        }
+        console.print(f"memory of executors, {name}, {count:,} events:", found[name])
+        shutil.rmtree(place / name)
+    return found
+
+
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
     import matplotlib.pyplot as plt
 
@@ -384,7 +412,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="a tenth of the events, no large sets")
-    parser.add_argument("--part", action="append", choices=("A", "B", "large", "many", "growth"))
+    parser.add_argument("--part", action="append", choices=PARTS)
     parser.add_argument("--figure", type=Path, help="draw the growth there")
     parser.add_argument("--json", type=Path, help="write all numbers there")
     parser.add_argument("--serve", nargs=4, help=argparse.SUPPRESS)
@@ -393,7 +421,7 @@ def main() -> None:
         engine, folder, events, options = arguments.serve
         serve(engine, Path(folder), int(events), json.loads(options))
         return
-    parts = arguments.part or (["A", "B"] if arguments.quick else ["A", "B", "large", "many", "growth"])
+    parts = arguments.part or (["A", "B"] if arguments.quick else PARTS)
     events = 100_000 if arguments.quick else 1_000_000
     console, found = Console(width=130), dict[str, Any]()
     with tempfile.TemporaryDirectory(prefix="betimes-bench-") as name:
@@ -414,15 +442,20 @@ def main() -> None:
             )
             shutil.rmtree(Path(name) / part)
         if "many" in parts:
-            write_tables(Path(name) / "many", "B", 5.0, 100_000)
-            found["many"] = compare(Path(name) / "many", "B", 100_000, 25.0)
-            show(console, "100,000 events, 5 million subscriptions of B, divided", found["many"], {})
+            subscriptions, index_mb, count = MANY_QUICK if arguments.quick else MANY
+            scale = subscriptions / 1_000_000
+            write_tables(Path(name) / "many", "B", scale, count)
+            found["many"] = compare(Path(name) / "many", "B", count, scale**2, index_mb)
+            title = f"{count:,} events, {subscriptions:,} subscriptions of B, divided"
+            show(console, title, found["many"], {})
             console.print_json(json.dumps(found["many"][OURS]["facts"]["plan"]))
             shutil.rmtree(Path(name) / "many")
         if "growth" in parts:
             found["growth"] = growth(Path(name), 100_000, console)
             if arguments.figure:
                 draw(found["growth"], arguments.figure)
+        if "memory" in parts:
+            found["memory"] = memory(Path(name), events, is_quick=arguments.quick, console=console)
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=2))
 

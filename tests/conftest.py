@@ -31,15 +31,18 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-class OneSession(LoadScopeScheduling):
-    """Lets one worker have the files whose tests share a Spark session, and every other test go anywhere.
+class FewSessions(LoadScopeScheduling):
+    """Lets one worker have the files of a folder whose tests share a Spark session, and others go anywhere.
 
-    (Groups by mark, which pytest-xdist 3.8 offers, do nothing with pytest 9.)
+    Two sessions, those of `tests/pipeline` and of all others, are over sooner than one: planning a query
+    keeps one core busy. (Groups by mark, which pytest-xdist 3.8 offers, do nothing with pytest 9.)
     """
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return "spark" if _shares_spark(self.config.rootpath / file) else nodeid
+        if not _shares_spark(self.config.rootpath / file):
+            return nodeid
+        return "spark, pipeline" if file.startswith("tests/pipeline/") else "spark, others"
 
 
 @cache
@@ -47,9 +50,18 @@ def _shares_spark(file: Path) -> bool:
     return re.search(r"^def \w+\([^)]*\bspark\b", file.read_text(), re.MULTILINE) is not None
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> OneSession:
-    """Have one worker open Spark."""
-    return OneSession(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FewSessions:
+    """Have two workers open Spark, not all."""
+    return FewSessions(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put first what takes long by itself, a Spark of its own or live brokers: nobody then waits for it."""
+    items.sort(key=lambda item: (not _has_own_spark(item), item.get_closest_marker("live") is None))
+
+
+def _has_own_spark(item: pytest.Item) -> bool:
+    return item.get_closest_marker("spark") is not None and not _shares_spark(item.path)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.pipeline.records import written
 
 import betimes
 from betimes.client.addresses import read_address
 from betimes.client.errors import SubscriptionRefusedError, UnreachableError
 from betimes.console.app import MISTAKE, UNAVAILABLE, run
-from betimes.console.control import Round, check_told, print_round, tell_brokers
+from betimes.console.control import (
+    Centre,
+    Round,
+    check_told,
+    predict_and_tell,
+    print_round,
+    tell_brokers,
+)
 from betimes.console.fleet import HOST, Fleet, FleetPlan, free_ports
 from betimes.model.errors import BetimesError
 from betimes.model.statistics import NetworkStatistics
@@ -100,21 +111,39 @@ def test_live_brokers_refuse_what_they_cannot_keep_and_promise_what_they_can(spa
         assert "predicted 0.0" in refused
         assert "of the 0.99 asked for" in refused
         assert asyncio.run(ask(port, 0.5, within="5s")) == ""
-        brokers = [read_address(f"mqtt://{HOST}:{each}") for each in network.ports.values()]
         known = learn_statistics(tmp_path / "tables")
-        problems = asyncio.run(tell_brokers(known, brokers, "another secret altogether", None))
-        assert len(problems) == 2
-        assert "Not authorized" in str(problems[brokers[0]])
-        (tmp_path / "another").write_text("another secret altogether")
-        assert (
-            control(tmp_path, {"a": network.ports["a"]}, "--control-secret", str(tmp_path / "another"))
-            == MISTAKE
-        )
+        everybody = centre(tmp_path, network.ports.values(), "another secret altogether")
+        told, _ = predict_and_tell(everybody, known, time.monotonic())
+        assert (told.told, len(told.problems), told.unreachable) == (0, 2, 0)
+        assert "Not authorized" in told.problems[0]
+        one = replace(everybody, brokers=everybody.brokers[:1])
+        told, _ = predict_and_tell(one, known, time.monotonic())
+        print_round(told, as_json=False)
+        with pytest.raises(BetimesError, match="1 of 1 brokers were not told"):
+            check_told(told)
         said = " ".join(capsys.readouterr().err.split())
         assert "hint: the broker has another secret than the one in --control-secret" in said
         assert "learned of 2 brokers, 1 address was named: the others promise nothing" in said
-    assert control(tmp_path, dict(network.ports)) == UNAVAILABLE
-    assert "2 of 2 brokers were not told" in capsys.readouterr().err
+    told, _ = predict_and_tell(everybody, known, time.monotonic())
+    with pytest.raises(UnreachableError, match="2 of 2 brokers were not told"):
+        check_told(told)
+
+
+def centre(folder: Path, ports: Iterable[int], secret: str) -> Centre:
+    """Return a control centre that has learned already."""
+    brokers = [read_address(f"mqtt://{HOST}:{each}") for each in ports]
+    return Centre(telemetry=folder / "telemetry", tables=folder / "tables", brokers=brokers, secret=secret)
+
+
+def test_a_round_in_which_a_broker_was_not_told_ends_with_its_reason(tmp_path, capsys, monkeypatch):
+    (tmp_path / "secret").write_text(SECRET)
+    written(tmp_path / "telemetry", [])
+    monkeypatch.setattr("betimes.console.control.open_spark", lambda *_: None)
+    for problems, unreachable, code in ((("away",), 1, UNAVAILABLE), (("refused",), 0, MISTAKE)):
+        outcome = done(told=0, problems=problems, unreachable=unreachable)
+        monkeypatch.setattr("betimes.console.control.one_round", lambda *_, outcome=outcome: outcome)
+        assert control(tmp_path, {"a": 1883}) == code
+        assert "1 of 1 brokers were not told" in capsys.readouterr().err
 
 
 def test_what_cannot_be_done_is_said_before_spark_is_started(tmp_path, capsys, monkeypatch):
@@ -122,6 +151,14 @@ def test_what_cannot_be_done_is_said_before_spark_is_started(tmp_path, capsys, m
     (tmp_path / "secret").write_text(SECRET)
     assert control(tmp_path, {"a": 1883}) == MISTAKE
     assert "telemetry: there is no such directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [[], ["--stream", "--once"]])
+def test_telemetry_is_needed_but_for_a_stream_that_goes_on(more, tmp_path, capsys):
+    (tmp_path / "secret").write_text(SECRET)
+    places = ["--tables", str(tmp_path / "tables"), "--control-secret", str(tmp_path / "secret")]
+    assert run(["control", f"mqtt://{HOST}", *places, *more]) == MISTAKE
+    assert "--telemetry" in capsys.readouterr().err
 
 
 def test_brokers_that_cannot_be_reached_are_told_apart_from_those_that_refuse():

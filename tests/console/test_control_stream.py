@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
+import time
 from pathlib import Path
 
 import mqtt5
@@ -12,15 +15,22 @@ from tests.client.test_ranges import address_of
 from tests.interop.brokers import HOST, running_broker
 from tests.pipeline.records import record, small_world, written
 
+import betimes
+from betimes.client.addresses import read_address
 from betimes.client.direct_line import DirectLine
 from betimes.console.app import MISTAKE, run
-from betimes.console.control_stream import alarm_text, read_stream_settings
+from betimes.console.control import Centre
+from betimes.console.control_stream import alarm_text, read_stream_settings, run_stream
+from betimes.console.fleet import Fleet, FleetPlan, free_ports
 from betimes.model.errors import SettingError
 from betimes.model.telemetry import Delivered, Received
 from betimes.pipeline.alarms import Alarm
+from betimes.pipeline.live_tables import WINDOWS
+from betimes.pipeline.table_files import current_tables, read_arrow
 from betimes.server.promises import Promises
 
 SECRET = "a secret of the control centre"
+WITHIN_S = 120.0
 
 
 @pytest.mark.live
@@ -49,6 +59,47 @@ def test_brokers_are_told_and_an_alarm_is_raised_where_nothing_comes_as_predicte
     assert told["predicted_low"] > 0.9
     (row,) = pq.read_table(tmp_path / "tables" / "alarms").to_pylist()
     assert (row["subscriber"], row["home"], row["measured"]) == ("s", "b", 0.0)
+
+
+@pytest.mark.live
+@pytest.mark.spark
+def test_brokers_tell_their_telemetry_and_are_told_what_it_teaches(spark, tmp_path, capsys):
+    (port,) = free_ports(1)
+    (tmp_path / "secret").write_text(SECRET)
+    plan = FleetPlan(
+        ports={"a": port},
+        links=(),
+        settings={"anonymous": True, "control_secret_file": str(tmp_path / "secret")},
+        options=("--telemetry", str(tmp_path / "own"), "--telemetry-share", "1"),
+    )
+    centre = Centre(
+        telemetry=tmp_path / "tables" / "stream" / "told",
+        is_told=True,
+        tables=tmp_path / "tables",
+        brokers=[read_address(f"mqtt://{HOST}:{port}")],
+        secret=SECRET,
+    )
+    ending = threading.Event()
+
+    async def talk() -> None:
+        async with betimes.connect(f"mqtt://{HOST}:{port}") as client, client.subscribe("news"):
+            end_s = time.monotonic() + WITHIN_S
+            while not (tmp_path / "tables" / "current").exists() and time.monotonic() < end_s:
+                await client.publish("news", b"x", attributes={"level": 1})
+                await asyncio.sleep(0.05)
+        ending.set()
+
+    with Fleet(plan):
+        talking = threading.Thread(target=lambda: asyncio.run(talk()))
+        talking.start()
+        settings = read_stream_settings("15m", "2m", 0.1)
+        run_stream(spark, centre, settings, every_s=1.0, ending=ending, once=False, as_json=True)
+        talking.join()
+    first, _ = json.JSONDecoder().raw_decode(capsys.readouterr().out)
+    assert (first["brokers"], first["told"], first["publishers"], first["set_aside"]) == (1, 1, 1, 0)
+    assert first["lag_s"] > 0.0
+    assert first["subscriptions"] >= 1
+    assert read_arrow(WINDOWS, current_tables(tmp_path / "tables")).num_rows >= 1
 
 
 def test_an_alarm_reads_well():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import doctest
+
+from betimes.matching import compiled
 from betimes.matching.compiled import inlined, kernel
 
 
@@ -24,3 +27,7 @@ def test_a_kernel_is_compiled_once_per_type():
     four_times(1)
     four_times(2)
     assert len(four_times.signatures) == 1  # type: ignore[attr-defined]
+
+
+def test_a_path_in_our_zip_is_known_wherever_that_lies():
+    assert doctest.testmod(compiled).failed == 0

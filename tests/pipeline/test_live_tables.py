@@ -15,7 +15,7 @@ from betimes.pipeline.alarms import measured_shares
 from betimes.pipeline.job import run_pipeline
 from betimes.pipeline.learning import learn_statistics
 from betimes.pipeline.live_rows import LiveRows, LiveSettings
-from betimes.pipeline.live_tables import WINDOWS, live_tables
+from betimes.pipeline.live_tables import WINDOWS, live_model, live_tables
 from betimes.pipeline.table_files import current_tables, read_arrow
 
 
@@ -33,6 +33,9 @@ def test_a_stream_learns_what_a_run_over_all_files_learns(spark, tmp_path: Path)
     assert replace(learned, learned_at_s=None) == replace(
         learn_statistics(tmp_path / "all"), learned_at_s=None
     )
+    model = live_model(spark, folder, tmp_path / "stream", settings)
+    assert replace(model, learned_at_s=None) == replace(learned, learned_at_s=None)
+    assert not list((tmp_path / "stream").glob(".model-*"))
     live, whole = current_tables(tmp_path / "live"), current_tables(tmp_path / "all")
     assert measured_shares(live) == measured_shares(whole)
     assert (facts.brokers, facts.links, facts.quarantined) == (2, 1, {})

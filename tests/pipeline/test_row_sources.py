@@ -11,7 +11,6 @@ import pytest
 from betimes.pipeline.row_sources import (
     PieceReader,
     RowsError,
-    cores,
     format_of,
     frame_rows,
     open_rows,
@@ -53,7 +52,6 @@ def test_row_groups_are_shared_among_tasks_and_read_there(spark, tmp_path):
     assert 50 <= sample.num_rows <= 200
     assert set(sample["broker"].to_pylist()) == {"b0", "b1", "b2"}
     assert read_rows(source, ["event"]).num_rows == 900
-    assert cores(spark) == 2
 
 
 @pytest.mark.spark

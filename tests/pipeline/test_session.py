@@ -15,6 +15,7 @@ from betimes.model.errors import SettingError
 from betimes.pipeline import session as session_module
 from betimes.pipeline.session import (
     SessionError,
+    cores,
     host_ports,
     is_local,
     is_remote,
@@ -42,6 +43,7 @@ def test_the_session_runs_python_of_this_interpreter(spark):
     assert {row.python for row in found} == {sys.executable}
     assert start_s(spark) > 0
     assert not is_remote(spark)
+    assert cores(spark) == 2
 
 
 @pytest.mark.spark

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ import typer
 
 from betimes.client.addresses import Address, read_address
 from betimes.client.errors import PublicationRefusedError, UnreachableError
-from betimes.console.cluster import MasterOption, open_spark
+from betimes.console.cluster import MasterOption, RemoteOption, open_spark
 from betimes.console.progress import progress_bar
 from betimes.console.server_settings import read_secret
 from betimes.console.signals import told_to_end
@@ -45,6 +46,8 @@ betimes sub -t 'traffic/#' --max-delay 1s --reliability 0.95
 
 betimes control mqtt://127.0.0.1:1883 --telemetry out/live --tables out/tables --control-secret out/secret \
 --stream
+
+betimes control mqtt://10.0.0.1 mqtt://10.0.0.2 --tables out/tables --control-secret out/secret --stream
 
 betimes sub -t '$betimes/alarm/#'
 
@@ -80,38 +83,60 @@ class Centre:
     brokers: Sequence[Address]
     secret: str = field(repr=False)
     ca: Path | None = None
+    is_told: bool = False  # brokers tell their telemetry, and it is written down here
+
+
+BrokersArgument = Annotated[
+    list[str], typer.Argument(help="The brokers to tell: mqtt(s)://user:password@host:port.")
+]
+TelemetryOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--telemetry",
+        help="What the brokers write. With --stream it may be left out: brokers then tell it over MQTT.",
+        metavar="DIR",
+    ),
+]
+TablesOption = Annotated[
+    Path, typer.Option("--tables", help="Where the pipeline's tables go.", metavar="DIR")
+]
+SecretOption = Annotated[
+    Path, typer.Option("--control-secret", help="The file with the secret that the brokers have too.")
+]
+EveryOption = Annotated[
+    str | None,
+    typer.Option("--every", help="From one round to the next, at least 1s: 60s, with --stream 5s."),
+]
+SinceOption = Annotated[str, typer.Option("--since", help="How much of the telemetry counts: the last 15m.")]
+OnceOption = Annotated[bool, typer.Option("--once", help="One round, and no more.")]
+StreamOption = Annotated[
+    bool, typer.Option("--stream", help="Learn from each new file as it comes, and tell of alarms.")
+]
+LateOption = Annotated[
+    str, typer.Option("--late", help="With --stream: how late a row may come, on its broker's clock.")
+]
+AlarmOption = Annotated[
+    float, typer.Option("--alarm", help="With --stream: by how much shares may differ from predictions.")
+]
+CertificatesOption = Annotated[
+    Path | None, typer.Option("--cafile", help="Trust the certificates in this file.")
+]
 
 
 def control_command(
-    brokers: Annotated[
-        list[str], typer.Argument(help="The brokers to tell: mqtt(s)://user:password@host:port.")
-    ],
-    telemetry: Annotated[Path, typer.Option("--telemetry", help="What the brokers write.", metavar="DIR")],
-    tables: Annotated[Path, typer.Option("--tables", help="Where the pipeline's tables go.", metavar="DIR")],
-    control_secret: Annotated[
-        Path, typer.Option("--control-secret", help="The file with the secret that the brokers have too.")
-    ],
-    every: Annotated[
-        str | None,
-        typer.Option("--every", help="From one round to the next, at least 1s: 60s, with --stream 5s."),
-    ] = None,
-    since: Annotated[
-        str, typer.Option("--since", help="How much of the telemetry counts: the last 15m.")
-    ] = "15m",
-    once: Annotated[bool, typer.Option("--once", help="One round, and no more.")] = False,
-    stream: Annotated[
-        bool, typer.Option("--stream", help="Learn from each new file as it comes, and tell of alarms.")
-    ] = False,
-    late: Annotated[
-        str, typer.Option("--late", help="With --stream: how late a row may come, on its broker's clock.")
-    ] = "2m",
-    alarm: Annotated[
-        float, typer.Option("--alarm", help="With --stream: by how much shares may differ from predictions.")
-    ] = 0.1,
-    cafile: Annotated[
-        Path | None, typer.Option("--cafile", help="Trust the certificates in this file.")
-    ] = None,
+    brokers: BrokersArgument,
+    tables: TablesOption,
+    control_secret: SecretOption,
+    telemetry: TelemetryOption = None,
+    every: EveryOption = None,
+    since: SinceOption = "15m",
+    once: OnceOption = False,
+    stream: StreamOption = False,
+    late: LateOption = "2m",
+    alarm: AlarmOption = 0.1,
+    cafile: CertificatesOption = None,
     master: MasterOption = None,
+    remote: RemoteOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Learn again and again from telemetry what the network does, and tell its brokers.
@@ -121,26 +146,50 @@ def control_command(
     that is away is told in the next round; a round that fails leaves the brokers with the last model.
 
     With --stream, only new files are read in each round, what was measured is held against what is predicted,
-    and brokers tell those who subscribe to $betimes/alarm/# where the two part ways.
+    and brokers tell those who subscribe to $betimes/alarm/# where the two part ways. Without --telemetry, it
+    listens to $betimes/telemetry/# at each broker: they need not share a directory.
     """
-    from betimes.console.control_stream import read_stream_settings, run_stream
+    from betimes.console.control_stream import STREAM, read_stream_settings, run_stream
     from betimes.pipeline.job import PipelineSettings, check_places
     from betimes.pipeline.survey import read_since
+    from betimes.pipeline.table_files import check_tables_place
 
+    if stream:
+        check_driver_is_here(master, remote)
+    if telemetry is None and (once or not stream):
+        hint = "name what the brokers write; only with --stream, and without --once, they tell it over MQTT"
+        raise SettingError("--telemetry", "", "is missing", hint)
     addresses = list(dict.fromkeys(read_address(text) for text in brokers))
     secret = read_secret(control_secret, "--control-secret")
     every_s = read_every_s(every or ("5s" if stream else "60s"))
-    centre = Centre(telemetry=telemetry, tables=tables, brokers=addresses, secret=secret, ca=cafile)
+    centre = Centre(
+        telemetry=telemetry or tables / STREAM / "told",
+        is_told=telemetry is None,
+        tables=tables,
+        brokers=addresses,
+        secret=secret,
+        ca=cafile,
+    )
     settings = PipelineSettings(since=read_since(since))
     live = read_stream_settings(since, late, alarm) if stream else None
-    if once or stream:  # else what is not there yet may be there in the next round
+    if telemetry is None:
+        check_tables_place(tables)
+    elif once or stream:  # else what is not there yet may be there in the next round
         check_places(telemetry, tables)
-    spark = open_spark("betimes control", master)
+    spark = open_spark("betimes control", master, remote)
     with told_to_end() as ending:
         if live is not None:
             run_stream(spark, centre, live, every_s=every_s, ending=ending, once=once, as_json=as_json)
         else:
             run_rounds(spark, centre, settings, every_s=every_s, ending=ending, once=once, as_json=as_json)
+
+
+def check_driver_is_here(master: str | None, remote: str | None) -> None:
+    """Raise an error where a stream would be driven by a Spark Connect server."""
+    server = remote or (None if master else os.environ.get("SPARK_REMOTE"))
+    if server:
+        problem = "cannot be combined with --stream: its batches would be acted on at that server, not here"
+        raise SettingError("--remote", server, problem, "say --master, or leave out --stream")
 
 
 def run_rounds(

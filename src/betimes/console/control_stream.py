@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from betimes.client.addresses import Address
 from betimes.console.control import Centre, Round, check_told, predict_and_tell, print_round
+from betimes.console.telemetry_tap import TelemetryTap
 from betimes.console.terminal import print_notice
 from betimes.language.quantities import read_duration_s
 from betimes.model.errors import BetimesError, SettingError, TextError
+from betimes.telemetry.spool import Spool
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
 
 STREAM = "stream"  # below the tables: what is kept from batch to batch
 KEPT_S_MAX = 7 * 24 * 3600.0
+MEASURE_EVERY_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +72,17 @@ def run_stream(
     once: bool,
     as_json: bool,
 ) -> None:
-    """Learn from each new file, and tell the brokers, until somebody ends it."""
+    """Learn from each new file, of brokers or of what they tell, and tell them, until somebody ends it."""
     from betimes.pipeline.live_stream import follow
 
     stream = ControlStream(spark, centre, settings)
     done: list[Round] = []
+    before: list[NewFile] = []  # what was told, and is in a batch that is over
 
     def act(batch: int, files: list[NewFile]) -> None:
+        if centre.is_told:
+            Spool.remove(each.path for each in before)
+            before[:] = files
         try:
             done[:] = [stream.take(batch, files)]
         except BetimesError as error:
@@ -85,7 +94,9 @@ def run_stream(
 
     place = centre.tables / STREAM
     place.mkdir(parents=True, exist_ok=True)
-    follow(spark, centre.telemetry, place, act, every_s=every_s, ending=ending, once=once)
+    tap = TelemetryTap(centre.brokers, centre.telemetry, ca=centre.ca) if centre.is_told else nullcontext()
+    with tap:
+        follow(spark, centre.telemetry, place, act, every_s=every_s, ending=ending, once=once)
     if once and done:
         check_told(done[0])
 
@@ -103,11 +114,14 @@ class ControlStream:
         self._rows = LiveRows(centre.tables / STREAM, settings.live)
         self._watch = Watch(settings.alarm_gap)
         self._began_at_s = time.time()
+        self._measure_at_s = -math.inf  # when the next round is one that measures
 
     def take(self, batch: int, files: Sequence[NewFile]) -> Round:
-        """Learn from new files, predict, tell the brokers, and raise or end alarms."""
-        from betimes.pipeline.live_tables import live_tables
-        from betimes.pipeline.predictions import write_predictions
+        """Learn from new files, predict, and tell the brokers; now and then measure, and look for alarms.
+
+        To measure takes as long as to learn, and new files wait meanwhile: so it is not done in every round.
+        """
+        from betimes.pipeline.live_tables import live_model, live_tables
         from betimes.telemetry.files import labels_in
 
         began_s = time.monotonic()
@@ -122,12 +136,21 @@ class ControlStream:
             lag_s = time.time() - min(fresh) if fresh else done.took_s
             told.append((replace(done, lag_s=lag_s), statistics, prediction))
 
-        live_tables(self._spark, folder, centre.tables, live, state, tell)
-        ((done, statistics, prediction),) = told
-        write_predictions(centre.tables, statistics, prediction, made_at_s=time.time())
+        if began_s < self._measure_at_s:
+            tell(live_model(self._spark, folder, centre.tables / STREAM, live))
+        else:
+            self._measure_at_s = began_s + MEASURE_EVERY_S
+            live_tables(self._spark, folder, centre.tables, live, state, tell)
+            self._after_measuring(*told[0][1:])
+        done = told[0][0]
+        return replace(done, set_aside=sum(state.set_aside.values()), alarms=self._watch.open)
+
+    def _after_measuring(self, statistics: NetworkStatistics, prediction: Prediction) -> None:
+        from betimes.pipeline.predictions import write_predictions
+
+        write_predictions(self._centre.tables, statistics, prediction, made_at_s=time.time())
         for problem in self._raise_alarms(statistics, prediction):
             print_notice(problem)
-        return replace(done, set_aside=sum(state.set_aside.values()), alarms=self._watch.open)
 
     def _raise_alarms(self, statistics: NetworkStatistics, prediction: Prediction) -> list[str]:
         """Hold what was measured against what is predicted; return what could not be told."""

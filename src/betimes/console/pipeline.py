@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from betimes.console.cluster import MasterOption, open_spark
+from betimes.console.cluster import MasterOption, RemoteOption, open_spark
 from betimes.console.progress import progress_bar
 from betimes.console.terminal import JsonOption, print_facts, print_json, print_notice, print_table
 from betimes.pipeline.tables import TABLES, tables_page
@@ -53,6 +53,7 @@ def run_command(
         Path, typer.Option("--tables", help="Where the tables go; those of the last run stay until then.")
     ],
     master: MasterOption = None,
+    remote: RemoteOption = None,
     since: Annotated[
         str | None,
         typer.Option(
@@ -80,7 +81,7 @@ def run_command(
 
     settings = PipelineSettings(since=read_since(since), brokers=read_brokers(broker or ()))
     check_places(telemetry, tables)
-    spark = open_spark("betimes pipeline", master)
+    spark = open_spark("betimes pipeline", master, remote)
     with progress_bar(f"from {telemetry} to tables") as advance:
         facts = run_pipeline(spark, telemetry, tables, settings, advance)
     show_run(facts, tables, as_json=as_json)

@@ -118,7 +118,7 @@ def run_pipeline(
     with (
         naming_damaged_files(telemetry),
         compiling(spark, pays=not is_small),
-        new_tables(tables_directory) as folder,
+        new_tables(tables_directory.absolute()) as folder,  # workers stand elsewhere
     ):
         seen = survey(found)
         tell()

@@ -8,8 +8,10 @@ fast, how old and how much in time it was, minute by minute.
 from __future__ import annotations
 
 import json
+import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,7 +38,7 @@ from betimes.pipeline.live_rows import QUARANTINE_FILE, LiveSettings, LiveState,
 from betimes.pipeline.run_facts import RunFacts, write_facts
 from betimes.pipeline.spreads import Measure
 from betimes.pipeline.subscription_spans import subscription_spans
-from betimes.pipeline.survey import Since
+from betimes.pipeline.survey import Since, Survey
 from betimes.pipeline.table_files import new_tables
 from betimes.pipeline.tables import Column, TableShape
 from betimes.pipeline.telemetry_input import SPARK_TYPES, TelemetryInput
@@ -71,6 +73,57 @@ WINDOWS = TableShape(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """The rows that are kept after a batch, as the pipeline wants them."""
+
+    folder: Path
+    base: dict[str, DataFrame]
+    spans: DataFrame
+    seen: Survey
+    since: Since
+
+    @classmethod
+    def of(cls, spark: SparkSession, folder: Path, settings: LiveSettings) -> Kept:
+        """Return what is kept in a folder; a BetimesError where that is nothing."""
+        seen = live_survey(folder)
+        if not sum(seen.rows.values()):
+            raise BetimesError(f"{folder}: no good rows yet\nhint: nothing happened, or not long enough")
+        frames = {kind: _frame(spark, folder, kind) for kind in KINDS}
+        base = {
+            "events": frames["published"],
+            "transfers": as_transfers(frames["received"]),
+            "waits": as_waits(frames["sent"]),
+            "deliveries": as_deliveries(frames["delivered"]),
+            "queued": frames["queued"],
+        }
+        spans = subscription_spans(frames["subscribed"], frames["unsubscribed"])
+        return cls(folder=folder, base=base, spans=spans, seen=seen, since=Since(last_s=settings.kept_s))
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows there are."""
+        return sum(self.seen.rows.values())
+
+    @property
+    def is_small(self) -> bool:
+        """Tell whether Spark does better without compiling."""
+        return self.rows < COMPILED_ROWS_MIN
+
+
+def live_model(
+    spark: SparkSession, folder: Path, directory: Path, settings: LiveSettings
+) -> NetworkStatistics:
+    """Return what the kept rows teach of the network, and leave the tables as they are."""
+    kept = Kept.of(spark, folder, settings)
+    directory.mkdir(parents=True, exist_ok=True)
+    with (
+        compiling(spark, pays=not kept.is_small),
+        tempfile.TemporaryDirectory(prefix=".model-", dir=directory.absolute()) as made,
+    ):
+        return _learned(Run(spark, Path(made), kept.seen, lambda: None, is_small=kept.is_small), kept)
+
+
 def live_tables(
     spark: SparkSession,
     folder: Path,
@@ -84,38 +137,35 @@ def live_tables(
     What they teach of the network is told as soon as it is known, before the rest is worked out.
     """
     began_s = time.monotonic()
-    seen, since = live_survey(folder), Since(last_s=settings.kept_s)
-    rows = sum(seen.rows.values())
-    if not rows:
-        raise BetimesError(f"{folder}: no good rows yet\nhint: nothing happened, or not long enough")
-    is_small = rows < COMPILED_ROWS_MIN
-    with compiling(spark, pays=not is_small), new_tables(directory) as made:
-        run = Run(spark, made, seen, lambda: None, is_small=is_small)
-        frames = {kind: _frame(spark, folder, kind) for kind in KINDS}
-        spans = subscription_spans(frames["subscribed"], frames["unsubscribed"])
-        base = {
-            "events": frames["published"],
-            "transfers": as_transfers(frames["received"]),
-            "waits": as_waits(frames["sent"]),
-            "deliveries": as_deliveries(frames["delivered"]),
-            "queued": frames["queued"],
-        }
-        files = [str(folder / "received.parquet")] if seen.rows["received"] else []
-        models = model_tasks(run, base, files, LIVE_SPEED, is_unfinished=True)
-        together([lambda: run.write(spans, tables.SUBSCRIPTIONS), *models])
-        tell(statistics_in(made, seen.over_s(since), time.time()))
-        windows = window_rows(base["transfers"], base["deliveries"], settings, state)
+    kept = Kept.of(spark, folder, settings)
+    with compiling(spark, pays=not kept.is_small), new_tables(directory.absolute()) as made:
+        run = Run(spark, made, kept.seen, lambda: None, is_small=kept.is_small)
+        tell(_learned(run, kept))
+        windows = window_rows(kept.base["transfers"], kept.base["deliveries"], settings, state)
         together(
             [
-                lambda: write_reliability(run, base, is_unfinished=True),
+                lambda: write_reliability(run, kept.base, is_unfinished=True),
                 lambda: run.write(windows, WINDOWS),
             ]
         )
         _copy_quarantine(folder, made)
         found = TelemetryInput(
-            directory=folder, frames={}, files=len(KINDS), rows=rows, labels=frozenset(), is_unfinished=True
+            directory=folder,
+            frames={},
+            files=len(KINDS),
+            rows=kept.rows,
+            labels=frozenset(),
+            is_unfinished=True,
         )
-        return write_facts(made, found, seen, since, time.monotonic() - began_s)
+        return write_facts(made, found, kept.seen, kept.since, time.monotonic() - began_s)
+
+
+def _learned(run: Run, kept: Kept) -> NetworkStatistics:
+    """Write the tables that a model is made of, and return the model."""
+    files = [str(kept.folder / "received.parquet")] if kept.seen.rows["received"] else []
+    models = model_tasks(run, kept.base, files, LIVE_SPEED, is_unfinished=True)
+    together([lambda: run.write(kept.spans, tables.SUBSCRIPTIONS), *models])
+    return statistics_in(run.folder, kept.seen.over_s(kept.since), time.time())
 
 
 def window_rows(

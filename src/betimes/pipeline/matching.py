@@ -40,8 +40,8 @@ from betimes.pipeline.match_plans import (
     whole_plan,
 )
 from betimes.pipeline.match_tasks import MatchTask, SetPlace
-from betimes.pipeline.row_sources import RowSource, cores, frame_rows, read_rows
-from betimes.pipeline.session import is_local, is_remote
+from betimes.pipeline.row_sources import RowSource, frame_rows, read_rows
+from betimes.pipeline.session import cores, is_local, is_remote
 from betimes.pipeline.subscription_rows import QUARANTINE, SUBSCRIBER, SubscriptionShape, read_wishes
 from betimes.pipeline.subscription_sets import SubscriptionSet, save_set
 

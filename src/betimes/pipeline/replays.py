@@ -200,7 +200,7 @@ def replay(spark: SparkSession, request: ReplayRequest, progress: Progress | Non
             "the replay",
         )
     tell(events.tasks, events.tasks)
-    summary = summed_up(spark, str(request.out / MATCHES))
+    summary = summed_up(spark, str(request.out.absolute() / MATCHES))
     quarantine = _named(found.quarantine, rows)
     write_table(summary, request.out / SUBSCRIBERS)
     write_table(quarantine, request.out / SET_ASIDE)

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from betimes.model.errors import BetimesError
-from betimes.pipeline.session import is_remote
+from betimes.pipeline.session import cores
 from betimes.pipeline.spreads import folder_values
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 FILES_MAX = 100_000
 TASKS_PER_CORE = 4  # so that no core waits long for the last
-CORES_UNKNOWN = 8  # over Spark Connect, which does not tell
 ROWS_PER_TASK_MAX = 2_000_000
 SAMPLED_GROUPS_MAX = 16
 PARQUET, CSV, JSON = "parquet", "csv", "json"
@@ -167,13 +166,14 @@ def open_rows(spark: SparkSession, place: str) -> RowSource:
             raise RowsError(f"{place}: there is no such file or folder")
         if kind == PARQUET:
             return parquet_rows(spark, parquet_files(Path(place)), place)
+    address = place if "://" in place else str(Path(place).absolute())  # Spark may stand elsewhere
     reader = spark.read
     if kind == CSV:
-        frame = reader.csv(place, header=True, inferSchema=True)
+        frame = reader.csv(address, header=True, inferSchema=True)
     elif kind == JSON:
-        frame = reader.json(place)
+        frame = reader.json(address)
     else:
-        frame = reader.parquet(place)
+        frame = reader.parquet(address)
     return frame_rows(frame, place)
 
 
@@ -233,11 +233,6 @@ def _groups_frame(spark: SparkSession, groups: Sequence[RowGroup], tasks: int) -
     frame = spark.createDataFrame(table).coalesce(1)
     placed = frame.repartitionById(tasks, F.col("task")) if tasks > 1 else frame
     return placed.select("path", "group", "first_row")
-
-
-def cores(spark: SparkSession) -> int:
-    """Return how many tasks run at once."""
-    return CORES_UNKNOWN if is_remote(spark) else int(spark.sparkContext.defaultParallelism)
 
 
 def read_rows(source: RowSource, columns: Sequence[str], rows_max: int | None = None) -> pa.Table:

@@ -32,8 +32,10 @@ T = TypeVar("T")
 REACH_S_MAX = 5.0  # for one TCP connection to a master or a Connect server
 START_S_MAX = 120.0  # for Java, the context and, on a cluster, the first worker
 CONNECT_PORT = 15002
+CORES_MAX = 10_000  # that can be told apart over Spark Connect
 CONNECT_PACKAGES = ("grpc", "grpc_status", "google.rpc", "zstandard")
 START_KEY = "spark.betimes.start.s"  # how long opening took, kept with the session
+CORES_KEY = "spark.betimes.cores"  # how many tasks run at once, where that had to be asked for
 LOG_LINES_SHOWN = 6
 SOCKET_NAME_LENGTH = 44  # a dot, a UUID, .sock
 SOCKET_PATH_LENGTH_MAX = 104  # of the systems Spark runs on, the strictest
@@ -89,6 +91,19 @@ def start_s(spark: SparkSession) -> float:
 def is_remote(spark: SparkSession) -> bool:
     """Tell whether this is a Spark Connect session, which has no context, status tracker or Java here."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def cores(spark: SparkSession) -> int:
+    """Return how many tasks run at once; a Spark Connect server is asked by a small job, once."""
+    if not is_remote(spark):
+        return int(spark.sparkContext.defaultParallelism)
+    known = spark.conf.get(CORES_KEY, None)
+    if known is None:
+        import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+        known = str(spark.range(CORES_MAX).select(F.spark_partition_id()).distinct().count())
+        spark.conf.set(CORES_KEY, known)
+    return int(known)
 
 
 def session_settings(app_name: str, master: str) -> dict[str, str]:

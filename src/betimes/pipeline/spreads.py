@@ -19,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from betimes.model.distributions import Histogram
+from betimes.pipeline.session import cores
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -276,7 +277,7 @@ def cell_frame(spark: SparkSession, files: Sequence[str], measure: Measure) -> D
     """Return what each cell of each group holds, counted by tasks that read files each."""
     import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
 
-    tasks = max(min(len(files), TASKS_PER_CORE * spark.sparkContext.defaultParallelism), 1)
+    tasks = max(min(len(files), TASKS_PER_CORE * cores(spark)), 1)
     ddl = ", ".join(f"`{name}` string" for name in measure.keys)
     sums = ("cell bigint", "rows bigint", "count double", "steps double", "squares double")
     table = pa.table({"path": pa.array(sorted(files), pa.string()), "task": np.arange(len(files)) % tasks})

@@ -118,6 +118,12 @@ class Audience:
     def __bool__(self) -> bool:
         return bool(self.plain or self._key or self.shared)
 
+    @property
+    def count(self) -> int:
+        """Return how many subscriptions these are."""
+        shared = sum(len(each.members) for each in self.shared.values())
+        return len(self.plain) + len(self._key) + shared
+
     def add(self, grant: Grant) -> None:
         """Take in a subscription; the client has none with this pattern and group."""
         client_id = grant.session.client_id

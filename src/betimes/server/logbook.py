@@ -1,4 +1,4 @@
-"""Where does what a live broker writes down go? Into Parquet files, at bounded cost.
+"""Where does what a live broker writes down go? Into Parquet files, at bounded cost, and to who listens.
 
 Records are gathered and written by a thread, after a while or when there are many; a reader never meets half
 a file. If the disk is slower than the broker or full, records are left out, and the log says how many.
@@ -15,6 +15,7 @@ from betimes.model.servers import ServerSettings, TelemetrySettings
 from betimes.model.telemetry import Record
 from betimes.node.recording import Recorder
 from betimes.server.hub import Hub
+from betimes.server.telemetry_topics import TelemetryTopics
 from betimes.server.witness import Witness
 from betimes.telemetry.files import TelemetryFileError, TelemetryWriter
 
@@ -38,6 +39,7 @@ def start_logbook(hub: Hub, settings: ServerSettings, *, clock_ahead_s: float) -
     def tell_again() -> None:
         witness.tell_again(hub.sessions.values(), time.time() - clock_ahead_s)
 
+    logbook.topics = TelemetryTopics(hub)
     logbook.tell_again = tell_again
     tell_again()
     return logbook
@@ -55,6 +57,8 @@ class Logbook:
             self._take, every=max(round(1.0 / settings.share), 1), offset_s=clock_ahead_s
         )
         self.tell_again: Callable[[], None] = lambda: None  # what everybody wants
+        self.topics: TelemetryTopics | None = None
+        self._clock_ahead_s = clock_ahead_s
         self.left_out = 0
         self._rows = 0
         self._told_left_out = 0
@@ -65,15 +69,17 @@ class Logbook:
         again_s = time.monotonic() + TELL_AGAIN_EVERY_S
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
-            if time.monotonic() >= again_s:
-                again_s += TELL_AGAIN_EVERY_S
+            is_heard_anew = self.topics is not None and self.topics.tick(time.time() - self._clock_ahead_s)
+            if is_heard_anew or time.monotonic() >= again_s:
+                again_s = time.monotonic() + TELL_AGAIN_EVERY_S
                 self.tell_again()
             if self._rows >= ROWS_PER_PART or (self._rows and time.monotonic() >= due_s):
                 due_s = time.monotonic() + self._settings.every_s
                 await asyncio.to_thread(self._write, self._detach())
-            if self.left_out > self._told_left_out:
-                log.warning("records left out of the telemetry: %d", self.left_out - self._told_left_out)
-                self._told_left_out = self.left_out
+            left_out = self.left_out + (0 if self.topics is None else self.topics.left_out)
+            if left_out > self._told_left_out:
+                log.warning("records left out of the telemetry: %d", left_out - self._told_left_out)
+                self._told_left_out = left_out
 
     def close(self) -> None:
         """Write what is left."""
@@ -83,6 +89,8 @@ class Logbook:
             log.error("%s", error)
 
     def _take(self, record: Record) -> None:
+        if self.topics is not None:
+            self.topics.take(record)
         if self._rows >= ROWS_HELD_MAX:
             self.left_out += 1
             return

@@ -1,0 +1,79 @@
+"""Does a cluster come to the results of one process, whatever it works on, and when a worker dies?"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from tests.pipeline.cluster_driver import FIGURE, NAMES
+from tests.pipeline.clusters import Cluster, cluster, environment
+from tests.pipeline.match_tables import random_events, random_wishes
+from tests.pipeline.test_job import CITY, contents
+
+from betimes.console.simulate import simulate, with_duration
+from betimes.language.scenarios import read_scenario
+
+WITHIN_S = 300.0
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.spark
+def test_a_cluster_comes_to_the_same_even_if_a_worker_dies_during_each_kind_of_work(tmp_path):
+    city = with_duration(read_scenario(CITY.read_text(), "city"), 200.0)
+    simulate(city, "fifo", 3, tmp_path / "telemetry")
+    pq.write_table(random_events(4_000), tmp_path / "events.parquet", row_group_size=500)
+    pq.write_table(random_wishes(300), tmp_path / "wishes.parquet", row_group_size=100)
+    with cluster(tmp_path / "running") as running:
+        command = [sys.executable, "-m", "tests.pipeline.cluster_driver", running.address, str(tmp_path)]
+        driver = subprocess.Popen(command, env=environment(), cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        try:
+            for name in NAMES:
+                take_a_worker_away(running, driver, tmp_path, name)
+                if name != NAMES[-1]:  # the last work is done by the one that is left
+                    running.start_worker()
+            _, said = driver.communicate(timeout=WITHIN_S)
+        finally:
+            driver.kill()
+            driver.wait()
+        assert driver.returncode == 0, said
+        assert running.executors_started() >= 2 + len(NAMES) - 1
+    here, there = tmp_path / "local", tmp_path / "cluster"
+    assert contents(there / "pipeline") == contents(here / "pipeline")
+    for name in ("sweep", f"figure/{FIGURE}"):
+        assert runs(there / name) == runs(here / name)
+        assert len(runs(here / name)) > 10
+    assert answer(there / "whole") == answer(there / "divided") == answer(here / "whole")
+    assert answer(here / "divided") == answer(here / "whole") != {}
+    points = [pq.read_table(each / "figure" / FIGURE / "points.parquet") for each in (here, there)]
+    assert points[0] == points[1]
+
+
+def take_a_worker_away(running: Cluster, driver: subprocess.Popen[str], folder: Path, name: str) -> None:
+    """Wait until the work is under way, and kill a worker."""
+    deadline_s = time.monotonic() + WITHIN_S
+    while not (folder / f"{name}.now").exists():
+        assert time.monotonic() < deadline_s, f"{name} has not begun"
+        assert driver.poll() is None, driver.communicate()[1]
+        time.sleep(0.02)
+    running.kill_worker()
+    (folder / f"{name}.gone").touch()
+
+
+def runs(folder: Path) -> list[dict[str, object]]:
+    """Return the results of a sweep, but for how long they took; none may have failed."""
+    assert pq.read_metadata(folder / "failures.parquet").num_rows == 0
+    rows: list[dict[str, object]] = (
+        pq.read_table(folder / "results.parquet").drop_columns("run_s").to_pylist()
+    )
+    return rows
+
+
+def answer(folder: Path) -> dict[int, list[str]]:
+    """Return who wants each event."""
+    rows = pq.read_table(folder / "matches")
+    pairs = zip(rows["event"].to_pylist(), rows["subscribers"].to_pylist(), strict=True)
+    return {event: sorted(names) for event, names in pairs}
