@@ -58,6 +58,7 @@ def connects() -> list[bytes]:
     packets = [
         mqtt5.ConnectPacket("c1"),
         mqtt5.ConnectPacket("c2", clean_start=True, **full),
+        mqtt5.ConnectPacket("c6", clean_start=True, user_properties=[("advertise", "a/b = 15KB/s")]),
         mqtt5.ConnectPacket("c3", authentication_method="m", authentication_data=b"d"),
     ]
     old = b"\x00\x04MQTT\x04\xc2\x00\x09\x00\x02c4\x00\x03ann\x00\x06secret"
@@ -80,6 +81,7 @@ def requests() -> list[bytes]:
         **_MARKED,
     }
     wish = [("filter", "speed > 50 AND kind = 'car'"), ("max-delay", "250ms"), ("price", "3")]
+    guarantee = [("bandwidth", "20KB/s"), ("latency", "100ms")]
     part = [("resume-after", "betimes:1"), ("resume-until", "betimes:2")]
     packets: list[mqtt5.Packet] = [
         mqtt5.PublishPacket("a/b", b"plain"),
@@ -102,6 +104,7 @@ def requests() -> list[bytes]:
         mqtt5.SubscribePacket(6, [mqtt5.TopicFilter("$share/g/a/b"), mqtt5.TopicFilter("c")], **_MARKED),
         mqtt5.SubscribePacket(8, [mqtt5.TopicFilter("a/#")], user_properties=[("resume-until", "+1000")]),
         mqtt5.SubscribePacket(9, [mqtt5.TopicFilter("a/#")], user_properties=part),
+        mqtt5.SubscribePacket(10, [mqtt5.TopicFilter("a/b")], user_properties=guarantee),
         mqtt5.UnsubscribePacket(7, ["a/#", "+/b", "$share/g/a/b"], **_MARKED),
         mqtt5.PingReqPacket(),
         mqtt5.DisconnectPacket(),

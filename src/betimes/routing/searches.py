@@ -68,6 +68,8 @@ class Searches:
     def extended(self, sender: str, extend: Extend, now_s: float) -> list[Tell]:
         """Take in a flow that is looking for its way."""
         invite, me = extend.invite, self._ways.me.name
+        if invite.bytes_per_s <= 0:
+            return []  # nobody asks for nothing
         latency_s = extend.latency_s + (self._ways.latency_from_s(sender) or 0.0)
         branch = self._branches.branch(invite.flow)
         told: list[Tell] = []
@@ -109,7 +111,7 @@ class Searches:
         if branch.upstream is not None and not branch.below:
             told.append(Tell(branch.upstream, Release(invite.flow)))
         back = tuple(reversed(invite.hops))
-        if self._ways.me.name == back[0]:
+        if back[:1] == (self._ways.me.name,):
             back = back[1:]
         declined = Declined(invite.flow, extend.room_bytes_per_s, back)
         return told + self.take_declined(declined)
