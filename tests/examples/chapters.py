@@ -22,7 +22,13 @@ ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```sh(| fails| stays)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 MISTAKE = 2
 WITHIN_S = 240.0  # a machine may do much else
-READY = ("MQTT at", "subscribed to", "http://", "peers at")  # what is said by what stays, once it is there
+READY = (  # what is said by what stays, once it is there
+    "MQTT at",
+    "subscribed to",
+    "http://",
+    "New state: ALIVE",
+    "Successfully registered with master",
+)
 
 
 @dataclass(frozen=True, slots=True)
