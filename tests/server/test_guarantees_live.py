@@ -84,7 +84,8 @@ def test_what_is_reserved_comes_in_time_and_what_is_not_does_not():
             subscriber, second = [await enter(betimes.connect(address["f"])) for _ in range(2)]
             cars = await reserved(subscriber, "cars", "25KB/s")
             assert cars.answer.startswith("cars: 25KB/s reserved")
-            with pytest.raises(SubscriptionRefusedError, match="no bandwidth; 54KB/s would fit"):
+            fits = r"no bandwidth; (54|29)KB/s would fit"  # less while the links of the other way are not up
+            with pytest.raises(SubscriptionRefusedError, match=fits):
                 await second.subscribe("cars", bandwidth="70KB/s").__aenter__()
             bikes = await enter(second.subscribe("bikes", buffer=10_000))
             await enter(other.subscribe("noise", buffer=10))
