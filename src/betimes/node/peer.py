@@ -21,11 +21,14 @@ from collections.abc import Callable, Sequence
 from betimes.matching.dz_expressions import Dz, DzSet, covers
 from betimes.matching.dz_spaces import CellBox, Space
 from betimes.node.accuracy import Accuracy
+from betimes.node.lately import Lately
+from betimes.node.peer_beats import beats_to, depths_from
 from betimes.node.peer_children import Children, View
 from betimes.node.peer_lines import Line, Lines
 from betimes.node.peer_messages import (
     Accepted,
     Adopt,
+    Beat,
     Connect,
     DetectCycle,
     Dismissed,
@@ -68,6 +71,7 @@ class Peer:
         self.delay_max = delay_max
         self.claim = delay_max  # the bound that it states: more, where that turned out to be too much to ask
         self._claimed_at = now
+        self._space = space
         self._view = view
         self._chance = chance
         self._advertised = advertised
@@ -76,8 +80,8 @@ class Peer:
         self.children = Children(settings, view, chance)
         self.hints: deque[Card] = deque(maxlen=HINTS_MAX)
         self._cards: dict[str, Card] = {}  # of parents
-        self._tried: dict[str, float] = {}
-        self._seen: dict[tuple[str, int], None] = {}
+        self._tried: Lately[str, float] = Lately(TRIED_MAX)
+        self._seen: Lately[tuple[str, int], None] = Lately(SEEN_MAX)
         self._refreshed = now
         self._proposed: tuple[str, DzSet] | None = None  # to whom, and what one would receive
         self.requests = 0  # that were sent
@@ -101,8 +105,8 @@ class Peer:
             rate = self.published_rate
             rates = () if rate is None else tuple([(dz, rate / len(self.dz)) for dz in self.dz])
             return Card(self.name, self.dz, PUBLISHER_DELAY, 0.0, rates)
-        measured = [(dz, line.rate) for dz, line in self.lines.by_dz.items() if line.rate is not None]
-        return Card(self.name, self.dz, self.claim, self.lines.depth, tuple(measured))
+        measured = tuple(self.lines.measured().items())
+        return Card(self.name, self.dz, self.claim, self.lines.depth, measured)
 
     # --- its turn
 
@@ -116,7 +120,7 @@ class Peer:
             self._claimed_at = now
             return effects
         if now - self._claimed_at > self.settings.yield_after and self.claim < CLAIM_MAX * self.delay_max:
-            self.claim, self._claimed_at = self.claim + 1.0, now
+            self.claim, self._claimed_at = self.claim + self.settings.yield_step, now
         if missing:
             effects += self._coarsen(missing, now)
             missing = self.lines.uncovered()
@@ -133,8 +137,12 @@ class Peer:
             line.measure(now)
             if line.parent is not None and now - line.heard > self.settings.starve_after:
                 effects += self._leave(line.parent, dz, now)
-        card, parents = self.card(), sorted(self.lines.parents())
-        effects += [Tell(name, Refresh(card, self.lines.of_parent(name))) for name in parents]
+        card = self.card()
+        effects += [
+            Tell(name, Refresh(card, self.lines.of_parent(name))) for name in sorted(self.lines.parents())
+        ]
+        if self.settings.beats:
+            effects += beats_to(self.children, None if self.publishes else self.lines)
         return effects + self._refine(now)
 
     def _ask(self, needed: list[Dz], now: float, *, is_late: bool) -> list[PeerEffect]:
@@ -162,8 +170,9 @@ class Peer:
             viewed = self._view.serving(asked, self.claim)
             known = [card for card in viewed if self._may_ask(card, asked, now)]
         if is_late:
-            known = [card for card in known if card.depth + 1.0 <= self.claim]
-        best = best_parent(known, self.claim, self._chance, fits=self.settings.keeps_late)
+            known = [card for card in known if card.depth + self._view.delay_to(card.name) <= self.claim]
+        delay_to = self._view.delay_to if self.settings.keeps_late else None
+        best = best_parent(known, self.claim, self._chance, delay_to=delay_to)
         if best is not None and best.delay_max < self.claim:
             return best
         publishers = [
@@ -186,14 +195,18 @@ class Peer:
         return now - self._tried.get(card.name, -math.inf) > self.settings.ask_again_after
 
     def _try(self, name: str, now: float) -> None:
-        self._tried.pop(name, None)
-        if len(self._tried) >= TRIED_MAX:
-            del self._tried[next(iter(self._tried))]
-        self._tried[name] = now
+        self._tried.note(name, now)
         for card in [card for card in self.hints if card.name == name]:
             self.hints.remove(card)
 
     # --- how much it receives (section 5)
+
+    def want(self, boxes: Sequence[CellBox], now: float) -> list[PeerEffect]:
+        """Change what its application wants."""
+        settings = self.settings
+        self._accuracy = Accuracy(self._space, boxes, settings.false_share_max, settings.expressions_max)
+        wanted = self._accuracy.finest()
+        return [*self._set_dz(wanted, now), *self.children.keep_to(wanted)]
 
     def _coarsen(self, missing: list[Dz], now: float) -> list[PeerEffect]:
         """Receive more than is wanted where nobody was found for long, as far as may be."""
@@ -212,7 +225,7 @@ class Peer:
         return self._coarser(late) if now - line.late_since >= self.settings.coarsen_after else None
 
     def _coarser(self, dz: Dz) -> DzSet | None:
-        coarse = self._accuracy.coarser(self.dz, dz, self._rates())
+        coarse = self._accuracy.coarser(self.dz, dz, self.lines.rates(self._view.rates()))
         if coarse is None or not self.settings.keeps_late:
             return coarse
         # Publishers have little room: more of them are no gain.
@@ -222,32 +235,14 @@ class Peer:
 
     def _refine(self, now: float) -> list[PeerEffect]:
         """Receive less than now where more comes than may be."""
-        measured = {dz: line.rate for dz, line in self.lines.by_dz.items() if line.rate is not None}
-        fine = self._accuracy.finer(self.dz, measured, self._overall_rate)
+        fine = self._accuracy.finer(self.dz, self.lines.measured(), self.lines.overall_rate)
         if fine is None:
             return []
         return [*self._set_dz(fine, now), *self.children.keep_to(fine)]
 
-    def _rates(self) -> dict[Dz, float]:
-        found = dict(self._view.rates())
-        for card in self.lines.publishers.values():
-            found.update(card.rates)
-        return found
-
-    def _overall_rate(self) -> float | None:
-        rates = [rate for card in self.lines.publishers.values() for _, rate in card.rates]
-        return sum(rates) if rates else None
-
     def _set_dz(self, wanted: DzSet, now: float) -> list[PeerEffect]:
         """Change what is received; who feeds a part that stays goes on with it."""
-        old = self.lines.by_dz
-        self.lines.by_dz = {dz: old.get(dz) or Line(now) for dz in wanted}
-        leaving: dict[str, list[Dz]] = {}
-        for dz, line in old.items():
-            if dz not in self.lines.by_dz:
-                for name in line.fed_by():
-                    leaving.setdefault(name, []).append(dz)
-        return [Tell(name, Leave(tuple(parts))) for name, parts in leaving.items()]
+        return [Tell(name, Leave(tuple(parts))) for name, parts in self.lines.change(wanted, now).items()]
 
     # --- what others say
 
@@ -274,6 +269,8 @@ class Peer:
                 return self.children.adopt(message, self.card(), now)
             case Refresh():
                 return self.children.refreshed(sender, message, self.card(), now)
+            case Beat():
+                return self._hear_beat(sender, message, now, took)
             case DetectCycle():
                 return self._detect(sender, message, now)
         return []
@@ -351,9 +348,11 @@ class Peer:
         is_from_above = sender == line.parent or sender in line.publishers
         if not is_from_above and not is_from_below:
             return [Tell(sender, Leave((dz,)))]
-        if not self._is_new((notice.publisher, notice.number)):
+        event = (notice.publisher, notice.number)
+        if event in self._seen:
             self.repeated += 1
             return []
+        self._seen.note(event, None)
         delay = notice.delay + took
         onward = notice._replace(delay=delay)
         effects = self.children.forward(onward, but=sender)
@@ -378,13 +377,14 @@ class Peer:
             self.unwanted += notice.weight
         return effects
 
-    def _is_new(self, event: tuple[str, int]) -> bool:
-        if event in self._seen:
-            return False
-        self._seen[event] = None
-        if len(self._seen) > SEEN_MAX:
-            del self._seen[next(iter(self._seen))]
-        return True
+    def _hear_beat(self, sender: str, beat: Beat, now: float, took: float) -> list[PeerEffect]:
+        """Take in how late things are at a parent; leave it where it can only be a cycle."""
+        effects: list[PeerEffect] = []
+        for dz, line, depth in depths_from(sender, beat, self.lines):
+            line.heard, line.depth = now, depth + took
+            is_cycle = sender == line.parent and line.depth > CLAIM_MAX * self.delay_max
+            effects += self._leave(sender, dz, now) if is_cycle else self._judge(dz, line, line.depth, now)
+        return effects
 
     def _judge(self, dz: Dz, line: Line, delay: float, now: float) -> list[PeerEffect]:
         """Do something about a parent from which events come too late."""

@@ -37,6 +37,9 @@ class View(Protocol):
     def rates(self) -> Iterable[tuple[Dz, float]]:
         """Return how many events others saw, by expression."""
 
+    def delay_to(self, name: str) -> float:
+        """Return how long a message to somebody takes, as far as is known: 1 where hops are counted."""
+
 
 @dataclass(slots=True)
 class Child:
@@ -162,7 +165,9 @@ class Children:
             return None
         near = [*known, *self._view.serving(wanted[0], card.delay_max)]
         near = [each for each in near if each.name != card.name and each.serves(wanted[0])]
-        return best_parent(near, card.delay_max, self._chance, fits=self._settings.keeps_late)
+        # How far it is from there to here is all that is known of how far it is from there to them.
+        delay_to = self._view.delay_to if self._settings.keeps_late else None
+        return best_parent(near, card.delay_max, self._chance, delay_to=delay_to)
 
 
 def _holds(served: Iterable[Dz], bits: int, length: int) -> bool:

@@ -94,6 +94,36 @@ class Lines:
         """Return what it wants."""
         return tuple(self.by_dz)
 
+    def change(self, wanted: Iterable[Dz], now: float) -> dict[str, list[Dz]]:
+        """Want something else; return what is not wanted any more of those who feed it.
+
+        Who feeds a part that stays goes on with it.
+        """
+        old = self.by_dz
+        self.by_dz = {dz: old.get(dz) or Line(now) for dz in wanted}
+        leaving: dict[str, list[Dz]] = {}
+        for dz, line in old.items():
+            if dz not in self.by_dz:
+                for name in line.fed_by():
+                    leaving.setdefault(name, []).append(dz)
+        return leaving
+
+    def measured(self) -> dict[Dz, float]:
+        """Return how many events come of each part, where that is known."""
+        return {dz: line.rate for dz, line in self.by_dz.items() if line.rate is not None}
+
+    def rates(self, told: Iterable[tuple[Dz, float]]) -> dict[Dz, float]:
+        """Return how many events come of parts, by what others told and by what publishers say."""
+        found = dict(told)
+        for card in self.publishers.values():
+            found.update(card.rates)
+        return found
+
+    def overall_rate(self) -> float | None:
+        """Return how many events all publishers say they publish; None: nobody says."""
+        rates = [rate for card in self.publishers.values() for _, rate in card.rates]
+        return sum(rates) if rates else None
+
     def hear_of(self, publisher: Card) -> None:
         """Learn of a publisher, or of what it publishes now."""
         known = self.publishers.get(publisher.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +21,8 @@ class PeerSettings:
     starve_after: float = math.inf  # without any event, to leave a parent
     adopts: bool = False  # the newcomer takes over the child that goes for it
     yield_after: float = math.inf  # of being late or uncovered, to ask for less
+    yield_step: float = 1.0  # by so much: a hop, or as many seconds as one usually takes
+    beats: bool = False  # parents say now and then how late things are, as events may be rare
 
 
 def paper_settings(
@@ -42,4 +44,16 @@ def our_settings(out_degree_max: int, false_share_max: float = 0.0, expressions_
         starve_after=6.0,
         adopts=True,
         yield_after=45.0,
+    )
+
+
+def live_settings(
+    out_degree_max: int, false_share_max: float = 0.0, expressions_max: int = 8, *, yield_step: float = 1.0
+) -> PeerSettings:
+    """Return ours as processes run it: events may be rare, so that parents have to say that they are well."""
+    return replace(
+        our_settings(out_degree_max, false_share_max, expressions_max),
+        refresh_every=2.0,
+        beats=True,
+        yield_step=yield_step,
     )
