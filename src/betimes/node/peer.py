@@ -18,9 +18,8 @@ import math
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from betimes.matching.dz_expressions import Dz, DzSet, covers
+from betimes.matching.dz_expressions import Dz, DzSet
 from betimes.matching.dz_spaces import CellBox, Space
-from betimes.node.accuracy import Accuracy
 from betimes.node.lately import Lately
 from betimes.node.peer_beats import beats_to, depths_from
 from betimes.node.peer_children import Children, View
@@ -41,6 +40,7 @@ from betimes.node.peer_messages import (
     Said,
     Tell,
 )
+from betimes.node.peer_proposals import coarser_for
 from betimes.node.peer_settings import PeerSettings
 from betimes.routing.parents import PUBLISHER_DELAY, Card, best_parent
 
@@ -70,12 +70,12 @@ class Peer:
         self.settings = settings
         self.delay_max = delay_max
         self.claim = delay_max  # the bound that it states: more, where that turned out to be too much to ask
-        self._claimed_at = now
+        self._claimed_at = self._within_at = now  # it was well then; its bandwidth was kept to
         self._space = space
         self._view = view
         self._chance = chance
         self._advertised = advertised
-        self._accuracy = Accuracy(space, boxes, settings.false_share_max, settings.expressions_max)
+        self._accuracy = settings.accuracy(space, boxes)
         self.lines = Lines(self._accuracy.finest(), now)
         self.children = Children(settings, view, chance)
         self.hints: deque[Card] = deque(maxlen=HINTS_MAX)
@@ -121,7 +121,7 @@ class Peer:
             return effects
         if now - self._claimed_at > self.settings.yield_after and self.claim < CLAIM_MAX * self.delay_max:
             self.claim, self._claimed_at = self.claim + self.settings.yield_step, now
-        if missing:
+        if missing and not self.settings.keeps_parts:
             effects += self._coarsen(missing, now)
             missing = self.lines.uncovered()
         return effects + self._ask(missing or late, now, is_late=not missing)
@@ -151,9 +151,10 @@ class Peer:
         chosen = self._candidate(asked, now, is_late=is_late)
         if chosen is None:
             return []
-        self._try(chosen.name, now)
+        self._tried.note(chosen.name, now)
+        self.hints = deque([card for card in self.hints if card.name != chosen.name], maxlen=HINTS_MAX)
         self.requests += 1
-        proposed = self._proposed_for(asked, now) if is_late else None
+        proposed = self._proposed_for(asked, now, is_late=is_late)
         if proposed is not None:
             new = tuple([dz for dz in proposed if dz not in self.lines.by_dz])
             if all(map(chosen.serves, new)):
@@ -187,24 +188,19 @@ class Peer:
     def _may_ask(self, card: Card, asked: Dz, now: float) -> bool:
         if card.name == self.name or card.delay_max > self.claim or not card.serves(asked):
             return False
-        if card.name in self.children.by_name and card.delay_max == self.claim:
+        child = self.children.by_name.get(card.name)
+        if child is not None and (card.delay_max == self.claim or asked in child.served):
             return False
         line = self.lines.by_dz[asked]
         if card.name == line.parent or card.name in line.publishers:
             return False
         return now - self._tried.get(card.name, -math.inf) > self.settings.ask_again_after
 
-    def _try(self, name: str, now: float) -> None:
-        self._tried.note(name, now)
-        for card in [card for card in self.hints if card.name == name]:
-            self.hints.remove(card)
-
     # --- how much it receives (section 5)
 
     def want(self, boxes: Sequence[CellBox], now: float) -> list[PeerEffect]:
         """Change what its application wants."""
-        settings = self.settings
-        self._accuracy = Accuracy(self._space, boxes, settings.false_share_max, settings.expressions_max)
+        self._accuracy = self.settings.accuracy(self._space, boxes)
         wanted = self._accuracy.finest()
         return [*self._set_dz(wanted, now), *self.children.keep_to(wanted)]
 
@@ -219,30 +215,35 @@ class Peer:
                     return self._set_dz(coarse, now)
         return []
 
-    def _proposed_for(self, late: Dz, now: float) -> DzSet | None:
-        """Return what to receive instead, to find a better place for something that comes too late."""
-        line = self.lines.by_dz[late]
-        return self._coarser(late) if now - line.late_since >= self.settings.coarsen_after else None
+    def _proposed_for(self, dz: Dz, now: float, *, is_late: bool) -> DzSet | None:
+        """Return what to receive instead, to find a better place for something that is late or missing."""
+        if not is_late and not self.settings.keeps_parts:
+            return None
+        line = self.lines.by_dz[dz]
+        steps = int((now - (line.late_since if is_late else line.since)) / self.settings.coarsen_after)
+        return self._coarser(dz, steps if self.settings.keeps_parts else min(steps, 1))
 
-    def _coarser(self, dz: Dz) -> DzSet | None:
-        coarse = self._accuracy.coarser(self.dz, dz, self.lines.rates(self._view.rates()))
-        if coarse is None or not self.settings.keeps_late:
-            return coarse
-        # Publishers have little room: more of them are no gain.
-        wider = next((each for each in coarse if covers(each, dz)), dz)
-        needed = max(len(self.lines.relevant(dz)), 1)
-        return coarse if len(self.lines.relevant(wider)) <= needed else None
+    def _coarser(self, dz: Dz, steps: int = 1) -> DzSet | None:
+        told, only = self._view.rates(), self.settings.keeps_late
+        return coarser_for(dz, self._accuracy, self.lines, told, steps=steps, same_publishers=only)
 
     def _refine(self, now: float) -> list[PeerEffect]:
         """Receive less than now where more comes than may be."""
         fine = self._accuracy.finer(self.dz, self.lines.measured(), self.lines.overall_rate)
         if fine is None:
+            self._within_at = now
+        if fine is None or now - self._within_at < self.settings.refine_after:
             return []
         return [*self._set_dz(fine, now), *self.children.keep_to(fine)]
 
     def _set_dz(self, wanted: DzSet, now: float) -> list[PeerEffect]:
         """Change what is received; who feeds a part that stays goes on with it."""
-        return [Tell(name, Leave(tuple(parts))) for name, parts in self.lines.change(wanted, now).items()]
+        leaving = self.lines.change(wanted, now, keeps_parts=self.settings.keeps_parts)
+        going_on = self.lines.parents() if self.settings.keeps_parts else set()
+        return [
+            Tell(name, Refresh(self.card(), self.lines.of_parent(name)) if name in going_on else Leave(parts))
+            for name, parts in leaving.items()
+        ]
 
     # --- what others say
 
@@ -318,13 +319,13 @@ class Peer:
     # --- cycles, for each expression
 
     def _ask_for_cycle(self, parent: Card, dz: Dz) -> list[PeerEffect]:
-        if parent.delay_max != self.claim or dz not in parent.dz:
-            return []
-        return self.children.pass_on(DetectCycle(self.name, dz, self.claim))
+        # Where bounds are stated anew their order is no safeguard, and anybody could be in the cycle.
+        among = self.claim if self.settings.yield_after == math.inf else math.inf
+        return self.children.ask_for_cycle(parent, DetectCycle(self.name, dz, among))
 
     def _detect(self, sender: str, message: DetectCycle, now: float) -> list[PeerEffect]:
         line = self.lines.by_dz.get(message.dz)
-        if line is None or line.parent != sender or message.delay_max != self.claim:
+        if line is None or line.parent != sender or message.delay_max not in (self.claim, math.inf):
             return []
         if message.originator == self.name:
             return self._leave(sender, message.dz, now)

@@ -68,7 +68,7 @@ class DetectCycle(NamedTuple):
 
     originator: str
     dz: Dz
-    delay_max: float
+    delay_max: float  # of all who could be in the cycle; inf: anybody could
     steps_left: int = CYCLE_STEPS_MAX
 
 

@@ -17,7 +17,8 @@ from betimes.simulator.peer_worlds import GRID, MODERATE, SPACE, UNIFORM, PeerWo
 from betimes.simulator.peers import PeerNetwork
 
 CHURN, LOSS = 0.02, 0.1
-ROUGH_CYCLES, SETTLING_CYCLES_MAX, QUIET_CYCLES = 25, 200, 8
+ROUGH_CYCLES, SETTLING_CYCLES_MAX = 25, 200
+QUIET_CYCLES = 20  # rates are measured over 5, looked at every 4, and what follows is measured again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
