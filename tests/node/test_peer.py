@@ -42,6 +42,9 @@ class Known:
     def rates(self) -> list[tuple[Dz, float]]:
         return [pair for card in self.cards for pair in card.rates]
 
+    def delay_to(self, name: str) -> float:
+        return 1.0
+
 
 def other(name: str, delay_max: float, text: str = "01", depth: float = 1.0) -> Card:
     return Card(name, (read_dz(text),), delay_max, depth)

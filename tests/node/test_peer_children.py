@@ -29,6 +29,9 @@ class NobodyElse:
     def rates(self) -> list[tuple[Dz, float]]:
         return []
 
+    def delay_to(self, name: str) -> float:
+        return 1.0
+
 
 def card(name: str, delay_max: float, *texts: str) -> Card:
     return Card(name, tuple(map(read_dz, texts)), delay_max, 1.0)

@@ -37,7 +37,8 @@ def test_chance_decides_between_equals():
 
 def test_who_delivers_in_time_comes_first_where_that_counts():
     deep, shallow = card("deep", 4.0, depth=9.0), card("shallow", 2.0, depth=2.0)
-    assert best_parent([deep, shallow], 5.0, never, fits=True) == shallow
+    assert best_parent([deep, shallow], 5.0, never, delay_to=lambda name: 1.0) == shallow
+    assert best_parent([deep, shallow], 5.0, never, delay_to=lambda name: 4.0) == deep
     assert best_parent([deep, shallow], 5.0, never) == deep
 
 

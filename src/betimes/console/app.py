@@ -32,6 +32,7 @@ from betimes.console import (
     match,
     network,
     passwd,
+    peer,
     pipeline,
     predict,
     pub,
@@ -71,6 +72,8 @@ betimes predict examples/city.toml: what share will reach each subscriber in tim
 betimes broker --anonymous: a broker for any MQTT client.
 
 betimes network examples/city.toml --anonymous: a network of brokers on this machine.
+
+betimes peer --attribute speed:0..250 --anonymous: a peer of an overlay without brokers.
 
 betimes sub -t 'traffic/#' --filter "speed > 50": what does it bring?
 
@@ -113,6 +116,7 @@ app.command("broker", epilog=broker.EXAMPLES)(broker.broker_command)
 app.command("control", epilog=control.EXAMPLES)(control.control_command)
 app.command("dashboard", epilog=dashboard.EXAMPLES)(dashboard.dashboard_command)
 app.command("network", epilog=network.EXAMPLES)(network.network_command)
+app.command("peer", epilog=peer.EXAMPLES)(peer.peer_command)
 app.command("pub", epilog=pub.EXAMPLES, context_settings=HOST_IS_H)(pub.pub_command)
 app.command("sub", epilog=sub.EXAMPLES, context_settings=HOST_IS_H)(sub.sub_command)
 app.command("passwd", epilog=passwd.EXAMPLES)(passwd.passwd_command)

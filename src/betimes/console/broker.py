@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -230,17 +230,22 @@ def run_broker(settings: ServerSettings, gate: Gate) -> None:
     """Serve until SIGINT or SIGTERM comes."""
     import uvloop
 
+    places = endpoints(settings)
+    prepare([] if settings.network is None else [settings.network.strategy])
+    _allow_connections(settings.limits.connections_max)
+    uvloop.run(_serve(settings, gate, places))
+
+
+def prepare(strategies: Sequence[str] = ()) -> None:
+    """Have everything loaded, or compiled, before anybody waits for it."""
     from betimes.server.warming import warm_up
 
-    places = endpoints(settings)
     telling = threading.Timer(LONG_S, log.warning, [COMPILING])
     telling.start()
-    warm_up([] if settings.network is None else [settings.network.strategy])
+    warm_up(strategies)
     telling.cancel()
-    _allow_connections(settings.limits.connections_max)
     gc.collect()
     gc.freeze()  # what was loaded stays: to look through it for garbage would stop everything for long
-    uvloop.run(_serve(settings, gate, places))
 
 
 def _allow_connections(count: int) -> None:

@@ -95,11 +95,16 @@ class Space:
 
 def event_dz(space: Space, attributes: Mapping[str, Value]) -> Dz:
     """Return the expression of full length that holds an event with these attributes."""
+    return cells_dz(space, event_cells(space, attributes))
+
+
+def event_cells(space: Space, attributes: Mapping[str, Value]) -> tuple[int, ...]:
+    """Return the cell on each dimension that an event with these attributes is in."""
     cells = []
     for place, dimension in enumerate(space.dimensions):
         number = number_reading(attributes.get(dimension.attribute))
         cells.append(0 if number is None else space.cell(place, number))
-    return cells_dz(space, cells)
+    return tuple(cells)
 
 
 def cells_dz(space: Space, cells: Sequence[int]) -> Dz:

@@ -21,12 +21,19 @@ class Accuracy:
     """The approximation of what one peer wants."""
 
     def __init__(
-        self, space: Space, boxes: Sequence[CellBox], false_share_max: float, expressions_max: int
+        self,
+        space: Space,
+        boxes: Sequence[CellBox],
+        false_share_max: float,
+        expressions_max: int,
+        *,
+        used_share: float = 1.0,
     ) -> None:
         self._space = space
         self._boxes = boxes
         self._false_share_max = false_share_max
         self._expressions_max = expressions_max
+        self._used_share = used_share  # of what may be: estimates are wrong at times
         self._finest: DzSet = boxes_dz(space, boxes, expressions_max) if boxes else ()
         self._count = 0.0
         self._counted_since: float | None = None
@@ -66,7 +73,8 @@ class Accuracy:
         wanted = self._estimated(self._finest, rates)
         if overall is None or received is None or wanted is None:
             return None
-        return proposed if received - wanted <= self._false_share_max * overall else None
+        most = self._used_share * self._false_share_max * overall
+        return proposed if received - wanted <= most else None
 
     def finer(
         self, current: DzSet, measured: Mapping[Dz, float], overall: Callable[[], float | None]

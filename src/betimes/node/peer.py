@@ -18,14 +18,16 @@ import math
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from betimes.matching.dz_expressions import Dz, DzSet, covers
+from betimes.matching.dz_expressions import Dz, DzSet
 from betimes.matching.dz_spaces import CellBox, Space
-from betimes.node.accuracy import Accuracy
+from betimes.node.lately import Lately
+from betimes.node.peer_beats import beats_to, depths_from
 from betimes.node.peer_children import Children, View
 from betimes.node.peer_lines import Line, Lines
 from betimes.node.peer_messages import (
     Accepted,
     Adopt,
+    Beat,
     Connect,
     DetectCycle,
     Dismissed,
@@ -38,6 +40,7 @@ from betimes.node.peer_messages import (
     Said,
     Tell,
 )
+from betimes.node.peer_proposals import coarser_for
 from betimes.node.peer_settings import PeerSettings
 from betimes.routing.parents import PUBLISHER_DELAY, Card, best_parent
 
@@ -67,17 +70,18 @@ class Peer:
         self.settings = settings
         self.delay_max = delay_max
         self.claim = delay_max  # the bound that it states: more, where that turned out to be too much to ask
-        self._claimed_at = now
+        self._claimed_at = self._within_at = now  # it was well then; its bandwidth was kept to
+        self._space = space
         self._view = view
         self._chance = chance
         self._advertised = advertised
-        self._accuracy = Accuracy(space, boxes, settings.false_share_max, settings.expressions_max)
+        self._accuracy = settings.accuracy(space, boxes)
         self.lines = Lines(self._accuracy.finest(), now)
         self.children = Children(settings, view, chance)
         self.hints: deque[Card] = deque(maxlen=HINTS_MAX)
         self._cards: dict[str, Card] = {}  # of parents
-        self._tried: dict[str, float] = {}
-        self._seen: dict[tuple[str, int], None] = {}
+        self._tried: Lately[str, float] = Lately(TRIED_MAX)
+        self._seen: Lately[tuple[str, int], None] = Lately(SEEN_MAX)
         self._refreshed = now
         self._proposed: tuple[str, DzSet] | None = None  # to whom, and what one would receive
         self.requests = 0  # that were sent
@@ -101,8 +105,8 @@ class Peer:
             rate = self.published_rate
             rates = () if rate is None else tuple([(dz, rate / len(self.dz)) for dz in self.dz])
             return Card(self.name, self.dz, PUBLISHER_DELAY, 0.0, rates)
-        measured = [(dz, line.rate) for dz, line in self.lines.by_dz.items() if line.rate is not None]
-        return Card(self.name, self.dz, self.claim, self.lines.depth, tuple(measured))
+        measured = tuple(self.lines.measured().items())
+        return Card(self.name, self.dz, self.claim, self.lines.depth, measured)
 
     # --- its turn
 
@@ -116,8 +120,8 @@ class Peer:
             self._claimed_at = now
             return effects
         if now - self._claimed_at > self.settings.yield_after and self.claim < CLAIM_MAX * self.delay_max:
-            self.claim, self._claimed_at = self.claim + 1.0, now
-        if missing:
+            self.claim, self._claimed_at = self.claim + self.settings.yield_step, now
+        if missing and not self.settings.keeps_parts:
             effects += self._coarsen(missing, now)
             missing = self.lines.uncovered()
         return effects + self._ask(missing or late, now, is_late=not missing)
@@ -133,8 +137,12 @@ class Peer:
             line.measure(now)
             if line.parent is not None and now - line.heard > self.settings.starve_after:
                 effects += self._leave(line.parent, dz, now)
-        card, parents = self.card(), sorted(self.lines.parents())
-        effects += [Tell(name, Refresh(card, self.lines.of_parent(name))) for name in parents]
+        card = self.card()
+        effects += [
+            Tell(name, Refresh(card, self.lines.of_parent(name))) for name in sorted(self.lines.parents())
+        ]
+        if self.settings.beats:
+            effects += beats_to(self.children, None if self.publishes else self.lines)
         return effects + self._refine(now)
 
     def _ask(self, needed: list[Dz], now: float, *, is_late: bool) -> list[PeerEffect]:
@@ -143,9 +151,10 @@ class Peer:
         chosen = self._candidate(asked, now, is_late=is_late)
         if chosen is None:
             return []
-        self._try(chosen.name, now)
+        self._tried.note(chosen.name, now)
+        self.hints = deque([card for card in self.hints if card.name != chosen.name], maxlen=HINTS_MAX)
         self.requests += 1
-        proposed = self._proposed_for(asked, now) if is_late else None
+        proposed = self._proposed_for(asked, now, is_late=is_late)
         if proposed is not None:
             new = tuple([dz for dz in proposed if dz not in self.lines.by_dz])
             if all(map(chosen.serves, new)):
@@ -162,8 +171,9 @@ class Peer:
             viewed = self._view.serving(asked, self.claim)
             known = [card for card in viewed if self._may_ask(card, asked, now)]
         if is_late:
-            known = [card for card in known if card.depth + 1.0 <= self.claim]
-        best = best_parent(known, self.claim, self._chance, fits=self.settings.keeps_late)
+            known = [card for card in known if card.depth + self._view.delay_to(card.name) <= self.claim]
+        delay_to = self._view.delay_to if self.settings.keeps_late else None
+        best = best_parent(known, self.claim, self._chance, delay_to=delay_to)
         if best is not None and best.delay_max < self.claim:
             return best
         publishers = [
@@ -178,22 +188,21 @@ class Peer:
     def _may_ask(self, card: Card, asked: Dz, now: float) -> bool:
         if card.name == self.name or card.delay_max > self.claim or not card.serves(asked):
             return False
-        if card.name in self.children.by_name and card.delay_max == self.claim:
+        child = self.children.by_name.get(card.name)
+        if child is not None and (card.delay_max == self.claim or asked in child.served):
             return False
         line = self.lines.by_dz[asked]
         if card.name == line.parent or card.name in line.publishers:
             return False
         return now - self._tried.get(card.name, -math.inf) > self.settings.ask_again_after
 
-    def _try(self, name: str, now: float) -> None:
-        self._tried.pop(name, None)
-        if len(self._tried) >= TRIED_MAX:
-            del self._tried[next(iter(self._tried))]
-        self._tried[name] = now
-        for card in [card for card in self.hints if card.name == name]:
-            self.hints.remove(card)
-
     # --- how much it receives (section 5)
+
+    def want(self, boxes: Sequence[CellBox], now: float) -> list[PeerEffect]:
+        """Change what its application wants."""
+        self._accuracy = self.settings.accuracy(self._space, boxes)
+        wanted = self._accuracy.finest()
+        return [*self._set_dz(wanted, now), *self.children.keep_to(wanted)]
 
     def _coarsen(self, missing: list[Dz], now: float) -> list[PeerEffect]:
         """Receive more than is wanted where nobody was found for long, as far as may be."""
@@ -206,48 +215,35 @@ class Peer:
                     return self._set_dz(coarse, now)
         return []
 
-    def _proposed_for(self, late: Dz, now: float) -> DzSet | None:
-        """Return what to receive instead, to find a better place for something that comes too late."""
-        line = self.lines.by_dz[late]
-        return self._coarser(late) if now - line.late_since >= self.settings.coarsen_after else None
+    def _proposed_for(self, dz: Dz, now: float, *, is_late: bool) -> DzSet | None:
+        """Return what to receive instead, to find a better place for something that is late or missing."""
+        if not is_late and not self.settings.keeps_parts:
+            return None
+        line = self.lines.by_dz[dz]
+        steps = int((now - (line.late_since if is_late else line.since)) / self.settings.coarsen_after)
+        return self._coarser(dz, steps if self.settings.keeps_parts else min(steps, 1))
 
-    def _coarser(self, dz: Dz) -> DzSet | None:
-        coarse = self._accuracy.coarser(self.dz, dz, self._rates())
-        if coarse is None or not self.settings.keeps_late:
-            return coarse
-        # Publishers have little room: more of them are no gain.
-        wider = next((each for each in coarse if covers(each, dz)), dz)
-        needed = max(len(self.lines.relevant(dz)), 1)
-        return coarse if len(self.lines.relevant(wider)) <= needed else None
+    def _coarser(self, dz: Dz, steps: int = 1) -> DzSet | None:
+        told, only = self._view.rates(), self.settings.keeps_late
+        return coarser_for(dz, self._accuracy, self.lines, told, steps=steps, same_publishers=only)
 
     def _refine(self, now: float) -> list[PeerEffect]:
         """Receive less than now where more comes than may be."""
-        measured = {dz: line.rate for dz, line in self.lines.by_dz.items() if line.rate is not None}
-        fine = self._accuracy.finer(self.dz, measured, self._overall_rate)
+        fine = self._accuracy.finer(self.dz, self.lines.measured(), self.lines.overall_rate)
         if fine is None:
+            self._within_at = now
+        if fine is None or now - self._within_at < self.settings.refine_after:
             return []
         return [*self._set_dz(fine, now), *self.children.keep_to(fine)]
 
-    def _rates(self) -> dict[Dz, float]:
-        found = dict(self._view.rates())
-        for card in self.lines.publishers.values():
-            found.update(card.rates)
-        return found
-
-    def _overall_rate(self) -> float | None:
-        rates = [rate for card in self.lines.publishers.values() for _, rate in card.rates]
-        return sum(rates) if rates else None
-
     def _set_dz(self, wanted: DzSet, now: float) -> list[PeerEffect]:
         """Change what is received; who feeds a part that stays goes on with it."""
-        old = self.lines.by_dz
-        self.lines.by_dz = {dz: old.get(dz) or Line(now) for dz in wanted}
-        leaving: dict[str, list[Dz]] = {}
-        for dz, line in old.items():
-            if dz not in self.lines.by_dz:
-                for name in line.fed_by():
-                    leaving.setdefault(name, []).append(dz)
-        return [Tell(name, Leave(tuple(parts))) for name, parts in leaving.items()]
+        leaving = self.lines.change(wanted, now, keeps_parts=self.settings.keeps_parts)
+        going_on = self.lines.parents() if self.settings.keeps_parts else set()
+        return [
+            Tell(name, Refresh(self.card(), self.lines.of_parent(name)) if name in going_on else Leave(parts))
+            for name, parts in leaving.items()
+        ]
 
     # --- what others say
 
@@ -274,6 +270,8 @@ class Peer:
                 return self.children.adopt(message, self.card(), now)
             case Refresh():
                 return self.children.refreshed(sender, message, self.card(), now)
+            case Beat():
+                return self._hear_beat(sender, message, now, took)
             case DetectCycle():
                 return self._detect(sender, message, now)
         return []
@@ -321,13 +319,13 @@ class Peer:
     # --- cycles, for each expression
 
     def _ask_for_cycle(self, parent: Card, dz: Dz) -> list[PeerEffect]:
-        if parent.delay_max != self.claim or dz not in parent.dz:
-            return []
-        return self.children.pass_on(DetectCycle(self.name, dz, self.claim))
+        # Where bounds are stated anew their order is no safeguard, and anybody could be in the cycle.
+        among = self.claim if self.settings.yield_after == math.inf else math.inf
+        return self.children.ask_for_cycle(parent, DetectCycle(self.name, dz, among))
 
     def _detect(self, sender: str, message: DetectCycle, now: float) -> list[PeerEffect]:
         line = self.lines.by_dz.get(message.dz)
-        if line is None or line.parent != sender or message.delay_max != self.claim:
+        if line is None or line.parent != sender or message.delay_max not in (self.claim, math.inf):
             return []
         if message.originator == self.name:
             return self._leave(sender, message.dz, now)
@@ -351,9 +349,11 @@ class Peer:
         is_from_above = sender == line.parent or sender in line.publishers
         if not is_from_above and not is_from_below:
             return [Tell(sender, Leave((dz,)))]
-        if not self._is_new((notice.publisher, notice.number)):
+        event = (notice.publisher, notice.number)
+        if event in self._seen:
             self.repeated += 1
             return []
+        self._seen.note(event, None)
         delay = notice.delay + took
         onward = notice._replace(delay=delay)
         effects = self.children.forward(onward, but=sender)
@@ -378,13 +378,14 @@ class Peer:
             self.unwanted += notice.weight
         return effects
 
-    def _is_new(self, event: tuple[str, int]) -> bool:
-        if event in self._seen:
-            return False
-        self._seen[event] = None
-        if len(self._seen) > SEEN_MAX:
-            del self._seen[next(iter(self._seen))]
-        return True
+    def _hear_beat(self, sender: str, beat: Beat, now: float, took: float) -> list[PeerEffect]:
+        """Take in how late things are at a parent; leave it where it can only be a cycle."""
+        effects: list[PeerEffect] = []
+        for dz, line, depth in depths_from(sender, beat, self.lines):
+            line.heard, line.depth = now, depth + took
+            is_cycle = sender == line.parent and line.depth > CLAIM_MAX * self.delay_max
+            effects += self._leave(sender, dz, now) if is_cycle else self._judge(dz, line, line.depth, now)
+        return effects
 
     def _judge(self, dz: Dz, line: Line, delay: float, now: float) -> list[PeerEffect]:
         """Do something about a parent from which events come too late."""

@@ -7,6 +7,7 @@ that gets least from here, and the newcomer takes it over.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -36,6 +37,9 @@ class View(Protocol):
 
     def rates(self) -> Iterable[tuple[Dz, float]]:
         """Return how many events others saw, by expression."""
+
+    def delay_to(self, name: str) -> float:
+        """Return how long a message to somebody takes, as far as is known: 1 where hops are counted."""
 
 
 @dataclass(slots=True)
@@ -135,12 +139,17 @@ class Children:
             if name != but and _holds(child.served, bits, length)
         ]
 
+    def ask_for_cycle(self, parent: Card, question: DetectCycle) -> list[PeerEffect]:
+        """Ask whether what a new parent feeds comes from oneself: only if all in between get the same."""
+        is_among = question.delay_max in (parent.delay_max, math.inf) and question.dz in parent.dz
+        return self.pass_on(question) if is_among and not parent.publishes else []
+
     def pass_on(self, message: DetectCycle) -> list[PeerEffect]:
-        """Ask those who could be in a cycle: they have the same bound, and get the same."""
+        """Ask those who could be in a cycle: they have the bound that was named, and get the same."""
         return [
             Tell(name, message)
             for name, child in self.by_name.items()
-            if child.card.delay_max == message.delay_max and message.dz in child.served
+            if message.delay_max in (child.card.delay_max, math.inf) and message.dz in child.served
         ]
 
     def _worth(self, child: Child) -> tuple[float, float]:
@@ -162,7 +171,9 @@ class Children:
             return None
         near = [*known, *self._view.serving(wanted[0], card.delay_max)]
         near = [each for each in near if each.name != card.name and each.serves(wanted[0])]
-        return best_parent(near, card.delay_max, self._chance, fits=self._settings.keeps_late)
+        # How far it is from there to here is all that is known of how far it is from there to them.
+        delay_to = self._view.delay_to if self._settings.keeps_late else None
+        return best_parent(near, card.delay_max, self._chance, delay_to=delay_to)
 
 
 def _holds(served: Iterable[Dz], bits: int, length: int) -> bool:

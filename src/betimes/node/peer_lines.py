@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from betimes.matching.dz_expressions import Dz, DzSet, overlaps
+from betimes.matching.dz_expressions import Dz, DzSet, covers, overlaps
 from betimes.routing.parents import Card
 
 PUBLISHERS_MAX = 1_000  # that one peer knows of
@@ -39,6 +39,13 @@ class Line:
         self.count = 0.0
         self.counted_since = now
         self.rate: float | None = None  # of events
+
+    def part(self, now: float) -> Line:
+        """Return a line for a part of it, which the same feed."""
+        found = Line(now)
+        found.parent, found.publishers = self.parent, set(self.publishers)
+        found.depth, found.is_late, found.late_since = self.depth, self.is_late, self.late_since
+        return found
 
     def note(self, weight: float, delay: float, now: float) -> None:
         """Note that an event came."""
@@ -93,6 +100,39 @@ class Lines:
     def dz(self) -> DzSet:
         """Return what it wants."""
         return tuple(self.by_dz)
+
+    def change(self, wanted: Iterable[Dz], now: float, *, keeps_parts: bool = False) -> dict[str, DzSet]:
+        """Want something else; return what is not wanted any more of those who feed it.
+
+        Who feeds a part that stays goes on with it; with `keeps_parts` also who feeds more than that part.
+        """
+        old = self.by_dz
+        self.by_dz = {}
+        for dz in wanted:
+            wider = [line for each, line in old.items() if covers(each, dz)] if keeps_parts else []
+            self.by_dz[dz] = old.get(dz) or (wider[0].part(now) if wider else Line(now))
+        leaving: dict[str, list[Dz]] = {}
+        for dz, line in old.items():
+            if dz not in self.by_dz:
+                for name in line.fed_by():
+                    leaving.setdefault(name, []).append(dz)
+        return {name: tuple(parts) for name, parts in leaving.items()}
+
+    def measured(self) -> dict[Dz, float]:
+        """Return how many events come of each part, where that is known."""
+        return {dz: line.rate for dz, line in self.by_dz.items() if line.rate is not None}
+
+    def rates(self, told: Iterable[tuple[Dz, float]]) -> dict[Dz, float]:
+        """Return how many events come of parts, by what others told and by what publishers say."""
+        found = dict(told)
+        for card in self.publishers.values():
+            found.update(card.rates)
+        return found
+
+    def overall_rate(self) -> float | None:
+        """Return how many events all publishers say they publish; None: nobody says."""
+        rates = [rate for card in self.publishers.values() for _, rate in card.rates]
+        return sum(rates) if rates else None
 
     def hear_of(self, publisher: Card) -> None:
         """Learn of a publisher, or of what it publishes now."""

@@ -57,12 +57,18 @@ class Refresh(NamedTuple):
     served: DzSet
 
 
+class Beat(NamedTuple):
+    """What you get from me is this late here, if something comes; inf: nothing comes to me either."""
+
+    depths: tuple[tuple[Dz, float], ...]
+
+
 class DetectCycle(NamedTuple):
     """Does what I get of this come from myself?"""
 
     originator: str
     dz: Dz
-    delay_max: float
+    delay_max: float  # of all who could be in the cycle; inf: anybody could
     steps_left: int = CYCLE_STEPS_MAX
 
 
@@ -75,9 +81,10 @@ class Notice(NamedTuple):
     cells: tuple[int, ...]  # the same, by dimension
     delay: float  # what it has taken: hops, or seconds
     weight: float = 1.0  # how many events it stands for, where rates are counted
+    content: object = None  # what was published, which is nobody's business here
 
 
-Said = Connect | Accepted | Hint | Dismissed | Leave | Adopt | Refresh | DetectCycle | Notice
+Said = Connect | Accepted | Hint | Dismissed | Leave | Adopt | Refresh | Beat | DetectCycle | Notice
 
 
 class Tell(NamedTuple):

@@ -43,17 +43,21 @@ class Card(NamedTuple):
 
 
 def best_parent(
-    candidates: Iterable[Card], delay_max: float, chance: Callable[[], float], *, fits: bool = False
+    candidates: Iterable[Card],
+    delay_max: float,
+    chance: Callable[[], float],
+    *,
+    delay_to: Callable[[str], float] | None = None,
 ) -> Card | None:
     """Return whom to ask first: strictly tighter bounds before equal ones, of these the loosest.
 
-    With `fits`, those come first from which events would come in time, as far as they know.
+    With `delay_to`, those come first from which events would come in time, as far as is known.
     """
     best, highest = None, (False, False, -1.0, -1.0)
     for card in candidates:
         if card.delay_max > delay_max:
             continue
-        in_time = not fits or card.depth + 1.0 <= delay_max
+        in_time = delay_to is None or card.depth + delay_to(card.name) <= delay_max
         merit = (in_time, card.delay_max < delay_max, card.delay_max, chance())
         if merit > highest:
             best, highest = card, merit

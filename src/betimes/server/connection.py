@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from betimes.server.deliveries import Delivery
     from betimes.server.hub import Hub
     from betimes.server.link import LinkEnd
+    from betimes.server.peer_link import PeerLink
     from betimes.server.publications import Publication
     from betimes.server.session import Session
 
@@ -41,7 +42,7 @@ class Connection:
         self.closing = False
         self.blocked = False
         self.session: Session | None = None
-        self.link: LinkEnd | None = None  # where it is no client but another broker
+        self.link: LinkEnd | PeerLink | None = None  # where it is no client but another broker, or peer
         self.will: mqtt5.Will | None = None
         self.tells_why = True  # reason strings are welcome [MQTT-3.1.2-29]
         self.packet_bytes_max = math.inf  # that the client takes
@@ -173,7 +174,7 @@ class Connection:
         if self.session is not None:
             self.session.pump(now_s)
         elif self.link is not None:
-            self.link.federation.serve(self.link, now_s)
+            self.link.go_on(now_s)
 
     def begin(self, session: Session, packet: mqtt5.ConnectPacket, keep_alive_s: int) -> None:
         """Serve a session, within what its client said it takes."""

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from betimes.server.federation import Federation
     from betimes.server.guarantees import Guarantees
     from betimes.server.handover import Handovers
+    from betimes.server.peer_overlay import PeerOverlay
     from betimes.server.promises import Promises
     from betimes.server.store import Store
     from betimes.server.witness import Witness
@@ -72,6 +73,8 @@ class Hub:
         self.first_number = 1  # of a publication; what a restart may not give again lies below
         self.sent = 0  # publications sent
         self.federation: Federation | None = None  # with other brokers
+        self.overlay: PeerOverlay | None = None  # of peers, in place of brokers
+        self.network: Federation | PeerOverlay | None = None  # whichever there is
         self.handovers: Handovers | None = None  # of sessions, to them and from them
         self.traffic = Traffic()
         self.promises: Promises | None = None  # to those who ask for an on-time share
@@ -167,9 +170,7 @@ class Hub:
         """Note that a connection has ended, and with it perhaps the session."""
         self._silent.discard(connection)
         if connection.link is not None:
-            connection.link.federation.link_down(connection.link, now_s)
-            if self.handovers is not None:
-                self.handovers.link_down(connection.link, now_s)
+            connection.link.lost(now_s)
         session = connection.session
         if session is None or session.connection is not connection:
             return
@@ -201,8 +202,8 @@ class Hub:
         for client_id in self._ending.pop_due(now_s):
             self._end(self.sessions[client_id], now_s)
         self._speak_due(now_s)
-        if self.federation is not None:
-            self.federation.tick(now_s)
+        if self.network is not None:
+            self.network.tick(now_s)
         if self.guarantees is not None:
             self.guarantees.tick(now_s)
         if self.handovers is not None:
@@ -210,8 +211,8 @@ class Hub:
 
     def shut_down(self, now_s: float) -> None:
         """Say goodbye to everybody."""
-        if self.federation is not None:
-            self.federation.close(now_s)
+        if self.network is not None:
+            self.network.close(now_s)
         for session in list(self.sessions.values()):
             if session.connection is not None:
                 hang_up(session.connection, Refusal(Gone.SERVER_SHUTTING_DOWN.value), now_s)
@@ -247,8 +248,8 @@ class Hub:
             session.last_hop = LastHop()
         if session.missed is None and grant.wish is not None and grant.wish.resumes:
             session.missed = Missed(self.name, session.client_id)
-        if self.federation is not None:
-            self.federation.subscribed(grant)
+        if self.network is not None:
+            self.network.subscribed(grant)
         if self.promises is not None and is_promised(grant):
             self.promises.keep(grant)
         if session.journal is not None:
@@ -262,8 +263,8 @@ class Hub:
         if grant is None:
             return False
         self.offering.audiences.remove(grant)
-        if self.federation is not None:
-            self.federation.unsubscribed(grant)
+        if self.network is not None:
+            self.network.unsubscribed(grant)
         if self.guarantees is not None:
             self.guarantees.release(grant, now_s)
         if self.promises is not None and is_promised(grant):
@@ -322,8 +323,8 @@ class Hub:
             self.witness.matched()
         if publication.retain:
             publication.forget_plain()
-        if self.federation is not None:
-            wanted += self.federation.publish(publication, now_s)
+        if self.network is not None:
+            wanted += self.network.publish(publication, now_s)
         if publication.is_recorded and self.witness is not None:
             self.witness.published(publication, wanted, self.offering.audiences.count, now_s)
         return Acknowledged.SUCCESS if wanted else Acknowledged.NO_MATCHING_SUBSCRIBERS

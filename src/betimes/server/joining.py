@@ -28,7 +28,7 @@ def federate(hub: Hub, settings: NetworkSettings, *, epoch: int) -> Federation:
         hub.lost[reason] += subscribers
 
     store = hub.store
-    hub.federation = Federation(
+    hub.network = hub.federation = Federation(
         hub.name,
         settings,
         epoch=epoch,

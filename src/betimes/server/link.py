@@ -70,7 +70,10 @@ def is_of_broker(packet: mqtt5.ConnectPacket) -> bool:
 
 def answer_broker(connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
     """Let a neighbour in, or say why not."""
-    federation = connection.hub.federation
+    federation, overlay = connection.hub.federation, connection.hub.overlay
+    if overlay is not None:
+        overlay.answer(connection, packet, now_s)
+        return
     if federation is None:
         text = "this broker is part of no network"
         connection.hub.refuse(connection, Answer.NOT_AUTHORIZED, text)
@@ -321,6 +324,17 @@ class LinkEnd:
             return False
         self._say(SESSION_TOPIC, payload, now_s)
         return True
+
+    def lost(self, now_s: float) -> None:
+        """Note that the connection has ended."""
+        self.federation.link_down(self, now_s)
+        handovers = self.connection.hub.handovers
+        if handovers is not None:
+            handovers.link_down(self, now_s)
+
+    def go_on(self, now_s: float) -> None:
+        """Send what waits: the socket takes more again."""
+        self.federation.serve(self, now_s)
 
     def tick(self, now_s: float) -> None:
         """Make sure of the neighbour, now and then; hang up where nothing was heard of it for long."""

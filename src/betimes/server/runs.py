@@ -97,7 +97,11 @@ def _receivers(hub: Hub, session: Session, run: Run) -> _Receivers | None:
     topic = run.topic
     if hub.replay is not None and not hub.replay.takes_runs:
         return None
-    if hub.federation is not None or hub.refusal(session.rights, topic) is not None:
+    if (
+        hub.federation is not None
+        or hub.overlay is not None
+        or hub.refusal(session.rights, topic) is not None
+    ):
         return None
     audiences = hub.offering.audiences.hearing(topic)
     if not audiences:

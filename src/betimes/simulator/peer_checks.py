@@ -17,7 +17,8 @@ from betimes.simulator.peer_worlds import GRID, MODERATE, SPACE, UNIFORM, PeerWo
 from betimes.simulator.peers import PeerNetwork
 
 CHURN, LOSS = 0.02, 0.1
-ROUGH_CYCLES, SETTLING_CYCLES_MAX, QUIET_CYCLES = 25, 200, 8
+ROUGH_CYCLES, SETTLING_CYCLES_MAX = 25, 200
+QUIET_CYCLES = 20  # rates are measured over 5, looked at every 4, and what follows is measured again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,15 +80,16 @@ class Trial:
             self.over_degree += fed > self._settings.out_degree_max
 
     def settle(self) -> int:
-        """Let time pass without losses until all is covered; return how many peers are not."""
+        """Let time pass without losses until all has been covered for a while; return how many are not."""
         self.network.loss = 0.0
+        quiet = 0
         for _ in range(SETTLING_CYCLES_MAX):
             self.run(1)
             waiting = [peer for peer in self.network.peers if peer.lines.uncovered() or peer.lines.late()]
-            if not waiting:
-                self.run(QUIET_CYCLES)  # what was said meanwhile takes effect
+            quiet = 0 if waiting else quiet + 1
+            if quiet == QUIET_CYCLES:  # what was said meanwhile has taken effect, and nobody had to move
                 return 0
-        return len(waiting)
+        return max(len(waiting), 1)
 
     def faults(self) -> Faults:
         """Let peers come and go, let the overlay settle, and see what is wrong."""

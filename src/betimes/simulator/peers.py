@@ -6,11 +6,13 @@ lost on its way. Then publishers send events, which go from peer to peer, messag
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from betimes.matching.dz_expressions import Dz, DzSet
 from betimes.matching.dz_spaces import CellBox, Space, cells_dz
@@ -45,12 +47,14 @@ class PeerNetwork:
         seed: int,
         *,
         loss: float = 0.0,
+        positions: NDArray[np.float64] | None = None,
     ) -> None:
         self.space = space
         self.now = 0.0
         self._settings = settings
         self._generator = np.random.default_rng(seed)
         self.loss = loss
+        self._positions = positions  # by place, in a plane; None: delays are hops
         count = len(newcomers)
         self._views = first_views(count, view_size(count), self._generator)
         self._state = self._generator.integers(1, 2**62, 1).astype(np.uint64)
@@ -173,7 +177,8 @@ class PeerNetwork:
             elif self.loss and self._chance() < self.loss:
                 effects = []
             else:
-                effects = peers[here].receive(names[sender], message, now)
+                took = self.delay_between(sender, here)
+                effects = peers[here].receive(names[sender], message, now, took=took)
 
     def _note(self, place: int, peer: Peer) -> None:
         """Note what a peer receives now, for who looks for parents."""
@@ -193,6 +198,17 @@ class PeerNetwork:
         fits = found.any(axis=1) & (self._delays[view] <= delay_max)
         peers = self.peers
         return [peers[other].card() for other in np.unique(view[fits]).tolist() if other != place]
+
+    def delay_between(self, place: int, other: int) -> float:
+        """Return how long a message takes: a hop, or the time for the distance."""
+        if self._positions is None:
+            return 1.0
+        (x, y), (other_x, other_y) = self._positions[place], self._positions[other]
+        return math.hypot(x - other_x, y - other_y)
+
+    def delay_to(self, place: int, name: str) -> float:
+        """Return how long a message of a peer to another takes."""
+        return self.delay_between(place, self._place[name])
 
     def rates(self, place: int) -> list[tuple[Dz, float]]:
         """Return what some that a peer knows of have measured."""
@@ -215,3 +231,6 @@ class _View:
 
     def rates(self) -> Iterable[tuple[Dz, float]]:
         return self._network.rates(self._place)
+
+    def delay_to(self, name: str) -> float:
+        return self._network.delay_to(self._place, name)

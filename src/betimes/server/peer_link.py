@@ -1,0 +1,281 @@
+"""What goes over a connection between two peers? One end of it, from CONNECT to the last byte.
+
+The same kind of link as between brokers: an MQTT 5 connection whose CONNECT says that it is one, with the
+secret for a password; what is only between peers goes to topics below `$betimes/`, an event to its own topic.
+Everything has QoS 1, so that PUBACK says how long it takes there and back.
+
+Sans-I/O, like `Connection`, to which it belongs; what is said is the overlay's.
+"""
+
+from __future__ import annotations
+
+import hmac
+from typing import TYPE_CHECKING
+
+import mqtt5
+
+from betimes.model.errors import BetimesError
+from betimes.server.link_packets import (
+    BEAT_TOPIC,
+    LIFE,
+    LINK,
+    SENT,
+    VERSION,
+    LinkError,
+    event_packet,
+    property_of,
+    read_arrival,
+)
+from betimes.server.peer_terms import split_address
+from betimes.server.protocol import Answer, Gone, Refusal, hang_up
+from betimes.server.publications import QUALITIES, Publication
+from betimes.server.transit import Transit
+from betimes.server.wire import Packet
+
+if TYPE_CHECKING:
+    from betimes.server.connection import Connection
+    from betimes.server.peer_overlay import PeerOverlay
+
+PEER, AGREEMENT = "$betimes-peer", "$betimes-overlay"  # on CONNECT and CONNACK
+FROM = "$from"  # on an event: who sends it, and how many hops it has come
+LETTER_TOPIC, GOSSIP_TOPIC = "$betimes/peer", "$betimes/gossip"
+PACKET_ID_MAX = 65_535
+UNDER_WAY_MAX = 10_000  # a neighbour that acknowledges none of them is not well
+EVENTS_UNDER_WAY_MAX = 2_000  # beyond which events are dropped: it is too slow
+
+
+class PeerLink:
+    """Our end of a connection with another peer, for as long as it lasts."""
+
+    def __init__(self, overlay: PeerOverlay, connection: Connection, neighbour: str, now_s: float) -> None:
+        self.overlay = overlay
+        self.is_dialled = bool(neighbour)  # who answers learns who it is
+        self.connection = connection
+        self.neighbour = neighbour  # its address
+        self.life: str | None = None  # which life of the neighbour it is
+        self.is_up = False
+        self.is_spare = False  # it ended because nobody needed it
+        self.transit = Transit()
+        self.used_s = now_s
+        self._beat_at_s = now_s
+        self._ticked_s = now_s
+        self._under_way: dict[int, float] = {}  # when it was sent
+        self._last_id = 0
+
+    # --- opening
+
+    def dial(self) -> None:
+        """Say who we are to the peer that was dialled."""
+        self.connection.link = self
+        self.connection.send(
+            mqtt5.ConnectPacket(
+                self.overlay.address,
+                username=self.overlay.address,
+                password=self.overlay.plan.secret.encode(),
+                clean_start=True,
+                max_packet_size=self.overlay.packet_bytes_max,
+                user_properties=self._identity(),
+            )
+        )
+
+    def answer(self, packet: mqtt5.ConnectPacket, now_s: float) -> None:
+        """Take a peer's connection for a link, or say why not."""
+        refused = self._refusal(packet)
+        if refused is not None:
+            code, text = refused
+            self.overlay.complain(self.neighbour or self.connection.peer, f"is refused: {text}")
+            self.connection.hub.refuse(self.connection, code, text)
+            return
+        self.connection.link = self
+        self.life = property_of(packet.user_properties, LIFE)
+        self.connection.send(
+            mqtt5.ConnAckPacket(
+                max_packet_size=self.overlay.packet_bytes_max, user_properties=self._identity()
+            )
+        )
+        self.overlay.link_up(self, now_s)
+
+    def _refusal(self, packet: mqtt5.ConnectPacket) -> tuple[Answer, str] | None:
+        """Return why there can be no link with who connects."""
+        properties, ours = packet.user_properties, self.overlay.plan.agreement.text
+        if not hmac.compare_digest(packet.password or b"", self.overlay.plan.secret.encode()):
+            return Answer.BAD_USER_NAME_OR_PASSWORD, "not the secret of this overlay"
+        if property_of(properties, LINK) != VERSION:
+            return Answer.IMPLEMENTATION_SPECIFIC_ERROR, f"links here speak version {VERSION}"
+        address = property_of(properties, PEER)
+        if address is None:
+            return Answer.NOT_AUTHORIZED, "this is a peer without brokers, and links with peers only"
+        try:
+            split_address(address)
+        except BetimesError:
+            return Answer.CLIENT_ID_NOT_VALID, "a peer is called by its address"
+        if address == self.overlay.address:
+            return Answer.CLIENT_ID_NOT_VALID, f"{address} is the address of this peer itself"
+        self.neighbour = address
+        theirs = property_of(properties, AGREEMENT)
+        if theirs != ours:
+            return Answer.NOT_AUTHORIZED, f"this overlay has {ours}; who joins has {theirs or 'none of that'}"
+        return None
+
+    def _identity(self) -> list[tuple[str, str]]:
+        overlay = self.overlay
+        agreement = overlay.plan.agreement.text
+        return [(LINK, VERSION), (PEER, overlay.address), (LIFE, str(overlay.life)), (AGREEMENT, agreement)]
+
+    # --- what comes
+
+    def handle(self, packet: Packet, now_s: float) -> None:
+        """Take in one packet from the neighbour; what makes no sense ends the connection."""
+        try:
+            if isinstance(packet, mqtt5.PublishPacket):
+                self._take(packet, now_s)
+            elif isinstance(packet, mqtt5.PubAckPacket):
+                self._acknowledged(packet, now_s)
+            elif isinstance(packet, mqtt5.ConnAckPacket):
+                self._opened(packet, now_s)
+            elif isinstance(packet, mqtt5.DisconnectPacket):
+                self.is_spare = packet.reason_code == Gone.NORMAL_DISCONNECTION
+                if packet.reason_str:
+                    self.overlay.complain(self.neighbour, f"it hangs up: {packet.reason_str}")
+                self.connection.close()
+                self.connection.hub.disconnected(self.connection, now_s, with_will=False)
+            else:
+                raise LinkError(f"{type(packet).__name__} has no place between peers")
+        except LinkError as error:
+            self.overlay.complain(self.neighbour, str(error))
+            hang_up(self.connection, Refusal(Gone.PROTOCOL_ERROR.value, str(error)), now_s)
+
+    def _opened(self, packet: mqtt5.ConnAckPacket, now_s: float) -> None:
+        if self.is_up:
+            raise LinkError("a second CONNACK")
+        if packet.reason_code.value:
+            text = packet.reason_str or f"reason code 0x{packet.reason_code.value:02x}"
+            self.overlay.refused(self.neighbour, text)
+            self.connection.close()
+            self.lost(now_s)
+            return
+        found = property_of(packet.user_properties, PEER)
+        if found != self.neighbour:
+            what = "no peer" if found is None else f"the peer that is reached at {found}"
+            text = f"at {self.neighbour} there is {what}"
+            self.overlay.refused(self.neighbour, text)
+            raise LinkError(text)
+        self.life = property_of(packet.user_properties, LIFE)
+        if packet.max_packet_size is not None:
+            self.connection.packet_bytes_max = packet.max_packet_size
+        self.overlay.link_up(self, now_s)
+
+    def _take(self, packet: mqtt5.PublishPacket, now_s: float) -> None:
+        if packet.packet_id is None or not self.is_up:
+            raise LinkError("everything between peers has a packet id, and comes after CONNACK")
+        self.connection.send(mqtt5.PubAckPacket(packet.packet_id))
+        topic = packet.topic
+        if topic == LETTER_TOPIC:
+            self.used_s = now_s
+            self.overlay.hear(self, packet.payload, now_s)
+        elif topic == GOSSIP_TOPIC:
+            self.used_s = now_s
+            self.overlay.hear_gossip(self, packet.payload, now_s)
+        elif topic == BEAT_TOPIC:
+            self._calibrate(packet, now_s)
+        elif topic.startswith("$"):
+            raise LinkError(f"nothing is known of the topic {topic}")
+        else:
+            self.used_s = now_s
+            arrival = read_arrival(packet)
+            sender, hops = self._sender(packet)
+            took_s, _ = self.transit.arrived(arrival.sent_s, now_s)
+            self.overlay.arrive(self, packet, arrival, sender=sender, hops=hops, took_s=took_s, now_s=now_s)
+
+    def _sender(self, packet: mqtt5.PublishPacket) -> tuple[str, int]:
+        sender, _, hops = (property_of(packet.user_properties, FROM) or "").partition(" ")
+        if not (hops.isascii() and hops.isdigit() and len(hops) <= 4):
+            raise LinkError("an event that does not say how far it has come")
+        return sender, int(hops)
+
+    def _calibrate(self, packet: mqtt5.PublishPacket, now_s: float) -> None:
+        try:
+            self.transit.arrived(float(property_of(packet.user_properties, SENT) or ""), now_s)
+        except ValueError:
+            raise LinkError("a beat that does not say when it was sent") from None
+
+    def _acknowledged(self, packet: mqtt5.PubAckPacket, now_s: float) -> None:
+        sent_s = self._under_way.pop(packet.packet_id, None)
+        if sent_s is None:
+            raise LinkError(f"packet {packet.packet_id} was not under way")
+        self.transit.heard_back(now_s - sent_s, now_s)
+
+    # --- what goes
+
+    def say(self, topic: str, payload: bytes, now_s: float) -> None:
+        """Say something between peers."""
+        self.used_s = now_s
+        self._say(topic, payload, now_s)
+
+    def send_event(self, publication: Publication, *, sender: str, to: str, hops: int, now_s: float) -> bool:
+        """Send an event; False if the neighbour takes no more, or none so large."""
+        if len(self._under_way) >= EVENTS_UNDER_WAY_MAX:
+            return False
+        packet_id = self._next_id()
+        packet = event_packet(
+            publication,
+            packet_id=packet_id,
+            age_s=max(now_s - publication.born_s, 0.0),
+            destinations=[to],
+            sent_s=now_s,
+            now_s=now_s,
+        )
+        packet.user_properties.append((FROM, f"{sender} {hops}"))
+        self.used_s = now_s
+        if not self.connection.send(packet):
+            return False
+        self._under_way[packet_id] = now_s
+        return True
+
+    def tick(self, now_s: float) -> None:
+        """Make sure of the neighbour, now and then; hang up where nothing was heard of it for long."""
+        plan = self.overlay.plan
+        not_listening_s = now_s - self._ticked_s - plan.beat_every_s
+        self._ticked_s = now_s
+        if not_listening_s > 0.0:  # this process was busy: what the neighbour said then is still to be read
+            self.connection.heard_at_s += not_listening_s
+        if now_s - self.connection.heard_at_s > plan.lost_after_s:
+            self.overlay.complain(self.neighbour, "nothing was heard of it for too long")
+            hang_up(self.connection, Refusal(Gone.KEEP_ALIVE_TIMEOUT.value), now_s)
+        elif self.is_up and now_s >= self._beat_at_s:
+            self._beat_at_s = now_s + plan.beat_every_s
+            self._say(BEAT_TOPIC, b"", now_s)
+
+    def end_spare(self, now_s: float) -> None:
+        """Hang up because nobody needs it; the neighbour is as well as before."""
+        self.is_spare = True
+        hang_up(self.connection, Refusal(Gone.NORMAL_DISCONNECTION.value), now_s)
+
+    def lost(self, now_s: float) -> None:
+        """Note that the connection has ended."""
+        self.overlay.link_down(self, now_s)
+
+    def go_on(self, now_s: float) -> None:
+        """Note that the socket takes more again: nothing waits for that here."""
+
+    def _say(self, topic: str, payload: bytes, now_s: float) -> None:
+        if len(self._under_way) >= UNDER_WAY_MAX:
+            text = "too much was said that is not acknowledged"
+            hang_up(self.connection, Refusal(Gone.RECEIVE_MAX_EXCEEDED.value, text), now_s)
+            return
+        packet_id = self._next_id()
+        properties = [(SENT, f"{now_s:.6f}")]
+        packet = mqtt5.PublishPacket(
+            topic, payload, qos=QUALITIES[1], packet_id=packet_id, user_properties=properties
+        )
+        self._under_way[packet_id] = now_s
+        if not self.connection.send(packet):
+            text = f"{self.neighbour} takes no message of {len(payload)} bytes"
+            hang_up(self.connection, Refusal(Gone.PACKET_TOO_LARGE.value, text), now_s)
+
+    def _next_id(self) -> int:
+        """Return a packet id that is not in use; few are."""
+        while True:
+            self._last_id = self._last_id % PACKET_ID_MAX + 1
+            if self._last_id not in self._under_way:
+                return self._last_id
