@@ -82,6 +82,7 @@ class Subscribing:
 
     def __init__(self, port: int) -> None:
         self.got: dict[str, list[int]] = {"news/1": [], "news/2": []}
+        self.is_known = threading.Event()  # at the broker where publishers are
         self._client = connected(port, "subscriber", expiry_s=1000)
         self._client.on_message = self._take
         self._client.subscribe("news/#", qos=2)
@@ -92,7 +93,21 @@ class Subscribing:
         self._client.disconnect()
         self._client.loop_stop()
 
+    def wait_until_known(self, port: int) -> None:
+        """Wait until what is published at another broker comes here."""
+        probing = connected(port, "probe")
+        probing.loop_start()
+        end_s = time.monotonic() + WITHIN_S
+        while not self.is_known.wait(0.1):
+            assert time.monotonic() < end_s
+            probing.publish("news/probe")
+        probing.disconnect()
+        probing.loop_stop()
+
     def _take(self, _client, _data, message) -> None:
+        if message.topic == "news/probe":
+            self.is_known.set()
+            return
         self.got[message.topic].append(int(message.payload))
 
 
@@ -103,7 +118,7 @@ def test_a_chain_of_three_under_load_loses_nothing_that_was_acknowledged(tmp_pat
     plan = FleetPlan(ports=ports, links=LINKS, settings={"anonymous": True}, stores=tmp_path)
     with Fleet(plan) as fleet:
         subscribing = Subscribing(ports["c"])
-        time.sleep(1.0)
+        subscribing.wait_until_known(ports["a"])
         publishing = [Publishing(ports["a"], qos) for qos in (1, 2)]
         for name in ("b", "c", "b", "a"):
             time.sleep(chance.uniform(0.5, 1.0))

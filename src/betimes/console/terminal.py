@@ -59,7 +59,7 @@ def print_facts(title: str, facts: Mapping[str, object]) -> None:
     """Print names and values, one pair to a line."""
     table = Table(title=Text(title), title_justify="left", title_style="bold", show_header=False, box=None)
     table.add_column(style="dim")
-    table.add_column()
+    table.add_column(overflow="fold")  # a path that is cut is of no use
     for name, value in facts.items():
         table.add_row(name, Text(cell_text(value)))
     results().print(table)

@@ -67,6 +67,7 @@ class _Wanted:
     asking: _Asking | None  # None: the client has its answer
     session: Session
     state: str = "asked"
+    reason: Reason | None = None  # why it is refused, as its client was told
     latency_s: float = 0.0
     bytes_per_s: int = 0
     probes: int = 0
@@ -267,9 +268,10 @@ class Guarantees:
             wanted.again_after_s = min(2.0 * wanted.again_after_s, AGAIN_S_MAX)
         else:
             wanted.again_after_s = AGAIN_S_MIN
-        if state == wanted.state:
+        reason = news.reason if isinstance(news, Refused) else None
+        if (state, reason) == (wanted.state, wanted.reason):
             return
-        wanted.state = state
+        wanted.state, wanted.reason = state, reason
         said: dict[str, object] = {"topic": wanted.written, "state": state}
         if isinstance(news, Accepted):
             said |= {"bytes_per_s": news.bytes_per_s, "latency_s": round(news.latency_s, 6)}
