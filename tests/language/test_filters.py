@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.filter_strategies import events, filters
 
 from betimes.language import filters as module
-from betimes.language.filters import parse_filter, parse_predicate, read_filter
+from betimes.language.filters import REMEMBERED_LENGTH_MAX, parse_filter, parse_predicate, read_filter
 from betimes.language.predicates import evaluate
 from betimes.model.errors import TextError
 from betimes.model.filters import Box, Filter
@@ -360,3 +360,14 @@ def test_the_mistake_in_the_reference_is_shown_as_there():
 
 def test_the_examples_in_the_module_are_true():
     assert doctest.testmod(module).failed == 0
+
+
+def test_a_short_text_is_read_once_and_a_mistake_is_told_each_time():
+    assert read_filter("remembered = 1") is read_filter("remembered = 1")
+    long = "a IN (" + ", ".join(map(str, range(200))) + ")"
+    assert len(long) > REMEMBERED_LENGTH_MAX
+    assert read_filter(long) == read_filter(long)
+    assert read_filter(long) is not read_filter(long)
+    for _ in range(2):
+        with pytest.raises(TextError):
+            read_filter("remembered =")

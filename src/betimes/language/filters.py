@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ErrorLevel, ParseError
@@ -20,6 +21,7 @@ from betimes.language.predicates import Predicate
 from betimes.model.errors import TextError
 from betimes.model.filters import Filter
 
+REMEMBERED_MAX, REMEMBERED_LENGTH_MAX = 2_048, 256  # texts, and letters of one
 _SPARK = Spark()
 
 
@@ -43,7 +45,19 @@ def parse_filter(text: str, boxes_max: int = BOXES_MAX) -> Filter:
 
 
 def read_filter(text: str, boxes_max: int = BOXES_MAX) -> ReadFilter:
-    """Return the filter that a text says, and which attributes it mentions."""
+    """Return the filter that a text says, and which attributes it mentions.
+
+    To read one takes long, and brokers are told the same again and again: short ones are remembered.
+    """
+    return _remembered(text, boxes_max) if len(text) <= REMEMBERED_LENGTH_MAX else _read(text, boxes_max)
+
+
+@lru_cache(maxsize=REMEMBERED_MAX)
+def _remembered(text: str, boxes_max: int) -> ReadFilter:
+    return _read(text, boxes_max)
+
+
+def _read(text: str, boxes_max: int) -> ReadFilter:
     words = read_words(text)
     predicate = _predicate(text, words)
     try:

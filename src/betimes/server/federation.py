@@ -24,7 +24,7 @@ from betimes.node.demand import Demand, DemandTable
 from betimes.node.effects import Drop, Effect, Send
 from betimes.node.recording import Recorder
 from betimes.qos.strategies import strategy_named
-from betimes.routing.bulletins import Bulletin, Bulletins, DemandBulletin, PublisherBulletin, Verdict
+from betimes.routing.bulletins import Bulletin, Bulletins, DemandBulletin, LinkBulletin, Verdict
 from betimes.routing.estimates import has_changed
 from betimes.server.adverts import Adverts
 from betimes.server.audiences import Grant
@@ -183,7 +183,7 @@ class Federation:
                     self._tell(own, now_s)
         elif verdict is Verdict.NEW:
             self._tell(bulletin, now_s, but=end)
-            self._routes_are_old |= not isinstance(bulletin, PublisherBulletin)
+            self._routes_are_old |= isinstance(bulletin, LinkBulletin)
             if isinstance(bulletin, DemandBulletin):
                 self._learn_demand(bulletin.broker, now_s)
                 self._go_on_with_early(bulletin.broker, now_s)
