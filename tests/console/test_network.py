@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from betimes.console.fleet import free_ports
+from betimes.console.app import run as run_here
+from betimes.console.fleet import FleetPlan, free_ports
 
 BETIMES = str(Path(sys.executable).with_name("betimes"))
 TOPOLOGY = """
@@ -126,3 +127,16 @@ def test_a_port_that_is_taken_ends_everything(topology):
     assert ran.returncode == 2
     assert "b: the broker did not start" in ran.stderr
     assert "all brokers are up" not in ran.stdout + ran.stderr
+
+
+def test_metrics_have_a_port_for_each_broker_if_they_are_asked_for(monkeypatch, capsys):
+    plans: list[FleetPlan] = []
+    monkeypatch.setattr("betimes.console.network.run_network", plans.append)
+    city = ["network", str(Path(__file__).resolve().parents[2] / "examples" / "city.toml"), "--anonymous"]
+    assert run_here(city) == 0
+    assert run_here([*city, "--metrics-port", "9101"]) == 0
+    without, with_metrics = plans
+    assert without.own_settings == {}
+    assert [each["metrics_port"] for each in with_metrics.own_settings.values()] == list(range(9101, 9107))
+    assert run_here([*city, "--metrics-port", "65535"]) == 2
+    assert "--metrics-port" in capsys.readouterr().err

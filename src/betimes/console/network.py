@@ -33,7 +33,7 @@ betimes network examples/city.toml --anonymous
 
 betimes network examples/city.toml --anonymous --port 2000 --strategy fifo
 
-betimes network examples/city.toml --anonymous --fetch '#'
+betimes network examples/city.toml --anonymous --fetch '#' --metrics-port 9101
 
 betimes network examples/city.toml --passwords broker.passwords --unlimited
 """
@@ -42,8 +42,16 @@ Fetch = Annotated[
     list[str] | None,
     typer.Option("--fetch", help="Topics that each broker keeps: resume anywhere. May be repeated."),
 ]
-
-
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(
+        "--metrics-port",
+        help="Of the first broker's metrics, the others follow; 0: free ones. For `betimes dashboard`.",
+    ),
+]
+TelemetryShare = Annotated[
+    float, typer.Option("--telemetry-share", help="Of which share of all events.", min=1e-6, max=1.0)
+]
 ControlSecretFile = Annotated[
     Path | None,
     typer.Option("--control-secret", help="A file for `betimes control`; it is made if it is not there."),
@@ -67,9 +75,8 @@ def network_command(
     passwords: Passwords = None,
     access: Access = None,
     telemetry: Telemetry = None,
-    telemetry_share: Annotated[
-        float, typer.Option("--telemetry-share", help="Of which share of all events.", min=1e-6, max=1.0)
-    ] = 0.01,
+    telemetry_share: TelemetryShare = 0.01,
+    metrics_port: MetricsPort = None,
     store: Annotated[
         Path | None, typer.Option("--store", help="A directory for what is to survive a restart.")
     ] = None,
@@ -93,11 +100,12 @@ def network_command(
     if telemetry is not None:
         make_folder(telemetry)
     plan = FleetPlan(
-        ports=_ports(world.brokers, port),
+        ports=_ports(world.brokers, port, "--port"),
         links=world.links,
         strategy=strategy,
         is_limited=not unlimited,
         settings=settings,
+        own_settings=_metrics(world.brokers, metrics_port),
         stores=store,
         fetch=tuple(fetch or ()),
         options=_options(telemetry, telemetry_share, telemetry_every, verbose=verbose),
@@ -151,7 +159,11 @@ def _options(telemetry: Path | None, share: float, every: str | None, *, verbose
 def run_network(plan: FleetPlan) -> None:
     """Run the brokers of a plan until SIGINT or SIGTERM comes."""
     with told_to_end() as ending, Fleet(plan) as fleet:
-        print_table("brokers", ["name", "MQTT at"], [[n, f"{HOST}:{p}"] for n, p in plan.ports.items()])
+        rows = [
+            [name, f"{HOST}:{port}", *(f"{HOST}:{each}" for each in plan.own_settings.get(name, {}).values())]
+            for name, port in plan.ports.items()
+        ]
+        print_table("brokers", ["name", "MQTT at", *(["metrics at"] if plan.own_settings else [])], rows)
         print_notice("all brokers are up; Ctrl-C ends them")
         while not ending.wait(WATCH_EVERY_S):
             for said in fleet.tend():
@@ -169,9 +181,15 @@ def _scenario(topology: Path, seed: int) -> Scenario:
     return world
 
 
-def _ports(brokers: Sequence[str], first: int) -> dict[str, int]:
+def _metrics(brokers: Sequence[str], first: int | None) -> dict[str, dict[str, int]]:
+    """Return where each broker tells its metrics, as its file says it."""
+    ports = {} if first is None else _ports(brokers, first, "--metrics-port")
+    return {name: {"metrics_port": port} for name, port in ports.items()}
+
+
+def _ports(brokers: Sequence[str], first: int, option: str) -> dict[str, int]:
     """Return a port for each broker."""
     if not 0 <= first <= PORT_MAX - len(brokers):
-        raise SettingError("--port", first, f"must leave room for {len(brokers)} ports up to {PORT_MAX}")
+        raise SettingError(option, first, f"must leave room for {len(brokers)} ports up to {PORT_MAX}")
     ports = free_ports(len(brokers)) if first == 0 else range(first, first + len(brokers))
     return dict(zip(brokers, ports, strict=True))
