@@ -48,7 +48,7 @@ demo: setup $(KERNELS) ## replay a day of real flights over live brokers: first 
 	@$(BIN)/betimes demo
 
 test: lint $(KERNELS) ## every check and every test
-	@$(BIN)/python -m pytest -n 4
+	@$(BIN)/python -m pytest -n 3
 
 quick: setup $(KERNELS) ## the tests that need neither Spark nor a live broker nor an experiment, with fewer examples
 	@HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -n auto -m "not spark and not live and not figure"
