@@ -30,7 +30,9 @@ def opened_page(address: str, *, wide: int = 1300, high: int = 1800) -> Iterator
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=browser_path(), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=browser_path(), args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
         try:
             page = browser.new_page(viewport={"width": wide, "height": high})
             wrong: list[str] = []

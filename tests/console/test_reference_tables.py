@@ -13,7 +13,7 @@ from betimes.model import user_properties
 
 LANGUAGE = Path(__file__).resolve().parents[2] / "src" / "betimes" / "language"
 READERS = ("server_files.py", "link_settings.py", "buffer_settings.py")
-NOT_PROPERTIES = {"OWN", "NOW", "ALL", "GAP_TOPIC", "RESERVATION_TOPIC"}
+NOT_PROPERTIES = {"OWN", "NOW", "ALL", "PART", "GAP_TOPIC", "RESERVATION_TOPIC"}
 
 
 def file_with(table: str, lines: list[str]) -> str:

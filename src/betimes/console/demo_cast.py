@@ -10,6 +10,7 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -18,6 +19,7 @@ from betimes.client.errors import SubscriptionRefusedError
 from betimes.client.subscriptions import Subscription
 from betimes.console.fleet import HOST
 from betimes.experiments.flights import TOPIC
+from betimes.model.errors import BetimesError
 
 NOTICES, NOTICES_AT, NOTICE_EVERY_S = "notices/gates", "jfk", 0.2
 ALERTS, ALERTS_AT, ALERT_EVERY_S = "alerts/runway", "lga", 0.25
@@ -28,6 +30,8 @@ GUARANTEE_KB_PER_S, GUARANTEED_WITHIN_S = 4.0, 0.5
 ASKED_SHARE, ASKED_WITHIN = 0.99, "300ms"
 ASKED_AT = 0.5  # of the replay
 SETTLED_S = 1.0  # until brokers know of who has just come
+READY_S_MAX, PROBE_EVERY_S, PROBE = 30.0, 0.2, -1
+NOT_DEFINITE = "not definite"  # in the broker's words
 AFTERWARDS_S = 3.0  # for what is still under way
 
 
@@ -94,7 +98,7 @@ async def _travel(ports: Mapping[str, int], seconds: float) -> Traveller:
             client.subscribe(NOTICES, mode="semi-durable", price=5) as notices,
         ):
             reading = asyncio.create_task(_read(notices, got))
-            await asyncio.sleep(SETTLED_S)
+            await _until_heard(publisher, NOTICES, got)
             start_s = time.monotonic()
             publishing = asyncio.create_task(_publish(publisher, NOTICES, seconds, NOTICE_EVERY_S))
             await asyncio.sleep(AWAY_FROM * seconds)
@@ -112,7 +116,7 @@ async def _travel(ports: Mapping[str, int], seconds: float) -> Traveller:
             await asyncio.sleep(AFTERWARDS_S)
             await _stop(reading)
             gaps = sum(gap.at_most for gap in notices.gaps)
-    numbers = [number for number, _ in got]
+    numbers = [number for number, _ in got if number != PROBE]
     return Traveller(
         published=published,
         got=len(set(numbers)),
@@ -130,12 +134,10 @@ async def _be_guaranteed(ports: Mapping[str, int], seconds: float) -> Guaranteed
     rate = f"{GUARANTEE_KB_PER_S:g}KB/s"
     async with connect(_url(ports, ALERTS_AT), advertise={ALERTS: rate}) as publisher:
         await asyncio.sleep(SETTLED_S)
-        async with (
-            connect(_url(ports, SECOND_HOME)) as client,
-            client.subscribe(ALERTS, bandwidth=rate, latency=GUARANTEED_WITHIN_S) as alerts,
-        ):
+        async with connect(_url(ports, SECOND_HOME)) as client, AsyncExitStack() as stack:
+            alerts = await _guaranteed(client, stack, rate)
             reading = asyncio.create_task(_read(alerts, got, ages_s))
-            await asyncio.sleep(SETTLED_S)
+            await _until_heard(publisher, ALERTS, got)
             published = await _publish(publisher, ALERTS, seconds - SETTLED_S, ALERT_EVERY_S)
             await asyncio.sleep(AFTERWARDS_S)
             await _stop(reading)
@@ -143,7 +145,7 @@ async def _be_guaranteed(ports: Mapping[str, int], seconds: float) -> Guaranteed
     return Guaranteed(
         answer=answer,
         published=published,
-        got=len(got),
+        got=sum(number != PROBE for number, _ in got),
         on_time=sum(age_s <= GUARANTEED_WITHIN_S for age_s in ages_s),
         within_s=GUARANTEED_WITHIN_S,
     )
@@ -158,6 +160,29 @@ async def _ask_too_much(ports: Mapping[str, int], seconds: float) -> Asked:
                 return Asked(asked_share=ASKED_SHARE, refused=False, answer=wanted.answer)
         except SubscriptionRefusedError as error:
             return Asked(asked_share=ASKED_SHARE, refused=True, answer=error.reason)
+
+
+async def _guaranteed(client: Client, stack: AsyncExitStack, rate: str) -> Subscription:
+    """Subscribe with a guarantee; as long as that is refused only for now, ask again."""
+    end_s = time.monotonic() + READY_S_MAX
+    while True:
+        alerts = client.subscribe(ALERTS, bandwidth=rate, latency=GUARANTEED_WITHIN_S)
+        try:
+            return await stack.enter_async_context(alerts)
+        except SubscriptionRefusedError as error:
+            if NOT_DEFINITE not in error.reason or time.monotonic() > end_s:
+                raise
+        await asyncio.sleep(PROBE_EVERY_S)
+
+
+async def _until_heard(publisher: Client, topic: str, got: list[tuple[int, float]]) -> None:
+    """Wait until what is published comes through: brokers have to find each other first."""
+    end_s = time.monotonic() + READY_S_MAX
+    while not got:
+        if time.monotonic() > end_s:
+            raise BetimesError(f"nothing that is published to {topic} comes through: links are down")
+        await publisher.publish(topic, json.dumps({"number": PROBE, "sent_s": time.monotonic()}), qos=1)
+        await asyncio.sleep(PROBE_EVERY_S)
 
 
 async def _publish(client: Client, topic: str, seconds: float, every_s: float) -> int:
@@ -177,7 +202,7 @@ async def _read(
     async for message in messages:
         told = json.loads(message.payload)
         got.append((int(told["number"]), float(told["sent_s"])))
-        if ages_s is not None:
+        if ages_s is not None and got[-1][0] != PROBE:
             ages_s.append(time.monotonic() - float(told["sent_s"]))
 
 

@@ -23,7 +23,7 @@ from urllib.parse import quote
 from betimes.model.errors import BetimesError
 from betimes.model.topology import Link
 
-START_S_MAX = 60.0  # many at once on a small machine
+START_S_MAX = 180.0  # many at once on a small machine, which compile what they run the first time
 STOP_S_MAX = 5.0
 BROKERS_MAX = 64  # processes of some hundred megabytes each
 RESTARTS_MAX = 5  # of one broker; then it stays away
@@ -179,7 +179,9 @@ class Fleet:
             if "MQTT at" in self._said(name).read_text():  # others may listen at its port
                 return
             if time.monotonic() > end_s:
-                raise BetimesError(f"{name}: the broker did not start in time")
+                raise BetimesError(
+                    f"{name}: the broker did not start in time\nhint: the machine is busy; try again"
+                )
             time.sleep(0.05)
 
     def _stop(self) -> None:

@@ -38,7 +38,7 @@ betimes twin --tables out/tables
 
 betimes twin --tables out/tables --rate x1.5
 
-betimes twin --tables out/tables --drop-link centre->north --strategy eb
+betimes twin --tables out/tables --drop-link 'centre->north' --strategy eb
 
 betimes twin --tables out/tables --add-subscriber "name = 'ann', broker = 'north', filter = 'speed > 80', \
 max_delay = '2s', price = 3"
