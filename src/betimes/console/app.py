@@ -63,7 +63,7 @@ Subscribers say what they want (a filter), how late it may be (a delay bound) an
 START = """\
 [bold]To begin[/bold]
 
-betimes demo: what is it all for? Real flights over live brokers, in about a minute.
+betimes demo: what is it all for? Real flights over live brokers, in about two minutes.
 
 betimes simulate examples/city.toml: what would happen in this network?
 
