@@ -49,7 +49,7 @@ class ShippedLocator(ZipCacheLocator):
 def named_in_zip(file: str) -> str:
     """Return the part of a path that begins with our zip; nothing where there is none.
 
-    >>> named_in_zip("/work/app-7/0/betimes-1f3a.zip/betimes/matching/rows.py")
+    >>> named_in_zip("/spark/app-7/0/betimes-1f3a.zip/betimes/matching/rows.py")
     'betimes-1f3a.zip/betimes/matching/rows.py'
     >>> named_in_zip("/srv/betimes-0.1/src/betimes/matching/rows.py")
     ''
