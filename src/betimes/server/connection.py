@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from betimes.server.buckets import TokenBucket
     from betimes.server.deliveries import Delivery
     from betimes.server.hub import Hub
-    from betimes.server.link import LinkEnd
-    from betimes.server.peer_link import PeerLink
+    from betimes.server.neighbour import NeighbourEnd
     from betimes.server.publications import Publication
     from betimes.server.session import Session
 
@@ -42,7 +41,7 @@ class Connection:
         self.closing = False
         self.blocked = False
         self.session: Session | None = None
-        self.link: LinkEnd | PeerLink | None = None  # where it is no client but another broker, or peer
+        self.link: NeighbourEnd | None = None  # where it is no client but another broker, or peer
         self.will: mqtt5.Will | None = None
         self.tells_why = True  # reason strings are welcome [MQTT-3.1.2-29]
         self.packet_bytes_max = math.inf  # that the client takes

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hmac
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import mqtt5
 
@@ -24,7 +24,6 @@ from betimes.server.link_packets import (
     LIFE,
     LINK,
     NAME_LENGTH_MAX,
-    SENT,
     SESSION_TOPIC,
     SIGNAL_TOPIC,
     TOOK,
@@ -40,27 +39,18 @@ from betimes.server.link_packets import (
     read_waits,
     waits_text,
 )
-from betimes.server.protocol import Answer, Gone, Refusal, hang_up
-from betimes.server.publications import QUALITIES, Publication
-from betimes.server.transit import Transit, Window
-from betimes.server.wire import Packet
+from betimes.server.neighbour import UNDER_WAY_MAX, NeighbourEnd, UnderWay
+from betimes.server.protocol import Answer
+from betimes.server.publications import Publication
+from betimes.server.transit import Window
 
 if TYPE_CHECKING:
     from betimes.routing.bulletins import Bulletin
     from betimes.server.connection import Connection
     from betimes.server.federation import Federation
 
-PACKET_ID_MAX = 65_535
-CONTROL_IN_FLIGHT_MAX = 10_000  # bulletins and beats; a neighbour that acknowledges none of them is not well
 WAITS_EVERY_S = 0.05
 PACKET_START_BYTES = 100  # of what is said between brokers: what stands before it, at most
-
-
-class UnderWay(NamedTuple):
-    """What was sent and not acknowledged."""
-
-    sent_s: float
-    ticket: int | None  # of an event; None of what is said between brokers
 
 
 def is_of_broker(packet: mqtt5.ConnectPacket) -> bool:
@@ -82,28 +72,20 @@ def answer_broker(connection: Connection, packet: mqtt5.ConnectPacket, now_s: fl
     LinkEnd(federation, connection, federation.terms(neighbour), now_s).answer(packet, now_s)
 
 
-class LinkEnd:
-    """Our end of a link, for as long as its connection lasts."""
+class LinkEnd(NeighbourEnd):
+    """Our end of a link with another broker."""
 
     def __init__(
         self, federation: Federation, connection: Connection, terms: LinkTerms, now_s: float
     ) -> None:
+        super().__init__(federation, connection, terms.to, federation.settings, now_s)
         self.federation = federation
-        self.connection = connection
         self.terms = terms
-        self.neighbour = terms.to
-        self.life: str | None = None  # which life of the neighbour it is
-        self.is_up = False
-        self.transit = Transit()
         self._window = Window()
         self._held: bytes | None = None  # an event that the link's rate keeps on its way
         self._held_until_s = math.inf
-        self._beat_at_s = now_s
-        self._ticked_s = now_s
         self._waits_told_s = -math.inf
-        self._under_way: dict[int, UnderWay] = {}
         self._events_under_way = 0
-        self._last_id = 0
         self._reader = BulletinReader()
 
     # --- opening
@@ -166,26 +148,6 @@ class LinkEnd:
 
     # --- what comes
 
-    def handle(self, packet: Packet, now_s: float) -> None:
-        """Take in one packet from the neighbour."""
-        try:
-            if isinstance(packet, mqtt5.PublishPacket):
-                self._take(packet, now_s)
-            elif isinstance(packet, mqtt5.PubAckPacket):
-                self._acknowledged(packet, now_s)
-            elif isinstance(packet, mqtt5.ConnAckPacket):
-                self._opened(packet, now_s)
-            elif isinstance(packet, mqtt5.DisconnectPacket):
-                if packet.reason_str:
-                    self.federation.complain(self.neighbour, f"it hangs up: {packet.reason_str}")
-                self.connection.close()
-                self.connection.hub.disconnected(self.connection, now_s, with_will=False)
-            else:
-                raise LinkError(f"{type(packet).__name__} has no place on a link")
-        except LinkError as error:
-            self.federation.complain(self.neighbour, str(error))
-            hang_up(self.connection, Refusal(Gone.PROTOCOL_ERROR.value, str(error)), now_s)
-
     def _opened(self, packet: mqtt5.ConnAckPacket, now_s: float) -> None:
         if packet.reason_code.value:
             text = packet.reason_str or f"reason code 0x{packet.reason_code.value:02x}"
@@ -203,9 +165,7 @@ class LinkEnd:
             self.connection.packet_bytes_max = packet.max_packet_size
         self.federation.link_up(self, now_s)
 
-    def _take(self, packet: mqtt5.PublishPacket, now_s: float) -> None:
-        if packet.packet_id is None or not self.is_up:
-            raise LinkError("everything on a link has a packet id, and comes after CONNACK")
+    def _take(self, packet: mqtt5.PublishPacket, packet_id: int, now_s: float) -> None:
         topic, properties = packet.topic, []
         if topic == BULLETIN_TOPIC:
             bulletin = self._reader.read(packet.payload)
@@ -228,22 +188,13 @@ class LinkEnd:
             if now_s - self._waits_told_s >= WAITS_EVERY_S:
                 self._waits_told_s = now_s
                 properties.append((WAITS, waits_text(self.federation.onward_waits())))
-        self.connection.send(mqtt5.PubAckPacket(packet.packet_id, user_properties=properties))
+        self.connection.send(mqtt5.PubAckPacket(packet_id, user_properties=properties))
 
-    def _calibrate(self, packet: mqtt5.PublishPacket, now_s: float) -> None:
-        try:
-            self.transit.arrived(float(property_of(packet.user_properties, SENT) or ""), now_s)
-        except ValueError:
-            raise LinkError("a beat that does not say when it was sent") from None
-
-    def _acknowledged(self, packet: mqtt5.PubAckPacket, now_s: float) -> None:
-        under_way = self._under_way.pop(packet.packet_id, None)
-        if under_way is None:
-            raise LinkError(f"packet {packet.packet_id} was not under way")
-        round_trip_s = now_s - under_way.sent_s
-        if under_way.ticket is None:
-            self.transit.heard_back(round_trip_s, now_s)
+    def _acknowledged(self, packet: mqtt5.PubAckPacket, sent: UnderWay, now_s: float) -> None:
+        if sent.ticket is None:
+            super()._acknowledged(packet, sent, now_s)
             return
+        round_trip_s = now_s - sent.sent_s
         self._events_under_way -= 1
         took = property_of(packet.user_properties, TOOK)
         try:
@@ -253,7 +204,7 @@ class LinkEnd:
         self._window.returned(round_trip_s, transfer_s, now_s)
         waits = property_of(packet.user_properties, WAITS)
         told = None if waits is None else read_waits(waits)
-        self.federation.acknowledged(self, under_way.ticket, transfer_s, told, now_s)
+        self.federation.acknowledged(self, sent.ticket, transfer_s, told, now_s)
 
     # --- what goes
 
@@ -317,9 +268,7 @@ class LinkEnd:
     def say_of_session(self, payload: bytes, now_s: float) -> bool:
         """Say something of a session that is to move; False if that cannot be done now."""
         size = len(payload) + PACKET_START_BYTES
-        has_room = (
-            len(self._under_way) < CONTROL_IN_FLIGHT_MAX // 2 and size <= self.connection.packet_bytes_max
-        )
+        has_room = len(self._under_way) < UNDER_WAY_MAX // 2 and size <= self.connection.packet_bytes_max
         if not self.is_up or self.connection.closing or not has_room:
             return False
         self._say(SESSION_TOPIC, payload, now_s)
@@ -335,39 +284,3 @@ class LinkEnd:
     def go_on(self, now_s: float) -> None:
         """Send what waits: the socket takes more again."""
         self.federation.serve(self, now_s)
-
-    def tick(self, now_s: float) -> None:
-        """Make sure of the neighbour, now and then; hang up where nothing was heard of it for long."""
-        settings = self.federation.settings
-        not_listening_s = now_s - self._ticked_s - settings.beat_every_s
-        self._ticked_s = now_s
-        if not_listening_s > 0.0:  # this broker was busy: what the neighbour said then is still to be read
-            self.connection.heard_at_s += not_listening_s
-        if now_s - self.connection.heard_at_s > settings.lost_after_s:
-            self.federation.complain(self.neighbour, "nothing was heard of it for too long")
-            hang_up(self.connection, Refusal(Gone.KEEP_ALIVE_TIMEOUT.value), now_s)
-        elif self.is_up and now_s >= self._beat_at_s:
-            self._beat_at_s = now_s + settings.beat_every_s
-            self._say(BEAT_TOPIC, b"", now_s)
-
-    def _say(self, topic: str, payload: bytes, now_s: float) -> None:
-        if len(self._under_way) >= CONTROL_IN_FLIGHT_MAX:
-            text = "too much was said that is not acknowledged"
-            hang_up(self.connection, Refusal(Gone.RECEIVE_MAX_EXCEEDED.value, text), now_s)
-            return
-        packet_id = self._next_id()
-        properties = [(SENT, f"{now_s:.6f}")]
-        packet = mqtt5.PublishPacket(
-            topic, payload, qos=QUALITIES[1], packet_id=packet_id, user_properties=properties
-        )
-        self._under_way[packet_id] = UnderWay(now_s, None)
-        if not self.connection.send(packet):
-            text = f"{self.neighbour} takes no bulletin of {len(payload)} bytes"
-            hang_up(self.connection, Refusal(Gone.PACKET_TOO_LARGE.value, text), now_s)
-
-    def _next_id(self) -> int:
-        """Return a packet id that is not in use; few are."""
-        while True:
-            self._last_id = self._last_id % PACKET_ID_MAX + 1
-            if self._last_id not in self._under_way:
-                return self._last_id

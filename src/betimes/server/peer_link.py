@@ -19,18 +19,16 @@ from betimes.server.link_packets import (
     BEAT_TOPIC,
     LIFE,
     LINK,
-    SENT,
     VERSION,
     LinkError,
     event_packet,
     property_of,
     read_arrival,
 )
+from betimes.server.neighbour import NeighbourEnd, UnderWay
 from betimes.server.peer_terms import split_address
 from betimes.server.protocol import Answer, Gone, Refusal, hang_up
-from betimes.server.publications import QUALITIES, Publication
-from betimes.server.transit import Transit
-from betimes.server.wire import Packet
+from betimes.server.publications import Publication
 
 if TYPE_CHECKING:
     from betimes.server.connection import Connection
@@ -39,28 +37,18 @@ if TYPE_CHECKING:
 PEER, AGREEMENT = "$betimes-peer", "$betimes-overlay"  # on CONNECT and CONNACK
 FROM = "$from"  # on an event: who sends it, and how many hops it has come
 LETTER_TOPIC, GOSSIP_TOPIC = "$betimes/peer", "$betimes/gossip"
-PACKET_ID_MAX = 65_535
-UNDER_WAY_MAX = 10_000  # a neighbour that acknowledges none of them is not well
 EVENTS_UNDER_WAY_MAX = 2_000  # beyond which events are dropped: it is too slow
 
 
-class PeerLink:
-    """Our end of a connection with another peer, for as long as it lasts."""
+class PeerLink(NeighbourEnd):
+    """Our end of a connection with another peer."""
 
     def __init__(self, overlay: PeerOverlay, connection: Connection, neighbour: str, now_s: float) -> None:
+        super().__init__(overlay, connection, neighbour, overlay.plan, now_s)  # it is called by its address
         self.overlay = overlay
         self.is_dialled = bool(neighbour)  # who answers learns who it is
-        self.connection = connection
-        self.neighbour = neighbour  # its address
-        self.life: str | None = None  # which life of the neighbour it is
-        self.is_up = False
         self.is_spare = False  # it ended because nobody needed it
-        self.transit = Transit()
         self.used_s = now_s
-        self._beat_at_s = now_s
-        self._ticked_s = now_s
-        self._under_way: dict[int, float] = {}  # when it was sent
-        self._last_id = 0
 
     # --- opening
 
@@ -124,30 +112,11 @@ class PeerLink:
 
     # --- what comes
 
-    def handle(self, packet: Packet, now_s: float) -> None:
-        """Take in one packet from the neighbour; what makes no sense ends the connection."""
-        try:
-            if isinstance(packet, mqtt5.PublishPacket):
-                self._take(packet, now_s)
-            elif isinstance(packet, mqtt5.PubAckPacket):
-                self._acknowledged(packet, now_s)
-            elif isinstance(packet, mqtt5.ConnAckPacket):
-                self._opened(packet, now_s)
-            elif isinstance(packet, mqtt5.DisconnectPacket):
-                self.is_spare = packet.reason_code == Gone.NORMAL_DISCONNECTION
-                if packet.reason_str:
-                    self.overlay.complain(self.neighbour, f"it hangs up: {packet.reason_str}")
-                self.connection.close()
-                self.connection.hub.disconnected(self.connection, now_s, with_will=False)
-            else:
-                raise LinkError(f"{type(packet).__name__} has no place between peers")
-        except LinkError as error:
-            self.overlay.complain(self.neighbour, str(error))
-            hang_up(self.connection, Refusal(Gone.PROTOCOL_ERROR.value, str(error)), now_s)
+    def _left(self, packet: mqtt5.DisconnectPacket) -> None:
+        self.is_spare = packet.reason_code == Gone.NORMAL_DISCONNECTION
+        super()._left(packet)
 
     def _opened(self, packet: mqtt5.ConnAckPacket, now_s: float) -> None:
-        if self.is_up:
-            raise LinkError("a second CONNACK")
         if packet.reason_code.value:
             text = packet.reason_str or f"reason code 0x{packet.reason_code.value:02x}"
             self.overlay.refused(self.neighbour, text)
@@ -165,10 +134,8 @@ class PeerLink:
             self.connection.packet_bytes_max = packet.max_packet_size
         self.overlay.link_up(self, now_s)
 
-    def _take(self, packet: mqtt5.PublishPacket, now_s: float) -> None:
-        if packet.packet_id is None or not self.is_up:
-            raise LinkError("everything between peers has a packet id, and comes after CONNACK")
-        self.connection.send(mqtt5.PubAckPacket(packet.packet_id))
+    def _take(self, packet: mqtt5.PublishPacket, packet_id: int, now_s: float) -> None:
+        self.connection.send(mqtt5.PubAckPacket(packet_id))
         topic = packet.topic
         if topic == LETTER_TOPIC:
             self.used_s = now_s
@@ -192,18 +159,6 @@ class PeerLink:
         if not (hops.isascii() and hops.isdigit() and len(hops) <= 4):
             raise LinkError("an event that does not say how far it has come")
         return sender, int(hops)
-
-    def _calibrate(self, packet: mqtt5.PublishPacket, now_s: float) -> None:
-        try:
-            self.transit.arrived(float(property_of(packet.user_properties, SENT) or ""), now_s)
-        except ValueError:
-            raise LinkError("a beat that does not say when it was sent") from None
-
-    def _acknowledged(self, packet: mqtt5.PubAckPacket, now_s: float) -> None:
-        sent_s = self._under_way.pop(packet.packet_id, None)
-        if sent_s is None:
-            raise LinkError(f"packet {packet.packet_id} was not under way")
-        self.transit.heard_back(now_s - sent_s, now_s)
 
     # --- what goes
 
@@ -229,22 +184,8 @@ class PeerLink:
         self.used_s = now_s
         if not self.connection.send(packet):
             return False
-        self._under_way[packet_id] = now_s
+        self._under_way[packet_id] = UnderWay(now_s)
         return True
-
-    def tick(self, now_s: float) -> None:
-        """Make sure of the neighbour, now and then; hang up where nothing was heard of it for long."""
-        plan = self.overlay.plan
-        not_listening_s = now_s - self._ticked_s - plan.beat_every_s
-        self._ticked_s = now_s
-        if not_listening_s > 0.0:  # this process was busy: what the neighbour said then is still to be read
-            self.connection.heard_at_s += not_listening_s
-        if now_s - self.connection.heard_at_s > plan.lost_after_s:
-            self.overlay.complain(self.neighbour, "nothing was heard of it for too long")
-            hang_up(self.connection, Refusal(Gone.KEEP_ALIVE_TIMEOUT.value), now_s)
-        elif self.is_up and now_s >= self._beat_at_s:
-            self._beat_at_s = now_s + plan.beat_every_s
-            self._say(BEAT_TOPIC, b"", now_s)
 
     def end_spare(self, now_s: float) -> None:
         """Hang up because nobody needs it; the neighbour is as well as before."""
@@ -257,25 +198,3 @@ class PeerLink:
 
     def go_on(self, now_s: float) -> None:
         """Note that the socket takes more again: nothing waits for that here."""
-
-    def _say(self, topic: str, payload: bytes, now_s: float) -> None:
-        if len(self._under_way) >= UNDER_WAY_MAX:
-            text = "too much was said that is not acknowledged"
-            hang_up(self.connection, Refusal(Gone.RECEIVE_MAX_EXCEEDED.value, text), now_s)
-            return
-        packet_id = self._next_id()
-        properties = [(SENT, f"{now_s:.6f}")]
-        packet = mqtt5.PublishPacket(
-            topic, payload, qos=QUALITIES[1], packet_id=packet_id, user_properties=properties
-        )
-        self._under_way[packet_id] = now_s
-        if not self.connection.send(packet):
-            text = f"{self.neighbour} takes no message of {len(payload)} bytes"
-            hang_up(self.connection, Refusal(Gone.PACKET_TOO_LARGE.value, text), now_s)
-
-    def _next_id(self) -> int:
-        """Return a packet id that is not in use; few are."""
-        while True:
-            self._last_id = self._last_id % PACKET_ID_MAX + 1
-            if self._last_id not in self._under_way:
-                return self._last_id
