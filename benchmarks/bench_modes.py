@@ -148,14 +148,19 @@ class Mobile:
         """Find out what is had, from the last packets that came; order is kept for each origin."""
         if self._mode != "semi-durable":
             return
-        for data in reader.tail:
+        newest: dict[str, str] = {}
+        for data in reversed(reader.tail):
             packet, _ = mqtt5.read(memoryview(data))
+            ids = []
             if isinstance(packet, mqtt5.SubAckPacket) and not self._after:
-                told = [value for name, value in packet.user_properties if name == "position"]
-                self._after = {each.rpartition(":")[0]: each for each in told}
+                ids = [value for name, value in packet.user_properties if name == "position"]
             elif isinstance(packet, mqtt5.PublishPacket) and not packet.topic.startswith("$"):
-                event_id = dict(packet.user_properties)["$id"]
-                self._after[event_id.rpartition(":")[0]] = event_id
+                ids = [dict(packet.user_properties)["$id"]]
+            for each in ids:
+                newest.setdefault(each.rpartition(":")[0], each)
+            if len(newest) == len(self._ports):
+                break
+        self._after |= newest
 
 
 def behind(mobiles: list[Mobile], sent: int) -> float:

@@ -195,6 +195,7 @@ def test_rights_hold_for_ranges():
         [("resume-until", "b1:1"), ("max-delay", "1s")],
         [("resume-until", "+0")],
         [("resume-until", "b1")],
+        [("resume-after", "b1:3"), ("resume-until", "b1:1")],
     ],
 )
 def test_what_cannot_be_a_range_is_refused_with_a_reason(properties):

@@ -13,8 +13,10 @@ from tests.server.talking import Client
 from tests.server.test_replay_buffer import keeping_hub
 
 from betimes.model.buffers import BufferSettings, PartitionTerms
+from betimes.model.links import LinkTerms, NetworkSettings
 from betimes.model.telemetry import Reason
 from betimes.server import resuming
+from betimes.server.joining import federate
 from betimes.server.publications import Publication
 from betimes.server.resuming import read_resume
 
@@ -245,6 +247,17 @@ def test_a_token_that_nobody_was_given_is_refused_with_a_way_out(token, said):
     anna.publish("t")
     assert ben.got() == []
     assert resume(ben, "now").reason_codes[0].value == 0
+
+
+def test_who_is_not_known_yet_may_be_asked_for_again():
+    hub, _ = publishing(3)
+    settings = NetworkSettings(secret="s", links=(LinkTerms(to="b2", host="x"),))
+    federate(hub, settings, epoch=1)
+    suback = resume(Client(hub, "ben"), "b9:1")
+    assert suback.reason_codes[0].value == 0x83
+    assert "waits for its link to b2" in suback.reason_str
+    assert ("definite", "false") in suback.user_properties
+    assert ("definite", "false") not in resume(Client(hub, "ida"), "b1:99").user_properties
 
 
 def test_a_broker_that_keeps_nothing_says_so():

@@ -17,12 +17,13 @@ from betimes.matching.topics import shared_parts
 from betimes.model.errors import TextError
 from betimes.model.resuming import Have
 from betimes.model.servers import Limits
+from betimes.model.user_properties import DEFINITE
 from betimes.server.audiences import Grant
 from betimes.server.promised import Promised, asks_for_guarantee
 from betimes.server.promises import is_promised
 from betimes.server.publications import spelled_out
 from betimes.server.ranges import RangeReading, read_until
-from betimes.server.resuming import Resumption, check_resume, read_resume
+from betimes.server.resuming import NotYetError, Resumption, check_resume, read_resume
 from betimes.server.runs import Run, publish_run
 from betimes.server.wire import Item, Packet
 from betimes.server.wishes import Wish, read_wish
@@ -245,7 +246,8 @@ def _subscribe(
             return
     except TextError as error:
         refused = [Subscribed.IMPLEMENTATION_SPECIFIC_ERROR] * len(packet.topic_filters)
-        _suback(connection, packet.packet_id, refused, error.in_one_line)
+        told = [(DEFINITE, "false")] if isinstance(error, NotYetError) else []
+        _suback(connection, packet.packet_id, refused, error.in_one_line, told)
         return
     have = None if resume is None else resume.have
     answer, codes = None, list[Subscribed]()

@@ -149,6 +149,10 @@ class RangeReading:
         ends = {origin: Have(floor=number) for origin, number in (until.ends or {}).items()}
         for have in (self._have, ends):
             check_resume(self._hub, Resume(have=have), self._patterns)
+        for origin, end in ends.items():
+            if end.floor < self._begins.get(origin, 0):
+                problem = f"this range ends before it begins, behind {origin}:{self._begins[origin]}"
+                raise TextError(f"{origin}:{end.floor}", len(origin) + 1, problem, HINT)
         replay = self._hub.replay
         if replay is None:
             raise TextError(RESUME_UNTIL, 0, f"{self._hub.name} keeps nothing to read", HINT)

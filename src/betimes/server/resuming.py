@@ -44,6 +44,10 @@ AT_ONCE_BYTES_MAX = 1_000_000  # of what somebody missed that are sent in one go
 NO_ROOM = "no room"
 
 
+class NotYetError(TextError):
+    """Something that this broker cannot know so soon; to ask again may help."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resume:
     """What somebody who comes back says; without what is had, it begins now and wants to come back later."""
@@ -103,6 +107,10 @@ def check_resume(hub: Hub, resume: Resume, patterns: Iterable[str]) -> None:
     for origin, had in resume.have.items():
         text = f"{origin}:{had.highest}"
         if origin not in known:
+            missing = _neighbours_away(hub)
+            if missing:
+                problem = f"{hub.name} does not know {origin} yet: it waits for its link to {missing[0]}"
+                raise NotYetError(text, 0, problem, "ask again later, or another broker")
             raise TextError(text, 0, f"no broker called {origin} is known at {hub.name}", HINT)
         if origin == hub.name:
             last = hub.replay.last_number
@@ -304,3 +312,11 @@ def few(gaps: list[Gap]) -> list[Gap]:
 def _first_number(hub: Hub, origin: str) -> int:
     """Return about where the numbers of another broker's life began: with its microseconds on the wall."""
     return 0 if hub.federation is None else hub.federation.bulletins.epoch_of(origin) // 1000
+
+
+def _neighbours_away(hub: Hub) -> list[str]:
+    """Return the neighbours to which there is no link at this moment: what lies behind is not known."""
+    if hub.federation is None:
+        return []
+    ends = hub.federation.ends
+    return [each.to for each in hub.federation.settings.links if each.to not in ends]
