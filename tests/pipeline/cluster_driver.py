@@ -1,8 +1,8 @@
-"""What does a program do on a cluster whose workers die? All kinds of work, and then all of it here again.
+"""What does a program do on a cluster whose workers die? All kinds of work; and elsewhere, the same here.
 
-`python -m tests.pipeline.cluster_driver MASTER FOLDER`: results go to FOLDER/cluster and FOLDER/local. In the
-midst of each kind of work FOLDER/NAME.now appears, and whoever watches takes a worker away and answers with
-FOLDER/NAME.gone.
+`python -m tests.pipeline.cluster_driver MASTER FOLDER`: results go to FOLDER/cluster, or to FOLDER/local for
+a master `local[...]`. On a cluster, in the midst of each kind of work FOLDER/NAME.now appears, and whoever
+watches takes a worker away and answers with FOLDER/NAME.gone.
 """
 
 from __future__ import annotations
@@ -109,29 +109,26 @@ def losing_a_worker(folder: Path, name: str, is_time: IsTime) -> Iterator[None]:
 
 
 def main(master: str, folder: Path) -> None:
-    """Do everything on the cluster, and then here; write down how long each took."""
-    took_s: dict[str, float] = {}
-
-    def work(name: str, place: Path, spark: SparkSession) -> None:
-        began_s = time.monotonic()
-        getattr(Works(spark, folder, place), name)()
-        took_s[f"{name}, {place.name}"] = round(time.monotonic() - began_s, 1)
-
+    """Do everything at a master; write down how long each took."""
+    is_local = master.startswith("local")
+    place, took_s, began_s = folder / ("local" if is_local else "cluster"), {}, time.monotonic()
     # Workers here have Betimes already, with its kernels compiled.
     session.ship_package = lambda spark: None  # type: ignore[attr-defined]
-    began_s = time.monotonic()
-    spark = session.open_session("test", master=master, settings=SETTINGS)
-    took_s["open, cluster"] = round(time.monotonic() - began_s, 1)
-    half_tables = folder / "cluster" / "pipeline" / "runs" / "000001" / "transfers" / "_SUCCESS"
+    spark = session.open_session("test", master=master, settings={} if is_local else SETTINGS)
+    took_s["open"] = round(time.monotonic() - began_s, 1)
+    half_tables = place / "pipeline" / "runs" / "000001" / "transfers" / "_SUCCESS"
     times: dict[str, IsTime] = {"pipeline": half_tables.exists}
     for name in NAMES:
-        with losing_a_worker(folder, name, times.get(name, lambda: is_under_way(spark))):
-            work(name, folder / "cluster", spark)
+        began_s = time.monotonic()
+        work: Callable[[], None] = getattr(Works(spark, folder, place), name)
+        if is_local:
+            work()
+        else:
+            with losing_a_worker(folder, name, times.get(name, lambda: is_under_way(spark))):
+                work()
+        took_s[name] = round(time.monotonic() - began_s, 1)
+    (place / "took_s.json").write_text(json.dumps(took_s, indent=2))
     spark.stop()
-    spark = session.open_session("test", master="local[2]")
-    for name in NAMES:
-        work(name, folder / "local", spark)
-    (folder / "took_s.json").write_text(json.dumps(took_s, indent=2))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -27,21 +29,16 @@ def test_a_cluster_comes_to_the_same_even_if_a_worker_dies_during_each_kind_of_w
     simulate(city, "fifo", 3, tmp_path / "telemetry")
     pq.write_table(random_events(4_000), tmp_path / "events.parquet", row_group_size=500)
     pq.write_table(random_wishes(300), tmp_path / "wishes.parquet", row_group_size=100)
-    with cluster(tmp_path / "running") as running:
-        command = [sys.executable, "-m", "tests.pipeline.cluster_driver", running.address, str(tmp_path)]
-        driver = subprocess.Popen(command, env=environment(), cwd=ROOT, stderr=subprocess.PIPE, text=True)
-        try:
+    here, there = tmp_path / "local", tmp_path / "cluster"
+    with driver("local[2]", tmp_path) as alone, cluster(tmp_path / "running") as running:
+        with driver(running.address, tmp_path) as spread:
             for name in NAMES:
-                take_a_worker_away(running, driver, tmp_path, name)
+                take_a_worker_away(running, spread, tmp_path, name)
                 if name != NAMES[-1]:  # the last work is done by the one that is left
                     running.start_worker()
-            _, said = driver.communicate(timeout=WITHIN_S)
-        finally:
-            driver.kill()
-            driver.wait()
-        assert driver.returncode == 0, said
+            ended(spread)
         assert running.executors_started() >= 2 + len(NAMES) - 1
-    here, there = tmp_path / "local", tmp_path / "cluster"
+        ended(alone)
     assert contents(there / "pipeline") == contents(here / "pipeline")
     for name in ("sweep", f"figure/{FIGURE}"):
         assert runs(there / name) == runs(here / name)
@@ -52,12 +49,30 @@ def test_a_cluster_comes_to_the_same_even_if_a_worker_dies_during_each_kind_of_w
     assert points[0] == points[1]
 
 
-def take_a_worker_away(running: Cluster, driver: subprocess.Popen[str], folder: Path, name: str) -> None:
+@contextmanager
+def driver(master: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Start a program that does all kinds of work at a master."""
+    command = [sys.executable, "-m", "tests.pipeline.cluster_driver", master, str(folder)]
+    process = subprocess.Popen(command, env=environment(), cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def ended(process: subprocess.Popen[str]) -> None:
+    """Wait until a program has ended well."""
+    _, said = process.communicate(timeout=WITHIN_S)
+    assert process.returncode == 0, said
+
+
+def take_a_worker_away(running: Cluster, spread: subprocess.Popen[str], folder: Path, name: str) -> None:
     """Wait until the work is under way, and kill a worker."""
     deadline_s = time.monotonic() + WITHIN_S
     while not (folder / f"{name}.now").exists():
         assert time.monotonic() < deadline_s, f"{name} has not begun"
-        assert driver.poll() is None, driver.communicate()[1]
+        assert spread.poll() is None, spread.communicate()[1]
         time.sleep(0.02)
     running.kill_worker()
     (folder / f"{name}.gone").touch()
