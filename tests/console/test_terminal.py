@@ -62,7 +62,12 @@ def test_what_json_can_say_is_left_alone():
 
 @pytest.mark.parametrize(
     ("mean", "sd", "text"),
-    [(0.43201, 0.008741, "0.4320 ± 0.0087"), (18961.4, 674.8, "18,961 ± 675"), (3.0, 0.0, "3 ± 0")],
+    [
+        (0.43201, 0.008741, "0.4320 ± 0.0087"),
+        (18961.4, 674.8, "18,961 ± 675"),
+        (3.0, 0.0, "3 ± 0"),
+        (3.0, None, "3"),
+    ],
 )
 def test_a_mean_has_no_more_digits_than_its_spread_bears(mean, sd, text):
     assert spread_text(mean, sd) == text

@@ -82,12 +82,19 @@ def cell_text(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def spread_text(mean: float, sd: float) -> str:
-    """Return a mean with its deviation, no more digits than the deviation bears.
+def spread_text(mean: float, sd: float | None) -> str:
+    """Return a mean with its deviation, if there is one, and no more digits than the deviation bears.
 
-    >>> spread_text(0.43201, 0.008741), spread_text(18961.4, 674.8), spread_text(2.5, 0.0)
-    ('0.4320 ± 0.0087', '18,961 ± 675', '2.5 ± 0')
+    >>> (
+    ...     spread_text(0.43201, 0.008741),
+    ...     spread_text(18961.4, 674.8),
+    ...     spread_text(2.5, 0.0),
+    ...     spread_text(2.5, None),
+    ... )
+    ('0.4320 ± 0.0087', '18,961 ± 675', '2.5 ± 0', '2.5')
     """
+    if sd is None:
+        return cell_text(mean)
     if not (math.isfinite(mean) and math.isfinite(sd) and sd > 0):
         return f"{cell_text(mean)} ± {cell_text(sd)}"
     decimals = max(0, 1 - math.floor(math.log10(sd)))
