@@ -44,7 +44,8 @@ def print_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, numbers: Sequence[str] = ()
 ) -> None:
     """Print a table; the columns named in `numbers` stand to the right."""
-    table = Table(title=Text(title), title_justify="left", title_style="bold")
+    _print_title(title)
+    table = Table()
     for number, column in enumerate(columns):
         # The first column names the row and must not be squeezed away; elsewhere text wraps.
         width = max((len(cell_text(row[0])) for row in rows), default=0) if number == 0 else None
@@ -57,12 +58,19 @@ def print_table(
 
 def print_facts(title: str, facts: Mapping[str, object]) -> None:
     """Print names and values, one pair to a line."""
-    table = Table(title=Text(title), title_justify="left", title_style="bold", show_header=False, box=None)
+    _print_title(title)
+    table = Table(show_header=False, box=None)
     table.add_column(style="dim")
     table.add_column(overflow="fold")  # a path that is cut is of no use
     for name, value in facts.items():
         table.add_row(name, Text(cell_text(value)))
     results().print(table)
+
+
+def _print_title(title: str) -> None:
+    """Print what stands above a table by itself: as a part of it, it would be broken to the table's width."""
+    if title:
+        results().print(Text(title, style="bold"))
 
 
 def cell_text(value: object) -> str:
