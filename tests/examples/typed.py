@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import typer
 from typer.core import TyperGroup
@@ -15,6 +15,9 @@ from typer.main import get_command
 from betimes.console.app import app
 
 TREE = get_command(app)
+USAGE_ERROR = cast(
+    "type[Exception]", typer.BadParameter.__base__
+)  # whatever is wrong with the use of a command
 ENDS = {"|", "&&", "||", ";", "&", ">", "done"}
 
 
@@ -38,15 +41,16 @@ def betimes_words(line: str) -> Iterator[list[str]]:
 def parsed(words: list[str]) -> tuple[str, dict[str, Any]]:
     """Return the command and its values; a ValueError says what is wrong with a line."""
     command: Any = TREE
-    context, names = typer.Context(command, info_name="betimes"), []
+    context = typer.Context(command, info_name="betimes")
+    names: list[str] = []
     try:
         while isinstance(command, TyperGroup):
             if not words:
                 raise ValueError("a command is missing")
             name, command, words = command.resolve_command(context, words)
-            names.append(name)
+            names.append(str(name))
         return " ".join(names), command.make_context(names[-1], list(words), parent=context).params
-    except typer.BadParameter.__bases__[0] as error:  # whatever is wrong with the use of a command
+    except USAGE_ERROR as error:
         raise ValueError(str(error)) from error
 
 
