@@ -38,16 +38,20 @@ lock: setup ## compile requirements.lock anew from pyproject.toml
 	@echo "requirements.lock is new; make setup will install from it"
 
 # numba's cache of compiled kernels looks only at the file a kernel stands in, not at those it calls into:
-# when any of them changes, all are compiled anew.
+# when any of them changes, all are compiled anew: those of brokers here, once, not by whoever comes first.
 KERNELS := $(VENV)/.kernels
 $(KERNELS): $(STAMP) $(shell grep -rl --include='*.py' '@kernel' src)
+	@echo "Compiling what brokers run most often (once after a change of it, some 30 s) ..."
 	@find src -name '*.nb[ic]' -delete
+	@$(BIN)/python -c 'from betimes.server.warming import warm_up; warm_up(["late-binding"])'
 	@touch $@
 
 demo: setup $(KERNELS) ## replay a day of real flights over live brokers: first come, first served, and then ours
 	@$(BIN)/betimes demo
 
-test: lint $(KERNELS) ## every check and every test
+# mypy keeps one core busy: kernels are compiled on another meanwhile.
+test: setup ## every check and every test
+	@$(MAKE) --no-print-directory -j 2 lint $(KERNELS)
 	@$(BIN)/python -m pytest -n 3
 
 quick: setup $(KERNELS) ## the tests that need neither Spark nor a live broker nor an experiment, with fewer examples

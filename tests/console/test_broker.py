@@ -269,3 +269,14 @@ print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == str(min(10_100, hard))
     assert ("ulimit -n" in done.stderr) == told
+
+
+@pytest.mark.parametrize("option", ["--port", "--metrics-port"])
+def test_a_taken_port_is_told_before_anything_is_compiled(option, capsys, monkeypatch):
+    monkeypatch.setattr("betimes.console.broker.prepare", pytest.fail)
+    with socket.create_server(("127.0.0.1", 0)) as there:
+        port = str(there.getsockname()[1])
+        ports = {"--port": "0", option: port}
+        words = [word for pair in ports.items() for word in pair]
+        assert run(["broker", "--anonymous", *words]) == MISTAKE
+    assert f"127.0.0.1:{port}: cannot listen there" in capsys.readouterr().err

@@ -64,10 +64,16 @@ def test_a_silent_broker_is_named_and_its_numbers_are_gone():
     watch = BrokerWatch()
     watch.heard("m1", facts(sent=10.0), 0.0)
     watch.heard("m2", facts("b", sent=5.0), 0.0)
-    watch.not_heard("m1", "connection refused")
-    assert watch.note_moment(1.0).sent == 5.0
-    assert watch.silent == {"m1": "connection refused"}
-    watch.heard("m1", facts(sent=11.0), 2.0)
+    watch.not_heard("m1", "connection refused", 1.0)
+    assert watch.note_moment(1.0).sent == 15.0, "one answer that is missed says nothing"
+    assert watch.silent == {}
+    watch.heard("m2", facts("b", sent=5.0), 6.0)
+    watch.not_heard("m1", "connection refused", 6.0)
+    watch.not_heard("m3", "no such host", 6.0)
+    assert watch.note_moment(6.0).sent == 5.0
+    assert watch.silent == {"m1": "a was there, connection refused", "m3": "no such host"}
+    watch.heard("m1", facts(sent=11.0), 7.0)
+    watch.heard("m3", facts("c"), 7.0)
     assert watch.silent == {}
 
 

@@ -183,6 +183,16 @@ def test_brokers_that_nobody_named_are_pointed_out(capsys):
     assert "promise nothing" not in capsys.readouterr().err
 
 
+def test_brokers_without_telemetry_are_pointed_out(capsys):
+    print_round(replace(done(told=6), writers=("a", "b")), as_json=True)
+    said = " ".join(capsys.readouterr().err.split())
+    assert "6 addresses were named, and telemetry came only from a, b" in said
+    assert "hint: start every broker with --telemetry" in said
+    for writers in ((), tuple("abcdef")):
+        print_round(replace(done(told=6), writers=writers), as_json=True)
+        assert "telemetry" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [

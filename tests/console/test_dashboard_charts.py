@@ -45,12 +45,15 @@ def test_the_network_shows_brokers_what_waits_there_and_links_with_their_load():
     assert (line["source"], line["target"], line["value"]) == ("a", "b", 80)
     assert line["lineStyle"]["color"] == BUSY
     assert network_options(watched(10.0))["series"][0]["links"][0]["lineStyle"]["color"] == QUIET
+    assert line["label"] == {"show": True}
+    assert network_options(watched(0.1))["series"][0]["links"][0]["label"] == {"show": False}, "0 %"
 
 
 def test_shares_and_earnings_are_drawn_over_time():
     options = share_options([moment(0.5), moment(None), moment(0.75)])
     assert options["series"][0]["data"] == [0.5, None, 0.75]
     assert options["yAxis"]["max"] == 1.0
+    assert options["yAxis"]["splitLine"]["lineStyle"]["opacity"] < 0.5, "a grid stays behind, in the dark too"
     assert earning_options([moment(0.5)])["series"][0]["data"] == [2.5]
 
 

@@ -158,6 +158,12 @@ def test_a_filter_with_a_mistake_shows_its_place_and_a_right_one_brings_messages
         messages = page.get_by_test_id("messages")
         wait_for(lambda: "message 59" in messages.inner_text())
         assert "message 49" not in messages.inner_text()
+        box.fill("speed >= 57")
+        box.press("Enter")  # listens anew, to this one
+        wait_for(lambda: "message 59" not in messages.inner_text())
+        talk(running)
+        wait_for(lambda: "message 59" in messages.inner_text())
+        assert "message 56" not in messages.inner_text()
         assert wrong == []
 
 

@@ -133,3 +133,17 @@ def test_all_figures_that_run_end_with_nought(monkeypatch, capsys, tmp_path):
     )
     assert run(["figures", "--all", "--out", str(tmp_path)]) == 0
     assert "figures.html" in "".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("options", [["--seeds", "3"], ["--quick"], ["--master", "local[2]"]])
+def test_how_to_run_is_no_matter_of_a_list(options, capsys):
+    assert run(["figures", *options]) == MISTAKE
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{options[0]}" in said
+    assert f"hint: betimes figures --all {options[0]} runs all of them" in said
+
+
+def test_one_seed_has_no_spread_in_a_table(capsys):
+    print_points("t", [Point(panel="p", curve="c", x=1.0, y=0.5, sd=0.0, seeds=1)])
+    assert "0.5" in (shown := capsys.readouterr().out)
+    assert "±" not in shown

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from betimes.console.page import ROWS_MAX, PageTable, Section, page_text, write_page
+from betimes.console.page import ROWS_MAX, PageTable, Section, check_page_place, page_text, write_page
 from betimes.model.errors import BetimesError
 
 NASTY = "<script>alert(1)</script>"
@@ -48,3 +48,12 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(BetimesError, match="cannot be written"):
         write_page(tmp_path / "file" / "page.html", "third")
+
+
+def test_a_place_for_a_page_is_tried_beforehand_and_left_as_it_was(tmp_path):
+    check_page_place(tmp_path / "new" / "page.html")
+    assert list((tmp_path / "new").iterdir()) == []
+    (tmp_path / "file").touch()
+    for place in (tmp_path, tmp_path / "file" / "page.html"):
+        with pytest.raises(BetimesError, match="the page cannot be written"):
+            check_page_place(place)

@@ -50,3 +50,8 @@ def test_a_mistake_gets_one_message(tmp_path, capsys, arguments, said):
     ]
     assert run(["report", *here]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_place_where_no_page_can_be_is_told_before_anything_is_read(tmp_path, capsys):
+    assert run(["report", "--tables", str(tmp_path / "none"), "--out", str(tmp_path)]) == 2
+    assert "the page cannot be written" in capsys.readouterr().err

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import subprocess
+import sys
 
 import pytest
 
@@ -30,3 +32,15 @@ def test_an_interruption_while_loading_is_told_without_a_traceback(monkeypatch, 
         start.main()
     assert left.value.code == start.INTERRUPTED
     assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_what_only_some_commands_need_is_not_loaded_for_all():
+    """Each command would take longer to start, and people wait for `pub` and `sub`."""
+    heavy = "numba numpy pyarrow scipy pandas pyspark matplotlib nicegui"
+    code = (
+        f"import sys, betimes.console.app; print([each for each in {heavy.split()} if each in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "[]\n"

@@ -62,7 +62,12 @@ def test_what_json_can_say_is_left_alone():
 
 @pytest.mark.parametrize(
     ("mean", "sd", "text"),
-    [(0.43201, 0.008741, "0.4320 ± 0.0087"), (18961.4, 674.8, "18,961 ± 675"), (3.0, 0.0, "3 ± 0")],
+    [
+        (0.43201, 0.008741, "0.4320 ± 0.0087"),
+        (18961.4, 674.8, "18,961 ± 675"),
+        (3.0, 0.0, "3 ± 0"),
+        (3.0, None, "3"),
+    ],
 )
 def test_a_mean_has_no_more_digits_than_its_spread_bears(mean, sd, text):
     assert spread_text(mean, sd) == text
@@ -73,3 +78,10 @@ def test_the_name_of_a_row_is_never_squeezed_away(capsys, monkeypatch):
     numbers = [str(number) for number in range(9)]
     print_table("wide", ["curve", *numbers], [["late-binding", *["0.123 ± 0.001"] * 9]], numbers=numbers)
     assert "late-binding" in capsys.readouterr().out
+
+
+def test_a_title_is_not_broken_to_the_width_of_its_table(capsys):
+    title = "examples/guarantees.toml, strategy late-binding, seed 1"
+    print_facts(title, {"a": 1})
+    print_table(title, ["a"], [["1"]])
+    assert capsys.readouterr().out.splitlines().count(title) == 2

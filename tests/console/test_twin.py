@@ -62,6 +62,23 @@ def test_a_person_sees_before_and_after(tables, capsys):
     assert "that is much" in shown.err, "0.3 on average"
 
 
+def test_who_got_little_is_neither_listed_nor_counted(tmp_path, capsys):
+    tables = str(make_tables(tmp_path, wanted={NASTY: 40.0}))
+    assert run(["twin", "--tables", tables, "--seeds", "1"]) == 0
+    shown = capsys.readouterr()
+    assert "s at b" not in shown.out
+    assert "0.400 on average, 0.400 at most" in shown.out
+    assert "1 subscriber with fewer than 30 messages" in shown.err
+    facts = answer(capsys, "--tables", tables, "--seeds", "1")
+    assert {each["subscriber"]: each["wanted"] for each in facts["subscribers"]}["s at b"] == 10.0
+
+
+def test_one_run_has_no_spread(tables, capsys):
+    assert run(["twin", "--tables", tables, "--seeds", "1"]) == 0
+    assert "±" not in capsys.readouterr().out
+    assert answer(capsys, "--tables", tables, "--seeds", "1")["before"]["earning"]["sd"] is None
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -18,7 +18,9 @@ from betimes.model.topology import Scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "reservations.md").read_text()
-COMMANDS = re.findall(r"^```\n(betimes network .*?)^```", PAGE, re.MULTILINE | re.DOTALL)[0].splitlines()
+COMMANDS = re.findall(r"^```sh terminals\n(betimes network .*?)^```", PAGE, re.MULTILINE | re.DOTALL)[
+    0
+].splitlines()
 
 pytestmark = pytest.mark.live
 
@@ -53,3 +55,16 @@ def test_the_commands_say_what_the_page_says():
         finally:
             subprocess.run(["kill", "--", f"-{publisher.pid}"], check=True)
             publisher.wait(WITHIN_S)
+
+
+def test_the_simulation_says_what_the_page_says():
+    (title, _, *rows) = re.findall(r"^```text\n(guarantees\n.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[
+        0
+    ].splitlines()
+    code, out, _ = shell("simulate", str(ROOT / "examples" / "guarantees.toml"))
+    assert code == 0
+    shown = [re.split(r"\s{2,}", re.sub("[│┃]", "  ", line).strip()) for line in out.decode().splitlines()]
+    assert [title] in shown
+    assert len(rows) == 2
+    for row in rows:
+        assert re.split(r"\s{2,}", row) in shown

@@ -29,6 +29,7 @@ def test_near_means_within_two_deviations() -> None:
 
 def test_a_spread_shows_mean_and_deviation() -> None:
     assert str(Spread(0.42345, 0.0213, 10)) == "0.423 ± 0.021"
+    assert str(Spread(0.42345, 0.0, 1)) == "0.423", "one seed has no spread"
 
 
 def test_a_curve_has_one_point_per_place_in_order() -> None:

@@ -54,8 +54,11 @@ def put_rows(folder: Path, table: TableShape, rows: Sequence[Mapping[str, Any]])
         write_rows(folder, table, [row for row in rows if row[table.divided_by] == value])
 
 
-def make_tables(tables: Path) -> Path:
-    """Write tables of a, b and c: a's events go to b and c, c's subscriber has an odd name."""
+def make_tables(tables: Path, wanted: Mapping[str, float] | None = None) -> Path:
+    """Write tables of a, b and c: a's events go to b and c, c's subscriber has an odd name.
+
+    Each wanted ten messages, unless it is said how many.
+    """
     folder = tables / "current"
     put_rows(folder, WAITS, [
         PASSAGE | {"number": 1, "time_s": 100.0, "wait_s": 0.0, "source": "a", "target": "b"},
@@ -100,12 +103,13 @@ def make_tables(tables: Path) -> Path:
         wish | {"subscriber": "s", "home": "b", "delay_s_max": 1.0},
         wish | {"subscriber": NASTY, "home": "c", "delay_s_max": 4.0},
     ])  # fmt: skip
-    share = {"count_rows": 10, "wanted": 10.0, "offered": 20.0}
+    share = {"count_rows": 10, "offered": 20.0}
+    counts = {"s": 10.0, NASTY: 10.0} | dict(wanted or {})
     put_rows(folder, RELIABILITY, [
-        share | {"subscriber": "s", "home": "b", "on_time": 8.0, "on_time_share": 0.8,
-                 "on_time_share_low": 0.5, "on_time_share_high": 0.95, "earning": 16.0},
-        share | {"subscriber": NASTY, "home": "c", "on_time": 6.0, "on_time_share": 0.6,
-                 "on_time_share_low": 0.3, "on_time_share_high": 0.85, "earning": 8.0},
+        share | {"subscriber": "s", "home": "b", "wanted": counts["s"], "on_time": 8.0,
+                 "on_time_share": 0.8, "on_time_share_low": 0.5, "on_time_share_high": 0.95, "earning": 16.0},
+        share | {"subscriber": NASTY, "home": "c", "wanted": counts[NASTY], "on_time": 6.0,
+                 "on_time_share": 0.6, "on_time_share_low": 0.3, "on_time_share_high": 0.85, "earning": 8.0},
     ])  # fmt: skip
     put_rows(folder, ADMISSIONS, [
         {"subscriber": NASTY, "home": "c", "pattern": "#", "reliability": 0.9, "predicted_share": 0.7,

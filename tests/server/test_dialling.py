@@ -105,11 +105,26 @@ def test_another_secret_keeps_brokers_apart(wrong):
     run(test())
 
 
-def test_an_address_where_nobody_listens_is_told_of_once(caplog):
+def test_a_neighbour_that_is_not_up_yet_is_nothing_to_warn_of(caplog):
+    async def test():
+        (port,) = free_ports(1)
+        with caplog.at_level("INFO"):
+            async with broker("a", LinkTerms(to="b", host="127.0.0.1", port=port)) as a:
+                await until(lambda: "link to b: cannot be dialled" in caplog.text)
+                async with broker("b", port=port):
+                    await until(lambda: up(a) == {"b"})
+        assert [each for each in caplog.records if each.levelname == "WARNING"] == []
+
+    run(test())
+
+
+def test_an_address_where_nobody_listens_is_told_of_once(caplog, monkeypatch):
+    monkeypatch.setattr("betimes.server.dialling.WARN_AFTER_S", 0.2)
+
     async def test():
         (port,) = free_ports(1)
         async with broker("a", LinkTerms(to="b", host="127.0.0.1", port=port)):
-            await asyncio.sleep(0.6)  # several times dialled
+            await asyncio.sleep(1.0)  # several times dialled
         warnings = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
         assert len(warnings) == 1
         assert "link to b: cannot be dialled" in warnings[0]

@@ -85,6 +85,17 @@ def test_a_link_that_is_gone_carries_nothing():
         twin().without_link("a->c")
 
 
+def test_a_long_list_of_links_says_that_it_is_cut():
+    (link,) = twin().scenario.links
+    many = tuple(replace(link, source=f"s{number}", target="hub") for number in range(20))
+    wide = replace(twin(), scenario=replace(twin().scenario, links=many))
+    with pytest.raises(SettingError, match="and 8 more") as caught:
+        wide.without_link("x->y")
+    assert "known links: s0->hub" in str(caught.value)
+    with pytest.raises(SettingError, match="did you mean s1->hub"):
+        wide.without_link("s1>hub")
+
+
 def test_one_more_subscriber_is_served_too():
     ann = Subscription(id="ann", home="a", pattern="#")
     assert wanted_and_got(play(twin().with_subscription(ann), EB, 1))["ann"] == (COUNT, COUNT)
@@ -100,7 +111,7 @@ def test_spreads_are_means_and_deviations_over_runs():
     assert found.on_time_share[0] == pytest.approx(sum(run.delivery_rate for run in runs) / 3)
     assert found.on_time_share[1] == pytest.approx(np.std([run.delivery_rate for run in runs], ddof=1))
     assert set(found.subscribers) == {"s", "other"}
-    assert spreads(runs[:1]).earning == (runs[0].earning, 0.0)
+    assert spreads(runs[:1]).earning == (runs[0].earning, None)
 
 
 def test_more_than_a_run_can_take_is_refused():

@@ -11,8 +11,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +34,7 @@ from betimes.console.broker_options import (
     TlsKey,
     Verbose,
 )
+from betimes.console.listening import address_text, check_free, naming
 from betimes.console.logs import log_to_stderr
 from betimes.console.reading import read_text_file
 from betimes.console.server_settings import WAYS_IN, read_secret, settings_from
@@ -231,9 +231,18 @@ def run_broker(settings: ServerSettings, gate: Gate) -> None:
     import uvloop
 
     places = endpoints(settings)
+    check_addresses(settings, places)
     prepare([] if settings.network is None else [settings.network.strategy])
     _allow_connections(settings.limits.connections_max)
     uvloop.run(_serve(settings, gate, places))
+
+
+def check_addresses(settings: ServerSettings, places: Sequence[Endpoint]) -> None:
+    """Raise an error for an address that somebody else has, before anything is compiled."""
+    for place in places:
+        check_free(place.host, place.port)
+    if settings.metrics_port is not None:
+        check_free(settings.host, settings.metrics_port)
 
 
 def prepare(strategies: Sequence[str] = ()) -> None:
@@ -307,15 +316,15 @@ async def _serve(settings: ServerSettings, gate: Gate, places: list[Endpoint]) -
 async def _open(settings: ServerSettings, places: list[Endpoint], listener: Listener, pages: Pages) -> None:
     """Begin to listen everywhere, and say where that is."""
     for place in places:
-        with _naming(place.host, place.port):
+        with naming(place.host, place.port):
             await listener.start([place])
     if settings.metrics_port is not None:
-        with _naming(settings.host, settings.metrics_port):
+        with naming(settings.host, settings.metrics_port):
             await pages.start(settings.host, settings.metrics_port)
     for place, port in zip(places, listener.ports, strict=True):
-        _say(f"{settings.name}: {place.spoken} at {_address(place.host, port)}")
+        _say(f"{settings.name}: {place.spoken} at {address_text(place.host, port)}")
     if settings.metrics_port is not None:
-        _say(f"{settings.name}: metrics at http://{_address(settings.host, pages.port)}/metrics")
+        _say(f"{settings.name}: metrics at http://{address_text(settings.host, pages.port)}/metrics")
     sys.stdout.flush()
 
 
@@ -367,21 +376,5 @@ def pages_about(listener: Listener) -> Pages:
     )
 
 
-@contextmanager
-def _naming(host: str, port: int) -> Iterator[None]:
-    """Say which address cannot be had."""
-    try:
-        yield
-    except OSError as error:
-        where = _address(host, port)
-        raise BetimesError(
-            f"{where}: cannot listen there ({error.strerror or error})\nhint: name another with --port"
-        ) from None
-
-
 def _say(text: str) -> None:
     results().print(text, markup=False, soft_wrap=True)
-
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

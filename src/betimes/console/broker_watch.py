@@ -10,6 +10,7 @@ from betimes.model.errors import BetimesError
 
 HISTORY_MAX = 300  # moments that are remembered
 RATE_OVER_S = 5.0  # rates are of so long
+SILENT_AFTER_S = 5.0  # an answer that is late, or missed, says nothing of a broker
 NOT_WANTED = "refused"  # what may not be published is nobody's loss
 
 
@@ -122,6 +123,7 @@ class BrokerWatch:
         self.silent: dict[str, str] = {}  # why nothing is heard, by address
         self.history: deque[Moment] = deque(maxlen=HISTORY_MAX)
         self._looks: dict[str, deque[_Look]] = {}
+        self._names: dict[str, str] = {}  # of those that went silent, by address
 
     def heard(self, address: str, facts: BrokerFacts, at_s: float) -> None:
         """Take in what a broker says."""
@@ -134,10 +136,16 @@ class BrokerWatch:
             looks.popleft()
         self.brokers[address] = facts
 
-    def not_heard(self, address: str, why: str) -> None:
-        """Note that a broker does not answer; what it said last is not true any more."""
-        self.silent[address] = why
-        self.brokers.pop(address, None)
+    def not_heard(self, address: str, why: str, at_s: float) -> None:
+        """Note that a broker does not answer; after a while, what it said last is not true any more."""
+        looks = self._looks.get(address)
+        if looks and at_s - looks[-1].at_s < SILENT_AFTER_S:
+            return
+        gone = self.brokers.pop(address, None)
+        if gone is not None:
+            self._names[address] = gone.name
+        name = self._names.get(address)
+        self.silent[address] = why if name is None else f"{name} was there, {why}"
         self._looks.pop(address, None)
 
     def note_moment(self, at_s: float) -> Moment:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 EVERY_S_MIN = 1.0  # a round takes longer than that anyway
 NOT_AUTHORIZED = 0x87
+NAMES_SHOWN = 8
 SECRET_HINT = "the broker has another secret than the one in --control-secret, or none at all"
 
 EXAMPLES = """\
@@ -71,6 +72,7 @@ class Round:
     unreachable: int = 0  # of those, the brokers that did not answer
     lag_s: float | None = None  # of a stream: from when the oldest new file was written until brokers knew
     set_aside: int = 0  # rows of a stream that make no sense or came too late, since it began
+    writers: tuple[str, ...] = ()  # brokers that wrote telemetry, or told it; none: it does not say who did
     alarms: int = 0  # of a stream: subscribers who do not get what is predicted
 
 
@@ -258,6 +260,7 @@ def predict_and_tell(
 ) -> tuple[Round, Prediction]:
     """Predict from what was learned, and tell the brokers; a round that began then is over."""
     from betimes.qos.prediction import predict
+    from betimes.telemetry.files import labels_in
 
     prediction = predict(statistics, early_drop=True)
     shares = [each.share for each in prediction.subscribers]
@@ -274,6 +277,7 @@ def predict_and_tell(
         took_s=time.monotonic() - began_s,
         problems=tuple(f"{address}: {_with_hint(error)}" for address, error in problems.items()),
         unreachable=sum(isinstance(error, UnreachableError) for error in problems.values()),
+        writers=tuple(sorted(labels_in(centre.telemetry))),
     )
     return done, prediction
 
@@ -315,6 +319,12 @@ def print_round(done: Round, *, as_json: bool) -> None:
             f"learned of {done.brokers} brokers, {addresses} named: the others promise nothing\n"
             "hint: name all brokers of the network"
         )
+    if 0 < len(done.writers) < named:
+        print_notice(
+            f"{named} addresses were named, and telemetry came only from {_listed(done.writers)}: "
+            "of the others too little is known\n"
+            "hint: start every broker with --telemetry"
+        )
     if as_json:
         print_json(asdict(done))
         return
@@ -328,6 +338,11 @@ def print_round(done: Round, *, as_json: bool) -> None:
         f"{done.subscriptions} subscriptions ({done.promised} with a promise), in {done.took_s:.0f} s; "
         f"predicted on-time share {share} on average; {done.told} brokers were told{stream}"
     )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - NAMES_SHOWN
+    return ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _wait(ending: threading.Event, due_s: float) -> bool:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 PORT = 8080
 METRICS_MAX = 1_000
+AWAY_S_MAX = 30.0  # a browser that comes back sooner is still logged in, and its tap still open
 
 EXAMPLES = """\
 [bold]Examples[/bold]
@@ -96,6 +97,7 @@ def run_dashboard(feed: Feed, users: PasswordFile | None, host: str, port: int) 
         title="Betimes",
         favicon="⏱",
         dark=None,
+        reconnect_timeout=AWAY_S_MAX,
         reload=False,
         show=False,
         show_welcome_message=False,

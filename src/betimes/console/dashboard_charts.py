@@ -12,8 +12,14 @@ from betimes.console.plots import OURS
 
 QUIET, BUSY = "#0072B2", OURS[0]
 BUSY_LOAD = 0.7
+LOAD_SHOWN = 0.005  # what would read 0 % is left out: two ways of a link have room for one number
 INK = "#888888"  # readable on light and dark alike
 NO_MOTION = {"animation": False, "textStyle": {"color": INK}}
+VALUES = {
+    "type": "value",
+    "axisLabel": {"color": INK},
+    "splitLine": {"lineStyle": {"color": INK, "opacity": 0.25}},
+}
 LINE_WIDTH_MIN, LINE_WIDTH_MAX = 2.0, 9.0
 WAITING_SHOWN = 12.0  # how much a dot grows at most
 
@@ -38,7 +44,7 @@ def network_options(watch: BrokerWatch) -> dict[str, Any]:
                 "right": 60,
                 "label": {"show": True, "position": "bottom", "color": INK},
                 "preserveAspect": True,
-                "edgeLabel": {"show": True, "color": INK, "fontSize": 11, "formatter": "{c} %"},
+                "edgeLabel": {"color": INK, "fontSize": 12, "formatter": "{c} %", "offset": [0, -9]},
                 "emphasis": {"focus": "adjacency"},
                 "data": [_dot(name, places[name], queue.get(name)) for name in names],
                 "links": [_line(link) for link in links],
@@ -67,9 +73,11 @@ def _line(link: LinkNow) -> dict[str, Any]:
         "lineStyle": {
             "width": LINE_WIDTH_MIN + (LINE_WIDTH_MAX - LINE_WIDTH_MIN) * link.load,
             "color": BUSY if link.load >= BUSY_LOAD else QUIET,
-            "curveness": 0.12,
+            "curveness": 0.2,
+            "opacity": 0.8,
         },
         "value": round(100.0 * link.load),
+        "label": {"show": link.load >= LOAD_SHOWN},
     }
 
 
@@ -96,7 +104,7 @@ def _over_time(
         "tooltip": {"trigger": "axis"},
         "grid": {"left": 50, "right": 15, "top": 15, "bottom": 25},
         "xAxis": {"type": "category", "data": clock, "axisLabel": {"color": INK}},
-        "yAxis": {"type": "value", "min": 0, "max": most, "axisLabel": {"color": INK}},
+        "yAxis": {**VALUES, "min": 0, "max": most},
         "series": [
             {
                 "type": "line",
@@ -118,7 +126,7 @@ def drops_options(lost: Mapping[str, float]) -> dict[str, Any]:
         **NO_MOTION,
         "tooltip": {},
         "grid": {"left": 110, "right": 60, "top": 10, "bottom": 25},
-        "xAxis": {"type": "value", "axisLabel": {"color": INK}},
+        "xAxis": VALUES,
         "yAxis": {"type": "category", "data": [reason for reason, _ in rows], "axisLabel": {"color": INK}},
         "series": [
             {

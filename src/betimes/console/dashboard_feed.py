@@ -92,7 +92,7 @@ class Feed:
                 raise BetimesError("says far too much")
             self.watch.heard(address, read_metrics(answer.text), time.monotonic())
         except (httpx.HTTPError, BetimesError) as error:
-            self.watch.not_heard(address, str(error) or type(error).__name__)
+            self.watch.not_heard(address, str(error) or type(error).__name__, time.monotonic())
 
     async def _look_at_brokers(self) -> None:
         while True:

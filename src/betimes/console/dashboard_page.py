@@ -15,7 +15,10 @@ from betimes.language.tables import WrongValueError
 from betimes.model.errors import BetimesError
 from betimes.server.passwords import PasswordFile
 
-CARD = "w-full h-72 overflow-auto"
+CARD = "w-full overflow-auto"
+ROWS = 10  # of a table at once
+TABLE = "dense hide-no-data :rows-per-page-options=[]"
+CELL = "max-width: 24rem; overflow: hidden; text-overflow: ellipsis"  # what is longer ends in dots
 WRONG = "wrong user or password"
 
 
@@ -65,7 +68,7 @@ class DashboardPage:
         }
         with ui.grid().classes("w-full grid-cols-2 md:grid-cols-3 lg:grid-cols-6 gap-4"):
             for key, text in names.items():
-                with ui.card().classes("h-24"):
+                with ui.card().classes("h-32 md:h-24"):
                     self._numbers[key] = (
                         ui.label("-").classes("text-2xl tabular-nums").props(f"data-testid={key}")
                     )
@@ -78,28 +81,36 @@ class DashboardPage:
             return ui.echart({}).classes("w-full h-64").props(f'role=img aria-label="{about}"')
 
     def _build_subscribers(self) -> None:
-        with ui.card().classes(CARD):
+        with ui.card().classes(f"{CARD} h-[28rem]"):
             ui.label("Subscribers").classes("font-bold")
             self._tables_note = ui.label("").classes("text-sm opacity-70")
-            self._subscribers = ui.table(
-                columns=_columns(
-                    "subscriber", "home", "promised", "predicted", "measured", "wanted", "earning"
-                ),
-                rows=[],
-                row_key="key",
-                pagination=10,
-            ).classes("w-full")
+            self._subscribers = (
+                ui.table(
+                    columns=_columns(
+                        "subscriber", "home", "promised", "predicted", "measured", "wanted", "earning"
+                    ),
+                    rows=[],
+                    row_key="key",
+                    pagination=ROWS,
+                )
+                .classes("w-full")
+                .props(TABLE)
+            )
 
     def _build_alarms(self) -> None:
-        with ui.card().classes(CARD):
+        with ui.card().classes(f"{CARD} h-72"):
             ui.label("Alarms").classes("font-bold")
             self._alarms_note = ui.label("").classes("text-sm opacity-70")
-            self._alarms = ui.table(
-                columns=_columns("state", "subscriber", "home", "measured", "predicted"),
-                rows=[],
-                row_key="key",
-                pagination=5,
-            ).classes("w-full")
+            self._alarms = (
+                ui.table(
+                    columns=_columns("state", "subscriber", "home", "measured", "predicted"),
+                    rows=[],
+                    row_key="key",
+                    pagination=5,
+                )
+                .classes("w-full")
+                .props(TABLE)
+            )
 
     def _build_tap(self) -> None:
         with ui.card().classes("w-full"):
@@ -116,6 +127,8 @@ class DashboardPage:
                     .props("data-testid=filter spellcheck=false")
                     .classes("grow font-mono")
                 )
+                for box in (self._topic, self._filter):
+                    box.on("keydown.enter", self._start_anew)
                 self._tap_button = ui.button("Start", on_click=self._start_or_stop).props("data-testid=tap")
             self._filter_problem = (
                 ui.label("").classes("h-20 overflow-auto whitespace-pre font-mono text-sm text-orange-600")
@@ -125,10 +138,10 @@ class DashboardPage:
                     columns=_columns("number", "topic", "id", "age", "attributes", "payload"),
                     rows=[],
                     row_key="number",
-                    pagination=10,
+                    pagination=ROWS,
                 )
                 .classes("w-full h-96")
-                .props("data-testid=messages")
+                .props(f"data-testid=messages {TABLE}")
             )
 
     def _build_publishing(self) -> None:
@@ -183,9 +196,10 @@ class DashboardPage:
         alarms = [_alarm_row(number, each) for number, each in enumerate(feed.alarms)]
         if self._alarms.rows != alarms:
             self._alarms.rows = alarms
-        self._alarms_note.set_text(
-            "" if feed.alarms_are_heard else "Alarms are not heard: no broker to hear them from."
+        quiet = (
+            "No alarms." if feed.alarms_are_heard else "Alarms are not heard: no broker to hear them from."
         )
+        self._alarms_note.set_text("" if alarms and feed.alarms_are_heard else quiet)
 
     def _refresh_tap(self) -> None:
         tap = self._tap
@@ -204,10 +218,16 @@ class DashboardPage:
         if self._tap.is_open:
             await self._tap.stop()
             self._tap_button.set_text("Start")
-            return
+        else:
+            await self._start_anew()
+
+    async def _start_anew(self) -> None:
+        """Listen to what stands in the boxes now, unless that has a mistake."""
+        assert self._tap is not None, "there are boxes only with a tap"
         problem = topic_problem(self._topic.value or "") or filter_problem(self._filter.value or "")
         self._filter_problem.set_text(problem)
         if not problem:
+            await self._tap.stop()
             await self._tap.start(self._topic.value, self._filter.value or "")
             self._tap_button.set_text("Stop")
 
@@ -271,7 +291,8 @@ def read_attributes(text: str) -> dict[str, Any]:
 
 
 def _columns(*names: str) -> list[dict[str, Any]]:
-    return [{"name": name, "label": name, "field": name, "align": "left", "sortable": True} for name in names]
+    shape = {"align": "left", "sortable": True, "style": CELL}
+    return [{"name": name, "label": name, "field": name, **shape} for name in names]
 
 
 def _subscriber_row(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +20,7 @@ from betimes.console.terminal import (
     spread_text,
 )
 from betimes.experiments.figures import Figure, Plan, Point
-from betimes.model.errors import BetimesError
+from betimes.model.errors import BetimesError, SettingError
 
 DEFAULT_OUT = Path("out")
 PAGE = "figures.html"
@@ -79,7 +79,9 @@ def figures_command(
         plan = _plan(seeds, 1, quick=quick)
         if not run_all_figures(list(FIGURES.values()), plan, out, master, remote, as_json=as_json):
             raise typer.Exit(FAILED)
-    elif as_json:
+        return
+    _check_list_only({"--seeds": seeds, "--quick": quick or None, "--master": master, "--remote": remote})
+    if as_json:
         facts = [{"name": each.name, "title": each.title, "about": each.about} for each in FIGURES.values()]
         print_json({"figures": facts})
     else:
@@ -87,16 +89,25 @@ def figures_command(
         print_table("figures: run one with betimes figure NAME", ["name", "what it asks"], rows)
 
 
+def _check_list_only(options: Mapping[str, object]) -> None:
+    """Raise an error if somebody says how to run what is only listed."""
+    for option, value in options.items():
+        if value is not None:
+            hint = f"betimes figures --all {option} runs all of them, betimes figure NAME {option} one"
+            raise SettingError(option, value, "is of no use to a list of figures", hint)
+
+
 def run_all_figures(
     figures: Sequence[Figure], plan: Plan, out: Path, master: str | None, remote: str | None, *, as_json: bool
 ) -> bool:
     """Run figures one after the other, and make a page of them; return whether every run came to its end."""
     from betimes.console.figures_page import figures_page
-    from betimes.console.page import write_page
+    from betimes.console.page import check_page_place, write_page
 
     runs: list[FigureRun] = []
     unfinished: list[tuple[str, str]] = []
     page = out / PAGE
+    check_page_place(page)
     about = f"{len(plan.seeds)} seeds{', a quick look: fewer points, shorter runs' if plan.quick else ''}."
     for number, figure in enumerate(figures, start=1):
         print_notice(f"{figure.name}, {number} of {len(figures)}: {figure.about}")
@@ -180,6 +191,6 @@ def print_points(title: str, points: list[Point]) -> None:
     rows = []
     for curve in dict.fromkeys(point.curve for point in points):
         found = [by_place.get((curve, place)) for place in places]
-        rows.append([curve, *(spread_text(p.y, p.sd) if p else "" for p in found)])
+        rows.append([curve, *(spread_text(p.y, p.sd if p.seeds > 1 else None) if p else "" for p in found)])
     columns = [f"{place:g}" for place in places]
     print_table(title, ["curve", *columns], rows, numbers=columns)

@@ -22,7 +22,6 @@ from betimes.language.scenarios import read_scenario
 from betimes.model.errors import BetimesError, SettingError
 from betimes.model.servers import ServerSettings
 from betimes.model.topology import LayeredWorld, Scenario
-from betimes.qos.strategies import strategy_named
 
 WATCH_EVERY_S = 0.5
 
@@ -94,6 +93,8 @@ def network_command(
     directions (their deviation and delay are left to this machine). Publishers and subscribers in the file
     are for `betimes simulate`: here they are yours to start. A broker that dies is started again.
     """
+    from betimes.qos.strategies import strategy_named
+
     strategy_named(strategy)
     world = _scenario(topology, seed)
     settings = _settings(passwords, access, control_secret, anonymous=anonymous)

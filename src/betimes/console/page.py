@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -69,14 +70,36 @@ def page_text(title: str, about: str, numbers: Sequence[tuple[str, str]], sectio
     )
 
 
+def check_page_place(path: Path) -> None:
+    """Raise an error where no page can be written, before anybody waits for one."""
+    if path.is_dir():
+        raise BetimesError(f"{path}: the page cannot be written (it is a directory)")
+    with _told_if_unwritable(path), tempfile.TemporaryFile(dir=_made(path.parent)):
+        pass
+
+
 def write_page(path: Path, text: str) -> None:
     """Write a page in one step: nobody ever reads half of it."""
     new = path.with_name(f".{path.name}.{os.getpid()}")
+    with _told_if_unwritable(path):
+        try:
+            _made(path.parent)
+            new.write_text(text, encoding="utf-8")
+            new.replace(path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                new.unlink()
+            raise
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@contextlib.contextmanager
+def _told_if_unwritable(path: Path) -> Iterator[None]:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        new.write_text(text, encoding="utf-8")
-        new.replace(path)
+        yield
     except OSError as error:
-        with contextlib.suppress(OSError):
-            new.unlink()
         raise BetimesError(f"{path}: the page cannot be written ({error.strerror})") from error

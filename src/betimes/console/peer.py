@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from betimes.console.broker import endpoints, open_gate, prepare
+from betimes.console.broker import check_addresses, endpoints, open_gate, prepare
 from betimes.console.broker_options import Access, Anonymous, Passwords, TlsCertificate, TlsKey, Verbose
 from betimes.console.logs import log_to_stderr
 from betimes.console.reading import read_text_file
@@ -309,6 +309,7 @@ def _run(plan: PeerPlan, settings: ServerSettings, gate: Gate, *, as_json: bool)
     import uvloop
 
     (place,) = endpoints(settings)
+    check_addresses(settings, [place])
     prepare()
     uvloop.run(_serve(plan, settings, gate, place, as_json=as_json))
 

@@ -42,9 +42,10 @@ def report_command(
     beside what is predicted from the same tables.
     """
     chosen = model_named(model)
-    from betimes.console.page import page_text, write_page
+    from betimes.console.page import check_page_place, page_text, write_page
     from betimes.console.report_sections import findings_in, report_sections
 
+    check_page_place(out)
     with waiting(f"reading {tables}"):
         found = findings_in(tables, chosen)
     with waiting("drawing"):

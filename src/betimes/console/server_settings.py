@@ -11,7 +11,6 @@ from betimes.language.server_files import read_server_file
 from betimes.model.errors import SettingError
 from betimes.model.links import NetworkSettings
 from betimes.model.servers import ServerSettings
-from betimes.qos.strategies import strategy_named
 
 WAYS_IN = (
     "name a password file (betimes passwd writes one) with --passwords, or let everybody in: --anonymous"
@@ -64,6 +63,8 @@ def read_secret(path: Path, setting: str) -> str:
 
 def _with_files(network: NetworkSettings, config: Path) -> NetworkSettings:
     """Return network settings with the secret read, and certificates looked for beside the file."""
+    from betimes.qos.strategies import strategy_named
+
     secret = network.secret
     if network.secret_file is not None:
         secret = read_secret(config.parent / network.secret_file, "network.secret_file")

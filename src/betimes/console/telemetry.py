@@ -9,7 +9,6 @@ import typer
 
 from betimes.console.terminal import JsonOption, print_facts, print_json, print_notice, print_table
 from betimes.model.errors import BetimesError
-from betimes.telemetry.files import KINDS, is_unfinished, read_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,6 +31,8 @@ def telemetry_command(
     as_json: JsonOption = False,
 ) -> None:
     """Sum up telemetry: what was wanted, delivered and dropped, and how fast the links were."""
+    from betimes.telemetry.files import KINDS, is_unfinished, read_table
+
     if not directory.is_dir():
         raise BetimesError(
             f"{directory}: there is no such directory\nhint: betimes simulate --telemetry writes one"

@@ -44,7 +44,8 @@ def print_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, numbers: Sequence[str] = ()
 ) -> None:
     """Print a table; the columns named in `numbers` stand to the right."""
-    table = Table(title=Text(title), title_justify="left", title_style="bold")
+    _print_title(title)
+    table = Table()
     for number, column in enumerate(columns):
         # The first column names the row and must not be squeezed away; elsewhere text wraps.
         width = max((len(cell_text(row[0])) for row in rows), default=0) if number == 0 else None
@@ -57,12 +58,19 @@ def print_table(
 
 def print_facts(title: str, facts: Mapping[str, object]) -> None:
     """Print names and values, one pair to a line."""
-    table = Table(title=Text(title), title_justify="left", title_style="bold", show_header=False, box=None)
+    _print_title(title)
+    table = Table(show_header=False, box=None)
     table.add_column(style="dim")
     table.add_column(overflow="fold")  # a path that is cut is of no use
     for name, value in facts.items():
         table.add_row(name, Text(cell_text(value)))
     results().print(table)
+
+
+def _print_title(title: str) -> None:
+    """Print what stands above a table by itself: as a part of it, it would be broken to the table's width."""
+    if title:
+        results().print(Text(title, style="bold"))
 
 
 def cell_text(value: object) -> str:
@@ -82,12 +90,19 @@ def cell_text(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def spread_text(mean: float, sd: float) -> str:
-    """Return a mean with its deviation, no more digits than the deviation bears.
+def spread_text(mean: float, sd: float | None) -> str:
+    """Return a mean with its deviation, if there is one, and no more digits than the deviation bears.
 
-    >>> spread_text(0.43201, 0.008741), spread_text(18961.4, 674.8), spread_text(2.5, 0.0)
-    ('0.4320 ± 0.0087', '18,961 ± 675', '2.5 ± 0')
+    >>> (
+    ...     spread_text(0.43201, 0.008741),
+    ...     spread_text(18961.4, 674.8),
+    ...     spread_text(2.5, 0.0),
+    ...     spread_text(2.5, None),
+    ... )
+    ('0.4320 ± 0.0087', '18,961 ± 675', '2.5 ± 0', '2.5')
     """
+    if sd is None:
+        return cell_text(mean)
     if not (math.isfinite(mean) and math.isfinite(sd) and sd > 0):
         return f"{cell_text(mean)} ± {cell_text(sd)}"
     decimals = max(0, 1 - math.floor(math.log10(sd)))

@@ -23,13 +23,14 @@ from betimes.model.errors import SettingError, TextError
 from betimes.model.subscriptions import Subscription
 
 if TYPE_CHECKING:
-    from betimes.simulator.traces import Spreads, Twin
+    from betimes.simulator.traces import Spread, Spreads, Twin
 
 SEEDS, SEEDS_MAX = 5, 1_000
 TIMES_MIN, TIMES_MAX = 0.001, 1_000.0
 CANDIDATES = ("late-binding", "look-ahead", "eb", "fifo")  # what brokers may have been doing
 OFF_WELL = 0.05  # a twin that is further off, on average, should not be believed
 SUBSCRIBERS_SHOWN = 40
+WANTED_MIN = 30  # messages: the share of fewer is luck (alarms.ROWS_MIN)
 
 EXAMPLES = """\
 [bold]Examples[/bold]
@@ -117,9 +118,15 @@ class Answer:
     off_mean: float | None  # of on-time shares, over subscribers
     off_max: float | None
     measured: Mapping[str, float]  # by subscription
+    wanted: Mapping[str, float]  # by subscription: how many messages that share is of
     before: Spreads
     after: Spreads | None
     assumed_links: tuple[str, ...]  # of which nothing was measured
+
+    @property
+    def few(self) -> frozenset[str]:
+        """Return whose share says little."""
+        return frozenset(self.measured) - frozenset(telling(self.measured, self.wanted))
 
     def as_json(self) -> dict[str, Any]:
         """Return what --json prints."""
@@ -135,6 +142,7 @@ class Answer:
                 {
                     "subscriber": name,
                     "measured": self.measured.get(name),
+                    "wanted": self.wanted.get(name),
                     "before": _pair(self.before.subscribers.get(name)),
                     "after": None if self.after is None else _pair(self.after.subscribers.get(name)),
                 }
@@ -198,24 +206,38 @@ def ask(tables: Path, question: Question, candidates: Sequence[str], seeds: int)
 
     with waiting(f"reading {tables}"):
         twin = twin_of(tables)
-        measured = _by_subscription(twin, measured_on_time(tables))
+        found = measured_on_time(tables)
+        measured = _by_subscription(twin, {person: each.on_time_share for person, each in found.items()})
+        wanted = _by_subscription(twin, {person: each.wanted for person, each in found.items()})
     changed, assumed = _changed(twin, question)
     count = len(candidates) * (len(candidates) > 1) + seeds * (1 + question.is_change)
     with progress_bar("playing") as advance:
         player = _Player(advance, count)
-        strategy = _best_fit(player, twin, candidates, measured)
+        judged = telling(measured, wanted)
+        strategy = _best_fit(player, twin, candidates, judged)
         before = player.play(twin, strategy, seeds)
         after = player.play(changed, question.strategy or strategy, seeds) if question.is_change else None
-    off = [abs(before.subscribers[name][0] - share) for name, share in measured.items()]
+    off = [abs(before.subscribers[name][0] - share) for name, share in judged.items()]
     return Answer(
         strategy=strategy,
         off_mean=sum(off) / len(off) if off else None,
         off_max=max(off, default=None),
         measured=measured,
+        wanted=wanted,
         before=before,
         after=after,
         assumed_links=assumed,
     )
+
+
+def telling(measured: Mapping[str, float], wanted: Mapping[str, float]) -> dict[str, float]:
+    """Return the shares of those who wanted enough to tell by; all, if nobody wanted so much.
+
+    >>> telling({"ann": 0.5, "probe": 1.0}, {"ann": 40, "probe": 2}), telling({"probe": 1.0}, {"probe": 2})
+    ({'ann': 0.5}, {'probe': 1.0})
+    """
+    enough = {name: share for name, share in measured.items() if wanted[name] >= WANTED_MIN}
+    return enough or dict(measured)
 
 
 def _by_subscription(twin: Twin, measured: Mapping[tuple[str, str], float]) -> dict[str, float]:
@@ -282,7 +304,7 @@ def _totals(spreads: Spreads) -> dict[str, Any]:
     }
 
 
-def _pair(spread: tuple[float, float] | None) -> dict[str, float] | None:
+def _pair(spread: Spread | None) -> dict[str, float | None] | None:
     return None if spread is None else {"mean": spread[0], "sd": spread[1]}
 
 
@@ -294,7 +316,9 @@ def print_answer(answer: Answer) -> None:
         for name, run in runs.items()
     ]
     print_table("the twin", ["", "on-time share", "earning", "messages"], rows)
-    names = sorted((answer.after or answer.before).subscribers, key=lambda name: -_change(answer, name))
+    few = answer.few
+    listed = [name for name in (answer.after or answer.before).subscribers if name not in few]
+    names = sorted(listed, key=lambda name: -_change(answer, name))
     table = [
         (
             name,
@@ -315,6 +339,9 @@ def print_answer(answer: Answer) -> None:
         print_facts("", {"brokers seem to choose by": answer.strategy, "the twin is off by": off})
         if answer.off_mean > OFF_WELL:
             print_notice("that is much: something in the network is not as telemetry tells it")
+    if few:
+        who = "1 subscriber" if len(few) == 1 else f"{len(few)} subscribers"
+        print_notice(f"{who} with fewer than {WANTED_MIN} messages: not counted there, and shown by --json")
     for name in answer.assumed_links:
         print_notice(f"{name} never carried anything; it is taken to be as fast as in the other direction")
 

@@ -91,7 +91,7 @@ class Spread:
     count: int
 
     def __str__(self) -> str:
-        return f"{self.mean:.3g} ± {self.sd:.2g}"
+        return f"{self.mean:.3g} ± {self.sd:.2g}" if self.count > 1 else f"{self.mean:.3g}"
 
     def near(self, published: float) -> bool:
         """Tell whether a published number lies within two deviations between seeds."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +142,18 @@ def _scenario(
     )
 
 
-def measured_on_time(tables: Path) -> dict[tuple[str, str], float]:
-    """Return the on-time share that was measured of each subscriber at its home."""
-    rows = measured_shares(current_tables(tables))
-    return {(row["subscriber"], row["home"]): row["on_time_share"] for row in rows if row["wanted"]}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What was measured of a subscriber: its on-time share, and of how many messages."""
+
+    on_time_share: float
+    wanted: float
+
+
+def measured_on_time(tables: Path) -> dict[tuple[str, str], Measured]:
+    """Return what was measured of each subscriber at its home."""
+    return {
+        (row["subscriber"], row["home"]): Measured(on_time_share=row["on_time_share"], wanted=row["wanted"])
+        for row in measured_shares(current_tables(tables))
+        if row["wanted"]
+    }

@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 
 DIAL_WITHIN_S = 5.0
 REDIAL_S_FIRST, REDIAL_S_MAX = 0.1, 5.0
+WARN_AFTER_S = 10.0  # brokers that start together are not up at the same moment
 
 
 class DialledLine(Line):
@@ -56,7 +57,7 @@ async def keep_link(listener: Listener, terms: LinkTerms) -> None:
     """Keep a link to a neighbour, for ever: dial again, ever later, as long as it cannot be had."""
     loop, pause_s, tls = asyncio.get_running_loop(), REDIAL_S_FIRST, link_tls(terms)
     assert terms.host is not None, "without a host it is the neighbour who dials"
-    is_told = False
+    missed_s, is_told = loop.time(), False
     while True:
         federation = listener.hub.federation
         if federation is not None and terms.to in federation.ends:  # the neighbour was quicker
@@ -69,12 +70,13 @@ async def keep_link(listener: Listener, terms: LinkTerms) -> None:
                     lambda: DialledLine(listener, terms), terms.host, terms.port, ssl=tls
                 )
         except (OSError, TimeoutError) as error:
-            level = logging.INFO if is_told else logging.WARNING
+            is_long = loop.time() - missed_s >= WARN_AFTER_S
+            level = logging.WARNING if is_long and not is_told else logging.INFO
             log.log(level, "link to %s: cannot be dialled (%s)", terms.to, str(error) or "no answer")
-            is_told = True
+            is_told = is_told or is_long
         else:
-            is_told = False
             await line.ended.wait()
+            missed_s, is_told = loop.time(), False
             if loop.time() - started_s > REDIAL_S_MAX:
                 pause_s = REDIAL_S_FIRST
         await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from betimes.language.suggestions import did_you_mean
 from betimes.model.errors import SettingError
 from betimes.model.events import Value
 from betimes.model.subscriptions import Subscription
@@ -24,6 +25,7 @@ from betimes.simulator.outcome import Outcome
 from betimes.simulator.worlds import EVENTS_MAX, Publications
 
 Numbers = NDArray[np.float64]
+Spread = tuple[float, float | None]  # mean and standard deviation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,8 +67,8 @@ class Twin:
             link for link in self.scenario.links if name not in (link.name, f"{link.target}->{link.source}")
         ]
         if len(links) == len(self.scenario.links):
-            known = ", ".join(link.name for link in self.scenario.links[:5]) or "none"
-            raise SettingError("--drop-link", name, "there is no such link", f"there are {known}")
+            hint = did_you_mean(name, [link.name for link in self.scenario.links], "links")
+            raise SettingError("--drop-link", name, "there is no such link", hint)
         return replace(self, scenario=replace(self.scenario, links=tuple(links)))
 
     def with_subscription(self, subscription: Subscription) -> Twin:
@@ -74,20 +76,20 @@ class Twin:
         if any(each.id == subscription.id for each in self.scenario.subscriptions):
             raise SettingError("--add-subscriber", subscription.id, "there is one of this name")
         if subscription.home not in self.scenario.brokers:
-            known = ", ".join(self.scenario.brokers[:8])
-            raise SettingError("--add-subscriber", subscription.home, "no such broker", f"there are {known}")
+            hint = did_you_mean(subscription.home, self.scenario.brokers, "brokers")
+            raise SettingError("--add-subscriber", subscription.home, "no such broker", hint)
         subscriptions = (*self.scenario.subscriptions, subscription)
         return replace(self, scenario=replace(self.scenario, subscriptions=subscriptions))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spreads:
-    """What came of several runs: means and standard deviations over seeds."""
+    """What came of several runs: means and standard deviations over seeds; one run has no deviation."""
 
-    on_time_share: tuple[float, float]
-    earning: tuple[float, float]
-    messages: tuple[float, float]
-    subscribers: Mapping[str, tuple[float, float]]  # on-time share, by subscription
+    on_time_share: Spread
+    earning: Spread
+    messages: Spread
+    subscribers: Mapping[str, Spread]  # on-time share, by subscription
 
 
 def play(twin: Twin, strategy: Strategy, seed: int) -> Outcome:
@@ -111,8 +113,8 @@ def spreads(outcomes: Sequence[Outcome]) -> Spreads:
     )
 
 
-def _spread(values: Sequence[float]) -> tuple[float, float]:
-    return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0
+def _spread(values: Sequence[float]) -> Spread:
+    return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
 
 
 def _published(twin: Twin, seed: int) -> list[Publications]:

@@ -1,0 +1,43 @@
+"""Can somebody listen there? An address that cannot be had is named in one message, with a hint."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from betimes.model.errors import BetimesError
+
+
+def check_free(host: str, port: int) -> None:
+    """Raise an error if an address cannot be had now; port 0 is any that is free."""
+    with naming(host, port):
+        for family, kind, protocol, _, address in socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        ):
+            with socket.socket(family, kind, protocol) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
+                if family == socket.AF_INET6:
+                    probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                probe.bind(address)
+
+
+@contextmanager
+def naming(host: str, port: int) -> Iterator[None]:
+    """Say which address cannot be had."""
+    try:
+        yield
+    except OSError as error:
+        raise BetimesError(
+            f"{address_text(host, port)}: cannot listen there ({error.strerror or error})\n"
+            "hint: name another with --port"
+        ) from None
+
+
+def address_text(host: str, port: int) -> str:
+    """Return an address as people write it.
+
+    >>> address_text("127.0.0.1", 1883), address_text("::1", 1883)
+    ('127.0.0.1:1883', '[::1]:1883')
+    """
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

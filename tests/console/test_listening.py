@@ -1,0 +1,34 @@
+"""Is an address that cannot be had named, whoever has it?"""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from betimes.console.listening import address_text, check_free, naming
+from betimes.model.errors import BetimesError
+
+
+def test_a_port_that_somebody_listens_on_is_not_free_until_he_is_gone():
+    with socket.create_server(("127.0.0.1", 0)) as there:
+        port = there.getsockname()[1]
+        with pytest.raises(BetimesError, match=f"127.0.0.1:{port}: cannot listen there") as caught:
+            check_free("127.0.0.1", port)
+        assert "--port" in str(caught.value)
+    check_free("127.0.0.1", port)
+
+
+def test_any_port_will_do_if_none_is_named():
+    check_free("127.0.0.1", 0)
+
+
+def test_a_host_that_is_not_this_one_is_told():
+    with pytest.raises(BetimesError, match=r"no\.such\.host\.invalid:1883"):
+        check_free("no.such.host.invalid", 1883)
+
+
+def test_what_is_no_matter_of_addresses_is_left_as_it_is():
+    with pytest.raises(ValueError, match="another"), naming("::1", 1883):
+        raise ValueError("another matter")
+    assert address_text("::1", 1883) == "[::1]:1883"
