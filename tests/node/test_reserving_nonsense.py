@@ -35,7 +35,7 @@ TABLE = routing_tables("abcd", LINKS, "abcd")["a"]
 nodes, flows = st.sampled_from("abcdx"), st.sampled_from(["cars@a@10|d", "ships@a@60", "f"])
 some_nodes = st.lists(nodes, max_size=3).map(tuple)
 bandwidths = st.sampled_from([0, 10, 60, 200])
-insteads = st.builds(Instead, bandwidths, bandwidths)
+insteads = st.builds(Instead, bandwidths, bandwidths, st.booleans())
 invites = st.builds(Invite, flows, bandwidths, nodes, nodes, coordinates, times_s, some_nodes)
 extends = st.builds(Extend, invites, times_s, some_nodes, some_nodes, st.booleans(), insteads)
 signals = st.one_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from betimes.routing.claims import Claim, SharedFlow, ways_of
 from betimes.routing.coordinates import Coordinate
-from betimes.routing.reservations import Instead
+from betimes.routing.reservations import NOTHING, Instead
 from betimes.routing.signals import Hop, Offer, Reserve
 
 KNOWN = Reserve("cars@p@10", 10, "p", 1.0, way=None, visited=())
@@ -53,4 +53,4 @@ def test_what_finds_its_own_way_goes_before_offers_and_those_go_by_latency():
 
 
 def test_offers_that_take_too_long_are_not_tried():
-    assert ways_of([offer("a", 1.1, 10)], KNOWN, None) == ([], Instead())
+    assert ways_of([offer("a", 1.1, 10)], KNOWN, None) == ([], NOTHING)

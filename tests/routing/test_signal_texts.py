@@ -41,7 +41,7 @@ coordinates = st.builds(
 hops = st.lists(st.builds(Hop, names, times_s, counts), max_size=4).map(tuple)
 some_names = st.lists(names, max_size=4).map(tuple)
 offers = st.lists(st.builds(Offer, names, counts, coordinates, hops, counts), max_size=3).map(tuple)
-insteads = st.builds(Instead, counts, counts)
+insteads = st.builds(Instead, counts, counts, st.booleans())
 invites = st.builds(Invite, names, counts, names, names, coordinates, times_s, some_names)
 extends = st.builds(Extend, invites, times_s, some_names, some_names, st.booleans(), insteads)
 signals = st.one_of(

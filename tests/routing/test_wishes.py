@@ -9,7 +9,7 @@ import pytest
 from tests.routing.small_overlays import SETTINGS, small_overlay
 from tests.routing.test_branches import promised
 
-from betimes.routing.signals import Manner
+from betimes.routing.signals import Denied, Manner
 from betimes.routing.wishes import Accepted, Interrupted, Refusal, Refused, Wish
 
 
@@ -216,3 +216,16 @@ def test_what_others_have_is_told_where_it_might_be_shared(overlay):
     assert refused.without(refused).fits_bytes_per_s == 0
     own = told(overlay, "n8", replace(wish, subscription="u", bytes_per_s=30, is_shared=False))
     assert own.fits_bytes_per_s == 0
+
+
+def test_where_no_link_was_short_of_room_a_refusal_is_not_for_want_of_it_and_not_definite(overlay):
+    overlay.subscribe("n8", Wish(subscription="s", event_type="cars", manner=Manner.COORDINATES))
+    wishes, start_s = overlay.nodes["n8"].wishes, overlay.agenda.now_s
+    for step in range(1000):  # until its flow is asked for
+        if wishes._flows:
+            break
+        overlay.agenda.run(start_s + 0.001 * step)
+    (flow,) = wishes._flows
+    told = [each for _ in range(5) for each in wishes.denied(Denied(flow), start_s)]
+    (news,) = [each for each in told if isinstance(each, Refused)]
+    assert (news.reason, news.is_definite) == (Refusal.NO_WAY, False)

@@ -90,4 +90,5 @@ def ways_of(
         known._replace(way=tuple([hop.name for hop in offer.way[1:]])) for offer in fitting
     ]
     rooms = [int(offer.room_bytes_per_s) for offer in in_time if offer not in fitting]
-    return [*left, *([] if search is None else [search])], Instead(max(rooms, default=0))
+    short = Instead(max(rooms)) if rooms else NOTHING
+    return [*left, *([] if search is None else [search])], short

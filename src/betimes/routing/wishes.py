@@ -34,6 +34,7 @@ class Refusal(StrEnum):
     TOO_SLOW = "too slow"
     NOBODY_PUBLISHES = "nobody publishes this"
     NO_ANSWER = "no answer"
+    NO_WAY = "no way was found"  # though no link was short of room: links are down, or others take too long
     TOO_MANY = "too many"
 
 
@@ -313,9 +314,7 @@ class Wishes:
 
     def _refuse(self, claim: Claim) -> list[Effect]:
         """Give up one publisher's flow; a wish that has nothing else ends with it."""
-        reason = Refusal.TOO_SLOW if claim.is_too_slow else Refusal.NO_BANDWIDTH
-        if not claim.all_answered:
-            reason = Refusal.NO_ANSWER
+        reason = _reason(claim)
         asking = self._forget_claim(claim)
         if not asking.claims and not asking.awaited:
             del self._asking[claim.subscription]
@@ -325,7 +324,7 @@ class Wishes:
                 claim.subscription,
                 claim.publisher,
                 reason,
-                claim.all_answered,
+                reason in (Refusal.TOO_SLOW, Refusal.NO_BANDWIDTH),
                 min(instead.room_bytes_per_s, claim.bytes_per_s - 1),
                 claim.latency_s,
                 instead.shared_bytes_per_s,
@@ -358,6 +357,14 @@ class Wishes:
             return []
         del self._flows[claim.flow]
         return list(self._branches.release(HERE, claim.flow))
+
+
+def _reason(claim: Claim) -> Refusal:
+    if not claim.all_answered:
+        return Refusal.NO_ANSWER
+    if claim.is_too_slow:
+        return Refusal.TOO_SLOW
+    return Refusal.NO_BANDWIDTH if claim.instead.is_short else Refusal.NO_WAY
 
 
 def _accepted(claim: Claim) -> Accepted:
