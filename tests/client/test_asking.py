@@ -152,6 +152,8 @@ def test_a_guarantee_goes_along_as_it_was_written():
     assert dict(asked.properties)["latency"] == "100ms"
     assert dict(ask("cars", bandwidth="any", latency=0.5).properties)["latency"] == "0.5s"
     assert dict(ask("cars", latency="any").properties)["latency"] == "any"
+    pasted = dict(ask("cars", bandwidth="bandwidth = 20KB/s", latency="latency < 100ms").properties)
+    assert (pasted["bandwidth"], pasted["latency"]) == ("bandwidth = 20KB/s", "latency < 100ms")
 
 
 @pytest.mark.parametrize("wrong", [{"bandwidth": "20"}, {"bandwidth": "fast"}, {"latency": "0s"}])

@@ -20,5 +20,13 @@ def test_a_refusal_survives_the_way_to_another_process():
     assert (refused.what, refused.code, refused.reason) == ("t", 0x87, "no")
 
 
+def test_a_refusal_says_whether_it_is_definite_also_in_another_process():
+    refused = SubscriptionRefusedError(
+        "t", 0x97, "Quota exceeded", "nobody publishes this", is_definite=False
+    )
+    assert not pickle.loads(pickle.dumps(refused)).is_definite
+    assert SubscriptionRefusedError("t", 0x97, "Quota exceeded").is_definite
+
+
 def test_a_lost_connection_is_a_broker_out_of_reach():
     assert issubclass(ConnectionLostError, UnreachableError)

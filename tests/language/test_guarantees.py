@@ -89,6 +89,22 @@ def test_values_that_stand_alone_are_read_as_user_properties_have_them():
         read_bandwidth_kb_per_s("0KB/s")
 
 
+@pytest.mark.parametrize("text", ["latency < 100ms", "Latency<=100ms", "latency = 100ms", "= 100ms", "100ms"])
+def test_a_condition_is_read_where_a_value_is_expected(text):
+    assert read_latency_s_max(text) == 0.1
+    assert (
+        read_bandwidth_kb_per_s(text.lower().replace("latency", "bandwidth").replace("100ms", "5KB/s")) == 5.0
+    )
+
+
+@pytest.mark.parametrize(("read", "text"), [(read_latency_s_max, "0s"), (read_bandwidth_kb_per_s, "0KB/s")])
+def test_a_hint_for_a_value_can_be_pasted_as_the_value(read, text):
+    with pytest.raises(TextError) as error:
+        read(text)
+    assert error.value.hint is not None
+    assert read(error.value.hint.removeprefix("write ")) is not None
+
+
 @given(
     st.none() | st.integers(1, 10**6).map(float),
     st.just(math.inf) | st.integers(1, 10**5).map(lambda ms: ms / 1000),

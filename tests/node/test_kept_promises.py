@@ -21,7 +21,9 @@ LINKS = [
 def branches_of_a(*reserved):
     """Return a's flows after neighbours have reserved some that begin there."""
     books = [Reservations(lambda _: 100_000) for _ in range(2)]
-    branches = Branches(MeshWays(routing_tables("abc", LINKS, "abc")["a"]), *books, lapse_after_s=30.0)
+    branches = Branches(
+        MeshWays(routing_tables("abc", LINKS, "abc")["a"]), *books, lapse_after_s=30.0, is_published=bool
+    )
     for sender, flow in reserved:
         asked = Reserve(flow.name, flow.bytes_per_s, "a", 1.0, way=(), visited=(sender,))
         branches.reserve(sender, asked, 0.0)

@@ -9,6 +9,7 @@ from tests.routing.test_signal_texts import coordinates, times_s
 from betimes.model.topology import Link
 from betimes.node.reserving import ReservingNode, ReservingSettings
 from betimes.routing.mesh import MeshWays
+from betimes.routing.reservations import Instead
 from betimes.routing.signals import (
     Broken,
     Declined,
@@ -31,19 +32,20 @@ LINKS = [
 ]
 TABLE = routing_tables("abcd", LINKS, "abcd")["a"]
 
-nodes, flows = st.sampled_from("abcdx"), st.sampled_from("fg")
+nodes, flows = st.sampled_from("abcdx"), st.sampled_from(["cars@a@10|d", "ships@a@60", "f"])
 some_nodes = st.lists(nodes, max_size=3).map(tuple)
 bandwidths = st.sampled_from([0, 10, 60, 200])
+insteads = st.builds(Instead, bandwidths, bandwidths, st.booleans())
 invites = st.builds(Invite, flows, bandwidths, nodes, nodes, coordinates, times_s, some_nodes)
-extends = st.builds(Extend, invites, times_s, some_nodes, some_nodes, st.booleans(), bandwidths)
+extends = st.builds(Extend, invites, times_s, some_nodes, some_nodes, st.booleans(), insteads)
 signals = st.one_of(
     invites,
     extends,
     st.builds(StepBack, extends, st.booleans()),
     st.builds(Reserve, flows, bandwidths, nodes, times_s, st.none() | some_nodes, some_nodes),
     st.builds(Granted, flows, st.just(0.1)),
-    st.builds(Denied, flows, bandwidths),
-    st.builds(Declined, flows, bandwidths, some_nodes),
+    st.builds(Denied, flows, insteads, st.booleans()),
+    st.builds(Declined, flows, insteads, some_nodes, st.booleans()),
     st.builds(Release, flows),
     st.builds(lambda flow: Refresh((flow,)), flows),
     st.builds(lambda flow: Broken((flow,)), flows),
@@ -53,6 +55,7 @@ signals = st.one_of(
 @given(st.lists(st.tuples(st.sampled_from("bc"), signals), max_size=30))
 def test_nonsense_breaks_nothing_and_promises_no_more_than_there_is(told):
     node = ReservingNode(MeshWays(TABLE), ReservingSettings(), lambda _: CAPACITY, lambda _: 10**9)
+    node.advertise("cars", 10, 0.0)
     for at_s, (sender, signal) in enumerate(told):
         node.receive(sender, signal, float(at_s))
         assert all(node.outward.promised(name) <= CAPACITY for name in node.outward.neighbours)

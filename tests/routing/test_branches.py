@@ -105,10 +105,10 @@ def test_a_link_that_is_lost_takes_its_flows_along_on_both_sides(overlay):
 def test_asking_twice_is_answered_twice_and_promised_once(overlay):
     node = overlay.nodes["n3"]
     neighbour = node.dht.neighbours[0].name
-    reserve = Reserve("f", 10, "n3", 1.0, way=(), visited=(neighbour,))
+    reserve = Reserve("cars@n3@10#f", 10, "n3", 1.0, way=(), visited=(neighbour,))
     for _ in range(2):
         (tell,) = node.branches.reserve(neighbour, reserve, 0.0)
-        assert tell == (neighbour, Granted("f", 0.0))
+        assert tell == (neighbour, Granted("cars@n3@10#f", 0.0))
     assert node.outward.promised(neighbour) == 10
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from betimes.routing.reservations import Reservations
+from betimes.routing.reservations import Instead, Reservations
 
 CAPACITY = {"a": 10, "b": 7, "c": 0}
 neighbours = st.sampled_from(sorted(CAPACITY))
@@ -108,3 +108,18 @@ def test_flows_of_one_trunk_take_the_bandwidth_of_a_link_once():
     assert book.promised("b") == 7
     book.release("cars@p@7|y", "b")
     assert (book.promised("b"), len(book)) == (0, 0)
+
+
+def test_where_a_flow_does_not_fit_it_may_share_what_others_have_of_the_same_events():
+    book = Reservations(lambda _: 60)
+    for flow, bytes_per_s in (
+        ("cars@p@30|x", 30),
+        ("cars@p@10|y", 10),
+        ("ships@p@15", 15),
+        ("cars@p@4#own", 4),
+    ):
+        assert book.promise(flow, "a", bytes_per_s)
+    assert book.instead("cars@p@20|z", "a") == Instead(1, 30)
+    assert book.instead("cars@q@20|z", "a") == Instead(1, 0)
+    assert book.instead("cars@p@20#mine", "a") == Instead(1, 0)
+    assert book.instead("cars@p@70|z", "b") == Instead(60, 0)

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from betimes.model.errors import TextError
 from betimes.routing import signal_texts
 from betimes.routing.coordinates import Coordinate
+from betimes.routing.reservations import Instead
 from betimes.routing.signal_texts import TEXT_LENGTH_MAX, read_signal, write_signal
 from betimes.routing.signals import (
+    Denied,
     Extend,
     Granted,
     Hop,
@@ -39,13 +41,15 @@ coordinates = st.builds(
 hops = st.lists(st.builds(Hop, names, times_s, counts), max_size=4).map(tuple)
 some_names = st.lists(names, max_size=4).map(tuple)
 offers = st.lists(st.builds(Offer, names, counts, coordinates, hops, counts), max_size=3).map(tuple)
+insteads = st.builds(Instead, counts, counts, st.booleans())
 invites = st.builds(Invite, names, counts, names, names, coordinates, times_s, some_names)
-extends = st.builds(Extend, invites, times_s, some_names, some_names, st.booleans(), counts)
+extends = st.builds(Extend, invites, times_s, some_names, some_names, st.booleans(), insteads)
 signals = st.one_of(
     st.builds(Subscribe, names, counts, names, counts, hops),
     st.builds(Offers, names, counts, counts, some_names, offers),
     st.builds(Reserve, names, counts, names, times_s, st.none() | some_names, some_names),
     st.builds(Granted, names, times_s),
+    st.builds(Denied, names, insteads, st.booleans()),
     st.builds(Refresh, some_names),
     st.builds(StepBack, extends, st.booleans()),
     invites,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from tests.routing.small_overlays import SETTINGS, small_overlay
 from tests.routing.test_branches import promised
 
-from betimes.routing.signals import Manner
+from betimes.routing.signals import Denied, Manner
 from betimes.routing.wishes import Accepted, Interrupted, Refusal, Refused, Wish
 
 
@@ -126,3 +127,105 @@ def test_a_flow_that_comes_when_nobody_waits_for_it_any_more_is_let_go(overlay):
     overlay.unsubscribe("n8", "s")
     overlay.settle()
     assert promised(overlay) == {}
+
+
+def test_who_asks_for_a_flow_that_is_held_here_is_answered_at_once_by_its_bound(overlay):
+    held = told(overlay, "n8", Wish(subscription="s", event_type="cars"))
+    before = overlay.sent["Reserve"]
+    hasty = Wish(subscription="t", event_type="cars", latency_s_max=held.latency_s / 2)
+    refused = told(overlay, "n8", hasty)
+    assert (refused.reason, refused.subscription) == (Refusal.TOO_SLOW, "t")
+    assert refused.latency_s == pytest.approx(held.latency_s)
+    assert isinstance(told(overlay, "n8", Wish(subscription="u", event_type="cars")), Accepted)
+    assert overlay.sent["Reserve"] == before
+
+
+@pytest.mark.parametrize("manner", list(Manner))
+def test_who_is_refused_takes_nothing_from_who_waits_for_the_same(overlay, manner):
+    overlay.news.clear()
+    for name, bound_s in (("hasty", 0.0001), ("patient", math.inf), ("late", 0.0002)):
+        wish = Wish(subscription=name, event_type="cars", latency_s_max=bound_s, manner=manner)
+        overlay.subscribe("n8", wish)
+    overlay.settle()
+    assert {each.subscription: type(each) for each in overlay.news} == {
+        "hasty": Refused,
+        "patient": Accepted,
+        "late": Refused,
+    }
+    assert len(overlay.news) == 3
+    overlay.unsubscribe("n8", "patient")
+    overlay.settle()
+    assert promised(overlay) == {}
+
+
+def test_who_waits_goes_on_when_who_asked_has_left(overlay):
+    for name in ("s", "t"):
+        overlay.subscribe("n8", Wish(subscription=name, event_type="cars", manner=Manner.COORDINATES))
+    overlay.agenda.run(overlay.agenda.now_s + 0.001)
+    overlay.unsubscribe("n8", "s")
+    overlay.settle()
+    assert [(type(each), each.subscription) for each in overlay.news] == [(Accepted, "t")]
+
+
+@pytest.mark.parametrize("manner", list(Manner))
+def test_what_a_publisher_gave_ends_with_it_and_comes_back_with_it(overlay, manner):
+    told(overlay, "n8", Wish(subscription="s", event_type="cars", manner=manner))
+    overlay.news.clear()
+    overlay.withdraw("n3", "cars")
+    overlay.run_until(overlay.agenda.now_s + SETTINGS.refresh_every_s + SETTINGS.dht.beat_every_s)
+    overlay.settle()
+    assert promised(overlay) == {}
+    assert [type(each) for each in overlay.news] == [Interrupted, Refused]
+    assert (overlay.news[-1].reason, overlay.news[-1].is_definite) == (Refusal.NOBODY_PUBLISHES, False)
+    overlay.advertise("n3", "cars", 10, replicas=3)
+    overlay.run_until(overlay.agenda.now_s + 2 * SETTINGS.refresh_every_s)
+    assert [type(each) for each in overlay.news] == [Interrupted, Refused, Accepted]
+
+
+@pytest.mark.parametrize("manner", list(Manner))
+def test_an_offer_of_a_publisher_that_is_gone_meanwhile_is_nothing_definite(overlay, manner):
+    overlay.nodes["n3"]._published.clear()  # it has started anew, and the rendezvous does not know
+    news = told(overlay, "n8", Wish(subscription="s", event_type="cars", manner=manner))
+    assert (news.reason, news.is_definite) == (Refusal.NOBODY_PUBLISHES, False)
+    assert promised(overlay) == {}
+    overlay.advertise("n3", "cars", 10, replicas=3)
+    overlay.run_until(overlay.agenda.now_s + 2 * SETTINGS.refresh_every_s)
+    assert isinstance(overlay.news[-1], Accepted)
+
+
+def test_of_two_publishers_what_one_gives_stays_when_the_other_goes(overlay):
+    overlay.advertise("n5", "cars", 20)
+    overlay.settle()
+    overlay.subscribe("n8", Wish(subscription="s", event_type="cars", manner=Manner.COORDINATES))
+    overlay.settle()
+    assert {each.publisher for each in overlay.news} == {"n3", "n5"}
+    overlay.news.clear()
+    overlay.withdraw("n5", "cars")
+    overlay.run_until(overlay.agenda.now_s + 2 * SETTINGS.refresh_every_s)
+    assert [(type(each), each.publisher) for each in overlay.news] == [(Interrupted, "n5"), (Accepted, "n3")]
+    assert set(promised(overlay).values()) == {10}
+
+
+def test_what_others_have_is_told_where_it_might_be_shared(overlay):
+    wish = Wish(subscription="s", event_type="cars", bytes_per_s=80, manner=Manner.COORDINATES)
+    for name in ("n8", *(each.name for each in overlay.nodes["n3"].dht.neighbours)):
+        told(overlay, name, wish)
+    refused = told(overlay, "n8", replace(wish, subscription="t", bytes_per_s=30))
+    assert (refused.room_bytes_per_s, refused.shared_bytes_per_s) == (0, 80)
+    assert (refused.fits_bytes_per_s, refused.is_sharing_better) == (80, True)
+    assert refused.without(refused).fits_bytes_per_s == 0
+    own = told(overlay, "n8", replace(wish, subscription="u", bytes_per_s=30, is_shared=False))
+    assert own.fits_bytes_per_s == 0
+
+
+def test_where_no_link_was_short_of_room_a_refusal_is_not_for_want_of_it_and_not_definite(overlay):
+    overlay.subscribe("n8", Wish(subscription="s", event_type="cars", manner=Manner.COORDINATES))
+    wishes, start_s = overlay.nodes["n8"].wishes, overlay.agenda.now_s
+    for step in range(1000):  # until its flow is asked for
+        if wishes._flows:
+            break
+        overlay.agenda.run(start_s + 0.001 * step)
+    (flow,) = wishes._flows
+    told = [each for _ in range(5) for each in wishes.denied(Denied(flow), start_s)]
+    (news,) = [each for each in told if isinstance(each, Refused)]
+    assert (news.reason, news.is_definite) == (Refusal.NO_WAY, False)

@@ -107,16 +107,51 @@ def test_two_at_one_broker_and_one_on_the_way_share_what_is_promised(six):
 
 
 def test_what_does_not_fit_is_refused_with_what_would(six):
+    six.client("a", "rider", user_properties=[("advertise", "bikes = 20KB/s")])
     for number, bandwidth in enumerate(("30KB/s", "31KB/s")):
         assert codes(six.ask(f"first{number}", bandwidth=bandwidth)) == [0]
-    refused = six.ask("alice", bandwidth="40KB/s")
+    refused = six.ask("alice", "bikes", bandwidth="40KB/s")
     assert codes(refused) == [QUOTA_EXCEEDED]
-    assert refused.suback.reason_str == "cars: refused: no bandwidth; 24KB/s would fit"
+    assert refused.suback.reason_str == "bikes: refused: no bandwidth; 24KB/s would fit"
     assert dict(refused.suback.user_properties) == {"definite": "true", "bandwidth": "24KB/s"}
     before = six.promised()
-    assert codes(six.ask("bob", bandwidth="24KB/s")) == [0]
+    assert codes(six.ask("bob", "bikes", bandwidth="24KB/s")) == [0]
     assert sum(six.promised().values()) == sum(before.values()) + 3 * 24_000
     assert refused.hub.sessions["alice"].grants == {}
+
+
+def test_who_finds_links_full_is_told_what_others_have_that_can_be_shared(six):
+    for number, bandwidth in enumerate(("54KB/s", "53.5KB/s")):  # both ways, but for half a kilobyte
+        assert codes(six.ask(f"first{number}", bandwidth=bandwidth)) == [0]
+    refused = six.ask("alice", bandwidth="any")
+    fits = "54KB/s would fit, shared with those who have it"
+    assert refused.suback.reason_str == f"cars: refused: no bandwidth; {fits}"
+    assert dict(refused.suback.user_properties) == {"definite": "true", "bandwidth": "54KB/s"}
+    before = six.promised()
+    assert codes(six.ask("bob", bandwidth="54KB/s")) == [0]
+    assert six.promised() == before
+
+
+def test_a_question_that_is_refused_says_nothing_to_who_holds_the_same_flow(six):
+    alice = six.ask("alice", bandwidth="any")
+    before = six.promised()
+    refused = six.ask("bob", bandwidth="any", latency="1ms")
+    assert codes(refused) == [QUOTA_EXCEEDED]
+    assert "too slow" in refused.suback.reason_str
+    six.run(30.0)
+    assert news(alice) == []
+    assert six.promised() == before
+
+
+def test_of_two_who_ask_at_once_for_one_flow_each_is_answered_by_its_own_bound(six):
+    clients = [six.client("f", name) for name in ("alice", "bob", "carol")]
+    for client, latency in zip(clients, ("1ms", "1s", "2ms"), strict=True):
+        wish = [("bandwidth", "any"), ("latency", latency)]
+        assert client.ask(mqtt5.SubscribePacket(1, [plain("cars")], user_properties=wish)) == []
+    six.run(2.0)
+    answers = [client.read()[0].reason_codes[0].value for client in clients]
+    assert answers == [QUOTA_EXCEEDED, 0, QUOTA_EXCEEDED]
+    assert len(six.promised()) == 3
 
 
 def test_what_would_fit_was_tried_also_where_several_links_are_short_of_room(six):
@@ -160,7 +195,7 @@ def test_links_without_a_rate_promise_nothing(six):
         for end in hub.federation.ends.values():
             end.terms = LinkTerms(to=end.neighbour)
     refused = six.ask("alice", bandwidth="any")
-    assert refused.suback.reason_str.endswith("nothing fits; only links with a rate count")
+    assert refused.suback.reason_str.endswith("nothing fits: links on the way are full, or state no rate")
 
 
 def test_a_broker_without_a_network_has_nothing_to_reserve():
@@ -226,7 +261,8 @@ def test_what_cannot_be_made_again_is_told_with_what_would_fit_and_tried_until_i
     six.kill(used)
     six.run(10.0)
     told = news(alice)[-1]
-    assert (told["state"], told["definite"], told["fits_bytes_per_s"]) == ("refused", True, 24_000)
+    assert (told["state"], told["definite"], told["fits_bytes_per_s"]) == ("refused", True, 30_000)
+    assert told["why"] == "no bandwidth; 30KB/s would fit, shared with those who have it"
     assert bob.hub.sessions["bob"].grants
     bob.connection.lost(six.now_s)
     six.run(10.0)
@@ -234,13 +270,72 @@ def test_what_cannot_be_made_again_is_told_with_what_would_fit_and_tried_until_i
     assert set(six.promised().values()) == {40_000}
 
 
-def test_a_publisher_that_goes_takes_its_flow_with_it(six):
+def test_a_publisher_that_goes_takes_its_flow_with_it_and_brings_it_back(six):
     other = six.client("b", "other", user_properties=[("advertise", "ships = 5KB/s")])
     six.run(0.5)
-    assert codes(six.ask("alice", "ships", bandwidth="any")) == [0]
+    alice = six.ask("alice", "ships", bandwidth="any")
+    assert codes(alice) == [0]
+    held = six.promised()
     other.connection.lost(six.now_s)
     six.run(0.5)
     assert codes(six.ask("bob", "ships", bandwidth="any")) == [QUOTA_EXCEEDED]
+    refresh_s = six.hubs["f"].federation.settings.refresh_every_s
+    six.run(refresh_s)
+    assert six.promised() == {}
+    told = news(alice)
+    assert [each["state"] for each in told] == ["interrupted", "refused"]
+    assert told[-1]["why"].startswith("nobody publishes this")
+    assert not told[-1]["definite"]
+    six.run(10 * refresh_s)
+    assert news(alice) == []
+    six.client("b", "other", user_properties=[("advertise", "ships = 5KB/s")])
+    six.run(refresh_s + 0.5)
+    assert [each["state"] for each in news(alice)] == ["accepted"]
+    assert six.promised() == held
+
+
+def test_a_publisher_that_is_back_before_the_next_refresh_has_kept_its_flow(six):
+    alice = six.ask("alice", bandwidth="any")
+    reserved = six.hubs["a"].federation.reserved
+    six.run(reserved.node._refreshed_s + six.hubs["a"].federation.settings.refresh_every_s - six.now_s + 0.5)
+    held = six.promised()
+    six.publisher.connection.lost(six.now_s)
+    six.run(3.0)
+    six.client("a", "pub", user_properties=[("advertise", "cars = 20KB/s")])
+    six.run(30.0)
+    assert (six.promised(), news(alice)) == (held, [])
+
+
+def test_of_two_publishers_one_may_go_and_what_the_other_gives_stays_reserved(six):
+    other = six.client("e", "other", user_properties=[("advertise", "cars = 5KB/s")])
+    six.run(0.5)
+    alice = six.ask("alice", bandwidth="any")
+    assert codes(alice) == [0]
+    assert set(six.promised().values()) == {20_000, 5_000} or 25_000 in six.promised().values()
+    other.connection.lost(six.now_s)
+    six.run(six.hubs["f"].federation.settings.refresh_every_s + 1.0)
+    assert [each["state"] for each in news(alice)] == ["interrupted", "accepted"]
+    assert set(six.promised().values()) == {20_000}
+
+
+def test_a_publishers_broker_that_is_killed_and_comes_back_without_it_is_not_reserved_from(six):
+    alice = six.ask("alice", bandwidth="any")
+    six.kill("a")
+    six.run(0.5)
+    six.start("a")
+    for other in "bd":
+        six.join("a", other, rate_kb_per_s=RATE)
+    six.run(3.0)
+    told = news(alice)
+    assert [each["state"] for each in told] == ["interrupted", "refused"]
+    assert told[-1]["why"].startswith("nobody publishes this")
+    refused = six.ask("bob", bandwidth="any")
+    assert refused.suback.reason_str.endswith("nobody publishes this; this is not definite, ask again later")
+    six.run(30.0)
+    assert six.promised() == {}
+    six.client("a", "pub", user_properties=[("advertise", "cars = 20KB/s")])
+    six.run(10.5)
+    assert [each["state"] for each in news(alice)] == ["accepted"]
 
 
 def test_who_hangs_up_before_the_answer_keeps_nothing(six):

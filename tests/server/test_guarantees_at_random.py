@@ -29,6 +29,7 @@ class Restless:
         self.net = Net(*NAMES, links=terms, refresh_every_s=REFRESH_S)
         self.up: set[str] = set()
         self.clients: list[Any] = []
+        self.publishers: dict[str, Any] = {}  # by topic
         for ends in ENDS:
             self.join(ends)
         self.net.run(1.5)
@@ -41,13 +42,23 @@ class Restless:
 
     def advertise(self) -> None:
         for topic, broker in zip(TOPICS, "ab", strict=True):
-            told = [("advertise", f"{topic} = 20KB/s")]
-            self.clients.append(self.net.client(broker, f"pub-{topic}", user_properties=told))
+            if topic not in self.publishers:
+                told = [("advertise", f"{topic} = 20KB/s")]
+                self.publishers[topic] = self.net.client(broker, f"pub-{topic}", user_properties=told)
 
     def step(self) -> None:
         happens = self.chance.choices(
-            [self.subscribe, self.unsubscribe, self.leave, self.cut, self.mend, self.restart],
-            [6, 3, 2, 1, 2, 0.5],
+            [
+                self.subscribe,
+                self.unsubscribe,
+                self.leave,
+                self.cut,
+                self.mend,
+                self.restart,
+                self.silence,
+                self.advertise,
+            ],
+            [6, 3, 2, 1, 2, 0.5, 0.5, 1],
         )[0]
         happens()
         self.net.run(self.chance.choice([0.0, 0.01, 0.3, 2.0]))
@@ -56,6 +67,7 @@ class Restless:
     def subscribe(self) -> None:
         client = self.net.client(self.chance.choice(list(self.net.hubs)), f"c{self.chance.randrange(20)}")
         wish = [("bandwidth", self.chance.choice(["any", "10KB/s", "30KB/s", "50KB/s"]))]
+        wish.append(("latency", self.chance.choice(["any", "any", "1ms", "100ms"])))
         filters = [
             mqtt5.TopicFilter(topic) for topic in self.chance.sample(TOPICS, self.chance.choice([1, 2]))
         ]
@@ -70,9 +82,15 @@ class Restless:
                 client.ask(mqtt5.UnsubscribePacket(2, [self.chance.choice(TOPICS)]))
 
     def leave(self) -> None:
-        if len(self.clients) > len(TOPICS):
-            client = self.clients.pop(self.chance.randrange(len(TOPICS), len(self.clients)))
+        if self.clients:
+            client = self.clients.pop(self.chance.randrange(len(self.clients)))
             client.connection.lost(self.net.now_s)
+
+    def silence(self) -> None:
+        """Let a publisher go."""
+        if self.publishers:
+            topic = self.chance.choice(sorted(self.publishers))
+            self.publishers.pop(topic).connection.lost(self.net.now_s)
 
     def cut(self) -> None:
         if self.up:
@@ -123,12 +141,20 @@ def test_no_link_is_promised_too_much_and_all_comes_back_in_the_end(seed):
     for _ in range(60):
         world.step()
     world.mend()
+    world.advertise()
     world.net.run(LAPSE_AFTER * REFRESH_S + 8.0)
     held = sum(len(node.outward) for node in world.nodes())
     world.net.run(LAPSE_AFTER * REFRESH_S)
     assert sum(len(node.outward) for node in world.nodes()) == held  # what is needed is refreshed
     assert world.follow_all() > 0
-    for client in world.clients:
+    while world.publishers:
+        world.silence()
+    world.net.run(REFRESH_S + 1.0)
+    assert sum(len(node.outward) for node in world.nodes()) == 0  # nothing is kept for who is gone
+    world.advertise()
+    world.net.run(LAPSE_AFTER * REFRESH_S)
+    assert sum(len(node.outward) for node in world.nodes()) > 0
+    for client in (*world.clients, *world.publishers.values()):
         client.connection.lost(world.net.now_s)
     world.net.run(LAPSE_AFTER * REFRESH_S + 2.0)
     for node, hub in zip(world.nodes(), world.net.hubs.values(), strict=True):

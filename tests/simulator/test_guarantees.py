@@ -89,7 +89,7 @@ def test_who_is_refused_is_told_what_would_fit_and_takes_part_without():
         ("too much", False, "no bandwidth"),
         ("too soon", False, "too slow"),
     ]
-    assert found.guarantees[2].bytes_per_s == 24_000
+    assert (found.guarantees[2].bytes_per_s, found.guarantees[2].is_shared) == (40_000, True)
     outcome = found.run()
     assert outcome.guarantees == found.guarantees
     assert {each.subscriber for each in outcome.subscribers} >= {"too much", "without"}

@@ -9,7 +9,6 @@ from enum import StrEnum
 
 from betimes.language.filters import parse_filter
 from betimes.language.guarantees import (
-    ANY,
     read_advertisement,
     read_bandwidth_kb_per_s,
     read_latency_s_max,
@@ -91,7 +90,11 @@ def ask(
         properties[BANDWIDTH] = checked_text("bandwidth", bandwidth)
         read_bandwidth_kb_per_s(bandwidth)
     if latency is not None:
-        properties[LATENCY] = latency if latency == ANY else duration_text("latency", latency)
+        properties[LATENCY] = (
+            checked_text("latency", latency)
+            if isinstance(latency, str)
+            else duration_text("latency", latency)
+        )
         read_latency_s_max(properties[LATENCY])
     if mode not in tuple(Mode):
         raise SettingError("mode", mode, "is unknown", did_you_mean(str(mode), Mode, "modes"))

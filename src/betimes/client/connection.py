@@ -20,6 +20,7 @@ from betimes.client.asking import Duration, Mode, ask, checked_qos, checked_text
 from betimes.client.errors import RefusedError, UnreachableError
 from betimes.client.line import Line
 from betimes.client.messages import Message, read_gap, read_message, read_reservation
+from betimes.client.resubscribing import BackOff, ask_for_all
 from betimes.client.subscriptions import Subscription
 from betimes.client.trust import tls_for
 from betimes.language.quantities import read_duration_s
@@ -31,7 +32,6 @@ log = logging.getLogger(__name__)
 log.addHandler(logging.NullHandler())
 
 ADDRESSES_MAX = 100
-PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 5.0  # between two attempts to connect again
 BUFFER = 1000  # messages that wait for one subscription
 BUFFER_MAX = 1_000_000
 PAYLOAD_BYTES_MAX = 256 * 1024 * 1024 - 128 * 1024  # MQTT's longest packet, less room for what stands before
@@ -215,27 +215,34 @@ class Client:
 
     async def _reconnect(self) -> None:
         """Try one broker after the other, ever later, and go on with all subscriptions at the first one."""
-        end_s, pause_s = self.now_s() + self._reconnect_s, PAUSE_S_MIN
+        back_off = BackOff(self.now_s() + self._reconnect_s)
         log.warning("the connection to %s is lost; trying again", self._places[self._place][0])
+        for subscription in self._subscriptions.values():
+            if subscription.is_reserved:
+                subscription.reservation_is("interrupted", "the connection is lost")
         while True:
             await self._line.close()
             self._go_on()
             try:
                 await self._line.open()
-                for identifier, subscription in list(self._subscriptions.items()):
-                    if not (subscription.is_durable and self._line.session_present):
-                        await self._ask_for(subscription, identifier)
                 log.warning("connected again, to %s", self._places[self._place][0])
+                wanted = {
+                    identifier: each
+                    for identifier, each in self._subscriptions.items()
+                    if not (each.is_durable and self._line.session_present)
+                }
+                opened = self._subscriptions
+                await ask_for_all(wanted, opened, self._ask_for, end_s=back_off.end_s, now_s=self.now_s)
                 break
             except UnreachableError as error:
-                if self.now_s() + pause_s > end_s:
+                pause_s = back_off.pause_s(self.now_s())
+                if pause_s is None:
                     self._failure = error
                     break
+                await asyncio.sleep(pause_s)
             except RefusedError as error:
                 self._failure = error
                 break
-            await asyncio.sleep(pause_s)
-            pause_s = min(2.0 * pause_s, PAUSE_S_MAX)
         self._reconnecting = None
         if self._failure is None:
             self._line.when_gone(self._gone)
@@ -279,7 +286,7 @@ class Client:
             news = read_reservation(came.payload)
             for subscription in self._subscriptions.values():
                 if news is not None and subscription.asked.topic == news.topic:
-                    subscription.reservations.append(news)
+                    subscription.note(news)
             return
         gap = read_gap(came.payload) if came.topic.startswith(f"{GAP_TOPIC}/") else None
         message = read_message(

@@ -14,19 +14,25 @@ class ConnectionLostError(UnreachableError):
 
 
 class RefusedError(BetimesError):
-    """The broker answered no: its reason code, what that is called, and its own words if it had any."""
+    """The broker answered no: its reason code, what that is called, and its own words if it had any.
 
-    def __init__(self, what: str, code: int, meaning: str, reason: str = "") -> None:
+    Where that is not definite, as the broker says, the same may be had later.
+    """
+
+    def __init__(
+        self, what: str, code: int, meaning: str, reason: str = "", is_definite: bool = True
+    ) -> None:
         self.what = what
+        self.is_definite = is_definite
         self.code = code
         self.meaning = meaning
         self.reason = reason
         said = f"\n{reason}" if "\n" in reason else f": {reason}" if reason else ""
         super().__init__(f"{what}: the broker refuses (0x{code:02x}, {meaning}){said}")
 
-    def __reduce__(self) -> tuple[type[RefusedError], tuple[str, int, str, str]]:
+    def __reduce__(self) -> tuple[type[RefusedError], tuple[str, int, str, str, bool]]:
         """Keep the facts when an error crosses to another process."""
-        return type(self), (self.what, self.code, self.meaning, self.reason)
+        return type(self), (self.what, self.code, self.meaning, self.reason, self.is_definite)
 
 
 class LoginRefusedError(RefusedError):

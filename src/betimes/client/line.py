@@ -12,7 +12,7 @@ import logging
 import ssl
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiomqtt
 from aiomqtt import ProtocolVersion
@@ -33,6 +33,7 @@ from betimes.client.errors import (
     UnreachableError,
 )
 from betimes.model.errors import SettingError
+from betimes.model.user_properties import DEFINITE
 
 FAILED = 0x80  # reason codes from here on say that something was refused
 SESSION_S_MAX = 0xFFFFFFFF  # for ever
@@ -46,6 +47,14 @@ PACKET_START_BYTES = 32  # what stands before properties and payload, at most
 
 log = logging.getLogger(__name__)
 log.addHandler(logging.NullHandler())  # what goes wrong is raised; nobody has to read it as well
+
+
+class _Answer(NamedTuple):
+    """What an acknowledgement says."""
+
+    code: ReasonCode
+    reason: str
+    is_definite: bool
 
 
 class Line(aiomqtt.Client):
@@ -90,7 +99,7 @@ class Line(aiomqtt.Client):
         self._take = take
         self._why_refused = ""
         self._is_given_up = False
-        self._answers: dict[int, asyncio.Future[tuple[ReasonCode, str]]] = {}  # by packet id
+        self._answers: dict[int, asyncio.Future[_Answer]] = {}  # by packet id
         self._tellers: dict[int, Tell] = {}  # who hears what a SUBACK says, before what comes behind it
 
     async def open(self) -> None:
@@ -101,7 +110,8 @@ class Line(aiomqtt.Client):
             self._hang_up()
             if not isinstance(error.rc, ReasonCode):
                 raise UnreachableError(f"{self._address}: {error}") from None
-            raise _refusal(LoginRefusedError, str(self._address), error.rc, self._why_refused) from None
+            refused = _Answer(error.rc, self._why_refused, is_definite=True)
+            raise _refusal(LoginRefusedError, str(self._address), refused) from None
         except (aiomqtt.MqttError, OSError, ValueError) as error:
             self._hang_up()
             raise UnreachableError(f"{self._address}: cannot be reached ({error})") from None
@@ -157,10 +167,10 @@ class Line(aiomqtt.Client):
             raise SettingError("topic", asked.topic, str(error)) from None
         if number is not None and tell is not None:
             self._tellers[number] = tell
-        code, reason = await self._answer(sent, number)
-        if code.value >= FAILED:
-            raise _refusal(SubscriptionRefusedError, asked.topic, code, reason)
-        return reason
+        answer = await self._answer(sent, number)
+        if answer.code.value >= FAILED:
+            raise _refusal(SubscriptionRefusedError, asked.topic, answer)
+        return answer.reason
 
     async def send_unsubscribe(self, topic: str) -> None:
         """Take a subscription back; where nobody listens any more, it has ended anyway."""
@@ -187,15 +197,15 @@ class Line(aiomqtt.Client):
             raise SettingError("topic", topic, str(error)) from None
         if info.rc == MQTT_ERR_SUCCESS and info.is_published():
             return
-        code, reason = await self._answer(info.rc, info.mid)
-        if code.value >= FAILED:
-            raise _refusal(PublicationRefusedError, topic, code, reason)
+        answer = await self._answer(info.rc, info.mid)
+        if answer.code.value >= FAILED:
+            raise _refusal(PublicationRefusedError, topic, answer)
 
-    async def _answer(self, sent: int, number: int | None) -> tuple[ReasonCode, str]:
+    async def _answer(self, sent: int, number: int | None) -> _Answer:
         """Return what the broker answers to the packet of this number."""
         if sent != MQTT_ERR_SUCCESS or number is None:
             raise self.lost() or ConnectionLostError(f"{self._address}: {error_string(sent)}")
-        answer: asyncio.Future[tuple[ReasonCode, str]] = self._loop.create_future()
+        answer: asyncio.Future[_Answer] = self._loop.create_future()
         self._answers[number] = answer
         try:
             await asyncio.wait(
@@ -259,7 +269,8 @@ class Line(aiomqtt.Client):
     def _answered(self, number: int, code: ReasonCode, properties: Any) -> None:
         answer = self._answers.get(number)
         if answer is not None and not answer.done():
-            answer.set_result((code, _reason(properties)))
+            is_definite = (DEFINITE, "false") not in getattr(properties, "UserProperty", ())
+            answer.set_result(_Answer(code, _reason(properties), is_definite))
 
 
 def _properties(kind: int, pairs: Iterable[tuple[str, str]]) -> Properties:
@@ -274,5 +285,5 @@ def _reason(properties: Any) -> str:
     return str(getattr(properties, "ReasonString", ""))
 
 
-def _refusal(kind: type[RefusedError], what: str, code: ReasonCode, reason: str) -> RefusedError:
-    return kind(what, code.value, str(code), reason)
+def _refusal(kind: type[RefusedError], what: str, answer: _Answer) -> RefusedError:
+    return kind(what, answer.code.value, str(answer.code), answer.reason, answer.is_definite)

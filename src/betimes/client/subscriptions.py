@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -13,10 +14,13 @@ from betimes.client.asking import Asked, Mode
 from betimes.client.messages import Message, Reservation
 from betimes.client.positions import Positions
 from betimes.model.resuming import Gap
-from betimes.model.user_properties import ALL, RESUME_AFTER, RESUME_LATE
+from betimes.model.user_properties import ALL, BANDWIDTH, RESUME_AFTER, RESUME_LATE
 
 if TYPE_CHECKING:
     from betimes.client.connection import Client
+
+log = logging.getLogger(__name__)
+log.addHandler(logging.NullHandler())
 
 GAPS_MAX = 1_000  # remembered
 BUFFER_BYTES_MAX = 16 * 1024 * 1024
@@ -36,6 +40,7 @@ class Subscription:
         self.gaps: deque[Gap] = deque(maxlen=GAPS_MAX)  # what is lost, as the broker tells when one resumes
         self.reservations: deque[Reservation] = deque(maxlen=GAPS_MAX)  # what became of what was guaranteed
         self.answer = ""  # the broker's words when it took the subscription, such as what it promises
+        self.is_reserved = False  # what was asked for, as the last answer says
         self._came = Positions(asked.after)
         self._handed_out = Positions(asked.after)
         self._client = client
@@ -97,9 +102,21 @@ class Subscription:
 
     def answered(self, told: list[tuple[str, str]]) -> None:
         """Learn from the broker's answer where that leaves us."""
+        self.is_reserved = any(name == BANDWIDTH for name, _ in told)
         if self.resumes:
             self._came.answered(told)
             self._handed_out.answered(told, waiting=len(self._waiting))
+
+    def reservation_is(self, state: str, why: str = "", *, is_definite: bool = False) -> None:
+        """Note what has become of a guarantee, as far as that is news."""
+        news = Reservation(topic=self.asked.topic, state=state, why=why, is_definite=is_definite)
+        if not self.reservations or self.reservations[-1] != news:
+            self.note(news)
+
+    def note(self, news: Reservation) -> None:
+        """Note what the broker tells of a guarantee."""
+        self.reservations.append(news)
+        log.warning("%s: the reservation is %s%s", news.topic, news.state, news.why and f" ({news.why})")
 
     def take(self, message: Message, now_s: float) -> None:
         """Let a message wait until somebody asks for it; what is oldest goes where there is no room."""

@@ -129,6 +129,7 @@ def _guarantee_facts(guaranteed: Guaranteed) -> dict[str, Any]:
         "definite": guaranteed.is_definite,
         "reason": guaranteed.reason,
         "kb_per_s": guaranteed.bytes_per_s / 1000.0,
+        "shared": guaranteed.is_shared,
         "latency_s": latency_s if math.isfinite(latency_s) else None,
     }
 
@@ -139,7 +140,9 @@ def _guarantee_row(found: dict[str, Any], share: float) -> list[Any]:
     if found["accepted"]:
         answer = f"{bandwidth} reserved, {away} away"
     elif found["reason"] == Refusal.NO_BANDWIDTH:
-        answer = f"refused: {found['reason']}; {bandwidth} would fit"
+        fits = f"{bandwidth} would fit" if found["kb_per_s"] else "nothing fits"
+        shared = ", shared with those who have it" if found["shared"] else ""
+        answer = f"refused: {found['reason']}; {fits}{shared}"
     elif found["reason"] == Refusal.TOO_SLOW:
         answer = f"refused: {found['reason']}; the fastest way takes {away}"
     else:

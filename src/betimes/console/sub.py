@@ -173,15 +173,17 @@ def _check(topics: Iterable[str], asked: Mapping[str, Any]) -> None:
 
 @contextmanager
 def _told_of_connections() -> Iterator[None]:
-    """Have it told when a connection is lost, and when there is another."""
-    told = logging.getLogger("betimes.client.connection")
+    """Have it told when a connection is lost, and when there is another; and what becomes of guarantees."""
+    tellers = [logging.getLogger(f"betimes.client.{name}") for name in ("connection", "subscriptions")]
     handler = logging.Handler()
     handler.emit = lambda record: print_notice(record.getMessage())  # type: ignore[method-assign]
-    told.addHandler(handler)
+    for told in tellers:
+        told.addHandler(handler)
     try:
         yield
     finally:
-        told.removeHandler(handler)
+        for told in tellers:
+            told.removeHandler(handler)
 
 
 class Printer:
@@ -345,9 +347,6 @@ async def _print_all(subscription: Subscription, printer: Printer, bookmark: Boo
 
 
 def _tell_news(subscription: Subscription) -> None:
-    while subscription.reservations:
-        news = subscription.reservations.popleft()
-        print_notice(f"{news.topic}: the reservation is {news.state}{news.why and f' ({news.why})'}")
     while subscription.gaps:
         gap = subscription.gaps.popleft()
         many = f"{gap.at_most} at most" if gap.at_most <= KNOWN_MAX else "how many is not known"

@@ -73,12 +73,14 @@ def read_profile(text: str) -> Profile:
 
 
 def read_bandwidth_kb_per_s(text: str) -> float | None:
-    """Return a bandwidth that stands by itself, as in a user property; None for `any`.
+    """Return a bandwidth that stands by itself, as in a user property, or as a condition; None for `any`.
 
     >>> read_bandwidth_kb_per_s("20KB/s"), read_bandwidth_kb_per_s("any")
     (20.0, None)
+    >>> read_bandwidth_kb_per_s("bandwidth = 20KB/s")
+    20.0
     """
-    return _value(text, 0, text, _BANDWIDTH)
+    return _alone(text, "bandwidth", _BANDWIDTH._replace(example="20KB/s"))
 
 
 def read_advertisement(text: str) -> tuple[str, Profile]:
@@ -102,13 +104,14 @@ def read_advertisement(text: str) -> tuple[str, Profile]:
 
 
 def read_latency_s_max(text: str) -> float:
-    """Return a bound on latency that stands by itself, with or without its `<`; inf for `any`.
+    """Return a bound on latency that stands by itself, or as a condition; inf for `any`.
 
     >>> read_latency_s_max("100ms"), read_latency_s_max("< 2s"), read_latency_s_max("any")
     (0.1, 2.0, inf)
+    >>> read_latency_s_max("latency < 100ms")
+    0.1
     """
-    start = len(text) - len(text.lstrip(" <="))
-    found = _value(text, start, text[start:], _LATENCY)
+    found = _alone(text, "latency", _LATENCY._replace(example="100ms"))
     return math.inf if found is None else found
 
 
@@ -185,6 +188,13 @@ def _condition(
             allowed = " or ".join(term.comparisons)
             raise TextError(text, position, f"{allowed} was expected here", f"write {term.example}")
     return name, _value(text, start + found.start("value"), found["value"], term)
+
+
+def _alone(text: str, name: str, term: _Term) -> float | None:
+    """Return the value of a text that says nothing else, with or without name and comparison before it."""
+    before = re.match(rf"\s*(?:{name}(?=[\s<=]))?\s*(?:<=|<|=)?\s*", text, re.IGNORECASE)
+    assert before is not None, "all of it may be missing"
+    return _value(text, before.end(), text[before.end() :], term)
 
 
 def _value(text: str, start: int, written: str, term: _Term) -> float | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from betimes.routing.branches import Branches
 from betimes.routing.dht import Tell
+from betimes.routing.flows import source_of
 from betimes.routing.rendezvous import REPLICAS_MAX, Rendezvous, Ways
 from betimes.routing.reservations import Reservations
 from betimes.routing.searches import Searches
@@ -67,7 +68,13 @@ class ReservingNode:
         self.outward = Reservations(link_bytes_per_s)
         self.inward = Reservations(inward_bytes_per_s or link_bytes_per_s)
         self.rendezvous = Rendezvous(ways, self.outward, lapse_after_s=settings.lapse_after_s)
-        self.branches = Branches(ways, self.outward, self.inward, lapse_after_s=settings.lapse_after_s)
+        self.branches = Branches(
+            ways,
+            self.outward,
+            self.inward,
+            lapse_after_s=settings.lapse_after_s,
+            is_published=self._is_published,
+        )
         self.searches = Searches(ways, self.branches, self.outward)
         self.wishes = Wishes(
             self.rendezvous, self.branches, self.searches, answer_s_max=settings.answer_s_max
@@ -86,7 +93,11 @@ class ReservingNode:
         return self._settle(self.rendezvous.advertise(event_type, bytes_per_s, replicas, now_s), now_s)
 
     def withdraw(self, event_type: str, now_s: float) -> list[Effect]:
-        """Let it be known that a type is published here no longer."""
+        """Let it be known that a type is published here no longer.
+
+        Nobody else can have it from now on. Who has it keeps it until the next refresh: a publisher that
+        only loses its connection is back by then.
+        """
         published = self._published.pop(event_type, None)
         if published is None:
             return []
@@ -96,6 +107,12 @@ class ReservingNode:
         """Ask for a reservation for a subscriber here."""
         assert 0 < wish.replicas <= REPLICAS_MAX, "replicas have a bound"
         return self._settle(self.wishes.subscribe(wish, now_s), now_s)
+
+    def ask_again(self, wish: Wish, now_s: float) -> list[Effect]:
+        """Ask anew for what a subscriber here has not got; what it has it keeps."""
+        if wish.subscription in self.wishes:
+            return self._settle(self.wishes.ask_again(now_s, wish.subscription), now_s)
+        return self.subscribe(wish, now_s)
 
     def unsubscribe(self, subscription: str, now_s: float) -> list[Effect]:
         """Give back what a subscriber here has."""
@@ -125,11 +142,16 @@ class ReservingNode:
         return self._settle(effects, now_s)
 
     def refresh(self, now_s: float) -> list[Effect]:
-        """Say again what is to hold: advertisements, wishes and flows."""
-        effects: list[Effect] = list(self.branches.refreshes())
+        """Say again what is to hold: advertisements, wishes and flows; end what nobody publishes."""
+        effects: list[Effect] = list(self.branches.end_unpublished())
+        effects += self.branches.refreshes()
         for event_type, published in self._published.items():
             effects += self.rendezvous.advertise(event_type, published.bytes_per_s, published.replicas, now_s)
         return effects + self.wishes.ask_again(now_s)
+
+    def _is_published(self, flow: str) -> bool:
+        source = source_of(flow)
+        return source is not None and source[0] in self._published
 
     def _settle(self, effects: Iterable[Effect], now_s: float) -> list[Effect]:
         """Hear what is said to oneself, until only what is for others is left."""
@@ -155,9 +177,9 @@ class ReservingNode:
             case Reserve():
                 return list(self.branches.reserve(sender, message, now_s))
             case Granted():
-                return (
-                    self.wishes.granted(message) if is_own else list(self.branches.granted(sender, message))
-                )
+                if is_own:
+                    return self.wishes.granted(message, now_s)
+                return list(self.branches.granted(sender, message))
             case Denied():
                 if is_own:
                     return self.wishes.denied(message, now_s)
@@ -167,7 +189,7 @@ class ReservingNode:
             case Declined():
                 if message.back:
                     return list(self.searches.take_declined(message))
-                return self.wishes.denied(Denied(message.flow, message.room_bytes_per_s), now_s)
+                return self.wishes.denied(Denied(message.flow, message.instead, message.is_gone), now_s)
             case Extend():
                 return list(self.searches.extended(sender, message, now_s))
             case StepBack():

@@ -10,12 +10,13 @@ is released upstream. Where a flow comes no longer, all below it are told.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from betimes.routing.dht import Tell
 from betimes.routing.identifiers import id_of
 from betimes.routing.rendezvous import Ways
-from betimes.routing.reservations import Reservations
+from betimes.routing.reservations import NOTHING, Reservations
 from betimes.routing.signals import Broken, Denied, Granted, Refresh, Release, Reserve
 
 HERE = ""  # downstream of a node is also a subscriber at the node itself
@@ -40,8 +41,15 @@ class Branches:
     """All flows at one node. Answers for a subscriber at the node come out as a `Tell` to the node itself."""
 
     def __init__(
-        self, ways: Ways, outward: Reservations, inward: Reservations, *, lapse_after_s: float
+        self,
+        ways: Ways,
+        outward: Reservations,
+        inward: Reservations,
+        *,
+        lapse_after_s: float,
+        is_published: Callable[[str], bool],
     ) -> None:
+        self.is_published = is_published  # a flow of this name, at this node
         self._ways = ways
         self._outward = outward
         self._inward = inward
@@ -112,12 +120,14 @@ class Branches:
         if branch is not None and sender in branch.below:  # asked twice: the first answer was lost
             return self._grant(reserve.flow, branch, [sender]) if branch.is_granted else []
         if sender == branch_upstream(branch) or reserve.bytes_per_s <= 0:
-            return [self._denial(reserve.flow, sender, 0)]
+            return [self._tell(sender, Denied(reserve.flow))]
+        if reserve.publisher == self._ways.me.name and not self.is_published(reserve.flow):
+            return [self._tell(sender, Denied(reserve.flow, is_gone=True))]
         if sender != HERE:
-            room = self._outward.room(sender)
             lapses_s = now_s + self._lapse_after_s
             if not self._outward.promise(reserve.flow, sender, reserve.bytes_per_s, lapses_s):
-                return [self._denial(reserve.flow, sender, room)]
+                instead = self._outward.instead(reserve.flow, sender)
+                return [self._tell(sender, Denied(reserve.flow, instead))]
         if branch is None:
             branch = self._branches[reserve.flow] = Branch(reserve.bytes_per_s)
             branch.below[sender] = False
@@ -129,7 +139,7 @@ class Branches:
             return []  # it waits with the others
         if branch.latency_s > reserve.latency_s_left:
             self.cut(reserve.flow, branch, sender)
-            return [self._denial(reserve.flow, sender, reserve.bytes_per_s)]
+            return [self._tell(sender, Denied(reserve.flow))]
         return self._grant(reserve.flow, branch, [sender])
 
     def granted(self, sender: str, granted: Granted) -> list[Tell]:
@@ -147,7 +157,7 @@ class Branches:
         if branch is None or branch.upstream != sender or branch.is_granted:
             return []
         self._inward.release(denied.flow, sender)
-        return self._deny_all(denied.flow, branch, denied.room_bytes_per_s)
+        return self._deny_all(denied, branch)
 
     def release(self, sender: str, flow: str) -> list[Tell]:
         """Let a flow come to a neighbour no longer, and end it here if nobody else below has it."""
@@ -195,6 +205,12 @@ class Branches:
                 told.append(Tell(branch.upstream, Release(flow)))
         return told
 
+    def end_unpublished(self) -> list[Tell]:
+        """Give up flows that begin here and that nobody publishes here any more."""
+        begun = [(flow, branch) for flow, branch in self._branches.items() if branch.upstream is None]
+        gone = [(flow, branch) for flow, branch in begun if not self.is_published(flow)]
+        return [tell for flow, branch in gone for tell in self._break(flow, branch)]
+
     def refreshes(self) -> list[Tell]:
         """Return what keeps alive at neighbours what is needed here: one message for each of them."""
         by_neighbour: dict[str, list[str]] = {}
@@ -217,11 +233,11 @@ class Branches:
         """Send a reservation on upstream, or deny it."""
         onward = self._onward(reserve)
         if onward is None:
-            return self._deny_all(reserve.flow, branch, 0)
+            return self._deny_all(Denied(reserve.flow), branch)
         left_s = reserve.latency_s_left - (self._ways.latency_from_s(onward) or 0.0)
-        room = self._inward.room(onward)
         if left_s < 0.0 or not self._inward.promise(reserve.flow, onward, reserve.bytes_per_s):
-            return self._deny_all(reserve.flow, branch, room)
+            instead = self._inward.instead(reserve.flow, onward)
+            return self._deny_all(Denied(reserve.flow, NOTHING if left_s < 0.0 else instead), branch)
         branch.upstream = onward
         ahead = reserve._replace(
             latency_s_left=left_s,
@@ -246,16 +262,13 @@ class Branches:
             branch.below[name] = True
         return [self._tell(name, Granted(flow, branch.latency_s)) for name in names]
 
-    def _deny_all(self, flow: str, branch: Branch, room: int) -> list[Tell]:
+    def _deny_all(self, denied: Denied, branch: Branch) -> list[Tell]:
         """Deny a flow to all who wait for it, and forget it."""
-        told = [self._denial(flow, name, room) for name in branch.below]
+        told = [self._tell(name, denied) for name in branch.below]
         for name in branch.below:
-            self._outward.release(flow, name)
-        del self._branches[flow]
+            self._outward.release(denied.flow, name)
+        del self._branches[denied.flow]
         return told
-
-    def _denial(self, flow: str, name: str, room: int) -> Tell:
-        return self._tell(name, Denied(flow, room))
 
     def _break(self, flow: str, branch: Branch) -> list[Tell]:
         """Forget a flow that comes no longer, and tell those below."""

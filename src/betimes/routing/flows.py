@@ -46,6 +46,16 @@ def read_flow(name: str) -> Flow | None:
     return Flow(_read(event_type), _read(publisher), int(bandwidth), _read(home) if home else None)
 
 
+def source_of(name: str) -> tuple[str, str] | None:
+    """Return the type and the publisher's node of a flow, shared or one's own; None where there are none.
+
+    >>> source_of("cars/a%7Cb@b1@20000|b%402"), source_of("cars@b1@20000#s@1")
+    (('cars/a|b', 'b1'), ('cars', 'b1'))
+    """
+    event_type, *others = name.split("@")
+    return (_read(event_type), _read(others[0])) if len(others) > 1 else None
+
+
 def trunk_of(name: str) -> str:
     """Return what all flows of one type, publisher and bandwidth have in common."""
     return name.partition(BEFORE_HOME)[0]

@@ -12,10 +12,34 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from betimes.routing.flows import trunk_of
+from betimes.routing.flows import read_flow, trunk_of
 
 PROMISES_MAX = 100_000  # on the links of one node
+
+
+class Instead(NamedTuple):
+    """What can be had on links that have not what was asked for; 0 for nothing."""
+
+    room_bytes_per_s: int = 0  # that nobody has
+    shared_bytes_per_s: int = 0  # that others have of the same events, to be shared with them
+    is_short: bool = True  # there was such a link
+
+    def or_better(self, other: Instead) -> Instead:
+        """Return the most of both.
+
+        >>> Instead(5, 54).or_better(Instead(9, 0))
+        Instead(room_bytes_per_s=9, shared_bytes_per_s=54, is_short=True)
+        """
+        return Instead(
+            max(self.room_bytes_per_s, other.room_bytes_per_s),
+            max(self.shared_bytes_per_s, other.shared_bytes_per_s),
+            self.is_short or other.is_short,
+        )
+
+
+NOTHING = Instead(is_short=False)
 
 
 @dataclass(slots=True)
@@ -64,6 +88,17 @@ class Reservations:
         if trunk is not None and self._count < PROMISES_MAX:
             return bytes_per_s <= trunk.bytes_per_s
         return bytes_per_s <= self.room(neighbour)
+
+    def instead(self, flow: str, neighbour: str) -> Instead:
+        """Return what there is for a flow on a link where it does not fit: what is left, or is shared."""
+        own = read_flow(trunk_of(flow))  # None: it shares with nobody
+        trunks = [] if own is None else map(read_flow, self._trunks.get(neighbour, ()))
+        shared = [
+            each.bytes_per_s
+            for each in trunks
+            if each is not None and own is not None and each[:2] == own[:2]  # type and publisher
+        ]
+        return Instead(self.room(neighbour), max(shared, default=0))
 
     def holds(self, flow: str, neighbour: str) -> bool:
         """Tell whether something is promised to a flow on a link."""

@@ -17,7 +17,7 @@ from betimes.routing.branches import HERE, Branch, Branches
 from betimes.routing.dht import HOPS_MAX, Tell
 from betimes.routing.identifiers import id_of
 from betimes.routing.rendezvous import Ways
-from betimes.routing.reservations import Reservations
+from betimes.routing.reservations import NOTHING, Reservations
 from betimes.routing.signals import Declined, Extend, Granted, Invite, Release, StepBack
 
 # What a link takes counts less than what is left behind it: else a search goes in many small steps.
@@ -47,16 +47,20 @@ class Searches:
         """Send an invitation on to its publisher's node, or begin to search there."""
         me = self._ways.me.name
         hops = (*invite.hops, me)
+        back = tuple(reversed(hops[:-1]))
+        if invite.publisher == me and not self._branches.is_published(invite.flow):
+            return self.take_declined(Declined(invite.flow, NOTHING, back, is_gone=True))
         if invite.publisher == me and invite.bytes_per_s > 0:
             branch = self._branches.begin(invite.flow, invite.bytes_per_s)
             return self._search(
-                Extend(invite._replace(hops=hops), 0.0, (me,), (me,), by_table=False, room_bytes_per_s=0),
+                Extend(invite._replace(hops=hops), 0.0, (me,), (me,), by_table=False, instead=NOTHING),
                 branch,
                 now_s,
             )
         onward = self._ways.next_hop(id_of(invite.publisher))
-        if onward is None or len(hops) > HOPS_MAX:  # the publisher's node has gone, or nothing is asked for
-            return self.take_declined(Declined(invite.flow, 0, tuple(reversed(hops[:-1]))))
+        if onward is None or len(hops) > HOPS_MAX:
+            is_gone = invite.publisher != me  # its node is; else nothing is asked for
+            return self.take_declined(Declined(invite.flow, NOTHING, back, is_gone=is_gone))
         return [Tell(onward.name, invite._replace(hops=hops))]
 
     def take_declined(self, declined: Declined) -> list[Tell]:
@@ -113,7 +117,7 @@ class Searches:
         back = tuple(reversed(invite.hops))
         if back[:1] == (self._ways.me.name,):
             back = back[1:]
-        declined = Declined(invite.flow, extend.room_bytes_per_s, back)
+        declined = Declined(invite.flow, extend.instead, back)
         return told + self.take_declined(declined)
 
     def _onward(self, extend: Extend, branch: Branch) -> tuple[str | None, Extend]:
@@ -123,7 +127,7 @@ class Searches:
             return None, extend
         left_s = invite.latency_s_left - branch.latency_s
         best: tuple[float, str] | None = None
-        most, is_nearer = extend.room_bytes_per_s, False
+        instead, is_nearer = extend.instead, False
         aim = (invite.coordinate, invite.subscriber)
         own_s = self._ways.estimated_s(self._ways.me.name, *aim) or 0.0
         table = self._ways.next_hop(id_of(invite.subscriber))
@@ -133,10 +137,10 @@ class Searches:
                 continue
             has_it = name in branch.below
             if not has_it and not self._outward.fits(invite.flow, name, branch.bytes_per_s):
-                most = max(most, self._outward.room(name))
+                instead = instead.or_better(self._outward.instead(invite.flow, name))
                 continue
             if extend.by_table and table is not None and name == table.name:
-                return name, extend._replace(room_bytes_per_s=most)
+                return name, extend._replace(instead=instead)
             is_there = name == invite.subscriber
             rest_s = 0.0 if is_there else self._ways.estimated_s(name, *aim)
             if rest_s is not None:
@@ -144,7 +148,7 @@ class Searches:
                 cost_s = LINK_WEIGHT * latency_s + rest_s
                 if best is None or (cost_s, name) < best:
                     best = (cost_s, name)
-        extend = extend._replace(room_bytes_per_s=most)
+        extend = extend._replace(instead=instead)
         if best is not None and not is_nearer and not extend.by_table:
             return self._onward(extend._replace(by_table=True), branch)
         return (None if best is None else best[1]), extend

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from betimes.routing.coordinates import Coordinate
+from betimes.routing.reservations import NOTHING, Instead
 
 
 class Manner(StrEnum):
@@ -112,10 +113,11 @@ class Granted(NamedTuple):
 
 
 class Denied(NamedTuple):
-    """There is no way here: some link has only so much room, or the way takes too long."""
+    """There is no way here: a link has no room, the way takes too long, or the publisher is gone."""
 
     flow: str
-    room_bytes_per_s: int
+    instead: Instead = NOTHING
+    is_gone: bool = False  # nobody publishes it any more where it should begin
 
 
 class Invite(NamedTuple):
@@ -134,8 +136,9 @@ class Declined(NamedTuple):
     """A search has found no way; goes back over the nodes by which the invitation came."""
 
     flow: str
-    room_bytes_per_s: int
+    instead: Instead
     back: tuple[str, ...]
+    is_gone: bool = False  # as in `Denied`
 
 
 class Extend(NamedTuple):
@@ -146,7 +149,7 @@ class Extend(NamedTuple):
     trail: tuple[str, ...]  # the nodes that the flow comes by
     visited: tuple[str, ...]  # those, and the dead ends
     by_table: bool  # nobody was nearer: it goes on by the table
-    room_bytes_per_s: int  # the most that any link had which had too little
+    instead: Instead  # what links had which had too little
 
 
 class StepBack(NamedTuple):

@@ -16,9 +16,11 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from betimes.routing.branches import HERE, Branches
+from betimes.routing.claims import Claim, SharedFlow, ways_of
 from betimes.routing.dht import Tell
 from betimes.routing.flows import Flow
 from betimes.routing.rendezvous import Rendezvous
+from betimes.routing.reservations import NOTHING
 from betimes.routing.searches import Searches
 from betimes.routing.signals import Denied, Granted, Invite, Manner, Offer, Offers, Reserve
 
@@ -32,6 +34,7 @@ class Refusal(StrEnum):
     TOO_SLOW = "too slow"
     NOBODY_PUBLISHES = "nobody publishes this"
     NO_ANSWER = "no answer"
+    NO_WAY = "no way was found"  # though no link was short of room: links are down, or others take too long
     TOO_MANY = "too many"
 
 
@@ -68,6 +71,23 @@ class Refused(NamedTuple):
     is_definite: bool
     room_bytes_per_s: int  # what would have fitted
     latency_s: float  # of the fastest way; inf where none is known
+    shared_bytes_per_s: int = 0  # that others have of the same events: it might be shared
+
+    @property
+    def is_sharing_better(self) -> bool:
+        """Tell whether more can be had by asking for what others have."""
+        return self.shared_bytes_per_s > self.room_bytes_per_s
+
+    @property
+    def fits_bytes_per_s(self) -> int:
+        """Return what might be had instead; 0 for nothing."""
+        return max(self.shared_bytes_per_s, self.room_bytes_per_s)
+
+    def without(self, tried: Refused) -> Refused:
+        """Return the refusal with what might be had still, after what seemed to fit was refused too."""
+        if self.is_sharing_better:
+            return self._replace(shared_bytes_per_s=0)
+        return self._replace(room_bytes_per_s=min(tried.room_bytes_per_s, self.room_bytes_per_s - 1))
 
 
 class Interrupted(NamedTuple):
@@ -81,28 +101,20 @@ Effect = Tell | Accepted | Refused | Interrupted
 
 
 @dataclass(slots=True)
-class _Claim:
-    """One publisher's flow for one subscription."""
-
-    flow: str
-    bytes_per_s: int
-    left: list[Reserve | Invite]  # to be tried, the best last
-    is_held: bool = False
-    deadline_s: float = math.inf
-    room_bytes_per_s: int = 0
-    latency_s: float = math.inf
-    all_answered: bool = True
-
-
-@dataclass(slots=True)
 class _Asking:
     wish: Wish
     number: int = 0
     awaited: set[int] = field(default_factory=set)
     deadline_s: float = math.inf
     offers: list[Offer] = field(default_factory=list)
-    claims: dict[str, _Claim] = field(default_factory=dict)  # by publisher
+    claims: dict[str, Claim] = field(default_factory=dict)  # by publisher
     is_told: bool = False  # that nobody publishes
+    has_lost: bool = False  # a publisher, and was told so
+
+    @property
+    def has_all(self) -> bool:
+        """Tell whether all that is claimed is held."""
+        return all(claim.is_held for claim in self.claims.values())
 
 
 class Wishes:
@@ -116,7 +128,7 @@ class Wishes:
         self._searches = searches
         self._answer_s_max = answer_s_max
         self._asking: dict[str, _Asking] = {}
-        self._of_flow: dict[str, dict[str, str]] = {}  # flow: subscription: publisher
+        self._flows: dict[str, SharedFlow] = {}  # by name
 
     def __len__(self) -> int:
         return len(self._asking)
@@ -138,7 +150,7 @@ class Wishes:
         asking = self._asking.pop(subscription, None)
         effects: list[Effect] = []
         for claim in [] if asking is None else asking.claims.values():
-            effects += self._let_go(claim.flow, subscription)
+            effects += self._let_go(claim)
         return effects
 
     def is_settled(self, subscription: str) -> bool:
@@ -146,13 +158,13 @@ class Wishes:
         asking = self._asking.get(subscription)
         if asking is None or asking.awaited or not asking.claims:
             return False
-        return all(claim.is_held for claim in asking.claims.values())
+        return asking.has_all
 
-    def ask_again(self, now_s: float) -> list[Effect]:
-        """Ask for what has come since, for every wish."""
+    def ask_again(self, now_s: float, subscription: str | None = None) -> list[Effect]:
+        """Ask for what has come since, for every wish or for one, which keeps what it has."""
         effects: list[Effect] = []
-        for asking in list(self._asking.values()):
-            if not asking.awaited and all(claim.is_held for claim in asking.claims.values()):
+        for name, asking in list(self._asking.items()):
+            if not asking.awaited and asking.has_all and subscription in (None, name):
                 effects += self._ask(asking, now_s)
         return effects
 
@@ -165,52 +177,56 @@ class Wishes:
         asking.offers += offers.offers
         return [] if asking.awaited else self._choose(asking, now_s, all_answered=True)
 
-    def granted(self, granted: Granted) -> list[Effect]:
-        """Take in that a flow has come to this node; where nobody waits for it any more, let it go."""
-        if granted.flow not in self._of_flow:
+    def granted(self, granted: Granted, now_s: float) -> list[Effect]:
+        """Take in that a flow has come to this node; where nobody wants it any more, let it go."""
+        shared = self._flows.get(granted.flow)
+        if shared is None:
             return list(self._branches.release(HERE, granted.flow))
-        accepted: list[Effect] = []
-        for subscription, publisher in self._of_flow.get(granted.flow, {}).items():
-            claim = self._asking[subscription].claims[publisher]
-            if not claim.is_held:
-                claim.is_held, claim.deadline_s, claim.left = True, math.inf, []
-                accepted.append(
-                    Accepted(subscription, publisher, claim.flow, claim.bytes_per_s, granted.latency_s)
-                )
-        return accepted
+        effects: list[Effect] = [_accepted(claim) for claim in shared.held(granted.latency_s)]
+        too_slow = shared.left_out(granted.latency_s)
+        if shared.latency_s is not None:
+            return effects + [refused for claim in too_slow for refused in self._refuse(claim)]
+        effects += self._branches.release(HERE, granted.flow)
+        return effects + self._try_next(shared, now_s)
 
     def denied(self, denied: Denied, now_s: float) -> list[Effect]:
         """Take in that a flow has no way to this node: try the next."""
-        effects: list[Effect] = []
-        for subscription, publisher in list(self._of_flow.get(denied.flow, {}).items()):
-            claim = self._asking[subscription].claims[publisher]
-            claim.room_bytes_per_s = max(claim.room_bytes_per_s, denied.room_bytes_per_s)
-            effects += self._try_next(subscription, publisher, claim, now_s)
-        return effects
+        shared = self._flows.get(denied.flow)
+        if shared is None or not shared.is_asked_for:
+            return []  # who holds the flow did not ask
+        if denied.is_gone:
+            return [
+                refused for claim in list(shared.claims.values()) for refused in self._refuse_for_now(claim)
+            ]
+        shared.asker.instead = shared.asker.instead.or_better(denied.instead)
+        return self._try_next(shared, now_s)
 
     def broken(self, flows: Iterable[str], now_s: float) -> list[Effect]:
         """Take in that flows come no longer: ask for them anew."""
         effects: list[Effect] = []
         for flow in flows:
-            for subscription, publisher in self._of_flow.pop(flow, {}).items():
-                asking = self._asking[subscription]
-                del asking.claims[publisher]
-                effects.append(Interrupted(subscription, publisher))
+            shared = self._flows.pop(flow, SharedFlow())
+            for claim in shared.claims.values():
+                asking = self._asking[claim.subscription]
+                del asking.claims[claim.publisher]
+                if claim.is_held:
+                    asking.is_told, asking.has_lost = False, True
+                    effects.append(Interrupted(claim.subscription, claim.publisher))
                 effects += self._ask(asking, now_s)
         return effects
 
     def beat(self, now_s: float) -> list[Effect]:
         """Go on without the answers that did not come in time."""
         effects: list[Effect] = []
-        for subscription, asking in list(self._asking.items()):
+        for asking in list(self._asking.values()):
             if asking.awaited and asking.deadline_s <= now_s:
                 asking.awaited.clear()
                 effects += self._choose(asking, now_s, all_answered=False)
-            for publisher, claim in list(asking.claims.items()):
-                if claim.deadline_s <= now_s and self._of_flow.get(claim.flow, {}).get(subscription):
-                    claim.all_answered = False
-                    effects += self._branches.release(HERE, claim.flow)
-                    effects += self._try_next(subscription, publisher, claim, now_s)
+        for flow, shared in list(self._flows.items()):
+            if shared.deadline_s <= now_s:
+                shared.asker.all_answered = False
+                effects += self._branches.release(HERE, flow)
+                effects += self._try_next(shared, now_s)
         return effects
 
     def _ask(self, asking: _Asking, now_s: float) -> list[Effect]:
@@ -235,81 +251,124 @@ class Wishes:
             asking.is_told = True
             reason = Refusal.NOBODY_PUBLISHES if all_answered else Refusal.NO_ANSWER
             return [_refused(subscription, reason, is_definite=False)]
+        fresh = [publisher for publisher in by_publisher if publisher not in asking.claims]
+        has_lost, asking.has_lost = asking.has_lost, False
+        if has_lost and asking.claims and asking.has_all and not fresh:
+            return [_accepted(claim) for claim in asking.claims.values()]  # the others' it has still
         effects: list[Effect] = []
-        for publisher, offers in by_publisher.items():
-            if publisher not in asking.claims:
-                claim = self._claim(asking.wish, offers)
-                claim.all_answered = all_answered
-                asking.claims[publisher] = claim
-                self._of_flow.setdefault(claim.flow, {})[subscription] = publisher
-                effects += self._try_next(subscription, publisher, claim, now_s)
+        for publisher in fresh:
+            claim = self._claim(asking.wish, by_publisher[publisher])
+            claim.all_answered = all_answered
+            asking.claims[publisher] = claim
+            effects += self._seek(claim, now_s)
         return effects
 
-    def _claim(self, wish: Wish, offers: list[Offer]) -> _Claim:
-        """Return what is to be tried: ours first finds its own way; then what is offered, by latency."""
-        first = offers[0]
-        bytes_per_s = wish.bytes_per_s or first.bytes_per_s
+    def _claim(self, wish: Wish, offers: list[Offer]) -> Claim:
+        """Return what is to be tried to have one publisher's events."""
+        publisher = offers[0].publisher
+        bytes_per_s = wish.bytes_per_s or offers[0].bytes_per_s
         own = "" if wish.is_shared else f"#{wish.subscription}"
-        flow = Flow(wish.event_type, first.publisher, bytes_per_s, wish.home).name + own
-        known = Reserve(flow, bytes_per_s, first.publisher, wish.latency_s_max, way=None, visited=())
-        ways = sorted(offers, key=lambda offer: -offer.latency_s)
-        in_time = [offer for offer in ways if offer.latency_s <= wish.latency_s_max]
-        fitting = [offer for offer in in_time if offer.room_bytes_per_s >= bytes_per_s]
-        left: list[Reserve | Invite] = [
-            known._replace(way=tuple([hop.name for hop in offer.way[1:]])) for offer in fitting
-        ]
+        flow = Flow(wish.event_type, publisher, bytes_per_s, wish.home).name + own
+        known = Reserve(flow, bytes_per_s, publisher, wish.latency_s_max, way=None, visited=())
+        search: Reserve | Invite | None = None
         if wish.manner is Manner.DIRECT:
-            left.append(known)
+            search = known
         elif wish.manner is Manner.COORDINATES:
-            left.append(self._searches.invitation(flow, bytes_per_s, first.publisher, wish.latency_s_max))
-        rooms = [int(offer.room_bytes_per_s) for offer in in_time if offer not in fitting]
-        return _Claim(
+            search = self._searches.invitation(flow, bytes_per_s, publisher, wish.latency_s_max)
+        left, instead = ways_of(offers, known, search)
+        return Claim(
+            wish.subscription,
+            publisher,
             flow,
             bytes_per_s,
+            wish.latency_s_max,
             left,
-            room_bytes_per_s=max(rooms, default=0),
-            latency_s=min(offer.latency_s for offer in ways),
+            instead=instead,
+            latency_s=min(offer.latency_s for offer in offers),
         )
 
-    def _try_next(self, subscription: str, publisher: str, claim: _Claim, now_s: float) -> list[Effect]:
-        """Reserve along the next way, or give up."""
-        if claim.left:
-            way = claim.left.pop()
-            claim.deadline_s = now_s + self._answer_s_max
-            if isinstance(way, Invite):
-                return list(self._searches.invite(way, now_s))
-            return list(self._branches.reserve(HERE, way, now_s))
-        wish = self._asking[subscription].wish
-        too_slow = claim.latency_s > wish.latency_s_max
-        reason = (
-            Refusal.NO_ANSWER
-            if not claim.all_answered
-            else Refusal.TOO_SLOW
-            if too_slow
-            else Refusal.NO_BANDWIDTH
-        )
-        self._forget_claim(subscription, publisher, claim)
-        room = min(claim.room_bytes_per_s, claim.bytes_per_s - 1) if not too_slow else 0
-        return [Refused(subscription, publisher, reason, claim.all_answered, room, claim.latency_s)]
+    def _seek(self, claim: Claim, now_s: float) -> list[Effect]:
+        """Have a flow that comes here already, wait with who asks for it, or ask."""
+        shared = self._flows.setdefault(claim.flow, SharedFlow())
+        shared.claims[claim.subscription] = claim
+        if shared.latency_s is not None:
+            held = shared.held(shared.latency_s)
+            too_slow = shared.left_out(shared.latency_s)
+            return [*map(_accepted, held), *[news for each in too_slow for news in self._refuse(each)]]
+        return [] if shared.is_asked_for else self._try_next(shared, now_s)
 
-    def _forget_claim(self, subscription: str, publisher: str, claim: _Claim) -> None:
-        """Forget what was refused; a wish that has nothing else ends with it."""
-        asking = self._asking[subscription]
-        del asking.claims[publisher]
+    def _try_next(self, shared: SharedFlow, now_s: float) -> list[Effect]:
+        """Reserve along the next way of whose turn it is; who has none left is refused."""
+        effects: list[Effect] = []
+        shared.deadline_s = math.inf
+        while shared.claims:
+            claim = shared.asker
+            if claim.left:
+                way = claim.left.pop()
+                shared.deadline_s = now_s + self._answer_s_max
+                if isinstance(way, Invite):
+                    return effects + list(self._searches.invite(way, now_s))
+                return effects + list(self._branches.reserve(HERE, way, now_s))
+            effects += self._refuse(claim)
+        return effects
+
+    def _refuse(self, claim: Claim) -> list[Effect]:
+        """Give up one publisher's flow; a wish that has nothing else ends with it."""
+        reason = _reason(claim)
+        asking = self._forget_claim(claim)
         if not asking.claims and not asking.awaited:
-            del self._asking[subscription]
-        holders = self._of_flow.get(claim.flow, {})
-        holders.pop(subscription, None)
-        if not holders:
-            self._of_flow.pop(claim.flow, None)
+            del self._asking[claim.subscription]
+        instead = NOTHING if claim.is_too_slow else claim.instead
+        return [
+            Refused(
+                claim.subscription,
+                claim.publisher,
+                reason,
+                reason in (Refusal.TOO_SLOW, Refusal.NO_BANDWIDTH),
+                min(instead.room_bytes_per_s, claim.bytes_per_s - 1),
+                claim.latency_s,
+                instead.shared_bytes_per_s,
+            )
+        ]
 
-    def _let_go(self, flow: str, subscription: str) -> list[Effect]:
-        holders = self._of_flow.get(flow, {})
-        holders.pop(subscription, None)
-        if holders:
+    def _refuse_for_now(self, claim: Claim) -> list[Effect]:
+        """Give up the flow of a publisher that is gone; the wish stays, for another or for its return."""
+        asking = self._forget_claim(claim)
+        if asking.claims:  # others publish it too: that may be all there is
+            return [_accepted(each) for each in asking.claims.values()] if asking.has_all else []
+        if asking.is_told:
             return []
-        self._of_flow.pop(flow, None)
-        return list(self._branches.release(HERE, flow))
+        asking.is_told = True
+        return [_refused(claim.subscription, Refusal.NOBODY_PUBLISHES, is_definite=False)]
+
+    def _forget_claim(self, claim: Claim) -> _Asking:
+        asking = self._asking[claim.subscription]
+        del asking.claims[claim.publisher]
+        shared = self._flows[claim.flow]
+        del shared.claims[claim.subscription]
+        if not shared.claims:
+            del self._flows[claim.flow]
+        return asking
+
+    def _let_go(self, claim: Claim) -> list[Effect]:
+        shared = self._flows[claim.flow]
+        del shared.claims[claim.subscription]
+        if shared.claims:
+            return []
+        del self._flows[claim.flow]
+        return list(self._branches.release(HERE, claim.flow))
+
+
+def _reason(claim: Claim) -> Refusal:
+    if not claim.all_answered:
+        return Refusal.NO_ANSWER
+    if claim.is_too_slow:
+        return Refusal.TOO_SLOW
+    return Refusal.NO_BANDWIDTH if claim.instead.is_short else Refusal.NO_WAY
+
+
+def _accepted(claim: Claim) -> Accepted:
+    return Accepted(claim.subscription, claim.publisher, claim.flow, claim.bytes_per_s, claim.latency_s)
 
 
 def _refused(subscription: str, reason: Refusal, *, is_definite: bool) -> Refused:

@@ -170,8 +170,7 @@ class Guarantees:
                 self._refuse(name, wanted, _no_answer(name), now_s)
             elif now_s >= wanted.again_at_s:
                 wanted.again_at_s = math.inf
-                self._reserved.unsubscribe(name, now_s)
-                self._reserved.subscribe(wanted.wish, now_s)
+                self._reserved.ask_again(wanted.wish, now_s)
 
     # --- what the network answers
 
@@ -199,14 +198,15 @@ class Guarantees:
         """Find out whether what seems to fit does: more than one link may be short of room."""
         refused = wanted.refused
         assert refused is not None, "only what was refused is looked into"
-        could_be = refused.reason == Reason.NO_BANDWIDTH and refused.room_bytes_per_s > 0
-        if not could_be or wanted.probes >= PROBES_MAX:
+        if wanted.probes >= PROBES_MAX:  # what was not tried is not told
+            refused = refused._replace(room_bytes_per_s=0, shared_bytes_per_s=0)
+        if refused.reason != Reason.NO_BANDWIDTH or not refused.fits_bytes_per_s:
             self._refuse(name, wanted, refused, now_s)
             return
         wanted.probes += 1
         probe = f"{name}?{wanted.probes}"
         self._reserved.subscribe(
-            replace(wanted.wish, subscription=probe, bytes_per_s=refused.room_bytes_per_s), now_s
+            replace(wanted.wish, subscription=probe, bytes_per_s=refused.fits_bytes_per_s), now_s
         )
 
     def _probed(self, name: str, wanted: _Wanted, news: News, now_s: float) -> None:
@@ -216,9 +216,7 @@ class Guarantees:
         if isinstance(news, Accepted):
             self._refuse(name, wanted, wanted.refused, now_s)
         else:
-            wanted.refused = wanted.refused._replace(
-                room_bytes_per_s=min(news.room_bytes_per_s, wanted.refused.room_bytes_per_s - 1)
-            )
+            wanted.refused = wanted.refused.without(news)
             self._probe(name, wanted, now_s)
 
     def _accept(self, name: str, wanted: _Wanted, now_s: float) -> None:
@@ -233,7 +231,7 @@ class Guarantees:
         self.refused += 1
         told = [(DEFINITE, "true" if refused.is_definite else "false")]
         if refused.reason == Reason.NO_BANDWIDTH:
-            told.append((BANDWIDTH, show_rate(refused.room_bytes_per_s / 1000.0)))
+            told.append((BANDWIDTH, show_rate(refused.fits_bytes_per_s / 1000.0)))
         if refused.reason == Reason.TOO_SLOW:
             told.append((LATENCY, show_duration(round(refused.latency_s, 4))))
         text = f"{wanted.written}: refused: {why(refused)}"
@@ -279,7 +277,7 @@ class Guarantees:
             said |= {
                 "why": why(news),
                 "definite": news.is_definite,
-                "fits_bytes_per_s": news.room_bytes_per_s,
+                "fits_bytes_per_s": news.fits_bytes_per_s,
             }
         topic = f"{RESERVATION_TOPIC}/{quote(wanted.session.client_id, safe='')}"
         packet = mqtt5.PublishPacket(topic, json.dumps(said).encode(), content_type="application/json")
@@ -322,11 +320,10 @@ def why(refused: Refused) -> str:
     'no bandwidth; 12KB/s would fit'
     """
     if refused.reason == Reason.NO_BANDWIDTH:
-        room = refused.room_bytes_per_s
-        fits = (
-            f"{show_rate(room / 1000.0)} would fit" if room else "nothing fits; only links with a rate count"
-        )
-        return f"{refused.reason}; {fits}"
+        if not refused.fits_bytes_per_s:
+            return f"{refused.reason}; nothing fits: links on the way are full, or state no rate"
+        shared = ", shared with those who have it" if refused.is_sharing_better else ""
+        return f"{refused.reason}; {show_rate(refused.fits_bytes_per_s / 1000.0)} would fit{shared}"
     if refused.reason == Reason.TOO_SLOW:
         return f"{refused.reason}; the fastest way takes {show_duration(round(refused.latency_s, 4))}"
     hint = "" if refused.is_definite else "; this is not definite, ask again later"

@@ -76,6 +76,10 @@ class Reserved:
         """Ask for a reservation; the answer is told."""
         self._perform(self.node.subscribe(wish, now_s), now_s)
 
+    def ask_again(self, wish: Wish, now_s: float) -> None:
+        """Ask anew for what is not reserved; what is stays."""
+        self._perform(self.node.ask_again(wish, now_s), now_s)
+
     def unsubscribe(self, subscription: str, now_s: float) -> None:
         """Give a reservation back."""
         self._perform(self.node.unsubscribe(subscription, now_s), now_s)

@@ -36,6 +36,7 @@ class Guaranteed:
     latency_s: float  # of the longest way; of what is too slow, of the fastest
     reason: str = ""
     is_definite: bool = True
+    is_shared: bool = False  # what would have fitted is what others have
 
 
 class Reserving:
@@ -110,25 +111,26 @@ class Reserving:
     def _what_fits(self, home: str, wish: Wish, refused: Refused) -> Refused:
         """Return a refusal with what was tried to fit."""
         for number in range(PROBES_MAX):
-            room = refused.room_bytes_per_s
-            if refused.reason != Refusal.NO_BANDWIDTH or not room:
+            fits = refused.fits_bytes_per_s
+            if refused.reason != Refusal.NO_BANDWIDTH or not fits:
                 break
-            probe = replace(wish, subscription=f"{wish.subscription}?{number}", bytes_per_s=room)
+            probe = replace(wish, subscription=f"{wish.subscription}?{number}", bytes_per_s=fits)
             news = self._ask(home, probe)
             self._give_back(home, [probe])
             if isinstance(news, Accepted):
                 break
-            refused = refused._replace(room_bytes_per_s=min(news.room_bytes_per_s, room - 1))
+            refused = refused.without(news)
         return refused
 
     def _refused(self, subscription: Subscription, refused: Refused) -> Guaranteed:
         return Guaranteed(
             subscriber=subscription.id,
             is_accepted=False,
-            bytes_per_s=refused.room_bytes_per_s,
+            bytes_per_s=refused.fits_bytes_per_s,
             latency_s=refused.latency_s,
             reason=refused.reason.value,
             is_definite=refused.is_definite,
+            is_shared=refused.is_sharing_better,
         )
 
     def _ask(self, home: str, wish: Wish) -> Accepted | Refused:

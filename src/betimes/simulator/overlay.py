@@ -98,6 +98,10 @@ class Overlay:
         node = self.nodes[name]
         self.perform(name, node.advertise(event_type, bytes_per_s, self.agenda.now_s, replicas=replicas))
 
+    def withdraw(self, name: str, event_type: str) -> None:
+        """Let a type be published at a node no longer."""
+        self.perform(name, self.nodes[name].withdraw(event_type, self.agenda.now_s))
+
     def subscribe(self, name: str, wish: Wish) -> None:
         """Let a subscriber at a node ask for a reservation."""
         self.perform(name, self.nodes[name].subscribe(wish, self.agenda.now_s))
