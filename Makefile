@@ -54,8 +54,8 @@ test: setup ## every check and every test
 	@$(MAKE) --no-print-directory -j 2 lint $(KERNELS)
 	@$(BIN)/python -m pytest -n 3
 
-quick: setup $(KERNELS) ## the tests that need neither Spark nor a live broker nor an experiment, with fewer examples
-	@HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -n auto -m "not spark and not live and not figure"
+quick: setup $(KERNELS) ## the short tests: no Spark, no live broker, no experiment, nothing long; fewer examples
+	@HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -n auto -m "not spark and not live and not figure and not long"
 
 lint: setup ## format, lint, types, and the order of the rooms
 	@$(BIN)/ruff format --check $(CHECKED)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # A shared machine is slow at times: no deadline per example. The same examples on every run.
 settings.register_profile("betimes", deadline=None, derandomize=True)
-settings.register_profile("quick", deadline=None, derandomize=True, max_examples=20)
+settings.register_profile("quick", deadline=None, derandomize=True, max_examples=8)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "betimes"))
 
 

@@ -43,6 +43,7 @@ def said_by(capsys, *arguments):
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", ["reverse-greedy", "optimum", "hi-req-first"])
 def test_who_asks_for_too_much_is_refused_with_the_number(policy, tight, capsys):
     facts = said_by(capsys, tight, "--policy", policy)
@@ -60,6 +61,7 @@ def test_without_a_policy_all_are_admitted_and_the_unsatisfied_are_told(tight, c
     assert sum(bool(each["why"]) for each in facts["subscribers"]) == 3 - facts["satisfied"]
 
 
+@pytest.mark.long
 def test_a_margin_asks_for_more_than_was_asked(tight, capsys):
     assert said_by(capsys, tight, "--margin", "0.049")["admitted"] < 2 + 1
     found = said_by(capsys, tight, "--margin", "0.9")

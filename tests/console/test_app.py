@@ -20,6 +20,7 @@ def test_the_version_is_printed_and_all_is_well(capsys):
     assert capsys.readouterr().out == f"betimes {__version__}\n"
 
 
+@pytest.mark.long
 def test_every_command_has_help_with_examples(capsys):
     for name in command_names():
         assert run([name, "--help"]) == 0
@@ -80,6 +81,7 @@ def test_main_leaves_with_the_code(monkeypatch):
     assert leaving.value.code == 7
 
 
+@pytest.mark.long
 def test_a_reader_that_goes_away_is_no_bug():
     command = f"'{sys.executable}' -c 'from betimes.console.start import main; main()' filter 'a = 1' | true"
     done = subprocess.run(
@@ -89,6 +91,7 @@ def test_a_reader_that_goes_away_is_no_bug():
     assert done.stderr == ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("redirect", "code"), [("> /dev/full", MISTAKE), (">&-", 0)])
 def test_output_that_goes_nowhere_is_no_bug(redirect, code):
     command = f"{sys.executable} -c 'from betimes.console.start import main; main()' figures {redirect}"

@@ -61,6 +61,7 @@ def test_a_broker_that_nobody_could_connect_to_does_not_start(capsys):
     assert "--anonymous" in said.err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -255,6 +256,7 @@ def test_a_broker_is_not_its_own_neighbour(tmp_path, capsys):
     assert "not its own neighbour" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("hard", "told"), [(20_000, False), (500, True)])
 def test_as_many_files_may_be_open_as_connections_are_allowed(hard, told):
     """In a process of its own: limits that were lowered cannot be raised again."""

@@ -209,6 +209,7 @@ def test_a_mistake_is_told_before_anything_is_started(more, said, tmp_path, caps
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_network_can_have_its_secret_made(tmp_path, capsys, monkeypatch):
     plans: list[FleetPlan] = []
     monkeypatch.setattr("betimes.console.network.run_network", plans.append)

@@ -11,6 +11,7 @@ from betimes.console.doctor import machine_facts, start_facts
 from betimes.pipeline.java import NoJavaError
 
 
+@pytest.mark.long
 def test_the_machine_is_described(capsys):
     assert run(["doctor", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)

@@ -42,6 +42,7 @@ def test_an_unknown_figure_is_a_mistake_with_a_hint(capsys):
     assert "wang-6" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seeds", ["0", "-3", "many"])
 def test_a_wrong_number_of_seeds_is_a_mistake(seeds, capsys):
     assert run(["figure", "wang-6", "--seeds", seeds]) == MISTAKE
@@ -103,6 +104,7 @@ def test_a_quick_figure_runs_from_the_command_line(spark, tmp_path, capsys):
     assert (tmp_path / "wang-6" / "wang-6.svg").exists()
 
 
+@pytest.mark.long
 def test_all_figures_come_on_one_page_and_one_that_fails_loses_no_other(monkeypatch, capsys, tmp_path):
     png = tmp_path / "picture.png"
     png.write_bytes(b"")
@@ -123,6 +125,7 @@ def test_all_figures_come_on_one_page_and_one_that_fails_loses_no_other(monkeypa
     assert f"<b>1 of {len(FIGURES) - 1}</b>claims held" in page
 
 
+@pytest.mark.long
 def test_all_figures_that_run_end_with_nought(monkeypatch, capsys, tmp_path):
     png = tmp_path / "picture.png"
     png.write_bytes(b"")

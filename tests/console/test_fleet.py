@@ -67,6 +67,7 @@ def test_too_many_brokers_are_refused():
         Fleet(FleetPlan(ports={str(number): number for number in range(BROKERS_MAX + 1)}, links=()))
 
 
+@pytest.mark.long
 def test_a_broker_that_cannot_start_is_told_of():
     port = free_ports(1)[0]
     plan = FleetPlan(ports={"a": port}, links=(), settings={"colour": "red"})

@@ -14,6 +14,7 @@ def apart(places, one, other):
     return math.dist(places[one], places[other])
 
 
+@pytest.mark.long
 def test_a_row_of_brokers_is_a_row():
     names = list("abcde")
     places = placed(names, list(itertools.pairwise(names)))

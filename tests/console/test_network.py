@@ -40,12 +40,14 @@ def run(*arguments):
     return subprocess.run(command, capture_output=True, text=True, timeout=WITHIN_S, check=False)
 
 
+@pytest.mark.long
 def test_nobody_could_connect(topology):
     ran = run(str(topology))
     assert ran.returncode == 2
     assert "nobody could connect" in ran.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -60,6 +62,7 @@ def test_a_bad_setting_is_a_mistake(topology, arguments, problem):
     assert problem in ran.stderr
 
 
+@pytest.mark.long
 def test_a_topology_with_mistakes_lists_them(tmp_path):
     path = tmp_path / "bad.toml"
     path.write_text(TOPOLOGY.replace('to = "b"', 'to = "c"'))
@@ -108,6 +111,7 @@ def test_brokers_run_until_they_are_told_to_end(topology):
         socket.create_connection(("127.0.0.1", first + 1), timeout=1.0)
 
 
+@pytest.mark.long
 def test_what_is_wrong_is_told_once(topology, tmp_path):
     taken = tmp_path / "file"
     taken.write_text("")
@@ -129,6 +133,7 @@ def test_a_port_that_is_taken_ends_everything(topology):
     assert "all brokers are up" not in ran.stdout + ran.stderr
 
 
+@pytest.mark.long
 def test_metrics_have_a_port_for_each_broker_if_they_are_asked_for(monkeypatch, capsys):
     plans: list[FleetPlan] = []
     monkeypatch.setattr("betimes.console.network.run_network", plans.append)

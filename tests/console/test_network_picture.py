@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from betimes.console.network_picture import NAMES_SHOWN_MAX, draw_network
 from betimes.console.plots import OURS
 
 
+@pytest.mark.long
 def test_brokers_subscribers_and_loads_are_written_down():
     text = draw_network(
         ["a", "b"], {("a", "b"): 10.0, ("b", "a"): 1.0}, {("a", "b"): 0.85, ("b", "a"): 0.02}, {"b": 3}
@@ -14,6 +17,7 @@ def test_brokers_subscribers_and_loads_are_written_down():
         assert f">{shown}</text>" in text
 
 
+@pytest.mark.long
 def test_a_busy_link_has_a_colour_of_its_own():
     idle = draw_network(["a", "b"], {("a", "b"): 1.0}, {("a", "b"): 0.1}, {})
     busy = draw_network(["a", "b"], {("a", "b"): 1.0}, {("a", "b"): 0.9}, {})

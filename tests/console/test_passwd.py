@@ -194,6 +194,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(file, monkeypatch):
     assert list(file.parent.iterdir()) == [file]
 
 
+@pytest.mark.long
 def test_a_closed_standard_input_is_a_mistake(file):
     command = f"{sys.executable} -c 'from betimes.console.start import main; main()' passwd {file} ann"
     for option in ("", " --password-stdin"):

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 ATTRIBUTE = ["--attribute", "x:0..100"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -39,6 +39,7 @@ def test_a_person_gets_tables_and_is_told_what_needs_a_look(tmp_path, capsys):
     assert "live: brokers still write there" in said.err
 
 
+@pytest.mark.long
 def test_a_mistake_is_one_message_before_spark_is_started(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("betimes.console.pipeline.open_spark", pytest.fail)
 
@@ -70,6 +71,7 @@ def test_a_file_that_is_damaged_inside_is_a_mistake_and_no_bug(spark, tmp_path, 
     assert "Traceback" not in said
 
 
+@pytest.mark.long
 def test_the_tables_are_listed(capsys):
     assert run(["pipeline", "tables", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)

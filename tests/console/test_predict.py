@@ -32,6 +32,7 @@ def said_by(capsys, *arguments):
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.long
 def test_every_subscriber_gets_a_share_an_interval_and_a_reason(capsys):
     facts = said_by(capsys, CITY)
     found = {each["subscriber"]: each for each in facts["subscribers"]}
@@ -42,6 +43,7 @@ def test_every_subscriber_gets_a_share_an_interval_and_a_reason(capsys):
     assert facts["stations"][0]["station"] == "centre->north"
 
 
+@pytest.mark.long
 def test_what_is_predicted_first_come_first_served_comes_true(capsys, tmp_path):
     for rate in (5, 8):
         path = tmp_path / "busy.toml"
@@ -60,6 +62,7 @@ def test_tables_are_printed_for_a_person(capsys):
     assert "faults are left out" in seen.err
 
 
+@pytest.mark.long
 def test_a_recipe_and_a_seed_are_predicted(capsys):
     recipe = EXAMPLES / "paper.toml"
     first = said_by(capsys, recipe, "--seed", 3, "--model", "gg1")
@@ -67,6 +70,7 @@ def test_a_recipe_and_a_seed_are_predicted(capsys):
     assert first != said_by(capsys, recipe, "--seed", 4, "--model", "gg1")
 
 
+@pytest.mark.long
 def test_the_papers_models_keep_what_has_expired(capsys):
     assert said_by(capsys, CITY)["expired_are_dropped"] is True
     assert said_by(capsys, CITY, "--keep-expired")["expired_are_dropped"] is False

@@ -24,6 +24,7 @@ def broker() -> Iterator[str]:
         yield str(number)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -55,6 +56,7 @@ def test_attributes_are_pairs_and_stated_once():
             read_pairs(wrong)
 
 
+@pytest.mark.long
 def test_a_broker_that_is_not_there_has_a_code_of_its_own():
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]

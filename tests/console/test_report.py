@@ -10,6 +10,7 @@ from tests.pipeline.report_tables import make_empty_tables, make_tables
 from betimes.console.app import run
 
 
+@pytest.mark.long
 def test_a_page_is_written_and_its_numbers_are_the_tables_own(tmp_path, capsys):
     page = tmp_path / "deep" / "report.html"
     tables = make_tables(tmp_path / "tables")

@@ -37,6 +37,7 @@ def share(name: str, measured: float = 0.5, predicted: float | None = 0.6) -> Sh
     )
 
 
+@pytest.mark.long
 def test_every_subscriber_has_a_row_up_to_a_bound():
     assert {"ann", "bob", "measured, 95 % interval", "predicted"} <= texts(
         draw_shares([share("ann"), share("bob")])
@@ -46,6 +47,7 @@ def test_every_subscriber_has_a_row_up_to_a_bound():
     assert f"s{ROWS_SHOWN}" not in many
 
 
+@pytest.mark.long
 def test_who_has_no_prediction_is_shown_without_one():
     assert "predicted" not in texts(draw_shares([share("ann", predicted=None)]))
     assert "measured" in texts(draw_agreement([share("ann"), share("bob", predicted=None)]))
@@ -77,6 +79,7 @@ def test_drops_show_brokers_and_reasons():
     assert {"a", "b", "hopeless", "expired"} <= texts(draw_drops(drops))
 
 
+@pytest.mark.long
 def test_links_show_what_was_seen_and_what_is_fitted():
     spreads = (Histogram(0.01, 0.01, (1.0, 2.0, 1.0)), Normal(0.05, 0.01, low=0.0), Constant(0.02), None)
     links = [LinkStatistics(source="a", target=str(n), s_per_kb=each) for n, each in enumerate(spreads)]

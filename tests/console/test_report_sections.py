@@ -24,6 +24,7 @@ def test_the_worst_served_come_first_beside_what_is_predicted_of_them(found):
     )
 
 
+@pytest.mark.long
 def test_every_section_has_something_to_say(found):
     sections = {each.key: each for each in report_sections(found)}
     assert list(sections)[:2] == ["on-time", "network"]

@@ -21,6 +21,7 @@ def said_by(capsys, *arguments):
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_outcome(capsys):
     first = said_by(capsys, "--seed", "3", "--strategy", "eb")
     assert first == said_by(capsys, "--seed", "3", "--strategy", "eb")
@@ -29,6 +30,7 @@ def test_the_same_seed_gives_the_same_outcome(capsys):
     assert {"earning", "messages", "drops", "subscribers"} <= set(first)
 
 
+@pytest.mark.long
 def test_every_wanted_delivery_is_accounted_for(capsys):
     facts = said_by(capsys)
     assert facts["in_time"] + sum(facts["drops"].values()) == facts["wanted"]
@@ -40,6 +42,7 @@ def test_a_table_is_printed_for_a_person(capsys):
     assert "delivery rate" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_telemetry_is_written_once(capsys, tmp_path):
     facts = said_by(capsys, "--telemetry", str(tmp_path / "run"))
     assert read_table(tmp_path / "run", "published").num_rows == facts["published"]
@@ -70,6 +73,7 @@ def test_no_time_at_all_is_refused():
         with_duration(world, -1.0)
 
 
+@pytest.mark.long
 def test_it_is_told_who_is_guaranteed_what_and_who_is_refused(capsys):
     example = str(CITY.with_name("guarantees.toml"))
     assert run(["simulate", example, "--duration", "5", "--json"]) == 0

@@ -34,6 +34,7 @@ def test_an_interruption_while_loading_is_told_without_a_traceback(monkeypatch, 
     assert capsys.readouterr().err == "interrupted\n"
 
 
+@pytest.mark.long
 def test_what_only_some_commands_need_is_not_loaded_for_all():
     """Each command would take longer to start, and people wait for `pub` and `sub`."""
     heavy = "numba numpy pyarrow scipy pandas pyspark matplotlib nicegui"

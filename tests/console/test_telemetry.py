@@ -22,6 +22,7 @@ def written(tmp_path, capsys):
     return tmp_path / "city", json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.long
 def test_the_sums_are_those_of_the_run(written, capsys):
     directory, outcome = written
     assert run(["telemetry", str(directory), "--json"]) == 0
@@ -37,6 +38,7 @@ def test_link_speeds_are_near_those_of_the_scenario(written):
     assert links["harbour->centre"]["s_per_kb_mean"] == pytest.approx(0.040, rel=0.1)
 
 
+@pytest.mark.long
 def test_a_person_gets_tables(written, capsys):
     assert run(["telemetry", str(written[0])]) == 0
     assert "harbour->centre" in capsys.readouterr().out
@@ -51,6 +53,7 @@ def test_nothing_written_is_summed_up_as_nothing(tmp_path):
     assert (facts["wanted"], facts["in_time"], facts["drops"], facts["links"]) == (0, 0, {}, [])
 
 
+@pytest.mark.long
 def test_a_corrupt_file_is_one_message_that_names_it(written, capsys):
     part = next((written[0] / "sent").glob("part-*.parquet"))
     part.write_bytes(part.read_bytes()[:100])
@@ -81,6 +84,7 @@ def test_a_directory_that_is_not_there_is_named(tmp_path, capsys):
     assert "there is no such directory" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_what_nobody_wrote_down_is_said_to_be_missing(written, capsys):
     directory, _ = written
     facts = telemetry_facts({kind: read_table(directory, kind) for kind in KINDS})

@@ -62,6 +62,7 @@ def test_a_person_sees_before_and_after(tables, capsys):
     assert "that is much" in shown.err, "0.3 on average"
 
 
+@pytest.mark.long
 def test_who_got_little_is_neither_listed_nor_counted(tmp_path, capsys):
     tables = str(make_tables(tmp_path, wanted={NASTY: 40.0}))
     assert run(["twin", "--tables", tables, "--seeds", "1"]) == 0
@@ -73,12 +74,14 @@ def test_who_got_little_is_neither_listed_nor_counted(tmp_path, capsys):
     assert {each["subscriber"]: each["wanted"] for each in facts["subscribers"]}["s at b"] == 10.0
 
 
+@pytest.mark.long
 def test_one_run_has_no_spread(tables, capsys):
     assert run(["twin", "--tables", tables, "--seeds", "1"]) == 0
     assert "±" not in capsys.readouterr().out
     assert answer(capsys, "--tables", tables, "--seeds", "1")["before"]["earning"]["sd"] is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

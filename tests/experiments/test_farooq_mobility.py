@@ -63,6 +63,7 @@ def test_simulated_losses_are_those_of_the_closed_form_also_for_hyper_exponentia
     assert sum(lost) / len(lost) == pytest.approx(100.0 * lrp_loss(settings_of(row)), rel=0.12)
 
 
+@pytest.mark.long
 def test_a_run_tells_what_was_lost_and_what_was_got():
     row = run_of(QUICK, 1, NONDURABLE, rate=100.0)
     result = run_row(row)

@@ -33,10 +33,12 @@ def left_at(row):
     return day + pd.Timedelta(days=int(is_next_day), hours=hour, minutes=minute)
 
 
+@pytest.mark.long
 def test_the_package_holds_a_year_of_flights(table):
     assert len(table) == 336_776
 
 
+@pytest.mark.long
 def test_departures_are_due_when_the_flights_left(table):
     found = departures(table, 20.0)
     assert len(found) > 800
@@ -49,12 +51,14 @@ def test_departures_are_due_when_the_flights_left(table):
         assert each.at_s == pytest.approx(after / TIMES_FASTER)
 
 
+@pytest.mark.long
 def test_a_shorter_replay_is_the_beginning_of_a_longer_one(table):
     short, long = departures(table, 2.0), departures(table, 4.0)
     assert 0 < len(short) < len(long)
     assert long[: len(short)] == short
 
 
+@pytest.mark.long
 def test_a_cancelled_flight_never_left(table):
     cancelled = table[table["dep_delay"].isna()]
     assert len(cancelled) > 8_000

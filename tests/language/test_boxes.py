@@ -100,12 +100,14 @@ def test_more_boxes_than_allowed_are_refused_one_by_one():
         boxes_of(predicate, boxes_max=9)
 
 
+@pytest.mark.long
 def test_work_is_refused_before_it_is_done():
     either = (Or((OneOf(f"a{n}", (1.0,)), OneOf(f"b{n}", (1.0,)))) for n in range(1000))
     with pytest.raises(TooManyBoxes):
         boxes_of(And(tuple(either)))
 
 
+@pytest.mark.long
 @given(st.integers(2, 8))
 def test_an_and_of_ors_multiplies(count):
     text = " AND ".join(f"(a{number} = 1 OR b{number} = 1)" for number in range(count))

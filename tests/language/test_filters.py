@@ -33,12 +33,14 @@ def test_a_filter_and_its_negation_never_both_match(text, event):
     assert not (parse_filter(text).matches(event) and parse_filter(f"NOT ({text})").matches(event))
 
 
+@pytest.mark.long
 @settings(max_examples=30)
 @given(filters(leaves_max=4), events())
 def test_negating_twice_changes_nothing(text, event):
     assert parse_filter(f"NOT (NOT ({text}))").matches(event) is parse_filter(text).matches(event)
 
 
+@pytest.mark.long
 @settings(max_examples=30)
 @given(filters(leaves_max=4), filters(leaves_max=4), events())
 def test_and_matches_where_both_do_and_or_where_either_does(one, other, event):
@@ -308,6 +310,7 @@ _GREEDY = (
 CALLS_MAX = 5_000_000  # to read the longest of them takes two; all boxes of any would take far more
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", _GREEDY, ids=range(len(_GREEDY)))
 def test_too_many_boxes_are_refused_before_the_work_is_done(text):
     calls = 0

@@ -164,6 +164,7 @@ def test_the_papers_examples_hold():
     assert texts(merged(coarser(dz) for dz in read("00", "10"))) == [EMPTY_TEXT]
 
 
+@pytest.mark.long
 def test_a_thousand_expressions_are_coarsened_at_once():
     many = [read_dz(f"{number * 37 % 4096:012b}") for number in range(0, 2000, 2)]
     found = coarsened(many, 16)

@@ -50,6 +50,7 @@ def random_events(seed: int, count: int, names=("x", "y", "z")) -> list[dict[str
     ]
 
 
+@pytest.mark.long
 @settings(max_examples=150)
 @given(
     wanted=st.lists(filters, max_size=12),
@@ -79,6 +80,7 @@ def test_match_is_filter_matches_after_any_adding_and_removing(wanted, attribute
     assert index.count_many(attributes).tolist() == [len(answer) for answer in answers]
 
 
+@pytest.mark.long
 @settings(max_examples=100)
 @given(
     texts=st.lists(written_filters(), min_size=1, max_size=8),
@@ -105,6 +107,7 @@ def test_an_interval_that_reads_no_texts_passes_over_a_text_that_looks_like_a_nu
     assert [sorted(keys.tolist()) for keys in index.match_many(some)] == answers
 
 
+@pytest.mark.long
 @settings(max_examples=40)
 @given(wanted=st.lists(filters, max_size=20), attributes=st.lists(events, min_size=1, max_size=6))
 def test_adding_many_at_once_is_adding_each(wanted, attributes):
@@ -123,6 +126,7 @@ def thousands():
     return index, wanted
 
 
+@pytest.mark.long
 def test_thousands_of_boxes_are_found_exactly(thousands):
     index, wanted = thousands
     some = random_events(2, 60)
@@ -131,6 +135,7 @@ def test_thousands_of_boxes_are_found_exactly(thousands):
     assert [sorted(keys.tolist()) for keys in index.match_many(some)] == answers
 
 
+@pytest.mark.long
 def test_removing_half_of_thousands_leaves_the_other_half():
     wanted = random_boxes(3, 3000)
     index = MatchingIndex()
@@ -146,6 +151,7 @@ def test_removing_half_of_thousands_leaves_the_other_half():
     assert [index.match(each).tolist() for each in some] == [expected(wanted, each) for each in some]
 
 
+@pytest.mark.long
 def test_single_adding_of_thousands_keeps_few_segments():
     wanted = random_boxes(5, 3000)
     index = MatchingIndex()
@@ -257,6 +263,7 @@ def test_an_event_may_find_far_more_than_the_others():
     assert sorted(found.of(51).tolist()) == list(range(0, 5000, 100))
 
 
+@pytest.mark.long
 def test_many_chunks_of_events_keep_their_order():
     index = MatchingIndex()
     index.add_many((key, between(key, key + 0.5)) for key in range(40))
@@ -305,6 +312,7 @@ def test_long_sets_and_exclusions_of_texts_are_exact():
     ]
 
 
+@pytest.mark.long
 def test_prefixes_added_in_every_order_stay_exact():
     index = MatchingIndex()
     wanted = {}
@@ -330,6 +338,7 @@ def test_labels_without_room_are_spread_again():
         assert index.match({"k": text}).tolist() == expected(wanted, {"k": text})
 
 
+@pytest.mark.long
 def test_texts_of_removed_filters_are_forgotten():
     index = MatchingIndex()
     for key in range(6000):
@@ -341,6 +350,7 @@ def test_texts_of_removed_filters_are_forgotten():
     assert index.match({"topic": "t10"}).tolist() == []
 
 
+@pytest.mark.long
 def test_lanes_of_removed_filters_are_reclaimed():
     index = MatchingIndex()
     nothing = Filter((Box((("x", Interval(1, 0)),)),))

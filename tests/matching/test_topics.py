@@ -76,6 +76,7 @@ def test_the_definition_agrees_with_the_examples_of_the_standard(pattern, met, n
     assert [topic_matches(pattern, topic) for topic in not_met] == [False] * len(not_met)
 
 
+@pytest.mark.long
 @given(patterns, patterns)
 def test_patterns_overlap_when_some_topic_meets_both(one, other):
     meets_both = any(topic_matches(one, topic) and topic_matches(other, topic) for topic in ALL_NAMES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,6 +55,7 @@ def tiles_reached(nodes, codes) -> list[int]:
     return reached
 
 
+@pytest.mark.long
 @settings(max_examples=15)
 @given(st.integers(0, 999), st.sampled_from([1, 400, 2500]))
 def test_every_row_that_holds_is_in_a_tile_that_is_reached(seed, rows):

@@ -156,6 +156,7 @@ def test_more_kinds_and_keys_than_at_first_find_room():
     assert len(DemandTable(HOMES, many).demand(event()).rows) == 100
 
 
+@pytest.mark.long
 def test_the_answer_for_an_event_is_remembered_but_not_for_ever():
     table = DemandTable(HOMES, [subscription("a")])
     first = event()

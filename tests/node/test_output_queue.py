@@ -105,6 +105,7 @@ others: st.SearchStrategy[tuple[str, int, dict[int, list[float]]]] = st.tuples(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=60)
 @given(st.lists(st.one_of(bursts, others), max_size=30))
 def test_the_pool_does_what_a_plain_list_does(operations):
@@ -223,6 +224,7 @@ def test_each_strategy_prefers_its_own(strategy, expected):
     assert (slot, hopeless) == (expected, [])
 
 
+@pytest.mark.long
 @settings(max_examples=50)
 @given(
     st.lists(st.tuples(bounds, st.sampled_from([0.5, 1.0, 3.0])), min_size=1, max_size=12),

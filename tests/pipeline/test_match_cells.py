@@ -43,6 +43,7 @@ GROUPS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", list(GROUPS))
 def test_who_wants_an_event_is_in_one_of_its_cells_once(way):
     groups = GROUPS[way]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from tests.pipeline.match_tables import expected, random_events, random_wishes
 
 from betimes.pipeline.event_columns import EventShape
@@ -32,6 +33,7 @@ READER = PieceReader(in_files=False, name="table")
 SHAPE, WISH_SHAPE = EventShape.of(EVENTS.schema), SubscriptionShape.of(ROWS.schema)
 
 
+@pytest.mark.long
 def test_blocks_meet_and_everybody_is_found_once():
     wishes = read_wishes(ROWS, WISH_SHAPE)[0]
     found = [dimension_of(wishes, name) for name in ("speed", "lane")]

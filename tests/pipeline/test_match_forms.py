@@ -33,6 +33,7 @@ def rows_of(events, wishes, form):
     return plain_texts(answer.rows, schema).to_pylist(), answer
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [50, 2000])
 def test_all_forms_say_the_same(count):
     events, wishes = random_events(40), random_wishes(count)

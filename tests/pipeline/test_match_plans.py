@@ -61,6 +61,7 @@ def test_subscriptions_that_all_look_at_one_attribute_are_divided_by_it():
     assert plan.worker_mb < 1300
 
 
+@pytest.mark.long
 def test_where_each_looks_at_few_of_many_attributes_events_are_copied_instead():
     chance = np.random.default_rng(2)
     plan = plan_of(sample(boxes(chance, 8, 2, 0.05), points(chance, 8)), index_mb_max=60.0)

@@ -42,6 +42,7 @@ def who(batch, wishes, circumstances=NOWHERE):
     return [(row["number"], row["subscriber"]) for row in found(batch, wishes, circumstances)]
 
 
+@pytest.mark.long
 def test_filter_and_topic_must_both_meet():
     wishes = wanted(
         {"subscriber": "fast", "filter": "x > 5"},

@@ -13,6 +13,7 @@ import pytest
 from betimes.pipeline.shipping import ship_package, zip_package
 
 
+@pytest.mark.long
 def test_the_zip_is_importable_and_holds_every_room(tmp_path):
     package = zip_package(tmp_path)
     code = "import sys; sys.path.insert(0, sys.argv[1]); import betimes.model.errors as m; print(m.__file__)"
@@ -42,6 +43,7 @@ print("found" if kernel.stats.cache_hits else "compiled")
 """
 
 
+@pytest.mark.long
 def test_what_one_worker_compiled_another_finds_though_its_zip_lies_elsewhere(tmp_path):
     found = []
     for name in ("one", "two"):
@@ -54,6 +56,7 @@ def test_what_one_worker_compiled_another_finds_though_its_zip_lies_elsewhere(tm
     assert found == ["compiled", "found"]
 
 
+@pytest.mark.long
 def test_a_worker_without_a_place_to_keep_anything_compiles_for_itself(tmp_path):
     (tmp_path / "cache").write_text("a file, no folder")
     environment = dict(os.environ) | {"XDG_CACHE_HOME": str(tmp_path / "cache")}

@@ -34,6 +34,7 @@ def spread_of(values, weights=None):
     return Spread.of(cells)
 
 
+@pytest.mark.long
 @given(st.floats(1e-12, 1e12))
 def test_every_value_lies_in_its_cell(value):
     cell, steps = cells_of(np.array([value]))

@@ -33,6 +33,7 @@ def found(wanted, events):
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("people", [None, 40])
 def test_a_set_finds_each_subscriber_once(people, tmp_path):
     events, wishes = random_events(120), random_wishes(400, people=people)

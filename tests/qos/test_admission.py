@@ -54,6 +54,7 @@ def test_coming_and_going_leave_what_a_prediction_of_the_rest_says():
     )
 
 
+@pytest.mark.long
 def test_with_early_drop_a_step_from_the_fixed_point_is_near_it():
     admission = Admission(BASE, candidates=NEW)
     for each in NEW:

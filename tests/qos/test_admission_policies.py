@@ -29,6 +29,7 @@ def instance(seed, rate_per_s, subscribers=7, **settings):
     return statistics, Network(statistics, statistics.subscriptions, Settings(**settings))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_no_policy_satisfies_more_than_the_best_of_all_sets(seed):
     _, network = instance(seed, 2.0)
@@ -60,6 +61,7 @@ def test_predicted_shares_are_those_of_the_admitted_alone():
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_the_optimum_is_the_best_of_literally_all_sets(seed):
     _, network = instance(seed, 2.5, subscribers=6)
@@ -87,6 +89,7 @@ def test_what_is_wanted_already_adds_nothing():
     assert added_rate(network, one, []) > 0.0
 
 
+@pytest.mark.long
 def test_a_margin_admits_fewer():
     plain, careful = (
         policy_named("reverse-greedy")(instance(3, 2.0, margin=margin)[1]) for margin in (0.0, 0.2)

@@ -52,6 +52,7 @@ def subscription(text, pattern="#"):
     return Subscription(id="s", home="b", filter=read_filter(text).filter, pattern=pattern)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", FILTERS)
 @pytest.mark.parametrize("atoms_max", [200_000, 40])
 def test_a_mass_is_the_share_of_drawn_events_that_match(text, atoms_max):

@@ -63,6 +63,7 @@ def test_value_decay_reaches_the_bound_of_policies_that_know_nobody(outages_kept
     assert index_loss(ValueDecay(OUTAGE_S), outages_kept) == pytest.approx(bound, 0.02)
 
 
+@pytest.mark.long
 def test_priorities_do_not_beat_age_alone_by_what_the_paper_says():
     # 76 % less index loss is published; nothing that knows nobody can have more than 17.7 %.
     pwp, lrp = index_loss(WithPriorities(OUTAGE_S), 2.0), index_loss(LeastRecentlyPublished(), 2.0)

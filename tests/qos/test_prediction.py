@@ -122,6 +122,7 @@ def test_spread_links_and_deadlines_are_taken():
     assert 0.2 < share(replace(statistics, publishers=(hurried,))) < 0.6
 
 
+@pytest.mark.long
 def test_the_network_of_the_paper_is_predicted_at_once():
     statistics = paper_network(1)
     predict(statistics)

@@ -79,6 +79,7 @@ def test_the_last_to_go_takes_the_tree_along(overlay):
     assert sum(len(node.branches) for node in overlay.nodes.values()) == 0
 
 
+@pytest.mark.long
 def test_what_nobody_refreshes_lapses_and_what_is_refreshed_stays(overlay):
     overlay.subscribe("n8", Wish(subscription="s", event_type="cars"))
     overlay.settle()

@@ -24,12 +24,14 @@ def assert_routes_right(overlay, some_keys):
             assert overlay.route(name, key)[-1] == overlay.closest(key).name
 
 
+@pytest.mark.long
 @given(seed=st.integers(0, 2**20), count=st.integers(1, 24), some_keys=keys)
 @settings(max_examples=25, deadline=None)
 def test_a_route_ends_at_the_numerically_closest(seed, count, some_keys):
     assert_routes_right(small_overlay(seed, count=count), some_keys)
 
 
+@pytest.mark.long
 @given(
     seed=st.integers(0, 2**20),
     changes=st.lists(
@@ -54,6 +56,7 @@ def test_a_route_ends_at_the_closest_that_lives_after_any_coming_and_going(seed,
     assert_routes_right(overlay, some_keys)
 
 
+@pytest.mark.long
 @given(seed=st.integers(0, 2**20), some_keys=keys, data=st.data())
 @settings(max_examples=25, deadline=None)
 def test_a_route_passes_crashed_nodes_before_anything_is_repaired(seed, some_keys, data):
@@ -66,6 +69,7 @@ def test_a_route_passes_crashed_nodes_before_anything_is_repaired(seed, some_key
     assert_routes_right(overlay, some_keys)
 
 
+@pytest.mark.long
 def test_tables_hold_few_and_near_nodes_and_routes_are_short():
     world = TransitStubWorld(domains=2, transit_nodes=3, stubs=3, stub_nodes=5)
     overlay = Overlay(latencies_s(world, 1), 1, settings=SETTINGS, link_bytes_per_s=80)

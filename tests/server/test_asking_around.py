@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from betimes.server.asking_around import ASKS_MAX, KEPT_S, Asking, Questions
 from betimes.server.handover_packets import Ask, AskId, No, read_said
 
@@ -89,6 +91,7 @@ def test_what_a_lost_neighbour_asked_is_forgotten():
     assert found.get(asked().id) is None
 
 
+@pytest.mark.long
 def test_questions_are_forgotten_in_time_and_are_not_too_many():
     found, _ = questions(End())
     for number in range(ASKS_MAX):

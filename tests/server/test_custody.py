@@ -98,6 +98,7 @@ def test_what_was_seen_is_remembered_by_the_store():
     assert again.is_new(EventId("a", 4))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("killed", ["a", "b", "c"])
 @pytest.mark.parametrize("after_s", [0.0, 0.003, 0.01, 0.05, 0.2])
 def test_whoever_is_killed_a_durable_subscriber_gets_everything_once(killed, after_s):

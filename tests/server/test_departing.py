@@ -105,6 +105,7 @@ def test_a_session_that_ended_meanwhile_is_not_let_go_again(leaving):
     assert departures.count == 0
 
 
+@pytest.mark.long
 def test_no_more_leave_at_once_than_may(leaving, monkeypatch):
     hub, departures, _ = leaving
     monkeypatch.setattr(departing, "LEAVING_MAX", 1)

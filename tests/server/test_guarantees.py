@@ -366,6 +366,7 @@ def flooded(six, subscriber):
     return [float(dict(each.user_properties)["$age"]) for each in cars], len(other.got())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("strategy", ["fifo", "eb", "late-binding"])
 def test_what_is_reserved_goes_before_all_else_and_the_rest_takes_what_is_left(strategy):
     six = Six(strategy=strategy)
@@ -375,6 +376,7 @@ def test_what_is_reserved_goes_before_all_else_and_the_rest_takes_what_is_left(s
     assert noise > 50
 
 
+@pytest.mark.long
 def test_without_a_reservation_the_same_events_are_late(six):
     alice = six.client("f", "alice")
     alice.subscribe("cars", properties={"price": "1"})
@@ -382,6 +384,7 @@ def test_without_a_reservation_the_same_events_are_late(six):
     assert sum(age_ms < 500.0 for age_ms in ages_ms) < 100
 
 
+@pytest.mark.long
 def test_what_is_beyond_the_reservation_waits_like_everything_else(six):
     ages_ms, noise = flooded(six, six.ask("alice", bandwidth="10KB/s"))
     assert 50 <= len(ages_ms) < 150  # of 200: what is promised comes, and some of the rest

@@ -135,6 +135,7 @@ class Restless:
         return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(6))
 def test_no_link_is_promised_too_much_and_all_comes_back_in_the_end(seed):
     world = Restless(seed)

@@ -224,6 +224,7 @@ def test_what_is_on_its_way_to_the_old_broker_follows_once():
     assert sorted(map(int, got)) == list(range(10))
 
 
+@pytest.mark.long
 def test_a_large_session_comes_in_parts():
     net = chain("a", "b")
     ben, anna = come(net, "a"), net.client("a", "anna")
@@ -254,6 +255,7 @@ def test_what_is_too_large_for_a_broker_on_the_way_is_lost_with_a_reason():
     assert net.hubs["a"].lost[Reason.TOO_LARGE] == 1
 
 
+@pytest.mark.long
 def test_a_holder_that_is_lost_on_the_way_costs_no_more_than_the_bound():
     net = chain("a", "x", "b", delay_s=0.2)
     ben = come(net, "a")
@@ -451,6 +453,7 @@ class Mobile:
                 self.client.send(mqtt5.PubCompPacket(packet.packet_id))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(12))
 def test_nothing_is_lost_and_nothing_twice_whenever_a_client_moves(seed):
     chance = random.Random(seed)

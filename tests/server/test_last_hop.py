@@ -47,6 +47,7 @@ def test_many_are_chosen_at_once_as_they_would_be_one_by_one():
     assert (numbers, []) == order(one_by_one, 1.0)
 
 
+@pytest.mark.long
 def test_a_client_with_a_price_that_reads_late_stalls_nobody(monkeypatch):
     hub = new_hub()
     late, publisher = Client(hub, "late"), Client(hub, "publisher")

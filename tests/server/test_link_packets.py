@@ -123,6 +123,7 @@ def test_bulletins_come_out_as_they_went_in():
         assert BulletinReader().read(text.encode()) == bulletin
 
 
+@pytest.mark.long
 def test_a_long_bulletin_comes_in_parts():
     wishes = tuple(Subscription(id=str(number), home="a") for number in range(2 * WISHES_PER_PACKET + 1))
     demand = DemandBulletin(broker="a", epoch=3, number=5, is_whole=True, added=wishes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mqtt5
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +24,7 @@ packets = st.builds(
 )
 
 
+@pytest.mark.long
 @given(st.lists(st.lists(packets, max_size=5), max_size=4))
 def test_the_parts_of_all_packets_are_found(runs):
     pieces = [b"".join(each.write() for each in run) + b"\x30\x7f" for run in runs]  # another one begins

@@ -181,6 +181,7 @@ class World:
         return wanted, missed, doubled
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
 def test_every_event_comes_once_and_in_time_also_after_many_were_killed(seed):
     world = World(seed, 16, delay_max=5.0, places=6)
@@ -202,6 +203,7 @@ def test_every_event_comes_once_and_in_time_also_after_many_were_killed(seed):
             assert peer is None or len(peer.children.by_name) <= 6
 
 
+@pytest.mark.long
 def test_delays_may_be_times_and_those_in_a_hurry_get_it_from_near_by():
     """Links with p1 take 50 ms, all others 2 ms: nobody with a bound of 40 ms is fed by it."""
     world = World(3, 12, metric="time", delay_max=0.04, places=5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.server.peer_networks import SPACE
 from tests.server.talking import new_hub
 
@@ -56,6 +57,7 @@ def test_who_was_told_what_to_want_does_not_ask_its_clients():
     assert [each.text for each in wishes.filters] == ["x > 50"]
 
 
+@pytest.mark.long
 def test_very_many_boxes_are_everything():
     wishes = PeerWishes(SPACE, None)
     for number in range(BOXES_MAX + 1):

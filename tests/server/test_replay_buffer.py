@@ -129,6 +129,7 @@ def test_whole_is_only_what_comes_from_everywhere_and_is_kept():
     assert not part.is_whole("c", is_linked=False)
 
 
+@pytest.mark.long
 def test_a_read_that_is_larger_than_the_buffer_leaves_its_newest_part():
     hub = keeping_hub(BufferSettings(partitions=(PartitionTerms(messages_max=100),)))
     anna = Client(hub, "anna")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import mqtt5
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.server.keeping import EPOCH_S, Shelf, kept_hub
@@ -231,6 +232,7 @@ class Pair:
 crashes = st.sampled_from([False] * 9 + [True])
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(steps, crashes), min_size=STEPS_MAX // 2, max_size=STEPS_MAX))
 def test_a_hub_that_crashes_behaves_like_one_that_only_loses_its_connections(history):
     pair = Pair()

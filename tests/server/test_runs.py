@@ -93,6 +93,7 @@ def test_old_clients_have_runs_too():
     assert kept == [b"%c" % letter for letter in b"abcdefgh"] * 3
 
 
+@pytest.mark.long
 def test_it_is_known_whom_a_run_filled_up():
     hub = new_hub()
     slow = Client(hub, "slow")

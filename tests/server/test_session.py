@@ -157,6 +157,7 @@ def test_a_packet_id_names_one_thing():
     assert client.read()[0].packet_id == 3
 
 
+@pytest.mark.long
 def test_ids_that_have_run_out_are_waited_for():
     client, session = connected()
     for number in range(PACKET_ID_MAX):

@@ -174,6 +174,7 @@ def test_a_full_disk_is_told_and_what_was_committed_before_stays(path):
     file.close()
 
 
+@pytest.mark.long
 def test_room_that_is_not_needed_is_given_back(path):
     _, things = some_tables()
     file = StoreFile(path)

@@ -58,6 +58,7 @@ def shares(found):
     return {each.subscriber: each.on_time_share for each in found.run().subscribers}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("strategy", ["fifo", "eb", "late-binding"])
 def test_what_is_guaranteed_arrives_though_others_offer_twice_what_all_links_carry(strategy):
     bound = 'max_delay = "500ms"'
@@ -75,6 +76,7 @@ def test_what_is_guaranteed_arrives_though_others_offer_twice_what_all_links_car
         assert found["noise"] > 0.2
 
 
+@pytest.mark.long
 def test_who_is_refused_is_told_what_would_fit_and_takes_part_without():
     found = network(
         ("first", 'qos = "bandwidth = 40KB/s"'),
@@ -104,6 +106,7 @@ def test_what_nobody_with_a_profile_publishes_is_not_refused_for_good():
     assert (answer.is_accepted, answer.is_definite, answer.reason) == (False, False, "nobody publishes this")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lost", ['link = "a->b"', 'link = "a->c"', 'broker = "b"', 'broker = "c"'])
 def test_what_came_over_a_link_that_is_lost_is_guaranteed_elsewhere(lost):
     found = network(

@@ -63,6 +63,7 @@ def test_knowing_who_is_away_cuts_the_index_loss_by_two_fifths():
     assert ours.index_loss < 0.6 * lrp.index_loss
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("overwrite", ["lrp", "random", "pwp", "value-decay", "disconnection-aware"])
 def test_every_loss_is_announced_and_nothing_comes_twice(overwrite):
     settings = moving(overwrite, 0.7, partitions=2, brokers=2, duration_s=3_000.0)
@@ -71,6 +72,7 @@ def test_every_loss_is_announced_and_nothing_comes_twice(overwrite):
     assert (outcome.unannounced, outcome.twice) == (0, 0)
 
 
+@pytest.mark.long
 def test_a_buffer_that_lasts_loses_nothing():
     assert simulate_mobility(moving("lrp", 40.0, duration_s=5_000.0), 5).lost == 0
 
@@ -81,6 +83,7 @@ def test_outages_that_vary_more_cost_more_at_the_same_mean():
     assert wild.loss > 1.5 * steady.loss
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same():
     settings = moving("random", 1.0, duration_s=1_000.0)
     assert simulate_mobility(settings, 8) == simulate_mobility(settings, 8)
@@ -94,6 +97,7 @@ def test_hyper_exponential_outages_have_the_mean_and_the_variation_asked_for():
     assert math.sqrt(square - mean_s**2) / mean_s == pytest.approx(2.5)
 
 
+@pytest.mark.long
 def test_what_is_awaited_is_what_nondurable_subscribers_lose_and_a_tenth_of_it_changes_broker():
     outcome = simulate_mobility(moving("lrp", 0.0, brokers=2, duration_s=20_000.0), 9)
     assert outcome.awaited == outcome.lost

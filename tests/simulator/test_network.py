@@ -112,6 +112,7 @@ def check_links(done: Run) -> None:
             ends[each.neighbour, each.broker] = each.time_s
 
 
+@pytest.mark.long
 @settings(max_examples=60)
 @given(meshes(), strategies_drawn, st.integers(0, 1000))
 def test_in_any_network_everything_wanted_comes_in_time_or_is_dropped_for_a_reason(scenario, strategy, seed):
@@ -124,6 +125,7 @@ def test_in_any_network_everything_wanted_comes_in_time_or_is_dropped_for_a_reas
     assert Reason.BROKER_LOST not in done.outcome.drops
 
 
+@pytest.mark.long
 @settings(max_examples=80)
 @given(meshes(faulty=True), strategies_drawn, st.integers(0, 1000), st.sampled_from([1, 100_000]))
 def test_the_laws_hold_while_links_and_brokers_fail(scenario, strategy, seed, messages_max):
@@ -134,6 +136,7 @@ def test_the_laws_hold_while_links_and_brokers_fail(scenario, strategy, seed, me
     assert len(done.of(Sent)) >= len(done.of(Received))
 
 
+@pytest.mark.long
 @settings(max_examples=20)
 @given(meshes(faulty=True), strategies_drawn, st.sampled_from([3.0, 10.0]))
 def test_the_laws_hold_while_links_are_measured(scenario, strategy, learn_every_s):
@@ -143,6 +146,7 @@ def test_the_laws_hold_while_links_are_measured(scenario, strategy, learn_every_
     check_records(done)
 
 
+@pytest.mark.long
 @settings(max_examples=40)
 @given(meshes(), strategies_drawn)
 def test_only_what_has_no_way_is_unreachable(scenario, strategy):
@@ -176,6 +180,7 @@ def test_recording_changes_nothing():
     assert Network(scenario, strategy_named("eb"), 7).run() == run(scenario, "eb", 7).outcome
 
 
+@pytest.mark.long
 def test_all_strategies_meet_the_same_events_and_the_same_luck():
     scenario = make_scenario(layered(deadline_s=Uniform(5.0, 20.0)), 7)
     runs = [run(scenario, strategy, 7) for strategy in sorted(STRATEGIES)]
@@ -218,6 +223,7 @@ def test_one_link_under_fifo_with_a_bound_drops_what_one_computes_by_hand():
     assert min(len(in_time), len(late), len(never_sent)) > 10
 
 
+@pytest.mark.long
 def test_the_mean_wait_of_a_steady_server_is_that_of_queueing_theory():
     """M/D/1 at load 0.5: the mean wait is load / (2 (1 - load)) service times (Pollaczek and Khinchine)."""
     scenario = line(s_per_kb=0.02, duration_s=25_000.0, rate_per_s=0.5)
@@ -356,6 +362,7 @@ def test_a_network_without_publishers_has_nothing_to_do():
     assert (done.outcome.wanted, done.outcome.delivery_rate) == (0, 1.0)
 
 
+@pytest.mark.long
 def test_under_congestion_the_papers_order_holds():
     """EB before FIFO before RL (000, fig. 6), and late binding before them all, on average over seeds."""
     world = LayeredWorld(

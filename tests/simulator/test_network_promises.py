@@ -84,6 +84,7 @@ def run(strategy, *, reserved=9, others=90, patience="500ms", promises=None):
     return delivered, outcome
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_reserved_traffic_arrives_though_others_offer_three_times_the_link(strategy):
     published = 9 * 120
@@ -93,6 +94,7 @@ def test_reserved_traffic_arrives_though_others_offer_three_times_the_link(strat
     assert drowned["wants reserved"] < 0.9 * published
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("strategy", ["eb", "late-binding"])  # first come, first served is late for all
 def test_others_use_what_is_left_and_what_is_idle(strategy):
     # 60 KB/s carry 30 messages a second; 9 of them are reserved.
@@ -102,6 +104,7 @@ def test_others_use_what_is_left_and_what_is_idle(strategy):
     assert idle["wants others"] >= 0.9 * 29 * 120
 
 
+@pytest.mark.long
 def test_a_flow_that_sends_more_than_its_share_takes_no_more_from_others():
     # 30 a second fit, 10 of them are reserved; who pays 50 times as much gets the rest.
     greedy, _ = run("eb", reserved=60, others=40, promises=PROMISES)
@@ -109,6 +112,7 @@ def test_a_flow_that_sends_more_than_its_share_takes_no_more_from_others():
     assert 0.9 * 10 * 120 <= greedy["wants reserved"] <= 1.1 * 10 * 120
 
 
+@pytest.mark.long
 def test_without_promises_nothing_changes():
     plain, first = run("late-binding")
     empty, second = run("late-binding", promises={})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.routing.small_overlays import REPAIRED_S, SETTINGS, small_overlay
@@ -49,6 +50,7 @@ def assert_no_link_has_promised_too_much(overlay):
     assert all(sum_ <= CAPACITY for sum_ in promised(overlay).values())
 
 
+@pytest.mark.long
 @given(seed=st.integers(0, 2**20), wanted=st.lists(asks, min_size=1, max_size=25))
 @settings(max_examples=25, deadline=None)
 def test_no_link_is_promised_more_than_it_has_and_all_comes_back(seed, wanted):
@@ -69,6 +71,7 @@ def test_no_link_is_promised_more_than_it_has_and_all_comes_back(seed, wanted):
     assert all(not len(node.branches) and not len(node.wishes) for node in overlay.nodes.values())
 
 
+@pytest.mark.long
 @given(
     seed=st.integers(0, 2**20),
     wanted=st.lists(asks, min_size=1, max_size=12),
@@ -96,6 +99,7 @@ def test_no_reservation_survives_its_refresh_time(seed, wanted, crashed):
     assert promised(overlay) == mirrored(overlay) == {}
 
 
+@pytest.mark.long
 def test_what_a_crash_broke_is_reserved_elsewhere_within_the_refresh_time():
     overlay = small_overlay(21, count=20, link_bytes_per_s=CAPACITY)
     overlay.advertise("n3", "cars", 20, replicas=2)
@@ -118,6 +122,7 @@ def test_what_a_crash_broke_is_reserved_elsewhere_within_the_refresh_time():
     assert_no_link_has_promised_too_much(overlay)
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_trace():
     first, second = started(7), started(7)
     assert first.sent == second.sent

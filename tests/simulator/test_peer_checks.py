@@ -10,6 +10,7 @@ from betimes.simulator.peer_checks import Faults, Trial, looped
 SETTINGS = {"paper": paper_settings(6, 1.0, 4), "ours": our_settings(6, 1.0, 4)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("protocol", SETTINGS)
 def test_after_churn_and_losses_every_event_reaches_all_who_want_it_once(protocol, seed):
@@ -23,6 +24,7 @@ def settled() -> Trial:
     return trial
 
 
+@pytest.mark.long
 def test_a_cycle_is_noticed():
     peers = settled().network.peers
     assert looped(peers) == []
@@ -33,6 +35,7 @@ def test_a_cycle_is_noticed():
     assert {one.name, other.name} <= set(looped(peers))
 
 
+@pytest.mark.long
 def test_a_place_too_many_is_noticed():
     trial = settled()
     fed = next(peer for peer in trial.network.peers if peer.children.by_name)

@@ -38,6 +38,7 @@ def test_bounds_are_drawn_as_often_as_they_should_be():
     assert evenly(5, 15).bounds == tuple(range(5, 16))
 
 
+@pytest.mark.long
 def test_skewed_subscriptions_crowd_at_hot_spots():
     def crowding(popularity: str) -> float:
         world = PeerWorld(RECT, popularity, S2, 5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from betimes.node.peer_settings import our_settings
 from betimes.simulator.peer_checks import Trial
@@ -12,6 +13,7 @@ from betimes.simulator.peers import Newcomer, PeerNetwork
 EXPRESSIONS = 4
 
 
+@pytest.mark.long
 def test_rectangles_are_covered_by_few_expressions():
     trial = Trial(our_settings(8, 0.3, EXPRESSIONS), 3, workload=RECT, subscribers=60)
     trial.run(40)
@@ -19,6 +21,7 @@ def test_rectangles_are_covered_by_few_expressions():
     assert np.mean([not peer.lines.uncovered() for peer in trial.network.peers]) > 0.9
 
 
+@pytest.mark.long
 def test_a_publisher_that_comes_late_is_heard():
     world = PeerWorld(GRID, UNIFORM, MODERATE, 1)
     publishers = world.publishers()
@@ -44,6 +47,7 @@ def test_a_publisher_that_comes_late_is_heard():
     assert len([event for place, event, _ in got if place == 7]) == 512
 
 
+@pytest.mark.long
 def test_the_same_seed_makes_the_same_overlay():
     one, other = (Trial(our_settings(6, 1.0, EXPRESSIONS), 5) for _ in range(2))
     for trial in (one, other):

@@ -84,6 +84,7 @@ def test_filters_are_upper_bounds_on_both_attributes(paper):
         assert not each.filter.matches({"A1": x1, "A2": 0.0})
 
 
+@pytest.mark.long
 def test_a_quarter_of_the_subscribers_want_a_message_on_average():
     wanted = []
     for seed in range(6):
@@ -102,6 +103,7 @@ def test_without_tiers_subscribers_state_no_bound_and_with_tiers_one_of_them(pap
     assert min(found.values()) > 25
 
 
+@pytest.mark.long
 def test_tiers_are_drawn_by_weight():
     rare = (replace(TIERS[0], weight=0.0), TIERS[1])
     tiered = make_scenario(replace(PAPER, tiers=rare), 3)

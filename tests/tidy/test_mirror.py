@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 
+import pytest
 
+
+@pytest.mark.long
 def test_every_module_with_functions_has_its_test_file(source_files, root):
     package = root / "src" / "betimes"
     missing = []

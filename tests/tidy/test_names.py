@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+import pytest
+
 EMPTY_WORDS = {"common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"}
 
 
@@ -16,6 +18,7 @@ def test_no_module_has_a_name_that_says_nothing(source_files, test_files, root):
     assert not found
 
 
+@pytest.mark.long
 def test_no_class_has_a_name_that_says_nothing(source_files, root):
     found = []
     for path in source_files:
@@ -27,6 +30,7 @@ def test_no_class_has_a_name_that_says_nothing(source_files, root):
     assert not found
 
 
+@pytest.mark.long
 def test_every_test_is_named_by_a_sentence(test_files, root):
     found = []
     for path in test_files:
@@ -38,6 +42,7 @@ def test_every_test_is_named_by_a_sentence(test_files, root):
     assert not found, "a test's name is a sentence of three words or more"
 
 
+@pytest.mark.long
 def test_every_file_opens_with_what_it_is_for(source_files, test_files, root):
     found = [
         str(path.relative_to(root))

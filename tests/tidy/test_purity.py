@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import ast
 
+import pytest
+
 PURE_ROOMS = ("model", "language", "matching", "routing", "qos", "node")
 FORBIDDEN_CALLS = {"open", "input", "print", "exec", "eval", "breakpoint", "__import__"}
 # Files and chance hidden in numpy.
 FORBIDDEN_ATTRIBUTES = {"random", "fromfile", "genfromtxt", "loadtxt", "memmap", "save", "savetxt", "tofile"}
 
 
+@pytest.mark.long
 def test_pure_rooms_reach_no_clock_file_or_chance(root):
     found = []
     for room in PURE_ROOMS:

@@ -34,6 +34,7 @@ def kept_files(root: Path) -> list[Path]:
     return [path for path in paths if path.suffix in TEXT_ENDINGS and path.is_file()]
 
 
+@pytest.mark.long
 def test_no_file_names_a_machine_or_a_package_index(root):
     found = []
     for path in kept_files(root):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 
+import pytest
+
 FUNCTION_LINES_MAX = 60
 FILE_LINES_MAX = 400
 
 
+@pytest.mark.long
 def test_no_function_is_longer_than_a_screen(source_files, root):
     found = []
     for path in source_files:
