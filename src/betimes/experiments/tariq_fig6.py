@@ -67,7 +67,10 @@ def claims(results: Sequence[Row]) -> list[Claim]:
         _at(results, "notified", OURS, "S1", 6, 0.0625),
         _at(results, "notified", OURS, "S2", 6, 0.5),
     )
-    ours_vain = _at(results, "false", OURS, "S1", 6, 0.0625)
+    ours_vain = {
+        "S1, 6.25": _at(results, "false", OURS, "S1", 6, 0.0625),
+        "S2, 50": _at(results, "false", OURS, "S2", 6, 0.5),
+    }
     return [
         Claim(
             text="S1, m = 6: with 6.2 % allowed more are notified than with none",
@@ -111,11 +114,14 @@ def claims(results: Sequence[Row]) -> list[Claim]:
             measured=f"{ours_s1} per cent",
             held=ours_s1.mean >= ENOUGH_S1,
         ),
-        Claim(
-            text=f"ours: and less than the paper's {FALSE_MAX} per cent of all events are received in vain",
-            published="1.2 per cent",
-            measured=f"{ours_vain} per cent",
-            held=ours_vain.mean < FALSE_MAX,
+        *(
+            Claim(
+                text=f"ours: less than {FALSE_MAX} per cent of all events come in vain ({case} % allowed)",
+                published="1.2 per cent",
+                measured=f"{vain} per cent",
+                held=vain.mean < FALSE_MAX,
+            )
+            for case, vain in ours_vain.items()
         ),
     ]
 
