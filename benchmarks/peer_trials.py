@@ -3,6 +3,7 @@
 Every trial: 40 subscribers and 8 publishers, 25 cycles in which a fiftieth of the subscribers is replaced
 and a tenth of all messages is lost; then it is quiet, the overlay settles, and an event in each of 512 parts
 of the space must reach everybody who wants it, once, with no place given twice and nobody over its budget.
+Who found no place misses something; anything else that is wrong is a violation, and ends it with 1.
 `.venv/bin/python benchmarks/peer_trials.py --seeds 500`
 """
 
@@ -46,10 +47,13 @@ def main() -> None:
             for seed, faults in zip(seeds, track(runs, protocol, total=len(seeds)), strict=True):
                 totals.update({name: count for name, count in asdict(faults).items() if count})
                 totals["trials with a fault"] += faults.any
+                totals["trials in which somebody found no place"] += faults.unsettled > 0
+                totals["trials with a violation"] += faults.violation
                 if faults.any and not options.json:
                     print(protocol, seed, faults)
             found[protocol] = dict(totals)
     print(json.dumps(found, indent=2))
+    raise SystemExit(any(totals["trials with a violation"] for totals in found.values()))
 
 
 if __name__ == "__main__":

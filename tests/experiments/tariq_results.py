@@ -38,7 +38,7 @@ def _result(row: Mapping[str, Any]) -> dict[str, float]:
         **{f"requests_{most}": min(100.0, 10.0 * most) for most in REQUESTS},
         "converged": 100.0,
         "notified": notified,
-        "false": 1.0 + (row["delays"] == "S2"),
+        "false": 1.0 + (row["delays"] == "S2" and not is_ours),
         "built_at": 30.0 + 10.0 * is_skewed,
         "in_degree": 1.2 if row["expressions"] == 4 else 3.1,
         "dz": float(row["expressions"]),

@@ -19,11 +19,12 @@ def test_all_claims_hold_on_numbers_as_the_paper_has_them():
         ({"notified": 50.0}, "with 6.2 % allowed more are notified"),
         ({"notified": 50.0}, "more places help"),
         ({"notified": 50.0}, "also after 160 cycles"),
-        ({"notified": 50.0}, "ours: S2"),
-        ({"notified": 50.0}, "ours: S1"),
+        ({"notified": 50.0}, "ours: S2, m = 6, 50 % allowed: at least"),
+        ({"notified": 50.0}, "ours: S1, m = 6, 6.25 % allowed: at least"),
+        ({"false": 3.0}, "ours: S1, m = 6, 6.25 % allowed: less"),
         ({"false": 3.0}, "rises by little"),
         ({"false": 3.0}, "more where bounds are tight"),
-        ({"false": 3.0}, "received in vain"),
+        ({"false": 3.0}, "ours: S2, m = 6, 50 % allowed: less"),
     ],
 )
 def test_a_claim_is_not_held_when_the_numbers_say_otherwise(changed, words):

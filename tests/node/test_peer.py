@@ -213,3 +213,16 @@ def test_a_publisher_tells_what_it_publishes_and_sends_it(rate):
     assert [each.to for each in told(publisher.publish(event(1)))] == ["c"]
     assert publisher.publish(event(2, cell=1)) == []
     assert publisher.act(20.0) == []
+
+
+def test_what_a_child_needs_goes_up_at_once():
+    me = fed_by(other("a", 2.0), settings=our_settings(2, 1.0))
+    wider = Connect(Card("child", (read_dz("01"),), 4.0), (read_dz("01"),))
+    me.want((((4, 4),),), 2.0)
+    me.receive("a", Accepted(other("a", 2.0), (read_dz("0100"),)), 2.0)
+    me.lines.change([WANTED], 3.0)
+    (needs,) = [each.message for each in told(me.receive("a", Accepted(other("a", 2.0), (WANTED,)), 3.0))]
+    assert needs == Refresh(me.card(), (WANTED,), (read_dz("0100"),))
+    effects = told(me.receive("child", wider, 3.0))
+    assert [each.to for each in effects] == ["child", "a"]
+    assert effects[1].message == Refresh(me.card(), (WANTED,), (WANTED,))

@@ -120,3 +120,20 @@ def test_only_children_that_get_the_same_with_the_same_bound_could_be_in_a_cycle
     connect(here, card("b", 4.0, "01"))
     message = DetectCycle("x", read_dz("01"), 3.0)
     assert here.pass_on(message) == [Tell("a", message)]
+
+
+def test_only_what_a_child_needs_is_sent():
+    here = children(our_settings(2))
+    child = card("a", 3.0, "01")
+    connect(here, child)
+
+    def sent(text: str) -> int:
+        return len(here.forward(Notice("p", 1, read_dz(text), (0,), 0.0), but=""))
+
+    assert (sent("0100"), sent("0111"), sent("0011")) == (1, 1, 0)
+    here.refreshed("a", Refresh(child, child.dz, (read_dz("010"), read_dz("001"))), OWN, 1.0)
+    assert (sent("0100"), sent("0111"), sent("0011")) == (1, 0, 0)
+    connect(here, child)
+    assert sent("0111") == 1
+    here.left("a", [read_dz("01")])
+    assert sent("0100") == 0

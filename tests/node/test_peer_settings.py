@@ -17,5 +17,6 @@ def test_ours_does_what_the_papers_does_not():
     )
     assert ours.keeps_late
     assert ours.adopts
+    assert (paper.tells_needs, ours.tells_needs) == (False, True)
     assert ours.starve_after < ours.yield_after < math.inf
     assert (paper.out_degree_max, ours.false_share_max, ours.expressions_max) == (6, 0.1, 4)

@@ -48,3 +48,10 @@ def test_a_place_too_many_is_noticed():
 def test_any_fault_counts():
     assert not Faults().any
     assert Faults(doubled=1).any
+
+
+def test_to_miss_something_without_a_place_is_no_violation():
+    assert not Faults(unsettled=1, missing=3).violation
+    assert Faults(unsettled=1, missing=3).any
+    for name in ("over_degree", "cycles", "missing", "doubled", "repeated", "over_budget"):
+        assert Faults(**{name: 1}).violation, name

@@ -5,9 +5,10 @@ application gets come out. Links carry the expressions they serve, so that every
 
 Two protocols. In the paper's a peer leaves a parent from which events come too late. In ours it keeps that
 parent while it looks for one from which they would come in time (*make before break*), leaves parents from
-which nothing comes (*starve*), takes over the child that had to go for it (*adopt*), receives more than it
-wants only as far as that needs no further publisher, and in the end asks for less where its bound turned out
-to be too much to ask (*yield*), so that it stands in nobody's way.
+which nothing comes (*starve*), takes over the child that had to go for it (*adopt*), offers more
+than it wants only as far as that needs no further publisher, and of that is sent only what somebody below
+wants (*needs*); in the end it asks for less where its bound turned out to be too much to ask (*yield*), so
+that it stands in nobody's way.
 
 A peer publishes or subscribes; who does both is two peers.
 """
@@ -15,13 +16,13 @@ A peer publishes or subscribes; who does both is two peers.
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Sequence
 
 from betimes.matching.dz_expressions import Dz, DzSet
 from betimes.matching.dz_spaces import CellBox, Space
 from betimes.node.lately import Lately
 from betimes.node.peer_beats import beats_to, depths_from
+from betimes.node.peer_candidates import Candidates
 from betimes.node.peer_children import Children, View
 from betimes.node.peer_lines import Line, Lines
 from betimes.node.peer_messages import (
@@ -40,13 +41,13 @@ from betimes.node.peer_messages import (
     Said,
     Tell,
 )
+from betimes.node.peer_needs import Needs
 from betimes.node.peer_proposals import coarser_for
 from betimes.node.peer_settings import PeerSettings
-from betimes.routing.parents import PUBLISHER_DELAY, Card, best_parent
+from betimes.routing.parents import PUBLISHER_DELAY, Card
 
-HINTS_MAX = 8
-TRIED_MAX = 512
 CLAIM_MAX = 5.0  # times its bound, that a peer states at most
+UNRELATED = (Hint, Beat, DetectCycle)  # to what is needed
 SEEN_MAX = 2_048  # events that are remembered, so that none is delivered twice
 
 
@@ -78,9 +79,10 @@ class Peer:
         self._accuracy = settings.accuracy(space, boxes)
         self.lines = Lines(self._accuracy.finest(), now)
         self.children = Children(settings, view, chance)
-        self.hints: deque[Card] = deque(maxlen=HINTS_MAX)
+        self._needs = Needs(self._accuracy.finest())
+        self._whole_rates: dict[Dz, float] = {}  # that were measured, of parts of which everything comes
+        self._candidates = Candidates(name, settings, view, self.children, chance)
         self._cards: dict[str, Card] = {}  # of parents
-        self._tried: Lately[str, float] = Lately(TRIED_MAX)
         self._seen: Lately[tuple[str, int], None] = Lately(SEEN_MAX)
         self._refreshed = now
         self._proposed: tuple[str, DzSet] | None = None  # to whom, and what one would receive
@@ -105,8 +107,8 @@ class Peer:
             rate = self.published_rate
             rates = () if rate is None else tuple([(dz, rate / len(self.dz)) for dz in self.dz])
             return Card(self.name, self.dz, PUBLISHER_DELAY, 0.0, rates)
-        measured = tuple(self.lines.measured().items())
-        return Card(self.name, self.dz, self.claim, self.lines.depth, measured)
+        measured = self._whole_rates if self.settings.tells_needs else self.lines.measured()
+        return Card(self.name, self.dz, self.claim, self.lines.depth, tuple(measured.items()))
 
     # --- its turn
 
@@ -137,22 +139,28 @@ class Peer:
             line.measure(now)
             if line.parent is not None and now - line.heard > self.settings.starve_after:
                 effects += self._leave(line.parent, dz, now)
-        card = self.card()
-        effects += [
-            Tell(name, Refresh(card, self.lines.of_parent(name))) for name in sorted(self.lines.parents())
-        ]
+        if self.settings.tells_needs:
+            whole = self._needs.whole(self.lines, self.children)
+            self._whole_rates = {dz: rate for dz, rate in self.lines.measured().items() if dz in whole}
+        effects += self._refresh(repeats=True)
         if self.settings.beats:
             effects += beats_to(self.children, None if self.publishes else self.lines)
         return effects + self._refine(now)
 
+    def _refresh(self, *, repeats: bool = False) -> list[Tell]:
+        """Say that one is here to all parents, or what is needed to those who do not know it."""
+        if self.settings.tells_needs:
+            return self._needs.news(self.card(), self.lines, self.children, repeats=repeats)
+        parents = sorted(self.lines.parents()) if repeats else []
+        return [Tell(name, Refresh(self.card(), self.lines.of_parent(name))) for name in parents]
+
     def _ask(self, needed: list[Dz], now: float, *, is_late: bool) -> list[PeerEffect]:
         """Ask somebody for what has been needed longest, and for what else that one has."""
         asked = min(needed, key=lambda dz: self.lines.by_dz[dz].since)
-        chosen = self._candidate(asked, now, is_late=is_late)
+        chosen = self._candidates.best(asked, self.lines, self.claim, now, is_late=is_late)
         if chosen is None:
             return []
-        self._tried.note(chosen.name, now)
-        self.hints = deque([card for card in self.hints if card.name != chosen.name], maxlen=HINTS_MAX)
+        self._candidates.asked(chosen.name, now)
         self.requests += 1
         proposed = self._proposed_for(asked, now, is_late=is_late)
         if proposed is not None:
@@ -163,45 +171,12 @@ class Peer:
         wanted = tuple([dz for dz in needed if chosen.serves(dz)])
         return [Tell(chosen.name, Connect(self.card(), wanted))]
 
-    def _candidate(self, asked: Dz, now: float, *, is_late: bool) -> Card | None:
-        """Return whom to ask for an expression: hints first, then the view, then publishers."""
-        line = self.lines.by_dz[asked]
-        known = [card for card in self.hints if self._may_ask(card, asked, now)]
-        if not known:
-            viewed = self._view.serving(asked, self.claim)
-            known = [card for card in viewed if self._may_ask(card, asked, now)]
-        if is_late:
-            known = [card for card in known if card.depth + self._view.delay_to(card.name) <= self.claim]
-        delay_to = self._view.delay_to if self.settings.keeps_late else None
-        best = best_parent(known, self.claim, self._chance, delay_to=delay_to)
-        if best is not None and best.delay_max < self.claim:
-            return best
-        publishers = [
-            self.lines.publishers[name]
-            for name in sorted(self.lines.relevant(asked) - line.publishers)
-            if self._may_ask(self.lines.publishers[name], asked, now)
-        ]
-        if publishers and (best is None or self._chance() < 0.5):
-            return publishers[int(self._chance() * len(publishers))]
-        return best
-
-    def _may_ask(self, card: Card, asked: Dz, now: float) -> bool:
-        if card.name == self.name or card.delay_max > self.claim or not card.serves(asked):
-            return False
-        child = self.children.by_name.get(card.name)
-        if child is not None and (card.delay_max == self.claim or asked in child.served):
-            return False
-        line = self.lines.by_dz[asked]
-        if card.name == line.parent or card.name in line.publishers:
-            return False
-        return now - self._tried.get(card.name, -math.inf) > self.settings.ask_again_after
-
     # --- how much it receives (section 5)
 
     def want(self, boxes: Sequence[CellBox], now: float) -> list[PeerEffect]:
         """Change what its application wants."""
         self._accuracy = self.settings.accuracy(self._space, boxes)
-        wanted = self._accuracy.finest()
+        self._needs.wanted = wanted = self._accuracy.finest()
         return [*self._set_dz(wanted, now), *self.children.keep_to(wanted)]
 
     def _coarsen(self, missing: list[Dz], now: float) -> list[PeerEffect]:
@@ -249,18 +224,22 @@ class Peer:
 
     def receive(self, sender: str, message: Said, now: float, *, took: float = 1.0) -> list[PeerEffect]:
         """Take in what another peer says, which took so long: a hop, or seconds."""
+        if isinstance(message, Notice):
+            return self._take(sender, message, now, took)
+        effects = self._hear(sender, message, now, took)
+        return effects if isinstance(message, UNRELATED) else [*effects, *self._refresh()]
+
+    def _hear(self, sender: str, message: Said, now: float, took: float) -> list[PeerEffect]:
         match message:
-            case Notice():
-                return self._take(sender, message, now, took)
             case Connect():
                 above = [card for name, card in self._cards.items() if name in self.lines.parents()]
                 return self.children.connect(message, self.card(), above, now)
             case Accepted():
                 return self._accepted(message, now)
             case Hint():
-                self._hear_hint(message.card)
+                self._candidates.hear_hint(message.card)
             case Dismissed():
-                self._hear_hint(message.card)
+                self._candidates.hear_hint(message.card)
                 for dz in message.served:
                     if dz in self.lines.by_dz:
                         self.lines.by_dz[dz].lose(sender, now)
@@ -286,10 +265,6 @@ class Peer:
         self.lines.forget(name)
         for line in self.lines.by_dz.values():
             line.lose(name, now)
-
-    def _hear_hint(self, card: Card | None) -> None:
-        if card is not None and card.name != self.name:
-            self.hints.append(card)
 
     def _accepted(self, message: Accepted, now: float) -> list[PeerEffect]:
         """Be fed by a parent with what is still missing; leave others that it stands in for."""

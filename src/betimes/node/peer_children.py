@@ -8,7 +8,7 @@ that gets least from here, and the newcomer takes it over.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -49,6 +49,12 @@ class Child:
     card: Card
     served: set[Dz]
     heard: float
+    needed: set[Dz]  # of what is served: only that is sent
+
+    def keep_to(self, served: set[Dz]) -> None:
+        """Be served with less."""
+        self.served = served
+        self.needed = {dz for dz in self.needed if any(covers(wider, dz) for wider in served)}
 
 
 class Children:
@@ -66,9 +72,10 @@ class Children:
         served = {dz for dz in message.wanted if own.serves(dz)}
         if not served or card.delay_max < own.delay_max:
             return [Tell(card.name, Hint(self._suited(card, message.wanted, above)))]
-        child = self.by_name.setdefault(card.name, Child(card, set(), now))
+        child = self.by_name.setdefault(card.name, Child(card, set(), now, set()))
         child.card, child.heard = card, now
         child.served |= served
+        child.needed |= served
         answer: list[PeerEffect] = [Tell(card.name, Accepted(own, tuple(sorted(served))))]
         if len(self.by_name) <= self._settings.out_degree_max:
             return answer
@@ -89,7 +96,7 @@ class Children:
         is_full = len(self.by_name) >= self._settings.out_degree_max
         if not served or is_full or card.delay_max < own.delay_max or card.name in self.by_name:
             return []
-        self.by_name[card.name] = Child(card, set(served), now)
+        self.by_name[card.name] = Child(card, set(served), now, set(served))
         return [Tell(card.name, Accepted(own, served))]
 
     def refreshed(self, name: str, message: Refresh, own: Card, now: float) -> list[PeerEffect]:
@@ -99,6 +106,8 @@ class Children:
             return [Tell(name, Dismissed(message.served, None))]
         child.card, child.heard = message.card, now
         child.served = {dz for dz in message.served if own.serves(dz)}
+        child.needed = set(child.served if message.needed is None else message.needed)
+        child.keep_to(child.served)
         wrong = tuple([dz for dz in message.served if dz not in child.served])
         if not child.served:
             del self.by_name[name]
@@ -108,7 +117,7 @@ class Children:
         """Feed a child no longer with what it does not want."""
         child = self.by_name.get(name)
         if child is not None:
-            child.served.difference_update(parts)
+            child.keep_to(child.served.difference(parts))
             if not child.served:
                 del self.by_name[name]
 
@@ -130,13 +139,17 @@ class Children:
         """Forget one that is gone."""
         self.by_name.pop(name, None)
 
+    def all_needed(self) -> Iterator[Dz]:
+        """Return all that children need from here, some of it more than once."""
+        return (dz for child in self.by_name.values() for dz in child.needed)
+
     def forward(self, notice: Notice, *, but: str) -> list[PeerEffect]:
         """Send an event to all who get it from here."""
         bits, length = notice.dz.bits, notice.dz.length
         return [
             Tell(name, notice)
             for name, child in self.by_name.items()
-            if name != but and _holds(child.served, bits, length)
+            if name != but and _holds(child.needed, bits, length)
         ]
 
     def ask_for_cycle(self, parent: Card, question: DetectCycle) -> list[PeerEffect]:

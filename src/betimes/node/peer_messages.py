@@ -51,10 +51,11 @@ class Adopt(NamedTuple):
 
 
 class Refresh(NamedTuple):
-    """I am still here, and this is what you feed me with."""
+    """I am still here, this is what you feed me with, and this is what I need of it: None is all."""
 
     card: Card
     served: DzSet
+    needed: DzSet | None = None
 
 
 class Beat(NamedTuple):

@@ -26,6 +26,7 @@ class PeerSettings:
     adopts: bool = False  # the newcomer takes over the child that goes for it
     yield_after: float = math.inf  # of being late or uncovered, to ask for less
     yield_step: float = 1.0  # by so much: a hop, or as many seconds as one usually takes
+    tells_needs: bool = False  # parents send only what somebody below them wants
     keeps_parts: bool = False  # of what is received, while something else is asked for in its place
     used_share: float = 1.0  # of what it may take in vain, that a peer plans with
     refine_after: float = 0.0  # of receiving too much: rates vary
@@ -47,7 +48,7 @@ def paper_settings(
 
 
 def our_settings(out_degree_max: int, false_share_max: float = 0.0, expressions_max: int = 8) -> PeerSettings:
-    """Return ours: make before break, starve, adopt and yield."""
+    """Return ours: make before break, starve, adopt, yield and needs."""
     return PeerSettings(
         out_degree_max=out_degree_max,
         false_share_max=false_share_max,
@@ -56,6 +57,7 @@ def our_settings(out_degree_max: int, false_share_max: float = 0.0, expressions_
         starve_after=6.0,
         adopts=True,
         yield_after=45.0,
+        tells_needs=True,
     )
 
 
@@ -72,5 +74,6 @@ def live_settings(
         used_share=0.8,
         refine_after=20.0,
         beats=True,
+        tells_needs=False,  # until a need has gone all the way up, events would be missed
         yield_step=yield_step,
     )

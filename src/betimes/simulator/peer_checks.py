@@ -36,15 +36,14 @@ class Faults:
     @property
     def any(self) -> bool:
         """Tell whether anything was wrong."""
-        return bool(
-            self.over_degree
-            or self.unsettled
-            or self.cycles
-            or self.missing
-            or self.doubled
-            or self.repeated
-            or self.over_budget
-        )
+        return bool(self.violation or self.unsettled or self.missing)
+
+    @property
+    def violation(self) -> bool:
+        """Tell whether something happened that never may: who has no place misses events, others do not."""
+        is_missed = self.missing and not self.unsettled
+        twice = self.doubled or self.repeated
+        return bool(self.over_degree or self.cycles or is_missed or twice or self.over_budget)
 
 
 class Trial:

@@ -1,0 +1,60 @@
+"""Which events does a peer need of all that a parent would give it: its own, and those of its children?
+
+Who receives more than it wants to find a better place offers all of that to others, and few may take it. So
+it tells each parent what is needed for now, and tells it anew as soon as a child needs more: its place stays
+what it was, and what nobody below wants is not sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from betimes.matching.dz_expressions import Dz, DzSet, coarsened, covers
+from betimes.node.peer_children import Children
+from betimes.node.peer_lines import Lines
+from betimes.node.peer_messages import Refresh, Tell
+from betimes.routing.parents import Card
+
+NEEDED_MAX = 32  # expressions that are told of one; beyond, some coarser ones
+
+
+def needed_of(dz: Dz, wanted: Iterable[Dz]) -> DzSet:
+    """Return what of one expression is wanted, in so many parts at most; none of them has wildcards."""
+    parts = []
+    for each in wanted:
+        if covers(each, dz):
+            return (dz,)
+        if covers(dz, each):
+            parts.append(each)
+    if len(parts) > 1:
+        parts = list(coarsened(parts, NEEDED_MAX))
+    return tuple(parts)
+
+
+class Needs:
+    """What one peer told its parents of what it needs."""
+
+    def __init__(self, wanted: DzSet) -> None:
+        self.wanted = wanted  # by its own application
+        self._told: dict[str, tuple[DzSet, DzSet]] = {}
+
+    def within(self, served: DzSet, children: Children) -> DzSet:
+        """Return what is needed of all that a parent serves."""
+        wanted = [*self.wanted, *children.all_needed()]
+        return tuple([part for dz in served for part in needed_of(dz, wanted)])
+
+    def whole(self, lines: Lines, children: Children) -> DzSet:
+        """Return the expressions of which everything is needed, so that what comes is what there is."""
+        wanted = [*self.wanted, *children.all_needed()]
+        return tuple([dz for dz in lines.dz if needed_of(dz, wanted) == (dz,)])
+
+    def news(self, card: Card, lines: Lines, children: Children, *, repeats: bool = False) -> list[Tell]:
+        """Return what to tell parents that know something else; with `repeats`, all of them."""
+        known, self._told = self._told, {}
+        found = []
+        for name in sorted(lines.parents()):
+            served = lines.of_parent(name)
+            told = self._told[name] = served, self.within(served, children)
+            if repeats or known.get(name, (served, served)) != told:  # a new parent sends all
+                found.append(Tell(name, Refresh(card, *told)))
+        return found
