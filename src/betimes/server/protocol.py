@@ -246,8 +246,8 @@ def _subscribe(
             return
     except TextError as error:
         refused = [Subscribed.IMPLEMENTATION_SPECIFIC_ERROR] * len(packet.topic_filters)
-        told = [(DEFINITE, "false")] if isinstance(error, NotYetError) else []
-        _suback(connection, packet.packet_id, refused, error.in_one_line, told)
+        later = [(DEFINITE, "false")] if isinstance(error, NotYetError) else []
+        _suback(connection, packet.packet_id, refused, error.in_one_line, later)
         return
     have = None if resume is None else resume.have
     answer, codes = None, list[Subscribed]()
