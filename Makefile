@@ -7,6 +7,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.made-from-lock
 CHECKED := src tests $(wildcard benchmarks/*.py examples/*.py)
 
+# Tests start hundreds of processes, and each would compile all of Betimes anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup lock demo test quick lint format bench clean
 

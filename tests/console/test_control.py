@@ -135,6 +135,7 @@ def centre(folder: Path, ports: Iterable[int], secret: str) -> Centre:
     return Centre(telemetry=folder / "telemetry", tables=folder / "tables", brokers=brokers, secret=secret)
 
 
+@pytest.mark.long
 def test_a_round_in_which_a_broker_was_not_told_ends_with_its_reason(tmp_path, capsys, monkeypatch):
     (tmp_path / "secret").write_text(SECRET)
     written(tmp_path / "telemetry", [])

@@ -11,6 +11,7 @@ from betimes.console.dashboard import check_port, metrics_address
 from betimes.model.errors import BetimesError, SettingError
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

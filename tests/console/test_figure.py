@@ -65,6 +65,7 @@ def test_a_run_that_failed_ends_with_one(monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out)["failures"] == [failure]
 
 
+@pytest.mark.long
 def test_quick_runs_have_fewer_seeds(monkeypatch, capsys):
     plans = []
 

@@ -25,6 +25,7 @@ def test_a_busy_link_has_a_colour_of_its_own():
     assert OURS[0].lower() not in idle
 
 
+@pytest.mark.long
 def test_a_broker_without_links_and_links_that_carried_nothing_are_drawn():
     assert ">alone</text>" in draw_network(["alone"], {}, {}, {})
     assert ">a</text>" in draw_network(["a", "b"], {("a", "b"): 0.0}, {}, {})

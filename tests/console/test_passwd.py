@@ -128,6 +128,7 @@ def test_a_user_is_taken_out(file, capsys):
     assert "ann deleted, 1 user in all" in capsys.readouterr().out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "typed", "said"),
     [

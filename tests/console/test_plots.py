@@ -55,6 +55,7 @@ def test_a_scatter_panel_draws_a_cloud_and_no_band(tmp_path):
     assert b"FillBetween" in curves.read_bytes()
 
 
+@pytest.mark.long
 def test_a_place_that_cannot_be_written_is_one_message(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(BetimesError, match="cannot be written"):

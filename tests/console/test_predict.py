@@ -54,6 +54,7 @@ def test_what_is_predicted_first_come_first_served_comes_true(capsys, tmp_path):
         assert predicted == pytest.approx(measured, abs=0.06)
 
 
+@pytest.mark.long
 def test_tables_are_printed_for_a_person(capsys):
     assert run(["predict", str(CITY)]) == 0
     seen = capsys.readouterr()

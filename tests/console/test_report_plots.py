@@ -61,6 +61,7 @@ def test_a_very_long_name_is_cut():
     assert any(each.endswith("…") and len(each) == 40 for each in texts(draw_shares([share("n" * 99)])))
 
 
+@pytest.mark.long
 def test_ways_show_every_link():
     way = Way(name="a to c", steps=(("a → b", 1.0, 0.5), ("b → c", 0.0, 0.2)), delivered=3.0)
     assert {"a to c", "a → b", "b → c"} <= texts(draw_ways([way]))
@@ -71,6 +72,7 @@ def test_queues_show_the_busiest_brokers():
     assert "busy" in texts(draw_queues([busy]))
 
 
+@pytest.mark.long
 def test_drops_show_brokers_and_reasons():
     drops = [
         Dropped(broker="a", reason="hopeless", count=3.0),

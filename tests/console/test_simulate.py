@@ -51,6 +51,7 @@ def test_telemetry_is_written_once(capsys, tmp_path):
     assert "already holds telemetry" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "arguments",
     [["--strategy", "ebb"], ["--seed", "-1"], ["--seed", "x"], ["--duration", "0"], ["--duration", "inf"]],
@@ -60,6 +61,7 @@ def test_a_wrong_setting_is_one_message(arguments, capsys):
     assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_recipe_and_a_seed_are_a_network():
     text = (CITY.parent / "paper.toml").read_text()
     world = with_duration(read_scenario(text, "paper.toml"), 60.0)

@@ -65,6 +65,7 @@ def test_a_cancelled_flight_never_left(table):
     assert departures(cancelled, 600.0) == []
 
 
+@pytest.mark.long
 def test_filters_see_what_the_row_says(table):
     first = departures(table, 1.0)[0]
     assert first.attributes == {
@@ -78,6 +79,7 @@ def test_filters_see_what_the_row_says(table):
     assert first.topic == f"flights/{first.row['origin']}"
 
 
+@pytest.mark.long
 def test_the_board_shows_the_departures_before_from_the_same_airport(table):
     found = [each for each in departures(table, 4.0) if each.origin == "JFK"]
     for before, after in pairwise(found):
@@ -86,6 +88,7 @@ def test_the_board_shows_the_departures_before_from_the_same_airport(table):
         assert after.board[-1]["flight"] == before.row["flight"]
 
 
+@pytest.mark.long
 def test_a_payload_is_json_that_tells_its_number_and_when_it_was_sent(table):
     first = departures(table, 1.0)[0]
     payload = first.payload(123.25)

@@ -19,6 +19,7 @@ def boxes(text: str) -> tuple[Box, ...]:
     return boxes_of(parse_predicate(text))
 
 
+@pytest.mark.long
 @given(box_lists, box_lists, events())
 def test_merging_and_dropping_keep_the_union(some, others, event):
     together = [*some, *others]
@@ -43,6 +44,7 @@ def test_a_covered_box_holds_nowhere_else(some, others, event):
                 assert outer.holds(event)
 
 
+@pytest.mark.long
 @given(box_lists)
 def test_no_box_covers_another_and_entries_are_sorted(found):
     assert not any(covers(one, other) for one in found for other in found if one is not other)

@@ -27,6 +27,7 @@ def test_boxes_match_exactly_where_the_predicate_is_true(text, some_events):
         assert read.matches(event) is (evaluate(predicate, event) is True), (text, event)
 
 
+@pytest.mark.long
 @settings(max_examples=30)
 @given(filters(leaves_max=4), events())
 def test_a_filter_and_its_negation_never_both_match(text, event):
@@ -286,6 +287,7 @@ def test_the_deepest_nesting_allowed_is_read():
     assert parse_filter("NOT (" * 16 + "a" + ")" * 16).matches({"a": True})
 
 
+@pytest.mark.long
 def test_long_chains_are_no_nesting():
     assert parse_filter(" AND ".join(["speed > 5"] * 700)).boxes == parse_filter("speed > 5").boxes
     assert parse_filter(" OR ".join(f"kind = 'k{number}'" for number in range(500))).matches({"kind": "k499"})

@@ -59,6 +59,7 @@ def test_index_boxes_and_expressions_agree_on_what_matches(space, wanted, happen
     assert all(set_covers(expressions, dz) for dz in exact)
 
 
+@pytest.mark.long
 @given(spaces, filters)
 def test_with_room_enough_expressions_are_exactly_the_cells_of_the_boxes(space, wanted):
     reached = cell_boxes(space, wanted)

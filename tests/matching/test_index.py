@@ -380,6 +380,7 @@ def test_what_is_added_between_two_events_is_seen_by_the_second():
         assert key * 70 in index.match({f"a{key % 90}": 0.5}).tolist()
 
 
+@pytest.mark.long
 def test_a_pickled_index_answers_the_same(thousands):
     index, wanted = thousands
     copy = pickle.loads(pickle.dumps(index))

@@ -17,6 +17,7 @@ from betimes.telemetry.files import KINDS, TelemetryFileError, part_facts
 EVENTS = 500
 
 
+@pytest.mark.long
 def test_a_file_is_whole_or_damaged_or_gone(tmp_path):
     path = written(tmp_path, small_world(EVENTS)) / "published" / "part-00000.parquet"
     assert damage_in(path) == ""

@@ -6,6 +6,7 @@ import json
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from tests.pipeline.match_tables import expected, random_events, random_wishes
 
 from betimes.pipeline.event_columns import EventShape
@@ -38,6 +39,7 @@ def test_a_task_hands_the_answer_to_spark(tmp_path):
     assert {row["event"]: sorted(row["subscribers"]) for row in rows} == expected(events, wishes)
 
 
+@pytest.mark.long
 def test_a_task_writes_a_file_and_tells_of_it(tmp_path):
     events, wishes = random_events(300), random_wishes(50)
     wanted = expected(events, wishes)

@@ -57,6 +57,7 @@ def test_filter_and_topic_must_both_meet():
     assert who(batch, wishes) == [(1, "fast"), (2, "topic"), (3, "fast"), (3, "topic"), (3, "both")]
 
 
+@pytest.mark.long
 def test_only_subscriptions_of_that_time_count():
     wishes = wanted({"from_s": 10.0, "until_s": 20.0})
     batch = events(

@@ -50,6 +50,7 @@ def test_a_queue_holds_what_has_come_and_was_not_sent(facts):
     assert at_b.waiting[-1] == 0.0
 
 
+@pytest.mark.long
 def test_a_long_table_is_summed_up_in_pieces(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "PARTS_MAX", 2)
     whole = report_facts(make_tables(tmp_path / "one") / "current")

@@ -52,6 +52,7 @@ def test_zero_has_a_cell_of_its_own():
     assert found.histogram(10).weights[0] == 3.0
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(st.floats(1e-6, 1e3), st.integers(1, 100)), min_size=1, max_size=50))
 def test_mean_and_variance_are_those_of_the_weighted_values(pairs):
     values, weights = np.array(pairs, float).T

@@ -51,6 +51,7 @@ def test_a_set_finds_each_subscriber_once(people, tmp_path):
     }
 
 
+@pytest.mark.long
 def test_a_mapped_set_lies_at_whole_cache_lines_and_can_be_written_to(tmp_path):
     wanted = built(random_wishes(3000))
     size_bytes = save_set(wanted, tmp_path / "wishes.set")

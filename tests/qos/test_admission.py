@@ -40,6 +40,7 @@ def test_considering_predicts_what_a_prediction_of_all_would():
         assert admission.consider(each).predicted_share == pytest.approx(expected[-1], abs=1e-6)
 
 
+@pytest.mark.long
 def test_coming_and_going_leave_what_a_prediction_of_the_rest_says():
     admission = Admission(BASE, early_drop=False, candidates=NEW)
     for each in NEW:

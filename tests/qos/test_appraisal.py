@@ -93,6 +93,7 @@ def test_grouping_subscribers_by_home_and_bound_changes_no_sum(appraise, setting
     assert grouped.lifetime_s == pytest.approx(single.lifetime_s, nan_ok=True)
 
 
+@pytest.mark.long
 @given(settings_drawn, links)
 def test_remaining_lifetime_is_the_mean_over_those_not_yet_expired(setting, link):
     found = appraised(appraise_lifetime, setting, link)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 
 from betimes.routing.coordinates import Coordinate, estimated_s, moved
 from betimes.routing.identifiers import id_of
@@ -24,6 +25,7 @@ def learnt(places, rounds):
     return coordinates, true_s
 
 
+@pytest.mark.long
 def test_latencies_of_a_plane_are_learnt():
     places = np.random.default_rng(5).uniform(0.0, 0.1, (40, 2))
     coordinates, true_s = learnt(places, 400)

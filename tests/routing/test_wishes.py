@@ -167,6 +167,7 @@ def test_who_waits_goes_on_when_who_asked_has_left(overlay):
     assert [(type(each), each.subscription) for each in overlay.news] == [(Accepted, "t")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("manner", list(Manner))
 def test_what_a_publisher_gave_ends_with_it_and_comes_back_with_it(overlay, manner):
     told(overlay, "n8", Wish(subscription="s", event_type="cars", manner=manner))

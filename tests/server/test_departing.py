@@ -38,6 +38,7 @@ def leaving():
     return hub, departures, end
 
 
+@pytest.mark.long
 def test_parts_go_as_fast_as_they_are_taken(leaving):
     hub, departures, end = leaving
     assert [each.number for each in end.told] == [0, 1, 2, 3]

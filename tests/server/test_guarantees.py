@@ -270,6 +270,7 @@ def test_what_cannot_be_made_again_is_told_with_what_would_fit_and_tried_until_i
     assert set(six.promised().values()) == {40_000}
 
 
+@pytest.mark.long
 def test_a_publisher_that_goes_takes_its_flow_with_it_and_brings_it_back(six):
     other = six.client("b", "other", user_properties=[("advertise", "ships = 5KB/s")])
     six.run(0.5)

@@ -84,6 +84,7 @@ def test_all_that_moves_arrives_with_its_age():
     assert [each.number for each in luggage.all_had()] == [5, 0, 1, 2]
 
 
+@pytest.mark.long
 def test_parts_are_no_larger_than_they_may_be():
     writer = RowWriter([a_delivery(number, 1000) for number in range(100)], bytes_max=5_000)
     rows, packets = writer.part(8.0)

@@ -15,6 +15,7 @@ def test_the_publishers_of_a_grid_publish_everything_together():
     assert {dz.length for dz in adverts} == {3}
 
 
+@pytest.mark.long
 def test_subscriptions_of_a_grid_are_one_or_two_regular_parts():
     world = PeerWorld(GRID, UNIFORM, S2, 1)
     many = [world.subscriber() for _ in range(400)]
