@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from betimes.server.pages import Pages
 
 FILES_BESIDE = 100  # open ones that are no connections of clients
+# Objects until garbage is looked for, among the youngest and in all: a broker makes little in cycles.
+GARBAGE_AFTER = (20_000, 20, 100)
 LONG_S = 2.0  # after which one wants to know why nothing happens
 COMPILING = "compiling what runs most often: once after an installation, some 20 s"
 EXAMPLES = """\
@@ -254,6 +256,7 @@ def prepare(strategies: Sequence[str] = ()) -> None:
     warm_up(strategies)
     telling.cancel()
     gc.collect()
+    gc.set_threshold(*GARBAGE_AFTER)
     gc.freeze()  # what was loaded stays: to look through it for garbage would stop everything for long
 
 

@@ -180,10 +180,17 @@ class Audiences:
     def __init__(self) -> None:
         self._tree: TopicTree[Audience] = TopicTree()
         self._by_pattern: dict[str, Audience] = {}
+        self._had: dict[str, int] = {}  # by origin: the highest number that anybody came back with
         self.count = 0
+
+    def may_be_had(self, publication: Publication) -> bool:
+        """Tell whether somebody who came back may have this already."""
+        return publication.number <= self._had.get(publication.origin, 0)
 
     def add(self, grant: Grant) -> None:
         """Take in a subscription."""
+        for origin, had in grant.have.items() if grant.have is not None else ():
+            self._had[origin] = max(had.highest, self._had.get(origin, 0))
         audience = self._by_pattern.get(grant.pattern)
         if audience is None:
             audience = self._by_pattern[grant.pattern] = Audience(grant.pattern)
@@ -199,6 +206,8 @@ class Audiences:
         if not audience:
             del self._by_pattern[grant.pattern]
             self._tree.remove(grant.pattern, audience)
+        if not self.count:
+            self._had.clear()
 
     def hearing(self, topic: str) -> tuple[Audience, ...]:
         """Return the audiences whose patterns this topic meets."""

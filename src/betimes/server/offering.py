@@ -29,15 +29,15 @@ class Offering:
             return 0
         if len(audiences) > 1:
             return self._offer_merged(publication, audiences, now_s)
-        audience = audiences[0]
+        audience, may_be_had = audiences[0], self.audiences.may_be_had(publication)
         # An offer may end a connection, never a subscription: the dictionary does not change under way.
         if audience.is_plain:
             for grant in audience.plain.values():
-                self._offer(publication, grant, now_s)
+                self._offer(publication, grant, now_s, may_be_had)
             return len(audience.plain)
         wanted = 0
         for grant in audience.wanting(publication):
-            self._offer(publication, grant, now_s)
+            self._offer(publication, grant, now_s, may_be_had)
             wanted += 1
         return wanted
 
@@ -54,14 +54,14 @@ class Offering:
         else:
             heir.session.offer(delivery_of(delivery.publication, heir, retain=delivery.retain), now_s)
 
-    def _offer(self, publication: Publication, grant: Grant, now_s: float) -> None:
-        """Offer a publication to the client of one subscription."""
+    def _offer(self, publication: Publication, grant: Grant, now_s: float, may_be_had: bool = True) -> None:
+        """Offer a publication to the client of one subscription, unless that client has it already."""
         session = grant.session
         if grant.no_local and session.client_id == publication.publisher:
             return
         if session.rights is not None and not session.rights.may_read(publication.topic):
             return
-        if grant.have is not None and grant.has(publication):
+        if may_be_had and grant.has(publication):
             return
         if (
             (not publication.qos or not grant.qos)

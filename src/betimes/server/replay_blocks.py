@@ -41,9 +41,14 @@ class Block:
         self.size_bytes += run.size_bytes
         self.ends[run.origin] = max(run.last, self.ends.get(run.origin, 0))
 
+    @property
+    def is_laid_out(self) -> bool:
+        """Tell whether somebody asked for all that came until now."""
+        return self._laid_out is not None and self._laid_out_count == self.count
+
     def laid_out(self, origins: dict[str, int]) -> LaidOut:
         """Return what came until now, side by side; `origins` gives each origin its code."""
-        if self._laid_out is None or self._laid_out_count < self.count:
+        if self._laid_out is None or not self.is_laid_out:
             self._laid_out, self._laid_out_count = LaidOut(self._runs[:], origins), self.count
         return self._laid_out
 

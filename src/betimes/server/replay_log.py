@@ -20,7 +20,8 @@ from betimes.server.packet_walk import Flags
 from betimes.server.replay_blocks import Block, Portion
 
 BLOCK_MESSAGES, BLOCK_BYTES = 1_024, 1_000_000  # at least one of them, but for the last block
-BLOCKS_MAX = 64
+BLOCK_MESSAGES_MIN = 256  # of one that is laid out: what comes next need not be laid out with it again
+BLOCKS_MAX = 128
 
 
 class ReplayLog:
@@ -34,7 +35,8 @@ class ReplayLog:
     def add(self, run: Run[Kept]) -> None:
         """Take in what the buffer has just taken in."""
         last = self._blocks[-1]
-        if last.count >= BLOCK_MESSAGES or last.size_bytes >= BLOCK_BYTES:
+        is_done = last.is_laid_out and last.count >= BLOCK_MESSAGES_MIN
+        if is_done or last.count >= BLOCK_MESSAGES or last.size_bytes >= BLOCK_BYTES:
             last = Block(last.first + last.count)
             self._blocks.append(last)
             if len(self._blocks) > BLOCKS_MAX:
