@@ -120,3 +120,23 @@ def test_what_a_client_that_came_back_has_is_known():
     numbers = [n for n in (4, 5, 6) if grant.has(Publication(packet, "t", born_s=0.0, origin="b2", number=n))]
     assert numbers == [4, 5]
     assert not grant.has(Publication(packet, "t", born_s=0.0, origin="b3", number=1))
+
+
+def test_only_what_somebody_came_back_with_may_be_had():
+    audiences, packet = Audiences(), mqtt5.PublishPacket("t", b"x")
+    first, second = (
+        Grant(session=session(name), pattern="t", have={"b2": Have(floor=floor, above=above)})
+        for name, floor, above in (("c1", 5, frozenset({8})), ("c2", 3, frozenset()))
+    )
+
+    def may_be_had() -> list[int]:
+        each = {n: Publication(packet, "t", born_s=0.0, origin="b2", number=n) for n in (5, 8, 9)}
+        return [number for number, publication in each.items() if audiences.may_be_had(publication)]
+
+    assert may_be_had() == []
+    audiences.add(first)
+    audiences.add(second)
+    assert may_be_had() == [5, 8]
+    audiences.remove(first)
+    audiences.remove(second)
+    assert may_be_had() == []

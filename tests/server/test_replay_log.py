@@ -30,11 +30,15 @@ floors = st.fixed_dictionaries({}, optional={"b1": st.integers(0, 60), "b2": st.
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr(replay_log, "BLOCK_MESSAGES", 7)
+    monkeypatch.setattr(replay_log, "BLOCK_MESSAGES_MIN", 3)
     monkeypatch.setattr(replay_log, "BLOCKS_MAX", 4)
 
 
-def filled(published, messages_max: int = 1_000) -> ReplayBuffer:
-    """Return a buffer with messages of two origins; what has number 5 comes after what has number 6."""
+def filled(published, messages_max: int = 1_000, asked_every: int = 1_000) -> ReplayBuffer:
+    """Return a buffer with messages of two origins; what has number 5 comes after what has number 6.
+
+    After so many of them each time, somebody asks for all.
+    """
     partition = PartitionTerms(messages_max=messages_max)
     buffer = ReplayBuffer(BufferSettings(partitions=(partition,), fetch=("#",)), "b0", 1)
     numbers = {"b1": 0, "b2": 0}
@@ -46,6 +50,8 @@ def filled(published, messages_max: int = 1_000) -> ReplayBuffer:
             packet, packet.topic, born_s=float(number), publisher="anna", origin=origin, number=swapped
         )
         buffer.take(publication, float(number))
+        if number % asked_every == asked_every - 1:
+            buffer.missed("#", {})
     return buffer
 
 
@@ -64,11 +70,12 @@ def seen(found) -> list[tuple[str, int, bytes]]:
     st.sampled_from([EVERYTHING, *map(parse_filter, FILTERS)]),
     st.sampled_from(PATTERNS),
     st.integers(1, 70),
+    st.integers(1, 10),
 )
 def test_a_look_into_blocks_finds_what_a_look_at_each_message_does(
-    published, have, above, content_filter, pattern, messages_max
+    published, have, above, content_filter, pattern, messages_max, asked_every
 ):
-    buffer = filled(published, messages_max)
+    buffer = filled(published, messages_max, asked_every)
     had = {origin: Have(floor=floor, above=above) for origin, floor in have.items()}
     quick = seen(buffer.missed(pattern, had, content_filter))
     assert seen(buffer.missed(pattern, had, content_filter)) == quick  # from what was read by then
@@ -86,3 +93,9 @@ def test_who_is_further_behind_than_the_blocks_reach_is_found_all_the_same():
     assert buffer._log.reaches({"b1": Have(floor=99)})
     found, gaps = buffer.missed("#", {"b1": Have(floor=3)}, parse_filter("speed > 2"))
     assert ([each.number for each in found], gaps) == (list(range(4, 101)), [])
+
+
+def test_what_was_laid_out_is_not_laid_out_again_with_what_comes_next():
+    buffer = filled([("b1", [], 0)] * 12, asked_every=4)
+    assert buffer._log is not None
+    assert [each.count for each in buffer._log._blocks] == [4, 4, 4]
