@@ -168,3 +168,10 @@ def test_what_is_advertised_is_checked_before_it_is_sent():
     for wrong in ({"a": "any"}, {"a/#": "1KB/s"}, {"": "1KB/s"}):
         with pytest.raises(TextError):
             advertise(wrong)
+
+
+def test_a_bandwidth_may_be_advertised_as_the_condition_that_a_hint_shows():
+    assert advertise({"x": "bandwidth = 20KB/s"}) == [("advertise", "x = 20KB/s")]
+    for wrong in ("0KB/s", "latency = 20KB/s", "any", "x = 1"):
+        with pytest.raises(TextError):
+            advertise({"x": wrong})

@@ -419,3 +419,9 @@ def test_a_topic_that_is_too_long_to_be_spoken_of_is_refused_and_no_link_breaks(
     assert "more than any network has" in refused.suback.reason_str
     assert codes(six.ask("dave", bandwidth="900GB/s")) == [QUOTA_EXCEEDED]
     assert all(len(six.ends(name)) == 2 for name in six.hubs)
+
+
+def test_the_latency_that_is_told_can_be_had():
+    told = why(Refused("s", "b1", Refusal.TOO_SLOW, True, 0, 0.16164))
+    assert told.endswith("the fastest way takes 161.7ms")
+    assert why(Refused("s", "b1", Refusal.TOO_SLOW, True, 0, 0.05)).endswith("takes 50ms")

@@ -122,9 +122,11 @@ def advertise(bandwidths: Mapping[str, str] | None) -> list[tuple[str, str]]:
     >>> advertise({"traffic/a4": "15KB/s"})
     [('advertise', 'traffic/a4 = 15KB/s')]
     """
-    texts = [f"{topic} = {bandwidth}" for topic, bandwidth in (bandwidths or {}).items()]
-    for text in texts:
-        read_advertisement(checked_text("advertise", text))
+    texts = []
+    for topic, bandwidth in (bandwidths or {}).items():
+        read_bandwidth_kb_per_s(checked_text("advertise", bandwidth))
+        texts.append(f"{topic} = {bandwidth.rpartition('=')[2].strip()}")  # it may say `bandwidth = 15KB/s`
+        read_advertisement(checked_text("advertise", texts[-1]))
     return [(ADVERTISE, text) for text in texts]
 
 

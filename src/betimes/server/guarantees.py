@@ -233,7 +233,7 @@ class Guarantees:
         if refused.reason == Reason.NO_BANDWIDTH:
             told.append((BANDWIDTH, show_rate(refused.fits_bytes_per_s / 1000.0)))
         if refused.reason == Reason.TOO_SLOW:
-            told.append((LATENCY, show_duration(round(refused.latency_s, 4))))
+            told.append((LATENCY, _enough(refused.latency_s)))
         text = f"{wanted.written}: refused: {why(refused)}"
         self._answer(name, wanted, Promised(is_admitted=False, text=text, told=tuple(told)), now_s)
 
@@ -325,9 +325,14 @@ def why(refused: Refused) -> str:
         shared = ", shared with those who have it" if refused.is_sharing_better else ""
         return f"{refused.reason}; {show_rate(refused.fits_bytes_per_s / 1000.0)} would fit{shared}"
     if refused.reason == Reason.TOO_SLOW:
-        return f"{refused.reason}; the fastest way takes {show_duration(round(refused.latency_s, 4))}"
+        return f"{refused.reason}; the fastest way takes {_enough(refused.latency_s)}"
     hint = "" if refused.is_definite else "; this is not definite, ask again later"
     return f"{refused.reason}{hint}"
+
+
+def _enough(latency_s: float) -> str:
+    """Return a bound that so much keeps, so that who asks for it gets it."""
+    return show_duration(math.ceil(round(latency_s * 10_000, 6)) / 10_000)
 
 
 def _no_answer(name: str) -> Refused:
