@@ -61,7 +61,7 @@ def filled_queue(workload: str, ways: Array, chance: np.random.Generator) -> Out
         deadline_s = math.inf if own else float(chance.uniform(15.0, 30.0))
         event = Event(id=EventId("p", number + 1), size_kb=50.0, deadline_s=deadline_s)
         born_s = NOW_S - float(chance.uniform(0.0, age_s_max))
-        queue.put(event, table.demand(event).rows, range(HOMES), ways, born_s=born_s, now_s=NOW_S)
+        queue.put(event, table.demand(event).rows, np.arange(HOMES), ways, born_s=born_s, now_s=NOW_S)
     return queue
 
 

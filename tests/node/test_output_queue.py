@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from betimes.model.events import Event, EventId
-from betimes.node.output_queue import CLOSED, ROWS_AT_FIRST, SLOTS_AT_FIRST, OutputQueue
+from betimes.node.output_queue import CLOSED, ROWS_AT_FIRST, SLOTS_AT_FIRST, OutputQueue, Taken
 from betimes.qos.appraisal import (
     FIXED_S,
     GOES,
@@ -57,8 +57,13 @@ def demand_rows(bounds_s: dict[int, list[float]]) -> Array:
 
 def put(queue: OutputQueue, bounds_s: dict[int, list[float]], now_s: float = 0.0, event: Event | None = None):
     return queue.put(
-        event or new_event(), demand_rows(bounds_s), list(bounds_s), WAYS, born_s=now_s, now_s=now_s
+        event or new_event(), demand_rows(bounds_s), np.array(list(bounds_s)), WAYS, born_s=now_s, now_s=now_s
     )
+
+
+def where_to(taken: Taken) -> tuple[list[int], list[int]]:
+    """Return the destinations of what was taken, and how many subscribers each has."""
+    return taken.destinations.tolist(), taken.subscribers.tolist()
 
 
 def choose(
@@ -130,7 +135,7 @@ def test_the_pool_does_what_a_plain_list_does(operations):
     found = []
     for slot in queue.condemn_all():
         taken = queue.take(slot, HOPELESS, now_s)
-        found.append((queue.events[slot], taken.destinations, taken.subscribers))
+        found.append((queue.events[slot], *where_to(taken)))
     assert found == left
     assert len(queue) == 0
 
@@ -144,7 +149,7 @@ def check_serve(queue: OutputQueue, plain: PlainQueue, link: int, now_s: float) 
     assert [queue.events[each] for each in hopeless] == [each.event for each in late]
     for each, message in zip(hopeless, late, strict=True):
         taken = queue.take(each, HOPELESS, now_s)
-        assert (taken.destinations, taken.subscribers) == plain.take(message, plain.open_to(message, link))
+        assert where_to(taken) == plain.take(message, plain.open_to(message, link))
         assert taken.all_expired
     assert (slot is None) == (best is None)
     if slot is not None and best is not None:
@@ -152,7 +157,7 @@ def check_serve(queue: OutputQueue, plain: PlainQueue, link: int, now_s: float) 
         taken = queue.take(slot, GOES, now_s)
         assert taken.event is best.event
         assert taken.age_s == taken.wait_s == now_s - best.born_s
-        assert (taken.destinations, taken.subscribers) == plain.take(best, plain.open_to(best, link))
+        assert where_to(taken) == plain.take(best, plain.open_to(best, link))
 
 
 def check_sweep(queue: OutputQueue, plain: PlainQueue, now_s: float) -> None:
@@ -166,7 +171,7 @@ def check_sweep(queue: OutputQueue, plain: PlainQueue, now_s: float) -> None:
     assert [queue.events[slot] for slot in slots] == [message.event for message in messages]
     for slot, message in zip(slots, messages, strict=True):
         taken = queue.take(slot, HOPELESS, now_s)
-        assert (taken.destinations, taken.subscribers) == plain.take(message, late[id(message)])
+        assert where_to(taken) == plain.take(message, late[id(message)])
         assert taken.all_expired
 
 
@@ -181,22 +186,22 @@ def test_a_link_promises_prices_per_second_of_the_journey_to_where_it_leads():
         ({3: [10.0]}, [CLOSED, CLOSED]),
     ):
         rows = demand_rows(destinations)
-        found = queue.put(new_event(), rows, list(destinations), ways, born_s=0.0, now_s=0.0)
+        found = queue.put(new_event(), rows, np.array(list(destinations)), ways, born_s=0.0, now_s=0.0)
         assert found.tolist() == pytest.approx(promised)
 
 
 def test_only_the_destinations_asked_for_wait():
     queue = OutputQueue()
     demand = demand_rows({0: [10.0], 1: [10.0, 20.0], 2: [10.0]})
-    queue.put(new_event(), demand, [1, 2], WAYS, born_s=0.0, now_s=0.0)
+    queue.put(new_event(), demand, np.array([1, 2]), WAYS, born_s=0.0, now_s=0.0)
     (slot,) = queue.condemn_all()
     taken = queue.take(slot, HOPELESS, 0.0)
-    assert (taken.destinations, taken.subscribers) == ([1, 2], [2, 1])
+    assert where_to(taken) == ([1, 2], [2, 1])
 
 
 def test_age_counts_from_birth_and_wait_from_arrival():
     queue = OutputQueue()
-    queue.put(new_event(), demand_rows({0: [10.0]}), [0], WAYS, born_s=2.0, now_s=5.0)
+    queue.put(new_event(), demand_rows({0: [10.0]}), np.array([0]), WAYS, born_s=2.0, now_s=5.0)
     (slot,) = queue.condemn_all()
     taken = queue.take(slot, HOPELESS, 6.0)
     assert (taken.age_s, taken.wait_s) == (4.0, 1.0)
@@ -266,7 +271,7 @@ def test_more_messages_and_rows_than_at_first_find_room_in_order():
         slot, _ = choose(queue, FIFO)
         assert slot is not None
         assert queue.events[slot] is event
-        assert queue.take(slot, GOES, 0.0).subscribers == [len(many)]
+        assert where_to(queue.take(slot, GOES, 0.0))[1] == [len(many)]
     assert len(queue) == 0
 
 
@@ -275,7 +280,7 @@ def test_one_message_larger_than_the_whole_pool_finds_room():
     put(queue, {0: [5.0]})
     put(queue, {1: [float(bound_s) for bound_s in range(1, 5 * ROWS_AT_FIRST)]})
     slots = queue.condemn_all()
-    assert [queue.take(slot, HOPELESS, 0.0).subscribers for slot in slots] == [[1], [5 * ROWS_AT_FIRST - 1]]
+    assert [where_to(queue.take(slot, HOPELESS, 0.0))[1] for slot in slots] == [[1], [5 * ROWS_AT_FIRST - 1]]
 
 
 def test_what_is_given_up_while_someone_could_still_get_it_has_not_expired():
@@ -306,7 +311,7 @@ def test_what_is_in_no_hurry_keeps_the_order_of_its_origin(room):
 def test_what_is_kept_for_nobody_yet_is_in_no_hurry():
     queue = OutputQueue()
     kept = np.array([(0.0, 10.0, 1e-6, 0.0, 0.0)])  # a bound, and no subscriber
-    queue.put(new_event(1), kept, [0], WAYS, born_s=0.0, now_s=0.0)
+    queue.put(new_event(1), kept, np.array([0]), WAYS, born_s=0.0, now_s=0.0)
     put(queue, {0: [float("inf")]}, event=new_event(2))
     slot, _ = choose(queue, EB)
     assert slot is not None

@@ -18,6 +18,7 @@ from betimes.model.subscriptions import Subscription
 from betimes.model.telemetry import Reason
 from betimes.model.topology import Link
 from betimes.node.demand import Demand, DemandTable
+from betimes.node.destination_sets import DestinationSets
 from betimes.node.effects import Deliver, Drop, Effect, Keep, Send
 from betimes.node.output_queue import CLOSED, OutputQueue, Taken
 from betimes.node.pins import PinnedWays, Pins
@@ -98,14 +99,14 @@ class Broker:
     def publish(self, event: Event, now_s: float) -> list[Effect]:
         """Take in an event that enters the network here."""
         demand = self._demand.demand(event)
-        return self._accept(event, demand, frozenset(demand.at_home), age_s=0.0, now_s=now_s)
+        return self._accept(event, demand, demand.homes, age_s=0.0, now_s=now_s)
 
     def receive(self, message: Message, *, took_s: float, now_s: float) -> list[Effect]:
         """Take in a message from a neighbour, so many seconds after it was sent."""
         demand = self._demand.demand(message.event)
         age_s = message.age_s + took_s
         # where nobody wants it any more, it need not go
-        destinations = message.destinations.intersection(demand.at_home)
+        destinations = demand.among(message.destinations)
         return self._accept(message.event, demand, destinations, age_s=age_s, now_s=now_s)
 
     def link_free(
@@ -147,7 +148,7 @@ class Broker:
         self._free_at_s[link] = now_s
         self._idle[link] = True
         effects = self._serve(link, now_s, room)
-        if self._idle[link] and self.settings.strategy.any_way:
+        if self._idle[link] and len(self._queue) and self.settings.strategy.any_way:
             # it left what waits to better ways; an idle one among them would not be asked otherwise
             for other, idle in enumerate(self._idle):
                 effects += self._serve(other, now_s) if idle and other != link else []
@@ -168,7 +169,7 @@ class Broker:
         for message, sent_s in self._in_flight.pop(neighbour, {}).values():
             demand = self._demand.demand(message.event)
             age_s = message.age_s + (now_s - sent_s)
-            destinations = message.destinations.intersection(demand.at_home)
+            destinations = demand.among(message.destinations)
             if destinations:
                 effects += self._keep(message.event, demand, destinations, age_s, now_s)[0]
         return effects
@@ -210,8 +211,8 @@ class Broker:
             effects.append(self._miss(message.event, demand, message.destinations, age_s, reason))
         self._in_flight.clear()
         self._idle = [True] * len(self._idle)
-        held = [self._queue.take(slot, HOPELESS, now_s) for slot in self._queue.condemn_all()]
-        return effects + [self._drop(taken, reason) for taken in held]
+        held = self._queue.condemn_all()
+        return effects + [self._drop(self._queue.take(slot, HOPELESS, now_s), reason) for slot in held]
 
     def _set_routes(self, routes: RoutingTable, pinned: PinnedWays) -> None:
         strategy, count = self.settings.strategy, len(routes.neighbours)
@@ -222,6 +223,7 @@ class Broker:
         if pins:
             self._queue.renumber(pins.renumbered(self._pins))
         self._routes = routes
+        self._sets = DestinationSets(self._pins.names, routes.column)
         self._idle = [True] * count
         self._s_per_kb: list[float] = routes.link_s_per_kb.tolist()
         self._free_at_s = np.zeros(count)
@@ -245,6 +247,8 @@ class Broker:
         effects: list[Effect] = []
         if self.name in destinations:
             effects += self._deliver(event, demand, age_s)
+            if len(destinations) == 1:
+                return effects
             destinations -= {self.name}
         if not destinations:
             return effects
@@ -264,8 +268,7 @@ class Broker:
         if self._is_full_for(demand, destinations):
             full = self._miss(event, demand, destinations, age_s, Reason.QUEUE_FULL)
             return [full], [CLOSED] * len(self._idle)
-        column = self._routes.column
-        onward = [column[name] for name in destinations]
+        column, onward = self._routes.column, self._sets.numbered(destinations)
         promise = self._queue.put(event, demand.rows, onward, self._ways, born_s=now_s - age_s, now_s=now_s)
         for home, pin, link in self._pins.columns(event) if self._pins else ():
             if home in destinations:
@@ -276,10 +279,10 @@ class Broker:
 
     def _is_full_for(self, demand: Demand, destinations: frozenset[str]) -> bool:
         """Tell whether there is no room; what nobody waits for yet may take only a part of it."""
-        settings = self.settings
-        fill = max(len(self._queue) / settings.messages_max, self._queue.waiting_kb / settings.kb_max)
-        if fill < UNAWAITED_PART:
+        settings, waiting, waiting_kb = self.settings, len(self._queue), self._queue.waiting_kb
+        if waiting < UNAWAITED_PART * settings.messages_max and waiting_kb < UNAWAITED_PART * settings.kb_max:
             return False
+        fill = max(waiting / settings.messages_max, waiting_kb / settings.kb_max)
         return fill >= 1.0 or not any(demand.subscribers_at(home) for home in destinations)
 
     def _miss(
@@ -343,7 +346,7 @@ class Broker:
         best, hopeless = queue.choose(
             strategy, link, self._ways, self._free_at_s, contention, postponed_s, now_s, room
         )
-        effects: list[Effect] = [self._give_up(slot, now_s) for slot in hopeless]
+        effects: list[Effect] = [self._give_up(slot, now_s) for slot in hopeless] if hopeless else []
         effects += [self._send(slot, link, now_s) for slot in best]
         return promised + effects if promised else effects
 
@@ -363,7 +366,7 @@ class Broker:
     def _give_up(self, slot: int, now_s: float) -> Drop:
         taken = self._queue.take(slot, HOPELESS, now_s)
         if self.settings.strategy.any_way:
-            note_vain_waits(self._onward_wait_s, self._ways, self._queue.just_taken, taken.wait_s)
+            note_vain_waits(self._onward_wait_s, self._ways, taken.destinations, taken.wait_s)
         return self._drop(taken, Reason.EXPIRED if taken.all_expired else Reason.HOPELESS)
 
     def _drop(self, taken: Taken, reason: Reason) -> Drop:
@@ -372,27 +375,25 @@ class Broker:
             event=taken.event,
             age_s=taken.age_s,
             reason=reason,
-            destinations=tuple([names[number] for number in taken.destinations]),
-            subscribers=tuple(taken.subscribers),
+            destinations=tuple([names[number] for number in taken.destinations.tolist()]),
+            subscribers=tuple(taken.subscribers.tolist()),
         )
 
     def _send(self, slot: int, link: int, now_s: float) -> Send:
-        neighbour, names = self._routes.neighbours[link], self._pins.names
+        neighbour = self._routes.neighbours[link]
         event, age_s, wait_s, destinations, _, _ = self._queue.take(slot, GOES, now_s)
         if self.settings.strategy.counts_waits:
-            self._learn_wait(link, wait_s)
-        message = Message(
-            event=event, age_s=age_s, destinations=frozenset([names[number] for number in destinations])
-        )
+            self._learn_wait(link, destinations, wait_s)
+        message = Message(event, age_s, self._sets.named(destinations))
         self._idle[link] = False
         self._free_at_s[link] = now_s + event.size_kb * self._s_per_kb[link]
         if self._has_shares:
             self.shares.spend(neighbour, event, now_s)
         self._tickets += 1
         self._in_flight.setdefault(neighbour, {})[self._tickets] = (message, now_s)
-        return Send(neighbour=neighbour, message=message, wait_s=wait_s, ticket=self._tickets)
+        return Send(neighbour, message, wait_s, self._tickets)
 
-    def _learn_wait(self, link: int, wait_s: float) -> None:
+    def _learn_wait(self, link: int, destinations: NDArray[np.int64], wait_s: float) -> None:
         """Move the running mean of the wait from here on: what it waited here, and what lies behind."""
-        ahead_s = blend_waits(self._onward_wait_s, self._ways, link, self._queue.just_taken, wait_s)
+        ahead_s = blend_waits(self._onward_wait_s, self._ways, link, destinations, wait_s)
         self._wait_s_mean += (ahead_s - self._wait_s_mean) * NEWEST_WEIGHT

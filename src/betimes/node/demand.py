@@ -34,7 +34,12 @@ class Demand:
 
     rows: NDArray[np.float64]
     at_home: Mapping[str, tuple[Subscription, ...]]
+    homes: frozenset[str]  # of at_home
     wanted: int
+
+    def among(self, destinations: frozenset[str]) -> frozenset[str]:
+        """Return those of these destinations where somebody wants it; most often all of them."""
+        return destinations if destinations <= self.homes else destinations & self.homes
 
     def subscribers_at(self, home: str) -> int:
         """Return how many subscribers want it there."""
@@ -162,7 +167,7 @@ class DemandTable:
 
     def _grouped(self, keys: NDArray[np.int64], deadline_s: float) -> Demand:
         rows = np.empty((min(len(keys), len(self._kind_number)), 5))
-        used = _group(keys, self._members, self._kinds, deadline_s, rows)
+        used, wanted = _group(keys, self._members, self._kinds, deadline_s, rows)
         at_home: dict[str, list[Subscription]] = {}
         for key in keys.tolist():
             found = self._subscriptions[key]
@@ -171,7 +176,8 @@ class DemandTable:
         return Demand(
             rows=rows[:used],
             at_home={home: tuple(found) for home, found in at_home.items()},
-            wanted=int(rows[:used, COUNT].sum()),
+            homes=frozenset(at_home),
+            wanted=wanted,
         )
 
 
@@ -186,8 +192,12 @@ def _group(
     kinds: NDArray[np.float64],
     deadline_s: float,
     rows: NDArray[np.float64],
-) -> int:
-    """Add up prices and counts by kind, and write a row for each kind met, by home; return how many."""
+) -> tuple[int, int]:
+    """Add up prices and counts by kind, and write a row for each kind met, by home.
+
+    Return how many rows are needed, and how many subscribers there are.
+    """
+    wanted = 0.0
     met = np.empty(len(rows), np.int64)
     found = 0
     for key in keys:
@@ -198,6 +208,7 @@ def _group(
             found += 1
         kinds[kind, PRICE] += members[key, 1]
         kinds[kind, COUNT] += members[key, 2]
+        wanted += members[key, 2]
     order = np.argsort(kinds[met[:found], DESTINATION])
     for row in range(found):
         kind = met[order[row]]
@@ -206,7 +217,7 @@ def _group(
         rows[row, BOUND_S] = min(kinds[kind, BOUND_S], deadline_s)
         kinds[kind, PRICE] = 0.0
         kinds[kind, COUNT] = 0.0
-    return _leave_out(rows, found)
+    return _leave_out(rows, found), int(wanted)
 
 
 @kernel

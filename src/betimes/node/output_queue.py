@@ -7,7 +7,7 @@ arrays, and a change of routes changes no queue. The arrays' columns are those o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -49,13 +49,16 @@ JOURNEY_S_MIN = 1e-9  # a journey that takes no time divides by nothing
 
 
 class Taken(NamedTuple):
-    """What left the pool: destinations by number, with how many subscribers each had."""
+    """What left the pool: destinations by number, with how many subscribers each had.
+
+    Both are good until more is taken.
+    """
 
     event: Event
     age_s: float
     wait_s: float  # here
-    destinations: list[int]
-    subscribers: list[int]
+    destinations: NDArray[np.int64]
+    subscribers: NDArray[np.int64]
     all_expired: bool
 
 
@@ -73,7 +76,6 @@ class OutputQueue:
         self._rows = np.zeros((ROWS_AT_FIRST, ROW_COLUMNS))
         self._results = np.zeros((RESULT_COLUMNS, SLOTS_AT_FIRST))
         self._taken = np.zeros((2, 0), dtype=np.int64)
-        self.just_taken: NDArray[np.int64] = self._taken[0]  # destinations, good until more is taken
         self._slot_count = 0
         self._row_count = 0
         self._waiting = 0
@@ -86,7 +88,7 @@ class OutputQueue:
         self,
         event: Event,
         demand: NDArray[np.float64],
-        destinations: Sequence[int],
+        destinations: NDArray[np.int64],
         ways: NDArray[np.float64],
         *,
         born_s: float,
@@ -98,11 +100,20 @@ class OutputQueue:
         """
         if self._slot_count == len(self._slots) or self._row_count + len(demand) > len(self._rows):
             self._make_room(len(demand))
-        asked = np.array(destinations, dtype=np.int64)
         promise = np.empty(ways.shape[1])
         slot = self._slot_count
-        self._slots[slot] = (self._row_count, 0, born_s, event.size_kb, now_s)
-        self._row_count, is_hurried = _put(demand, asked, ways, slot, self._slots, self._rows, promise)
+        self._row_count, is_hurried = _put(
+            demand,
+            destinations,
+            ways,
+            self._slots[slot],
+            self._row_count,
+            born_s,
+            event.size_kb,
+            now_s,
+            self._rows,
+            promise,
+        )
         self.events.append(event)
         self._flows.append(None if is_hurried else event.id.origin)
         self._note_order(event.id)
@@ -237,14 +248,12 @@ class OutputQueue:
         """Take out of the pool the rows of a slot on which the last appraisal gave this verdict."""
         if self._taken.shape[1] < len(self._rows):
             self._taken = np.zeros((2, len(self._rows)), dtype=np.int64)
-        taken = self._taken
+        taken, event = self._taken, self.events[slot]
         found, left, alive, age_s, wait_s = _take(slot, self._slots, self._rows, verdict, now_s, taken)
         if left == 0:
             self._waiting -= 1
-            self.waiting_kb -= self.events[slot].size_kb
-        self.just_taken = taken[0, :found]
-        destinations, subscribers = taken[:, :found].tolist()
-        return Taken(self.events[slot], age_s, wait_s, destinations, subscribers, alive == 0)
+            self.waiting_kb -= event.size_kb
+        return Taken(event, age_s, wait_s, taken[0, :found], taken[1, :found], alive == 0)
 
     def _make_room(self, rows_needed: int) -> None:
         """Squeeze out what is gone; grow where that is not enough."""
@@ -266,8 +275,11 @@ def _put(
     demand: NDArray[np.float64],
     asked: NDArray[np.int64],
     ways: NDArray[np.float64],
-    slot: int,
-    slots: NDArray[np.float64],
+    slot: NDArray[np.float64],
+    first: int,
+    born_s: float,
+    size_kb: float,
+    now_s: float,
     rows: NDArray[np.float64],
     promise: NDArray[np.float64],
 ) -> tuple[int, bool]:
@@ -279,7 +291,7 @@ def _put(
     is_hurried = False
     wanted = np.zeros(ways.shape[2], np.bool_)
     wanted[asked] = True
-    end = int(slots[slot, FIRST])
+    end = first
     for each in range(len(demand)):
         destination = int(demand[each, DESTINATION])
         if wanted[destination]:
@@ -288,12 +300,12 @@ def _put(
             is_hurried |= demand[each, COUNT] > 0.0 and demand[each, BOUND_S] < np.inf
             for link in range(ways.shape[1]):
                 if ways[OPEN, link, destination] != 0.0:
-                    journey = journey_s(ways, link, destination, slots[slot, SIZE_KB])
-                    journey += ways[WAIT_S, link, destination]
+                    journey = journey_s(ways, link, destination, size_kb) + ways[WAIT_S, link, destination]
                     promise[link] = max(promise[link], 0.0) + demand[each, PRICE] / max(
                         journey, JOURNEY_S_MIN
                     )
-    slots[slot, ROWS] = end - slots[slot, FIRST]
+    slot[FIRST], slot[ROWS], slot[BORN_S] = first, end - first, born_s
+    slot[SIZE_KB], slot[ENTERED_S] = size_kb, now_s
     return end, is_hurried
 
 

@@ -135,7 +135,7 @@ class Federation:
         event = live_event(publication)
         demand = self._demand.demand(event)
         if demand.at_home:
-            self._take_custody(publication, demand, frozenset(demand.at_home))
+            self._take_custody(publication, demand, demand.homes)
             self.perform(self.broker.publish(event, now_s), now_s)
         return demand.wanted
 

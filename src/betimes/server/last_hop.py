@@ -26,7 +26,7 @@ BELOW_US_S = 0.1  # worth of what the client takes
 BELOW_US_BYTES_MIN, BELOW_US_BYTES_MAX = 4_096, 256 * 1024
 BELOW_US_BYTES_AT_FIRST = 64 * 1024
 IN_A_CROWD = 1.0  # something waits, so there is contention
-ONE_WAY, ONLY_DESTINATION = 0, [0]
+ONE_WAY, ONLY_DESTINATION = 0, np.zeros(1, dtype=np.int64)
 
 
 def warm_up() -> None:

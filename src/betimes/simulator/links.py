@@ -31,16 +31,19 @@ class DrawnLink:
 
     def transfer_s(self, event: Event) -> float:
         """Return how long this event takes on this link."""
-        link = self.link
-        s_per_kb = link.s_per_kb_mean + link.s_per_kb_sd * self._draw(event.id.origin, event.id.number)
+        link, number = self.link, event.id.number
+        draws = self._draws.get(event.id.origin)
+        if draws is None or number >= len(draws):
+            draws = self._draw_on(event.id.origin, number)
+        s_per_kb = link.s_per_kb_mean + link.s_per_kb_sd * draws[number]
         return link.delay_s + event.size_kb * max(s_per_kb, self._floor)
 
-    def _draw(self, origin: str, number: int) -> float:
-        draws = self._draws.get(origin)
-        if draws is None:
+    def _draw_on(self, origin: str, number: int) -> list[float]:
+        """Return the draws for an origin's events, up to this number at least."""
+        draws = self._draws.setdefault(origin, [])
+        if origin not in self._chance:
             self._chance[origin] = stream(self._seed, "links", self.link.name, origin)
-            draws = self._draws[origin] = []
         while number >= len(draws):
             block: NDArray[np.float64] = self._chance[origin].standard_normal(BLOCK)
             draws.extend(block.tolist())
-        return draws[number]
+        return draws

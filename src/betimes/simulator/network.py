@@ -163,7 +163,7 @@ class Network:
                 broker.name, event, demand.wanted, now_s, stored=stored, matching_s=self.scenario.processing_s
             )
         if self._dead[broker.name]:
-            self._lose(broker, event, frozenset(demand.at_home), age_s=0.0)
+            self._lose(broker, event, demand.homes, age_s=0.0)
         else:
             self._perform(broker, broker.publish(event, now_s))
         self._publish_next(published, number + 1)

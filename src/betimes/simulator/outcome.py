@@ -61,8 +61,7 @@ class Tally:
     def publish(self, demand: Demand) -> None:
         """Count an event and those who want it."""
         self.published += 1
-        for found in demand.at_home.values():
-            self._wanted.update([subscription.id for subscription in found])
+        self._wanted.update([each.id for found in demand.at_home.values() for each in found])
 
     def deliver(self, effect: Deliver) -> None:
         """Count a delivery."""
