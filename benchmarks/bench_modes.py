@@ -3,8 +3,10 @@
 200 subscribers, 20 of each tenth of the selectors, come and go as in the paper, ten times as fast; in mode
 `fixed`, which is nondurable, nobody goes. Two publishers send as fast as a subscriber to everything at each
 broker can follow. What is counted is messages a second, of both publishers together (X_P of the paper), and
-copies that subscribers got a second, divided by how many want each message (X_S). The session of a durable
-subscriber that comes back at the other broker is handed over to it.
+copies that subscribers got a second, divided by how many want each message (X_S), once things go their
+steady way: some are away from the beginning, and what happens while the first fifth is published does not
+count, so that who comes back with what it missed before stands for who is away at the end. The session of
+a durable subscriber that comes back at the other broker is handed over to it.
 
 With `--bandwidth` all subscribers together have so many kilobytes a second (as root: they are in a network
 namespace of their own, behind `tc ... tbf`), and publishers go as fast as the subscribers follow.
@@ -47,7 +49,9 @@ STAY_S, AWAY_S = 14.289, 1.2 * 20 / 21  # a tenth of the paper's, graceful hando
 MOVED = 0.1  # the chance to come back at the other broker
 AHEAD_MAX = 2_000  # messages that publishers may be ahead of who follows them
 BATCH = 20
+WARM_UP = 0.2  # the share of messages before anything counts
 TAIL = 400  # packets whose ids are looked at when a subscriber goes
+FIRST_STAY_S = 1.9  # until just before the first message
 RUN_S_MAX = 120.0
 BUFFERED = 30_000  # messages in a small buffer, as in the paper
 SLOW = 40  # what is behind limited bandwidth may wait for so much less
@@ -113,24 +117,33 @@ class Mobile:
         self.reader: Reader | None = None  # while it is there
         self._at = number % len(ports)
         self._after: dict[str, str] = {}  # by origin: the last id
-        self.count = 0
+        self._got_before = 0  # by connections that have ended
+
+    @property
+    def got(self) -> int:
+        """How many messages came."""
+        return self._got_before + (0 if self.reader is None else self.reader.count)
 
     async def live(self) -> None:
-        """Come and go, for ever."""
+        """Come and go, for ever; who is to be away at first comes for a moment, to know where to begin."""
+        begins_away = self._mode != "fixed" and self._chance.random() < AWAY_S / (STAY_S + AWAY_S)
+        stay_s = FIRST_STAY_S if begins_away else self._stay_s()
         while True:
             reader = self.reader = await self._come()
             try:
-                await asyncio.sleep(
-                    self._chance.expovariate(1.0 / STAY_S) if self._mode != "fixed" else RUN_S_MAX
-                )
+                await asyncio.sleep(stay_s)
             finally:
-                self.count += reader.count
+                self._got_before += reader.count
                 self.reader = None
                 reader.transport.abort()
             self._learn(reader)
             await asyncio.sleep(self._chance.expovariate(1.0 / AWAY_S))
+            stay_s = self._stay_s()
             if self._chance.random() < MOVED:
                 self._at = 1 - self._at
+
+    def _stay_s(self) -> float:
+        return RUN_S_MAX if self._mode == "fixed" else self._chance.expovariate(1.0 / STAY_S)
 
     async def _come(self) -> Reader:
         wish = [("filter", f"selector = {self._number % DECADES}")]
@@ -209,6 +222,15 @@ class Measured(NamedTuple):
     broker_us: float  # of both brokers' processor time, for each message
 
 
+class Moment(NamedTuple):
+    """How far everything is."""
+
+    at_s: float
+    sent: int  # messages, by publishers
+    got: int  # copies, by subscribers
+    busy_s: float  # of both brokers
+
+
 def busy_s(processes: list[int]) -> float:
     """Return how much processor time these processes have taken."""
     taken = 0
@@ -233,28 +255,34 @@ async def measure(
     ]
     living = [asyncio.create_task(each.live()) for each in mobiles]
     await asyncio.sleep(2.0)
-    began_s, sent, busy = time.monotonic(), [0], busy_s(processes)
+    sent = [0]
 
     def followed() -> float:
         ahead = sent[0] - min(each.count for each in followers)
         return ahead if air is None else max(ahead, behind(mobiles, sent[0]) * SLOW)
 
-    async with asyncio.timeout(RUN_S_MAX):
-        await asyncio.gather(*(publish(port, messages // 2, size, mode, followed, sent) for port in ports))
+    async def publish_all(share: float) -> Moment:
+        """Publish this share of the messages; return where that leaves everything once it is followed."""
+        each_sends = int(messages * share) // len(ports)
+        await asyncio.gather(*(publish(port, each_sends, size, mode, followed, sent) for port in ports))
         while min(each.count for each in followers) < sent[0] or (
             air is not None and behind(mobiles, sent[0]) > DECADES
         ):
             await asyncio.sleep(0.002)
-    took_s, busy = time.monotonic() - began_s, busy_s(processes) - busy
+        return Moment(time.monotonic(), sent[0], sum(each.got for each in mobiles), busy_s(processes))
+
+    async with asyncio.timeout(RUN_S_MAX):
+        began, ended = await publish_all(WARM_UP), await publish_all(1.0 - WARM_UP)
     for task in living:
         task.cancel()
     await asyncio.gather(*living, return_exceptions=True)
-    copies = sum(each.count for each in mobiles) / (sent[0] * SUBSCRIBERS / DECADES)
+    took_s, published = ended.at_s - began.at_s, ended.sent - began.sent
+    copies = (ended.got - began.got) / (published * SUBSCRIBERS / DECADES)
     return Measured(
-        messages_per_s=sent[0] / took_s,
-        got_per_s=copies * sent[0] / took_s,
+        messages_per_s=published / took_s,
+        got_per_s=copies * published / took_s,
         copies=copies,
-        broker_us=busy / sent[0] * 1e6,
+        broker_us=(ended.busy_s - began.busy_s) / published * 1e6,
     )
 
 
@@ -327,7 +355,7 @@ def run(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--messages", type=int, default=20_000)
+    parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sizes", type=int, nargs="+", default=[50], help="bytes of a message's body")
     parser.add_argument("--bandwidth", type=float, help="kB/s, of all subscribers together")
