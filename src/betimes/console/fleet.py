@@ -150,10 +150,13 @@ class Fleet:
             path = Path(self._folder.name) / f"{self._number(name)}.toml"
             path.touch(0o600)
             path.write_text(text)
-        for name in self.plan.ports:
-            self._launch(name)
         end_s = time.monotonic() + START_S_MAX
-        for name in self.plan.ports:
+        first, *others = self.plan.ports
+        self._launch(first)
+        self._wait_for(first, end_s)  # after an installation it compiles; the others then only load that
+        for name in others:
+            self._launch(name)
+        for name in others:
             self._wait_for(name, end_s)
 
     def _number(self, name: str) -> int:
