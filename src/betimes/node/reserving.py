@@ -31,6 +31,7 @@ from betimes.routing.signals import (
     Reserve,
     StepBack,
     Subscribe,
+    Taken,
     Withdraw,
 )
 from betimes.routing.wishes import Effect, Wish, Wishes
@@ -77,7 +78,7 @@ class ReservingNode:
         )
         self.searches = Searches(ways, self.branches, self.outward)
         self.wishes = Wishes(
-            self.rendezvous, self.branches, self.searches, answer_s_max=settings.answer_s_max
+            self.name, self.rendezvous, self.branches, self.searches, answer_s_max=settings.answer_s_max
         )
         self._refresh_every_s = settings.refresh_every_s
         self._published: dict[str, _Published] = {}
@@ -194,6 +195,8 @@ class ReservingNode:
                 return list(self.searches.extended(sender, message, now_s))
             case StepBack():
                 return list(self.searches.stepped_back(sender, message, now_s))
+            case Taken():
+                return list(self.branches.take(sender, message.flow))
             case Release():
                 return list(self.branches.release(sender, message.flow))
             case Refresh():
