@@ -2,8 +2,9 @@
 
 A flow is what one node publishes of one type, at one bandwidth: its *trunk*. Where events have to find the
 home of each subscriber over links that are given, every home has a flow of its own (`home`); on a link they
-are one, because an event goes over it once. A node that needs a flow sooner than it comes has it by another
-way, which has a number (`way`) until the first is given back: on links that both take they are one as well.
+are one, because an event goes over it once. A flow that is for one home alone has a number there, another
+one for each way that is asked for: so what is left of one is not taken for the next, and a node can have a
+flow by a second way before it gives the first one back. On links that both take they are one as well.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Flow(NamedTuple):
     publisher: str  # the node where it enters
     bytes_per_s: int
     home: str | None = None  # the only node that it is for; None: whoever is below
-    way: int = 0  # to that home: 0 for the first, which has no number
+    way: int = 0  # to that home, by its number; 0: whichever
 
     @property
     def name(self) -> str:

@@ -1,10 +1,10 @@
 """How is a flow obtained for all at a node who want it, and moved where one of them needs it sooner?
 
-One way is asked for at a time. Where a flow comes that is too slow for somebody, another way is looked for
-under a name of its own, beside the one that is held: only links that both take have their promise once. If
-there is one that is soon enough, all have the flow by that from then on. Events are led over to it
-(`Branches.take`), and the way that it came by is held until those under way have come; then it is given
-back. If there is none, who asked is refused, and the others keep what they have.
+One way is asked for at a time, under a name of its own unless all nodes share the flow's tree. Where a flow
+comes that is too slow for somebody, another way is looked for beside the one that is held: links that both
+take have their promise once. If there is one that is soon enough, all have the flow by that from then on.
+Events are led over to it (`Branches.take`), and the way that it came by is held until those under way have
+come; then it is given back. If there is none, who asked is refused, and the others keep what they have.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ class Obtaining:
         if before is not None:
             del self._named[before]
             shared.left[before] = now_s + self._answer_s_max
+        if granted.flow != shared.name:
             outcomes += self._branches.take(HERE, granted.flow)
         return outcomes + self._try_next(shared, now_s)
 
@@ -123,29 +124,27 @@ class Obtaining:
         self._end_question(shared)
         while (claim := shared.asker) is not None:
             if claim.left and not shared.is_held:
-                return outcomes + self._ask(shared, claim.left.pop(), claim.flow, now_s)
-            name = self._another_name(shared)
-            if claim.apart and name is not None:
-                return outcomes + self._ask(shared, claim.apart.pop(), name, now_s)
+                return outcomes + self._ask(shared, claim.left.pop(), now_s)
+            if claim.apart and (shared.is_held or shared.is_for_all):
+                return outcomes + self._ask(shared, claim.apart.pop(), now_s, is_apart=True)
             claim.latency_s = min(claim.latency_s, shared.latency_s)
             outcomes += [claim, *self.let_go(claim)]
         return outcomes
 
-    def _ask(self, shared: SharedFlow, way: Reserve | Invite, name: str, now_s: float) -> list[Outcome]:
+    def _ask(
+        self, shared: SharedFlow, way: Reserve | Invite, now_s: float, *, is_apart: bool = False
+    ) -> list[Outcome]:
+        name = self._name_of_way(shared, is_apart=is_apart)
         shared.asked_as, shared.deadline_s = name, now_s + self._answer_s_max
         self._named[name] = shared
         if isinstance(way, Invite):
             return list(self._searches.invite(way._replace(flow=name), now_s))
         return list(self._branches.reserve(HERE, way._replace(flow=name), now_s))
 
-    def _another_name(self, shared: SharedFlow) -> str | None:
-        """Return a name for a way beside that of the others; None where it would be the same way.
-
-        A flow that has a home has met nobody on its way: only here it may come too late.
-        """
+    def _name_of_way(self, shared: SharedFlow, *, is_apart: bool) -> str:
         flow = read_flow(shared.name)
-        if flow is None or (flow.home is not None and not shared.is_held):
-            return None
+        if flow is None or (flow.home is None and not is_apart):
+            return shared.name
         self._ways += 1
         return flow._replace(home=self._me, way=self._ways).name
 

@@ -168,6 +168,18 @@ class Wishes:
                 effects += self._ask(asking, now_s)
         return effects
 
+    def start_over(self, now_s: float) -> list[Effect]:
+        """Ask anew for all that is not there: what was asked may have gone ways that are no more."""
+        effects: list[Effect] = []
+        for asking in list(self._asking.values()):
+            if asking.claims and asking.has_all:
+                continue
+            for claim in [each for each in asking.claims.values() if not each.is_held]:
+                effects += self._told(self._obtaining.let_go(claim))
+                del asking.claims[claim.publisher]
+            effects += self._ask(asking, now_s)
+        return effects
+
     def take_offers(self, offers: Offers, now_s: float) -> list[Effect]:
         """Take in what one replica offers; with the last of them, choose."""
         asking = self._asking.get(offers.subscription)

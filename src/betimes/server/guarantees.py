@@ -97,6 +97,7 @@ class Guarantees:
         self.accepted = 0
         self.refused = 0
         reserved.tell = self._hear
+        reserved.ask_for_lost = self._ask_for_lost
 
     # --- what clients do
 
@@ -176,6 +177,13 @@ class Guarantees:
                 self._refuse(name, wanted, _no_answer(name), now_s)
             elif now_s >= wanted.again_at_s:
                 wanted.again_at_s = math.inf
+                self._reserved.ask_again(wanted.wish, now_s)
+
+    def _ask_for_lost(self, now_s: float) -> None:
+        """Ask at once for what is lost: ways have changed."""
+        for wanted in list(self._wanted.values()):
+            if wanted.again_at_s < math.inf:
+                wanted.again_at_s, wanted.again_after_s = math.inf, AGAIN_S_MIN
                 self._reserved.ask_again(wanted.wish, now_s)
 
     # --- what the network answers
