@@ -125,7 +125,9 @@ class Searches:
     def _onward(self, extend: Extend, branch: Branch) -> tuple[str | None, Extend]:
         """Return the neighbour that seems best, and what the search knows more."""
         invite = extend.invite
-        if len(extend.trail) >= TRAIL_MAX or len(extend.visited) >= VISITED_MAX:
+        if len(extend.visited) >= VISITED_MAX:
+            return None, extend._replace(instead=extend.instead._replace(is_cut=True))
+        if len(extend.trail) >= TRAIL_MAX:
             return None, extend
         left_s = invite.latency_s_left - branch.latency_s
         best: tuple[float, str] | None = None

@@ -306,7 +306,7 @@ class Wishes:
                 claim.subscription,
                 claim.publisher,
                 reason,
-                reason in (Refusal.TOO_SLOW, Refusal.NO_BANDWIDTH),
+                reason in (Refusal.TOO_SLOW, Refusal.NO_BANDWIDTH) and not claim.instead.is_cut,
                 min(instead.room_bytes_per_s, claim.bytes_per_s - 1),
                 claim.latency_s,
                 instead.shared_bytes_per_s,
