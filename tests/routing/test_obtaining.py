@@ -135,6 +135,23 @@ def test_a_link_that_both_ways_take_has_its_promise_once():
     assert links_of(mesh) == {("p", "q"), ("q", "x"), ("x", "s")}
 
 
+@MANNERS
+def test_who_meets_the_flow_where_it_comes_too_late_has_it_by_a_way_apart(manner):
+    mesh = Mesh({**LINKS, ("s", "t"): (0.01, 100)})
+    mesh.links["p", "x"] = mesh.links["x", "p"] = (0.01, 0)
+    assert mesh.subscribe("s", wish("loose", home=None)).latency_s == pytest.approx(SLOW_S)
+    mesh.links["p", "x"] = mesh.links["x", "p"] = (0.01, 100)
+    tight = mesh.subscribe("t", wish("tight", manner, home=None, bound_s=0.05))
+    assert tight.latency_s == pytest.approx(FAST_S + 0.01)
+    assert len(mesh.news) == 1
+    assert mesh.way_of(f"{TYPE}@p@20", "s") == ("p", "y", "z", "s")
+    patient = mesh.subscribe("t", wish("patient", manner, home=None))
+    assert patient.flow == tight.flow
+    for node, name in (("s", "loose"), ("t", "tight"), ("t", "patient")):
+        mesh.unsubscribe(node, name)
+    assert mesh.promised() == mesh.mirrored() == {}
+
+
 def test_of_several_each_tighter_than_the_last_one_moves_it_and_all_are_told():
     mesh = held_on_the_slow_way()
     node = mesh.nodes["s"]

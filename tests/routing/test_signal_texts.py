@@ -43,7 +43,7 @@ coordinates = st.builds(
 hops = st.lists(st.builds(Hop, names, times_s, counts), max_size=4).map(tuple)
 some_names = st.lists(names, max_size=4).map(tuple)
 offers = st.lists(st.builds(Offer, names, counts, coordinates, hops, counts), max_size=3).map(tuple)
-insteads = st.builds(Instead, counts, counts, st.booleans(), st.booleans())
+insteads = st.builds(Instead, counts, counts, st.booleans(), st.booleans(), st.booleans())
 invites = st.builds(Invite, names, counts, names, names, coordinates, times_s, some_names)
 visits = st.lists(st.builds(Visit, names, times_s), max_size=4).map(tuple)
 extends = st.builds(Extend, invites, times_s, some_names, visits, st.booleans(), insteads)

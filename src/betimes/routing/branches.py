@@ -140,7 +140,7 @@ class Branches:
             return []  # it waits with the others
         if branch.latency_s > reserve.latency_s_left:
             self.cut(reserve.flow, branch, sender)
-            return [self._tell(sender, Denied(reserve.flow))]
+            return [self._tell(sender, Denied(reserve.flow, NOTHING._replace(is_met=True)))]
         return self._grant(reserve.flow, branch, [sender])
 
     def granted(self, sender: str, granted: Granted) -> list[Tell]:

@@ -12,7 +12,6 @@ import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from betimes.routing.flows import read_flow
 from betimes.routing.reservations import NOTHING, Instead
 from betimes.routing.signals import Invite, Offer, Reserve
 
@@ -79,12 +78,6 @@ class SharedFlow:
     def is_held(self) -> bool:
         """Tell whether the flow comes for somebody."""
         return self.comes_as is not None
-
-    @property
-    def is_for_all(self) -> bool:
-        """Tell whether it is one tree for all nodes: then it may come too late because of others."""
-        flow = read_flow(self.name)
-        return flow is not None and flow.home is None
 
     @property
     def asker(self) -> Claim | None:

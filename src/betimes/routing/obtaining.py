@@ -55,6 +55,8 @@ class Obtaining:
         before = shared.comes_as
         concerned = shared.come(granted.flow, granted.latency_s)
         if not concerned:
+            if shared.asker is not None and granted.flow == shared.name:
+                shared.asker.instead = shared.asker.instead._replace(is_met=True)
             return [*self._release(granted.flow), *self._try_next(shared, now_s)]
         outcomes: list[Outcome] = [*concerned]
         if before is not None:
@@ -125,7 +127,7 @@ class Obtaining:
         while (claim := shared.asker) is not None:
             if claim.left and not shared.is_held:
                 return outcomes + self._ask(shared, claim.left.pop(), now_s)
-            if claim.apart and (shared.is_held or shared.is_for_all):
+            if claim.apart and (shared.is_held or claim.instead.is_met):
                 return outcomes + self._ask(shared, claim.apart.pop(), now_s, is_apart=True)
             claim.latency_s = min(claim.latency_s, shared.latency_s)
             outcomes += [claim, *self.let_go(claim)]

@@ -87,6 +87,7 @@ class Searches:
             told, trail = [Tell(sender, Release(invite.flow))], (me,)
             # a refusal has to go back from here, from neighbour to neighbour
             invite = invite._replace(hops=(*invite.hops, *extend.trail[1:], me))
+            extend = extend._replace(instead=extend.instead._replace(is_met=True))
         onward = extend._replace(invite=invite, trail=trail, visited=visited)
         return told + self._search(onward, branch, now_s)
 
