@@ -130,3 +130,20 @@ def test_what_comes_while_it_is_moved_comes_in_time_beside_a_flood(two):
     assert set(two.promised()) == FAST
     assert len(ages_ms) == 80
     assert max(ages_ms) < 500.0
+
+
+def test_every_event_that_is_published_while_it_is_moved_comes_once(two):
+    two.leave(two.crowd)
+    two.loose.read()
+    for number in range(400):
+        two.publisher.now_s = two.now_s
+        two.publisher.publish("cars", str(number).encode())
+        two.run(0.002)
+        if number == 100:
+            wish = [("bandwidth", "any"), ("latency", TIGHT)]
+            two.client("f", "tight").ask(mqtt5.SubscribePacket(1, [plain("cars")], user_properties=wish))
+    two.run(ANSWER_S_MAX + 1.0)
+    came = [each for each in two.loose.read() if isinstance(each, mqtt5.PublishPacket)]
+    found = [int(each.payload) for each in came if each.topic == "cars"]
+    assert set(two.promised()) == FAST
+    assert sorted(found) == list(range(400))
