@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from betimes.client.messages import Reservation, read_gap, read_message, read_reservation
+from betimes.client.messages import Reservation, read_gap, read_latency_s, read_message, read_reservation
 from betimes.model.resuming import Gap
 
 
@@ -40,8 +40,18 @@ def test_news_of_a_reservation_are_read():
     assert read_reservation(b'{"topic": "cars", "state": "accepted"}') == Reservation(
         topic="cars", state="accepted"
     )
+    told = b'{"topic": "cars", "state": "accepted", "bytes_per_s": 20000, "latency_s": 0.1}'
+    assert read_reservation(told) == Reservation(topic="cars", state="accepted", latency_s=0.1)
 
 
-@pytest.mark.parametrize("payload", [b"", b"[]", b"1", b"{}", b'{"topic": 1}', b"\xff"])
+@pytest.mark.parametrize("told", [[], [("latency", "soon")], [("bandwidth", "20KB/s")]])
+def test_a_latency_that_is_not_told_is_none(told):
+    assert read_latency_s(told) is None
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [b"", b"[]", b"1", b"{}", b'{"topic": 1}', b"\xff", b'{"topic": "t", "state": "s", "latency_s": "x"}'],
+)
 def test_news_that_make_no_sense_are_none(payload):
     assert read_reservation(payload) is None

@@ -58,3 +58,16 @@ def test_one_home_goes_by_the_way_of_its_largest_flow():
 def test_what_ends_here_or_has_no_home_is_nothing_to_a_link():
     here, homeless = Flow("cars", "a", 20_000, "a"), Flow("cars", "a", 20_000)
     assert shares_and_pins(branches_of_a((HERE, here), ("b", homeless))) == ({}, {})
+
+
+def test_of_two_ways_to_one_home_the_new_one_counts_once_it_is_taken_and_both_have_their_share():
+    old, new = Flow("cars", "a", 20_000, "x"), Flow("cars", "a", 20_000, "x", 7)
+    branches = branches_of_a(("b", old), ("c", new))
+    assert shares_and_pins(branches) == (
+        {"b": {"cars": 20.0}, "c": {"cars": 20.0}},
+        {("cars", "a"): {"x": "b"}},
+    )
+    branches.take("c", new.name)
+    assert shares_and_pins(branches)[1] == {("cars", "a"): {"x": "c"}}
+    branches.release("b", old.name)
+    assert shares_and_pins(branches) == ({"c": {"cars": 20.0}}, {("cars", "a"): {"x": "c"}})

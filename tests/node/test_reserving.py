@@ -150,3 +150,15 @@ def test_a_broker_that_leaves_tells_those_below(six):
     six.do("a", six.nodes["a"].leave(six.now_s))
     assert isinstance(six.news[0], Interrupted)
     assert six.promised() == {}
+
+
+def test_where_ways_have_changed_what_is_published_is_told_and_what_is_missing_asked_for(six):
+    publisher = [type(each.message).__name__ for each in six.nodes["a"].ways_changed(six.now_s)]
+    assert publisher == ["Advertise"] or len(six.nodes["a"].rendezvous)
+    assert six.nodes["f"].ways_changed(six.now_s) == []
+    wish = Wish(subscription="s", event_type="cars", home="f", manner=Manner.COORDINATES)
+    six.nodes["f"].subscribe(wish, six.now_s)  # what it asks is lost
+    six.news.clear()
+    six.do("f", six.nodes["f"].ways_changed(six.now_s))
+    assert [type(each) for each in six.news] == [Accepted]
+    assert six.nodes["f"].ways_changed(six.now_s) == []

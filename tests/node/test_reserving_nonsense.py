@@ -21,6 +21,8 @@ from betimes.routing.signals import (
     Release,
     Reserve,
     StepBack,
+    Taken,
+    Visit,
 )
 from betimes.routing.tables import routing_tables
 
@@ -32,12 +34,13 @@ LINKS = [
 ]
 TABLE = routing_tables("abcd", LINKS, "abcd")["a"]
 
-nodes, flows = st.sampled_from("abcdx"), st.sampled_from(["cars@a@10|d", "ships@a@60", "f"])
+nodes, flows = st.sampled_from("abcdx"), st.sampled_from(["cars@a@10|d", "cars@a@10|d|1", "ships@a@60", "f"])
 some_nodes = st.lists(nodes, max_size=3).map(tuple)
 bandwidths = st.sampled_from([0, 10, 60, 200])
 insteads = st.builds(Instead, bandwidths, bandwidths, st.booleans())
 invites = st.builds(Invite, flows, bandwidths, nodes, nodes, coordinates, times_s, some_nodes)
-extends = st.builds(Extend, invites, times_s, some_nodes, some_nodes, st.booleans(), insteads)
+visits = st.lists(st.builds(Visit, nodes, times_s), max_size=3).map(tuple)
+extends = st.builds(Extend, invites, times_s, some_nodes, visits, st.booleans(), insteads)
 signals = st.one_of(
     invites,
     extends,
@@ -46,6 +49,7 @@ signals = st.one_of(
     st.builds(Granted, flows, st.just(0.1)),
     st.builds(Denied, flows, insteads, st.booleans()),
     st.builds(Declined, flows, insteads, some_nodes, st.booleans()),
+    st.builds(Taken, flows),
     st.builds(Release, flows),
     st.builds(lambda flow: Refresh((flow,)), flows),
     st.builds(lambda flow: Broken((flow,)), flows),

@@ -6,7 +6,8 @@ import pytest
 from tests.routing.small_overlays import SETTINGS, small_overlay
 
 from betimes.routing.branches import HERE
-from betimes.routing.signals import Granted, Reserve
+from betimes.routing.dht import Tell
+from betimes.routing.signals import Granted, Reserve, Taken
 from betimes.routing.wishes import Accepted, Wish
 
 
@@ -124,3 +125,17 @@ def test_who_asks_for_nothing_is_denied(overlay):
     (tell,) = node.branches.reserve(neighbour, Reserve("f", 0, "n3", 1.0, way=(), visited=()), 0.0)
     assert (tell.to, type(tell.message).__name__) == (neighbour, "Denied")
     assert len(node.branches) == 0
+
+
+def test_a_way_is_taken_from_its_end_to_its_beginning_once(overlay):
+    branches = overlay.nodes["n8"].branches
+    branches.begin("cars@n8@10|n1|2", 10).below["n1"] = True
+    assert branches.take("n2", "cars@n8@10|n1|2") == []
+    assert branches.take("n1", "ships@n8@10|n1|2") == []
+    assert not branches.branch("cars@n8@10|n1|2").is_taken
+    assert branches.take("n1", "cars@n8@10|n1|2") == []  # it begins here
+    assert branches.branch("cars@n8@10|n1|2").is_taken
+    passing = branches.come_from("n5", "cars@n5@10|n1|2", 10, 0.1)
+    passing.below["n1"] = True
+    assert branches.take("n1", "cars@n5@10|n1|2") == [Tell("n5", Taken("cars@n5@10|n1|2"))]
+    assert branches.take("n1", "cars@n5@10|n1|2") == []

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+from tests.routing.small_meshes import TYPE, Mesh
 from tests.routing.small_overlays import small_overlay
 from tests.routing.test_branches import mirrored, promised
 
+from betimes.routing.searches import VISITED_MAX
 from betimes.routing.signals import Manner
-from betimes.routing.wishes import Accepted, Refused, Wish
+from betimes.routing.wishes import Accepted, Refusal, Refused, Wish
 
 
 def wish(name, **different):
@@ -86,3 +89,42 @@ def test_a_search_keeps_within_the_bound_on_latency():
     assert overlay.latency_s("n3", "n8") <= free.latency_s
     tight = searched(overlay, "n8", "t", latency_s_max=overlay.latency_s("n3", "n8") * 0.5)
     assert isinstance(tight, Refused)
+
+
+def crowded(leaves):
+    """Return a mesh where p has many neighbours that lead nowhere, and s lies behind a full link."""
+    links = {("p", f"n{number:02}"): (0.01, 100) for number in range(leaves)}
+    return Mesh({**links, ("p", "x"): (0.01, 100), ("s", "x"): (0.01, 10)})
+
+
+@pytest.mark.parametrize(("leaves", "is_definite"), [(8, True), (VISITED_MAX + 8, False)])
+def test_a_search_that_is_given_up_has_shown_nothing_for_good(leaves, is_definite):
+    mesh = crowded(leaves)
+    wish = Wish(subscription="s", event_type=TYPE, bytes_per_s=20, manner=Manner.COORDINATES, home="s")
+    refused = mesh.subscribe("s", wish)
+    assert (refused.reason, refused.room_bytes_per_s) == (Refusal.NO_BANDWIDTH, 10)
+    assert refused.is_definite is is_definite
+    assert mesh.promised() == {}
+
+
+def test_a_search_in_a_hurry_comes_again_to_where_it_can_be_sooner():
+    mesh = Mesh(
+        {
+            ("p", "x"): (0.1, 100),  # straight to x, but late
+            ("p", "y"): (0.03, 100),
+            ("x", "y"): (0.01, 100),
+            ("s", "x"): (0.01, 10),  # full
+            ("x", "z"): (0.03, 100),
+            ("s", "z"): (0.03, 100),
+        }
+    )
+    for bound_s, kind in ((0.1, Accepted), (0.099, Refused)):
+        wish = Wish(
+            subscription=f"within {bound_s}",
+            event_type=TYPE,
+            bytes_per_s=20,
+            latency_s_max=bound_s,
+            manner=Manner.COORDINATES,
+            home="s",
+        )
+        assert isinstance(mesh.subscribe("s", wish), kind)

@@ -30,6 +30,8 @@ from betimes.routing.signals import (
     Signal,
     StepBack,
     Subscribe,
+    Taken,
+    Visit,
 )
 
 names = st.text(min_size=1, max_size=8)
@@ -41,9 +43,10 @@ coordinates = st.builds(
 hops = st.lists(st.builds(Hop, names, times_s, counts), max_size=4).map(tuple)
 some_names = st.lists(names, max_size=4).map(tuple)
 offers = st.lists(st.builds(Offer, names, counts, coordinates, hops, counts), max_size=3).map(tuple)
-insteads = st.builds(Instead, counts, counts, st.booleans())
+insteads = st.builds(Instead, counts, counts, st.booleans(), st.booleans(), st.booleans())
 invites = st.builds(Invite, names, counts, names, names, coordinates, times_s, some_names)
-extends = st.builds(Extend, invites, times_s, some_names, some_names, st.booleans(), insteads)
+visits = st.lists(st.builds(Visit, names, times_s), max_size=4).map(tuple)
+extends = st.builds(Extend, invites, times_s, some_names, visits, st.booleans(), insteads)
 signals = st.one_of(
     st.builds(Subscribe, names, counts, names, counts, hops),
     st.builds(Offers, names, counts, counts, some_names, offers),
@@ -51,6 +54,7 @@ signals = st.one_of(
     st.builds(Granted, names, times_s),
     st.builds(Denied, names, insteads, st.booleans()),
     st.builds(Refresh, some_names),
+    st.builds(Taken, names),
     st.builds(StepBack, extends, st.booleans()),
     invites,
     extends,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 from tests.routing.small_overlays import SETTINGS, small_overlay
 from tests.routing.test_branches import promised
 
+from betimes.routing.flows import read_flow
 from betimes.routing.signals import Denied, Manner
 from betimes.routing.wishes import Accepted, Interrupted, Refusal, Refused, Wish
 
@@ -115,7 +117,7 @@ def test_a_wish_is_settled_once_nothing_is_awaited_and_something_is_held(overlay
     overlay.settle()
     assert wishes.is_settled("s")
     (accepted,) = overlay.news
-    assert accepted.flow.endswith("|n8")
+    assert cast(Any, read_flow(accepted.flow)).home == "n8"
 
 
 def test_a_flow_that_comes_when_nobody_waits_for_it_any_more_is_let_go(overlay):
@@ -129,15 +131,32 @@ def test_a_flow_that_comes_when_nobody_waits_for_it_any_more_is_let_go(overlay):
     assert promised(overlay) == {}
 
 
-def test_who_asks_for_a_flow_that_is_held_here_is_answered_at_once_by_its_bound(overlay):
+def test_who_asks_for_a_flow_that_is_held_here_is_answered_at_once_if_that_is_soon_enough(overlay):
     held = told(overlay, "n8", Wish(subscription="s", event_type="cars"))
-    before = overlay.sent["Reserve"]
-    hasty = Wish(subscription="t", event_type="cars", latency_s_max=held.latency_s / 2)
+    before, flows = overlay.sent["Reserve"], promised(overlay)
+    assert isinstance(told(overlay, "n8", Wish(subscription="u", event_type="cars")), Accepted)
+    assert overlay.sent["Reserve"] == before
+    hasty = Wish(subscription="t", event_type="cars", latency_s_max=0.0001)
     refused = told(overlay, "n8", hasty)
     assert (refused.reason, refused.subscription) == (Refusal.TOO_SLOW, "t")
     assert refused.latency_s == pytest.approx(held.latency_s)
-    assert isinstance(told(overlay, "n8", Wish(subscription="u", event_type="cars")), Accepted)
-    assert overlay.sent["Reserve"] == before
+    assert promised(overlay) == flows
+
+
+def test_who_needs_it_sooner_than_it_comes_moves_it_for_all(overlay):
+    slow = told(overlay, "n8", Wish(subscription="s", event_type="cars"))
+    bound_s = overlay.latency_s("n3", "n8") * 1.5
+    assert slow.latency_s > bound_s
+    overlay.news.clear()
+    wish = Wish(subscription="t", event_type="cars", latency_s_max=bound_s, manner=Manner.COORDINATES)
+    overlay.subscribe("n8", wish)
+    overlay.settle()
+    assert [(type(each), each.subscription) for each in overlay.news] == [(Accepted, "t"), (Accepted, "s")]
+    assert {each.latency_s <= bound_s for each in overlay.news} == {True}
+    for name in "st":
+        overlay.unsubscribe("n8", name)
+    overlay.settle()
+    assert promised(overlay) == {}
 
 
 @pytest.mark.parametrize("manner", list(Manner))
@@ -223,10 +242,33 @@ def test_where_no_link_was_short_of_room_a_refusal_is_not_for_want_of_it_and_not
     overlay.subscribe("n8", Wish(subscription="s", event_type="cars", manner=Manner.COORDINATES))
     wishes, start_s = overlay.nodes["n8"].wishes, overlay.agenda.now_s
     for step in range(1000):  # until its flow is asked for
-        if wishes._flows:
+        if wishes._obtaining._named:
             break
         overlay.agenda.run(start_s + 0.001 * step)
-    (flow,) = wishes._flows
+    (flow,) = wishes._obtaining._named
     told = [each for _ in range(5) for each in wishes.denied(Denied(flow), start_s)]
     (news,) = [each for each in told if isinstance(each, Refused)]
     assert (news.reason, news.is_definite) == (Refusal.NO_WAY, False)
+
+
+@pytest.mark.parametrize("home", [None, "n8"])
+def test_what_was_asked_by_ways_that_are_no_more_is_asked_anew_and_what_is_held_is_not(overlay, home):
+    told(overlay, "n8", Wish(subscription="held", event_type="cars", bytes_per_s=5, home=home))
+    node = overlay.nodes["n8"]
+    wish = Wish(subscription="s", event_type="cars", manner=Manner.COORDINATES, home=home)
+    for stage in range(3):  # the question is lost, the invitation is, nothing is
+        overlay.news.clear()
+        overlay.subscribe("n8", replace(wish, subscription=f"s{stage}"))
+        for _ in range(100 * stage):
+            if len(node.wishes._obtaining._named) > stage:
+                break
+            overlay.agenda.run(overlay.agenda.now_s + 0.001)
+        if stage < 2:
+            overlay.agenda._heap.clear()
+        overlay.perform("n8", node.wishes.start_over(overlay.agenda.now_s))
+        overlay.settle()
+        assert [(type(each), each.subscription) for each in overlay.news] == [(Accepted, f"s{stage}")]
+        overlay.unsubscribe("n8", f"s{stage}")
+        overlay.settle()
+    assert node.wishes.start_over(overlay.agenda.now_s) == []
+    assert set(promised(overlay).values()) == {5}

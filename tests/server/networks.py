@@ -65,14 +65,18 @@ class Net:
                 del self._pipes[near]
                 near.lost(self.now_s)
 
-    def kill(self, name: str) -> None:
-        """Let a broker vanish without a word."""
+    def kill(self, name: str, **noticed_after_s: float) -> None:
+        """Let a broker vanish without a word; its neighbours notice at once, or later."""
         hub = self.hubs.pop(name)
         for near, (far, _, _) in list(self._pipes.items()):
-            if near.hub is hub or far.hub is hub:
+            if near.hub is hub:
                 self._pipes.pop(near, None)
-                if near.hub is not hub:
-                    near.lost(self.now_s)
+            elif far.hub is hub and near.hub.name in noticed_after_s:
+                at_s = self.now_s + noticed_after_s[near.hub.name]
+                heapq.heappush(self._agenda, (at_s, next(self._order), near, END))
+            elif far.hub is hub:
+                self._pipes.pop(near, None)
+                near.lost(self.now_s)
 
     def ends(self, broker: str) -> dict[str, LinkEnd]:
         """Return the links of a broker that are up."""

@@ -253,6 +253,27 @@ def test_it_is_made_again_within_the_refresh_time_though_the_rendezvous_is_kille
     assert all(killed not in ends for ends in six.promised())
 
 
+@pytest.mark.parametrize("late_s", [0.0, 0.3, 1.9])
+@pytest.mark.parametrize("killed", ["b", "c", "d", "e"])
+def test_it_is_made_again_at_once_when_the_last_has_noticed_who_was_killed(killed, late_s):
+    by_name = [contact_of(name) for name in "abcdef"]
+    topics = {closest(rendezvous_key(topic, 0), by_name).name: topic for topic in map(str, range(100))}
+    for slow in [name for ends in LINKS if killed in ends for name in ends if name != killed]:
+        six = Six()
+        six.client(
+            "a", "pubs", user_properties=[("advertise", f"{each} = 1KB/s") for each in topics.values()]
+        )
+        six.run(0.5)
+        askers = [six.ask(f"asks {each}", each, bandwidth="any") for each in topics.values()]
+        six.kill(killed, **{slow: late_s})
+        six.run(late_s + 0.5)
+        for asker in askers:
+            told = news(asker)
+            assert [each["state"] for each in told[-1:]] in ([], ["accepted"])
+            assert all("latency_s" in each for each in told if each["state"] == "accepted")
+        assert all(killed not in ends for ends in six.promised())
+
+
 def test_what_cannot_be_made_again_is_told_with_what_would_fit_and_tried_until_it_can(six):
     alice = six.ask("alice", bandwidth="40KB/s")
     used = next(two for one, two in six.promised() if one == "a")

@@ -67,7 +67,7 @@ class Restless:
     def subscribe(self) -> None:
         client = self.net.client(self.chance.choice(list(self.net.hubs)), f"c{self.chance.randrange(20)}")
         wish = [("bandwidth", self.chance.choice(["any", "10KB/s", "30KB/s", "50KB/s"]))]
-        wish.append(("latency", self.chance.choice(["any", "any", "1ms", "100ms"])))
+        wish.append(("latency", self.chance.choice(["any", "any", "1ms", "70ms", "100ms"])))
         filters = [
             mqtt5.TopicFilter(topic) for topic in self.chance.sample(TOPICS, self.chance.choice([1, 2]))
         ]

@@ -10,6 +10,7 @@ import asyncio
 import os
 import signal
 import time
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
 import pytest
@@ -31,20 +32,21 @@ ROUNDS = 40  # of 0.1 s
 NOISE = 36  # messages of 1 KB a round: three times both ways
 
 
-def plan() -> FleetPlan:
+def plan(rates_kb_per_s: Mapping[tuple[str, str], float] = dict.fromkeys(ENDS, RATE_KB_PER_S)) -> FleetPlan:
     links = [
-        Link(source=source, target=target, s_per_kb_mean=1.0 / RATE_KB_PER_S)
-        for one, other in ENDS
+        Link(source=source, target=target, s_per_kb_mean=1.0 / rate_kb_per_s)
+        for (one, other), rate_kb_per_s in rates_kb_per_s.items()
         for source, target in ((one, other), (other, one))
     ]
-    ports = dict(zip("abcdef", free_ports(6), strict=True))
+    names = sorted({name for ends in rates_kb_per_s for name in ends})
+    ports = dict(zip(names, free_ports(len(names)), strict=True))
     return FleetPlan(ports=ports, links=tuple(links), settings={"anonymous": True})
 
 
-async def reserved(client: Client, topic: str, bandwidth: str) -> Subscription:
+async def reserved(client: Client, topic: str, bandwidth: str, latency: str = "1s") -> Subscription:
     """Subscribe with a guarantee, once the publisher is known at the other end."""
     while True:
-        subscription = client.subscribe(topic, bandwidth=bandwidth, latency="1s", buffer=10_000)
+        subscription = client.subscribe(topic, bandwidth=bandwidth, latency=latency, buffer=10_000)
         try:
             return await subscription.__aenter__()
         except SubscriptionRefusedError:  # links are not up yet; the test's own limit is the only one
@@ -138,3 +140,39 @@ def test_what_a_killed_broker_carried_is_reserved_elsewhere():
 
     with Fleet(network) as fleet:
         run(test(fleet))
+
+
+def test_a_reservation_is_moved_for_who_needs_it_sooner_and_nothing_is_lost():
+    slow = dict.fromkeys([("a", "d"), ("d", "e"), ("e", "f")], RATE_KB_PER_S / 3)
+    network = plan({("a", "b"): RATE_KB_PER_S, ("b", "f"): RATE_KB_PER_S, **slow})
+
+    async def test() -> None:
+        async with AsyncExitStack() as open_ones:
+            address = {name: f"mqtt://{HOST}:{port}" for name, port in network.ports.items()}
+            enter = open_ones.enter_async_context
+            told = {"cars": "10KB/s", "bikes": "50KB/s"}
+            publisher = await enter(betimes.connect(address["a"], advertise=told))
+            one, two, three = [await enter(betimes.connect(address["f"])) for _ in range(3)]
+            bikes = await reserved(one, "bikes", "50KB/s")  # fit on the fast way only, and fill it
+            loose = await reserved(two, "cars", "10KB/s")
+            await bikes.__aexit__(None, None, None)
+            assert loose.latency_s is not None
+            bound_s, count = 0.6 * loose.latency_s, 30  # the fast way takes less than a quarter
+            tight = asyncio.create_task(reserved(three, "cars", "10KB/s", f"{1000 * bound_s:.0f}ms"))
+            for number in range(count):
+                await publisher.publish("cars", str(number))
+                await asyncio.sleep(0.1)
+            await tight
+            await until(lambda: bool(loose.reservations))
+            assert loose.reservations[-1].state == "accepted"
+            assert loose.latency_s is not None
+            assert loose.latency_s <= bound_s
+            found = []
+            async for message in loose:
+                found.append(int(message.payload))
+                if len(found) == count:
+                    break
+            assert sorted(found) == list(range(count))
+
+    with Fleet(network):
+        run(test())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from betimes.node.reserving import PROMISED_SHARE_MAX
 from betimes.routing.signals import Broken, Granted, Manner, Refresh
 from betimes.routing.wishes import Accepted, Interrupted, Wish
 from betimes.server.link_packets import LinkError
-from betimes.server.reserved import FLOWS_PER_SIGNAL, LAPSE_AFTER, _parts
+from betimes.server.reserved import AGAIN_AFTER_S, AGAIN_EVERY_S, FLOWS_PER_SIGNAL, LAPSE_AFTER, _parts
 
 RATE = 100.0
 
@@ -97,3 +98,27 @@ def test_long_lists_of_flows_go_in_pieces():
     for kind in (Refresh, Broken):
         assert list(_parts(kind(flows))) == [kind(first), kind(second)]
     assert list(_parts(Granted("f", 0.1))) == [Granted("f", 0.1)]
+
+
+def test_however_often_routes_change_there_is_one_question_in_a_while(net):
+    asked_s: list[float] = []
+    reserved(net, "c").ask_for_lost = asked_s.append
+    for _ in range(20):
+        net.cut("a", "b")
+        net.run(0.02)
+        net.join("a", "b", rate_kb_per_s=RATE)
+        net.run(0.02)
+    net.run(5.0)
+    gaps_s = [later_s - earlier_s for earlier_s, later_s in pairwise(asked_s)]
+    assert min(gaps_s) >= AGAIN_EVERY_S
+    assert len(asked_s) <= 0.8 / AGAIN_EVERY_S + 1 + len(AGAIN_AFTER_S)
+
+
+def test_routes_that_only_take_longer_are_no_reason_to_ask_again(net):
+    asked_s: list[float] = []
+    reserved(net, "c").ask_for_lost = asked_s.append
+    net.run(2.0)
+    asked_s.clear()
+    reserved(net, "c").follow(reserved(net, "c")._ways._table, net.now_s)
+    net.run(2.0)
+    assert asked_s == []

@@ -114,3 +114,31 @@ def test_what_came_over_a_link_that_is_lost_is_guaranteed_elsewhere(lost):
         more=f'[[faults]]\n{lost}\nat = "20s"\nfor = "20s"\n',
     )
     assert shares(found)["alice"] >= 0.97
+
+
+def test_what_comes_too_late_for_a_second_subscriber_is_moved_and_the_first_is_told_what_it_takes_now():
+    # 150 ms over b, where the search looks first; 130 over c
+    rates = {("a", "b"): 40, ("b", "f"): 80, ("a", "c"): 80, ("c", "f"): 50}
+    links = "".join(
+        f'[[links]]\nfrom = "{one}"\nto = "{other}"\nrate = "{rate}KB/s"\n'
+        for (one, other), rate in rates.items()
+    )
+    asked = [("loose", "latency < 1s"), ("tight", "latency < 140ms"), ("hopeless", "latency < 120ms")]
+    texts = [
+        f'[[subscribers]]\nname = "{name}"\nbroker = "f"\nfilter = "kind = \'car\'"\n'
+        f'qos = "bandwidth = any and {bound}"\n'
+        for name, bound in asked
+    ]
+
+    def answers(count):
+        scenario = read_scenario(NETWORK + links + PUBLISHERS + "".join(texts[:count]), "moved.toml")
+        assert isinstance(scenario, Scenario)
+        found = Network(scenario, strategy_named("fifo"), 3)
+        shares = found._brokers["a"].shares
+        return [(each.is_accepted, round(each.latency_s, 3)) for each in found.guarantees], {
+            name for name in "bc" if shares.due(name, 0.0)
+        }
+
+    assert answers(1) == ([(True, 0.15)], {"b"})
+    assert answers(2) == ([(True, 0.13), (True, 0.13)], {"c"})
+    assert answers(3) == ([(True, 0.13), (True, 0.13), (False, 0.13)], {"c"})

@@ -6,9 +6,11 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from betimes.language.quantities import read_duration_s
+from betimes.model.errors import TextError
 from betimes.model.events import Value, number_reading
 from betimes.model.resuming import Gap
-from betimes.model.user_properties import AGE, ID, OWN
+from betimes.model.user_properties import AGE, ID, LATENCY, OWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,7 @@ class Reservation:
     state: str  # interrupted, refused or accepted
     why: str = ""  # it was refused
     is_definite: bool = False
+    latency_s: float | None = None  # of the way, where it is accepted and the broker tells it
 
 
 def read_gap(payload: bytes) -> Gap | None:
@@ -58,8 +61,22 @@ def read_reservation(payload: bytes) -> Reservation | None:
             state=str(told["state"]),
             why=str(told.get("why", "")),
             is_definite=bool(told.get("definite", False)),
+            latency_s=None if told.get("latency_s") is None else float(told["latency_s"]),
         )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+        return None
+
+
+def read_latency_s(told: Iterable[tuple[str, str]]) -> float | None:
+    """Return what the way takes that a SUBACK says is reserved; None if it does not tell.
+
+    >>> read_latency_s([("bandwidth", "20KB/s"), ("latency", "100ms")])
+    0.1
+    """
+    texts = [text for name, text in told if name == LATENCY]
+    try:
+        return read_duration_s(texts[0]) if texts else None
+    except TextError:
         return None
 
 

@@ -11,8 +11,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from betimes.client.asking import Asked, Mode
-from betimes.client.messages import Message, Reservation
+from betimes.client.messages import Message, Reservation, read_latency_s
 from betimes.client.positions import Positions
+from betimes.language.quantities import show_duration
 from betimes.model.resuming import Gap
 from betimes.model.user_properties import ALL, BANDWIDTH, RESUME_AFTER, RESUME_LATE
 
@@ -41,6 +42,7 @@ class Subscription:
         self.reservations: deque[Reservation] = deque(maxlen=GAPS_MAX)  # what became of what was guaranteed
         self.answer = ""  # the broker's words when it took the subscription, such as what it promises
         self.is_reserved = False  # what was asked for, as the last answer says
+        self.latency_s: float | None = None  # of the way that is reserved, as far as it is known
         self._came = Positions(asked.after)
         self._handed_out = Positions(asked.after)
         self._client = client
@@ -103,20 +105,27 @@ class Subscription:
     def answered(self, told: list[tuple[str, str]]) -> None:
         """Learn from the broker's answer where that leaves us."""
         self.is_reserved = any(name == BANDWIDTH for name, _ in told)
+        self.latency_s = read_latency_s(told) if self.is_reserved else None
         if self.resumes:
             self._came.answered(told)
             self._handed_out.answered(told, waiting=len(self._waiting))
 
     def reservation_is(self, state: str, why: str = "", *, is_definite: bool = False) -> None:
         """Note what has become of a guarantee, as far as that is news."""
-        news = Reservation(topic=self.asked.topic, state=state, why=why, is_definite=is_definite)
+        latency_s = self.latency_s if state == "accepted" else None
+        news = Reservation(
+            topic=self.asked.topic, state=state, why=why, is_definite=is_definite, latency_s=latency_s
+        )
         if not self.reservations or self.reservations[-1] != news:
             self.note(news)
 
     def note(self, news: Reservation) -> None:
         """Note what the broker tells of a guarantee."""
         self.reservations.append(news)
-        log.warning("%s: the reservation is %s%s", news.topic, news.state, news.why and f" ({news.why})")
+        self.latency_s = news.latency_s
+        away = "" if news.latency_s is None else f"{show_duration(round(news.latency_s, 4))} away"
+        more = news.why or away
+        log.warning("%s: the reservation is %s%s", news.topic, news.state, more and f" ({more})")
 
     def take(self, message: Message, now_s: float) -> None:
         """Let a message wait until somebody asks for it; what is oldest goes where there is no room."""

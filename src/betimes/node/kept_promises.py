@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from betimes.routing.branches import HERE, Branches
-from betimes.routing.flows import read_flow, trunk_of
+from betimes.routing.flows import Flow, read_flow, trunk_of
 
 Shares = dict[str, dict[str, float]]  # by neighbour and flow (`promised_shares.flow_of`), in KB/s
 Pinned = dict[tuple[str, str], dict[str, str]]  # see `pins.PinnedWays`
@@ -12,12 +12,14 @@ Pinned = dict[tuple[str, str], dict[str, str]]  # see `pins.PinnedWays`
 def shares_and_pins(branches: Branches) -> tuple[Shares, Pinned]:
     """Return what flows that have a home are promised on each link, and by which way they go.
 
-    What one home has at several bandwidths goes by the way of the largest.
+    What one home has at several bandwidths goes by the way of the largest. Of several ways of one flow it
+    goes by the latest that was taken in place of another, and by none that is only looked for.
     """
     found = [(flow, name) for name in branches.flows if (flow := read_flow(name)) is not None]
+    found.sort(key=lambda each: _rank(branches, *each))
     trunks: dict[str, dict[str, tuple[str, float]]] = {}
     pinned: Pinned = {}
-    for flow, name in sorted(found, key=lambda each: each[0].bytes_per_s):
+    for flow, name in found:
         for neighbour in branches.below(name):
             if neighbour != HERE and flow.home is not None:
                 pinned.setdefault((flow.event_type, flow.publisher), {})[flow.home] = neighbour
@@ -29,3 +31,8 @@ def shares_and_pins(branches: Branches) -> tuple[Shares, Pinned]:
         for event_type, kb_per_s in here.values():
             sums[event_type] = sums.get(event_type, 0.0) + kb_per_s
     return shares, pinned
+
+
+def _rank(branches: Branches, flow: Flow, name: str) -> tuple[int, int]:
+    branch = branches.branch(name)
+    return flow.bytes_per_s, flow.way if branch is not None and branch.is_taken else -flow.way

@@ -31,6 +31,7 @@ from betimes.routing.signals import (
     Reserve,
     StepBack,
     Subscribe,
+    Taken,
     Withdraw,
 )
 from betimes.routing.wishes import Effect, Wish, Wishes
@@ -77,7 +78,7 @@ class ReservingNode:
         )
         self.searches = Searches(ways, self.branches, self.outward)
         self.wishes = Wishes(
-            self.rendezvous, self.branches, self.searches, answer_s_max=settings.answer_s_max
+            self.name, self.rendezvous, self.branches, self.searches, answer_s_max=settings.answer_s_max
         )
         self._refresh_every_s = settings.refresh_every_s
         self._published: dict[str, _Published] = {}
@@ -126,6 +127,10 @@ class ReservingNode:
         """Take in that the link to a neighbour is gone."""
         return self._settle(self.branches.lost(neighbour), now_s)
 
+    def ways_changed(self, now_s: float) -> list[Effect]:
+        """Take in that there are other ways now, for what is published here and what is not reserved yet."""
+        return self._settle([*self._advertise_all(now_s), *self.wishes.start_over(now_s)], now_s)
+
     def leave(self, now_s: float) -> list[Effect]:
         """Say goodbye; whoever has flows through here finds other ways, and from here, none."""
         told = [tell for event_type in tuple(self._published) for tell in self.withdraw(event_type, now_s)]
@@ -145,9 +150,16 @@ class ReservingNode:
         """Say again what is to hold: advertisements, wishes and flows; end what nobody publishes."""
         effects: list[Effect] = list(self.branches.end_unpublished())
         effects += self.branches.refreshes()
-        for event_type, published in self._published.items():
-            effects += self.rendezvous.advertise(event_type, published.bytes_per_s, published.replicas, now_s)
-        return effects + self.wishes.ask_again(now_s)
+        return [*effects, *self._advertise_all(now_s), *self.wishes.ask_again(now_s)]
+
+    def _advertise_all(self, now_s: float) -> list[Tell]:
+        return [
+            tell
+            for event_type, published in self._published.items()
+            for tell in self.rendezvous.advertise(
+                event_type, published.bytes_per_s, published.replicas, now_s
+            )
+        ]
 
     def _is_published(self, flow: str) -> bool:
         source = source_of(flow)
@@ -194,6 +206,8 @@ class ReservingNode:
                 return list(self.searches.extended(sender, message, now_s))
             case StepBack():
                 return list(self.searches.stepped_back(sender, message, now_s))
+            case Taken():
+                return list(self.branches.take(sender, message.flow))
             case Release():
                 return list(self.branches.release(sender, message.flow))
             case Refresh():

@@ -17,7 +17,7 @@ from betimes.routing.dht import Tell
 from betimes.routing.identifiers import id_of
 from betimes.routing.rendezvous import Ways
 from betimes.routing.reservations import NOTHING, Reservations
-from betimes.routing.signals import Broken, Denied, Granted, Refresh, Release, Reserve
+from betimes.routing.signals import Broken, Denied, Granted, Refresh, Release, Reserve, Taken
 
 HERE = ""  # downstream of a node is also a subscriber at the node itself
 
@@ -30,6 +30,7 @@ class Branch:
     upstream: str | None = None  # None: it begins here
     latency_s: float = math.inf  # from the publisher; inf: not granted yet
     below: dict[str, bool] = field(default_factory=dict)  # neighbour: granted
+    is_taken: bool = False  # in place of another way to the same home
 
     @property
     def is_granted(self) -> bool:
@@ -139,7 +140,7 @@ class Branches:
             return []  # it waits with the others
         if branch.latency_s > reserve.latency_s_left:
             self.cut(reserve.flow, branch, sender)
-            return [self._tell(sender, Denied(reserve.flow))]
+            return [self._tell(sender, Denied(reserve.flow, NOTHING._replace(is_met=True)))]
         return self._grant(reserve.flow, branch, [sender])
 
     def granted(self, sender: str, granted: Granted) -> list[Tell]:
@@ -158,6 +159,14 @@ class Branches:
             return []
         self._inward.release(denied.flow, sender)
         return self._deny_all(denied, branch)
+
+    def take(self, sender: str, flow: str) -> list[Tell]:
+        """Let events take this way in place of another, here and above."""
+        branch = self._branches.get(flow)
+        if branch is None or sender not in branch.below or branch.is_taken:
+            return []
+        branch.is_taken = True
+        return [] if branch.upstream is None else [Tell(branch.upstream, Taken(flow))]
 
     def release(self, sender: str, flow: str) -> list[Tell]:
         """Let a flow come to a neighbour no longer, and end it here if nobody else below has it."""

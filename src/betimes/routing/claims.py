@@ -2,18 +2,28 @@
 
 Those who want one publisher's events at one bandwidth share a flow, but each has a bound of its own on
 latency. So one of them asks at a time, along the ways that it was offered, and the others wait: what it is
-given is for all whose bound it keeps, and what it is denied says nothing of the others.
+given is for all whose bound it keeps, and what it is denied says nothing of the others. Where it comes
+already, those ask for whom it comes too late.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from betimes.routing.reservations import NOTHING, Instead
 from betimes.routing.signals import Invite, Offer, Reserve
 
 SAME_LATENCY = 1.0 + 1e-9  # sums of the same numbers, added up in another order
+
+
+class Tries(NamedTuple):
+    """What is to be tried for a flow, the best last, and what fitted where it did not."""
+
+    together: list[Reserve | Invite]  # with all who want it: it may meet them on its way
+    apart: list[Reserve | Invite]  # where it would come too late with them
+    instead: Instead
 
 
 @dataclass(slots=True)
@@ -26,10 +36,17 @@ class Claim:
     bytes_per_s: int
     latency_s_max: float
     left: list[Reserve | Invite]  # to be tried, the best last
-    is_held: bool = False
+    apart: list[Reserve | Invite] = field(default_factory=list)  # likewise, once the flow comes too late
+    comes_as: str | None = None  # the name of the way by which it is held
+    is_gone: bool = False  # nobody publishes it any more
     instead: Instead = NOTHING
     latency_s: float = math.inf  # of what is held, or of the fastest way
     all_answered: bool = True
+
+    @property
+    def is_held(self) -> bool:
+        """Tell whether the flow comes for this one."""
+        return self.comes_as is not None
 
     @property
     def is_too_slow(self) -> bool:
@@ -40,55 +57,71 @@ class Claim:
         """Tell whether a latency is within the bound."""
         return latency_s <= self.latency_s_max * SAME_LATENCY
 
+    def hold(self, name: str, latency_s: float) -> None:
+        """Take in by which way the flow comes."""
+        self.comes_as, self.latency_s, self.left, self.apart = name, latency_s, [], []
+
 
 @dataclass(slots=True)
 class SharedFlow:
-    """A flow at one node, with all who want it there; the first of them asks."""
+    """A flow at one node, with all who want it there; the first of those who have it not asks."""
 
+    name: str
     claims: dict[str, Claim] = field(default_factory=dict)  # by subscription
-    deadline_s: float = math.inf  # of the question that is under way
-    latency_s: float | None = None  # None: it is not held
+    asked_as: str | None = None  # the name of the way that is asked for
+    deadline_s: float = math.inf  # of that question
+    comes_as: str | None = None  # the name of the way that it comes by
+    latency_s: float = math.inf  # of that way
+    left: dict[str, float] = field(default_factory=dict)  # ways that it came by, and until when they are held
 
     @property
-    def is_asked_for(self) -> bool:
-        """Tell whether an answer is awaited."""
-        return self.deadline_s < math.inf
+    def is_held(self) -> bool:
+        """Tell whether the flow comes for somebody."""
+        return self.comes_as is not None
 
     @property
-    def asker(self) -> Claim:
-        """Return whose turn it is."""
-        return next(iter(self.claims.values()))
+    def asker(self) -> Claim | None:
+        """Return whose turn it is; None where all have it."""
+        return next((each for each in self.claims.values() if not each.is_held), None)
 
-    def held(self, latency_s: float) -> list[Claim]:
-        """Take in that the flow comes; return those who have it now and had not."""
+    @property
+    def holders(self) -> list[Claim]:
+        """Return those who have it."""
+        return [each for each in self.claims.values() if each.is_held]
+
+    def come(self, name: str, latency_s: float) -> list[Claim]:
+        """Take in by which way the flow comes now; return those who have it by that, others before them.
+
+        Where it helps nobody who had it not, nothing has changed, and nobody is returned.
+        """
         fresh = [each for each in self.claims.values() if not each.is_held and each.keeps(latency_s)]
-        for claim in fresh:
-            claim.is_held, claim.latency_s, claim.left = True, latency_s, []
-        if any(each.is_held for each in self.claims.values()):
-            self.latency_s, self.deadline_s = latency_s, math.inf
-        return fresh
-
-    def left_out(self, latency_s: float) -> list[Claim]:
-        """Return those who have it not because it takes so long, which is noted with them."""
-        found = [each for each in self.claims.values() if not each.is_held]
-        for claim in found:
-            claim.latency_s = latency_s
-        return found
+        if not fresh:
+            return []
+        # Who asks for what comes already was not content with that: this is sooner, and suits all who were.
+        concerned = [*fresh, *self.holders]
+        self.comes_as, self.latency_s = name, latency_s
+        for claim in concerned:
+            claim.hold(name, latency_s)
+        return concerned
 
 
-def ways_of(
-    offers: list[Offer], known: Reserve, search: Reserve | Invite | None
-) -> tuple[list[Reserve | Invite], Instead]:
-    """Return what is to be tried, the best last, and what fitted where it did not.
+def ways_of(offers: list[Offer], known: Reserve, search: Reserve | Invite | None) -> Tries:
+    """Return what is to be tried, and what fitted where it did not.
 
-    Ours first finds its own way; then what is offered, by latency.
+    Ours first finds its own way; then what is offered, by latency. An offer does not tell what a flow has on
+    links already, so who has it goes by what is offered wherever that seems full.
     """
     ways = sorted(offers, key=lambda offer: -offer.latency_s)
     in_time = [offer for offer in ways if offer.latency_s <= known.latency_s_left]
     fitting = [offer for offer in in_time if offer.room_bytes_per_s >= known.bytes_per_s]
-    left: list[Reserve | Invite] = [
-        known._replace(way=tuple([hop.name for hop in offer.way[1:]])) for offer in fitting
-    ]
+    own = [] if search is None else [search]
     rooms = [int(offer.room_bytes_per_s) for offer in in_time if offer not in fitting]
-    short = Instead(max(rooms)) if rooms else NOTHING
-    return [*left, *([] if search is None else [search])], short
+    return Tries(
+        [*_along(fitting, known), *own],
+        [] if known.latency_s_left == math.inf else [*_along(in_time, known), *own],
+        Instead(max(rooms)) if rooms else NOTHING,
+    )
+
+
+def _along(offers: list[Offer], known: Reserve) -> list[Reserve | Invite]:
+    return [known._replace(way=tuple([hop.name for hop in offer.way[1:]])) for offer in offers]

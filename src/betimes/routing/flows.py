@@ -2,7 +2,9 @@
 
 A flow is what one node publishes of one type, at one bandwidth: its *trunk*. Where events have to find the
 home of each subscriber over links that are given, every home has a flow of its own (`home`); on a link they
-are one, because an event goes over it once.
+are one, because an event goes over it once. A flow that is for one home alone has a number there, another
+one for each way that is asked for: so what is left of one is not taken for the next, and a node can have a
+flow by a second way before it gives the first one back. On links that both take they are one as well.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ class Flow(NamedTuple):
     publisher: str  # the node where it enters
     bytes_per_s: int
     home: str | None = None  # the only node that it is for; None: whoever is below
+    way: int = 0  # to that home, by its number; 0: whichever
 
     @property
     def name(self) -> str:
@@ -27,23 +30,30 @@ class Flow(NamedTuple):
 
         >>> Flow("cars", "b1", 20_000).name, Flow("cars/a|b", "b1", 20_000, "b@2").name
         ('cars@b1@20000', 'cars/a%7Cb@b1@20000|b%402')
+        >>> Flow("cars", "b1", 20_000, "b9", 3).name
+        'cars@b1@20000|b9|3'
         """
+        assert not self.way or self.home is not None, "another way is for one home"
         trunk = f"{_written(self.event_type)}@{_written(self.publisher)}@{self.bytes_per_s}"
-        return trunk if self.home is None else f"{trunk}{BEFORE_HOME}{_written(self.home)}"
+        homeward = [] if self.home is None else [_written(self.home)]
+        return BEFORE_HOME.join([trunk, *homeward, *([str(self.way)] if self.way else [])])
 
 
 def read_flow(name: str) -> Flow | None:
     """Return what a name tells; None where it is that of no flow.
 
-    >>> read_flow("cars/a%7Cb@b1@20000|b%402")
-    Flow(event_type='cars/a|b', publisher='b1', bytes_per_s=20000, home='b@2')
+    >>> read_flow("cars/a%7Cb@b1@20000|b%402|3")
+    Flow(event_type='cars/a|b', publisher='b1', bytes_per_s=20000, home='b@2', way=3)
     """
-    trunk, _, home = name.partition(BEFORE_HOME)
+    trunk, *homeward = name.split(BEFORE_HOME)
     parts = trunk.split("@")
-    if len(parts) != 3 or not parts[2].isdecimal():
+    if len(parts) != 3 or not parts[2].isdecimal() or len(homeward) > 2:
+        return None
+    home, way = [*homeward, *["", "0"][len(homeward) :]]
+    if not way.isdecimal() or (len(homeward) == 2 and not home):
         return None
     event_type, publisher, bandwidth = parts
-    return Flow(_read(event_type), _read(publisher), int(bandwidth), _read(home) if home else None)
+    return Flow(_read(event_type), _read(publisher), int(bandwidth), _read(home) if home else None, int(way))
 
 
 def source_of(name: str) -> tuple[str, str] | None:

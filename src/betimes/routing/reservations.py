@@ -25,17 +25,21 @@ class Instead(NamedTuple):
     room_bytes_per_s: int = 0  # that nobody has
     shared_bytes_per_s: int = 0  # that others have of the same events, to be shared with them
     is_short: bool = True  # there was such a link
+    is_cut: bool = False  # a search was given up before all was looked at
+    is_met: bool = False  # a node on the way has the flow, and so late that apart from it there may be a way
 
     def or_better(self, other: Instead) -> Instead:
         """Return the most of both.
 
         >>> Instead(5, 54).or_better(Instead(9, 0))
-        Instead(room_bytes_per_s=9, shared_bytes_per_s=54, is_short=True)
+        Instead(room_bytes_per_s=9, shared_bytes_per_s=54, is_short=True, is_cut=False, is_met=False)
         """
         return Instead(
             max(self.room_bytes_per_s, other.room_bytes_per_s),
             max(self.shared_bytes_per_s, other.shared_bytes_per_s),
             self.is_short or other.is_short,
+            self.is_cut or other.is_cut,
+            self.is_met or other.is_met,
         )
 
 

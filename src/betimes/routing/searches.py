@@ -4,8 +4,8 @@ The rendezvous has named the publisher; the subscriber's node invites the flow. 
 goes from neighbour to neighbour, each time to the one that promises to be nearest to the subscriber among
 those whose link has room, and reserves as it goes. It starts at the publisher because that is where links
 fill first, and who owns a link knows its room. Where no neighbour is nearer it goes on by the table, which
-leads there in any case. A dead end steps back. A node that has the flow already takes over from there: the
-new branch begins at it.
+leads there in any case. A dead end steps back; where time is short, a search may come to it again if it is
+there sooner. A node that has the flow already takes over from there: the new branch begins at it.
 
 All that a search has to remember travels with it, so nothing is left behind where one gets lost: promises
 lapse.
@@ -13,12 +13,15 @@ lapse.
 
 from __future__ import annotations
 
+import math
+
 from betimes.routing.branches import HERE, Branch, Branches
+from betimes.routing.claims import SAME_LATENCY
 from betimes.routing.dht import HOPS_MAX, Tell
 from betimes.routing.identifiers import id_of
 from betimes.routing.rendezvous import Ways
 from betimes.routing.reservations import NOTHING, Reservations
-from betimes.routing.signals import Declined, Extend, Granted, Invite, Release, StepBack
+from betimes.routing.signals import Declined, Extend, Granted, Invite, Release, StepBack, Visit
 
 # What a link takes counts less than what is left behind it: else a search goes in many small steps.
 LINK_WEIGHT = 0.4
@@ -52,11 +55,9 @@ class Searches:
             return self.take_declined(Declined(invite.flow, NOTHING, back, is_gone=True))
         if invite.publisher == me and invite.bytes_per_s > 0:
             branch = self._branches.begin(invite.flow, invite.bytes_per_s)
-            return self._search(
-                Extend(invite._replace(hops=hops), 0.0, (me,), (me,), by_table=False, instead=NOTHING),
-                branch,
-                now_s,
-            )
+            begun, visited = invite._replace(hops=hops), (Visit(me, 0.0),)
+            search = Extend(begun, 0.0, (me,), visited, by_table=False, instead=NOTHING)
+            return self._search(search, branch, now_s)
         onward = self._ways.next_hop(id_of(invite.publisher))
         if onward is None or len(hops) > HOPS_MAX:
             is_gone = invite.publisher != me  # its node is; else nothing is asked for
@@ -77,15 +78,17 @@ class Searches:
         latency_s = extend.latency_s + (self._ways.latency_from_s(sender) or 0.0)
         branch = self._branches.branch(invite.flow)
         told: list[Tell] = []
-        trail = (*extend.trail, me)
+        trail, visited = (*extend.trail, me), (*extend.visited, Visit(me, latency_s))
         if branch is None:
             branch = self._branches.come_from(sender, invite.flow, invite.bytes_per_s, latency_s)
             if branch is None:
-                back = extend._replace(visited=(*extend.visited, me))
-                return [Tell(sender, StepBack(back, is_kept=False))]
+                return [Tell(sender, StepBack(extend._replace(visited=visited), is_kept=False))]
         elif branch.upstream != sender:  # it comes here already: from here on it is this node's search
             told, trail = [Tell(sender, Release(invite.flow))], (me,)
-        onward = extend._replace(trail=trail, visited=(*extend.visited, me))
+            # a refusal has to go back from here, from neighbour to neighbour
+            invite = invite._replace(hops=(*invite.hops, *extend.trail[1:], me))
+            extend = extend._replace(instead=extend.instead._replace(is_met=True))
+        onward = extend._replace(invite=invite, trail=trail, visited=visited)
         return told + self._search(onward, branch, now_s)
 
     def stepped_back(self, sender: str, back: StepBack, now_s: float) -> list[Tell]:
@@ -123,7 +126,9 @@ class Searches:
     def _onward(self, extend: Extend, branch: Branch) -> tuple[str | None, Extend]:
         """Return the neighbour that seems best, and what the search knows more."""
         invite = extend.invite
-        if len(extend.trail) >= TRAIL_MAX or len(extend.visited) >= VISITED_MAX:
+        if len(extend.visited) >= VISITED_MAX:
+            return None, extend._replace(instead=extend.instead._replace(is_cut=True))
+        if len(extend.trail) >= TRAIL_MAX:
             return None, extend
         left_s = invite.latency_s_left - branch.latency_s
         best: tuple[float, str] | None = None
@@ -133,7 +138,11 @@ class Searches:
         table = self._ways.next_hop(id_of(invite.subscriber))
         for _, name in self._ways.neighbours:
             latency_s = self._ways.latency_s(name)
-            if name in extend.visited or latency_s is None or latency_s > left_s:
+            if (
+                latency_s is None
+                or latency_s > left_s
+                or _has_seen(extend, name, branch.latency_s + latency_s)
+            ):
                 continue
             has_it = name in branch.below
             if not has_it and not self._outward.fits(invite.flow, name, branch.bytes_per_s):
@@ -152,3 +161,12 @@ class Searches:
         if best is not None and not is_nearer and not extend.by_table:
             return self._onward(extend._replace(by_table=True), branch)
         return (None if best is None else best[1]), extend
+
+
+def _has_seen(extend: Extend, name: str, latency_s: float) -> bool:
+    """Tell whether a search need not come to a node: it is on its way, or was no way on, and no later."""
+    soonest_s = min([visit.latency_s for visit in extend.visited if visit.name == name], default=None)
+    if soonest_s is None:
+        return False
+    is_in_no_hurry = extend.invite.latency_s_left == math.inf
+    return is_in_no_hurry or name in extend.trail or soonest_s <= latency_s * SAME_LATENCY

@@ -141,13 +141,20 @@ class Declined(NamedTuple):
     is_gone: bool = False  # as in `Denied`
 
 
+class Visit(NamedTuple):
+    """A search came to a node, so long after the publisher."""
+
+    name: str
+    latency_s: float
+
+
 class Extend(NamedTuple):
     """A search: the flow comes to you now; let it go on towards the one who invited it."""
 
     invite: Invite
     latency_s: float  # from the publisher to the sender
     trail: tuple[str, ...]  # the nodes that the flow comes by
-    visited: tuple[str, ...]  # those, and the dead ends
+    visited: tuple[Visit, ...]  # those, and the dead ends
     by_table: bool  # nobody was nearer: it goes on by the table
     instead: Instead  # what links had which had too little
 
@@ -157,6 +164,12 @@ class StepBack(NamedTuple):
 
     extend: Extend
     is_kept: bool
+
+
+class Taken(NamedTuple):
+    """Let events come by this way of theirs from now on: the one that they come by will be released."""
+
+    flow: str
 
 
 class Release(NamedTuple):
@@ -189,6 +202,7 @@ Signal = (
     | Declined
     | Extend
     | StepBack
+    | Taken
     | Release
     | Refresh
     | Broken

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from betimes.routing.branches import HERE, Branches
-from betimes.routing.claims import Claim, SharedFlow, ways_of
+from betimes.routing.branches import Branches
+from betimes.routing.claims import SAME_LATENCY, Claim, ways_of
 from betimes.routing.dht import Tell
 from betimes.routing.flows import Flow
+from betimes.routing.obtaining import Obtaining, Outcome
 from betimes.routing.rendezvous import Rendezvous
 from betimes.routing.reservations import NOTHING
 from betimes.routing.searches import Searches
@@ -121,14 +122,13 @@ class Wishes:
     """The subscribers of one node and what they have."""
 
     def __init__(
-        self, rendezvous: Rendezvous, branches: Branches, searches: Searches, *, answer_s_max: float
+        self, me: str, rendezvous: Rendezvous, branches: Branches, searches: Searches, *, answer_s_max: float
     ) -> None:
         self._rendezvous = rendezvous
-        self._branches = branches
         self._searches = searches
+        self._obtaining = Obtaining(me, branches, searches, answer_s_max=answer_s_max)
         self._answer_s_max = answer_s_max
         self._asking: dict[str, _Asking] = {}
-        self._flows: dict[str, SharedFlow] = {}  # by name
 
     def __len__(self) -> int:
         return len(self._asking)
@@ -150,7 +150,7 @@ class Wishes:
         asking = self._asking.pop(subscription, None)
         effects: list[Effect] = []
         for claim in [] if asking is None else asking.claims.values():
-            effects += self._let_go(claim)
+            effects += self._told(self._obtaining.let_go(claim))
         return effects
 
     def is_settled(self, subscription: str) -> bool:
@@ -168,6 +168,18 @@ class Wishes:
                 effects += self._ask(asking, now_s)
         return effects
 
+    def start_over(self, now_s: float) -> list[Effect]:
+        """Ask anew for all that is not there: what was asked may have gone ways that are no more."""
+        effects: list[Effect] = []
+        for asking in list(self._asking.values()):
+            if asking.claims and asking.has_all:
+                continue
+            for claim in [each for each in asking.claims.values() if not each.is_held]:
+                effects += self._told(self._obtaining.let_go(claim))
+                del asking.claims[claim.publisher]
+            effects += self._ask(asking, now_s)
+        return effects
+
     def take_offers(self, offers: Offers, now_s: float) -> list[Effect]:
         """Take in what one replica offers; with the last of them, choose."""
         asking = self._asking.get(offers.subscription)
@@ -179,34 +191,19 @@ class Wishes:
 
     def granted(self, granted: Granted, now_s: float) -> list[Effect]:
         """Take in that a flow has come to this node; where nobody wants it any more, let it go."""
-        shared = self._flows.get(granted.flow)
-        if shared is None:
-            return list(self._branches.release(HERE, granted.flow))
-        effects: list[Effect] = [_accepted(claim) for claim in shared.held(granted.latency_s)]
-        too_slow = shared.left_out(granted.latency_s)
-        if shared.latency_s is not None:
-            return effects + [refused for claim in too_slow for refused in self._refuse(claim)]
-        effects += self._branches.release(HERE, granted.flow)
-        return effects + self._try_next(shared, now_s)
+        return self._told(self._obtaining.granted(granted, now_s))
 
     def denied(self, denied: Denied, now_s: float) -> list[Effect]:
         """Take in that a flow has no way to this node: try the next."""
-        shared = self._flows.get(denied.flow)
-        if shared is None or not shared.is_asked_for:
-            return []  # who holds the flow did not ask
-        if denied.is_gone:
-            return [
-                refused for claim in list(shared.claims.values()) for refused in self._refuse_for_now(claim)
-            ]
-        shared.asker.instead = shared.asker.instead.or_better(denied.instead)
-        return self._try_next(shared, now_s)
+        return self._told(self._obtaining.denied(denied, now_s))
 
     def broken(self, flows: Iterable[str], now_s: float) -> list[Effect]:
         """Take in that flows come no longer: ask for them anew."""
         effects: list[Effect] = []
         for flow in flows:
-            shared = self._flows.pop(flow, SharedFlow())
-            for claim in shared.claims.values():
+            claims, outcomes = self._obtaining.broken(flow)
+            effects += self._told(outcomes)
+            for claim in claims:
                 asking = self._asking[claim.subscription]
                 del asking.claims[claim.publisher]
                 if claim.is_held:
@@ -222,12 +219,7 @@ class Wishes:
             if asking.awaited and asking.deadline_s <= now_s:
                 asking.awaited.clear()
                 effects += self._choose(asking, now_s, all_answered=False)
-        for flow, shared in list(self._flows.items()):
-            if shared.deadline_s <= now_s:
-                shared.asker.all_answered = False
-                effects += self._branches.release(HERE, flow)
-                effects += self._try_next(shared, now_s)
-        return effects
+        return effects + self._told(self._obtaining.beat(now_s))
 
     def _ask(self, asking: _Asking, now_s: float) -> list[Effect]:
         wish = asking.wish
@@ -260,7 +252,7 @@ class Wishes:
             claim = self._claim(asking.wish, by_publisher[publisher])
             claim.all_answered = all_answered
             asking.claims[publisher] = claim
-            effects += self._seek(claim, now_s)
+            effects += self._told(self._obtaining.seek(claim, now_s))
         return effects
 
     def _claim(self, wish: Wish, offers: list[Offer]) -> Claim:
@@ -269,53 +261,43 @@ class Wishes:
         bytes_per_s = wish.bytes_per_s or offers[0].bytes_per_s
         own = "" if wish.is_shared else f"#{wish.subscription}"
         flow = Flow(wish.event_type, publisher, bytes_per_s, wish.home).name + own
-        known = Reserve(flow, bytes_per_s, publisher, wish.latency_s_max, way=None, visited=())
+        bound_s = wish.latency_s_max * SAME_LATENCY
+        known = Reserve(flow, bytes_per_s, publisher, bound_s, way=None, visited=())
         search: Reserve | Invite | None = None
         if wish.manner is Manner.DIRECT:
             search = known
         elif wish.manner is Manner.COORDINATES:
-            search = self._searches.invitation(flow, bytes_per_s, publisher, wish.latency_s_max)
-        left, instead = ways_of(offers, known, search)
+            search = self._searches.invitation(flow, bytes_per_s, publisher, bound_s)
+        tries = ways_of(offers, known, search)
         return Claim(
             wish.subscription,
             publisher,
             flow,
             bytes_per_s,
             wish.latency_s_max,
-            left,
-            instead=instead,
+            tries.together,
+            tries.apart,
+            instead=tries.instead,
             latency_s=min(offer.latency_s for offer in offers),
         )
 
-    def _seek(self, claim: Claim, now_s: float) -> list[Effect]:
-        """Have a flow that comes here already, wait with who asks for it, or ask."""
-        shared = self._flows.setdefault(claim.flow, SharedFlow())
-        shared.claims[claim.subscription] = claim
-        if shared.latency_s is not None:
-            held = shared.held(shared.latency_s)
-            too_slow = shared.left_out(shared.latency_s)
-            return [*map(_accepted, held), *[news for each in too_slow for news in self._refuse(each)]]
-        return [] if shared.is_asked_for else self._try_next(shared, now_s)
-
-    def _try_next(self, shared: SharedFlow, now_s: float) -> list[Effect]:
-        """Reserve along the next way of whose turn it is; who has none left is refused."""
+    def _told(self, outcomes: Iterable[Outcome]) -> list[Effect]:
+        """Return what subscribers are told of what came of their claims."""
         effects: list[Effect] = []
-        shared.deadline_s = math.inf
-        while shared.claims:
-            claim = shared.asker
-            if claim.left:
-                way = claim.left.pop()
-                shared.deadline_s = now_s + self._answer_s_max
-                if isinstance(way, Invite):
-                    return effects + list(self._searches.invite(way, now_s))
-                return effects + list(self._branches.reserve(HERE, way, now_s))
-            effects += self._refuse(claim)
+        for outcome in outcomes:
+            if not isinstance(outcome, Claim):
+                effects.append(outcome)
+            elif outcome.is_held:
+                effects.append(_accepted(outcome))
+            else:
+                effects += self._refuse_for_now(outcome) if outcome.is_gone else self._refuse(outcome)
         return effects
 
     def _refuse(self, claim: Claim) -> list[Effect]:
         """Give up one publisher's flow; a wish that has nothing else ends with it."""
         reason = _reason(claim)
-        asking = self._forget_claim(claim)
+        asking = self._asking[claim.subscription]
+        del asking.claims[claim.publisher]
         if not asking.claims and not asking.awaited:
             del self._asking[claim.subscription]
         instead = NOTHING if claim.is_too_slow else claim.instead
@@ -324,7 +306,7 @@ class Wishes:
                 claim.subscription,
                 claim.publisher,
                 reason,
-                reason in (Refusal.TOO_SLOW, Refusal.NO_BANDWIDTH),
+                reason in (Refusal.TOO_SLOW, Refusal.NO_BANDWIDTH) and not claim.instead.is_cut,
                 min(instead.room_bytes_per_s, claim.bytes_per_s - 1),
                 claim.latency_s,
                 instead.shared_bytes_per_s,
@@ -333,30 +315,14 @@ class Wishes:
 
     def _refuse_for_now(self, claim: Claim) -> list[Effect]:
         """Give up the flow of a publisher that is gone; the wish stays, for another or for its return."""
-        asking = self._forget_claim(claim)
+        asking = self._asking[claim.subscription]
+        del asking.claims[claim.publisher]
         if asking.claims:  # others publish it too: that may be all there is
             return [_accepted(each) for each in asking.claims.values()] if asking.has_all else []
         if asking.is_told:
             return []
         asking.is_told = True
         return [_refused(claim.subscription, Refusal.NOBODY_PUBLISHES, is_definite=False)]
-
-    def _forget_claim(self, claim: Claim) -> _Asking:
-        asking = self._asking[claim.subscription]
-        del asking.claims[claim.publisher]
-        shared = self._flows[claim.flow]
-        del shared.claims[claim.subscription]
-        if not shared.claims:
-            del self._flows[claim.flow]
-        return asking
-
-    def _let_go(self, claim: Claim) -> list[Effect]:
-        shared = self._flows[claim.flow]
-        del shared.claims[claim.subscription]
-        if shared.claims:
-            return []
-        del self._flows[claim.flow]
-        return list(self._branches.release(HERE, claim.flow))
 
 
 def _reason(claim: Claim) -> Refusal:
@@ -368,7 +334,8 @@ def _reason(claim: Claim) -> Refusal:
 
 
 def _accepted(claim: Claim) -> Accepted:
-    return Accepted(claim.subscription, claim.publisher, claim.flow, claim.bytes_per_s, claim.latency_s)
+    assert claim.comes_as is not None, "only what is held is accepted"
+    return Accepted(claim.subscription, claim.publisher, claim.comes_as, claim.bytes_per_s, claim.latency_s)
 
 
 def _refused(subscription: str, reason: Refusal, *, is_definite: bool) -> Refused:

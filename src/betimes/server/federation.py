@@ -243,6 +243,7 @@ class Federation:
             self._tell(self.bulletins.tell_demand(added, removed), now_s)
         if self._routes_are_old:
             self._reroute(now_s)
+            self.reserved.ask_anew(now_s)
         if self.reserved.has_changed:
             self.reserved.settle(now_s)
         for end in list(self.ends.values()):

@@ -68,13 +68,19 @@ class _Wanted:
     session: Session
     state: str = "asked"
     reason: Reason | None = None  # why it is refused, as its client was told
-    latency_s: float = 0.0
+    latencies_s: dict[str, float] = field(default_factory=dict)  # of what is reserved, by publisher
+    told_latency_s: float | None = None  # to its client
     bytes_per_s: int = 0
     probes: int = 0
     refused: Refused | None = None  # which is being looked into
     again_at_s: float = math.inf
     again_after_s: float = AGAIN_S_MIN
     is_kept: bool = False  # there is a subscription for it
+
+    @property
+    def latency_s(self) -> float:
+        """Return what the longest of the ways takes that are reserved."""
+        return max(self.latencies_s.values(), default=0.0)
 
 
 class Guarantees:
@@ -91,6 +97,7 @@ class Guarantees:
         self.accepted = 0
         self.refused = 0
         reserved.tell = self._hear
+        reserved.ask_for_lost = self._ask_for_lost
 
     # --- what clients do
 
@@ -172,6 +179,13 @@ class Guarantees:
                 wanted.again_at_s = math.inf
                 self._reserved.ask_again(wanted.wish, now_s)
 
+    def _ask_for_lost(self, now_s: float) -> None:
+        """Ask at once for what is lost: ways have changed."""
+        for wanted in list(self._wanted.values()):
+            if wanted.again_at_s < math.inf:
+                wanted.again_at_s, wanted.again_after_s = math.inf, AGAIN_S_MIN
+                self._reserved.ask_again(wanted.wish, now_s)
+
     # --- what the network answers
 
     def _hear(self, news: News, now_s: float) -> None:
@@ -185,7 +199,7 @@ class Guarantees:
         elif wanted.asking is None:
             self._changed(wanted, news, now_s)
         elif isinstance(news, Accepted):
-            wanted.latency_s = max(wanted.latency_s, news.latency_s)
+            wanted.latencies_s[news.publisher] = news.latency_s
             wanted.bytes_per_s = news.bytes_per_s
             if self._reserved.node.wishes.is_settled(name):
                 self._accept(name, wanted, now_s)
@@ -224,7 +238,7 @@ class Guarantees:
         bandwidth, latency = show_rate(wanted.bytes_per_s / 1000.0), show_duration(round(wanted.latency_s, 4))
         text = f"{wanted.written}: {bandwidth} reserved, {latency} away"
         told = ((BANDWIDTH, bandwidth), (LATENCY, latency))
-        wanted.state = "accepted"
+        wanted.state, wanted.told_latency_s = "accepted", wanted.latency_s
         self._answer(name, wanted, Promised(is_admitted=True, text=text, name=name, told=told), now_s)
 
     def _refuse(self, name: str, wanted: _Wanted, refused: Refused, now_s: float) -> None:
@@ -257,7 +271,9 @@ class Guarantees:
 
     def _changed(self, wanted: _Wanted, news: News, now_s: float) -> None:
         """Tell a client what has become of its reservation, where that is news to it."""
-        state = "accepted"
+        state, latency_s = "accepted", None
+        if not isinstance(news, Accepted) and news.publisher is not None:
+            wanted.latencies_s.pop(news.publisher, None)
         if isinstance(news, Interrupted):
             state = "interrupted"
         elif isinstance(news, Refused):
@@ -266,13 +282,15 @@ class Guarantees:
             wanted.again_after_s = min(2.0 * wanted.again_after_s, AGAIN_S_MAX)
         else:
             wanted.again_after_s = AGAIN_S_MIN
+            wanted.latencies_s[news.publisher] = news.latency_s
+            latency_s = wanted.latency_s
         reason = news.reason if isinstance(news, Refused) else None
-        if (state, reason) == (wanted.state, wanted.reason):
+        if (state, reason, latency_s) == (wanted.state, wanted.reason, wanted.told_latency_s):
             return
-        wanted.state, wanted.reason = state, reason
+        wanted.state, wanted.reason, wanted.told_latency_s = state, reason, latency_s
         said: dict[str, object] = {"topic": wanted.written, "state": state}
         if isinstance(news, Accepted):
-            said |= {"bytes_per_s": news.bytes_per_s, "latency_s": round(news.latency_s, 6)}
+            said |= {"bytes_per_s": news.bytes_per_s, "latency_s": round(wanted.latency_s, 6)}
         elif isinstance(news, Refused):
             said |= {
                 "why": why(news),

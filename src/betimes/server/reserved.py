@@ -30,6 +30,8 @@ LATENCY_KB = 2.0  # a latency is that of a message of 1 KB that finds another un
 ANSWER_S_MAX = 3.0
 LAPSE_AFTER = 3.0  # times the refresh
 SETTLED_AFTER_S = 1.0  # routes have changed: then everybody has heard of it
+AGAIN_AFTER_S = (0.0, 0.25, SETTLED_AFTER_S)  # what is not reserved is asked for: some hear of it later
+AGAIN_EVERY_S = 0.2  # at most, however often routes change
 FLOWS_PER_SIGNAL = 500
 WITHOUT_BOUND = 10**15
 
@@ -54,10 +56,14 @@ class Reserved:
             lambda _: WITHOUT_BOUND,  # who sends over a link decides what it carries
         )
         self.tell: Callable[[News, float], None] = lambda _news, _now_s: None  # the clients here
+        self.ask_for_lost: Callable[[float], None] = lambda _now_s: None  # for those clients
         self.has_changed = False  # what is promised, since the broker was told
         self._shares: dict[str, dict[str, float]] = {}  # as the broker was told
         self._known: object = None  # who can be reached, and by whom
         self._refresh_at_s = math.inf
+        self._ends: object = None  # of all links
+        self._again_at_s: tuple[float, ...] = ()
+        self._asked_s = -math.inf  # again
 
     def capacity_bytes_per_s(self, neighbour: str) -> int:
         """Return how much may be promised on a link."""
@@ -103,8 +109,13 @@ class Reserved:
         self._perform(self.node.receive(end.neighbour, signal, now_s), now_s)
 
     def follow(self, table: RoutingTable, now_s: float) -> None:
-        """Go by new routes; if others can be reached now, say again what is to hold once all know them."""
-        self._ways.follow(table, self._federation.bulletins.links())
+        """Go by new routes: ask soon for what is not there, and say again what holds once all know them."""
+        links = self._federation.bulletins.links()
+        self._ways.follow(table, links)
+        ends = {(link.source, link.target) for link in links}
+        if ends != self._ends:
+            self._ends = ends
+            self._again_at_s = tuple([now_s + after_s for after_s in AGAIN_AFTER_S])
         known = (table.neighbours, table.reachable())
         if known != self._known:
             self._known = known
@@ -122,6 +133,16 @@ class Reserved:
             effects += self.node.refresh(now_s)
         if effects:
             self._perform(effects, now_s)
+        self.ask_anew(now_s)
+
+    def ask_anew(self, now_s: float) -> None:
+        """Ask again for what is not reserved, if routes have changed and it is time."""
+        if now_s < max(min(self._again_at_s, default=math.inf), self._asked_s + AGAIN_EVERY_S):
+            return
+        self._asked_s = now_s
+        self._again_at_s = tuple([at_s for at_s in self._again_at_s if at_s > now_s])
+        self._perform(self.node.ways_changed(now_s), now_s)
+        self.ask_for_lost(now_s)
 
     def close(self, now_s: float) -> None:
         """Say goodbye: who has flows through here finds other ways."""

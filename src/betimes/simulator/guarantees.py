@@ -2,7 +2,8 @@
 
 The type of an event is its publisher, as far as that states a `qos_profile`. The nodes are those of live
 brokers, over the scenario's links, and what they say takes no time: everybody asks before the first event is
-published, one after the other in the order of the file. Who is refused takes part without a guarantee.
+published, one after the other in the order of the file, and what is moved for somebody to another way is
+there before the next one asks. Who is refused takes part without a guarantee.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from betimes.routing.tables import routing_tables
 from betimes.routing.wishes import Accepted, Effect, Refusal, Refused, Wish
 
 PROBES_MAX = 8  # to find out what would fit
+NEVER = ReservingSettings(refresh_every_s=math.inf, lapse_after_s=math.inf)  # nobody goes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,18 +61,21 @@ class Reserving:
         self._nodes = {
             name: ReservingNode(
                 MeshWays(table, all_links, size_kb=2.0 * max(sizes_kb, default=1.0)),
-                ReservingSettings(),
+                NEVER,
                 lambda neighbour, own=name: self._capacity.get((own, neighbour), 0),  # type: ignore[misc]
                 lambda neighbour, own=name: self._capacity.get((neighbour, own), 0),  # type: ignore[misc]
             )
             for name, table in tables.items()
         }
+        self._now_s = 0.0
         self._news: list[Effect] = []
+        self._had: dict[str, list[Wish]] = {}  # by subscriber, all that it was given
+        self._latency_s: dict[str, float] = {}  # by wish, as it was told last
         for publisher in scenario.publishers:
             if publisher.profile is not None:
                 bytes_per_s = round(1000.0 * publisher.profile.bandwidth_kb_per_s)
                 node = _entry(publisher)
-                self._perform(node, self._nodes[node].advertise(publisher.name, bytes_per_s, 0.0))
+                self._perform(node, self._nodes[node].advertise(publisher.name, bytes_per_s, self._now_s))
 
     def ask(self, subscription: Subscription, publishers: Collection[str]) -> Guaranteed:
         """Reserve what a subscriber asks for, of all these publishers, or nothing."""
@@ -97,12 +102,20 @@ class Reserving:
                 self._give_back(subscription.home, wishes)
                 return self._refused(subscription, self._what_fits(subscription.home, wish, news))
             accepted.append(news)
+        self._had[subscription.id] = wishes
         return Guaranteed(
             subscriber=subscription.id,
             is_accepted=True,
             bytes_per_s=sum(each.bytes_per_s for each in accepted),
             latency_s=max(each.latency_s for each in accepted),
         )
+
+    def by_now(self, guaranteed: Guaranteed) -> Guaranteed:
+        """Return what a subscriber was told with the latency that it has after others have asked."""
+        wishes = self._had.get(guaranteed.subscriber)
+        if wishes is None:
+            return guaranteed
+        return replace(guaranteed, latency_s=max(self._latency_s[wish.subscription] for wish in wishes))
 
     def kept(self) -> dict[str, tuple[Shares, Pinned]]:
         """Return by what each broker keeps all that is promised."""
@@ -135,15 +148,20 @@ class Reserving:
 
     def _ask(self, home: str, wish: Wish) -> Accepted | Refused:
         self._news = []
-        self._perform(home, self._nodes[home].subscribe(wish, 0.0))
+        self._perform(home, self._nodes[home].subscribe(wish, self._now_s))
+        self._now_s += NEVER.answer_s_max
+        self._perform(home, self._nodes[home].beat(self._now_s))  # ways that were left are given back
+        told: Accepted | Refused = _unknown(wish.subscription, Refusal.NO_ANSWER)
         for each in self._news:
-            if isinstance(each, Accepted | Refused):
-                return each
-        return _unknown(wish.subscription, Refusal.NO_ANSWER)
+            if isinstance(each, Accepted):
+                self._latency_s[each.subscription] = each.latency_s
+            if isinstance(each, Accepted | Refused) and each.subscription == wish.subscription:
+                told = each
+        return told
 
     def _give_back(self, home: str, wishes: Iterable[Wish]) -> None:
         for wish in wishes:
-            self._perform(home, self._nodes[home].unsubscribe(wish.subscription, 0.0))
+            self._perform(home, self._nodes[home].unsubscribe(wish.subscription, self._now_s))
 
     def _perform(self, name: str, effects: Iterable[Effect]) -> None:
         waiting = deque([(name, effect) for effect in effects])
@@ -152,7 +170,7 @@ class Reserving:
             if not isinstance(effect, Tell):
                 self._news.append(effect)
                 continue
-            answers = self._nodes[effect.to].receive(sender, effect.message, 0.0)
+            answers = self._nodes[effect.to].receive(sender, effect.message, self._now_s)
             waiting.extend([(effect.to, each) for each in answers])
 
 

@@ -135,7 +135,7 @@ class Network:
                     stated = self._promises.get(each.link.name, {})
                     broker.promise(ends[1], {**stated, **shares.get(ends[1], {})}, now_s)
             self._perform(broker, broker.pin(pinned, now_s))
-        return tuple(found)
+        return tuple(map(nodes.by_now, found))
 
     def _tables(self, links: list[Link]) -> dict[str, RoutingTable]:
         return routing_tables(self._names, links, self._homes)
