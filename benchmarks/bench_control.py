@@ -96,9 +96,7 @@ def main() -> None:
         folder = Path(name)
         (folder / "secret").write_text(SECRET)
         plan = network(free_ports(len(BROKERS)), folder / "telemetry", folder / "secret")
-        usual = tuple(
-            each for each in plan.options[:-2]
-        )  # files as often as brokers write them by themselves
+        usual = plan.options[:-2]  # brokers write files as often as they do by themselves
         with Fleet(replace(plan, options=usual)):
             rounds = asyncio.run(rounds_of(plan, folder, options.seconds, told=options.told))
     lags_s = [each["lag_s"] for each in rounds if each["lag_s"] is not None]
