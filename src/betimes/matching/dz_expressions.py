@@ -111,11 +111,13 @@ def covers(one: Dz, other: Dz) -> bool:
     >>> covers(read_dz("0*1"), read_dz("0110")), covers(read_dz("0"), read_dz("*0"))
     (True, False)
     """
-    over = other.length - one.length
+    bits, stars = one
+    other_bits, other_stars = other
+    over = other_bits.bit_length() - bits.bit_length()
     if over < 0:  # this one says something of a place of which the other says nothing
         return False
-    differs = ((other.bits >> over) ^ one.bits) | (other.stars >> over)
-    return not differs & ~one.stars
+    differs = ((other_bits >> over) ^ bits) | (other_stars >> over)
+    return not differs & ~stars
 
 
 def overlaps(one: Dz, other: Dz) -> bool:
@@ -124,10 +126,14 @@ def overlaps(one: Dz, other: Dz) -> bool:
     >>> overlaps(read_dz("0"), read_dz("*0")), overlaps(read_dz("01"), read_dz("*0"))
     (True, False)
     """
-    length = min(one.length, other.length)
-    over, other_over = one.length - length, other.length - length
-    differs = (one.bits >> over) ^ (other.bits >> other_over)
-    return not differs & ~((one.stars >> over) | (other.stars >> other_over))
+    bits, stars = one
+    other_bits, other_stars = other
+    over = bits.bit_length() - other_bits.bit_length()
+    if over > 0:
+        bits, stars = bits >> over, stars >> over
+    elif over < 0:
+        other_bits, other_stars = other_bits >> -over, other_stars >> -over
+    return not (bits ^ other_bits) & ~(stars | other_stars)
 
 
 def common_part(one: Dz, other: Dz) -> Dz | None:

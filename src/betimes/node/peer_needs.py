@@ -37,16 +37,28 @@ class Needs:
     def __init__(self, wanted: DzSet) -> None:
         self.wanted = wanted  # by its own application
         self._told: dict[str, tuple[DzSet, DzSet]] = {}
+        self._below: DzSet = ()  # what was wanted here and below when it was last looked at,
+        self._needed: dict[Dz, DzSet] = {}  # and what of each expression that is
 
     def within(self, served: DzSet, children: Children) -> DzSet:
         """Return what is needed of all that a parent serves."""
-        wanted = [*self.wanted, *children.all_needed()]
-        return tuple([part for dz in served for part in needed_of(dz, wanted)])
+        needed = self._needed_of_each(served, children)
+        return tuple([part for dz in served for part in needed[dz]])
 
     def whole(self, lines: Lines, children: Children) -> DzSet:
         """Return the expressions of which everything is needed, so that what comes is what there is."""
-        wanted = [*self.wanted, *children.all_needed()]
-        return tuple([dz for dz in lines.dz if needed_of(dz, wanted) == (dz,)])
+        needed = self._needed_of_each(lines.dz, children)
+        return tuple([dz for dz in lines.dz if needed[dz] == (dz,)])
+
+    def _needed_of_each(self, served: DzSet, children: Children) -> dict[Dz, DzSet]:
+        """Return what is needed of each expression; most often nothing changed since the last time."""
+        below = (*self.wanted, *children.all_needed())
+        if below != self._below:
+            self._below, self._needed = below, {}
+        for dz in served:
+            if dz not in self._needed:
+                self._needed[dz] = needed_of(dz, below)
+        return self._needed
 
     def news(self, card: Card, lines: Lines, children: Children, *, repeats: bool = False) -> list[Tell]:
         """Return what to tell parents that know something else; with `repeats`, all of them."""
