@@ -6,7 +6,17 @@ import numpy as np
 
 from betimes.node.peer_settings import our_settings
 from betimes.simulator.peer_checks import Trial
-from betimes.simulator.peer_tables import CHILD, GONE, LENGTH, NEEDED, NEEDED_STOP, PARENT, Rows, boxes_of
+from betimes.simulator.peer_tables import (
+    CHILD,
+    GONE,
+    LENGTH,
+    NEEDED,
+    NEEDED_STOP,
+    PARENT,
+    Rows,
+    all_wanted,
+    boxes_of,
+)
 
 
 def test_rows_of_peers_come_behind_those_that_are_there():
@@ -45,3 +55,10 @@ def test_boxes_of_a_peer_stand_together():
     assert boxes.first.tolist() == [0, 0, 2, 2]
     assert boxes.stop.tolist() == [0, 2, 2, 3]
     assert np.array_equal(boxes.cells, np.array([box, other, other]))
+
+
+def test_an_event_is_wanted_inside_of_a_box_up_to_its_last_cell():
+    boxes = boxes_of([(), (((0, 3), (4, 5)), ((1, 1), (2, 2)))], 2)
+    found = np.ones((2, 4), np.bool_)
+    all_wanted(boxes, np.array([[3, 5], [4, 5], [1, 2], [1, 3]]), found)
+    assert found.tolist() == [[False] * 4, [True, False, True, False]]

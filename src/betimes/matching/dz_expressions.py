@@ -162,6 +162,8 @@ def merged(expressions: Iterable[Dz], *, wildcards: bool = False) -> DzSet:
     ['0']
     """
     kept = set(map(stripped, expressions))
+    if not wildcards and not any(dz.stars for dz in kept):
+        return _merged_plainly([dz.bits for dz in kept])
     while True:
         pairs = _siblings(kept, wildcards=wildcards)
         if not pairs:
@@ -171,6 +173,21 @@ def merged(expressions: Iterable[Dz], *, wildcards: bool = False) -> DzSet:
                 kept -= {one, other}
                 kept.add(both)
     return uncovered(kept)
+
+
+def _merged_plainly(expressions: list[int]) -> DzSet:
+    """Return the shortest set without wildcards: side by side, one becomes part of those before it."""
+    longest = max(expressions, default=1).bit_length()
+    found: list[int] = []
+    # in the order of the space, a wider one before its parts
+    for each in sorted(expressions, key=lambda bits: (bits << longest - bits.bit_length(), bits)):
+        bits = each
+        if found and bits >> max(bits.bit_length() - found[-1].bit_length(), 0) == found[-1]:
+            continue
+        while found and bits & 1 and found[-1] == bits - 1:
+            bits = found.pop() >> 1
+        found.append(bits)
+    return tuple([Dz(bits) for bits in found])
 
 
 def _siblings(kept: set[Dz], *, wildcards: bool) -> list[tuple[Dz, Dz, Dz]]:

@@ -40,17 +40,12 @@ class Needs:
         self._below: DzSet = ()  # what was wanted here and below when it was last looked at,
         self._needed: dict[Dz, DzSet] = {}  # and what of each expression that is
 
-    def within(self, served: DzSet, children: Children) -> DzSet:
-        """Return what is needed of all that a parent serves."""
-        needed = self._needed_of_each(served, children)
-        return tuple([part for dz in served for part in needed[dz]])
-
     def whole(self, lines: Lines, children: Children) -> DzSet:
         """Return the expressions of which everything is needed, so that what comes is what there is."""
-        needed = self._needed_of_each(lines.dz, children)
+        needed = self.of_each(lines.dz, children)
         return tuple([dz for dz in lines.dz if needed[dz] == (dz,)])
 
-    def _needed_of_each(self, served: DzSet, children: Children) -> dict[Dz, DzSet]:
+    def of_each(self, served: DzSet, children: Children) -> dict[Dz, DzSet]:
         """Return what is needed of each expression; most often nothing changed since the last time."""
         below = (*self.wanted, *children.all_needed())
         if below != self._below:
@@ -63,10 +58,11 @@ class Needs:
     def news(self, card: Card, lines: Lines, children: Children, *, repeats: bool = False) -> list[Tell]:
         """Return what to tell parents that know something else; with `repeats`, all of them."""
         known, self._told = self._told, {}
+        needed = self.of_each(lines.dz, children)
         found = []
         for name in sorted(lines.parents()):
             served = lines.of_parent(name)
-            told = self._told[name] = served, self.within(served, children)
+            told = self._told[name] = served, tuple([part for dz in served for part in needed[dz]])
             if repeats or known.get(name, (served, served)) != told:  # a new parent sends all
                 found.append(Tell(name, Refresh(card, *told)))
         return found

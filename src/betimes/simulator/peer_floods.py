@@ -31,6 +31,7 @@ from betimes.simulator.peer_tables import (
     Integers,
     Links,
     Rows,
+    wants,
 )
 
 NOT_TAKEN, AGAIN, FROM_BELOW, FROM_ABOVE = range(4)  # what became of a message
@@ -70,20 +71,6 @@ class Events(NamedTuple):
     codes: Integers  # with a leading 1
     cells: Integers  # by event and dimension
     published: Integers  # event and publisher, one after another
-
-
-@inlined
-def wants(boxes: Boxes, peer: int, cells: Integers) -> bool:
-    """Tell whether an application wants an event in these cells."""
-    for box in range(boxes.first[peer], boxes.stop[peer]):
-        is_inside = True
-        for place in range(cells.shape[0]):
-            if cells[place] < boxes.cells[box, place, 0] or cells[place] > boxes.cells[box, place, 1]:
-                is_inside = False
-                break
-        if is_inside:
-            return True
-    return False
 
 
 @inlined

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from betimes.matching.compiled import inlined, kernel
 from betimes.matching.dz_spaces import CellBox
 from betimes.node.peer import Peer
 from betimes.node.peer_lines import Line
@@ -47,6 +48,28 @@ def boxes_of(wanted: Sequence[Sequence[CellBox]], dimensions: int) -> Boxes:
     stop = np.cumsum([len(each) for each in wanted], dtype=np.int64)
     cells = np.array([box for each in wanted for box in each], dtype=np.int64)
     return Boxes(np.concatenate([[0], stop[:-1]]), stop, cells.reshape(-1, dimensions, 2))
+
+
+@inlined
+def wants(boxes: Boxes, peer: int, cells: Integers) -> bool:
+    """Tell whether an application wants an event in these cells."""
+    for box in range(boxes.first[peer], boxes.stop[peer]):
+        is_inside = True
+        for place in range(cells.shape[0]):
+            if cells[place] < boxes.cells[box, place, 0] or cells[place] > boxes.cells[box, place, 1]:
+                is_inside = False
+                break
+        if is_inside:
+            return True
+    return False
+
+
+@kernel
+def all_wanted(boxes: Boxes, cells: Integers, found: NDArray[np.bool_]) -> None:
+    """Tell who wants which event [peer, event], by the cells of events."""
+    for peer in range(found.shape[0]):
+        for event in range(found.shape[1]):
+            found[peer, event] = wants(boxes, peer, cells[event])
 
 
 class Rows:

@@ -23,10 +23,9 @@ from betimes.node.peer_messages import Notice, PeerEffect, Tell
 from betimes.node.peer_settings import PeerSettings
 from betimes.routing.parents import Card
 from betimes.simulator.peer_floods import Events, Flood, Got
-from betimes.simulator.peer_sampling import first_views, renew_views, view_size
+from betimes.simulator.peer_sampling import NO_DZ, first_views, known_serving, renew_views, view_size
 from betimes.simulator.peer_tables import Boxes, boxes_of
 
-NO_DZ = 63  # instead of a length: longer than what anybody wants, so that it covers nothing
 RETOLD_EVERY = 10.0  # cycles
 RATES_ASKED = 30  # others whose measured rates are looked at
 
@@ -65,6 +64,7 @@ class PeerNetwork:
         self._boxes: Boxes | None = None  # of all newcomers
         count = len(newcomers)
         self._views = first_views(count, view_size(count), self._generator)
+        self._found = np.empty(self._views.shape[1], np.int32)
         self._state = self._generator.integers(1, 2**62, 1).astype(np.uint64)
         self.is_here = np.zeros(count, dtype=np.bool_)
         self.names = [""] * count
@@ -235,16 +235,16 @@ class PeerNetwork:
         self._dz[place] = peer.dz
         self._lengths[place] = NO_DZ
         for number, each in enumerate(peer.dz):
-            self._bits[place, number], self._lengths[place, number] = each.bits, each.length
+            self._bits[place, number], self._lengths[place, number] = each.bits, each.bits.bit_length()
 
     def serving(self, place: int, wanted: Dz, delay_max: float) -> list[Card]:
         """Return those that a peer knows of who could feed somebody that wants this."""
-        view = self._views[place]
-        over = wanted.length - self._lengths[view]
-        found = ((wanted.bits >> np.maximum(over, 0)) == self._bits[view]) & (over >= 0)
-        fits = found.any(axis=1) & (self._delays[view] <= delay_max)
+        found = self._found
+        count = known_serving(
+            self._views[place], self._bits, self._lengths, self._delays, wanted.bits, delay_max, found
+        )
         peers = self.peers
-        return [peers[other].card() for other in np.unique(view[fits]).tolist() if other != place]
+        return [peers[other].card() for other in sorted(set(found[:count].tolist())) if other != place]
 
     def delay_between(self, place: int, other: int) -> float:
         """Return how long a message takes: a hop, or the time for the distance."""
