@@ -49,10 +49,10 @@ def test_what_is_offered_but_wanted_by_nobody_is_not_needed():
 def test_parents_are_told_what_they_do_not_know():
     needs, here, lines = Needs((MINE,)), children(our_settings(6)), fed()
     first = [Tell("parent", Refresh(OWN, (WIDE,), (MINE,)))]
-    assert needs.news(OWN, lines, here) == first
-    assert needs.news(OWN, lines, here) == []
-    assert needs.news(OWN, lines, here, repeats=True) == first
+    assert needs.news(lambda: OWN, lines, here) == first
+    assert needs.news(lambda: OWN, lines, here) == []
+    assert needs.news(lambda: OWN, lines, here, repeats=True) == first
     connect(here, card("a", 3.0, "01"))
-    assert needs.news(OWN, lines, here) == [Tell("parent", Refresh(OWN, (WIDE,), (MINE, THEIRS)))]
+    assert needs.news(lambda: OWN, lines, here) == [Tell("parent", Refresh(OWN, (WIDE,), (MINE, THEIRS)))]
     lines.by_dz[WIDE].parent = "another"
-    assert [each.to for each in needs.news(OWN, lines, here)] == ["another"]
+    assert [each.to for each in needs.news(lambda: OWN, lines, here)] == ["another"]

@@ -151,7 +151,7 @@ class Peer:
     def _refresh(self, *, repeats: bool = False) -> list[Tell]:
         """Say that one is here to all parents, or what is needed to those who do not know it."""
         if self.settings.tells_needs:
-            return self._needs.news(self.card(), self.lines, self.children, repeats=repeats)
+            return self._needs.news(self.card, self.lines, self.children, repeats=repeats)
         parents = sorted(self.lines.parents()) if repeats else []
         return [Tell(name, Refresh(self.card(), self.lines.of_parent(name))) for name in parents]
 

@@ -7,7 +7,7 @@ what it was, and what nobody below wants is not sent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from betimes.matching.dz_expressions import Dz, DzSet, coarsened, covers
 from betimes.node.peer_children import Children
@@ -55,7 +55,9 @@ class Needs:
                 self._needed[dz] = needed_of(dz, below)
         return self._needed
 
-    def news(self, card: Card, lines: Lines, children: Children, *, repeats: bool = False) -> list[Tell]:
+    def news(
+        self, card: Callable[[], Card], lines: Lines, children: Children, *, repeats: bool = False
+    ) -> list[Tell]:
         """Return what to tell parents that know something else; with `repeats`, all of them."""
         known, self._told = self._told, {}
         needed = self.of_each(lines.dz, children)
@@ -64,5 +66,5 @@ class Needs:
             served = lines.of_parent(name)
             told = self._told[name] = served, tuple([part for dz in served for part in needed[dz]])
             if repeats or known.get(name, (served, served)) != told:  # a new parent sends all
-                found.append(Tell(name, Refresh(card, *told)))
+                found.append(Tell(name, Refresh(card(), *told)))
         return found
