@@ -36,11 +36,12 @@ def main() -> None:
         "--allowed", type=float, default=1.0, help="false positives, as a share of all events"
     )
     parser.add_argument("--protocol", choices=list(PROTOCOLS), help="only this one")
+    parser.add_argument("--processes", type=int, help="so many at a time; unless told, one for each core")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     found: dict[str, dict[str, int]] = {}
     seeds = range(options.first, options.first + options.seeds)
-    with ProcessPoolExecutor() as pool:
+    with ProcessPoolExecutor(options.processes) as pool:
         for protocol in [options.protocol] if options.protocol else PROTOCOLS:
             totals: Counter[str] = Counter()
             runs = pool.map(partial(trial, protocol, options.allowed), seeds, chunksize=4)

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.matching.dz_strategies import numbers, spaces
 
-from betimes.matching.dz_columns import Division, box_cells, cells_of, divided, event_codes, interleave
+from betimes.matching.dz_columns import (
+    Division,
+    box_cells,
+    cells_of,
+    deinterleave,
+    divided,
+    event_codes,
+    interleave,
+)
 from betimes.matching.dz_expressions import WHOLE, Dz, covers, read_dz, set_overlaps
 from betimes.matching.dz_spaces import Dimension, Space, boxes_dz, cell_boxes, event_dz
 from betimes.model.filters import Box, Filter, Interval
@@ -108,3 +116,11 @@ def test_parts_that_are_no_division_are_refused():
     long = Space(dimensions=(Dimension(attribute="a", low=0, high=1),), levels=63)
     with pytest.raises(ValueError, match="fewer levels"):
         event_codes(long, {}, 1)
+
+
+def test_cells_come_back_from_codes():
+    cells = np.random.default_rng(1).integers(0, 1 << 5, (50, 3))
+    codes, again = np.empty(50, np.int64), np.empty((50, 3), np.int64)
+    interleave(cells, 5, codes)
+    deinterleave(codes, 5, again)
+    assert np.array_equal(again, cells)

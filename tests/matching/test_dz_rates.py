@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from tests.matching.dz_strategies import DEPTH, wild, wild_sets
 
 from betimes.matching.dz_expressions import Dz, covers, read_dz, union_volume
-from betimes.matching.dz_rates import covered_codes, estimated_rate, rate_when_coarser, sampled_rate
+from betimes.matching.dz_rates import (
+    MeasuredRates,
+    covered_codes,
+    estimated_rate,
+    rate_when_coarser,
+    sampled_rate,
+)
 
 EVERY_CODE = np.arange(1 << DEPTH)
 
@@ -45,3 +51,10 @@ def test_nothing_sampled_is_no_rate():
     assert sampled_rate([read_dz("0")], np.zeros(0, np.int64), DEPTH, 9.0) == 0.0
     with pytest.raises(ValueError, match="without wildcards"):
         estimated_rate(read_dz("0"), {read_dz("*0"): 1.0})
+
+
+def test_a_rate_may_be_asked_for_again():
+    rates = MeasuredRates({read_dz("00"): 4.0, read_dz("011"): 3.0})
+    assert [rates.of(read_dz("0")) for _ in range(2)] == [10.0, 10.0]  # of 010 nothing is known: as in 011
+    assert rates.of(read_dz("001")) == 2.0
+    assert rates.of(read_dz("1")) is None

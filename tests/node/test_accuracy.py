@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from betimes.matching.dz_expressions import Dz, read_dz
+from betimes.matching.dz_expressions import read_dz
+from betimes.matching.dz_rates import MeasuredRates
 from betimes.matching.dz_spaces import Dimension, Space
 from betimes.node.accuracy import Accuracy
 
 SPACE = Space(dimensions=(Dimension(attribute="x", low=0.0, high=16.0),), levels=4)
 WANTED = (((4, 4),),)  # 0100
-EVEN: dict[Dz, float] = {read_dz(f"{cell:04b}"): 10.0 for cell in range(16)}
+EVEN = MeasuredRates({read_dz(f"{cell:04b}"): 10.0 for cell in range(16)})
 
 
 def texts(expressions) -> list[str]:
@@ -40,7 +41,7 @@ def test_it_becomes_coarser_within_its_budget():
 def test_without_a_budget_or_without_knowledge_it_stays_as_it_is():
     current = (read_dz("0100"),)
     assert Accuracy(SPACE, WANTED, 0.0, 4).coarser(current, current[0], EVEN) is None
-    assert Accuracy(SPACE, WANTED, 0.5, 4).coarser(current, current[0], {}) is None
+    assert Accuracy(SPACE, WANTED, 0.5, 4).coarser(current, current[0], MeasuredRates({})) is None
 
 
 def measured(accuracy: Accuracy, rate: float) -> None:

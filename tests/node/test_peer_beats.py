@@ -90,7 +90,7 @@ def test_an_overlay_finds_together_though_nothing_is_published(is_in_time):
     for each in network.peers[len(publishers) :]:
         assert each.lines.depth <= each.delay_max
         assert (each.lines.depth % 1.0 != 0.0) == is_in_time
-    got = network.publish([(cells, 1.0) for cells in world.probe()])
+    got = network.publish(world.probe())
     assert got
     assert all(in_time for _, _, in_time in got)
 

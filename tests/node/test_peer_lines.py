@@ -62,3 +62,11 @@ def test_an_event_belongs_to_the_expression_that_holds_it():
     assert lines.depth == math.inf
     lines.by_dz[ONE].is_late = True
     assert lines.late() == [ONE]
+
+
+def test_it_is_late_since_the_first_that_came_too_late():
+    line = Line(0.0)
+    for is_late, now in ((True, 3.0), (True, 4.0), (False, 5.0), (True, 6.0)):
+        line.judge(is_late, now)
+        assert line.is_late == is_late
+        assert line.late_since == {4.0: 3.0, 5.0: 3.0}.get(now, now)

@@ -37,22 +37,22 @@ def test_all_that_is_wanted_of_an_expression_is_needed_and_little_else(dz, wante
 
 def test_what_is_offered_but_wanted_by_nobody_is_not_needed():
     needs, here = Needs((MINE,)), children(our_settings(6))
-    assert needs.within((WIDE,), here) == (MINE,)
+    assert needs.of_each((WIDE,), here)[WIDE] == (MINE,)
     assert needs.whole(fed(), here) == ()
     connect(here, card("a", 3.0, "01"))
-    assert needs.within((WIDE,), here) == (MINE, THEIRS)
+    assert needs.of_each((WIDE,), here)[WIDE] == (MINE, THEIRS)
     connect(here, card("b", 3.0, "0"))
-    assert needs.within((WIDE,), here) == (WIDE,)
+    assert needs.of_each((WIDE,), here)[WIDE] == (WIDE,)
     assert needs.whole(fed(), here) == (WIDE,)
 
 
 def test_parents_are_told_what_they_do_not_know():
     needs, here, lines = Needs((MINE,)), children(our_settings(6)), fed()
     first = [Tell("parent", Refresh(OWN, (WIDE,), (MINE,)))]
-    assert needs.news(OWN, lines, here) == first
-    assert needs.news(OWN, lines, here) == []
-    assert needs.news(OWN, lines, here, repeats=True) == first
+    assert needs.news(lambda: OWN, lines, here) == first
+    assert needs.news(lambda: OWN, lines, here) == []
+    assert needs.news(lambda: OWN, lines, here, repeats=True) == first
     connect(here, card("a", 3.0, "01"))
-    assert needs.news(OWN, lines, here) == [Tell("parent", Refresh(OWN, (WIDE,), (MINE, THEIRS)))]
+    assert needs.news(lambda: OWN, lines, here) == [Tell("parent", Refresh(OWN, (WIDE,), (MINE, THEIRS)))]
     lines.by_dz[WIDE].parent = "another"
-    assert [each.to for each in needs.news(OWN, lines, here)] == ["another"]
+    assert [each.to for each in needs.news(lambda: OWN, lines, here)] == ["another"]

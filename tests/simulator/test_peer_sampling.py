@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from betimes.simulator.peer_sampling import first_views, renew_views, view_size
+from betimes.simulator.peer_sampling import NO_DZ, first_views, known_serving, renew_views, view_size
 
 
 def test_a_view_is_a_twentieth_of_all_within_bounds():
@@ -41,3 +41,19 @@ def test_word_of_a_publisher_reaches_everybody():
     _, _, known = gossip(500, 15)
     assert known[:, 1].all()
     assert not known[:, 0].any()
+
+
+def test_only_who_receives_it_all_and_is_in_a_hurry_could_feed_somebody():
+    bits = np.array([[0b101, 0], [0b10, 0b1101], [0b1, 0], [0b1, 0]])
+    lengths = np.array([[3, NO_DZ], [2, 4], [1, NO_DZ], [NO_DZ, NO_DZ]])
+    delays = np.array([2.0, 3.0, 4.0, 1.0])
+    view, found = np.array([3, 0, 1, 2, 0], np.int32), np.empty(5, np.int32)
+
+    def serving(wanted: int, delay_max: float) -> list[int]:
+        count = known_serving(view, bits, lengths, delays, wanted, delay_max, found)
+        return [int(each) for each in found[:count]]
+
+    assert serving(0b1011, 3.0) == [0, 1, 0]
+    assert serving(0b1011, 9.0) == [0, 1, 2, 0]
+    assert serving(0b110, 9.0) == [2]
+    assert serving(0b1101, 2.0) == []

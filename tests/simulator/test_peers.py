@@ -42,8 +42,8 @@ def test_a_publisher_that_comes_late_is_heard():
     network.join(last, publishers[7])
     for _ in range(40):
         network.cycle()
-        network.publish([(cells, 1.0) for cells in world.probe()])
-    got = network.publish([(cells, 1.0) for cells in world.probe()])
+        network.publish(world.probe())
+    got = network.publish(world.probe())
     assert len([event for place, event, _ in got if place == 7]) == 512
 
 

@@ -94,7 +94,7 @@ class Overlay:
             rate = len(events) / EVENTS_EVERY / len(self.publishers)
             self.network.peers[place].published_rate = rate
         missing = wanted(self.newcomers, events)
-        for place, event, in_time in self.network.publish([(cells, 1.0) for cells in events]):
+        for place, event, in_time in self.network.publish(events):
             if in_time:
                 missing[place, event] = False
         self.notified = 1.0 - float(missing[self.subscribers.start :].any(axis=1).mean())

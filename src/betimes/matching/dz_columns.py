@@ -81,6 +81,18 @@ def interleave(cells: NDArray[np.int64], levels: int, codes: NDArray[np.int64]) 
         codes[row] = code
 
 
+@kernel
+def deinterleave(codes: NDArray[np.int64], levels: int, cells: NDArray[np.int64]) -> None:
+    """Write the cells of each code: what `interleave` made it of."""
+    dimensions = cells.shape[1]
+    for row in range(codes.shape[0]):
+        for place in range(dimensions):
+            cell = np.int64(0)
+            for level in range(levels - 1, -1, -1):
+                cell = (cell << 1) | ((codes[row] >> (level * dimensions + dimensions - 1 - place)) & 1)
+            cells[row, place] = cell
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Division:
     """The parts of a space, in the order of their codes, as a tree that boxes are led down."""

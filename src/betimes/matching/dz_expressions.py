@@ -111,11 +111,13 @@ def covers(one: Dz, other: Dz) -> bool:
     >>> covers(read_dz("0*1"), read_dz("0110")), covers(read_dz("0"), read_dz("*0"))
     (True, False)
     """
-    over = other.length - one.length
+    bits, stars = one
+    other_bits, other_stars = other
+    over = other_bits.bit_length() - bits.bit_length()
     if over < 0:  # this one says something of a place of which the other says nothing
         return False
-    differs = ((other.bits >> over) ^ one.bits) | (other.stars >> over)
-    return not differs & ~one.stars
+    differs = ((other_bits >> over) ^ bits) | (other_stars >> over)
+    return not differs & ~stars
 
 
 def overlaps(one: Dz, other: Dz) -> bool:
@@ -124,10 +126,14 @@ def overlaps(one: Dz, other: Dz) -> bool:
     >>> overlaps(read_dz("0"), read_dz("*0")), overlaps(read_dz("01"), read_dz("*0"))
     (True, False)
     """
-    length = min(one.length, other.length)
-    over, other_over = one.length - length, other.length - length
-    differs = (one.bits >> over) ^ (other.bits >> other_over)
-    return not differs & ~((one.stars >> over) | (other.stars >> other_over))
+    bits, stars = one
+    other_bits, other_stars = other
+    over = bits.bit_length() - other_bits.bit_length()
+    if over > 0:
+        bits, stars = bits >> over, stars >> over
+    elif over < 0:
+        other_bits, other_stars = other_bits >> -over, other_stars >> -over
+    return not (bits ^ other_bits) & ~(stars | other_stars)
 
 
 def common_part(one: Dz, other: Dz) -> Dz | None:
@@ -156,6 +162,8 @@ def merged(expressions: Iterable[Dz], *, wildcards: bool = False) -> DzSet:
     ['0']
     """
     kept = set(map(stripped, expressions))
+    if not wildcards and not any(dz.stars for dz in kept):
+        return _merged_plainly([dz.bits for dz in kept])
     while True:
         pairs = _siblings(kept, wildcards=wildcards)
         if not pairs:
@@ -165,6 +173,21 @@ def merged(expressions: Iterable[Dz], *, wildcards: bool = False) -> DzSet:
                 kept -= {one, other}
                 kept.add(both)
     return uncovered(kept)
+
+
+def _merged_plainly(expressions: list[int]) -> DzSet:
+    """Return the shortest set without wildcards: side by side, one becomes part of those before it."""
+    longest = max(expressions, default=1).bit_length()
+    found: list[int] = []
+    # in the order of the space, a wider one before its parts
+    for each in sorted(expressions, key=lambda bits: (bits << longest - bits.bit_length(), bits)):
+        bits = each
+        if found and bits >> max(bits.bit_length() - found[-1].bit_length(), 0) == found[-1]:
+            continue
+        while found and bits & 1 and found[-1] == bits - 1:
+            bits = found.pop() >> 1
+        found.append(bits)
+    return tuple([Dz(bits) for bits in found])
 
 
 def _siblings(kept: set[Dz], *, wildcards: bool) -> list[tuple[Dz, Dz, Dz]]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from betimes.matching.dz_expressions import Dz, coarser, covers, halves, overlaps
+from betimes.matching.dz_expressions import WHOLE, Dz, coarser, covers, halves, overlaps, shortened
 
 
 def covered_codes(expressions: Iterable[Dz], codes: NDArray[np.int64], length: int) -> NDArray[np.bool_]:
@@ -36,29 +36,59 @@ def sampled_rate(
     return rate_per_s * float(np.count_nonzero(covered_codes(expressions, codes, length))) / len(codes)
 
 
-def estimated_rate(asked: Dz, measured_per_s: Mapping[Dz, float]) -> float | None:
-    """Return how many events a second come in a part, from rates measured in others; None: nothing is known.
+class MeasuredRates:
+    """Rates that were measured for some expressions, to be asked of any other.
 
     What was measured has no wildcards: its parts contain one another or have nothing in common.
     """
-    if any(dz.stars for dz in measured_per_s):
-        raise ValueError("rates are measured for expressions without wildcards")
-    near = {dz: rate for dz, rate in measured_per_s.items() if overlaps(dz, asked)}
-    return _estimated(asked, near)
+
+    def __init__(self, measured_per_s: Mapping[Dz, float]) -> None:
+        self._measured_per_s = measured_per_s
+        self._divided: set[Dz] = set()  # expressions of which a part was measured
+        self._found: dict[Dz, float | None] = {}
+        for dz in measured_per_s:
+            if dz.stars:
+                raise ValueError("rates are measured for expressions without wildcards")
+            bits = dz.bits >> 1
+            while bits and (wider := Dz(bits)) not in self._divided:
+                self._divided.add(wider)
+                bits >>= 1
+
+    def of(self, asked: Dz) -> float | None:
+        """Return how many events a second come in a part; None: nothing is known."""
+        if asked not in self._found:
+            self._found[asked] = self._estimated(asked)
+        return self._found[asked]
+
+    def _estimated(self, asked: Dz) -> float | None:
+        if asked in self._measured_per_s:
+            return self._measured_per_s[asked]
+        if not asked.stars and asked not in self._divided:
+            return self._shared_out(asked)
+        if asked.stars and not any(
+            overlaps(dz, asked) and not covers(dz, asked) for dz in self._measured_per_s
+        ):
+            return self._shared_out(asked)
+        known = [self.of(part) for part in _parts(asked)]
+        told = [rate for rate in known if rate is not None]
+        if not told:
+            return None
+        # a half of which nothing is known is taken to be like the other
+        return sum(told) * len(known) / len(told)
+
+    def _shared_out(self, asked: Dz) -> float | None:
+        """Return its share by volume of the smallest part around it that was measured."""
+        around = asked if not asked.stars else shortened(asked, asked.length - asked.stars.bit_length())
+        while around not in self._measured_per_s:
+            if around == WHOLE:
+                return None
+            around = coarser(around)
+        return self._measured_per_s[around] * asked.volume / around.volume
 
 
-def _estimated(asked: Dz, near: Mapping[Dz, float]) -> float | None:
-    if not asked.stars and asked in near:
-        return near[asked]
-    finer = any(not covers(dz, asked) for dz in near)
-    if not finer:
-        return _shared_out(asked, near)
-    known = [_estimated(part, _overlapping(near, part)) for part in _parts(asked)]
-    told = [rate for rate in known if rate is not None]
-    if not told:
-        return None
-    # a half of which nothing is known is taken to be like the other
-    return sum(told) * len(known) / len(told)
+def estimated_rate(asked: Dz, measured_per_s: Mapping[Dz, float]) -> float | None:
+    """Return how many events a second come in a part, by rates measured in others; None: nothing is known."""
+    return MeasuredRates(measured_per_s).of(asked)
 
 
 def _parts(dz: Dz) -> tuple[Dz, Dz]:
@@ -67,18 +97,6 @@ def _parts(dz: Dz) -> tuple[Dz, Dz]:
         return halves(dz)
     mark = 1 << (dz.stars.bit_length() - 1)
     return Dz(dz.bits, dz.stars ^ mark), Dz(dz.bits | mark, dz.stars ^ mark)
-
-
-def _overlapping(near: Mapping[Dz, float], part: Dz) -> dict[Dz, float]:
-    return {dz: rate for dz, rate in near.items() if overlaps(dz, part)}
-
-
-def _shared_out(asked: Dz, around: Mapping[Dz, float]) -> float | None:
-    """Return its share by volume of the smallest part around it that was measured."""
-    if not around:
-        return None
-    smallest = max(around, key=lambda dz: dz.length)
-    return around[smallest] * asked.volume / smallest.volume
 
 
 def rate_when_coarser(dz: Dz, measured_per_s: Mapping[Dz, float]) -> float | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from betimes.matching.dz_expressions import WHOLE, Dz, DzSet, coarser, merged
-from betimes.matching.dz_rates import estimated_rate
+from betimes.matching.dz_rates import MeasuredRates
 from betimes.matching.dz_spaces import CellBox, Space, boxes_dz, refined
 
 COUNTED_FOR = 5.0
@@ -43,6 +43,11 @@ class Accuracy:
         """Return the best approximation within the number of expressions."""
         return self._finest
 
+    @property
+    def is_exact(self) -> bool:
+        """Tell whether nothing may be received in vain."""
+        return not self._false_share_max
+
     def wants(self, cells: tuple[int, ...]) -> bool:
         """Tell whether an event in these cells is wanted."""
         for box in self._boxes:
@@ -63,12 +68,12 @@ class Accuracy:
             self._wanted_rate = self._count / elapsed
             self._count, self._counted_since = 0.0, now
 
-    def coarser(self, current: DzSet, dz: Dz, rates: Mapping[Dz, float]) -> DzSet | None:
+    def coarser(self, current: DzSet, dz: Dz, rates: MeasuredRates) -> DzSet | None:
         """Return what to receive if one expression were divided once less; None where that is too much."""
-        if dz == WHOLE or not self._false_share_max:
+        if dz == WHOLE or self.is_exact:
             return None
         proposed = merged([*[each for each in current if each != dz], coarser(dz)])
-        overall = estimated_rate(WHOLE, rates)
+        overall = rates.of(WHOLE)
         received = self._estimated(proposed, rates)
         wanted = self._estimated(self._finest, rates)
         if overall is None or received is None or wanted is None:
@@ -97,7 +102,7 @@ class Accuracy:
         proposed = merged([*[dz for dz in current if dz != widest], *parts])
         return proposed if proposed != current and len(proposed) <= self._expressions_max else None
 
-    def _estimated(self, expressions: DzSet, rates: Mapping[Dz, float]) -> float | None:
-        found = [estimated_rate(dz, rates) for dz in expressions]
+    def _estimated(self, expressions: DzSet, rates: MeasuredRates) -> float | None:
+        found = [rates.of(dz) for dz in expressions]
         known = [rate for rate in found if rate is not None]
         return sum(known) if len(known) == len(found) else None

@@ -70,6 +70,7 @@ class Peer:
         self.name = name
         self.settings = settings
         self.delay_max = delay_max
+        self.publishes = delay_max == PUBLISHER_DELAY
         self.claim = delay_max  # the bound that it states: more, where that turned out to be too much to ask
         self._claimed_at = self._within_at = now  # it was well then; its bandwidth was kept to
         self._space = space
@@ -92,11 +93,6 @@ class Peer:
         self.published_rate: float | None = None
 
     @property
-    def publishes(self) -> bool:
-        """Tell whether it publishes."""
-        return self.delay_max == PUBLISHER_DELAY
-
-    @property
     def dz(self) -> DzSet:
         """Return what it receives, or publishes."""
         return self._advertised if self.publishes else self.lines.dz
@@ -104,11 +100,16 @@ class Peer:
     def card(self) -> Card:
         """Return what it tells of itself."""
         if self.publishes:
+            return Card(self.name, self.dz, PUBLISHER_DELAY, 0.0, self.rates())
+        return Card(self.name, self.lines.dz, self.claim, self.lines.depth, self.rates())
+
+    def rates(self) -> tuple[tuple[Dz, float], ...]:
+        """Return how many events it publishes, or sees, by expression."""
+        if self.publishes:
             rate = self.published_rate
-            rates = () if rate is None else tuple([(dz, rate / len(self.dz)) for dz in self.dz])
-            return Card(self.name, self.dz, PUBLISHER_DELAY, 0.0, rates)
+            return () if rate is None else tuple([(dz, rate / len(self.dz)) for dz in self.dz])
         measured = self._whole_rates if self.settings.tells_needs else self.lines.measured()
-        return Card(self.name, self.dz, self.claim, self.lines.depth, tuple(measured.items()))
+        return tuple(measured.items())
 
     # --- its turn
 
@@ -150,7 +151,7 @@ class Peer:
     def _refresh(self, *, repeats: bool = False) -> list[Tell]:
         """Say that one is here to all parents, or what is needed to those who do not know it."""
         if self.settings.tells_needs:
-            return self._needs.news(self.card(), self.lines, self.children, repeats=repeats)
+            return self._needs.news(self.card, self.lines, self.children, repeats=repeats)
         parents = sorted(self.lines.parents()) if repeats else []
         return [Tell(name, Refresh(self.card(), self.lines.of_parent(name))) for name in parents]
 
@@ -366,9 +367,22 @@ class Peer:
         """Do something about a parent from which events come too late."""
         is_late = delay > self.claim
         if self.settings.keeps_late:
-            if is_late and not line.is_late:
-                line.late_since = now
-            line.is_late = is_late
-        elif is_late and line.parent is not None and self._cards[line.parent].delay_max == self.claim:
+            line.judge(is_late, now)
+        elif is_late and line.parent is not None and self.leaves_when_late(line):
             return self._leave(line.parent, dz, now)
         return []
+
+    def leaves_when_late(self, line: Line) -> bool:
+        """Tell whether a parent is left at once if something comes too late: the paper's way."""
+        if self.settings.keeps_late or line.parent is None:
+            return False
+        return self._cards[line.parent].delay_max == self.claim
+
+    def took(self, received: int, wanted: int, repeated: int, now: float) -> None:
+        """Count events that came, of which lines know already."""
+        self.received += received
+        self.unwanted += received - wanted
+        self.repeated += repeated
+        for count in (1, wanted - 1):  # a rate is known when the first one comes
+            if wanted and count:
+                self._accuracy.wanted(count, now)

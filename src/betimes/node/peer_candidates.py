@@ -61,7 +61,7 @@ class Candidates:
         return best
 
     def _may_ask(self, card: Card, asked: Dz, lines: Lines, claim: float, now: float) -> bool:
-        if card.name == self._name or card.delay_max > claim or not card.serves(asked):
+        if card.name == self._name or card.delay_max > claim:
             return False
         child = self._children.by_name.get(card.name)
         if child is not None and (card.delay_max == claim or asked in child.served):
@@ -69,4 +69,6 @@ class Candidates:
         line = lines.by_dz[asked]
         if card.name == line.parent or card.name in line.publishers:
             return False
-        return now - self._tried.get(card.name, -math.inf) > self._settings.ask_again_after
+        if now - self._tried.get(card.name, -math.inf) <= self._settings.ask_again_after:
+            return False
+        return card.serves(asked)

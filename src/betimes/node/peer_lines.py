@@ -53,6 +53,12 @@ class Line:
         self.depth = delay
         self.count += weight
 
+    def judge(self, is_late: bool, now: float) -> None:
+        """Note whether what came was too late."""
+        if is_late and not self.is_late:
+            self.late_since = now
+        self.is_late = is_late
+
     def measure(self, now: float) -> None:
         """Find out how many events come, once there was time enough."""
         elapsed = now - self.counted_since
@@ -93,13 +99,9 @@ class Lines:
 
     def __init__(self, wanted: Iterable[Dz], now: float) -> None:
         self.by_dz: dict[Dz, Line] = {dz: Line(now) for dz in wanted}
+        self.dz: DzSet = tuple(self.by_dz)  # what it wants
         self.publishers: dict[str, Card] = {}
         self._relevant: dict[Dz, frozenset[str]] = {}
-
-    @property
-    def dz(self) -> DzSet:
-        """Return what it wants."""
-        return tuple(self.by_dz)
 
     def change(self, wanted: Iterable[Dz], now: float, *, keeps_parts: bool = False) -> dict[str, DzSet]:
         """Want something else; return what is not wanted any more of those who feed it.
@@ -111,6 +113,7 @@ class Lines:
         for dz in wanted:
             wider = [line for each, line in old.items() if covers(each, dz)] if keeps_parts else []
             self.by_dz[dz] = old.get(dz) or (wider[0].part(now) if wider else Line(now))
+        self.dz = tuple(self.by_dz)
         leaving: dict[str, list[Dz]] = {}
         for dz, line in old.items():
             if dz not in self.by_dz:

@@ -7,7 +7,7 @@ what it was, and what nobody below wants is not sent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from betimes.matching.dz_expressions import Dz, DzSet, coarsened, covers
 from betimes.node.peer_children import Children
@@ -37,24 +37,34 @@ class Needs:
     def __init__(self, wanted: DzSet) -> None:
         self.wanted = wanted  # by its own application
         self._told: dict[str, tuple[DzSet, DzSet]] = {}
-
-    def within(self, served: DzSet, children: Children) -> DzSet:
-        """Return what is needed of all that a parent serves."""
-        wanted = [*self.wanted, *children.all_needed()]
-        return tuple([part for dz in served for part in needed_of(dz, wanted)])
+        self._below: DzSet = ()  # what was wanted here and below when it was last looked at,
+        self._needed: dict[Dz, DzSet] = {}  # and what of each expression that is
 
     def whole(self, lines: Lines, children: Children) -> DzSet:
         """Return the expressions of which everything is needed, so that what comes is what there is."""
-        wanted = [*self.wanted, *children.all_needed()]
-        return tuple([dz for dz in lines.dz if needed_of(dz, wanted) == (dz,)])
+        needed = self.of_each(lines.dz, children)
+        return tuple([dz for dz in lines.dz if needed[dz] == (dz,)])
 
-    def news(self, card: Card, lines: Lines, children: Children, *, repeats: bool = False) -> list[Tell]:
+    def of_each(self, served: DzSet, children: Children) -> dict[Dz, DzSet]:
+        """Return what is needed of each expression; most often nothing changed since the last time."""
+        below = (*self.wanted, *children.all_needed())
+        if below != self._below:
+            self._below, self._needed = below, {}
+        for dz in served:
+            if dz not in self._needed:
+                self._needed[dz] = needed_of(dz, below)
+        return self._needed
+
+    def news(
+        self, card: Callable[[], Card], lines: Lines, children: Children, *, repeats: bool = False
+    ) -> list[Tell]:
         """Return what to tell parents that know something else; with `repeats`, all of them."""
         known, self._told = self._told, {}
+        needed = self.of_each(lines.dz, children)
         found = []
         for name in sorted(lines.parents()):
             served = lines.of_parent(name)
-            told = self._told[name] = served, self.within(served, children)
+            told = self._told[name] = served, tuple([part for dz in served for part in needed[dz]])
             if repeats or known.get(name, (served, served)) != told:  # a new parent sends all
-                found.append(Tell(name, Refresh(card, *told)))
+                found.append(Tell(name, Refresh(card(), *told)))
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from betimes.matching.dz_expressions import Dz, DzSet, covers
+from betimes.matching.dz_rates import MeasuredRates
 from betimes.node.accuracy import Accuracy
 from betimes.node.peer_lines import Lines
 
@@ -22,7 +23,9 @@ def coarser_for(
 
     With `same_publishers` none that needs more of them: they have little room, so that it is no gain.
     """
-    rates = lines.rates(told) if steps > 0 else {}
+    if steps < 1 or accuracy.is_exact:
+        return None
+    rates = MeasuredRates(lines.rates(told))
     needed = max(len(lines.relevant(dz)), 1)
     found, current, wide = None, lines.dz, dz
     for _ in range(steps):

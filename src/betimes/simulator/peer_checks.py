@@ -74,7 +74,7 @@ class Trial:
             events = self.world.probe()
             for peer in network.peers[: self._publishers]:
                 peer.published_rate = len(events) / self._publishers
-            network.publish([(cells, 1.0) for cells in events])
+            network.publish(events)
             fed = max(len(peer.children.by_name) for peer in network.peers)
             self.over_degree += fed > self._settings.out_degree_max
 
@@ -98,7 +98,7 @@ class Trial:
         repeated = sum(peer.repeated for peer in peers)
         received = [(peer.received, peer.unwanted) for peer in peers]
         events = self.world.probe()
-        got = self.network.publish([(cells, 1.0) for cells in events])
+        got = self.network.publish(events)
         counts = np.zeros((len(self.newcomers), len(events)), dtype=np.int64)
         for place, event, _ in got:
             counts[place, event] += 1

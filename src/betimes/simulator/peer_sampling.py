@@ -15,6 +15,7 @@ from betimes.matching.compiled import inlined, kernel
 VIEW_SHARE = 0.05  # of all peers
 VIEW_MIN, VIEW_MAX = 20, 500
 TRIES_MAX = 8  # for somebody who is still there
+NO_DZ = 64  # instead of a length: longer than what anybody wants, so that it covers nothing
 
 Places = NDArray[np.int32]
 
@@ -68,3 +69,34 @@ def renew_views(
                     views[partner, other] = peer
             if not is_here[views[peer, place]] or views[peer, place] == peer:
                 views[peer, place] = partner
+
+
+@kernel
+def known_serving(
+    view: Places,
+    bits: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    delays: NDArray[np.float64],
+    wanted: int,
+    delay_max: float,
+    found: Places,
+) -> int:
+    """Write who of those that a peer knows receives all that is wanted, and is in no less of a hurry.
+
+    Lengths are those of integers, with the leading 1; the first expressions of a peer come first.
+    """
+    length, count = 0, 0
+    while wanted >> length:
+        length += 1
+    for other in view:
+        if delays[other] > delay_max:
+            continue
+        for number in range(bits.shape[1]):
+            over = length - lengths[other, number]
+            if lengths[other, number] == NO_DZ:
+                break
+            if over >= 0 and wanted >> over == bits[other, number]:
+                found[count] = other
+                count += 1
+                break
+    return count

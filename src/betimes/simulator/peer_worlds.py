@@ -13,8 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from betimes.matching.dz_columns import deinterleave
 from betimes.matching.dz_expressions import WHOLE, Dz
 from betimes.matching.dz_spaces import CellBox, Dimension, Space, cells_dz, dz_cells
+from betimes.simulator.peer_tables import all_wanted, boxes_of
 from betimes.simulator.peers import Newcomer
 
 LEVELS, CELLS = 7, 128
@@ -75,10 +77,9 @@ class PeerWorld:
         """Return the cells of events, one in each part of the space, so that everybody wants some."""
         inside = self._generator.integers(0, 1 << SPACE.length - PROBED, 1 << PROBED)
         codes = (np.arange(1 << PROBED) << SPACE.length - PROBED) + inside
-        return [
-            tuple(first for first, _ in dz_cells(SPACE, Dz((1 << SPACE.length) + code)))
-            for code in codes.tolist()
-        ]
+        cells = np.empty((len(codes), len(SPACE.dimensions)), np.int64)
+        deinterleave(codes, SPACE.levels, cells)
+        return [tuple(each) for each in cells.tolist()]
 
     def _centre(self) -> NDArray[np.float64]:
         generator = self._generator
@@ -108,10 +109,8 @@ class PeerWorld:
 
 def wanted(newcomers: list[Newcomer], events: list[tuple[int, ...]]) -> NDArray[np.bool_]:
     """Return who wants which event [peer, event]."""
-    cells = np.array(events)
+    cells = np.array(events, np.int64)
+    boxes = boxes_of([each.boxes for each in newcomers], cells.shape[1])
     found = np.zeros((len(newcomers), len(events)), dtype=np.bool_)
-    for place, newcomer in enumerate(newcomers):
-        for box in newcomer.boxes:
-            low, high = np.array(box).T
-            found[place] |= ((cells >= low) & (cells <= high)).all(axis=1)
+    all_wanted(boxes, cells, found)
     return found

@@ -14,15 +14,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from betimes.matching.dz_columns import interleave
 from betimes.matching.dz_expressions import Dz, DzSet
-from betimes.matching.dz_spaces import CellBox, Space, cells_dz
+from betimes.matching.dz_rates import covered_codes
+from betimes.matching.dz_spaces import CellBox, Space
 from betimes.node.peer import Peer
 from betimes.node.peer_messages import Notice, PeerEffect, Tell
 from betimes.node.peer_settings import PeerSettings
 from betimes.routing.parents import Card
-from betimes.simulator.peer_sampling import first_views, renew_views, view_size
+from betimes.simulator.peer_floods import Events, Flood, Got
+from betimes.simulator.peer_sampling import NO_DZ, first_views, known_serving, renew_views, view_size
+from betimes.simulator.peer_tables import Boxes, boxes_of
 
-NO_DZ = 63  # instead of a length: longer than what anybody wants, so that it covers nothing
 RETOLD_EVERY = 10.0  # cycles
 RATES_ASKED = 30  # others whose measured rates are looked at
 
@@ -48,6 +51,7 @@ class PeerNetwork:
         *,
         loss: float = 0.0,
         positions: NDArray[np.float64] | None = None,
+        is_one_by_one: bool = False,
     ) -> None:
         self.space = space
         self.now = 0.0
@@ -55,8 +59,12 @@ class PeerNetwork:
         self._generator = np.random.default_rng(seed)
         self.loss = loss
         self._positions = positions  # by place, in a plane; None: delays are hops
+        self._is_one_by_one = is_one_by_one  # events, though several at a time are the same, and faster
+        self._newcomers = list(newcomers)
+        self._boxes: Boxes | None = None  # of all newcomers
         count = len(newcomers)
         self._views = first_views(count, view_size(count), self._generator)
+        self._found = np.empty(self._views.shape[1], np.int32)
         self._state = self._generator.integers(1, 2**62, 1).astype(np.uint64)
         self.is_here = np.zeros(count, dtype=np.bool_)
         self.names = [""] * count
@@ -91,6 +99,7 @@ class PeerNetwork:
         self._lengths[place] = NO_DZ
 
     def _join(self, place: int, newcomer: Newcomer) -> Peer:
+        self._newcomers[place], self._boxes = newcomer, None
         name = self.names[place] = f"{self._joined}"
         self._joined += 1
         self._place[name] = place
@@ -138,24 +147,58 @@ class PeerNetwork:
         ):  # what publishers tell of themselves changes, and spreads like that
             self._told[:] = False
 
-    def publish(self, cells: Iterable[tuple[tuple[int, ...], float]]) -> list[tuple[int, int, bool]]:
-        """Let events with these cells be published, by weight; return who got which, and whether in time."""
-        got: list[tuple[int, int, bool]] = []
-        for number, (cell, weight) in enumerate(cells):
-            dz = cells_dz(self.space, cell)
-            for place in self._publishers:
-                peer = self.peers[place]
-                if self.is_here[place] and any(
-                    dz.bits >> dz.length - each.length == each.bits for each in peer.dz
-                ):
-                    self._number += 1
-                    notice = Notice(peer.name, self._number, dz, cell, 0.0, weight)
-                    found = self._perform(place, peer.publish(notice))
-                    got += [(receiver, number, in_time) for receiver, in_time in found]
-        return got
+    def publish(self, cells: Iterable[tuple[int, ...]]) -> list[Got]:
+        """Let events with these cells be published; return who got which, and whether in time."""
+        events = self._events(list(cells))
+        found: list[Got] = []
+        if self._is_one_by_one or self.loss or self._positions is not None:
+            for event, place in events.published.tolist():
+                found += self._publish(events, event, place, set())
+            return found
+        places = {self.names[place]: place for place in np.flatnonzero(self.is_here).tolist()}
+        flood = Flood(self.peers, places, self._wanted(), self.now)
+        at, found = flood.run(events, 0)
+        while at < len(events.published):
+            changed: set[int] = set()
+            event, place = events.published[at].tolist()
+            found += self._publish(events, event, place, changed)
+            flood.look_again(changed)
+            at, more = flood.run(events, at + 1)
+            found += more
+        self.messages += flood.messages
+        return found
 
-    def _perform(self, place: int, effects: list[PeerEffect]) -> list[tuple[int, bool]]:
-        """Let what one peer says be heard, and what others say to that."""
+    def _events(self, cells: list[tuple[int, ...]]) -> Events:
+        """Return events, and who publishes them: one after another."""
+        each = np.array(cells, np.int64).reshape(-1, len(self.space.dimensions))
+        codes = np.empty(len(each), np.int64)
+        interleave(each, self.space.levels, codes)
+        by_publisher = [
+            covered_codes(self.peers[place].dz, codes, self.space.length) & self.is_here[place]
+            for place in self._publishers
+        ]
+        events, numbers = np.nonzero(np.column_stack(by_publisher))
+        published = np.column_stack([events, np.array(self._publishers, np.int64)[numbers]])
+        return Events(codes + (1 << self.space.length), each, published)
+
+    def _publish(self, events: Events, event: int, place: int, changed: set[int]) -> list[Got]:
+        """Let one event go from peer to peer; note those who changed because of it."""
+        peer = self.peers[place]
+        self._number += 1
+        dz, cells = Dz(int(events.codes[event])), tuple(events.cells[event].tolist())
+        found = self._perform(place, peer.publish(Notice(peer.name, self._number, dz, cells, 0.0)), changed)
+        return [(receiver, event, in_time) for receiver, in_time in found]
+
+    def _wanted(self) -> Boxes:
+        """Return what applications want."""
+        if self._boxes is None:
+            self._boxes = boxes_of([each.boxes for each in self._newcomers], len(self.space.dimensions))
+        return self._boxes
+
+    def _perform(
+        self, place: int, effects: list[PeerEffect], changed: set[int] | None = None
+    ) -> list[tuple[int, bool]]:
+        """Let what one peer says be heard, and what others say to that; note who changed because of it."""
         got: list[tuple[int, bool]] = []
         waiting: deque[tuple[int, Tell]] = deque()
         here = place
@@ -171,8 +214,12 @@ class PeerNetwork:
             sender, (to, message) = waiting.popleft()
             self.messages += 1
             here = index[to]
+            if changed is not None and not isinstance(message, Notice):
+                changed.update((sender, here))
             if not is_here[here] or names[here] != to:
                 peers[sender].lost(to, now)
+                if changed is not None:
+                    changed.add(sender)
                 effects = []
             elif self.loss and self._chance() < self.loss:
                 effects = []
@@ -188,16 +235,16 @@ class PeerNetwork:
         self._dz[place] = peer.dz
         self._lengths[place] = NO_DZ
         for number, each in enumerate(peer.dz):
-            self._bits[place, number], self._lengths[place, number] = each.bits, each.length
+            self._bits[place, number], self._lengths[place, number] = each.bits, each.bits.bit_length()
 
     def serving(self, place: int, wanted: Dz, delay_max: float) -> list[Card]:
         """Return those that a peer knows of who could feed somebody that wants this."""
-        view = self._views[place]
-        over = wanted.length - self._lengths[view]
-        found = ((wanted.bits >> np.maximum(over, 0)) == self._bits[view]) & (over >= 0)
-        fits = found.any(axis=1) & (self._delays[view] <= delay_max)
+        found = self._found
+        count = known_serving(
+            self._views[place], self._bits, self._lengths, self._delays, wanted.bits, delay_max, found
+        )
         peers = self.peers
-        return [peers[other].card() for other in np.unique(view[fits]).tolist() if other != place]
+        return [peers[other].card() for other in sorted(set(found[:count].tolist())) if other != place]
 
     def delay_between(self, place: int, other: int) -> float:
         """Return how long a message takes: a hop, or the time for the distance."""
@@ -213,9 +260,7 @@ class PeerNetwork:
     def rates(self, place: int) -> list[tuple[Dz, float]]:
         """Return what some that a peer knows of have measured."""
         return [
-            pair
-            for other in self._views[place, :RATES_ASKED].tolist()
-            for pair in self.peers[other].card().rates
+            pair for other in self._views[place, :RATES_ASKED].tolist() for pair in self.peers[other].rates()
         ]
 
 
