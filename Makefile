@@ -49,12 +49,20 @@ $(KERNELS): $(STAMP) $(shell grep -rl --include='*.py' '@kernel' src)
 	@$(BIN)/python -c 'from betimes.server.warming import warm_up; warm_up(["late-binding"])'
 	@touch $@
 
+# Java starts Spark in half the processor time with an archive of its classes; tests start it dozens of times.
+CLASSES := $(VENV)/.classes
+$(CLASSES): $(STAMP)
+	@echo "Keeping Spark's classes at hand (once, some 20 s) ..."
+	@$(BIN)/python -c 'from betimes.pipeline.class_archive import write_archive; write_archive()' \
+	  || echo "going on without: Spark starts more slowly"
+	@touch $@
+
 demo: setup $(KERNELS) ## replay a day of real flights over live brokers: first come, first served, and then ours
 	@$(BIN)/betimes demo
 
-# mypy keeps one core busy: kernels are compiled on another meanwhile.
+# mypy keeps one core busy: on another, kernels are compiled and classes gathered meanwhile.
 test: setup ## every check and every test
-	@$(MAKE) --no-print-directory -j 2 lint $(KERNELS)
+	@$(MAKE) --no-print-directory -j 2 lint $(KERNELS) $(CLASSES)
 	@$(BIN)/python -m pytest -n 3
 
 quick: setup $(KERNELS) ## the short tests: no Spark, no live broker, no experiment, nothing long; fewer examples

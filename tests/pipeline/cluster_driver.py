@@ -1,8 +1,8 @@
-"""What does a program do on a cluster whose workers die? All kinds of work; and elsewhere, the same here.
+"""What does a program do on a cluster whose workers die? All kinds of work; and then, the same here.
 
-`python -m tests.pipeline.cluster_driver MASTER FOLDER`: results go to FOLDER/cluster, or to FOLDER/local for
-a master `local[...]`. On a cluster, in the midst of each kind of work FOLDER/NAME.now appears, and whoever
-watches takes a worker away and answers with FOLDER/NAME.gone.
+`python -m tests.pipeline.cluster_driver MASTER FOLDER`: results go to FOLDER/cluster, and those of one
+process to FOLDER/local. On the cluster, in the midst of each kind of work FOLDER/NAME.now appears, and
+whoever watches takes a worker away and answers with FOLDER/NAME.gone.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from betimes.console.experiment import make_plan, run_figure
 from betimes.experiments.catalogue import FIGURES
 from betimes.pipeline import session
+from betimes.pipeline.java import find_java
 from betimes.pipeline.job import run_pipeline
 from betimes.pipeline.match_files import MatchRequest, match_files
 from betimes.pipeline.match_plans import MatchSettings
@@ -28,13 +29,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NAMES = ("sweep", "pipeline", "match", "figure")
-FIGURE = "carvalho-4e-f"
+FIGURE = "farooq-10-11"
 LOOK_EVERY_S = 0.02
-FAST_JAVA = {
-    "spark.driver.extraJavaOptions": session.LOCAL_JAVA_OPTIONS,
-    "spark.executor.extraJavaOptions": session.LOCAL_JAVA_OPTIONS,
-}
-SETTINGS = FAST_JAVA | {
+JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+SETTINGS = {
     "spark.cores.max": "2",
     "spark.executor.memory": "512m",
     "spark.sql.shuffle.partitions": "2",
@@ -51,21 +49,37 @@ def slow_square(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Works:
-    """The kinds of work, each by its name; tables come from one folder and go to another."""
+    """The kinds of work, each by its name; they take from a folder, and write to a place in it."""
 
-    def __init__(self, spark: SparkSession, folder: Path, place: Path) -> None:
+    def __init__(self, spark: SparkSession, place: Path) -> None:
+        self.place = place
         self._spark = spark
-        self._folder = folder
-        self._place = place
+        self._folder = place.parent
+        self._took_s: dict[str, float] = {}
+
+    def do(self, name: str) -> None:
+        """Do one kind of work, and write down how long it and those before took."""
+        began_s = time.monotonic()
+        work: Callable[[], None] = getattr(self, name)
+        work()
+        self._took_s[name] = round(time.monotonic() - began_s, 1)
+        (self.place / "took_s.json").write_text(json.dumps(self._took_s, indent=2))
+
+    def is_under_way(self) -> bool:
+        """Tell whether a job is running of which a task is done: a dead worker then holds some of it."""
+        tracker = self._spark.sparkContext.statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getActiveJobsIds()]
+        stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+        return any(each.numCompletedTasks for each in stages if each)
 
     def sweep(self) -> None:
         """Run a plain function for many rows."""
         rows = [{"x": x} for x in range(12)]
-        run_sweep(self._spark, rows, slow_square, rows_per_task=2, out=self._place / "sweep")
+        run_sweep(self._spark, rows, slow_square, rows_per_task=2, out=self.place / "sweep")
 
     def pipeline(self) -> None:
         """Turn telemetry into tables."""
-        run_pipeline(self._spark, self._folder / "telemetry", self._place / "pipeline")
+        run_pipeline(self._spark, self._folder / "telemetry", self.place / "pipeline")
 
     def match(self) -> None:
         """Match with one index for all subscriptions, and with cells."""
@@ -73,22 +87,22 @@ class Works:
             request = MatchRequest(
                 events=str(self._folder / "events.parquet"),
                 subscriptions=str(self._folder / "wishes.parquet"),
-                out=self._place / name,
+                out=self.place / name,
                 settings=MatchSettings(index_mb_max=index_mb, tasks=4),
             )
             match_files(self._spark, request)
 
     def figure(self) -> None:
         """Run a figure of a paper, as `betimes figure` does."""
-        run_figure(FIGURES[FIGURE], make_plan(1, 1, quick=True), self._place / "figure")
+        run_figure(FIGURES[FIGURE], make_plan(1, 1, quick=True), self.place / "figure")
 
 
-def is_under_way(spark: SparkSession) -> bool:
-    """Tell whether a job is running of which a task is done: a dead worker then holds some of it."""
-    tracker = spark.sparkContext.statusTracker()
-    jobs = [tracker.getJobInfo(job) for job in tracker.getActiveJobsIds()]
-    stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
-    return any(each.numCompletedTasks for each in stages if each)
+@contextmanager
+def opened(place: Path, master: str, settings: Mapping[str, str]) -> Iterator[Works]:
+    """Open Spark for a while."""
+    spark = session.open_session("test", master=master, settings=settings)
+    yield Works(spark, place)
+    spark.stop()
 
 
 @contextmanager
@@ -109,26 +123,19 @@ def losing_a_worker(folder: Path, name: str, is_time: IsTime) -> Iterator[None]:
 
 
 def main(master: str, folder: Path) -> None:
-    """Do everything at a master; write down how long each took."""
-    is_local = master.startswith("local")
-    place, took_s, began_s = folder / ("local" if is_local else "cluster"), {}, time.monotonic()
+    """Do everything at the master, and then here, in the same Java, which knows it all by then."""
     # Workers here have Betimes already, with its kernels compiled.
     session.ship_package = lambda spark: None  # type: ignore[attr-defined]
-    spark = session.open_session("test", master=master, settings={} if is_local else SETTINGS)
-    took_s["open"] = round(time.monotonic() - began_s, 1)
-    half_tables = place / "pipeline" / "runs" / "000001" / "transfers" / "_SUCCESS"
-    times: dict[str, IsTime] = {"pipeline": half_tables.exists}
-    for name in NAMES:
-        began_s = time.monotonic()
-        work: Callable[[], None] = getattr(Works(spark, folder, place), name)
-        if is_local:
-            work()
-        else:
-            with losing_a_worker(folder, name, times.get(name, lambda: is_under_way(spark))):
-                work()
-        took_s[name] = round(time.monotonic() - began_s, 1)
-    (place / "took_s.json").write_text(json.dumps(took_s, indent=2))
-    spark.stop()
+    fast = dict.fromkeys(JAVA_OPTIONS, session.local_java_options(find_java()))
+    with opened(folder / "cluster", master, SETTINGS | fast) as works:
+        half_tables = works.place / "pipeline" / "runs" / "000001" / "transfers" / "_SUCCESS"
+        times: dict[str, IsTime] = {"pipeline": half_tables.exists}
+        for name in NAMES:
+            with losing_a_worker(folder, name, times.get(name, works.is_under_way)):
+                works.do(name)
+    with opened(folder / "local", "local[2]", {}) as works:
+        for name in NAMES:
+            works.do(name)
 
 
 if __name__ == "__main__":

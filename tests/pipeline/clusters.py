@@ -10,12 +10,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import pyspark
 
-from betimes.pipeline.java import find_java
-from betimes.pipeline.session import LOCAL_JAVA_OPTIONS
+from betimes.pipeline.java import Java, find_java
+from betimes.pipeline.session import local_java_options
 
 START_S_MAX = 60.0
 HOST = "127.0.0.1"
@@ -73,13 +74,19 @@ class Cluster:
         return process
 
 
+@cache
+def java() -> Java:
+    """Return the Java of all that is started here."""
+    return find_java()
+
+
 def environment() -> dict[str, str]:
     """Return what processes of a cluster on this machine need to know."""
     settings = {
-        "JAVA_HOME": str(find_java().home),
+        "JAVA_HOME": str(java().home),
         "SPARK_LOCAL_IP": HOST,
         "SPARK_NO_DAEMONIZE": "1",
-        "SPARK_DAEMON_JAVA_OPTS": LOCAL_JAVA_OPTIONS,
+        "SPARK_DAEMON_JAVA_OPTS": local_java_options(java()),
         "PYSPARK_PYTHON": sys.executable,
     }
     return dict(os.environ) | settings
@@ -134,7 +141,7 @@ def connect_server(directory: Path) -> Iterator[str]:
     settings = {
         "spark.connect.grpc.binding.address": HOST,
         "spark.connect.grpc.binding.port": str(port),
-        "spark.driver.extraJavaOptions": LOCAL_JAVA_OPTIONS,
+        "spark.driver.extraJavaOptions": local_java_options(java()),
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
     }

@@ -25,20 +25,18 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.spark
 def test_a_cluster_comes_to_the_same_even_if_a_worker_dies_during_each_kind_of_work(tmp_path):
-    city = with_duration(read_scenario(CITY.read_text(), "city"), 200.0)
+    city = with_duration(read_scenario(CITY.read_text(), "city"), 100.0)
     simulate(city, "fifo", 3, tmp_path / "telemetry")
     pq.write_table(random_events(4_000), tmp_path / "events.parquet", row_group_size=500)
     pq.write_table(random_wishes(300), tmp_path / "wishes.parquet", row_group_size=100)
     here, there = tmp_path / "local", tmp_path / "cluster"
-    with driver("local[2]", tmp_path) as alone, cluster(tmp_path / "running") as running:
-        with driver(running.address, tmp_path) as spread:
-            for name in NAMES:
-                take_a_worker_away(running, spread, tmp_path, name)
-                if name != NAMES[-1]:  # the last work is done by the one that is left
-                    running.start_worker()
-            ended(spread)
+    with cluster(tmp_path / "running") as running, driver(running.address, tmp_path) as working:
+        for name in NAMES:
+            take_a_worker_away(running, working, tmp_path, name)
+            if name != NAMES[-1]:  # the last work is done by the one that is left
+                running.start_worker()
+        ended(working)
         assert running.executors_started() >= 2 + len(NAMES) - 1
-        ended(alone)
     assert contents(there / "pipeline") == contents(here / "pipeline")
     for name in ("sweep", f"figure/{FIGURE}"):
         assert runs(there / name) == runs(here / name)
@@ -51,7 +49,7 @@ def test_a_cluster_comes_to_the_same_even_if_a_worker_dies_during_each_kind_of_w
 
 @contextmanager
 def driver(master: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """Start a program that does all kinds of work at a master."""
+    """Start a program that does all kinds of work at a master, and then by itself."""
     command = [sys.executable, "-m", "tests.pipeline.cluster_driver", master, str(folder)]
     process = subprocess.Popen(command, env=environment(), cwd=ROOT, stderr=subprocess.PIPE, text=True)
     try:
@@ -67,12 +65,12 @@ def ended(process: subprocess.Popen[str]) -> None:
     assert process.returncode == 0, said
 
 
-def take_a_worker_away(running: Cluster, spread: subprocess.Popen[str], folder: Path, name: str) -> None:
+def take_a_worker_away(running: Cluster, working: subprocess.Popen[str], folder: Path, name: str) -> None:
     """Wait until the work is under way, and kill a worker."""
     deadline_s = time.monotonic() + WITHIN_S
     while not (folder / f"{name}.now").exists():
         assert time.monotonic() < deadline_s, f"{name} has not begun"
-        assert spread.poll() is None, spread.communicate()[1]
+        assert working.poll() is None, working.communicate()[1]
         time.sleep(0.02)
     running.kill_worker()
     (folder / f"{name}.gone").touch()

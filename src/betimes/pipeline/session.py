@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from betimes.model.errors import BetimesError, SettingError
+from betimes.pipeline.class_archive import archive_file, reading_option
 from betimes.pipeline.java import Java, find_java
 from betimes.pipeline.shipping import ship_package
 
@@ -106,7 +107,12 @@ def cores(spark: SparkSession) -> int:
     return int(known)
 
 
-def session_settings(app_name: str, master: str) -> dict[str, str]:
+def local_java_options(java: Java) -> str:
+    """Return what makes a Java quick at small jobs: its compiler and collector, and classes at hand."""
+    return f"{LOCAL_JAVA_OPTIONS} {reading_option(java, archive_file(java))}".rstrip()
+
+
+def session_settings(app_name: str, master: str, java_options: str = LOCAL_JAVA_OPTIONS) -> dict[str, str]:
     """Return what Betimes sets for such a master. A user's own settings come after and win."""
     settings = {
         "spark.app.name": app_name,
@@ -119,12 +125,14 @@ def session_settings(app_name: str, master: str) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(_directory() / "warehouse"),
         # A worker that dies of a signal then says where, instead of only that it died.
         "spark.python.worker.faulthandler.enabled": "true",
+        # Some tasks heed this and some do not: were it on, each kind would have Python processes of its own.
+        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     }
     if is_local(master):
         settings |= {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.extraJavaOptions": LOCAL_JAVA_OPTIONS,
+            "spark.driver.extraJavaOptions": java_options,
             "spark.sql.shuffle.partitions": "2",
         }
         if len(str(_directory())) + SOCKET_NAME_LENGTH < SOCKET_PATH_LENGTH_MAX:
@@ -157,9 +165,10 @@ def _open_classic(
     master = wanted_master or "local[*]"
     deadline_s = time.monotonic() + start_s_max
     _check_reachable(master)
-    conf = SparkConf(loadDefaults=False)
-    conf.setAll(list((session_settings(app_name, master) | settings).items()))
     java = find_java()
+    conf = SparkConf(loadDefaults=False)
+    ours = session_settings(app_name, master, local_java_options(java))
+    conf.setAll(list((ours | settings).items()))
     _prepare_environment(java, master)
     gateway = SparkContext._gateway  # Java is still there when an earlier session was stopped
     if gateway is None:
