@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from betimes.model.topology import Link
 from betimes.node.kept_promises import shares_and_pins
 from betimes.routing.branches import HERE, Branches
@@ -49,10 +51,15 @@ def test_homes_behind_one_link_share_what_others_add():
     assert pinned == {("cars", "a"): {"b": "b", "x": "b", "y": "b"}, ("ships", "a"): {"c": "c"}}
 
 
-def test_one_home_goes_by_the_way_of_its_largest_flow():
-    reserved = (("c", Flow("cars", "a", 20_000, "x")), ("b", Flow("cars", "a", 5_000, "x")))
-    for order in (reserved, reserved[::-1]):
-        assert shares_and_pins(branches_of_a(*order))[1] == {("cars", "a"): {"x": "c"}}
+@pytest.mark.parametrize("bandwidths", [(20_000, 5_000), (5_000, 20_000)])
+def test_one_home_goes_by_the_latest_way_that_was_taken_whatever_its_bandwidth(bandwidths):
+    held, other = [Flow("cars", "a", each, "x", way) for way, each in enumerate(bandwidths, 1)]
+    for order in ([("b", held), ("c", other)], [("c", other), ("b", held)]):
+        branches = branches_of_a(*order)
+        branches.take("b", held.name)
+        assert shares_and_pins(branches)[1] == {("cars", "a"): {"x": "b"}}  # the other is only looked for
+        branches.take("c", other.name)
+        assert shares_and_pins(branches)[1] == {("cars", "a"): {"x": "c"}}
 
 
 def test_what_ends_here_or_has_no_home_is_nothing_to_a_link():

@@ -12,6 +12,8 @@ from dataclasses import replace
 import pytest
 from tests.routing.small_meshes import SETTINGS, TYPE, Mesh, random_links
 
+from betimes.node.kept_promises import shares_and_pins
+from betimes.routing.flows import read_flow
 from betimes.routing.signals import Denied, Granted, Manner, Refresh
 from betimes.routing.wishes import Accepted, Interrupted, Refusal, Refused, Wish
 
@@ -96,11 +98,12 @@ def test_there_is_no_moment_without_a_way_that_is_promised(manner, home):
 @MANNERS
 def test_where_the_fast_way_is_full_who_needs_it_is_refused_and_the_other_keeps_its_own(manner):
     mesh = held_on_the_slow_way()
-    assert isinstance(mesh.subscribe("s", wish("other", manner, takes=90, bound_s=0.05)), Accepted)
+    other = replace(wish("other", manner, home=None, takes=90, bound_s=0.05), is_shared=False)
+    assert isinstance(mesh.subscribe("s", other), Accepted)
     before = mesh.promised()
     refused = mesh.subscribe("s", wish("tight", manner, bound_s=0.05))
     assert (refused.reason, refused.is_definite) == (Refusal.NO_BANDWIDTH, True)
-    assert refused.room_bytes_per_s == 10
+    assert refused.fits_bytes_per_s == 0  # less would come by the slow way too
     assert len(mesh.news) == 1
     mesh.wait(10)
     assert mesh.promised() == before
@@ -264,6 +267,7 @@ class Restless:
         if self.chance.random() < 0.3:
             self.mesh.wait(1)
         assert self.mesh.promised() == self.mesh.mirrored()
+        self.follow_events()
 
     def leave(self, _name):
         """Let somebody go, one of the crowd rather than others."""
@@ -278,31 +282,53 @@ class Restless:
         node = self.chance.choice([name for name in self.mesh.names if name != "p"])
         asked = replace(wish(name, home=None, takes=40), is_shared=False)
         if isinstance(self.mesh.subscribe(node, asked), Accepted):
-            self.held[name] = (node, math.inf)
+            self.held[name] = (node, math.inf, 0)
 
     def ask(self, name):
         node = self.chance.choice(self.homes)
-        takes = self.chance.choice([20, 20, 20, 40])
-        fastest_s = self.mesh.fastest_s(node, takes, f"{TYPE}@p@{takes}")
+        takes = self.chance.choice([10, 20, 20, 40] if self.has_home else [20, 20, 20, 40])
+        needs, within_s = (takes, math.inf) if not self.has_home else self.needed(node, takes)
+        fastest_s = self.mesh.fastest_s(node, needs, f"{TYPE}@p@{needs}")
         bound_s = self.chance.choice([math.inf, fastest_s, 0.2, 0.1, 0.06, 0.03])
         asked = wish(name, self.manner, home=node if self.has_home else None, takes=takes, bound_s=bound_s)
-        told = self.mesh.subscribe(node, asked)
+        is_trial = self.has_home and self.chance.random() < 0.2
+        told = self.mesh.subscribe(node, replace(asked, is_trial=is_trial))
         for each in self.mesh.news:
             if isinstance(each, Accepted):
-                self.held[each.subscription] = (node, self.held.get(each.subscription, (node, bound_s))[1])
+                self.held.setdefault(each.subscription, (node, bound_s, takes))
                 assert each.latency_s <= self.held[each.subscription][1] * 1.000001
                 way = self.mesh.way_of(each.flow, node)
                 assert self.mesh.latency_s(way) == pytest.approx(each.latency_s)
+        if is_trial and name in self.held:
+            self.mesh.unsubscribe(self.held.pop(name)[0], name)
         self.moved += len(self.mesh.news) > 1
         if isinstance(told, Refused) and told.is_definite and self.manner is Manner.COORDINATES:
-            assert fastest_s == math.inf or fastest_s > bound_s
+            assert fastest_s == math.inf or fastest_s > min(bound_s, within_s)
+
+    def needed(self, home, takes):
+        """Return what a way has to have, and within what time, for who asks and all who are at a home."""
+        flows = self.mesh.nodes[home].wishes._obtaining._flows.values()
+        held = [shared.bytes_per_s for shared in flows if read_flow(shared.name)]
+        here = [bound_s for node, bound_s, each in self.held.values() if node == home and each]
+        return max([takes, *held]), min(here, default=math.inf)
+
+    def follow_events(self):
+        """Follow events as they go to homes: everybody there has the bandwidth and the bound it was given."""
+        kept = {name: shares_and_pins(node.branches) for name, node in self.mesh.nodes.items()}
+        for home, bound_s, takes in self.held.values():
+            way = ["p"] if takes and self.has_home else []
+            while way and way[-1] != home:
+                shares, pinned = kept[way[-1]]
+                way.append(pinned[TYPE, "p"][home])
+                assert shares[way[-1]][TYPE] * 1000.0 >= takes
+            assert self.mesh.latency_s(way) <= bound_s * 1.000001
 
     def end(self):
         self.mesh.wait(8)
         held = self.mesh.promised()
         self.mesh.wait(8)
         assert self.mesh.promised() == held
-        for name, (node, _) in self.held.items():
+        for name, (node, *_) in self.held.items():
             self.mesh.unsubscribe(node, name)
         assert self.mesh.promised() == self.mesh.mirrored() == {}
         for node in self.mesh.nodes.values():
@@ -339,6 +365,6 @@ def test_wherever_a_fast_way_has_room_again_it_is_found(has_home):
         fastest_s = mesh.fastest_s(node, 20, f"{TYPE}@p@20")
         assert isinstance(mesh.subscribe(node, wish("tight", home=home, bound_s=fastest_s)), Accepted)
         moved += len(mesh.news) > 1
-        world.held = {"tight": (node, fastest_s), "loose": (node, math.inf)}
+        world.held = {"tight": (node, fastest_s, 20), "loose": (node, math.inf, 20)}
         world.end()
     assert moved > 5

@@ -86,16 +86,47 @@ def test_who_needs_it_sooner_has_it_by_the_fast_way_and_so_has_everybody(two):
     assert two.promised() == {}
 
 
-def test_where_the_fast_way_is_full_it_is_refused_with_what_would_fit_and_nothing_moves(two):
+@pytest.mark.parametrize("bandwidth", ["any", "4KB/s"])  # there is room for 4, but all would have to come
+def test_where_the_fast_way_is_full_it_is_refused_and_nothing_moves(two, bandwidth):
     before = two.promised()
-    refused = two.ask("tight", bandwidth="any", latency=TIGHT)
+    refused = two.ask("tight", bandwidth=bandwidth, latency=TIGHT)
     assert codes(refused) == [QUOTA_EXCEEDED]
-    assert refused.suback.reason_str == "cars: refused: no bandwidth; 4KB/s would fit"
+    assert refused.suback.reason_str.startswith("cars: refused: no bandwidth; nothing fits")
     assert dict(refused.suback.user_properties)["definite"] == "true"
     two.run(30.0)
     assert two.promised() == before
     assert news(two.loose) == []
-    assert codes(two.ask("less", bandwidth="4KB/s", latency=TIGHT)) == [0]
+
+
+def test_who_asks_for_less_has_the_events_within_its_bound_though_others_have_more(two):
+    two.leave(two.crowd)
+    less = two.ask("less", bandwidth="4KB/s", latency=TIGHT)
+    assert codes(less) == [0]
+    assert less.suback.reason_str.startswith("cars: 4KB/s reserved, ")
+    assert two.pinned("a") == {("cars", "a"): {"f": "b"}}
+    two.run(ANSWER_S_MAX + 0.5)
+    assert two.promised() == dict.fromkeys(FAST, 20_000)
+    two.publisher.now_s = two.now_s
+    two.publisher.publish("cars", b"x" * 900)
+    two.run(1.0)
+    (came,) = [each for each in less.read() if isinstance(each, mqtt5.PublishPacket)]
+    assert float(dict(came.user_properties)["$age"]) < 90.0
+
+
+def test_who_asks_for_more_than_fits_within_the_bound_of_those_who_are_there_is_told_what_would(two):
+    two.leave(two.crowd)
+    tight = two.ask("tight", bandwidth="any", latency=TIGHT)
+    two.run(ANSWER_S_MAX + 0.5)
+    before = two.promised()
+    refused = two.ask("more", bandwidth="50KB/s")  # the slow way has so much, but tight has no use for it
+    assert codes(refused) == [QUOTA_EXCEEDED]
+    assert refused.suback.reason_str == "cars: refused: no bandwidth; 34KB/s would fit"
+    assert two.promised() == before  # what was tried is given back, and nothing was moved for it
+    assert (news(tight), two.pinned("a")) == ([], {("cars", "a"): {"f": "b"}})
+    assert codes(two.ask("less", bandwidth="34KB/s")) == [0]
+    two.run(ANSWER_S_MAX + 0.5)
+    assert two.promised() == dict.fromkeys(FAST, 34_000)
+    assert two.pinned("a") == {("cars", "a"): {"f": "b"}}
 
 
 def test_what_no_way_can_do_is_refused_with_what_the_fastest_takes_and_that_can_be_had(two):

@@ -81,7 +81,7 @@ def test_who_is_refused_is_told_what_would_fit_and_takes_part_without():
     found = network(
         ("first", 'qos = "bandwidth = 40KB/s"'),
         ("second", 'qos = "bandwidth = 30KB/s"'),
-        ("too much", 'qos = "bandwidth = 35KB/s"'),
+        ("too much", 'qos = "bandwidth = 60KB/s"'),
         ("too soon", 'qos = "latency < 1ms"'),
         ("without", ""),
     )
@@ -91,7 +91,7 @@ def test_who_is_refused_is_told_what_would_fit_and_takes_part_without():
         ("too much", False, "no bandwidth"),
         ("too soon", False, "too slow"),
     ]
-    assert (found.guarantees[2].bytes_per_s, found.guarantees[2].is_shared) == (40_000, True)
+    assert (found.guarantees[2].bytes_per_s, found.guarantees[2].is_shared) == (54_000, False)
     outcome = found.run()
     assert outcome.guarantees == found.guarantees
     assert {each.subscriber for each in outcome.subscribers} >= {"too much", "without"}

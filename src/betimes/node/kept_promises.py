@@ -12,8 +12,8 @@ Pinned = dict[tuple[str, str], dict[str, str]]  # see `pins.PinnedWays`
 def shares_and_pins(branches: Branches) -> tuple[Shares, Pinned]:
     """Return what flows that have a home are promised on each link, and by which way they go.
 
-    What one home has at several bandwidths goes by the way of the largest. Of several ways of one flow it
-    goes by the latest that was taken in place of another, and by none that is only looked for.
+    Of several ways to one home it goes by the latest that was taken, at whatever bandwidth: that is enough
+    for all there (`routing/claims.py`). By one that is only looked for it does not go.
     """
     found = [(flow, name) for name in branches.flows if (flow := read_flow(name)) is not None]
     found.sort(key=lambda each: _rank(branches, *each))
@@ -33,6 +33,6 @@ def shares_and_pins(branches: Branches) -> tuple[Shares, Pinned]:
     return shares, pinned
 
 
-def _rank(branches: Branches, flow: Flow, name: str) -> tuple[int, int]:
+def _rank(branches: Branches, flow: Flow, name: str) -> int:
     branch = branches.branch(name)
-    return flow.bytes_per_s, flow.way if branch is not None and branch.is_taken else -flow.way
+    return flow.way if branch is not None and branch.is_taken else -flow.way

@@ -1,9 +1,13 @@
 """Who at one node wants the same flow, and which of them asks for it?
 
-Those who want one publisher's events at one bandwidth share a flow, but each has a bound of its own on
-latency. So one of them asks at a time, along the ways that it was offered, and the others wait: what it is
-given is for all whose bound it keeps, and what it is denied says nothing of the others. Where it comes
-already, those ask for whom it comes too late.
+Those who want one publisher's events share a flow, but each has a bound of its own on latency. So one of
+them asks at a time, along the ways that it was offered, and the others wait: what it is given is for all
+whose bound it keeps, and what it is denied says nothing of the others. Where it comes already, those ask for
+whom it comes too late.
+
+In a tree that many nodes share, all have one bandwidth. A flow that is for one home alone has one way, which
+all events take: there who asks for less shares what comes, and who asks for more asks for all who have it,
+within the tightest of their bounds.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from betimes.routing.flows import read_flow
 from betimes.routing.reservations import NOTHING, Instead
 from betimes.routing.signals import Invite, Offer, Reserve
 
@@ -42,6 +47,7 @@ class Claim:
     instead: Instead = NOTHING
     latency_s: float = math.inf  # of what is held, or of the fastest way
     all_answered: bool = True
+    is_trial: bool = False  # nothing that comes is moved for it
 
     @property
     def is_held(self) -> bool:
@@ -57,6 +63,10 @@ class Claim:
         """Tell whether a latency is within the bound."""
         return latency_s <= self.latency_s_max * SAME_LATENCY
 
+    def is_served_by(self, latency_s: float, bytes_per_s: int) -> bool:
+        """Tell whether what comes so late, at that bandwidth, is what is wanted here."""
+        return bytes_per_s >= self.bytes_per_s and self.keeps(latency_s)
+
     def hold(self, name: str, latency_s: float) -> None:
         """Take in by which way the flow comes."""
         self.comes_as, self.latency_s, self.left, self.apart = name, latency_s, [], []
@@ -68,11 +78,17 @@ class SharedFlow:
 
     name: str
     claims: dict[str, Claim] = field(default_factory=dict)  # by subscription
-    asked_as: str | None = None  # the name of the way that is asked for
+    asked: Reserve | Invite | None = None  # by the name of the way that is asked for
     deadline_s: float = math.inf  # of that question
     comes_as: str | None = None  # the name of the way that it comes by
     latency_s: float = math.inf  # of that way
+    bytes_per_s: int = 0  # likewise
     left: dict[str, float] = field(default_factory=dict)  # ways that it came by, and until when they are held
+
+    @property
+    def asked_as(self) -> str | None:
+        """Return the name of the way that is asked for."""
+        return None if self.asked is None else self.asked.flow
 
     @property
     def is_held(self) -> bool:
@@ -89,27 +105,52 @@ class SharedFlow:
         """Return those who have it."""
         return [each for each in self.claims.values() if each.is_held]
 
-    def come(self, name: str, latency_s: float) -> list[Claim]:
+    def serves(self, claim: Claim) -> bool:
+        """Tell whether what comes is what somebody wants."""
+        return claim.is_served_by(self.latency_s, self.bytes_per_s)
+
+    def bound_s(self, claim: Claim) -> float:
+        """Return within what time a way has to lead here, for who asks and for all who have the flow."""
+        return min([each.latency_s_max for each in (claim, *self.holders)]) * SAME_LATENCY
+
+    def instead_for(self, claim: Claim) -> Instead:
+        """Return what can be had in place of what was asked for: at a home, no less than what comes."""
+        flow = read_flow(self.name)
+        if not self.is_held or flow is None or flow.home is None:
+            return claim.instead
+        room, others = claim.instead.room_bytes_per_s, claim.instead.shared_bytes_per_s
+        own = self.bytes_per_s if claim.keeps(self.latency_s) else 0
+        return claim.instead._replace(
+            room_bytes_per_s=room if self.bytes_per_s < room < claim.bytes_per_s else 0,
+            shared_bytes_per_s=max(own, others if others > self.bytes_per_s else 0),
+        )
+
+    def come(self, name: str, latency_s: float, bytes_per_s: int) -> list[Claim]:
         """Take in by which way the flow comes now; return those who have it by that, others before them.
 
-        Where it helps nobody who had it not, nothing has changed, and nobody is returned.
+        Where it helps nobody who had it not, or is not enough for one who had it, nothing has changed, and
+        nobody is returned.
         """
-        fresh = [each for each in self.claims.values() if not each.is_held and each.keeps(latency_s)]
-        if not fresh:
+        served = [each for each in self.claims.values() if each.is_served_by(latency_s, bytes_per_s)]
+        fresh = [each for each in served if not each.is_held]
+        holders = self.holders
+        if not fresh or len(fresh) + len(holders) > len(served):
             return []
-        # Who asks for what comes already was not content with that: this is sooner, and suits all who were.
-        concerned = [*fresh, *self.holders]
-        self.comes_as, self.latency_s = name, latency_s
+        concerned = [*fresh, *holders]
+        self.comes_as, self.latency_s, self.bytes_per_s = name, latency_s, bytes_per_s
         for claim in concerned:
             claim.hold(name, latency_s)
         return concerned
 
 
-def ways_of(offers: list[Offer], known: Reserve, search: Reserve | Invite | None) -> Tries:
+def ways_of(
+    offers: list[Offer], known: Reserve, search: Reserve | Invite | None, *, is_for_home: bool = False
+) -> Tries:
     """Return what is to be tried, and what fitted where it did not.
 
     Ours first finds its own way; then what is offered, by latency. An offer does not tell what a flow has on
-    links already, so who has it goes by what is offered wherever that seems full.
+    links already, so who has it goes by what is offered wherever that seems full. In a tree, who has no bound
+    needs no way apart; at a home, what comes may be less than is wanted.
     """
     ways = sorted(offers, key=lambda offer: -offer.latency_s)
     in_time = [offer for offer in ways if offer.latency_s <= known.latency_s_left]
@@ -118,7 +159,7 @@ def ways_of(offers: list[Offer], known: Reserve, search: Reserve | Invite | None
     rooms = [int(offer.room_bytes_per_s) for offer in in_time if offer not in fitting]
     return Tries(
         [*_along(fitting, known), *own],
-        [] if known.latency_s_left == math.inf else [*_along(in_time, known), *own],
+        [*_along(in_time, known), *own] if is_for_home or known.latency_s_left < math.inf else [],
         Instead(max(rooms)) if rooms else NOTHING,
     )
 

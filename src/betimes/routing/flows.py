@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 BEFORE_HOME = "|"
+WHICHEVER = 0  # as the bandwidth or the way of a flow
 _WRITTEN = {"%": "%25", "@": "%40", BEFORE_HOME: "%7C"}  # what has a meaning in names
 
 
@@ -22,7 +23,7 @@ class Flow(NamedTuple):
     publisher: str  # the node where it enters
     bytes_per_s: int
     home: str | None = None  # the only node that it is for; None: whoever is below
-    way: int = 0  # to that home, by its number; 0: whichever
+    way: int = WHICHEVER  # to that home, by its number
 
     @property
     def name(self) -> str:

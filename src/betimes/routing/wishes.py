@@ -18,7 +18,7 @@ from typing import NamedTuple
 from betimes.routing.branches import Branches
 from betimes.routing.claims import SAME_LATENCY, Claim, ways_of
 from betimes.routing.dht import Tell
-from betimes.routing.flows import Flow
+from betimes.routing.flows import WHICHEVER, Flow
 from betimes.routing.obtaining import Obtaining, Outcome
 from betimes.routing.rendezvous import Rendezvous
 from betimes.routing.reservations import NOTHING
@@ -51,6 +51,7 @@ class Wish:
     manner: Manner = Manner.RENDEZVOUS
     is_shared: bool = True  # subscribers of one type share a tree; else each has a flow of its own
     home: str | None = None  # those of one home share a flow that is for this home alone
+    is_trial: bool = False  # to find out what can be had: at a home, nothing that others have is moved for it
 
 
 class Accepted(NamedTuple):
@@ -260,7 +261,8 @@ class Wishes:
         publisher = offers[0].publisher
         bytes_per_s = wish.bytes_per_s or offers[0].bytes_per_s
         own = "" if wish.is_shared else f"#{wish.subscription}"
-        flow = Flow(wish.event_type, publisher, bytes_per_s, wish.home).name + own
+        shared_bytes_per_s = bytes_per_s if wish.home is None else WHICHEVER
+        flow = Flow(wish.event_type, publisher, shared_bytes_per_s, wish.home).name + own
         bound_s = wish.latency_s_max * SAME_LATENCY
         known = Reserve(flow, bytes_per_s, publisher, bound_s, way=None, visited=())
         search: Reserve | Invite | None = None
@@ -268,7 +270,7 @@ class Wishes:
             search = known
         elif wish.manner is Manner.COORDINATES:
             search = self._searches.invitation(flow, bytes_per_s, publisher, bound_s)
-        tries = ways_of(offers, known, search)
+        tries = ways_of(offers, known, search, is_for_home=wish.home is not None)
         return Claim(
             wish.subscription,
             publisher,
@@ -279,6 +281,7 @@ class Wishes:
             tries.apart,
             instead=tries.instead,
             latency_s=min(offer.latency_s for offer in offers),
+            is_trial=wish.is_trial,
         )
 
     def _told(self, outcomes: Iterable[Outcome]) -> list[Effect]:

@@ -219,9 +219,9 @@ class Guarantees:
             return
         wanted.probes += 1
         probe = f"{name}?{wanted.probes}"
-        self._reserved.subscribe(
-            replace(wanted.wish, subscription=probe, bytes_per_s=refused.fits_bytes_per_s), now_s
-        )
+        fits = refused.fits_bytes_per_s
+        wish = replace(wanted.wish, subscription=probe, bytes_per_s=fits, is_trial=True)
+        self._reserved.subscribe(wish, now_s)
 
     def _probed(self, name: str, wanted: _Wanted, news: News, now_s: float) -> None:
         if wanted.refused is None or isinstance(news, Interrupted):

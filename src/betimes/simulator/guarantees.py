@@ -127,7 +127,8 @@ class Reserving:
             fits = refused.fits_bytes_per_s
             if refused.reason != Refusal.NO_BANDWIDTH or not fits:
                 break
-            probe = replace(wish, subscription=f"{wish.subscription}?{number}", bytes_per_s=fits)
+            name = f"{wish.subscription}?{number}"
+            probe = replace(wish, subscription=name, bytes_per_s=fits, is_trial=True)
             news = self._ask(home, probe)
             self._give_back(home, [probe])
             if isinstance(news, Accepted):
