@@ -31,8 +31,9 @@ def leaving():
     ben = Client(hub, "ben", session_expiry_interval=1000)
     ben.subscribe("t", qos=1)
     ben.connection.lost(0.0)
+    anna = Client(hub, "anna")
     for _ in range(1000):
-        Client(hub, "anna").publish("t", b"x" * 500, qos=1)
+        anna.publish("t", b"x" * 500, qos=1)
     departures, end = Departures(hub), End()
     departures.give(end, ASK, hub.sessions["ben"], 0.0)  # type: ignore[arg-type]
     return hub, departures, end

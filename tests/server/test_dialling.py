@@ -21,6 +21,8 @@ from betimes.server.joining import federate
 from betimes.server.listener import Endpoint, Listener
 from betimes.server.tls import tls_context
 
+pytestmark = pytest.mark.live
+
 _epochs = count(1)
 
 

@@ -11,11 +11,13 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
 from betimes import __version__
 from betimes.client.errors import UnreachableError
@@ -152,12 +154,18 @@ def command_names() -> tuple[str, ...]:
     )
 
 
+@cache
+def commands() -> Callable[..., Any]:
+    """Return what runs a command line: typer would put all commands together anew for each."""
+    return get_command(app)
+
+
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code. Nothing is raised, whatever happened."""
     if sys.stdout is None:  # closed by the caller: nobody reads
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 -- for as long as we run
     try:
-        app(args=None if arguments is None else list(arguments), prog_name="betimes")
+        commands()(args=None if arguments is None else list(arguments), prog_name="betimes")
         sys.stdout.flush()
     except UnreachableError as error:
         print_error(str(error))
