@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from betimes.matching.dz_expressions import WHOLE, Dz, coarser, covers, halves, overlaps, shortened
+from betimes.matching.dz_expressions import Dz, coarser, covers, halves, overlaps
 
 
 def covered_codes(expressions: Iterable[Dz], codes: NDArray[np.int64], length: int) -> NDArray[np.bool_]:
@@ -43,15 +43,15 @@ class MeasuredRates:
     """
 
     def __init__(self, measured_per_s: Mapping[Dz, float]) -> None:
-        self._measured_per_s = measured_per_s
-        self._divided: set[Dz] = set()  # expressions of which a part was measured
+        self._per_s = {dz.bits: rate for dz, rate in measured_per_s.items()}
+        self._divided: set[int] = set()  # expressions of which a part was measured
         self._found: dict[Dz, float | None] = {}
-        for dz in measured_per_s:
-            if dz.stars:
-                raise ValueError("rates are measured for expressions without wildcards")
-            bits = dz.bits >> 1
-            while bits and (wider := Dz(bits)) not in self._divided:
-                self._divided.add(wider)
+        if any(dz.stars for dz in measured_per_s):
+            raise ValueError("rates are measured for expressions without wildcards")
+        for each in self._per_s:
+            bits = each >> 1
+            while bits and bits not in self._divided:
+                self._divided.add(bits)
                 bits >>= 1
 
     def of(self, asked: Dz) -> float | None:
@@ -61,13 +61,13 @@ class MeasuredRates:
         return self._found[asked]
 
     def _estimated(self, asked: Dz) -> float | None:
-        if asked in self._measured_per_s:
-            return self._measured_per_s[asked]
-        if not asked.stars and asked not in self._divided:
-            return self._shared_out(asked)
-        if asked.stars and not any(
-            overlaps(dz, asked) and not covers(dz, asked) for dz in self._measured_per_s
-        ):
+        if asked.stars:
+            finer = any(overlaps(dz, asked) and not covers(dz, asked) for dz in map(Dz, self._per_s))
+        elif asked.bits in self._per_s:
+            return self._per_s[asked.bits]
+        else:
+            finer = asked.bits in self._divided
+        if not finer:
             return self._shared_out(asked)
         known = [self.of(part) for part in _parts(asked)]
         told = [rate for rate in known if rate is not None]
@@ -78,12 +78,12 @@ class MeasuredRates:
 
     def _shared_out(self, asked: Dz) -> float | None:
         """Return its share by volume of the smallest part around it that was measured."""
-        around = asked if not asked.stars else shortened(asked, asked.length - asked.stars.bit_length())
-        while around not in self._measured_per_s:
-            if around == WHOLE:
+        bits = asked.bits >> asked.stars.bit_length()  # what is around has no wildcards
+        while bits not in self._per_s:
+            bits >>= 1
+            if not bits:
                 return None
-            around = coarser(around)
-        return self._measured_per_s[around] * asked.volume / around.volume
+        return self._per_s[bits] * asked.volume / Dz(bits).volume
 
 
 def estimated_rate(asked: Dz, measured_per_s: Mapping[Dz, float]) -> float | None:
