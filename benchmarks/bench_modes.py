@@ -4,9 +4,12 @@
 `fixed`, which is nondurable, nobody goes. Two publishers send as fast as a subscriber to everything at each
 broker can follow. What is counted is messages a second, of both publishers together (X_P of the paper), and
 copies that subscribers got a second, divided by how many want each message (X_S), once things go their
-steady way: some are away from the beginning, and what happens while the first fifth is published does not
-count, so that who comes back with what it missed before stands for who is away at the end. The session of
-a durable subscriber that comes back at the other broker is handed over to it.
+steady way: some are away from the beginning, and the first seconds do not count, so that who comes back with
+what it missed before stands for who is away at the end. The session of a durable subscriber that comes back
+at the other broker is handed over to it.
+
+With `--together` all modes run at the same time, each with brokers, publishers and subscribers of its own:
+whatever else the machine does meets them alike, and they have the same share of its cores.
 
 With `--bandwidth` all subscribers together have so many kilobytes a second (as root: they are in a network
 namespace of their own, behind `tc ... tbf`), and publishers go as fast as the subscribers follow.
@@ -15,7 +18,8 @@ Brokers, publishers and subscribers share one machine: only ratios within one ru
 brokers themselves take, in processor time for each message, is given beside it: that depends less on what
 else the machine does.
 `.venv/bin/python benchmarks/bench_modes.py --rounds 3 --sizes 50 500`
-`.venv/bin/python benchmarks/bench_modes.py --messages 2000 --bandwidth 220 --modes nondurable semi-durable`
+`.venv/bin/python benchmarks/bench_modes.py --together --rounds 8 --modes nondurable semi-durable`
+`.venv/bin/python benchmarks/bench_modes.py --bandwidth 220 --modes nondurable semi-durable`
 """
 
 from __future__ import annotations
@@ -23,21 +27,22 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import ctypes
+import itertools
 import json
 import os
 import random
-import socket
 import statistics
 import subprocess
+import sys
 import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, Self, cast
+from typing import NamedTuple, cast
 
 import mqtt5
 import uvloop
+from limited_air import AIR_HOST, Air
 
 from betimes.console.fleet import HOST, Fleet, FleetPlan, free_ports
 from betimes.model.buffers import OVERWRITING_NAMES
@@ -49,14 +54,15 @@ STAY_S, AWAY_S = 14.289, 1.2 * 20 / 21  # a tenth of the paper's, graceful hando
 MOVED = 0.1  # the chance to come back at the other broker
 AHEAD_MAX = 2_000  # messages that publishers may be ahead of who follows them
 BATCH = 20
-WARM_UP = 0.2  # the share of messages before anything counts
+WARM_UP_S = 4.0  # before anything counts
 TAIL = 400  # packets whose ids are looked at when a subscriber goes
 FIRST_STAY_S = 1.9  # until just before the first message
 RUN_S_MAX = 120.0
 BUFFERED = 30_000  # messages in a small buffer, as in the paper
 SLOW = 40  # what is behind limited bandwidth may wait for so much less
-AIR_HOST = "10.215.0.1"
-OWN_SPACE = "/proc/self/ns/net"
+READY = "ready\n"
+
+Begin = Callable[[], float]  # waits until it is to begin, and returns when that is
 
 
 class Reader(asyncio.Protocol):
@@ -187,15 +193,13 @@ def behind(mobiles: list[Mobile], sent: int) -> float:
     return statistics.median(sent - reader.at for reader in there) if there else 0.0
 
 
-async def publish(
-    port: int, count: int, size: int, mode: str, followed: Callable[[], float], sent: list[int]
-) -> None:
-    """Publish so many messages, never far ahead of who follows."""
+async def publish(port: int, size: int, mode: str, followed: Callable[[], float], sent: list[int]) -> None:
+    """Publish for ever, never far ahead of who follows."""
     greeting = mqtt5.ConnectPacket(f"publisher-{port}", clean_start=True, keep_alive=0).write()
     loop = asyncio.get_running_loop()
     _, reader = await loop.create_connection(lambda: Reader(bytes(greeting)), HOST, port)
     qos = mqtt5.QoS.AT_LEAST_ONCE if mode == "durable" else mqtt5.QoS.AT_MOST_ONCE
-    for first in range(0, count, BATCH):
+    for first in itertools.count(0, BATCH):
         while followed() > AHEAD_MAX:
             await asyncio.sleep(0.002)
         batch = b"".join(
@@ -222,6 +226,17 @@ class Measured(NamedTuple):
     broker_us: float  # of both brokers' processor time, for each message
 
 
+class Trial(NamedTuple):
+    """What is to be measured."""
+
+    mode: str
+    seconds: float
+    size: int  # bytes of a message's body
+    bandwidth: float | None
+    overwrite: str | None
+    seed: int
+
+
 class Moment(NamedTuple):
     """How far everything is."""
 
@@ -241,19 +256,20 @@ def busy_s(processes: list[int]) -> float:
 
 
 async def measure(
-    mode: str, messages: int, size: int, ports: list[int], processes: list[int], air: Air | None, seed: int
+    trial: Trial, ports: list[int], processes: list[int], air: Air | None, begin: Begin
 ) -> Measured:
     """Return how fast it went, what came, and what it took."""
     await asyncio.sleep(2.0)  # the brokers link
-    chance, loop = random.Random(seed), asyncio.get_running_loop()
+    chance, loop = random.Random(trial.seed), asyncio.get_running_loop()
     followers = []
     for port in ports:
         greeting = hello(f"follower-{port}", "fixed", [])
         followers.append((await loop.create_connection(lambda: Reader(greeting), HOST, port))[1])  # noqa: B023
     mobiles = [
-        Mobile(number, mode, ports, random.Random(chance.random()), air) for number in range(SUBSCRIBERS)
+        Mobile(number, trial.mode, ports, random.Random(chance.random()), air)
+        for number in range(SUBSCRIBERS)
     ]
-    living = [asyncio.create_task(each.live()) for each in mobiles]
+    tasks = [asyncio.create_task(each.live()) for each in mobiles]
     await asyncio.sleep(2.0)
     sent = [0]
 
@@ -261,21 +277,18 @@ async def measure(
         ahead = sent[0] - min(each.count for each in followers)
         return ahead if air is None else max(ahead, behind(mobiles, sent[0]) * SLOW)
 
-    async def publish_all(share: float) -> Moment:
-        """Publish this share of the messages; return where that leaves everything once it is followed."""
-        each_sends = int(messages * share) // len(ports)
-        await asyncio.gather(*(publish(port, each_sends, size, mode, followed, sent) for port in ports))
-        while min(each.count for each in followers) < sent[0] or (
-            air is not None and behind(mobiles, sent[0]) > DECADES
-        ):
-            await asyncio.sleep(0.002)
+    async def moment(at_s: float) -> Moment:
+        await asyncio.sleep(at_s - time.monotonic())
         return Moment(time.monotonic(), sent[0], sum(each.got for each in mobiles), busy_s(processes))
 
-    async with asyncio.timeout(RUN_S_MAX):
-        began, ended = await publish_all(WARM_UP), await publish_all(1.0 - WARM_UP)
-    for task in living:
+    counts_from_s = await asyncio.to_thread(begin) + WARM_UP_S
+    tasks += [asyncio.create_task(publish(port, trial.size, trial.mode, followed, sent)) for port in ports]
+    began, ended = await moment(counts_from_s), await moment(counts_from_s + trial.seconds)
+    for task in tasks:
+        if task.done():
+            task.result()  # which says why it is over
         task.cancel()
-    await asyncio.gather(*living, return_exceptions=True)
+    await asyncio.gather(*tasks, return_exceptions=True)
     took_s, published = ended.at_s - began.at_s, ended.sent - began.sent
     copies = (ended.got - began.got) / (published * SUBSCRIBERS / DECADES)
     return Measured(
@@ -286,101 +299,111 @@ async def measure(
     )
 
 
-class Air:
-    """A network namespace that is reached with so many kilobytes a second."""
-
-    def __init__(self, kb_per_s: float) -> None:
-        self._name = f"air{os.getpid() % 100_000}"
-        self._libc = ctypes.CDLL(None, use_errno=True)
-        near, far = f"{self._name}a", f"{self._name}b"
-        inside = ("ip", "netns", "exec", self._name)
-        rate = ("rate", f"{kb_per_s * 8:.0f}kbit", "burst", "5000", "limit", "100000")
-        commands = (
-            ("ip", "netns", "add", self._name),
-            ("ip", "link", "add", near, "type", "veth", "peer", "name", far, "netns", self._name),
-            ("ip", "addr", "add", f"{AIR_HOST}/30", "dev", near),
-            ("ip", "link", "set", near, "up"),
-            (*inside, "ip", "addr", "add", "10.215.0.2/30", "dev", far),
-            (*inside, "ip", "link", "set", far, "up"),
-            ("tc", "qdisc", "add", "dev", near, "root", "tbf", *rate),
-        )
-        for command in commands:
-            subprocess.run(command, check=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for command in (("ip", "link", "del", f"{self._name}a"), ("ip", "netns", "del", self._name)):
-            subprocess.run(command, check=True)
-
-    def socket(self) -> socket.socket:
-        """Return a socket in there."""
-        here, there = (os.open(path, os.O_RDONLY) for path in (OWN_SPACE, f"/run/netns/{self._name}"))
-        try:
-            self._enter(there)
-            line = socket.socket()
-            self._enter(here)
-        finally:
-            os.close(here)
-            os.close(there)
-        line.settimeout(0.0)
-        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8_192)
-        return line
-
-    def _enter(self, space: int) -> None:
-        if self._libc.setns(space, 0):
-            raise OSError(ctypes.get_errno(), "the network namespace cannot be entered")
-
-
-def run(
-    mode: str, messages: int, size: int, bandwidth: float | None, overwrite: str | None, seed: int
-) -> Measured:
+def run(trial: Trial, begin: Begin = time.monotonic) -> Measured:
     """Measure one mode at two fresh brokers."""
     ports = dict(zip(("a", "b"), free_ports(2), strict=True))
     links = (Link(source="a", target="b", s_per_kb_mean=0.0),)
-    settings: dict[str, object] = {"anonymous": True, "buffer.keep": mode == "semi-durable"}
-    if mode == "semi-durable":
+    settings: dict[str, object] = {"anonymous": True, "buffer.keep": trial.mode == "semi-durable"}
+    if trial.mode == "semi-durable":
         settings["buffer.fetch"] = ["#"]
-        if overwrite is not None:
-            settings |= {"buffer.overwrite": overwrite, "buffer.messages": BUFFERED}
-    host = HOST if bandwidth is None else "0.0.0.0"
+        if trial.overwrite is not None:
+            settings |= {"buffer.overwrite": trial.overwrite, "buffer.messages": BUFFERED}
+    host = HOST if trial.bandwidth is None else "0.0.0.0"
     plan = FleetPlan(ports=ports, links=links, settings=settings, host=host)
     with contextlib.ExitStack() as stack:
-        air = None if bandwidth is None else stack.enter_context(Air(bandwidth))
+        air = None if trial.bandwidth is None else stack.enter_context(Air(trial.bandwidth))
         fleet = stack.enter_context(Fleet(plan))
         processes = [fleet.process_id(name) for name in ports]
-        return uvloop.run(measure(mode, messages, size, list(ports.values()), processes, air, seed))
+        return uvloop.run(measure(trial, list(ports.values()), processes, air, begin))
+
+
+def run_together(trials: list[Trial]) -> list[Measured]:
+    """Measure several modes at the same time, each in a process of its own."""
+    command = [sys.executable, __file__, "--trial"]
+    children = [
+        subprocess.Popen(
+            [*command, json.dumps(each._asdict())], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for each in trials
+    ]
+    for child in children:
+        assert child.stdout is not None, "it has a pipe"
+        if child.stdout.readline() != READY:
+            raise SystemExit("one of the modes did not start")
+    begin_s = time.monotonic() + 0.5  # this clock is the same for all processes
+    answers = []
+    for child in children:
+        assert child.stdin is not None, "it has a pipe"
+        child.stdin.write(f"{begin_s}\n")
+        child.stdin.flush()
+    for child in children:
+        answers.append(Measured(**json.loads(child.communicate()[0])))
+    return answers
+
+
+def run_as_child(trial: Trial) -> None:
+    """Measure one mode when we are told to, and say what came of it."""
+
+    def begin() -> float:
+        print(READY, end="", flush=True)
+        return float(sys.stdin.readline())
+
+    print(json.dumps(run(trial, begin)._asdict()))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--messages", type=int, default=100_000)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seconds", type=float, default=20.0, help="that count, of each round and mode")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sizes", type=int, nargs="+", default=[50], help="bytes of a message's body")
     parser.add_argument("--bandwidth", type=float, help="kB/s, of all subscribers together")
     parser.add_argument("--overwrite", choices=OVERWRITING_NAMES, help="the policy of a small buffer")
     parser.add_argument("--modes", nargs="+", default=list(MODES), choices=MODES)
+    parser.add_argument("--together", action="store_true", help="all modes at the same time")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--trial", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.trial is not None:
+        run_as_child(Trial(**json.loads(options.trial)))
+        return
     seen: dict[str, list[Measured]] = {}
     for size in options.sizes:
         for number in range(options.rounds):
-            for mode in options.modes:  # in turns, so that a busy moment of the machine meets all of them
-                each = run(mode, options.messages, size, options.bandwidth, options.overwrite, number)
-                seen.setdefault(f"{mode}, {size} bytes", []).append(each)
+            trials = [
+                Trial(mode, options.seconds, size, options.bandwidth, options.overwrite, number)
+                for mode in options.modes
+            ]  # else in turns, so that a busy moment of the machine meets all of them
+            found = run_together(trials) if options.together else map(run, trials)
+            for trial, each in zip(trials, found, strict=True):
+                seen.setdefault(f"{trial.mode}, {size} bytes", []).append(each)
                 if not options.json:
-                    print(f"{mode}, {size} bytes: {said(each)}, {each.copies:.1%} of all copies", flush=True)
+                    print(
+                        f"{trial.mode}, {size} bytes: {said(each)}, {each.copies:.1%} of all copies",
+                        flush=True,
+                    )
+    show(seen, as_json=options.json)
+
+
+def show(seen: dict[str, list[Measured]], *, as_json: bool) -> None:
+    """Print the medians, and how the modes compare, round by round."""
     medians = {
         name: Measured(*map(statistics.median, zip(*rounds, strict=True))) for name, rounds in seen.items()
     }
-    if options.json:
+    if as_json:
         rounds = {name: [each._asdict() for each in every] for name, every in seen.items()}
         found = {"rounds": rounds, "median": {name: each._asdict() for name, each in medians.items()}}
         print(json.dumps(found, indent=2))
-    else:
-        for name, median in medians.items():
-            print(f"median of {options.rounds}: {name}: {said(median)}")
+        return
+    for name, median in medians.items():
+        print(f"median of {len(seen[name])}: {name}: {said(median)}")
+    for one, other in itertools.combinations(seen, 2):
+        ratios = [b.got_per_s / a.got_per_s for a, b in zip(seen[one], seen[other], strict=True)]
+        print(
+            f"got, {other} of {one}: {statistics.geometric_mean(ratios):.3f} "
+            f"(of {len(ratios)} rounds {min(ratios):.2f} to {max(ratios):.2f})"
+        )
 
 
 def said(measured: Measured) -> str:
