@@ -31,6 +31,7 @@ import itertools
 import json
 import os
 import random
+import signal
 import statistics
 import subprocess
 import sys
@@ -365,6 +366,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--trial", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that no broker is left behind
     if options.trial is not None:
         run_as_child(Trial(**json.loads(options.trial)))
         return
