@@ -175,3 +175,9 @@ def test_a_bandwidth_may_be_advertised_as_the_condition_that_a_hint_shows():
     for wrong in ("0KB/s", "latency = 20KB/s", "any", "x = 1"):
         with pytest.raises(TextError):
             advertise({"x": wrong})
+
+
+@pytest.mark.parametrize("bandwidths", ["traffic/a4 = 15KB/s", ["traffic/a4"]])
+def test_an_advertisement_that_is_not_by_topic_is_refused_with_an_example(bandwidths: Any):
+    with pytest.raises(SettingError, match=r"traffic/a4.*15KB/s"):
+        advertise(bandwidths)

@@ -168,7 +168,7 @@ def test_what_would_fit_was_tried_also_where_several_links_are_short_of_room(six
 def test_what_is_too_far_away_is_refused_with_how_far(six):
     refused = six.ask("alice", latency="1ms")
     assert codes(refused) == [QUOTA_EXCEEDED]
-    assert "too slow; the fastest way takes" in refused.suback.reason_str
+    assert "too slow; the fastest way that was offered takes" in refused.suback.reason_str
     assert dict(refused.suback.user_properties)["definite"] == "true"
 
 
@@ -196,7 +196,7 @@ def test_links_without_a_rate_promise_nothing(six):
         for end in hub.federation.ends.values():
             end.terms = LinkTerms(to=end.neighbour)
     refused = six.ask("alice", bandwidth="any")
-    assert refused.suback.reason_str.endswith("nothing fits: links on the way are full, or state no rate")
+    assert refused.suback.reason_str.endswith("or what others have of it there cannot be moved")
 
 
 def test_a_broker_without_a_network_has_nothing_to_reserve():
@@ -285,7 +285,8 @@ def test_what_cannot_be_made_again_is_told_with_what_would_fit_and_tried_until_i
     six.run(10.0)
     told = news(alice)[-1]
     assert (told["state"], told["definite"], told["fits_bytes_per_s"]) == ("refused", True, 30_000)
-    assert told["why"] == "no bandwidth; 30KB/s would fit, shared with those who have it"
+    assert told["why"].startswith("no bandwidth; 30KB/s would fit, shared with those who have it")
+    assert told["why"].endswith("; the broker goes on asking")
     assert bob.hub.sessions["bob"].grants
     bob.connection.lost(six.now_s)
     six.run(10.0)
@@ -426,7 +427,7 @@ def test_who_may_not_subscribe_is_told_so_and_nothing_is_asked_for(six):
 
 
 def test_reasons_are_told_in_words():
-    assert "ask again" in why(Refused("s", None, Refusal.NO_ANSWER, False, 0, 1.0))
+    assert why(Refused("s", None, Refusal.NO_ANSWER, False, 0, 1.0)) == "no answer"
     assert why(Refused("s", None, Refusal.TOO_MANY, True, 0, 1.0)) == "too many"
 
 
@@ -446,5 +447,5 @@ def test_a_topic_that_is_too_long_to_be_spoken_of_is_refused_and_no_link_breaks(
 
 def test_the_latency_that_is_told_can_be_had():
     told = why(Refused("s", "b1", Refusal.TOO_SLOW, True, 0, 0.16164))
-    assert told.endswith("the fastest way takes 161.7ms")
+    assert told.endswith("the fastest way that was offered takes 161.7ms")
     assert why(Refused("s", "b1", Refusal.TOO_SLOW, True, 0, 0.05)).endswith("takes 50ms")

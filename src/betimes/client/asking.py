@@ -122,6 +122,8 @@ def advertise(bandwidths: Mapping[str, str] | None) -> list[tuple[str, str]]:
     >>> advertise({"traffic/a4": "15KB/s"})
     [('advertise', 'traffic/a4 = 15KB/s')]
     """
+    if bandwidths is not None and not isinstance(bandwidths, Mapping):
+        raise SettingError("advertise", bandwidths, "must be a mapping of topics", '{"traffic/a4": "15KB/s"}')
     texts = []
     for topic, bandwidth in (bandwidths or {}).items():
         read_bandwidth_kb_per_s(checked_text("advertise", bandwidth))

@@ -144,7 +144,7 @@ def _guarantee_row(found: dict[str, Any], share: float) -> list[Any]:
         shared = ", shared with those who have it" if found["shared"] else ""
         answer = f"refused: {found['reason']}; {fits}{shared}"
     elif found["reason"] == Refusal.TOO_SLOW:
-        answer = f"refused: {found['reason']}; the fastest way takes {away}"
+        answer = f"refused: {found['reason']}; the fastest way that was offered takes {away}"
     else:
         answer = f"refused: {found['reason']}"
     return [found["subscriber"], answer, share]

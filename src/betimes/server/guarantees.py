@@ -42,6 +42,7 @@ WANTED_MAX = 10_000  # of all clients of a broker
 WAIT_S_MAX = 8.0  # for a SUBACK: clients do not wait for ever
 AGAIN_S_MIN, AGAIN_S_MAX = 2.0, 30.0  # after which what is lost is asked for again, ever later
 WILDCARDS = frozenset("#+")
+NOTHING_FITS = "links on the way are full or state no rate, or what others have of it there cannot be moved"
 
 
 Answer = Callable[[Mapping[str, Promised], float], None]  # by topic filter
@@ -248,7 +249,8 @@ class Guarantees:
             told.append((BANDWIDTH, show_rate(refused.fits_bytes_per_s / 1000.0)))
         if refused.reason == Reason.TOO_SLOW:
             told.append((LATENCY, _enough(refused.latency_s)))
-        text = f"{wanted.written}: refused: {why(refused)}"
+        hint = "" if refused.is_definite else "; this is not definite, ask again later"
+        text = f"{wanted.written}: refused: {why(refused)}{hint}"
         self._answer(name, wanted, Promised(is_admitted=False, text=text, told=tuple(told)), now_s)
 
     def _answer(self, name: str, wanted: _Wanted, promised: Promised, now_s: float) -> None:
@@ -293,7 +295,7 @@ class Guarantees:
             said |= {"bytes_per_s": news.bytes_per_s, "latency_s": round(wanted.latency_s, 6)}
         elif isinstance(news, Refused):
             said |= {
-                "why": why(news),
+                "why": f"{why(news)}; the broker goes on asking",
                 "definite": news.is_definite,
                 "fits_bytes_per_s": news.fits_bytes_per_s,
             }
@@ -339,13 +341,12 @@ def why(refused: Refused) -> str:
     """
     if refused.reason == Reason.NO_BANDWIDTH:
         if not refused.fits_bytes_per_s:
-            return f"{refused.reason}; nothing fits: links on the way are full, or state no rate"
+            return f"{refused.reason}; nothing fits: {NOTHING_FITS}"
         shared = ", shared with those who have it" if refused.is_sharing_better else ""
         return f"{refused.reason}; {show_rate(refused.fits_bytes_per_s / 1000.0)} would fit{shared}"
     if refused.reason == Reason.TOO_SLOW:
-        return f"{refused.reason}; the fastest way takes {_enough(refused.latency_s)}"
-    hint = "" if refused.is_definite else "; this is not definite, ask again later"
-    return f"{refused.reason}{hint}"
+        return f"{refused.reason}; the fastest way that was offered takes {_enough(refused.latency_s)}"
+    return str(refused.reason)
 
 
 def _enough(latency_s: float) -> str:
