@@ -151,7 +151,9 @@ class Fleet:
             path.touch(0o600)
             path.write_text(text)
         end_s = time.monotonic() + START_S_MAX
-        first, *others = self.plan.ports
+        *others, first = (
+            self.plan.ports
+        )  # who is named last dials nobody, so it need not find the others there
         self._launch(first)
         self._wait_for(first, end_s)  # after an installation it compiles; the others then only load that
         for name in others:
