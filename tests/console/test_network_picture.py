@@ -31,6 +31,7 @@ def test_a_broker_without_links_and_links_that_carried_nothing_are_drawn():
     assert ">a</text>" in draw_network(["a", "b"], {("a", "b"): 0.0}, {}, {})
 
 
+@pytest.mark.long
 def test_names_are_left_out_where_they_would_cover_each_other():
     names = [f"broker{number}" for number in range(NAMES_SHOWN_MAX + 1)]
     assert "broker7" not in draw_network(names, {}, {}, {})

@@ -139,6 +139,7 @@ def test_the_network_of_the_paper_is_predicted_at_once():
 RATES_PER_S = st.floats(-6.0, 9.0).map(lambda power: 10.0**power)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("model", "early_drop"), [(Model.MM1, False), (Model.GG1, False), (Model.WAIT, False), (Model.WAIT, True)]
 )

@@ -336,6 +336,7 @@ class Restless:
             assert node.wishes._obtaining._named == {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("has_home", [True, False])
 @MANNERS
 def test_whatever_is_asked_no_link_has_too_much_all_comes_back_and_what_is_definite_is_true(manner, has_home):
@@ -349,6 +350,7 @@ def test_whatever_is_asked_no_link_has_too_much_all_comes_back_and_what_is_defin
     assert moved or manner is not Manner.COORDINATES
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("has_home", [True, False])
 def test_wherever_a_fast_way_has_room_again_it_is_found(has_home):
     moved = 0

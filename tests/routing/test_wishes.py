@@ -251,6 +251,7 @@ def test_where_no_link_was_short_of_room_a_refusal_is_not_for_want_of_it_and_not
     assert (news.reason, news.is_definite) == (Refusal.NO_WAY, False)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("home", [None, "n8"])
 def test_what_was_asked_by_ways_that_are_no_more_is_asked_anew_and_what_is_held_is_not(overlay, home):
     told(overlay, "n8", Wish(subscription="held", event_type="cars", bytes_per_s=5, home=home))

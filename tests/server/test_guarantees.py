@@ -255,6 +255,7 @@ def test_it_is_made_again_within_the_refresh_time_though_the_rendezvous_is_kille
     assert all(killed not in ends for ends in six.promised())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("late_s", [0.0, 0.3, 1.9])
 @pytest.mark.parametrize("killed", ["b", "c", "d", "e"])
 def test_it_is_made_again_at_once_when_the_last_has_noticed_who_was_killed(killed, late_s):

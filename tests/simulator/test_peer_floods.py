@@ -37,6 +37,7 @@ def trace(settings, workload: str, *, is_one_by_one: bool) -> list[object]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workload", [GRID, RECT])
 @pytest.mark.parametrize("settings", [our_settings(4, 0.25), paper_settings(4, 0.25)])
 def test_all_at_once_is_what_peers_do_message_by_message(settings, workload):
