@@ -55,6 +55,16 @@ def test_a_fast_link_takes_many_but_not_endlessly_many():
     assert window.allowed == IN_FLIGHT_MAX
 
 
+def test_who_waits_for_a_core_does_not_make_the_link_a_slow_one():
+    window, waits_s = Window(), 0.006
+    for turn in range(100):
+        for nth in range(
+            window.allowed
+        ):  # all that are under way are taken in together, once there is a core
+            window.returned(round_trip_s=waits_s, transfer_s=0.0 if nth else waits_s, now_s=float(turn))
+    assert window.allowed > IN_FLIGHT_MAX // 4
+
+
 def test_a_link_that_becomes_slow_is_given_less():
     window = Window()
     window.returned(round_trip_s=0.0002, transfer_s=0.0, now_s=0.0)

@@ -13,7 +13,9 @@ WINDOW_S = 30.0  # clocks drift, and routes below us change: what was seen longe
 IDLE_WINDOW_S = 600.0  # a link that is never idle cannot show again how short its round trip is
 IN_FLIGHT_MAX = 64
 IDLE_SHARE_ALLOWED = 0.25  # of a transfer: so long a link may be idle rather than have one more under way
-QUEUED_S_ALLOWED = 0.002  # whatever waits no longer than this below us costs nobody a deadline
+# Whatever waits no longer than this below us costs nobody a deadline. It is longer than brokers whose cores
+# are busy wait for one: else each message seems slow, one at a time is sent, and each waits for a core again.
+QUEUED_S_ALLOWED = 0.01
 TRANSFER_S_MIN = 1e-6
 NEWEST_WEIGHT = 0.125
 
@@ -88,7 +90,7 @@ class Window:
             return 1
         transfer_s = max(self._transfer_s, TRANSFER_S_MIN)
         to_fill = math.ceil(self._idle_s.value / transfer_s + 1.0 - IDLE_SHARE_ALLOWED)
-        return min(max(to_fill, int(QUEUED_S_ALLOWED / transfer_s)), IN_FLIGHT_MAX)
+        return min(max(to_fill, math.ceil(QUEUED_S_ALLOWED / transfer_s)), IN_FLIGHT_MAX)
 
     def returned(self, round_trip_s: float, transfer_s: float, now_s: float) -> None:
         """Learn from an acknowledgement: how long it took, and how much of that was its own transfer."""
