@@ -191,6 +191,13 @@ def test_a_guarantee_is_for_one_topic(six, pattern):
     assert refused.hub.sessions["alice"].grants == {}
 
 
+def test_topics_of_the_brokers_own_are_not_reserved(six):
+    refused = six.ask("alice", "$betimes/x", wait_s=0.0, bandwidth="any")
+    assert codes(refused) == [UNSUPPORTED]
+    said = "$betimes/x: topics that begin with $ are the brokers' own, and nothing is reserved for them"
+    assert refused.suback.reason_str == said
+
+
 def test_links_without_a_rate_promise_nothing(six):
     for hub in six.hubs.values():
         for end in hub.federation.ends.values():

@@ -25,10 +25,10 @@ from betimes.routing.answers import Refusal as Reason
 from betimes.routing.fitting import Fitting
 from betimes.routing.signals import Manner
 from betimes.routing.wishes import Wish
-from betimes.server.advertised import Advertised
+from betimes.server.advertised import OF_BROKER, Advertised
 from betimes.server.deliveries import Delivery
 from betimes.server.promised import Promised
-from betimes.server.protocol import Gone, Refusal, hang_up, session_of
+from betimes.server.protocol import Answer, session_of
 from betimes.server.publications import Publication
 from betimes.server.reserved import News, Reserved
 
@@ -45,7 +45,7 @@ AGAIN_S_MIN, AGAIN_S_MAX = 2.0, 30.0  # after which what is lost is asked for ag
 WILDCARDS = frozenset("#+")
 
 
-Answer = Callable[[Mapping[str, Promised], float], None]  # by topic filter
+Tell = Callable[[Mapping[str, Promised], float], None]  # by topic filter
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class _Asking:
     """A SUBSCRIBE that waits."""
 
     connection: Connection
-    answer: Answer
+    answer: Tell
     left: set[str]  # names of reservations that are still to be answered
     since_s: float
     answered: dict[str, Promised] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class Guarantees:
         connection: Connection,
         packet: mqtt5.SubscribePacket,
         guarantee: Guarantee,
-        answer: Answer,
+        answer: Tell,
         now_s: float,
     ) -> None:
         """Ask for all that a SUBSCRIBE wants; `answer` is called with what came of it, perhaps at once."""
@@ -120,8 +120,7 @@ class Guarantees:
             if session.rights is not None and not session.rights.may_subscribe(pattern):
                 continue  # who may not have it is told so, and no more
             if WILDCARDS.intersection(pattern) or pattern.startswith("$"):
-                problem = "a guarantee is for one topic, without wildcards and not shared"
-                text = f"{pattern}: {problem} (hint: name the topic that its publisher advertises)"
+                text = f"{pattern}: {_why_not(pattern)}"
                 asking.answered[pattern] = Promised(is_admitted=False, text=text, is_supported=False)
             elif len(pattern) > TOPIC_LENGTH_MAX:
                 text = f"a guarantee is for a topic of at most {TOPIC_LENGTH_MAX} letters"
@@ -158,14 +157,21 @@ class Guarantees:
             self._held.pop((session.client_id, self._wanted[name].written), None)
             self._forget(name, now_s)
 
+    def refuses(self, connection: Connection, packet: mqtt5.ConnectPacket, client_id: str) -> bool:
+        """Turn a client away that advertises what it cannot; tell whether that is so."""
+        gate = self._hub.gate
+        try:
+            rights = gate.rights(gate.proven_user(packet.username), client_id)
+            self._advertised.check(rights, packet.user_properties)
+        except TextError as error:
+            self._hub.refuse(connection, Answer.IMPLEMENTATION_SPECIFIC_ERROR, error.in_one_line)
+            return True
+        return False
+
     def came(self, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
         """Take in what a client advertises; ask again for what it had, and tell it what comes of that."""
         session = session_of(connection)
-        try:
-            self._advertised.came(session, packet.user_properties, now_s)
-        except TextError as error:
-            hang_up(connection, Refusal(Gone.IMPLEMENTATION_SPECIFIC_ERROR.value, error.in_one_line), now_s)
-            return
+        self._advertised.came(session, packet.user_properties, now_s)
         for written, grant in session.grants.items():
             guarantee = None if grant.wish is None else grant.wish.qos.guarantee
             if guarantee is not None and (session.client_id, written) not in self._held:
@@ -335,6 +341,14 @@ class Guarantees:
         if not names:
             del self._names[wanted.session.client_id]
         self._reserved.unsubscribe(name, now_s)
+
+
+def _why_not(pattern: str) -> str:
+    """Return why there is no guarantee for a topic filter."""
+    if pattern.startswith("$") and not pattern.startswith("$share/"):
+        return f"{OF_BROKER}, and nothing is reserved for them"
+    problem = "a guarantee is for one topic, without wildcards and not shared"
+    return f"{problem} (hint: name the topic that its publisher advertises)"
 
 
 def _no_answer(name: str) -> Refused:
