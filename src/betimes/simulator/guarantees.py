@@ -210,7 +210,7 @@ def wanted_of(
 ) -> dict[str, list[str]]:
     """Return, by subscriber who asks for a guarantee, the publishers with a profile that it wants.
 
-    `published` is what each publisher's events say, or the first of them.
+    `published` is what the first of each publisher's events say, also where there are none in the run.
     """
     profiled = [each.name for each in scenario.publishers if each.profile is not None]
     return {
