@@ -29,7 +29,9 @@ def would_fit(client):
 
 def test_what_is_reserved_is_told_of_all_publishers_together(six):
     alice = six.ask("alice", bandwidth="any")
-    assert re.fullmatch(r"cars: 50KB/s reserved, of 2 publishers, [0-9.]+ms away", alice.suback.reason_str)
+    assert re.fullmatch(
+        r"cars: 50KB/s reserved, of 2 publishers together, [0-9.]+ms away", alice.suback.reason_str
+    )
     told = dict(alice.suback.user_properties)
     assert told["bandwidth"] == "50KB/s"
     again = six.ask("bob", bandwidth="any", latency=told["latency"])

@@ -243,7 +243,7 @@ class Guarantees:
     def _accept(self, name: str, wanted: _Wanted, now_s: float) -> None:
         self.accepted += 1
         bandwidth, latency = show_rate(wanted.bytes_per_s / 1000.0), show_duration(round(wanted.latency_s, 4))
-        of_all = f", of {len(wanted.held)} publishers" if len(wanted.held) > 1 else ""
+        of_all = f", of {len(wanted.held)} publishers together" if len(wanted.held) > 1 else ""
         text = f"{wanted.written}: {bandwidth} reserved{of_all}, {latency} away"
         told = ((BANDWIDTH, bandwidth), (LATENCY, latency))
         wanted.state, wanted.told_latency_s = "accepted", wanted.latency_s
