@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.routing.small_meshes import SETTINGS, TYPE, Mesh, random_links
@@ -21,7 +22,7 @@ DRAINED = int(SETTINGS.answer_s_max) + 1
 
 
 def test_what_has_room_is_tried_and_told_once_it_was_there():
-    fitting = Fitting(WISH, NO_ROOM)
+    fitting: Any = Fitting(WISH, NO_ROOM)
     first = fitting.next_trial()
     assert (first.subscription, first.bytes_per_s, first.is_trial) == ("s?1", 54, True)
     fitting.denied(NO_ROOM._replace(room_bytes_per_s=30))
@@ -34,7 +35,7 @@ def test_what_has_room_is_tried_and_told_once_it_was_there():
 
 def test_what_was_not_tried_is_not_told_and_something_true_is_told_rather_than_the_most():
     fitting = Fitting(WISH, NO_ROOM)
-    tried = []
+    tried: list[Any] = []
     while (trial := fitting.next_trial()) is not None:
         tried.append(trial.bytes_per_s)
         fitting.denied(NO_ROOM)
@@ -45,7 +46,7 @@ def test_what_was_not_tried_is_not_told_and_something_true_is_told_rather_than_t
 
 
 def test_for_what_is_too_slow_the_fastest_is_tried_and_then_whatever_there_is():
-    fitting = Fitting(WISH, TOO_SLOW._replace(latency_s=0.05004))
+    fitting: Any = Fitting(WISH, TOO_SLOW._replace(latency_s=0.05004))
     assert fitting.next_trial().latency_s_max == enough_s(0.05004)
     fitting.denied(NO_ROOM)
     assert fitting.next_trial().latency_s_max == math.inf
