@@ -3,8 +3,9 @@
 from betimes.language.guarantees import read_guarantee, read_profile
 from betimes.language.quantities import show_duration, show_rate
 from betimes.node.overlay import OverlaySettings
+from betimes.routing.answers import Accepted, Interrupted
 from betimes.routing.signals import Manner
-from betimes.routing.wishes import Accepted, Interrupted, Wish
+from betimes.routing.wishes import Wish
 from betimes.simulator.overlay import Overlay
 from betimes.simulator.transit_stub import TransitStubWorld, latencies_s
 

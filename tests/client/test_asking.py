@@ -177,6 +177,24 @@ def test_a_bandwidth_may_be_advertised_as_the_condition_that_a_hint_shows():
             advertise({"x": wrong})
 
 
+@pytest.mark.parametrize(("text", "place"), [("any", 0), ("bandwidth = any", 12)])
+def test_a_publisher_that_does_not_say_what_its_events_take_is_told_what_to_write(text, place):
+    with pytest.raises(TextError) as mistake:
+        advertise({"x": text})
+    found = mistake.value
+    assert (found.text, found.position, found.hint) == (text, place, "write 15KB/s")
+
+
+@pytest.mark.parametrize("text", ["", " "])
+def test_a_text_that_says_nothing_is_refused_with_what_to_write(text):
+    with pytest.raises(SettingError, match=r"bandwidth = .*says nothing\nhint: write 20KB/s, or any"):
+        ask("cars", bandwidth=text)
+    with pytest.raises(SettingError, match=r"latency = .*says nothing\nhint: write 100ms"):
+        ask("cars", bandwidth="any", latency=text)
+    with pytest.raises(SettingError, match=r"bandwidth = .*says nothing\nhint: write 15KB/s"):
+        advertise({"cars": text})
+
+
 @pytest.mark.parametrize("bandwidths", ["traffic/a4 = 15KB/s", ["traffic/a4"]])
 def test_an_advertisement_that_is_not_by_topic_is_refused_with_an_example(bandwidths: Any):
     with pytest.raises(SettingError, match=r"traffic/a4.*15KB/s"):

@@ -15,6 +15,12 @@ def test_a_refusal_names_what_the_code_and_the_brokers_own_words():
     assert str(pointing).splitlines()[1:] == ["bad", "  a >", "  ^"]
 
 
+def test_what_it_is_about_is_named_once():
+    refused = SubscriptionRefusedError("cars", 0x97, "Quota exceeded", "cars: refused: no bandwidth")
+    assert str(refused) == "cars: the broker refuses (0x97, Quota exceeded): no bandwidth"
+    assert (refused.why, refused.reason) == ("no bandwidth", "cars: refused: no bandwidth")
+
+
 def test_a_refusal_survives_the_way_to_another_process():
     refused = pickle.loads(pickle.dumps(SubscriptionRefusedError("t", 0x87, "Not authorized", "no")))
     assert (refused.what, refused.code, refused.reason) == ("t", 0x87, "no")

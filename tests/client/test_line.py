@@ -26,6 +26,7 @@ from betimes.model.errors import SettingError
 from betimes.server.access import AccessList
 from betimes.server.gate import Gate
 from betimes.server.passwords import Cost, PasswordFile
+from betimes.server.protocol import Gone
 
 pytestmark = pytest.mark.live
 
@@ -110,6 +111,30 @@ def test_a_server_that_hangs_up_is_told_at_once():
     run(test())
 
 
+@pytest.mark.parametrize(
+    ("code", "kind", "said"),
+    [
+        (Gone.IMPLEMENTATION_SPECIFIC_ERROR, LoginRefusedError, "0x83.*not so"),
+        (Gone.SERVER_SHUTTING_DOWN, UnreachableError, "shutting down"),
+    ],
+)
+def test_a_goodbye_that_comes_with_the_welcome_is_told_with_the_brokers_words(code, kind, said, capfd):
+    async def test():
+        async def welcome_and_goodbye(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(1000)
+            goodbye = mqtt5.DisconnectPacket(reason_code=code, reason_str="not so")
+            writer.write(mqtt5.ConnAckPacket().write() + goodbye.write())
+            writer.close()
+
+        async with await asyncio.start_server(welcome_and_goodbye, HOST, 0) as server:
+            address = f"mqtt://{HOST}:{server.sockets[0].getsockname()[1]}"
+            await connect_in_vain(address, kind, said)
+
+    run(test())
+    gc.collect()
+    assert capfd.readouterr().err == ""
+
+
 def test_a_wrong_password_is_refused_with_the_brokers_words():
     async def test():
         users = PasswordFile().with_user("ann", b"secret", Cost(ln=4))
@@ -162,7 +187,7 @@ def test_a_connection_that_breaks_is_told_to_everybody_who_waits():
                 client.subscribe("t") as sub,
                 betimes.connect(f"mqtt://{HOST}:{broker.port}?client_id=c"),
             ):
-                with pytest.raises(ConnectionLostError, match="the connection broke"):
+                with pytest.raises(ConnectionLostError, match=r"the connection broke .*taken over"):
                     await first(sub)
                 with pytest.raises(ConnectionLostError):
                     await client.publish("t", "x", qos=1)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from betimes.client.messages import Reservation, read_gap, read_latency_s, read_message, read_reservation
+from betimes.client.messages import (
+    Reservation,
+    read_bytes_per_s,
+    read_gap,
+    read_latency_s,
+    read_message,
+    read_reservation,
+)
 from betimes.model.resuming import Gap
 
 
@@ -41,12 +48,19 @@ def test_news_of_a_reservation_are_read():
         topic="cars", state="accepted"
     )
     told = b'{"topic": "cars", "state": "accepted", "bytes_per_s": 20000, "latency_s": 0.1}'
-    assert read_reservation(told) == Reservation(topic="cars", state="accepted", latency_s=0.1)
+    assert read_reservation(told) == Reservation(
+        topic="cars", state="accepted", bytes_per_s=20_000, latency_s=0.1
+    )
 
 
 @pytest.mark.parametrize("told", [[], [("latency", "soon")], [("bandwidth", "20KB/s")]])
 def test_a_latency_that_is_not_told_is_none(told):
     assert read_latency_s(told) is None
+
+
+@pytest.mark.parametrize("told", [[], [("bandwidth", "much")], [("bandwidth", "any")], [("latency", "1s")]])
+def test_a_bandwidth_that_is_not_told_is_none(told):
+    assert read_bytes_per_s(told) is None
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,8 @@ def broker() -> Iterator[str]:
         (["-t", "t", "-m", "x", "--cafile", "none"], "cannot be read"),
         (["-t", "t", "-m", "x", "-P", "x"], "needs a user name"),
         (["-t", "t", "-m", "x", "-q"], "requires an argument"),
+        (["-t", "t", "-m", "x", "--bandwidth", "any"], "take\n  any\n  ^\nhint: write 15KB/s\n"),
+        (["-t", "t", "-m", "x", "--bandwidth", ""], "says nothing"),
     ],
 )
 def test_a_mistake_is_one_message(arguments, said, capsys, monkeypatch, tmp_path):
@@ -102,6 +104,20 @@ def test_who_is_refused_is_told_why(tmp_path):
         assert (code, "unknown user or wrong password" in err) == (MISTAKE, True)
         code, _, err = shell(*to, "-P", "secret", "-q", "1")
         assert (code, "Not authorized" in err) == (MISTAKE, True)
+
+
+@pytest.mark.live
+def test_who_advertises_what_it_may_not_is_told_the_brokers_words(tmp_path):
+    config = tmp_path / "broker.toml"
+    config.write_text(
+        'name = "b1"\n[network]\nsecret = "of brokers, long enough"\n[[network.links]]\nto = "b2"\n'
+    )
+    with started("--anonymous", str(config)) as (_, number):
+        to = ["pub", "-p", str(number), "-t", "$betimes/x", "-m", "x"]
+        code, out, err = shell(*to, "--bandwidth", "1KB/s")
+        said = "topics that begin with $ are the brokers' own: ^$betimes/x (hint: advertise what you publish)"
+        assert (code, out, err.count("\n")) == (MISTAKE, b"", 1)
+        assert err.endswith(f"the broker refuses (0x83, Implementation specific error): {said}\n")
 
 
 @pytest.mark.live

@@ -142,3 +142,6 @@ def test_an_advertisement_is_a_topic_and_what_its_events_take():
     ):
         with pytest.raises(TextError, match=problem):
             read_advertisement(text)
+    with pytest.raises(TextError) as mistake:
+        read_advertisement("a =  any")
+    assert mistake.value.position == 5

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from betimes.node.overlay import OverlayNode, OverlaySettings
+from betimes.routing.answers import Accepted, Refusal, Refused
 from betimes.routing.dht import Contacts, Ping, Pong, Rumour, Tell
 from betimes.routing.identifiers import contact_of
-from betimes.routing.wishes import Accepted, Refusal, Refused, Wish
+from betimes.routing.wishes import Wish
 
 
 def alone():

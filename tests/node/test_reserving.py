@@ -11,11 +11,12 @@ import pytest
 
 from betimes.model.topology import Link
 from betimes.node.reserving import ReservingNode, ReservingSettings
+from betimes.routing.answers import Accepted, Interrupted, Refusal, Refused
 from betimes.routing.dht import Tell
 from betimes.routing.mesh import MeshWays
 from betimes.routing.signals import Manner
 from betimes.routing.tables import routing_tables
-from betimes.routing.wishes import Accepted, Interrupted, Refusal, Refused, Wish
+from betimes.routing.wishes import Wish
 
 ENDS = (("a", "b"), ("b", "c"), ("c", "f"), ("a", "d"), ("d", "e"), ("e", "f"))
 NAMES = "abcdef"

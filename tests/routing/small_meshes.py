@@ -22,7 +22,7 @@ TYPE = "trains"  # whose rendezvous is p where there are s, x, y and z besides
 class Mesh:
     """Nodes and links by their ends: latency and bandwidth; what is said takes no time, in some order."""
 
-    def __init__(self, links, *, seed=0, publisher="p", takes=20):
+    def __init__(self, links, *, seed=0, publisher="p", takes=20, others=()):
         self.links = {}
         for (one, other), facts in links.items():
             self.links[one, other] = self.links[other, one] = facts
@@ -41,7 +41,8 @@ class Mesh:
             name: ReservingNode(MeshWays(table, given), SETTINGS, partial(self.room, name))
             for name, table in routing_tables(self.names, given, self.names).items()
         }
-        self.do(publisher, self.nodes[publisher].advertise(TYPE, takes, 0.0))
+        for name in (publisher, *others):
+            self.do(name, self.nodes[name].advertise(TYPE, takes, 0.0))
 
     def room(self, name, to):
         return self.links[name, to][1]
@@ -68,10 +69,14 @@ class Mesh:
 
     def subscribe(self, name, wish):
         """Ask, and return what is told to who asks; what is told to others is in `news`."""
+        (told,) = self.subscribe_all(name, wish)
+        return told
+
+    def subscribe_all(self, name, wish):
+        """Ask, and return what is told to who asks, of each publisher."""
         self.news.clear()
         self.do(name, self.nodes[name].subscribe(wish, self.now_s))
-        (told,) = [each for each in self.news if each.subscription == wish.subscription]
-        return told
+        return [each for each in self.news if each.subscription == wish.subscription]
 
     def unsubscribe(self, name, subscription):
         self.do(name, self.nodes[name].unsubscribe(subscription, self.now_s))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from tests.routing.small_overlays import SETTINGS, small_overlay
 
+from betimes.routing.answers import Accepted
 from betimes.routing.branches import HERE
 from betimes.routing.dht import Tell
-from betimes.routing.signals import Granted, Reserve, Taken
-from betimes.routing.wishes import Accepted, Wish
+from betimes.routing.signals import Granted, Leaving, Reserve, Taken
+from betimes.routing.wishes import Wish
 
 
 @pytest.fixture
@@ -139,3 +142,23 @@ def test_a_way_is_taken_from_its_end_to_its_beginning_once(overlay):
     passing.below["n1"] = True
     assert branches.take("n1", "cars@n5@10|n1|2") == [Tell("n5", Taken("cars@n5@10|n1|2"))]
     assert branches.take("n1", "cars@n5@10|n1|2") == []
+
+
+def test_that_a_way_is_left_is_known_up_to_where_others_need_it(overlay):
+    overlay.subscribe("n8", Wish(subscription="s", event_type="cars"))
+    overlay.settle()
+    (news,) = accepted(overlay)
+    way = ["n8"]
+    while (upstream := overlay.nodes[way[-1]].branches.upstream(news.flow)) is not None:
+        way.append(upstream)
+    told = overlay.nodes["n8"].branches.leave(HERE, news.flow)
+    assert told == [Tell(way[1], Leaving(news.flow))]
+    overlay.perform("n8", told)
+    overlay.settle()
+    for below, above in pairwise(way):
+        assert overlay.nodes[above].outward.instead("ships@n3@99", below).is_passing
+        assert overlay.nodes[below].inward.instead("ships@n3@99", above).is_passing
+    shared = overlay.nodes[way[1]].branches
+    shared.branch(news.flow).below["n0"] = True
+    assert shared.leave("n8", news.flow) == []
+    assert shared.leave("n8", "unknown@n3@1") == []

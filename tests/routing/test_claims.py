@@ -112,3 +112,23 @@ def test_at_a_home_only_more_than_comes_can_be_had_in_place_or_what_comes_if_tha
     assert flow.instead_for(claim) == Instead(0, 0)
     alone = SharedFlow("cars@p@0|s")
     assert alone.instead_for(claim) == Instead(10, 20)
+
+
+def test_while_one_tries_a_way_nobody_else_asks_and_only_who_would_keep_it_shares_what_comes():
+    flow, more = at_home(wants=40, comes=20)
+    flow.try_for(more, "cars@p@40|s|2", 0.6, 40)
+    assert (more.is_held, more.is_tried, flow.asker) == (True, True, None)
+    assert names(flow.holders) == ["has"]
+    patient, hasty = (
+        Claim(name, "p", flow.name, 4, bound_s, []) for name, bound_s in (("a", 0.6), ("b", 0.5))
+    )
+    assert (flow.serves(patient), flow.serves(hasty)) == (True, False)
+    more.comes_as, more.is_tried, flow.tried = None, False, None
+    assert names(flow.come("cars@p@40|s|2", 0.6, 40)) == ["asks", "has"]
+
+
+def test_while_a_way_is_left_what_is_short_of_room_may_be_had_after():
+    flow, claim = at_home(wants=40, comes=20, instead=Instead(30))
+    assert not flow.instead_for(claim).is_passing
+    flow.left["cars@p@20|s|7"] = 3.0
+    assert flow.instead_for(claim).is_passing

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -87,3 +89,23 @@ def test_a_link_that_is_slower_one_way_takes_longer_that_way():
     ways = MeshWays(routing_tables("ab", links, "ab")["a"], links)
     assert (ways.latency_s("b"), ways.latency_from_s("b")) == (1.0, 3.5)
     assert MeshWays(routing_tables("ab", links, "ab")["a"]).latency_from_s("b") == 1.0
+
+
+@given(graphs())
+def test_the_fastest_way_from_a_broker_is_that_of_all_ways(links):
+    takes_s = {(link.source, link.target): link.delay_s + 2.0 * link.s_per_kb_mean for link in links}
+    fastest_s = {(one, one): 0.0 for one in NODES} | takes_s
+    for by in NODES:
+        for one in NODES:
+            for other in NODES:
+                over_s = fastest_s.get((one, by), math.inf) + fastest_s.get((by, other), math.inf)
+                if over_s < fastest_s.get((one, other), math.inf):
+                    fastest_s[one, other] = over_s
+    for home, table in routing_tables(NODES, links, NODES).items():
+        ways = MeshWays(table, links, size_kb=2.0)
+        for name in NODES:
+            expected_s = fastest_s.get((name, home))
+            assert ways.fastest_from_s(name) == (
+                None if expected_s is None or not links else pytest.approx(expected_s)
+            )
+        assert MeshWays(table).fastest_from_s(home) is None  # the links are not known

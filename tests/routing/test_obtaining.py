@@ -13,9 +13,10 @@ import pytest
 from tests.routing.small_meshes import SETTINGS, TYPE, Mesh, random_links
 
 from betimes.node.kept_promises import shares_and_pins
+from betimes.routing.answers import Accepted, Interrupted, Refusal, Refused
 from betimes.routing.flows import read_flow
 from betimes.routing.signals import Denied, Granted, Manner, Refresh
-from betimes.routing.wishes import Accepted, Interrupted, Refusal, Refused, Wish
+from betimes.routing.wishes import Wish
 
 FAST_S, SLOW_S = 0.02, 0.15
 LINKS = {
@@ -232,7 +233,7 @@ def test_answers_for_ways_that_nobody_asks_for_any_more_change_nothing():
     assert obtaining.granted(Granted(flow, 0.15), 0.0) == []
     assert obtaining.denied(Denied(flow), 0.0) == []
     assert obtaining.granted(Granted("trains@p@20|s|77", 0.01), 0.0) == []
-    assert obtaining.broken("trains@p@20|s|77") == ([], [])
+    assert obtaining.broken("trains@p@20|s|77", 0.0) == ([], [])
     assert len(obtaining) == 1
 
 

@@ -123,3 +123,15 @@ def test_where_a_flow_does_not_fit_it_may_share_what_others_have_of_the_same_eve
     assert book.instead("cars@q@20|z", "a") == Instead(1, 0)
     assert book.instead("cars@p@20#mine", "a") == Instead(1, 0)
     assert book.instead("cars@p@70|z", "b") == Instead(60, 0)
+
+
+def test_what_will_be_given_back_shortly_is_told_where_something_does_not_fit():
+    ledger = Reservations(lambda _: 50)
+    ledger.promise("cars@p@40|s|1", "n", 40)
+    assert not ledger.instead("ships@p@20", "n").is_passing
+    ledger.leave("cars@p@40|s|1", "n")
+    ledger.leave("unknown@p@1", "m")
+    assert ledger.instead("ships@p@20", "n") == Instead(10, 0, is_passing=True)
+    assert not ledger.fits("ships@p@20", "n", 20)  # until then it holds
+    ledger.release("cars@p@40|s|1", "n")
+    assert not ledger.instead("ships@p@20", "n").is_passing

@@ -7,9 +7,10 @@ from tests.routing.small_meshes import TYPE, Mesh
 from tests.routing.small_overlays import small_overlay
 from tests.routing.test_branches import mirrored, promised
 
+from betimes.routing.answers import Accepted, Refusal, Refused
 from betimes.routing.searches import VISITED_MAX
 from betimes.routing.signals import Manner
-from betimes.routing.wishes import Accepted, Refusal, Refused, Wish
+from betimes.routing.wishes import Wish
 
 
 def wish(name, **different):

@@ -10,9 +10,10 @@ import pytest
 from tests.routing.small_overlays import SETTINGS, small_overlay
 from tests.routing.test_branches import promised
 
+from betimes.routing.answers import Accepted, Interrupted, Refusal, Refused
 from betimes.routing.flows import read_flow
 from betimes.routing.signals import Denied, Manner
-from betimes.routing.wishes import Accepted, Interrupted, Refusal, Refused, Wish
+from betimes.routing.wishes import Wish
 
 
 @pytest.fixture

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import mqtt5
 import pytest
 from tests.server.networks import Net
 
 from betimes.model.errors import TextError
+from betimes.server.access import AccessList
 from betimes.server.advertised import ADVERTISED_BY_ONE_MAX, read_advertisements
+from betimes.server.gate import Gate
 
 
 def advertising(*texts):
@@ -45,15 +49,43 @@ def test_mistakes_are_told(texts, problem):
         read_advertisements(advertising(*texts))
 
 
-def test_who_advertises_nonsense_is_hung_up_on_with_the_reason():
+@pytest.mark.parametrize(
+    ("texts", "problem"),
+    [
+        (["cars = fast"], "cars = ^fast"),
+        (["$betimes/x = 1KB/s"], "topics that begin with $ are the brokers' own: ^$betimes/x"),
+        (
+            [f"{number} = 1KB/s" for number in range(ADVERTISED_BY_ONE_MAX + 1)],
+            "advertises at most 100 topics",
+        ),
+    ],
+)
+def test_who_advertises_what_it_cannot_is_not_let_in_and_told_why(texts, problem):
     net = Net("a")
-    client = net.client("a", "pub", user_properties=advertising("cars = fast"))
-    (goodbye,) = client.first
-    assert isinstance(goodbye, mqtt5.DisconnectPacket)
-    assert goodbye.reason_code.value == 0x83
-    assert "cars = ^fast" in (goodbye.reason_str or "")
-    assert net.client("a", "own", user_properties=advertising("$SYS = 1KB/s")).first
-    assert published(net) == {}
+    client: Any = net.client("a", "pub", user_properties=advertising(*texts))
+    assert isinstance(client.connack, mqtt5.ConnAckPacket)
+    assert (client.connack.reason_code.value, client.first) == (0x83, [])
+    assert problem in (client.connack.reason_str or "")
+    assert (published(net), net.hubs["a"].sessions) == ({}, {})
+
+
+def test_who_may_not_publish_something_may_not_advertise_it():
+    net = Net("a")
+    net.hubs["a"].gate = Gate(anonymous=True, access=AccessList.read("topic write bikes", "access"))
+    refused: Any = net.client("a", "pub", user_properties=advertising("cars = 1KB/s"))
+    assert "this may not be advertised" in refused.connack.reason_str
+    net.client("a", "pub", user_properties=advertising("bikes = 1KB/s"))
+    assert published(net) == {"bikes": 1_000}
+
+
+def test_a_broker_is_told_of_so_many_topics_and_no_more(monkeypatch):
+    monkeypatch.setattr("betimes.server.advertised.ADVERTISED_MAX", 1)
+    net = Net("a")
+    net.client("a", "one", user_properties=advertising("cars = 1KB/s"))
+    net.client("a", "two", user_properties=advertising("cars = 1KB/s"))
+    refused: Any = net.client("a", "three", user_properties=advertising("bikes = 1KB/s"))
+    assert "at most 1 topics are advertised here" in refused.connack.reason_str
+    assert published(net) == {"cars": 2_000}
 
 
 def test_publishers_of_one_topic_add_up_and_each_takes_its_part_with_it():

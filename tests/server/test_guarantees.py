@@ -15,10 +15,10 @@ from tests.server.networks import Net
 from tests.server.talking import Client, new_hub
 
 from betimes.model.links import LinkTerms
+from betimes.routing.answers import Refusal, Refused, why
 from betimes.routing.identifiers import closest, contact_of, rendezvous_key
-from betimes.routing.wishes import Refusal, Refused
 from betimes.server.access import AccessList
-from betimes.server.guarantees import AGAIN_S_MIN, why
+from betimes.server.guarantees import AGAIN_S_MIN
 from betimes.server.promised import NO_NETWORK
 from betimes.server.reserved import ANSWER_S_MAX
 
@@ -168,7 +168,7 @@ def test_what_would_fit_was_tried_also_where_several_links_are_short_of_room(six
 def test_what_is_too_far_away_is_refused_with_how_far(six):
     refused = six.ask("alice", latency="1ms")
     assert codes(refused) == [QUOTA_EXCEEDED]
-    assert "too slow; the fastest way that was offered takes" in refused.suback.reason_str
+    assert "too slow; the fastest way takes" in refused.suback.reason_str
     assert dict(refused.suback.user_properties)["definite"] == "true"
 
 
@@ -189,6 +189,13 @@ def test_a_guarantee_is_for_one_topic(six, pattern):
     assert [code.value for code in suback.reason_codes] == [UNSUPPORTED, 0]
     assert "one topic, without wildcards" in (suback.reason_str or "")
     assert refused.hub.sessions["alice"].grants == {}
+
+
+def test_topics_of_the_brokers_own_are_not_reserved(six):
+    refused = six.ask("alice", "$betimes/x", wait_s=0.0, bandwidth="any")
+    assert codes(refused) == [UNSUPPORTED]
+    said = "$betimes/x: topics that begin with $ are the brokers' own, and nothing is reserved for them"
+    assert refused.suback.reason_str == said
 
 
 def test_links_without_a_rate_promise_nothing(six):
@@ -448,5 +455,5 @@ def test_a_topic_that_is_too_long_to_be_spoken_of_is_refused_and_no_link_breaks(
 
 def test_the_latency_that_is_told_can_be_had():
     told = why(Refused("s", "b1", Refusal.TOO_SLOW, True, 0, 0.16164))
-    assert told.endswith("the fastest way that was offered takes 161.7ms")
+    assert told.endswith("the fastest way takes 161.7ms")
     assert why(Refused("s", "b1", Refusal.TOO_SLOW, True, 0, 0.05)).endswith("takes 50ms")

@@ -18,6 +18,7 @@ RATE = 60.0
 CAPACITY = 54_000
 REFRESH_S = 2.0
 TOPICS = ("cars", "ships")
+PUBLISHED = (("cars", "a"), ("ships", "b"), ("cars", "e"))  # and where; cars at two brokers
 
 
 class Restless:
@@ -29,7 +30,7 @@ class Restless:
         self.net = Net(*NAMES, links=terms, refresh_every_s=REFRESH_S)
         self.up: set[str] = set()
         self.clients: list[Any] = []
-        self.publishers: dict[str, Any] = {}  # by topic
+        self.publishers: dict[tuple[str, str], Any] = {}  # by topic and broker
         for ends in ENDS:
             self.join(ends)
         self.net.run(1.5)
@@ -41,10 +42,10 @@ class Restless:
             self.net.join(ends[0], ends[1], rate_kb_per_s=RATE)
 
     def advertise(self) -> None:
-        for topic, broker in zip(TOPICS, "ab", strict=True):
-            if topic not in self.publishers:
-                told = [("advertise", f"{topic} = 20KB/s")]
-                self.publishers[topic] = self.net.client(broker, f"pub-{topic}", user_properties=told)
+        for topic, broker in PUBLISHED:
+            if (topic, broker) not in self.publishers:
+                told, name = [("advertise", f"{topic} = 20KB/s")], f"pub-{topic}-{broker}"
+                self.publishers[topic, broker] = self.net.client(broker, name, user_properties=told)
 
     def step(self) -> None:
         happens = self.chance.choices(
@@ -89,8 +90,8 @@ class Restless:
     def silence(self) -> None:
         """Let a publisher go."""
         if self.publishers:
-            topic = self.chance.choice(sorted(self.publishers))
-            self.publishers.pop(topic).connection.lost(self.net.now_s)
+            which = self.chance.choice(sorted(self.publishers))
+            self.publishers.pop(which).connection.lost(self.net.now_s)
 
     def cut(self) -> None:
         if self.up:
@@ -104,7 +105,7 @@ class Restless:
 
     def restart(self) -> None:
         """Kill a broker that nobody publishes at, and start it anew."""
-        name = self.chance.choice("cdef")
+        name = self.chance.choice("cdf")
         self.net.kill(name)
         self.up = {ends for ends in self.up if name not in ends}
         self.clients = [each for each in self.clients if each.hub.name != name]
@@ -123,10 +124,11 @@ class Restless:
         found = 0
         for hub in self.net.hubs.values():
             for wanted in cast(Any, hub.guarantees)._wanted.values():
-                if wanted.state == "accepted":
+                topic = wanted.written
+                origins = [broker for each, broker in PUBLISHED if each == topic]
+                for origin in origins if wanted.state == "accepted" else ():
                     found += 1
-                    topic = wanted.written
-                    at = origin = "ab"[TOPICS.index(topic)]
+                    at = origin
                     for _ in NAMES:
                         if at != hub.name:
                             pins = cast(Any, self.net.hubs[at].federation).broker._pins.pinned

@@ -10,8 +10,9 @@ from tests.server.networks import Net
 
 from betimes.model.links import LinkTerms
 from betimes.node.reserving import PROMISED_SHARE_MAX
+from betimes.routing.answers import Accepted, Interrupted
 from betimes.routing.signals import Broken, Granted, Manner, Refresh
-from betimes.routing.wishes import Accepted, Interrupted, Wish
+from betimes.routing.wishes import Wish
 from betimes.server.link_packets import LinkError
 from betimes.server.reserved import AGAIN_AFTER_S, AGAIN_EVERY_S, FLOWS_PER_SIGNAL, LAPSE_AFTER, _parts
 

@@ -142,3 +142,41 @@ def test_what_comes_too_late_for_a_second_subscriber_is_moved_and_the_first_is_t
     assert answers(1) == ([(True, 0.15)], {"b"})
     assert answers(2) == ([(True, 0.13), (True, 0.13)], {"c"})
     assert answers(3) == ([(True, 0.13), (True, 0.13), (False, 0.13)], {"c"})
+
+
+def test_a_publisher_that_has_no_event_in_the_run_advertises_all_the_same():
+    rare = PUBLISHERS.replace('rate = "9/s"', 'rate = "0.000001/s"').replace('gaps = "constant"\n', "")
+    asked = (
+        '[[subscribers]]\nname = "alice"\nbroker = "f"\nfilter = "kind = \'car\'"\nqos = "bandwidth = any"\n'
+    )
+    scenario = read_scenario(NETWORK + LINKS + rare + asked, "rare.toml")
+    assert isinstance(scenario, Scenario)
+    (answer,) = Network(scenario, strategy_named("fifo"), 3).guarantees
+    assert (answer.is_accepted, answer.bytes_per_s) == (True, 20_000)
+
+
+def two_publishers(*subscribers):
+    """Return what is answered where buses, too, come from b."""
+    buses = PUBLISHERS.partition('[[publishers]]\nname = "noise"')[0]
+    buses = buses.replace('"cars"', '"buses"').replace('broker = "a"', 'broker = "b"')
+    return network(*subscribers, more=buses).guarantees
+
+
+def test_of_several_publishers_all_is_had_or_nothing_and_nobody_is_moved_for_who_is_refused():
+    asked = [("first", 'qos = "bandwidth = any"'), ("greedy", 'qos = "bandwidth = 50KB/s"')]
+    first, greedy = two_publishers(*asked)
+    assert (first.is_accepted, first.bytes_per_s) == (True, 40_000)
+    assert (greedy.is_accepted, greedy.reason) == (False, "no bandwidth")
+    assert greedy.bytes_per_s
+    told = ("told", f'qos = "bandwidth = {greedy.bytes_per_s}B/s"')
+    *_, had = two_publishers(*asked, told)
+    assert had.is_accepted
+    assert two_publishers(asked[0], told)[0].latency_s == first.latency_s
+
+
+def test_what_is_told_in_place_of_something_too_slow_can_be_had_of_all_publishers():
+    (hasty,) = two_publishers(("hasty", 'qos = "bandwidth = any and latency < 1ms"'))
+    assert (hasty.reason, hasty.is_definite) == ("too slow", True)
+    told = hasty.why.removeprefix("too slow; the fastest way takes ")
+    (had,) = two_publishers(("told", f'qos = "bandwidth = any and latency <= {told}"'))
+    assert had.is_accepted

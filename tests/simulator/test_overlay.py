@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from tests.routing.small_overlays import REPAIRED_S, SETTINGS, small_overlay
 from tests.routing.test_branches import mirrored, promised
 
+from betimes.routing.answers import Accepted, Interrupted, Refusal, Refused
 from betimes.routing.signals import Manner
-from betimes.routing.wishes import Accepted, Interrupted, Refusal, Refused, Wish
+from betimes.routing.wishes import Wish
 
 CAPACITY = 80
 manners = st.sampled_from(list(Manner))

@@ -13,7 +13,7 @@ from betimes.model.distributions import Constant, Uniform
 from betimes.model.errors import SettingError
 from betimes.model.filters import Interval
 from betimes.model.topology import Fault, FaultKind, LayeredWorld, Publisher, Scenario, Tier
-from betimes.simulator.worlds import check_amount, make_scenario, publications
+from betimes.simulator.worlds import check_amount, descriptions, make_scenario, publications
 
 PAPER = LayeredWorld(
     link_s_per_kb=Uniform(0.050, 0.100),
@@ -209,3 +209,11 @@ def test_more_events_than_one_run_can_take_are_refused(change):
     with pytest.raises(SettingError, match="at most 10,000,000"):
         next(publications(make_scenario(too_much, 1), 1))
     check_amount(PAPER)
+
+
+def test_what_events_say_does_not_depend_on_how_many_there_are():
+    published = max(publications(with_gaps("exponential"), 1), key=lambda each: len(each.attributes))
+    count = len(published.attributes)
+    assert count > 10
+    assert descriptions(published.publisher, 1, count + 5)[:count] == published.attributes
+    assert len(descriptions(published.publisher, 1, 3)) == 3

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from betimes.language.filters import parse_filter
 from betimes.language.guarantees import (
+    ANY,
     read_advertisement,
     read_bandwidth_kb_per_s,
     read_latency_s_max,
@@ -16,7 +17,7 @@ from betimes.language.guarantees import (
 from betimes.language.quantities import read_duration_s
 from betimes.language.resume_tokens import read_resume_token
 from betimes.language.suggestions import did_you_mean
-from betimes.model.errors import SettingError
+from betimes.model.errors import SettingError, TextError
 from betimes.model.events import Value
 from betimes.model.user_properties import (
     ADVERTISE,
@@ -87,13 +88,12 @@ def ask(
     if reliability is not None:
         properties[RELIABILITY] = _number("reliability", reliability, 1.0)
     if bandwidth is not None:
-        properties[BANDWIDTH] = checked_text("bandwidth", bandwidth)
+        properties[BANDWIDTH] = _stated("bandwidth", bandwidth, "write 20KB/s, or any")
         read_bandwidth_kb_per_s(bandwidth)
     if latency is not None:
+        is_text = isinstance(latency, str)
         properties[LATENCY] = (
-            checked_text("latency", latency)
-            if isinstance(latency, str)
-            else duration_text("latency", latency)
+            _stated("latency", latency, "write 100ms") if is_text else duration_text("latency", latency)
         )
         read_latency_s_max(properties[LATENCY])
     if mode not in tuple(Mode):
@@ -126,7 +126,9 @@ def advertise(bandwidths: Mapping[str, str] | None) -> list[tuple[str, str]]:
         raise SettingError("advertise", bandwidths, "must be a mapping of topics", '{"traffic/a4": "15KB/s"}')
     texts = []
     for topic, bandwidth in (bandwidths or {}).items():
-        read_bandwidth_kb_per_s(checked_text("advertise", bandwidth))
+        if read_bandwidth_kb_per_s(_stated("bandwidth", bandwidth, "write 15KB/s")) is None:
+            place = bandwidth.lower().rfind(ANY)
+            raise TextError(bandwidth, place, "a publisher says what its events take", "write 15KB/s")
         texts.append(f"{topic} = {bandwidth.rpartition('=')[2].strip()}")  # it may say `bandwidth = 15KB/s`
         read_advertisement(checked_text("advertise", texts[-1]))
     return [(ADVERTISE, text) for text in texts]
@@ -169,7 +171,7 @@ def checked_qos(qos: int) -> int:
     return qos
 
 
-def checked_text(name: str, text: str) -> str:
+def checked_text(name: str, text: object) -> str:
     """Return the text if MQTT can carry it [1.5.4]."""
     if not isinstance(text, str):
         raise SettingError(name, text, "must be a text")
@@ -181,6 +183,13 @@ def checked_text(name: str, text: str) -> str:
         shown = text if size < 100 else f"{text[:40]}…"
         raise SettingError(name, shown, f"must have 1 to {TEXT_BYTES_MAX} bytes, and no U+0000")
     return text
+
+
+def _stated(name: str, text: object, hint: str) -> str:
+    """Return a text that says something."""
+    if isinstance(text, str) and not text.strip():
+        raise SettingError(name, text, "says nothing", hint)
+    return checked_text(name, text)
 
 
 def _attribute(name: str, value: Value) -> tuple[str, str]:

@@ -27,8 +27,18 @@ class RefusedError(BetimesError):
         self.code = code
         self.meaning = meaning
         self.reason = reason
-        said = f"\n{reason}" if "\n" in reason else f": {reason}" if reason else ""
+        why = self.why
+        said = f"\n{why}" if "\n" in why else f": {why}" if why else ""
         super().__init__(f"{what}: the broker refuses (0x{code:02x}, {meaning}){said}")
+
+    @property
+    def why(self) -> str:
+        """Return the broker's words without what they are about, which is named anyway.
+
+        >>> RefusedError("cars", 0x97, "Quota exceeded", "cars: refused: no bandwidth; 54KB/s would fit").why
+        'no bandwidth; 54KB/s would fit'
+        """
+        return self.reason.removeprefix(f"{self.what}: ").removeprefix("refused: ")
 
     def __reduce__(self) -> tuple[type[RefusedError], tuple[str, int, str, str, bool]]:
         """Keep the facts when an error crosses to another process."""

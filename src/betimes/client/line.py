@@ -36,6 +36,7 @@ from betimes.model.errors import SettingError
 from betimes.model.user_properties import DEFINITE
 
 FAILED = 0x80  # reason codes from here on say that something was refused
+COME_LATER = frozenset({0x89, 0x8B})  # it is busy, or shutting down
 SESSION_S_MAX = 0xFFFFFFFF  # for ever
 OUTGOING_MAX = 10_000  # messages with QoS 1 or 2 that wait for their turn
 
@@ -98,6 +99,7 @@ class Line(aiomqtt.Client):
         self._address = address
         self._take = take
         self._why_refused = ""
+        self._goodbye: _Answer | None = None  # the broker's, should it hang up
         self._is_given_up = False
         self._answers: dict[int, asyncio.Future[_Answer]] = {}  # by packet id
         self._tellers: dict[int, Tell] = {}  # who hears what a SUBACK says, before what comes behind it
@@ -119,6 +121,11 @@ class Line(aiomqtt.Client):
             self._is_given_up = True
             self._loop.call_soon(self._hang_up)  # behind what paho may just have had registered
             raise
+        if self._goodbye is not None:  # it came with the welcome, and aiomqtt has forgotten it
+            self._hang_up()
+            if self._goodbye.code.value in COME_LATER:
+                raise UnreachableError(f"{self._address}: {self._goodbye.code}")
+            raise _refusal(LoginRefusedError, str(self._address), self._goodbye)
 
     async def close(self, *, for_good: bool = False) -> None:
         """Say goodbye, if anybody is there; for good, our session ends too."""
@@ -141,9 +148,9 @@ class Line(aiomqtt.Client):
         """Return why the connection broke; None where it did not, or we ended it."""
         if not self._disconnected.done() or self._disconnected.exception() is None:
             return None
-        return ConnectionLostError(
-            f"{self._address}: the connection broke ({self._disconnected.exception()})"
-        )
+        reason = "" if self._goodbye is None else self._goodbye.reason
+        why = f"{self._disconnected.exception()}{reason and ': '}{reason}"
+        return ConnectionLostError(f"{self._address}: the connection broke ({why})")
 
     def is_over(self) -> bool:
         """Say whether the connection is no more."""
@@ -243,7 +250,11 @@ class Line(aiomqtt.Client):
     ) -> None:
         if not self._connected.done():
             self._connected.set_exception(aiomqtt.MqttError("it closed the connection without an answer"))
+        if reason_code.value >= FAILED and flags.is_disconnect_packet_from_server:
+            self._goodbye = _Answer(reason_code, _reason(properties), is_definite=True)
         super()._on_disconnect(client, userdata, flags, reason_code, properties)
+        if self._disconnected.done():
+            self._disconnected.exception()  # looked at, though aiomqtt may put another in its place
 
     def _on_subscribe(
         self, _client: Any, _userdata: Any, mid: int, reason_codes: list[ReasonCode], properties: Any = None

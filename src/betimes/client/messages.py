@@ -6,11 +6,12 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from betimes.language.guarantees import read_bandwidth_kb_per_s
 from betimes.language.quantities import read_duration_s
 from betimes.model.errors import TextError
 from betimes.model.events import Value, number_reading
 from betimes.model.resuming import Gap
-from betimes.model.user_properties import AGE, ID, LATENCY, OWN
+from betimes.model.user_properties import AGE, BANDWIDTH, ID, LATENCY, OWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,8 @@ class Reservation:
     state: str  # interrupted, refused or accepted
     why: str = ""  # it was refused
     is_definite: bool = False
-    latency_s: float | None = None  # of the way, where it is accepted and the broker tells it
+    bytes_per_s: int | None = None  # that are reserved, where it is accepted and the broker tells it
+    latency_s: float | None = None  # of the way, likewise
 
 
 def read_gap(payload: bytes) -> Gap | None:
@@ -61,6 +63,7 @@ def read_reservation(payload: bytes) -> Reservation | None:
             state=str(told["state"]),
             why=str(told.get("why", "")),
             is_definite=bool(told.get("definite", False)),
+            bytes_per_s=None if told.get("bytes_per_s") is None else int(told["bytes_per_s"]),
             latency_s=None if told.get("latency_s") is None else float(told["latency_s"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
@@ -78,6 +81,20 @@ def read_latency_s(told: Iterable[tuple[str, str]]) -> float | None:
         return read_duration_s(texts[0]) if texts else None
     except TextError:
         return None
+
+
+def read_bytes_per_s(told: Iterable[tuple[str, str]]) -> int | None:
+    """Return how much a SUBACK says is reserved, in bytes a second; None if it does not tell.
+
+    >>> read_bytes_per_s([("bandwidth", "20KB/s"), ("latency", "100ms")])
+    20000
+    """
+    texts = [text for name, text in told if name == BANDWIDTH]
+    try:
+        kb_per_s = read_bandwidth_kb_per_s(texts[0]) if texts else None
+    except TextError:
+        return None
+    return None if kb_per_s is None else round(kb_per_s * 1000.0)
 
 
 def read_message(

@@ -65,7 +65,7 @@ async def _ask_for(subscription: Subscription, identifier: int, ask: Ask) -> Non
         await ask(subscription, identifier)
     except RefusedError as error:
         if was_reserved or not error.is_definite:
-            subscription.reservation_is("refused", error.reason, is_definite=error.is_definite)
+            subscription.reservation_is("refused", error.why, is_definite=error.is_definite)
         raise
     if subscription.is_reserved:
         subscription.reservation_is("accepted")

@@ -11,9 +11,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from betimes.client.asking import Asked, Mode
-from betimes.client.messages import Message, Reservation, read_latency_s
+from betimes.client.messages import Message, Reservation, read_bytes_per_s, read_latency_s
 from betimes.client.positions import Positions
-from betimes.language.quantities import show_duration
+from betimes.language.quantities import show_duration, show_rate
 from betimes.model.resuming import Gap
 from betimes.model.user_properties import ALL, BANDWIDTH, RESUME_AFTER, RESUME_LATE
 
@@ -43,6 +43,7 @@ class Subscription:
         self.answer = ""  # the broker's words when it took the subscription, such as what it promises
         self.is_reserved = False  # what was asked for, as the last answer says
         self.latency_s: float | None = None  # of the way that is reserved, as far as it is known
+        self.bytes_per_s: int | None = None  # that are reserved, likewise
         self._came = Positions(asked.after)
         self._handed_out = Positions(asked.after)
         self._client = client
@@ -106,15 +107,21 @@ class Subscription:
         """Learn from the broker's answer where that leaves us."""
         self.is_reserved = any(name == BANDWIDTH for name, _ in told)
         self.latency_s = read_latency_s(told) if self.is_reserved else None
+        self.bytes_per_s = read_bytes_per_s(told) if self.is_reserved else None
         if self.resumes:
             self._came.answered(told)
             self._handed_out.answered(told, waiting=len(self._waiting))
 
     def reservation_is(self, state: str, why: str = "", *, is_definite: bool = False) -> None:
         """Note what has become of a guarantee, as far as that is news."""
-        latency_s = self.latency_s if state == "accepted" else None
+        is_there = state == "accepted"
         news = Reservation(
-            topic=self.asked.topic, state=state, why=why, is_definite=is_definite, latency_s=latency_s
+            topic=self.asked.topic,
+            state=state,
+            why=why,
+            is_definite=is_definite,
+            bytes_per_s=self.bytes_per_s if is_there else None,
+            latency_s=self.latency_s if is_there else None,
         )
         if not self.reservations or self.reservations[-1] != news:
             self.note(news)
@@ -122,9 +129,10 @@ class Subscription:
     def note(self, news: Reservation) -> None:
         """Note what the broker tells of a guarantee."""
         self.reservations.append(news)
-        self.latency_s = news.latency_s
-        away = "" if news.latency_s is None else f"{show_duration(round(news.latency_s, 4))} away"
-        more = news.why or away
+        self.latency_s, self.bytes_per_s = news.latency_s, news.bytes_per_s
+        bandwidth = [] if news.bytes_per_s is None else [show_rate(news.bytes_per_s / 1000.0)]
+        away = [] if news.latency_s is None else [f"{show_duration(round(news.latency_s, 4))} away"]
+        more = news.why or ", ".join([*bandwidth, *away])
         log.warning("%s: the reservation is %s%s", news.topic, news.state, more and f" ({more})")
 
     def take(self, message: Message, now_s: float) -> None:

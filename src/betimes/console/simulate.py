@@ -17,7 +17,6 @@ from betimes.language.quantities import show_duration, show_rate
 from betimes.language.scenarios import read_scenario
 from betimes.model.errors import SettingError
 from betimes.model.topology import LayeredWorld, Scenario
-from betimes.routing.wishes import Refusal
 
 if TYPE_CHECKING:
     from betimes.simulator.guarantees import Guaranteed
@@ -128,6 +127,7 @@ def _guarantee_facts(guaranteed: Guaranteed) -> dict[str, Any]:
         "accepted": guaranteed.is_accepted,
         "definite": guaranteed.is_definite,
         "reason": guaranteed.reason,
+        "why": guaranteed.why,
         "kb_per_s": guaranteed.bytes_per_s / 1000.0,
         "shared": guaranteed.is_shared,
         "latency_s": latency_s if math.isfinite(latency_s) else None,
@@ -137,16 +137,7 @@ def _guarantee_facts(guaranteed: Guaranteed) -> dict[str, Any]:
 def _guarantee_row(found: dict[str, Any], share: float) -> list[Any]:
     bandwidth, latency_s = show_rate(found["kb_per_s"]), found["latency_s"]
     away = "" if latency_s is None else show_duration(round(latency_s, 4))
-    if found["accepted"]:
-        answer = f"{bandwidth} reserved, {away} away"
-    elif found["reason"] == Refusal.NO_BANDWIDTH:
-        fits = f"{bandwidth} would fit" if found["kb_per_s"] else "nothing fits"
-        shared = ", shared with those who have it" if found["shared"] else ""
-        answer = f"refused: {found['reason']}; {fits}{shared}"
-    elif found["reason"] == Refusal.TOO_SLOW:
-        answer = f"refused: {found['reason']}; the fastest way that was offered takes {away}"
-    else:
-        answer = f"refused: {found['reason']}"
+    answer = f"{bandwidth} reserved, {away} away" if found["accepted"] else f"refused: {found['why']}"
     return [found["subscriber"], answer, share]
 
 

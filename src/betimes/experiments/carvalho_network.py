@@ -25,9 +25,10 @@ from betimes.experiments.carvalho_flooding import FNS, FNS_EVERY, FloodingNetwor
 from betimes.experiments.figures import Row, Spread, by_seed, paired_ratios, spread
 from betimes.model.errors import SettingError
 from betimes.node.overlay import OverlaySettings
+from betimes.routing.answers import Accepted
 from betimes.routing.dht import DhtSettings
 from betimes.routing.signals import Manner
-from betimes.routing.wishes import Accepted, Wish
+from betimes.routing.wishes import Wish
 from betimes.simulator.chance import stream
 from betimes.simulator.overlay import Overlay
 from betimes.simulator.transit_stub import TransitStubWorld, latencies_s

@@ -98,8 +98,8 @@ def read_advertisement(text: str) -> tuple[str, Profile]:
         raise TextError(text, 0, "one topic is advertised, without wildcards", "advertise each of them")
     kb_per_s = _value(text, len(topic) + 1, bandwidth, _BANDWIDTH)
     if kb_per_s is None:
-        problem = "a publisher says what its events take"
-        raise TextError(text, len(topic) + 1, problem, f"write {ADVERTISED}")
+        problem, place = "a publisher says what its events take", len(text) - len(bandwidth.lstrip())
+        raise TextError(text, place, problem, f"write {ADVERTISED}")
     return topic.strip(), Profile(bandwidth_kb_per_s=kb_per_s)
 
 

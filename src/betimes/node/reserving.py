@@ -25,6 +25,7 @@ from betimes.routing.signals import (
     Extend,
     Granted,
     Invite,
+    Leaving,
     Offers,
     Refresh,
     Release,
@@ -115,9 +116,13 @@ class ReservingNode:
             return self._settle(self.wishes.ask_again(now_s, wish.subscription), now_s)
         return self.subscribe(wish, now_s)
 
+    def confirm(self, subscription: str, now_s: float) -> list[Effect]:
+        """Let a subscriber here keep what was only tried."""
+        return self._settle(self.wishes.confirm(subscription, now_s), now_s)
+
     def unsubscribe(self, subscription: str, now_s: float) -> list[Effect]:
         """Give back what a subscriber here has."""
-        return self._settle(self.wishes.unsubscribe(subscription), now_s)
+        return self._settle(self.wishes.unsubscribe(subscription, now_s), now_s)
 
     def receive(self, sender: str, message: object, now_s: float) -> list[Effect]:
         """Take in a message from a neighbour."""
@@ -208,6 +213,8 @@ class ReservingNode:
                 return list(self.searches.stepped_back(sender, message, now_s))
             case Taken():
                 return list(self.branches.take(sender, message.flow))
+            case Leaving():
+                return list(self.branches.leave(sender, message.flow))
             case Release():
                 return list(self.branches.release(sender, message.flow))
             case Refresh():

@@ -17,7 +17,7 @@ from betimes.routing.dht import Tell
 from betimes.routing.identifiers import id_of
 from betimes.routing.rendezvous import Ways
 from betimes.routing.reservations import NOTHING, Reservations
-from betimes.routing.signals import Broken, Denied, Granted, Refresh, Release, Reserve, Taken
+from betimes.routing.signals import Broken, Denied, Granted, Leaving, Refresh, Release, Reserve, Taken
 
 HERE = ""  # downstream of a node is also a subscriber at the node itself
 
@@ -167,6 +167,17 @@ class Branches:
             return []
         branch.is_taken = True
         return [] if branch.upstream is None else [Tell(branch.upstream, Taken(flow))]
+
+    def leave(self, sender: str, flow: str) -> list[Tell]:
+        """Note, here and above, that a flow will not be needed below much longer."""
+        branch = self._branches.get(flow)
+        if branch is None or sender not in branch.below:
+            return []
+        self._outward.leave(flow, sender)
+        if branch.upstream is None or len(branch.below) > 1:
+            return []
+        self._inward.leave(flow, branch.upstream)
+        return [Tell(branch.upstream, Leaving(flow))]
 
     def release(self, sender: str, flow: str) -> list[Tell]:
         """Let a flow come to a neighbour no longer, and end it here if nobody else below has it."""

@@ -7,7 +7,9 @@ whom it comes too late.
 
 In a tree that many nodes share, all have one bandwidth. A flow that is for one home alone has one way, which
 all events take: there who asks for less shares what comes, and who asks for more asks for all who have it,
-within the tightest of their bounds.
+within the tightest of their bounds. A subscriber has such flows of all its publishers or of none; so a way
+that one of them was given is *tried* until all are there: it is its own, nobody has been moved to it, and
+the others wait.
 """
 
 from __future__ import annotations
@@ -45,9 +47,12 @@ class Claim:
     comes_as: str | None = None  # the name of the way by which it is held
     is_gone: bool = False  # nobody publishes it any more
     instead: Instead = NOTHING
-    latency_s: float = math.inf  # of what is held, or of the fastest way
+    latency_s: float = math.inf  # of what is held
+    fastest_s: float = math.inf  # that any way takes, as far as is known
     all_answered: bool = True
-    is_trial: bool = False  # nothing that comes is moved for it
+    is_tried_first: bool = False  # it is had with others or not at all
+    is_sought: bool = False  # its turn has come among those others
+    is_tried: bool = False  # what is held is its own, until it is confirmed
 
     @property
     def is_held(self) -> bool:
@@ -57,7 +62,7 @@ class Claim:
     @property
     def is_too_slow(self) -> bool:
         """Tell whether the fastest way takes too long."""
-        return not self.keeps(self.latency_s)
+        return not self.keeps(self.fastest_s)
 
     def keeps(self, latency_s: float) -> bool:
         """Tell whether a latency is within the bound."""
@@ -70,6 +75,16 @@ class Claim:
     def hold(self, name: str, latency_s: float) -> None:
         """Take in by which way the flow comes."""
         self.comes_as, self.latency_s, self.left, self.apart = name, latency_s, [], []
+        self.is_tried = False
+
+
+class Tried(NamedTuple):
+    """A way that one of them has for itself."""
+
+    claim: Claim
+    name: str
+    latency_s: float
+    bytes_per_s: int
 
 
 @dataclass(slots=True)
@@ -84,6 +99,7 @@ class SharedFlow:
     latency_s: float = math.inf  # of that way
     bytes_per_s: int = 0  # likewise
     left: dict[str, float] = field(default_factory=dict)  # ways that it came by, and until when they are held
+    tried: Tried | None = None
 
     @property
     def asked_as(self) -> str | None:
@@ -97,16 +113,19 @@ class SharedFlow:
 
     @property
     def asker(self) -> Claim | None:
-        """Return whose turn it is; None where all have it."""
-        return next((each for each in self.claims.values() if not each.is_held), None)
+        """Return whose turn it is; None where all have it, or something is tried."""
+        return None if self.tried else next((each for each in self.claims.values() if not each.is_held), None)
 
     @property
     def holders(self) -> list[Claim]:
         """Return those who have it."""
-        return [each for each in self.claims.values() if each.is_held]
+        return [each for each in self.claims.values() if each.is_held and not each.is_tried]
 
     def serves(self, claim: Claim) -> bool:
-        """Tell whether what comes is what somebody wants."""
+        """Tell whether what comes is what somebody wants, and what is tried would be too."""
+        tried = self.tried
+        if tried is not None and not claim.is_served_by(tried.latency_s, tried.bytes_per_s):
+            return False
         return claim.is_served_by(self.latency_s, self.bytes_per_s)
 
     def bound_s(self, claim: Claim) -> float:
@@ -116,6 +135,8 @@ class SharedFlow:
     def instead_for(self, claim: Claim) -> Instead:
         """Return what can be had in place of what was asked for: at a home, no less than what comes."""
         flow = read_flow(self.name)
+        if self.left:  # ways that are given back shortly
+            claim.instead = claim.instead._replace(is_passing=True)
         if not self.is_held or flow is None or flow.home is None:
             return claim.instead
         room, others = claim.instead.room_bytes_per_s, claim.instead.shared_bytes_per_s
@@ -125,18 +146,27 @@ class SharedFlow:
             shared_bytes_per_s=max(own, others if others > self.bytes_per_s else 0),
         )
 
-    def come(self, name: str, latency_s: float, bytes_per_s: int) -> list[Claim]:
-        """Take in by which way the flow comes now; return those who have it by that, others before them.
+    def concerned_by(self, latency_s: float, bytes_per_s: int) -> list[Claim]:
+        """Return who would have the flow by a way, those first who have it not yet.
 
-        Where it helps nobody who had it not, or is not enough for one who had it, nothing has changed, and
-        nobody is returned.
+        Where it helps nobody of those, or is not enough for one who has it, nobody is returned.
         """
         served = [each for each in self.claims.values() if each.is_served_by(latency_s, bytes_per_s)]
         fresh = [each for each in served if not each.is_held]
         holders = self.holders
-        if not fresh or len(fresh) + len(holders) > len(served):
+        return [] if not fresh or len(fresh) + len(holders) > len(served) else [*fresh, *holders]
+
+    def try_for(self, claim: Claim, name: str, latency_s: float, bytes_per_s: int) -> None:
+        """Let one have a way for itself."""
+        claim.hold(name, latency_s)
+        claim.is_tried = True
+        self.tried = Tried(claim, name, latency_s, bytes_per_s)
+
+    def come(self, name: str, latency_s: float, bytes_per_s: int) -> list[Claim]:
+        """Take in by which way the flow comes now; return who has it by that, as `concerned_by` does."""
+        concerned = self.concerned_by(latency_s, bytes_per_s)
+        if not concerned:
             return []
-        concerned = [*fresh, *holders]
         self.comes_as, self.latency_s, self.bytes_per_s = name, latency_s, bytes_per_s
         for claim in concerned:
             claim.hold(name, latency_s)

@@ -2,8 +2,7 @@
 
 Prefix routing as in Pastry and Bamboo (004, section 5.1): a node knows its nearest on the ring of ids on
 either side (its *leaves*), and for each bit of its id the node that shares the bits before and differs in
-this one (its *table*): of all that fit, the one with the least latency it has met. So it knows O(log n)
-others, and a message goes O(log n) hops.
+this one (its *table*): of all that fit, the nearest it has met. So O(log n) are known, and O(log n) hops.
 
 Sans-I/O: a message and the time go in, messages to send come out. The driver carries them to any node by
 name, calls `beat` every `beat_every_s`, and may say `lost` when it sees for itself that a node has gone.
@@ -147,6 +146,9 @@ class DhtNode:
         return self._latency_s.get(contact_of(name))
 
     latency_from_s = latency_s  # half of there and back
+
+    def fastest_from_s(self, _name: str) -> None:
+        """Return nothing: nobody here knows all links."""
 
     def estimated_s(self, name: str, there: Coordinate, _target: str) -> float | None:
         """Return the latency from a neighbour, or from here, to a place; None where it has none yet."""
@@ -342,11 +344,9 @@ class DhtNode:
 
     def _fits_table(self, contact: Contact, latency_s: float) -> bool:
         bits = shared_bits(self.me.id, contact.id)
-        if bits == ID_BITS:
-            return False
         entry = self._table.get(bits)
         if entry is None:
-            return True
+            return bits < ID_BITS  # else it has this node's id
         if entry == contact or entry.name in self.pinned:
             return False
         return latency_s < NEARER_BY * self._latency_s.get(entry, 0.0)

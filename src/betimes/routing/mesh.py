@@ -8,6 +8,7 @@ with paths in place of estimates.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable
 
 from betimes.model.topology import Link
@@ -29,11 +30,10 @@ class MeshWays:
 
     def follow(self, table: RoutingTable, links: Iterable[Link] = ()) -> None:
         """Go by a new table from now on; links to here that are not named are as fast as those from here."""
-        self._inward_s = {
-            link.source: link.delay_s + self._size_kb * link.s_per_kb_mean
-            for link in links
-            if link.target == table.broker
-        }
+        known = tuple(links)
+        self._inward_s = {link.source: self._takes_s(link) for link in known if link.target == table.broker}
+        self._links = known
+        self._fastest_s: dict[str, float] | None = None  # to here, by broker, once somebody asks
         self._table = table
         self.neighbours: tuple[Contact, ...] = tuple([contact_of(name) for name in table.neighbours])
         self._reached = table.reachable()
@@ -59,6 +59,14 @@ class MeshWays:
         inward_s = self._inward_s.get(name)
         return self.latency_s(name) if inward_s is None else inward_s
 
+    def fastest_from_s(self, name: str) -> float | None:
+        """Return what the fastest of all ways from a broker takes; None where the links are not known."""
+        if not self._links:
+            return None
+        if self._fastest_s is None:
+            self._fastest_s = self._all_fastest_s()
+        return self._fastest_s.get(name)
+
     def estimated_s(self, name: str, _there: Coordinate, target: str) -> float | None:
         """Return the mean time from a neighbour, or from here, to a broker; None where no way leads there."""
         if target == name:
@@ -69,3 +77,22 @@ class MeshWays:
         times_s = table.delay_s[:, column] + self._size_kb * table.s_per_kb_mean[:, column]
         row = table.row.get(name)
         return float(times_s.min()) if row is None else float(times_s[row]) - (self.latency_s(name) or 0.0)
+
+    def _takes_s(self, link: Link) -> float:
+        return link.delay_s + self._size_kb * link.s_per_kb_mean
+
+    def _all_fastest_s(self) -> dict[str, float]:
+        """Return what the fastest way to here takes, by the broker from which it leads (Dijkstra)."""
+        inward: dict[str, list[Link]] = {}
+        for link in self._links:
+            inward.setdefault(link.target, []).append(link)
+        fastest_s: dict[str, float] = {}
+        waiting = [(0.0, self.me.name)]
+        while waiting:
+            so_far_s, name = heapq.heappop(waiting)
+            if name in fastest_s:
+                continue
+            fastest_s[name] = so_far_s
+            for link in inward.get(name, ()):
+                heapq.heappush(waiting, (so_far_s + self._takes_s(link), link.source))
+        return fastest_s

@@ -5,7 +5,9 @@ comes that is too slow for somebody, another way is looked for beside the one th
 take have their promise once. If there is one that is soon enough, all have the flow by that from then on.
 Events are led over to it (`Branches.take`), and the way that it came by is held until those under way have
 come; then it is given back. If there is none, who asked is refused, and the others keep what they have. Who
-wants more than comes to a home has all of it moved likewise, to a way that has so much.
+wants more than comes to a home has all of it moved likewise, to a way that has so much. At a home all this
+is only tried at first: nobody is moved until who asked has all that it asked for, of every publisher, and it
+is confirmed.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import math
 
 from betimes.routing.branches import HERE, Branches
-from betimes.routing.claims import Claim, SharedFlow
+from betimes.routing.claims import Claim, SharedFlow, Tried
 from betimes.routing.dht import Tell
 from betimes.routing.flows import read_flow
 from betimes.routing.searches import Searches
@@ -51,30 +53,35 @@ class Obtaining:
         shared = self._named.get(granted.flow)
         if shared is None:
             return self._release(granted.flow)
-        if granted.flow == shared.comes_as:
+        if granted.flow == shared.comes_as or (shared.tried and granted.flow == shared.tried.name):
             return []  # it is said twice
         asked, asker = shared.asked, shared.asker
         assert asked is not None, "a way that has a name and is not had is asked for"
         assert asker is not None, "likewise, by somebody"
-        if asker.is_trial and shared.is_held and asker.is_served_by(granted.latency_s, asked.bytes_per_s):
-            asker.hold(granted.flow, granted.latency_s)
-            shared.left[granted.flow] = now_s + self._answer_s_max
-            return [asker, *self._try_next(shared, now_s)]
-        before = shared.comes_as
-        concerned = shared.come(granted.flow, granted.latency_s, asked.bytes_per_s)
+        concerned = shared.concerned_by(granted.latency_s, asked.bytes_per_s)
         if not concerned:
             if granted.flow == shared.name:
                 asker.instead = asker.instead._replace(is_met=True)
             if shared.bound_s(asker) < asked.latency_s_left:  # others have it by now who need it sooner
                 asker.apart.append(asked)
             return [*self._release(granted.flow), *self._try_next(shared, now_s)]
-        outcomes: list[Outcome] = [*concerned]
-        if before is not None:
-            del self._named[before]
-            shared.left[before] = now_s + self._answer_s_max
-        if granted.flow != shared.name:
-            outcomes += self._branches.take(HERE, granted.flow)
-        return outcomes + self._try_next(shared, now_s)
+        taker = concerned[0]
+        shared.asked, shared.deadline_s = None, math.inf
+        if taker.is_tried_first:
+            shared.try_for(taker, granted.flow, granted.latency_s, asked.bytes_per_s)
+            return [taker]
+        return self._lead_over(
+            shared, Tried(taker, granted.flow, granted.latency_s, asked.bytes_per_s), now_s
+        )
+
+    def confirm(self, claim: Claim, now_s: float) -> list[Outcome]:
+        """Let all who want a flow have it by the way that was tried for one of them."""
+        shared = self._flows[claim.flow]
+        tried, shared.tried = shared.tried, None
+        assert tried is not None, "what is confirmed was tried"
+        assert tried.claim is claim, "for who asked for it"
+        claim.comes_as, claim.is_tried = None, False
+        return self._lead_over(shared, tried, now_s)
 
     def denied(self, denied: Denied, now_s: float) -> list[Outcome]:
         """Take in that a way does not lead to this node: try the next."""
@@ -85,29 +92,43 @@ class Obtaining:
             waiting = [each for each in shared.claims.values() if not each.is_held]
             for claim in waiting:
                 claim.is_gone = True
-            return [outcome for claim in waiting for outcome in (claim, *self.let_go(claim))]
+            return [outcome for claim in waiting for outcome in (claim, *self._let_go(claim))]
         if shared.asker is not None:
             shared.asker.instead = shared.asker.instead.or_better(denied.instead)
         return self._try_next(shared, now_s)
 
-    def broken(self, name: str) -> tuple[list[Claim], list[Outcome]]:
+    def broken(self, name: str, now_s: float) -> tuple[list[Claim], list[Outcome]]:
         """Take in that a way is no longer; return who had the flow by it, or waited for that."""
         shared = self._named.get(name)
         if shared is None:
             return [], []
-        is_lost = name == shared.comes_as
-        concerned = [each for each in shared.claims.values() if each.is_held is is_lost]
+        if shared.tried is not None and name == shared.tried.name:
+            claim = shared.tried.claim
+            return [claim], self.leave(claim, now_s)
+        if name == shared.comes_as:
+            concerned = shared.holders
+        else:
+            concerned = [each for each in shared.claims.values() if not each.is_held]
         concerned.sort(key=lambda each: -each.bytes_per_s)  # who asks for less can share what is had for more
-        return concerned, [outcome for claim in concerned for outcome in self.let_go(claim)]
+        return concerned, [outcome for claim in concerned for outcome in self._let_go(claim)]
 
-    def let_go(self, claim: Claim) -> list[Outcome]:
+    def leave(self, claim: Claim, now_s: float) -> list[Outcome]:
+        """Forget who wants a flow no longer; if others waited for what it tried, it is their turn."""
+        shared = self._flows.get(claim.flow)
+        if shared is None or shared.claims.get(claim.subscription) is not claim:
+            return []  # it did not ask yet, or was forgotten
+        outcomes = self._let_go(claim)
+        return outcomes + (self._try_next(shared, now_s) if claim.is_tried else [])
+
+    def _let_go(self, claim: Claim) -> list[Outcome]:
         """Forget who wants a flow no longer, and give back what nobody else here needs."""
         shared = self._flows[claim.flow]
         del shared.claims[claim.subscription]
         outcomes: list[Outcome] = []
-        if claim.comes_as in shared.left:  # it was only tried
-            del shared.left[claim.comes_as]
-            outcomes += self._release(claim.comes_as)
+        if shared.tried is not None and shared.tried.claim is claim:
+            del self._named[shared.tried.name]
+            outcomes += self._release(shared.tried.name)
+            shared.tried = None
         if shared.comes_as is not None and not shared.holders:
             for name in (shared.comes_as, *shared.left):
                 outcomes += self._release(name)
@@ -134,6 +155,19 @@ class Obtaining:
                 outcomes += self._try_next(shared, now_s)
         return outcomes
 
+    def _lead_over(self, shared: SharedFlow, way: Tried, now_s: float) -> list[Outcome]:
+        """Let a flow come by another way for all; the one that it came by is left when it is empty."""
+        before = shared.comes_as
+        outcomes: list[Outcome] = [*shared.come(way.name, way.latency_s, way.bytes_per_s)]
+        assert outcomes, "who is served was looked at before"
+        if before is not None:
+            del self._named[before]
+            shared.left[before] = now_s + self._answer_s_max
+            outcomes += self._branches.leave(HERE, before)
+        if way.name != shared.name:
+            outcomes += self._branches.take(HERE, way.name)
+        return outcomes + self._try_next(shared, now_s)
+
     def _try_next(self, shared: SharedFlow, now_s: float) -> list[Outcome]:
         """Ask for the next way of whose turn it is; who has none left is refused."""
         outcomes: list[Outcome] = []
@@ -143,9 +177,9 @@ class Obtaining:
                 return outcomes + self._ask(shared, claim, claim.left.pop(), now_s)
             if claim.apart and (shared.is_held or claim.instead.is_met):
                 return outcomes + self._ask(shared, claim, claim.apart.pop(), now_s, is_apart=True)
-            claim.latency_s = min(claim.latency_s, shared.latency_s)
+            claim.fastest_s = min(claim.fastest_s, shared.latency_s)
             claim.instead = shared.instead_for(claim)
-            outcomes += [claim, *self.let_go(claim)]
+            outcomes += [claim, *self._let_go(claim)]
         return outcomes
 
     def _ask(

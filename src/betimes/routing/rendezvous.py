@@ -47,6 +47,10 @@ class Ways(Protocol):
         """Return the latency from a neighbour, or from here, to a node at some place; None if unknown."""
         ...
 
+    def fastest_from_s(self, name: str) -> float | None:
+        """Return what the fastest of all ways from a node takes; None where not all links are known."""
+        ...
+
     @property
     def neighbours(self) -> tuple[Contact, ...]:
         """Return the other ends of the links."""

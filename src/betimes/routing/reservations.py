@@ -27,12 +27,13 @@ class Instead(NamedTuple):
     is_short: bool = True  # there was such a link
     is_cut: bool = False  # a search was given up before all was looked at
     is_met: bool = False  # a node on the way has the flow, and so late that apart from it there may be a way
+    is_passing: bool = False  # on such a link something is promised that will be given back shortly
 
     def or_better(self, other: Instead) -> Instead:
         """Return the most of both.
 
-        >>> Instead(5, 54).or_better(Instead(9, 0))
-        Instead(room_bytes_per_s=9, shared_bytes_per_s=54, is_short=True, is_cut=False, is_met=False)
+        >>> Instead(5, 54).or_better(Instead(9, 0)) == Instead(9, 54)
+        True
         """
         return Instead(
             max(self.room_bytes_per_s, other.room_bytes_per_s),
@@ -40,6 +41,7 @@ class Instead(NamedTuple):
             self.is_short or other.is_short,
             self.is_cut or other.is_cut,
             self.is_met or other.is_met,
+            self.is_passing or other.is_passing,
         )
 
 
@@ -50,6 +52,7 @@ NOTHING = Instead(is_short=False)
 class _Promise:
     bytes_per_s: int
     lapses_s: float
+    is_leaving: bool = False
 
 
 @dataclass(slots=True)
@@ -102,7 +105,8 @@ class Reservations:
             for each in trunks
             if each is not None and own is not None and each[:2] == own[:2]  # type and publisher
         ]
-        return Instead(self.room(neighbour), max(shared, default=0))
+        is_passing = any(each.is_leaving for each in self._promised.get(neighbour, {}).values())
+        return Instead(self.room(neighbour), max(shared, default=0), is_passing=is_passing)
 
     def holds(self, flow: str, neighbour: str) -> bool:
         """Tell whether something is promised to a flow on a link."""
@@ -131,6 +135,12 @@ class Reservations:
             return False
         found.lapses_s = max(found.lapses_s, lapses_s)
         return True
+
+    def leave(self, flow: str, neighbour: str) -> None:
+        """Note that a promise will be taken back shortly; until then it holds."""
+        found = self._promised.get(neighbour, {}).get(flow)
+        if found is not None:
+            found.is_leaving = True
 
     def release(self, flow: str, neighbour: str) -> bool:
         """Take a promise back; tell whether there was one."""

@@ -37,6 +37,11 @@ class Searches:
         self._branches = branches
         self._outward = outward
 
+    def fastest_s(self, publisher: str) -> float:
+        """Return what the fastest of all ways from a publisher's node takes; inf where nobody knows."""
+        known_s = self._ways.fastest_from_s(publisher)
+        return math.inf if known_s is None else known_s
+
     def invitation(self, flow: str, bytes_per_s: int, publisher: str, latency_s_max: float) -> Invite:
         """Return what this node would say to a publisher's to have its flow."""
         me = self._ways.me.name

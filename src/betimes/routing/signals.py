@@ -172,6 +172,12 @@ class Taken(NamedTuple):
     flow: str
 
 
+class Leaving(NamedTuple):
+    """Count on this way no longer than a moment: events come by another one, and it will be released."""
+
+    flow: str
+
+
 class Release(NamedTuple):
     """The flow is not needed any more on the link to me."""
 
@@ -203,6 +209,7 @@ Signal = (
     | Extend
     | StepBack
     | Taken
+    | Leaving
     | Release
     | Refresh
     | Broken

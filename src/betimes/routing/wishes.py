@@ -4,39 +4,27 @@ At the subscriber's node: ask every replica, wait for their offers, take the one
 is within the bound, reserve upstream; where that is denied, the next one. A subscriber is told what was
 accepted, or why it was refused, what would fit, and whether that is *definite*: an answer that did not come
 says nothing. Wishes are asked again every so often, so that new publishers are found; what breaks is asked
-for again at once.
+for again at once. At a home a wish is granted as a whole: of all who publish its type, one after the other by
+their names, so that who asks again gets the same; or it is refused, and nothing is left of it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
 
+from betimes.routing.answers import Accepted, Interrupted, Refusal, Refused, accepted, refusal, refused
 from betimes.routing.branches import Branches
 from betimes.routing.claims import SAME_LATENCY, Claim, ways_of
 from betimes.routing.dht import Tell
 from betimes.routing.flows import WHICHEVER, Flow
 from betimes.routing.obtaining import Obtaining, Outcome
 from betimes.routing.rendezvous import Rendezvous
-from betimes.routing.reservations import NOTHING
 from betimes.routing.searches import Searches
 from betimes.routing.signals import Denied, Granted, Invite, Manner, Offer, Offers, Reserve
 
 WISHES_MAX = 100_000  # at one node
-
-
-class Refusal(StrEnum):
-    """Why there is no reservation."""
-
-    NO_BANDWIDTH = "no bandwidth"
-    TOO_SLOW = "too slow"
-    NOBODY_PUBLISHES = "nobody publishes this"
-    NO_ANSWER = "no answer"
-    NO_WAY = "no way was found"  # though no link was short of room: links are down, or others take too long
-    TOO_MANY = "too many"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,52 +39,7 @@ class Wish:
     manner: Manner = Manner.RENDEZVOUS
     is_shared: bool = True  # subscribers of one type share a tree; else each has a flow of its own
     home: str | None = None  # those of one home share a flow that is for this home alone
-    is_trial: bool = False  # to find out what can be had: at a home, nothing that others have is moved for it
-
-
-class Accepted(NamedTuple):
-    """The bandwidth is promised all the way."""
-
-    subscription: str
-    publisher: str
-    flow: str
-    bytes_per_s: int
-    latency_s: float
-
-
-class Refused(NamedTuple):
-    """There is no reservation; if that is not definite, there may be one that lapses soon."""
-
-    subscription: str
-    publisher: str | None
-    reason: Refusal
-    is_definite: bool
-    room_bytes_per_s: int  # what would have fitted
-    latency_s: float  # of the fastest way; inf where none is known
-    shared_bytes_per_s: int = 0  # that others have of the same events: it might be shared
-
-    @property
-    def is_sharing_better(self) -> bool:
-        """Tell whether more can be had by asking for what others have."""
-        return self.shared_bytes_per_s > self.room_bytes_per_s
-
-    @property
-    def fits_bytes_per_s(self) -> int:
-        """Return what might be had instead; 0 for nothing."""
-        return max(self.shared_bytes_per_s, self.room_bytes_per_s)
-
-    def without(self, tried: Refused) -> Refused:
-        """Return the refusal with what might be had still, after what seemed to fit was refused too."""
-        if self.is_sharing_better:
-            return self._replace(shared_bytes_per_s=0)
-        return self._replace(room_bytes_per_s=min(tried.room_bytes_per_s, self.room_bytes_per_s - 1))
-
-
-class Interrupted(NamedTuple):
-    """What was accepted is lost, and is asked for anew."""
-
-    subscription: str
-    publisher: str
+    is_trial: bool = False  # at a home nothing that others have is moved for it, unless it is confirmed
 
 
 Effect = Tell | Accepted | Refused | Interrupted
@@ -112,11 +55,22 @@ class _Asking:
     claims: dict[str, Claim] = field(default_factory=dict)  # by publisher
     is_told: bool = False  # that nobody publishes
     has_lost: bool = False  # a publisher, and was told so
+    was_whole: bool = False  # it had all once, and keeps what it can
 
     @property
     def has_all(self) -> bool:
         """Tell whether all that is claimed is held."""
         return all(claim.is_held for claim in self.claims.values())
+
+    @property
+    def is_whole_or_nothing(self) -> bool:
+        """Tell whether it is refused when one of its claims is."""
+        return self.wish.home is not None and not self.was_whole
+
+    @property
+    def open_claims(self) -> list[Claim]:
+        """Return those that are asked for still, or tried."""
+        return [claim for claim in self.claims.values() if claim.is_tried or not claim.is_held]
 
 
 class Wishes:
@@ -142,17 +96,25 @@ class Wishes:
         if wish.subscription in self._asking:
             return []
         if len(self._asking) >= WISHES_MAX:
-            return [_refused(wish.subscription, Refusal.TOO_MANY, is_definite=True)]
+            return [refused(wish.subscription, Refusal.TOO_MANY, is_definite=True)]
         asking = self._asking[wish.subscription] = _Asking(wish)
         return self._ask(asking, now_s)
 
-    def unsubscribe(self, subscription: str) -> list[Effect]:
+    def unsubscribe(self, subscription: str, now_s: float) -> list[Effect]:
         """Give back all that a subscriber has."""
         asking = self._asking.pop(subscription, None)
-        effects: list[Effect] = []
-        for claim in [] if asking is None else asking.claims.values():
-            effects += self._told(self._obtaining.let_go(claim))
-        return effects
+        return [] if asking is None else self._drop(asking, [*asking.claims.values()], now_s)
+
+    def confirm(self, subscription: str, now_s: float) -> list[Effect]:
+        """Let a subscriber keep what it tried, once it has all: what others have is moved to it."""
+        asking = self._asking[subscription]
+        asking.wish = replace(asking.wish, is_trial=False)
+        return self._complete(asking, now_s) if asking.has_all else []
+
+    def held(self, subscription: str) -> list[Accepted]:
+        """Return what a subscriber has, of each publisher."""
+        asking = self._asking.get(subscription)
+        return [] if asking is None else [accepted(each) for each in asking.claims.values() if each.is_held]
 
     def is_settled(self, subscription: str) -> bool:
         """Tell whether a subscriber has all that can be had: no answer is awaited, and something is held."""
@@ -160,6 +122,11 @@ class Wishes:
         if asking is None or asking.awaited or not asking.claims:
             return False
         return asking.has_all
+
+    def is_whole(self, subscription: str) -> bool:
+        """Tell whether a subscriber has of everybody what it had or asked for."""
+        asking = self._asking.get(subscription)
+        return asking is not None and bool(asking.claims) and asking.has_all and not asking.has_lost
 
     def ask_again(self, now_s: float, subscription: str | None = None) -> list[Effect]:
         """Ask for what has come since, for every wish or for one, which keeps what it has."""
@@ -175,9 +142,7 @@ class Wishes:
         for asking in list(self._asking.values()):
             if asking.claims and asking.has_all:
                 continue
-            for claim in [each for each in asking.claims.values() if not each.is_held]:
-                effects += self._told(self._obtaining.let_go(claim))
-                del asking.claims[claim.publisher]
+            effects += self._drop(asking, asking.open_claims, now_s)
             effects += self._ask(asking, now_s)
         return effects
 
@@ -192,24 +157,28 @@ class Wishes:
 
     def granted(self, granted: Granted, now_s: float) -> list[Effect]:
         """Take in that a flow has come to this node; where nobody wants it any more, let it go."""
-        return self._told(self._obtaining.granted(granted, now_s))
+        return self._told(self._obtaining.granted(granted, now_s), now_s)
 
     def denied(self, denied: Denied, now_s: float) -> list[Effect]:
         """Take in that a flow has no way to this node: try the next."""
-        return self._told(self._obtaining.denied(denied, now_s))
+        return self._told(self._obtaining.denied(denied, now_s), now_s)
 
     def broken(self, flows: Iterable[str], now_s: float) -> list[Effect]:
         """Take in that flows come no longer: ask for them anew."""
         effects: list[Effect] = []
         for flow in flows:
-            claims, outcomes = self._obtaining.broken(flow)
-            effects += self._told(outcomes)
+            claims, outcomes = self._obtaining.broken(flow, now_s)
+            effects += self._told(outcomes, now_s)
             for claim in claims:
-                asking = self._asking[claim.subscription]
+                asking = self._asking_for(claim)
+                if asking is None:
+                    continue
                 del asking.claims[claim.publisher]
-                if claim.is_held:
+                if claim.is_held and not claim.is_tried:
                     asking.is_told, asking.has_lost = False, True
                     effects.append(Interrupted(claim.subscription, claim.publisher))
+                if asking.wish.home is not None:  # all at once: so of two wishes none waits for the other
+                    effects += self._drop(asking, asking.open_claims, now_s)
                 effects += self._ask(asking, now_s)
         return effects
 
@@ -220,7 +189,7 @@ class Wishes:
             if asking.awaited and asking.deadline_s <= now_s:
                 asking.awaited.clear()
                 effects += self._choose(asking, now_s, all_answered=False)
-        return effects + self._told(self._obtaining.beat(now_s))
+        return effects + self._told(self._obtaining.beat(now_s), now_s)
 
     def _ask(self, asking: _Asking, now_s: float) -> list[Effect]:
         wish = asking.wish
@@ -243,18 +212,20 @@ class Wishes:
         if not by_publisher and not asking.claims and not asking.is_told:
             asking.is_told = True
             reason = Refusal.NOBODY_PUBLISHES if all_answered else Refusal.NO_ANSWER
-            return [_refused(subscription, reason, is_definite=False)]
+            return [refused(subscription, reason, is_definite=False)]
         fresh = [publisher for publisher in by_publisher if publisher not in asking.claims]
         has_lost, asking.has_lost = asking.has_lost, False
         if has_lost and asking.claims and asking.has_all and not fresh:
-            return [_accepted(claim) for claim in asking.claims.values()]  # the others' it has still
+            return [accepted(claim) for claim in asking.claims.values()]  # the others' it has still
+        claims = [self._claim(asking.wish, by_publisher[publisher]) for publisher in sorted(fresh)]
+        asking.claims |= {claim.publisher: claim for claim in claims}
         effects: list[Effect] = []
-        for publisher in fresh:
-            claim = self._claim(asking.wish, by_publisher[publisher])
+        for claim in claims:
             claim.all_answered = all_answered
-            asking.claims[publisher] = claim
-            effects += self._told(self._obtaining.seek(claim, now_s))
-        return effects
+            if asking.wish.home is None:
+                claim.is_sought = True
+                effects += self._told(self._obtaining.seek(claim, now_s), now_s)
+        return effects + self._go_on(asking, now_s)
 
     def _claim(self, wish: Wish, offers: list[Offer]) -> Claim:
         """Return what is to be tried to have one publisher's events."""
@@ -280,67 +251,85 @@ class Wishes:
             tries.together,
             tries.apart,
             instead=tries.instead,
-            latency_s=min(offer.latency_s for offer in offers),
-            is_trial=wish.is_trial,
+            fastest_s=min(self._searches.fastest_s(publisher), *[offer.latency_s for offer in offers]),
+            is_tried_first=wish.home is not None,
         )
 
-    def _told(self, outcomes: Iterable[Outcome]) -> list[Effect]:
+    def _asking_for(self, claim: Claim) -> _Asking | None:
+        """Return whose claim it is; None where it is given up by now."""
+        asking = self._asking.get(claim.subscription)
+        return None if asking is None or asking.claims.get(claim.publisher) is not claim else asking
+
+    def _drop(self, asking: _Asking, claims: list[Claim], now_s: float) -> list[Effect]:
+        """Give up some of what is asked for or held."""
+        for claim in claims:
+            del asking.claims[claim.publisher]
+        return [
+            effect for claim in claims for effect in self._told(self._obtaining.leave(claim, now_s), now_s)
+        ]
+
+    def _told(self, outcomes: Iterable[Outcome], now_s: float) -> list[Effect]:
         """Return what subscribers are told of what came of their claims."""
         effects: list[Effect] = []
         for outcome in outcomes:
             if not isinstance(outcome, Claim):
                 effects.append(outcome)
-            elif outcome.is_held:
-                effects.append(_accepted(outcome))
+                continue
+            asking = self._asking_for(outcome)
+            if asking is None:
+                continue  # it was refused meanwhile, with another claim of the same wish
+            if outcome.is_held:
+                effects += [] if outcome.is_tried else [accepted(outcome)]
+                effects += self._go_on(asking, now_s)
             else:
-                effects += self._refuse_for_now(outcome) if outcome.is_gone else self._refuse(outcome)
+                refuse = self._refuse_for_now if outcome.is_gone else self._refuse
+                effects += refuse(asking, outcome, now_s)
         return effects
 
-    def _refuse(self, claim: Claim) -> list[Effect]:
-        """Give up one publisher's flow; a wish that has nothing else ends with it."""
-        reason = _reason(claim)
-        asking = self._asking[claim.subscription]
-        del asking.claims[claim.publisher]
-        if not asking.claims and not asking.awaited:
-            del self._asking[claim.subscription]
-        instead = NOTHING if claim.is_too_slow else claim.instead
-        return [
-            Refused(
-                claim.subscription,
-                claim.publisher,
-                reason,
-                reason in (Refusal.TOO_SLOW, Refusal.NO_BANDWIDTH) and not claim.instead.is_cut,
-                min(instead.room_bytes_per_s, claim.bytes_per_s - 1),
-                claim.latency_s,
-                instead.shared_bytes_per_s,
-            )
-        ]
+    def _go_on(self, asking: _Asking, now_s: float) -> list[Effect]:
+        """Seek the next publisher's flow once there is the one before; with the last of them all is there."""
+        if not asking.claims:
+            return []
+        if asking.has_all:
+            return self._complete(asking, now_s)
+        claim = next(claim for claim in asking.claims.values() if not claim.is_held)
+        if claim.is_sought:
+            return []
+        claim.is_sought = True
+        return self._told(self._obtaining.seek(claim, now_s), now_s)
 
-    def _refuse_for_now(self, claim: Claim) -> list[Effect]:
+    def _complete(self, asking: _Asking, now_s: float) -> list[Effect]:
+        """Confirm what was tried: all is there."""
+        tried = [claim for claim in asking.claims.values() if claim.is_tried]
+        if asking.wish.is_trial:
+            return [accepted(claim) for claim in tried]
+        asking.was_whole = True
+        effects: list[Effect] = []
+        for claim in tried:
+            if claim.is_tried:
+                effects += self._told(self._obtaining.confirm(claim, now_s), now_s)
+        return effects
+
+    def _refuse(self, asking: _Asking, claim: Claim, now_s: float) -> list[Effect]:
+        """Give up one publisher's flow; a wish that has nothing else, or must have all, ends with it."""
+        told = refusal(claim, [*asking.claims.values()])
+        del asking.claims[claim.publisher]
+        effects: list[Effect] = []
+        if asking.is_whole_or_nothing:
+            effects += self._drop(asking, [*asking.claims.values()], now_s)
+        if not asking.claims and not asking.awaited:
+            self._asking.pop(claim.subscription, None)
+        elif asking.claims:
+            effects += self._go_on(asking, now_s)
+        return [told, *effects]
+
+    def _refuse_for_now(self, asking: _Asking, claim: Claim, now_s: float) -> list[Effect]:
         """Give up the flow of a publisher that is gone; the wish stays, for another or for its return."""
-        asking = self._asking[claim.subscription]
         del asking.claims[claim.publisher]
         if asking.claims:  # others publish it too: that may be all there is
-            return [_accepted(each) for each in asking.claims.values()] if asking.has_all else []
+            held = [each for each in asking.claims.values() if not each.is_tried] if asking.has_all else []
+            return [*map(accepted, held), *self._go_on(asking, now_s)]
         if asking.is_told:
             return []
         asking.is_told = True
-        return [_refused(claim.subscription, Refusal.NOBODY_PUBLISHES, is_definite=False)]
-
-
-def _reason(claim: Claim) -> Refusal:
-    if not claim.all_answered:
-        return Refusal.NO_ANSWER
-    if claim.is_too_slow:
-        return Refusal.TOO_SLOW
-    return Refusal.NO_BANDWIDTH if claim.instead.is_short else Refusal.NO_WAY
-
-
-def _accepted(claim: Claim) -> Accepted:
-    assert claim.comes_as is not None, "only what is held is accepted"
-    return Accepted(claim.subscription, claim.publisher, claim.comes_as, claim.bytes_per_s, claim.latency_s)
-
-
-def _refused(subscription: str, reason: Refusal, *, is_definite: bool) -> Refused:
-    """Return the refusal of a wish for which no way was even looked at."""
-    return Refused(subscription, None, reason, is_definite, 0, math.inf)
+        return [refused(claim.subscription, Refusal.NOBODY_PUBLISHES, is_definite=False)]

@@ -16,10 +16,12 @@ from betimes.model.user_properties import ADVERTISE
 from betimes.node.reserving import ADVERTISED_MAX
 
 if TYPE_CHECKING:
+    from betimes.server.access import Rights
     from betimes.server.reserved import Reserved
     from betimes.server.session import Session
 
 ADVERTISED_BY_ONE_MAX = 100
+OF_BROKER = "topics that begin with $ are the brokers' own"
 BYTES_PER_S_MAX = 10**12
 
 
@@ -46,12 +48,20 @@ class Advertised:
         self._by_client: dict[str, dict[str, int]] = {}
         self._sums: Counter[str] = Counter()
 
-    def came(self, session: Session, properties: Iterable[tuple[str, str]], now_s: float) -> None:
-        """Take in what a client advertises that may publish it; what cannot be read is a `TextError`."""
-        for topic, bytes_per_s in read_advertisements(properties).items():
-            is_allowed = topic[0] != "$" and (session.rights is None or session.rights.may_write(topic))
-            if not is_allowed or (topic not in self._sums and len(self._sums) >= ADVERTISED_MAX):
+    def check(self, rights: Rights | None, properties: Iterable[tuple[str, str]]) -> None:
+        """Refuse, as a `TextError`, what cannot be read, or may not be advertised by who has these rights."""
+        topics = read_advertisements(properties)
+        for topic in topics:
+            if topic[0] == "$":
+                raise TextError(topic, 0, OF_BROKER, "advertise what you publish")
+            if rights is not None and not rights.may_write(topic):
                 raise TextError(topic, 0, "this may not be advertised", "ask who keeps the access list")
+        if len({*topics, *self._sums}) > max(ADVERTISED_MAX, len(self._sums)):
+            raise TextError(next(iter(topics)), 0, f"at most {ADVERTISED_MAX:,} topics are advertised here")
+
+    def came(self, session: Session, properties: Iterable[tuple[str, str]], now_s: float) -> None:
+        """Take in what a client advertises; it was looked at before."""
+        for topic, bytes_per_s in read_advertisements(properties).items():
             self._by_client.setdefault(session.client_id, {})[topic] = bytes_per_s
             self._sums[topic] += bytes_per_s
             self._reserved.advertise(topic, min(self._sums[topic], BYTES_PER_S_MAX), now_s)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -20,13 +20,15 @@ from betimes.language.quantities import show_duration, show_rate
 from betimes.model.errors import TextError
 from betimes.model.guarantees import Guarantee
 from betimes.model.user_properties import BANDWIDTH, DEFINITE, LATENCY, RESERVATION_TOPIC
+from betimes.routing.answers import Accepted, Interrupted, Refused, enough_s, why
+from betimes.routing.answers import Refusal as Reason
+from betimes.routing.fitting import Fitting
 from betimes.routing.signals import Manner
-from betimes.routing.wishes import Accepted, Interrupted, Refused, Wish
-from betimes.routing.wishes import Refusal as Reason
-from betimes.server.advertised import Advertised
+from betimes.routing.wishes import Wish
+from betimes.server.advertised import OF_BROKER, Advertised
 from betimes.server.deliveries import Delivery
 from betimes.server.promised import Promised
-from betimes.server.protocol import Gone, Refusal, hang_up, session_of
+from betimes.server.protocol import Answer, session_of
 from betimes.server.publications import Publication
 from betimes.server.reserved import News, Reserved
 
@@ -36,16 +38,14 @@ if TYPE_CHECKING:
     from betimes.server.hub import Hub
     from betimes.server.session import Session
 
-PROBES_MAX = 8  # to find out what would fit
 TOPIC_LENGTH_MAX = 500
 WANTED_MAX = 10_000  # of all clients of a broker
 WAIT_S_MAX = 8.0  # for a SUBACK: clients do not wait for ever
 AGAIN_S_MIN, AGAIN_S_MAX = 2.0, 30.0  # after which what is lost is asked for again, ever later
 WILDCARDS = frozenset("#+")
-NOTHING_FITS = "links on the way are full or state no rate, or what others have of it there cannot be moved"
 
 
-Answer = Callable[[Mapping[str, Promised], float], None]  # by topic filter
+Tell = Callable[[Mapping[str, Promised], float], None]  # by topic filter
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class _Asking:
     """A SUBSCRIBE that waits."""
 
     connection: Connection
-    answer: Answer
+    answer: Tell
     left: set[str]  # names of reservations that are still to be answered
     since_s: float
     answered: dict[str, Promised] = field(default_factory=dict)
@@ -69,11 +69,9 @@ class _Wanted:
     session: Session
     state: str = "asked"
     reason: Reason | None = None  # why it is refused, as its client was told
-    latencies_s: dict[str, float] = field(default_factory=dict)  # of what is reserved, by publisher
+    held: tuple[Accepted, ...] = ()  # of each publisher
     told_latency_s: float | None = None  # to its client
-    bytes_per_s: int = 0
-    probes: int = 0
-    refused: Refused | None = None  # which is being looked into
+    fitting: Fitting | None = None  # of a refusal that is being looked into
     again_at_s: float = math.inf
     again_after_s: float = AGAIN_S_MIN
     is_kept: bool = False  # there is a subscription for it
@@ -81,7 +79,12 @@ class _Wanted:
     @property
     def latency_s(self) -> float:
         """Return what the longest of the ways takes that are reserved."""
-        return max(self.latencies_s.values(), default=0.0)
+        return max([each.latency_s for each in self.held], default=0.0)
+
+    @property
+    def bytes_per_s(self) -> int:
+        """Return what is reserved of all publishers together."""
+        return sum([each.bytes_per_s for each in self.held])
 
 
 class Guarantees:
@@ -107,7 +110,7 @@ class Guarantees:
         connection: Connection,
         packet: mqtt5.SubscribePacket,
         guarantee: Guarantee,
-        answer: Answer,
+        answer: Tell,
         now_s: float,
     ) -> None:
         """Ask for all that a SUBSCRIBE wants; `answer` is called with what came of it, perhaps at once."""
@@ -117,8 +120,7 @@ class Guarantees:
             if session.rights is not None and not session.rights.may_subscribe(pattern):
                 continue  # who may not have it is told so, and no more
             if WILDCARDS.intersection(pattern) or pattern.startswith("$"):
-                problem = "a guarantee is for one topic, without wildcards and not shared"
-                text = f"{pattern}: {problem} (hint: name the topic that its publisher advertises)"
+                text = f"{pattern}: {_why_not(pattern)}"
                 asking.answered[pattern] = Promised(is_admitted=False, text=text, is_supported=False)
             elif len(pattern) > TOPIC_LENGTH_MAX:
                 text = f"a guarantee is for a topic of at most {TOPIC_LENGTH_MAX} letters"
@@ -155,14 +157,21 @@ class Guarantees:
             self._held.pop((session.client_id, self._wanted[name].written), None)
             self._forget(name, now_s)
 
+    def refuses(self, connection: Connection, packet: mqtt5.ConnectPacket, client_id: str) -> bool:
+        """Turn a client away that advertises what it cannot; tell whether that is so."""
+        gate = self._hub.gate
+        try:
+            rights = gate.rights(gate.proven_user(packet.username), client_id)
+            self._advertised.check(rights, packet.user_properties)
+        except TextError as error:
+            self._hub.refuse(connection, Answer.IMPLEMENTATION_SPECIFIC_ERROR, error.in_one_line)
+            return True
+        return False
+
     def came(self, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
         """Take in what a client advertises; ask again for what it had, and tell it what comes of that."""
         session = session_of(connection)
-        try:
-            self._advertised.came(session, packet.user_properties, now_s)
-        except TextError as error:
-            hang_up(connection, Refusal(Gone.IMPLEMENTATION_SPECIFIC_ERROR.value, error.in_one_line), now_s)
-            return
+        self._advertised.came(session, packet.user_properties, now_s)
         for written, grant in session.grants.items():
             guarantee = None if grant.wish is None else grant.wish.qos.guarantee
             if guarantee is not None and (session.client_id, written) not in self._held:
@@ -190,54 +199,52 @@ class Guarantees:
     # --- what the network answers
 
     def _hear(self, news: News, now_s: float) -> None:
-        name, _, is_probe = news.subscription.partition("?")
+        name, _, is_trial = news.subscription.partition("?")
         wanted = self._wanted.get(name)
         if wanted is None:
             if not isinstance(news, Interrupted):
                 self._reserved.unsubscribe(news.subscription, now_s)
-        elif is_probe:
-            self._probed(name, wanted, news, now_s)
+        elif is_trial:
+            self._tried(name, wanted, news, now_s)
         elif wanted.asking is None:
             self._changed(wanted, news, now_s)
         elif isinstance(news, Accepted):
-            wanted.latencies_s[news.publisher] = news.latency_s
-            wanted.bytes_per_s = news.bytes_per_s
-            if self._reserved.node.wishes.is_settled(name):
+            if self._reserved.node.wishes.is_settled(name):  # of all publishers
+                wanted.held = tuple(self._reserved.node.wishes.held(name))
                 self._accept(name, wanted, now_s)
         elif isinstance(news, Refused):
-            wanted.refused = news
             self._reserved.unsubscribe(name, now_s)
-            self._probe(name, wanted, now_s)
+            wanted.fitting = Fitting(wanted.wish, news)
+            self._look_into(name, wanted, wanted.fitting, now_s)
 
-    def _probe(self, name: str, wanted: _Wanted, now_s: float) -> None:
+    def _look_into(self, name: str, wanted: _Wanted, fitting: Fitting, now_s: float) -> None:
         """Find out whether what seems to fit does: more than one link may be short of room."""
-        refused = wanted.refused
-        assert refused is not None, "only what was refused is looked into"
-        if wanted.probes >= PROBES_MAX:  # what was not tried is not told
-            refused = refused._replace(room_bytes_per_s=0, shared_bytes_per_s=0)
-        if refused.reason != Reason.NO_BANDWIDTH or not refused.fits_bytes_per_s:
-            self._refuse(name, wanted, refused, now_s)
-            return
-        wanted.probes += 1
-        probe = f"{name}?{wanted.probes}"
-        fits = refused.fits_bytes_per_s
-        wish = replace(wanted.wish, subscription=probe, bytes_per_s=fits, is_trial=True)
-        self._reserved.subscribe(wish, now_s)
-
-    def _probed(self, name: str, wanted: _Wanted, news: News, now_s: float) -> None:
-        if wanted.refused is None or isinstance(news, Interrupted):
-            return
-        self._reserved.unsubscribe(news.subscription, now_s)
-        if isinstance(news, Accepted):
-            self._refuse(name, wanted, wanted.refused, now_s)
+        trial = fitting.next_trial()
+        if trial is None:
+            wanted.fitting = None
+            self._refuse(name, wanted, fitting.refused, now_s)
         else:
-            wanted.refused = wanted.refused.without(news)
-            self._probe(name, wanted, now_s)
+            self._reserved.subscribe(trial, now_s)
+
+    def _tried(self, name: str, wanted: _Wanted, news: News, now_s: float) -> None:
+        fitting, wishes = wanted.fitting, self._reserved.node.wishes
+        if fitting is None:
+            self._reserved.unsubscribe(news.subscription, now_s)
+        elif isinstance(news, Accepted):
+            if wishes.is_settled(news.subscription):  # of all publishers
+                fitting.accepted(max([each.latency_s for each in wishes.held(news.subscription)]))
+                self._reserved.unsubscribe(news.subscription, now_s)
+                self._look_into(name, wanted, fitting, now_s)
+        elif isinstance(news, Refused):
+            self._reserved.unsubscribe(news.subscription, now_s)
+            fitting.denied(news)
+            self._look_into(name, wanted, fitting, now_s)
 
     def _accept(self, name: str, wanted: _Wanted, now_s: float) -> None:
         self.accepted += 1
         bandwidth, latency = show_rate(wanted.bytes_per_s / 1000.0), show_duration(round(wanted.latency_s, 4))
-        text = f"{wanted.written}: {bandwidth} reserved, {latency} away"
+        of_all = f", of {len(wanted.held)} publishers together" if len(wanted.held) > 1 else ""
+        text = f"{wanted.written}: {bandwidth} reserved{of_all}, {latency} away"
         told = ((BANDWIDTH, bandwidth), (LATENCY, latency))
         wanted.state, wanted.told_latency_s = "accepted", wanted.latency_s
         self._answer(name, wanted, Promised(is_admitted=True, text=text, name=name, told=told), now_s)
@@ -248,7 +255,9 @@ class Guarantees:
         if refused.reason == Reason.NO_BANDWIDTH:
             told.append((BANDWIDTH, show_rate(refused.fits_bytes_per_s / 1000.0)))
         if refused.reason == Reason.TOO_SLOW:
-            told.append((LATENCY, _enough(refused.latency_s)))
+            can_be_had_s = refused.latency_s if refused.had_s is None else refused.had_s
+            if math.isfinite(can_be_had_s):
+                told.append((LATENCY, show_duration(enough_s(can_be_had_s))))
         hint = "" if refused.is_definite else "; this is not definite, ask again later"
         text = f"{wanted.written}: refused: {why(refused)}{hint}"
         self._answer(name, wanted, Promised(is_admitted=False, text=text, told=tuple(told)), now_s)
@@ -274,8 +283,8 @@ class Guarantees:
     def _changed(self, wanted: _Wanted, news: News, now_s: float) -> None:
         """Tell a client what has become of its reservation, where that is news to it."""
         state, latency_s = "accepted", None
-        if not isinstance(news, Accepted) and news.publisher is not None:
-            wanted.latencies_s.pop(news.publisher, None)
+        name, wishes = wanted.wish.subscription, self._reserved.node.wishes
+        wanted.held = tuple(wishes.held(name))
         if isinstance(news, Interrupted):
             state = "interrupted"
         elif isinstance(news, Refused):
@@ -284,7 +293,8 @@ class Guarantees:
             wanted.again_after_s = min(2.0 * wanted.again_after_s, AGAIN_S_MAX)
         else:
             wanted.again_after_s = AGAIN_S_MIN
-            wanted.latencies_s[news.publisher] = news.latency_s
+            if not wishes.is_whole(name):
+                return  # of another publisher it is asked for still
             latency_s = wanted.latency_s
         reason = news.reason if isinstance(news, Refused) else None
         if (state, reason, latency_s) == (wanted.state, wanted.reason, wanted.told_latency_s):
@@ -292,7 +302,7 @@ class Guarantees:
         wanted.state, wanted.reason, wanted.told_latency_s = state, reason, latency_s
         said: dict[str, object] = {"topic": wanted.written, "state": state}
         if isinstance(news, Accepted):
-            said |= {"bytes_per_s": news.bytes_per_s, "latency_s": round(wanted.latency_s, 6)}
+            said |= {"bytes_per_s": wanted.bytes_per_s, "latency_s": round(wanted.latency_s, 6)}
         elif isinstance(news, Refused):
             said |= {
                 "why": f"{why(news)}; the broker goes on asking",
@@ -333,25 +343,12 @@ class Guarantees:
         self._reserved.unsubscribe(name, now_s)
 
 
-def why(refused: Refused) -> str:
-    """Return why something was refused, in words.
-
-    >>> why(Refused("s", "b1", Reason.NO_BANDWIDTH, True, 12_000, 0.05))
-    'no bandwidth; 12KB/s would fit'
-    """
-    if refused.reason == Reason.NO_BANDWIDTH:
-        if not refused.fits_bytes_per_s:
-            return f"{refused.reason}; nothing fits: {NOTHING_FITS}"
-        shared = ", shared with those who have it" if refused.is_sharing_better else ""
-        return f"{refused.reason}; {show_rate(refused.fits_bytes_per_s / 1000.0)} would fit{shared}"
-    if refused.reason == Reason.TOO_SLOW:
-        return f"{refused.reason}; the fastest way that was offered takes {_enough(refused.latency_s)}"
-    return str(refused.reason)
-
-
-def _enough(latency_s: float) -> str:
-    """Return a bound that so much keeps, so that who asks for it gets it."""
-    return show_duration(math.ceil(round(latency_s * 10_000, 6)) / 10_000)
+def _why_not(pattern: str) -> str:
+    """Return why there is no guarantee for a topic filter."""
+    if pattern.startswith("$") and not pattern.startswith("$share/"):
+        return f"{OF_BROKER}, and nothing is reserved for them"
+    problem = "a guarantee is for one topic, without wildcards and not shared"
+    return f"{problem} (hint: name the topic that its publisher advertises)"
 
 
 def _no_answer(name: str) -> Refused:

@@ -135,6 +135,8 @@ class Hub:
         if old is None and len(self.sessions) >= self.limits.sessions_max:
             self.refuse(connection, Answer.SERVER_BUSY, "too many sessions")
             return
+        if self.guarantees is not None and self.guarantees.refuses(connection, packet, client_id):
+            return
         if self.handovers and not is_asked_for and self.handovers.holds(connection, packet, user, now_s):
             return
         if old is not None and old.user != user:  # what waits there is not for everybody's eyes
@@ -157,8 +159,7 @@ class Hub:
             self.store.connected(session, packet.will)
         if keep_alive_s:
             self._silent.set(connection, connection.silent_at_s())
-        is_known = old is not None
-        connack = connack_for(session, packet, self.limits, assigned, keep_alive_s, is_known=is_known)
+        connack = connack_for(session, packet, self.limits, assigned, keep_alive_s, is_known=old is not None)
         if not connection.send(connack):
             hang_up(connection, Refusal(Gone.PACKET_TOO_LARGE.value), now_s)
             return

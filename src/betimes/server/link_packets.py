@@ -31,7 +31,7 @@ from betimes.model.user_properties import AGE, ID
 from betimes.routing.bulletins import Bulletin, DemandBulletin, LinkBulletin, PublisherBulletin
 from betimes.server.publications import QUALITIES, Publication
 
-VERSION = "3"  # of what is said here; brokers of different versions do not link
+VERSION = "4"  # of what is said here; brokers of different versions do not link
 LINK = "$betimes-link"  # on CONNECT and CONNACK: the version
 BROKER, LIFE = "$betimes-broker", "$betimes-life"
 BULLETIN_TOPIC, BEAT_TOPIC = "$betimes/bulletin", "$betimes/beat"

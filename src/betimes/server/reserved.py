@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, cast
 from betimes.model.errors import TextError
 from betimes.node.kept_promises import shares_and_pins
 from betimes.node.reserving import PROMISED_SHARE_MAX, ReservingNode, ReservingSettings
+from betimes.routing.answers import Accepted, Interrupted, Refused
 from betimes.routing.dht import Tell
 from betimes.routing.mesh import MeshWays
 from betimes.routing.signal_texts import read_signal, write_signal
 from betimes.routing.signals import Broken, Refresh, Signal
 from betimes.routing.tables import RoutingTable
-from betimes.routing.wishes import Accepted, Effect, Interrupted, Refused, Wish
+from betimes.routing.wishes import Effect, Wish
 from betimes.server.link_packets import LinkError
 
 if TYPE_CHECKING:

@@ -18,13 +18,14 @@ from betimes.model.subscriptions import Subscription
 from betimes.model.topology import Link, Publisher, Scenario
 from betimes.node.kept_promises import Pinned, Shares, shares_and_pins
 from betimes.node.reserving import PROMISED_SHARE_MAX, ReservingNode, ReservingSettings
+from betimes.routing.answers import Accepted, Refusal, Refused, why
 from betimes.routing.dht import Tell
+from betimes.routing.fitting import Fitting
 from betimes.routing.mesh import MeshWays
 from betimes.routing.signals import Manner
 from betimes.routing.tables import routing_tables
-from betimes.routing.wishes import Accepted, Effect, Refusal, Refused, Wish
+from betimes.routing.wishes import Effect, Wish
 
-PROBES_MAX = 8  # to find out what would fit
 NEVER = ReservingSettings(refresh_every_s=math.inf, lapse_after_s=math.inf)  # nobody goes
 
 
@@ -39,6 +40,7 @@ class Guaranteed:
     reason: str = ""
     is_definite: bool = True
     is_shared: bool = False  # what would have fitted is what others have
+    why: str = ""  # it was refused, in words
 
 
 class Reserving:
@@ -58,14 +60,19 @@ class Reserving:
         all_links = [*up.values(), *back]
         sizes_kb = [each.size_kb.mean for each in scenario.publishers]
         tables = routing_tables(tuple(names), all_links, tuple(names))
+        self._ways = {
+            name: MeshWays(table, up.values(), size_kb=2.0 * max(sizes_kb, default=1.0))
+            for name, table in tables.items()
+        }
+        self._entries = {each.name: _entry(each) for each in scenario.publishers}
         self._nodes = {
             name: ReservingNode(
-                MeshWays(table, all_links, size_kb=2.0 * max(sizes_kb, default=1.0)),
+                ways,
                 NEVER,
                 lambda neighbour, own=name: self._capacity.get((own, neighbour), 0),  # type: ignore[misc]
                 lambda neighbour, own=name: self._capacity.get((neighbour, own), 0),  # type: ignore[misc]
             )
-            for name, table in tables.items()
+            for name, ways in self._ways.items()
         }
         self._now_s = 0.0
         self._news: list[Effect] = []
@@ -74,40 +81,38 @@ class Reserving:
         for publisher in scenario.publishers:
             if publisher.profile is not None:
                 bytes_per_s = round(1000.0 * publisher.profile.bandwidth_kb_per_s)
-                node = _entry(publisher)
+                node = self._entries[publisher.name]
                 self._perform(node, self._nodes[node].advertise(publisher.name, bytes_per_s, self._now_s))
 
     def ask(self, subscription: Subscription, publishers: Collection[str]) -> Guaranteed:
         """Reserve what a subscriber asks for, of all these publishers, or nothing."""
         guarantee = subscription.qos.guarantee
         assert guarantee is not None, "who asks for nothing is guaranteed nothing"
-        kb_per_s = guarantee.bandwidth_kb_per_s
-        wishes = [
-            Wish(
-                subscription=f"{subscription.id}/{name}",
-                event_type=name,
-                bytes_per_s=None if kb_per_s is None else max(round(1000.0 * kb_per_s), 1),
-                latency_s_max=guarantee.latency_s_max,
-                manner=Manner.COORDINATES,
-                home=subscription.home,
-            )
-            for name in publishers
-        ]
+        kb_per_s, home = guarantee.bandwidth_kb_per_s, subscription.home
+        wish = Wish(
+            subscription=subscription.id,
+            event_type="",  # each publisher's in its place
+            bytes_per_s=None if kb_per_s is None else max(round(1000.0 * kb_per_s), 1),
+            latency_s_max=guarantee.latency_s_max,
+            manner=Manner.COORDINATES,
+            home=home,
+            is_trial=True,
+        )
+        wishes = _for_each(wish, publishers)
         if not wishes:
             return self._refused(subscription, _unknown(subscription.id, Refusal.NOBODY_PUBLISHES))
-        accepted: list[Accepted] = []
-        for wish in wishes:
-            news = self._ask(subscription.home, wish)
-            if isinstance(news, Refused):
-                self._give_back(subscription.home, wishes)
-                return self._refused(subscription, self._what_fits(subscription.home, wish, news))
-            accepted.append(news)
+        answer = self._try_all(home, wishes)
+        if isinstance(answer, Refused):
+            return self._refused(subscription, self._what_fits(wish, publishers, answer))
+        for each in wishes:
+            self._perform(home, self._nodes[home].confirm(each.subscription, self._now_s))
+        self._settle(home)
         self._had[subscription.id] = wishes
         return Guaranteed(
             subscriber=subscription.id,
             is_accepted=True,
-            bytes_per_s=sum(each.bytes_per_s for each in accepted),
-            latency_s=max(each.latency_s for each in accepted),
+            bytes_per_s=sum(each.bytes_per_s for each in answer),
+            latency_s=max(each.latency_s for each in answer),
         )
 
     def by_now(self, guaranteed: Guaranteed) -> Guaranteed:
@@ -121,20 +126,34 @@ class Reserving:
         """Return by what each broker keeps all that is promised."""
         return {name: shares_and_pins(node.branches) for name, node in self._nodes.items()}
 
-    def _what_fits(self, home: str, wish: Wish, refused: Refused) -> Refused:
-        """Return a refusal with what was tried to fit."""
-        for number in range(PROBES_MAX):
-            fits = refused.fits_bytes_per_s
-            if refused.reason != Refusal.NO_BANDWIDTH or not fits:
-                break
-            name = f"{wish.subscription}?{number}"
-            probe = replace(wish, subscription=name, bytes_per_s=fits, is_trial=True)
-            news = self._ask(home, probe)
-            self._give_back(home, [probe])
-            if isinstance(news, Accepted):
-                break
-            refused = refused.without(news)
-        return refused
+    def _what_fits(self, wish: Wish, publishers: Collection[str], refused: Refused) -> Refused:
+        """Return a refusal with what was tried to fit, of all publishers."""
+        assert wish.home is not None, "everybody is somewhere"
+        fitting = Fitting(wish, refused)
+        while (trial := fitting.next_trial()) is not None:
+            wishes = _for_each(trial, publishers)
+            answer = self._try_all(wish.home, wishes)
+            if isinstance(answer, Refused):
+                fitting.denied(answer)
+            else:
+                fitting.accepted(max(each.latency_s for each in answer))
+                self._give_back(wish.home, wishes)
+        return fitting.refused
+
+    def _try_all(self, home: str, wishes: list[Wish]) -> list[Accepted] | Refused:
+        """Ask for all of it, or give back what was there; nobody is moved."""
+        accepted: list[Accepted] = []
+        for wish in wishes:
+            news = self._ask(home, wish)
+            if isinstance(news, Refused):
+                self._give_back(home, wishes)
+                is_sure = not accepted or news.reason == Refusal.TOO_SLOW  # else they take the room, perhaps
+                return news._replace(
+                    is_definite=news.is_definite and is_sure,
+                    latency_s=max(news.latency_s, self._fastest_s(home, wishes)),
+                )
+            accepted.append(news)
+        return accepted
 
     def _refused(self, subscription: Subscription, refused: Refused) -> Guaranteed:
         return Guaranteed(
@@ -145,20 +164,31 @@ class Reserving:
             reason=refused.reason.value,
             is_definite=refused.is_definite,
             is_shared=refused.is_sharing_better,
+            why=why(refused),
         )
 
     def _ask(self, home: str, wish: Wish) -> Accepted | Refused:
         self._news = []
         self._perform(home, self._nodes[home].subscribe(wish, self._now_s))
-        self._now_s += NEVER.answer_s_max
-        self._perform(home, self._nodes[home].beat(self._now_s))  # ways that were left are given back
+        self._settle(home)
         told: Accepted | Refused = _unknown(wish.subscription, Refusal.NO_ANSWER)
         for each in self._news:
-            if isinstance(each, Accepted):
-                self._latency_s[each.subscription] = each.latency_s
             if isinstance(each, Accepted | Refused) and each.subscription == wish.subscription:
                 told = each
         return told
+
+    def _settle(self, home: str) -> None:
+        """Let ways be given back that were left, and note what is told to others."""
+        self._now_s += NEVER.answer_s_max
+        self._perform(home, self._nodes[home].beat(self._now_s))
+        self._latency_s |= {
+            each.subscription: each.latency_s for each in self._news if isinstance(each, Accepted)
+        }
+
+    def _fastest_s(self, home: str, wishes: Iterable[Wish]) -> float:
+        """Return what the fastest way from the farthest publisher takes."""
+        ways = self._ways[home]
+        return max([ways.fastest_from_s(self._entries[each.event_type]) or 0.0 for each in wishes])
 
     def _give_back(self, home: str, wishes: Iterable[Wish]) -> None:
         for wish in wishes:
@@ -180,7 +210,7 @@ def wanted_of(
 ) -> dict[str, list[str]]:
     """Return, by subscriber who asks for a guarantee, the publishers with a profile that it wants.
 
-    `published` is what each publisher's events say, or the first of them.
+    `published` is what the first of each publisher's events say, also where there are none in the run.
     """
     profiled = [each.name for each in scenario.publishers if each.profile is not None]
     return {
@@ -188,6 +218,12 @@ def wanted_of(
         for each in scenario.subscriptions
         if each.qos.guarantee is not None
     }
+
+
+def _for_each(wish: Wish, publishers: Collection[str]) -> list[Wish]:
+    """Return the same wish for what each of them publishes."""
+    names = [(f"{wish.subscription}/{publisher}", publisher) for publisher in publishers]
+    return [replace(wish, subscription=name, event_type=publisher) for name, publisher in names]
 
 
 def _unknown(subscription: str, reason: Refusal) -> Refused:

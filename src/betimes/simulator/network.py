@@ -19,11 +19,11 @@ from betimes.simulator.agenda import Agenda
 from betimes.simulator.guarantees import Guaranteed, Reserving, wanted_of
 from betimes.simulator.links import DrawnLink
 from betimes.simulator.outcome import Outcome, Tally
-from betimes.simulator.worlds import Publications, publications
+from betimes.simulator.worlds import Publications, descriptions, publications
 
 Progress = Callable[[int, int], None]  # parts done, in all
 PROGRESS_PARTS = 100
-LOOKED_AT_MAX = 1_000  # events of a publisher, to see who wants any of them
+LOOKED_AT = 1_000  # events of a publisher, to see who wants any of them, be there fewer in a run or none
 
 
 class Network:
@@ -111,10 +111,12 @@ class Network:
         """Return whose events are to be guaranteed to whom."""
         if not any(each.qos.guarantee for each in self.scenario.subscriptions):
             return {}
-        all_published = publications(self.scenario, self._seed)
-        return wanted_of(
-            self.scenario, {each.publisher.name: each.attributes[:LOOKED_AT_MAX] for each in all_published}
-        )
+        said = {
+            each.name: descriptions(each, self._seed, LOOKED_AT)
+            for each in self.scenario.publishers
+            if each.profile is not None
+        }
+        return wanted_of(self.scenario, said)
 
     def _reserve(self) -> tuple[Guaranteed, ...]:
         """Reserve what is to be guaranteed over the links that are up, and have the brokers keep it."""

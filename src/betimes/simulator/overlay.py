@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from betimes.node.overlay import OverlayNode, OverlaySettings
+from betimes.routing.answers import Accepted, Interrupted, Refused
 from betimes.routing.dht import Tell
 from betimes.routing.identifiers import Contact, closest
-from betimes.routing.wishes import Accepted, Effect, Interrupted, Refused, Wish
+from betimes.routing.wishes import Effect, Wish
 from betimes.simulator.agenda import Agenda
 from betimes.simulator.chance import stream
 

@@ -156,11 +156,6 @@ def publications(scenario: Scenario, seed: int) -> Iterator[Publications]:
     for publisher in scenario.publishers:
         times = _times(publisher, scenario.duration_s, stream(seed, "gaps", publisher.name))
         count = len(times)
-        columns = [
-            draw_values(stream(seed, "attributes", publisher.name, name), spread, count)
-            for name, spread in publisher.attributes.items()
-        ]
-        names = tuple(publisher.attributes)
         deadlines = (
             draw_numbers(stream(seed, "deadlines", publisher.name), publisher.deadline_s, count)
             if publisher.deadline_s is not None
@@ -171,10 +166,20 @@ def publications(scenario: Scenario, seed: int) -> Iterator[Publications]:
             time_s=times,
             size_kb=draw_numbers(stream(seed, "sizes", publisher.name), publisher.size_kb, count),
             deadline_s=deadlines,
-            attributes=[dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
-            if columns
-            else [{} for _ in range(count)],
+            attributes=descriptions(publisher, seed, count),
         )
+
+
+def descriptions(publisher: Publisher, seed: int, count: int) -> list[dict[str, Value]]:
+    """Return what the first of a publisher's events say; so many are there, however long a run is."""
+    columns = [
+        draw_values(stream(seed, "attributes", publisher.name, name), spread, count)
+        for name, spread in publisher.attributes.items()
+    ]
+    names = tuple(publisher.attributes)
+    if not columns:
+        return [{} for _ in range(count)]
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
 def _gaps(publisher: Publisher) -> NumberDistribution:
