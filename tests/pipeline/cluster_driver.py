@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 NAMES = ("sweep", "pipeline", "match", "figure")
 FIGURE = "farooq-10-11"
-LOOK_EVERY_S = 0.02
+LOOK_EVERY_S = 0.1
 JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 SETTINGS = {
     "spark.cores.max": "2",
