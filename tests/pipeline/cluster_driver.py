@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from betimes.console.experiment import make_plan, run_figure
 from betimes.experiments.catalogue import FIGURES
-from betimes.pipeline import session
+from betimes.pipeline import session, worker_daemon
 from betimes.pipeline.java import find_java
 from betimes.pipeline.job import run_pipeline
 from betimes.pipeline.match_files import MatchRequest, match_files
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 NAMES = ("sweep", "pipeline", "match", "figure")
 FIGURE = "farooq-10-11"
-LOOK_EVERY_S = 0.02
+LOOK_EVERY_S = 0.1
 JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 SETTINGS = {
     "spark.cores.max": "2",
@@ -39,6 +39,8 @@ SETTINGS = {
     # What a dead worker held is asked for once: the others are on this machine, and answer or are gone.
     "spark.shuffle.io.maxRetries": "0",
     "spark.locality.wait": "0",
+    # Workers here have Betimes before it is sent to them.
+    "spark.python.daemon.module": worker_daemon.MODULE,
 }
 IsTime = Callable[[], bool]
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pyspark
 
+from betimes.pipeline import worker_daemon
 from betimes.pipeline.java import Java, find_java
 from betimes.pipeline.session import local_java_options
 
@@ -142,6 +143,7 @@ def connect_server(directory: Path) -> Iterator[str]:
         "spark.connect.grpc.binding.address": HOST,
         "spark.connect.grpc.binding.port": str(port),
         "spark.driver.extraJavaOptions": local_java_options(java()),
+        "spark.python.daemon.module": worker_daemon.MODULE,
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
     }

@@ -138,6 +138,13 @@ def test_a_cluster_keeps_its_own_network_settings():
     assert "spark.driver.host" not in session_settings("x", "spark://host:7077")
 
 
+@pytest.mark.spark
+def test_java_keeps_what_it_compiled(spark):
+    pools = spark.sparkContext._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+    room = sum(pool.getUsage().getMax() for pool in pools if "Code" in pool.getName())
+    assert room > 200 << 20
+
+
 def open_session_elsewhere(master):
     """Open a session as if none were open in this process."""
     from pyspark import SparkContext

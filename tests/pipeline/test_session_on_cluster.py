@@ -25,17 +25,15 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.spark
 def test_a_cluster_comes_to_the_same_even_if_a_worker_dies_during_each_kind_of_work(tmp_path):
-    city = with_duration(read_scenario(CITY.read_text(), "city"), 100.0)
-    simulate(city, "fifo", 3, tmp_path / "telemetry")
-    pq.write_table(random_events(4_000), tmp_path / "events.parquet", row_group_size=500)
-    pq.write_table(random_wishes(300), tmp_path / "wishes.parquet", row_group_size=100)
     here, there = tmp_path / "local", tmp_path / "cluster"
-    with cluster(tmp_path / "running") as running, driver(running.address, tmp_path) as working:
-        for name in NAMES:
-            take_a_worker_away(running, working, tmp_path, name)
-            if name != NAMES[-1]:  # the last work is done by the one that is left
-                running.start_worker()
-        ended(working)
+    with cluster(tmp_path / "running") as running:
+        write_inputs(tmp_path)  # while workers start
+        with driver(running.address, tmp_path) as working:
+            for name in NAMES:
+                take_a_worker_away(running, working, tmp_path, name)
+                if name != NAMES[-1]:  # the last work is done by the one that is left
+                    running.start_worker()
+            ended(working)
         assert running.executors_started() >= 2 + len(NAMES) - 1
     assert contents(there / "pipeline") == contents(here / "pipeline")
     for name in ("sweep", f"figure/{FIGURE}"):
@@ -45,6 +43,14 @@ def test_a_cluster_comes_to_the_same_even_if_a_worker_dies_during_each_kind_of_w
     assert answer(here / "divided") == answer(here / "whole") != {}
     points = [pq.read_table(each / "figure" / FIGURE / "points.parquet") for each in (here, there)]
     assert points[0] == points[1]
+
+
+def write_inputs(folder: Path) -> None:
+    """Write what there is to work on: telemetry, events, and who wants which of them."""
+    city = with_duration(read_scenario(CITY.read_text(), "city"), 100.0)
+    simulate(city, "fifo", 3, folder / "telemetry")
+    pq.write_table(random_events(4_000), folder / "events.parquet", row_group_size=500)
+    pq.write_table(random_wishes(300), folder / "wishes.parquet", row_group_size=100)
 
 
 @contextmanager

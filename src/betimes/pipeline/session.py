@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from betimes.model.errors import BetimesError, SettingError
+from betimes.pipeline import worker_daemon
 from betimes.pipeline.class_archive import archive_file, reading_option
 from betimes.pipeline.java import Java, find_java
 from betimes.pipeline.shipping import ship_package
@@ -41,8 +42,9 @@ LOG_LINES_SHOWN = 6
 SOCKET_NAME_LENGTH = 44  # a dot, a UUID, .sock
 SOCKET_PATH_LENGTH_MAX = 104  # of the systems Spark runs on, the strictest
 
-# For small jobs: the optimising compiler and the parallel collector cost more than they bring.
-LOCAL_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# For small jobs: the optimising compiler and the parallel collector cost more than they bring. Without that
+# compiler Java keeps 48 MB of compiled code unless told otherwise; two runs of the pipeline fill them.
+LOCAL_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 
 _own_directory: Path | None = None
 
@@ -134,6 +136,8 @@ def session_settings(app_name: str, master: str, java_options: str = LOCAL_JAVA_
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.extraJavaOptions": java_options,
             "spark.sql.shuffle.partitions": "2",
+            # Workers of a cluster need not have Betimes before it is sent to them.
+            "spark.python.daemon.module": worker_daemon.MODULE,
         }
         if len(str(_directory())) + SOCKET_NAME_LENGTH < SOCKET_PATH_LENGTH_MAX:
             settings |= {
