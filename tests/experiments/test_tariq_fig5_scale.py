@@ -6,6 +6,7 @@ import pytest
 from tests.experiments.tariq_results import claim_with, drawn, made_up
 
 from betimes.experiments.tariq_fig5_scale import FIGURE, claims
+from betimes.simulator.peer_worlds import RECT
 
 
 def test_all_claims_hold_on_numbers_as_the_paper_has_them():
@@ -30,3 +31,11 @@ def test_a_claim_is_not_held_when_the_numbers_say_otherwise(name, value_of, word
 
 def test_sizes_and_expressions_are_drawn():
     assert {("h", "paper, W1"), ("h", "ours, W2"), ("i", "ours")} <= drawn(FIGURE)
+
+
+def test_parents_are_drawn_over_the_expressions_that_peers_have_once_for_all_seeds():
+    results = made_up(FIGURE, lambda row: {"dz": row["expressions"] / 2.0 + 0.1 * row["seed"]})
+    count = len({row["expressions"] for row in results if row["workload"] == RECT})
+    parents = [point for point in FIGURE.points(results) if point.panel == "i" and point.curve == "ours"]
+    assert len(parents) == count
+    assert {point.seeds for point in parents} == {len({row["seed"] for row in results})}

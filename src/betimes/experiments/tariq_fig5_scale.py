@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from betimes.experiments.figures import Claim, Figure, Panel, Plan, Point, Row
@@ -43,7 +44,10 @@ def points(results: Sequence[Row]) -> list[Point]:
             where = {"protocol": protocol, "popularity": popularity, "expressions": 8}
             curve = f"{protocol}, {popularity}"
             found += over(results, "peers", "built_at", panel="h", curve=curve, **where)
-        found += over(results, "dz", "in_degree", panel="i", curve=protocol, protocol=protocol, workload=RECT)
+        finer = {"protocol": protocol, "workload": RECT}
+        for point in over(results, "expressions", "in_degree", panel="i", curve=protocol, **finer):
+            # so many they have at most; drawn is how many they have
+            found.append(replace(point, x=value(results, "dz", expressions=point.x, **finer).mean))
     return found
 
 
