@@ -68,12 +68,17 @@ async def rounds_of(plan: FleetPlan, folder: Path, seconds: float, *, told: bool
 async def _read_rounds(control: asyncio.subprocess.Process, seconds: float) -> list[dict[str, Any]]:
     assert control.stdout is not None, "it has a pipe"
     rounds: list[dict[str, Any]] = []
+    text = b""
     try:
         async with asyncio.timeout(FIRST_ROUND_S_MAX) as limit:
             while line := await control.stdout.readline():
+                text += line
+                if not line.startswith(b"}"):
+                    continue  # a round is an object, over several lines
                 if not rounds:
                     limit.reschedule(asyncio.get_running_loop().time() + seconds)
-                rounds.append(json.loads(line))
+                rounds.append(json.loads(text))
+                text = b""
                 lag_s = rounds[-1]["lag_s"]
                 print(
                     f"round {len(rounds)}: {'nothing new' if lag_s is None else f'{lag_s:.1f} s'}", flush=True
