@@ -42,13 +42,19 @@ def accepted(overlay):
     return [news for news in overlay.news if isinstance(news, Accepted)]
 
 
-def test_a_reservation_holds_on_every_link_of_its_way_and_both_ends_know(overlay):
+def reserved_way(overlay):
+    """Have cars come to n8; return what is told of that, and the nodes from there to the publisher."""
     overlay.subscribe("n8", Wish(subscription="s", event_type="cars"))
     overlay.settle()
     (news,) = accepted(overlay)
     way = ["n8"]
     while (upstream := overlay.nodes[way[-1]].branches.upstream(news.flow)) is not None:
         way.append(upstream)
+    return news, way
+
+
+def test_a_reservation_holds_on_every_link_of_its_way_and_both_ends_know(overlay):
+    news, way = reserved_way(overlay)
     assert way[-1] == "n3"
     links = set(zip(way[1:], way[:-1], strict=True))
     assert promised(overlay) == mirrored(overlay) == dict.fromkeys(links, 10)
@@ -145,12 +151,7 @@ def test_a_way_is_taken_from_its_end_to_its_beginning_once(overlay):
 
 
 def test_that_a_way_is_left_is_known_up_to_where_others_need_it(overlay):
-    overlay.subscribe("n8", Wish(subscription="s", event_type="cars"))
-    overlay.settle()
-    (news,) = accepted(overlay)
-    way = ["n8"]
-    while (upstream := overlay.nodes[way[-1]].branches.upstream(news.flow)) is not None:
-        way.append(upstream)
+    news, way = reserved_way(overlay)
     told = overlay.nodes["n8"].branches.leave(HERE, news.flow)
     assert told == [Tell(way[1], Leaving(news.flow))]
     overlay.perform("n8", told)

@@ -8,12 +8,13 @@ with paths in place of estimates.
 
 from __future__ import annotations
 
-import heapq
+import math
 from collections.abc import Iterable
 
 from betimes.model.topology import Link
 from betimes.routing.coordinates import Coordinate
 from betimes.routing.identifiers import Contact, closest, contact_of
+from betimes.routing.paths import shortest_paths
 from betimes.routing.tables import RoutingTable
 
 SIZE_KB = 1.0  # of the message whose time is meant by a latency
@@ -82,17 +83,9 @@ class MeshWays:
         return link.delay_s + self._size_kb * link.s_per_kb_mean
 
     def _all_fastest_s(self) -> dict[str, float]:
-        """Return what the fastest way to here takes, by the broker from which it leads (Dijkstra)."""
-        inward: dict[str, list[Link]] = {}
-        for link in self._links:
-            inward.setdefault(link.target, []).append(link)
-        fastest_s: dict[str, float] = {}
-        waiting = [(0.0, self.me.name)]
-        while waiting:
-            so_far_s, name = heapq.heappop(waiting)
-            if name in fastest_s:
-                continue
-            fastest_s[name] = so_far_s
-            for link in inward.get(name, ()):
-                heapq.heappush(waiting, (so_far_s + self._takes_s(link), link.source))
-        return fastest_s
+        """Return what the fastest way to here takes, by the broker from which it leads."""
+        names = sorted({self.me.name, *(end for link in self._links for end in (link.source, link.target))})
+        paths = shortest_paths(names, self._links, [self.me.name], size_kb=self._size_kb)
+        takes_s = (paths.delay_s + self._size_kb * paths.s_per_kb_mean)[:, 0].tolist()
+        leads_here = (paths.cost_s[:, 0] < math.inf).tolist()
+        return {name: takes for name, takes, leads in zip(names, takes_s, leads_here, strict=True) if leads}
