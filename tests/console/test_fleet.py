@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import time
 import tomllib
@@ -12,7 +13,7 @@ import paho.mqtt.client as paho
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
-from betimes.console.fleet import BROKERS_MAX, Fleet, FleetPlan, broker_files, free_ports
+from betimes.console.fleet import BROKERS_MAX, FREE_PORTS, HOST, Fleet, FleetPlan, broker_files, free_ports
 from betimes.language.server_files import read_server_file
 from betimes.model.errors import BetimesError
 from betimes.model.topology import Link
@@ -65,6 +66,19 @@ def test_odd_names_stay_inside_their_quotes():
 def test_too_many_brokers_are_refused():
     with pytest.raises(BetimesError, match="too many"):
         Fleet(FleetPlan(ports={str(number): number for number in range(BROKERS_MAX + 1)}, links=()))
+
+
+def test_free_ports_are_not_those_that_systems_give_to_who_dials_out():
+    first = free_ports(40)
+    assert len(set(first)) == 40
+    assert set(first) <= set(FREE_PORTS)
+    with socket.create_server((HOST, first[0])):
+        assert first[0] not in free_ports(len(FREE_PORTS) // 100)
+
+
+def test_more_ports_than_are_free_are_an_error():
+    with pytest.raises(BetimesError, match="ports of 22000 to 31999 are free"):
+        free_ports(len(FREE_PORTS) + 1)
 
 
 @pytest.mark.long

@@ -173,7 +173,12 @@ def _demo_in(folder, stage):
     )
     try:
         assert process.stderr is not None
-        assert any(stage in line for line in process.stderr)
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if stage in line:
+                break
+        assert stage in said[-1], f"it ended before it came so far: {''.join(said)}"
         end_s = time.monotonic() + WITHIN_S
         while len(brokers_of(process.pid)) < len(BROKERS) and time.monotonic() < end_s:
             time.sleep(0.02)

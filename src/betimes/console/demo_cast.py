@@ -30,7 +30,7 @@ GUARANTEE_KB_PER_S, GUARANTEED_WITHIN_S = 4.0, 0.5
 ASKED_SHARE, ASKED_WITHIN = 0.99, "300ms"
 ASKED_AT = 0.5  # of the replay
 SETTLED_S = 1.0  # until brokers know of who has just come
-READY_S_MAX, PROBE_EVERY_S, PROBE = 30.0, 0.2, -1
+READY_S_MAX, PROBE_EVERY_S, PROBE = 90.0, 0.2, -1
 NOT_DEFINITE = "not definite"  # in the broker's words
 AFTERWARDS_S = 3.0  # for what is still under way
 

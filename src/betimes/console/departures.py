@@ -25,7 +25,7 @@ from betimes.experiments.flights import TOPIC, Departure, read_payload
 from betimes.model.errors import BetimesError
 from betimes.model.subscriptions import Subscription
 
-READY_S_MAX = 30.0  # until every airport reaches every subscriber's broker
+READY_S_MAX = 90.0  # until every airport reaches every subscriber's broker
 READY_TOPIC = "ready"
 PROBE_EVERY_S = 0.1
 AFTERWARDS_S = 0.5  # after the longest bound, for what is under way
@@ -76,7 +76,9 @@ def _first(error: Exception) -> Exception:
 
 
 def _client(port: int, name: str) -> aiomqtt.Client:
-    return aiomqtt.Client(HOST, port, identifier=name, protocol=aiomqtt.ProtocolVersion.V5)
+    return aiomqtt.Client(
+        HOST, port, identifier=name, protocol=aiomqtt.ProtocolVersion.V5, timeout=READY_S_MAX
+    )
 
 
 def _properties(kind: int, pairs: Pairs) -> Properties:

@@ -7,6 +7,7 @@ what they share is a secret made for the occasion.
 from __future__ import annotations
 
 import json
+import random
 import secrets
 import signal
 import socket
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +30,7 @@ STOP_S_MAX = 5.0
 BROKERS_MAX = 64  # processes of some hundred megabytes each
 RESTARTS_MAX = 5  # of one broker; then it stays away
 HOST = "127.0.0.1"
+FREE_PORTS = range(22_000, 32_000)  # systems give none of these to those who dial out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +50,16 @@ class FleetPlan:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports that nobody listens on, for now."""
-    probes = [socket.create_server((HOST, 0)) for _ in range(count)]
-    try:
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
+    """Return ports that nobody listens on, for now, and that nobody is given for dialling out."""
+    with ExitStack() as stack:
+        ports: list[int] = []
+        for port in random.SystemRandom().sample(FREE_PORTS, len(FREE_PORTS)):
+            if len(ports) == count:
+                return ports
+            with suppress(OSError):
+                stack.enter_context(socket.create_server((HOST, port)))
+                ports.append(port)
+    raise BetimesError(f"{HOST}: not even {count} ports of {FREE_PORTS[0]} to {FREE_PORTS[-1]} are free")
 
 
 def broker_files(plan: FleetPlan, secret: str) -> dict[str, str]:
