@@ -13,10 +13,10 @@ from betimes.pipeline.quarantine import (
     good_rows,
     judged,
     quarantine_rows,
+    sort_out,
     with_unreadable_texts,
-    without_repeated,
 )
-from betimes.pipeline.telemetry_input import open_telemetry
+from betimes.pipeline.telemetry_input import open_telemetry, union
 
 BROKERS = ["a", "b"]
 BAD: list[tuple[type[Record], dict[str, Any], str, str]] = [
@@ -78,10 +78,19 @@ def test_a_row_that_is_there_twice_counts_once(spark, tmp_path):
     written(tmp_path, [*alike, *lost], label="a")
     written(tmp_path, [record(Received, number=2), record(Dropped)], label="copy")
     telemetry = open_telemetry(spark, tmp_path)
-    frames = {kind: judged(frame, kind, BROKERS) for kind, frame in telemetry.frames.items()}
-    told = without_repeated(frames)
-    assert sorted(row.number for row in good_rows(told["received"], "received").collect()) == [1, 2]
-    assert {row.reason for row in quarantine_rows(told["received"], "received").collect()} == {"duplicate"}
-    assert good_rows(told["dropped"], "dropped").count() == 2
-    assert quarantine_rows(told["dropped"], "dropped").count() == 1
-    assert quarantine_rows(told["published"], "published").count() == 0
+    found = sort_out(telemetry.frames, BROKERS)
+    assert sorted(row.number for row in found.good["received"].collect()) == [1, 2]
+    assert found.good["dropped"].count() == 2
+    bad = [(row.kind, row.reason) for row in union(found.bad).collect()]
+    assert sorted(bad) == [("dropped", "duplicate")] + [("received", "duplicate")] * 2
+
+
+@pytest.mark.spark
+def test_only_kinds_with_a_bad_row_are_judged_again(spark, tmp_path):
+    records = [record(Published, number=1), record(Received, number=1), record(Received, size_kb=0.0)]
+    telemetry = opened(spark, tmp_path, [*records, record(Subscribed, filter="speed >")])
+    found = sort_out(telemetry.frames, BROKERS)
+    assert [row.number for row in found.good["received"].collect()] == [1]
+    assert [row.number for row in found.good["published"].collect()] == [1]
+    assert sorted(row.kind for row in union(found.bad).collect()) == ["received", "subscribed"]
+    assert len(found.bad) == 2

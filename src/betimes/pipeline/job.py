@@ -30,20 +30,14 @@ from betimes.pipeline.distributions import (
     wait_distributions,
 )
 from betimes.pipeline.matches import EVENT_COLUMNS, Circumstances, match_task
-from betimes.pipeline.quarantine import (
-    good_rows,
-    judged,
-    quarantine_rows,
-    with_unreadable_texts,
-    without_repeated,
-)
+from betimes.pipeline.quarantine import sort_out
 from betimes.pipeline.reliability import measured_reliability
 from betimes.pipeline.run_facts import RunFacts, write_facts
 from betimes.pipeline.spreads import Measure, spreads
 from betimes.pipeline.subscription_spans import subscription_spans
 from betimes.pipeline.survey import Since, Survey, survey
 from betimes.pipeline.table_files import check_tables_place, new_tables, write_frame
-from betimes.pipeline.telemetry_input import TelemetryInput, check_telemetry, open_telemetry
+from betimes.pipeline.telemetry_input import TelemetryInput, check_telemetry, open_telemetry, union
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -152,23 +146,20 @@ def compiling(spark: SparkSession, *, pays: bool) -> Iterator[None]:
 def _base_tables(run: Run, telemetry: TelemetryInput, settings: PipelineSettings) -> dict[str, DataFrame]:
     """Sort all rows into good and bad, and write both."""
     known = list(settings.brokers) or sorted(telemetry.labels.union(run.survey.brokers))
-    verdicts: dict[str, DataFrame] = {}
-    for kind, frame in telemetry.frames.items():
-        recent = frame if kind in ALWAYS_WHOLE else _since(frame, run.survey.begins_s(settings.since))
-        verdicts[kind] = judged(recent, kind, known)
-    verdicts["subscribed"] = with_unreadable_texts(verdicts["subscribed"])
-    sorted_rows = without_repeated(verdicts)
+    begins_s = run.survey.begins_s(settings.since)
+    recent = {
+        kind: frame if kind in ALWAYS_WHOLE else _since(frame, begins_s)
+        for kind, frame in telemetry.frames.items()
+    }
+    sorted_rows = sort_out(recent, known)
     run.tell()
-    bad = [quarantine_rows(frame, kind) for kind, frame in sorted_rows.items()]
-    whole = bad[0]
-    for frame in bad[1:]:
-        whole = whole.unionByName(frame)
-    good = {kind: good_rows(frame, kind) for kind, frame in sorted_rows.items()}
+    good = sorted_rows.good
+    bad = union([run.spark.createDataFrame([], tables.QUARANTINE.ddl), *sorted_rows.bad])
     rows = run.survey.rows
     received, sent = as_transfers(good["received"]), as_waits(good["sent"])
     spans = subscription_spans(good["subscribed"], good["unsubscribed"])
     base = [
-        (whole, tables.QUARANTINE, 0),
+        (bad, tables.QUARANTINE, 0),
         (good["published"], tables.EVENTS, rows["published"]),
         (spans, tables.SUBSCRIPTIONS, 0),
         (received, tables.TRANSFERS, rows["received"]),

@@ -7,6 +7,7 @@ A bad row goes to the quarantine with its reason and costs no good row its place
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -47,6 +48,28 @@ VALUE_CONDITIONS = {
     **{name: f"`{name}` != ''" for name in NAME_COLUMNS},
 }
 OTHER_BROKER_COLUMNS = ("broker", "neighbour", "destination")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortedRows:
+    """Good rows by kind, as the telemetry has them, and the bad ones of each kind that has any."""
+
+    good: Mapping[str, DataFrame]
+    bad: Sequence[DataFrame]
+
+
+def sort_out(frames: Mapping[str, DataFrame], brokers: Sequence[str]) -> SortedRows:
+    """Return the rows of all kinds, sorted into good and bad."""
+    verdicts = {kind: judged(frame, kind, brokers) for kind, frame in frames.items()}
+    verdicts["subscribed"] = with_unreadable_texts(verdicts["subscribed"])
+    told = with_bad_rows(verdicts)
+    return SortedRows(
+        good={
+            kind: good_rows(told[kind], kind) if kind in told else frame.select(*table_schema(kind).names)
+            for kind, frame in frames.items()
+        },
+        bad=[quarantine_rows(frame, kind) for kind, frame in told.items()],
+    )
 
 
 def judged(frame: DataFrame, kind: str, brokers: Sequence[str]) -> DataFrame:
@@ -144,23 +167,28 @@ def _reads(name: str, text: str) -> bool:
     return True
 
 
-def without_repeated(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """Return judged rows by kind, those with a verdict of their own that stand in the telemetry already."""
+def with_bad_rows(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    """Return the judged rows of the kinds of which any is bad, with a verdict on those there twice too.
+
+    One pass finds both. In most telemetry there is neither, and then nobody has to judge a row again.
+    """
     import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
 
     marked = {
-        kind: frame.withColumn("hash", F.xxhash64(*table_schema(kind).names))
+        kind: frame.withColumn("hash", F.when(F.col(VERDICT).isNull(), F.xxhash64(*table_schema(kind).names)))
         for kind, frame in frames.items()
     }
-    fair = {kind: frame.filter(F.col(VERDICT).isNull()) for kind, frame in marked.items()}
-    counts = all_rows(fair, ("hash",)).groupBy("kind", "hash").count()
-    repeated = counts.filter("count > 1").select("kind", "hash").persist()
-    kinds = {row.kind for row in repeated.select("kind").distinct().collect()}
+    counts = all_rows(marked, ("hash",)).groupBy("kind", "hash").count()
+    found = counts.filter("hash IS NULL OR count > 1").select("kind", "hash").persist()
+    is_repeated: dict[str, bool] = {}
+    for row in found.select("kind", F.col("hash").isNotNull().alias("repeated")).distinct().collect():
+        is_repeated[row.kind] = row.repeated or is_repeated.get(row.kind, False)
     return {
-        kind: _told_apart(marked[kind], kind, repeated.filter(F.col("kind") == kind).select("hash"))
-        if kind in kinds
+        kind: _told_apart(marked[kind], kind, found.filter(F.col("kind") == kind).select("hash"))
+        if is_repeated[kind]
         else frame
         for kind, frame in frames.items()
+        if kind in is_repeated
     }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -121,15 +122,17 @@ def _frame(spark: SparkSession, kind: str, groups: Parts) -> DataFrame:
     schema = table_schema(kind)
     right = tuple(str(field.type) for field in schema)
     ddl = ", ".join(f"`{field.name}` {SPARK_TYPES[field.type]}" for field in schema)
-    whole = spark.createDataFrame([], f"{ddl}, {FILE} string, {WRONG} array<string>")
+    parts: list[DataFrame] = []
     for types, paths in sorted(groups.items()):
         # A live broker removes its oldest files while we read.
         reader = spark.read.option("ignoreMissingFiles", "true")
         texts = [str(path.absolute()) for path, _ in paths]
         read = reader.schema(ddl).parquet(*texts) if types == right else reader.parquet(*texts)
         odd = [field.name for field, found in zip(schema, types, strict=True) if str(field.type) != found]
-        whole = whole.unionByName(_as_stated(read, schema, odd))
-    return whole
+        parts.append(_as_stated(read, schema, odd))
+    if not parts:
+        return spark.createDataFrame([], f"{ddl}, {FILE} string, {WRONG} array<string>")
+    return union(parts)
 
 
 def _as_stated(frame: DataFrame, schema: pa.Schema, odd: list[str]) -> DataFrame:
@@ -164,7 +167,9 @@ def all_rows(frames: dict[str, DataFrame], columns: Iterable[str]) -> DataFrame:
     import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
 
     chosen = [frame.select(F.lit(kind).alias("kind"), *columns) for kind, frame in frames.items()]
-    whole = chosen[0]
-    for frame in chosen[1:]:
-        whole = whole.unionByName(frame)
-    return whole
+    return union(chosen)
+
+
+def union(frames: Iterable[DataFrame]) -> DataFrame:
+    """Return the rows of all frames, of which there is at least one."""
+    return reduce(lambda one, other: one.unionByName(other), frames)
