@@ -123,6 +123,9 @@ def same_logs() -> Iterator[None]:
 def spark() -> Iterator[SparkSession]:
     from betimes.pipeline.session import open_session
 
+    from betimes.pipeline.job import compiling
+
     session = open_session("betimes tests", master="local[2]")
-    yield session
+    with compiling(session, pays=False):  # of a few rows, as in a run of the pipeline
+        yield session
     session.stop()
