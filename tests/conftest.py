@@ -121,9 +121,8 @@ def same_logs() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    from betimes.pipeline.session import open_session
-
     from betimes.pipeline.job import compiling
+    from betimes.pipeline.session import open_session
 
     session = open_session("betimes tests", master="local[2]")
     with compiling(session, pays=False):  # of a few rows, as in a run of the pipeline

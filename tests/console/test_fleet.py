@@ -76,6 +76,7 @@ def test_free_ports_are_not_those_that_systems_give_to_who_dials_out():
         assert first[0] not in free_ports(len(FREE_PORTS) // 100)
 
 
+@pytest.mark.long
 def test_more_ports_than_are_free_are_an_error():
     with pytest.raises(BetimesError, match="ports of 22000 to 31999 are free"):
         free_ports(len(FREE_PORTS) + 1)

@@ -8,6 +8,8 @@ from betimes.console.plots import MARKERS, curve_styles, draw_figure
 from betimes.experiments.figures import Panel, Point, Published
 from betimes.model.errors import BetimesError
 
+pytestmark = pytest.mark.long
+
 PANELS = [
     Panel(key="share", title="(a) on time", x_label="rate", y_label="share"),
     Panel(key="earning", title="(b) earning", x_label="rate", y_label="earning"),
@@ -25,7 +27,6 @@ def draw(stem):
     return draw_figure(stem, title="A figure", panels=PANELS, points=POINTS, published=MARKS, ours=["ours"])
 
 
-@pytest.mark.long
 def test_the_same_points_give_the_same_bytes(tmp_path):
     first, second = draw(tmp_path / "one"), draw(tmp_path / "deep" / "two")
     assert [path.name for path in first] == ["one.png", "one.svg"]
@@ -45,7 +46,6 @@ def test_our_curves_stand_out_and_no_two_look_alike():
     assert len(looks) == len(MARKERS)
 
 
-@pytest.mark.long
 def test_a_scatter_panel_draws_a_cloud_and_no_band(tmp_path):
     panel = Panel(key="share", title="all", x_label="said", y_label="seen", is_scatter=True)
     _, svg = draw_figure(tmp_path / "cloud", title="A cloud", panels=[panel], points=POINTS)
@@ -55,7 +55,6 @@ def test_a_scatter_panel_draws_a_cloud_and_no_band(tmp_path):
     assert b"FillBetween" in curves.read_bytes()
 
 
-@pytest.mark.long
 def test_a_place_that_cannot_be_written_is_one_message(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(BetimesError, match="cannot be written"):
@@ -67,7 +66,6 @@ def test_a_figure_without_panels_is_a_bug(tmp_path):
         draw_figure(tmp_path / "x", title="", panels=[], points=[])
 
 
-@pytest.mark.long
 def test_a_logarithmic_panel_marks_its_few_places(tmp_path):
     panel = Panel(key="hops", title="hops", x_label="nodes", y_label="hops", x_is_logarithmic=True)
     points = [Point(panel="hops", curve="c", x=x, y=1.0, sd=0.1, seeds=3) for x in (252.0, 1000.0, 4000.0)]

@@ -25,6 +25,8 @@ from betimes.model.distributions import Constant, Histogram, Normal
 from betimes.model.statistics import LinkStatistics
 from betimes.pipeline.report_facts import Dropped, TimeLine
 
+pytestmark = pytest.mark.long
+
 
 def texts(svg: str) -> set[str]:
     root = ET.fromstring(svg)
@@ -37,7 +39,6 @@ def share(name: str, measured: float = 0.5, predicted: float | None = 0.6) -> Sh
     )
 
 
-@pytest.mark.long
 def test_every_subscriber_has_a_row_up_to_a_bound():
     assert {"ann", "bob", "measured, 95 % interval", "predicted"} <= texts(
         draw_shares([share("ann"), share("bob")])
@@ -47,7 +48,6 @@ def test_every_subscriber_has_a_row_up_to_a_bound():
     assert f"s{ROWS_SHOWN}" not in many
 
 
-@pytest.mark.long
 def test_who_has_no_prediction_is_shown_without_one():
     assert "predicted" not in texts(draw_shares([share("ann", predicted=None)]))
     assert "measured" in texts(draw_agreement([share("ann"), share("bob", predicted=None)]))
@@ -61,7 +61,6 @@ def test_a_very_long_name_is_cut():
     assert any(each.endswith("…") and len(each) == 40 for each in texts(draw_shares([share("n" * 99)])))
 
 
-@pytest.mark.long
 def test_ways_show_every_link():
     way = Way(name="a to c", steps=(("a → b", 1.0, 0.5), ("b → c", 0.0, 0.2)), delivered=3.0)
     assert {"a to c", "a → b", "b → c"} <= texts(draw_ways([way]))
@@ -72,7 +71,6 @@ def test_queues_show_the_busiest_brokers():
     assert "busy" in texts(draw_queues([busy]))
 
 
-@pytest.mark.long
 def test_drops_show_brokers_and_reasons():
     drops = [
         Dropped(broker="a", reason="hopeless", count=3.0),
@@ -81,7 +79,6 @@ def test_drops_show_brokers_and_reasons():
     assert {"a", "b", "hopeless", "expired"} <= texts(draw_drops(drops))
 
 
-@pytest.mark.long
 def test_links_show_what_was_seen_and_what_is_fitted():
     spreads = (Histogram(0.01, 0.01, (1.0, 2.0, 1.0)), Normal(0.05, 0.01, low=0.0), Constant(0.02), None)
     links = [LinkStatistics(source="a", target=str(n), s_per_kb=each) for n, each in enumerate(spreads)]

@@ -8,6 +8,8 @@ import pytest
 
 from betimes.console.svg import INK, draw_svg, draw_svgs
 
+pytestmark = pytest.mark.long
+
 
 def bars(axes):
     axes.barh(["$a$ <b>", "c"], [1.0, 2.0])
@@ -30,7 +32,6 @@ def test_text_is_in_the_page_s_own_colour_and_stays_text():
     assert "$a$ &lt;b&gt;" in text, "a dollar begins no formula, and a name is no markup"
 
 
-@pytest.mark.long
 def test_the_same_picture_is_the_same_text_and_ids_differ_between_pictures():
     assert draw_svg(2.0, bars, "one") == draw_svg(2.0, bars, "one")
 
@@ -42,7 +43,6 @@ def test_the_same_picture_is_the_same_text_and_ids_differ_between_pictures():
     assert not one & other
 
 
-@pytest.mark.long
 def test_several_pictures_are_one():
     text = draw_svgs(3.0, [bars, bars, bars], "three", across=2)
     assert text.count("a title") == 3

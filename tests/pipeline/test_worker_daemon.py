@@ -35,6 +35,7 @@ def test_archives_of_spark_are_left_out_where_pyspark_is_installed(tmp_path):
     assert without_archives([*SPARKS, *others]) == others
 
 
+@pytest.mark.long
 def test_tasks_may_find_another_betimes_and_look_for_garbage_elsewhere():
     done = subprocess.run([sys.executable, "-c", LOOK], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "True"]

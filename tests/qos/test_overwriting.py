@@ -56,6 +56,7 @@ def test_random_loses_as_the_closed_form_says(outages_kept):
     assert index_loss(policy_named("random"), outages_kept) == pytest.approx(1 / (1 + outages_kept), 0.03)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("outages_kept", [2.0, 3.0])
 def test_value_decay_reaches_the_bound_of_policies_that_know_nobody(outages_kept):
     geometric = math.exp(sum(map(math.log, INDICES)) / 10)

@@ -22,6 +22,8 @@ from betimes.server.guarantees import AGAIN_S_MIN
 from betimes.server.promised import NO_NETWORK
 from betimes.server.reserved import ANSWER_S_MAX
 
+pytestmark = pytest.mark.long
+
 LINKS = (("a", "b"), ("b", "c"), ("c", "f"), ("a", "d"), ("d", "e"), ("e", "f"))
 RATE = 60.0
 QUOTA_EXCEEDED, UNSUPPORTED = 0x97, 0x83
@@ -262,7 +264,6 @@ def test_it_is_made_again_within_the_refresh_time_though_the_rendezvous_is_kille
     assert all(killed not in ends for ends in six.promised())
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("late_s", [0.0, 0.3, 1.9])
 @pytest.mark.parametrize("killed", ["b", "c", "d", "e"])
 def test_it_is_made_again_at_once_when_the_last_has_noticed_who_was_killed(killed, late_s):
@@ -302,7 +303,6 @@ def test_what_cannot_be_made_again_is_told_with_what_would_fit_and_tried_until_i
     assert set(six.promised().values()) == {40_000}
 
 
-@pytest.mark.long
 def test_a_publisher_that_goes_takes_its_flow_with_it_and_brings_it_back(six):
     other = six.client("b", "other", user_properties=[("advertise", "ships = 5KB/s")])
     six.run(0.5)
@@ -399,7 +399,6 @@ def flooded(six, subscriber):
     return [float(dict(each.user_properties)["$age"]) for each in cars], len(other.got())
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("strategy", ["fifo", "eb", "late-binding"])
 def test_what_is_reserved_goes_before_all_else_and_the_rest_takes_what_is_left(strategy):
     six = Six(strategy=strategy)
@@ -409,7 +408,6 @@ def test_what_is_reserved_goes_before_all_else_and_the_rest_takes_what_is_left(s
     assert noise > 50
 
 
-@pytest.mark.long
 def test_without_a_reservation_the_same_events_are_late(six):
     alice = six.client("f", "alice")
     alice.subscribe("cars", properties={"price": "1"})
@@ -417,7 +415,6 @@ def test_without_a_reservation_the_same_events_are_late(six):
     assert sum(age_ms < 500.0 for age_ms in ages_ms) < 100
 
 
-@pytest.mark.long
 def test_what_is_beyond_the_reservation_waits_like_everything_else(six):
     ages_ms, noise = flooded(six, six.ask("alice", bandwidth="10KB/s"))
     assert 50 <= len(ages_ms) < 150  # of 200: what is promised comes, and some of the rest

@@ -16,6 +16,8 @@ from tests.server.test_guarantees import QUOTA_EXCEEDED, RATE, codes, news, plai
 from betimes.model.links import LinkTerms
 from betimes.server.reserved import ANSWER_S_MAX
 
+pytestmark = pytest.mark.long
+
 LINKS = (("a", "b"), ("b", "f"), ("a", "d"), ("d", "e"), ("e", "f"))
 FAST, SLOW = {("a", "b"), ("b", "f")}, {("a", "d"), ("d", "e"), ("e", "f")}
 TIGHT = "90ms"  # two links take 67 ms and more, three 100
@@ -113,7 +115,6 @@ def test_who_asks_for_less_has_the_events_within_its_bound_though_others_have_mo
     assert float(dict(came.user_properties)["$age"]) < 90.0
 
 
-@pytest.mark.long
 def test_who_asks_for_more_than_fits_within_the_bound_of_those_who_are_there_is_told_what_would(two):
     two.leave(two.crowd)
     tight = two.ask("tight", bandwidth="any", latency=TIGHT)
@@ -140,7 +141,6 @@ def test_what_no_way_can_do_is_refused_with_what_the_fastest_takes_and_that_can_
     assert set(two.promised()) == FAST
 
 
-@pytest.mark.long
 def test_what_comes_while_it_is_moved_comes_in_time_beside_a_flood(two):
     two.leave(two.crowd)
     other = two.client("f", "other")
@@ -165,7 +165,6 @@ def test_what_comes_while_it_is_moved_comes_in_time_beside_a_flood(two):
     assert max(ages_ms) < 500.0
 
 
-@pytest.mark.long
 def test_every_event_that_is_published_while_it_is_moved_comes_once(two):
     two.leave(two.crowd)
     two.loose.read()

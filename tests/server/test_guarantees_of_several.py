@@ -13,6 +13,8 @@ from tests.server.test_guarantees import QUOTA_EXCEEDED, Six, codes, news
 
 from betimes.server.reserved import ANSWER_S_MAX
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def six():

@@ -101,6 +101,7 @@ def test_long_lists_of_flows_go_in_pieces():
     assert list(_parts(Granted("f", 0.1))) == [Granted("f", 0.1)]
 
 
+@pytest.mark.long
 def test_however_often_routes_change_there_is_one_question_in_a_while(net):
     asked_s: list[float] = []
     reserved(net, "c").ask_for_lost = asked_s.append

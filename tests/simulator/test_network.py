@@ -345,6 +345,7 @@ def test_progress_is_told_and_changes_nothing():
     assert told == [(part, PROGRESS_PARTS) for part in range(1, PROGRESS_PARTS + 1)]
 
 
+@pytest.mark.long
 def test_links_that_are_measured_are_used_as_they_are():
     """The configured ways are equal; the estimates of their speeds differ by chance, and both are used."""
     ends = (("a", "b"), ("b", "d"), ("a", "c"), ("c", "d"))
