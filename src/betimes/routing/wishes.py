@@ -53,6 +53,7 @@ class _Asking:
     deadline_s: float = math.inf
     offers: list[Offer] = field(default_factory=list)
     claims: dict[str, Claim] = field(default_factory=dict)  # by publisher
+    taken: dict[str, int] = field(default_factory=dict)  # by publisher: what its events take, as last heard
     is_told: bool = False  # that nobody publishes
     has_lost: bool = False  # a publisher, and was told so
     was_whole: bool = False  # it had all once, and keeps what it can
@@ -127,6 +128,13 @@ class Wishes:
         """Tell whether a subscriber has of everybody what it had or asked for."""
         asking = self._asking.get(subscription)
         return asking is not None and bool(asking.claims) and asking.has_all and not asking.has_lost
+
+    def is_outgrown(self, subscription: str) -> bool:
+        """Tell whether who asked for what events take has less than they take by now."""
+        asking = self._asking.get(subscription)
+        if asking is None or asking.wish.bytes_per_s is not None:
+            return False
+        return any(each.bytes_per_s < asking.taken.get(each.publisher, 0) for each in asking.claims.values())
 
     def ask_again(self, now_s: float, subscription: str | None = None) -> list[Effect]:
         """Ask for what has come since, for every wish or for one, which keeps what it has."""
@@ -208,6 +216,7 @@ class Wishes:
         for offer in asking.offers:
             by_publisher.setdefault(offer.publisher, []).append(offer)
         asking.offers = []
+        asking.taken |= {publisher: found[0].bytes_per_s for publisher, found in by_publisher.items()}
         subscription = asking.wish.subscription
         if not by_publisher and not asking.claims and not asking.is_told:
             asking.is_told = True

@@ -70,11 +70,13 @@ class _Wanted:
     state: str = "asked"
     reason: Reason | None = None  # why it is refused, as its client was told
     held: tuple[Accepted, ...] = ()  # of each publisher
-    told_latency_s: float | None = None  # to its client
+    told: tuple[float, int] | None = None  # to its client: latency and bandwidth
     fitting: Fitting | None = None  # of a refusal that is being looked into
     again_at_s: float = math.inf
     again_after_s: float = AGAIN_S_MIN
     is_kept: bool = False  # there is a subscription for it
+    more: str = ""  # the name of what is asked for in its place, because events take more by now
+    instead_of: str = ""  # likewise, the name of what it is to take the place of
 
     @property
     def latency_s(self) -> float:
@@ -153,9 +155,9 @@ class Guarantees:
     def left(self, session: Session, now_s: float) -> None:
         """Give back what a client has that is gone; its subscriptions may outlive that."""
         self._advertised.left(session, now_s)
-        for name in list(self._names.get(session.client_id, ())):
-            self._held.pop((session.client_id, self._wanted[name].written), None)
-            self._forget(name, now_s)
+        for wanted in [self._wanted[name] for name in self._names.get(session.client_id, ())]:
+            self._held.pop((session.client_id, wanted.written), None)
+            self._forget(wanted.wish.subscription, now_s)
 
     def refuses(self, connection: Connection, packet: mqtt5.ConnectPacket, client_id: str) -> bool:
         """Turn a client away that advertises what it cannot; tell whether that is so."""
@@ -188,6 +190,30 @@ class Guarantees:
             elif now_s >= wanted.again_at_s:
                 wanted.again_at_s = math.inf
                 self._reserved.ask_again(wanted.wish, now_s)
+            elif wanted.is_kept and self._reserved.node.wishes.is_outgrown(name) != bool(wanted.more):
+                self._follow(wanted, now_s)
+
+    def _follow(self, wanted: _Wanted, now_s: float) -> None:
+        """Ask for more in place of what was reserved, or, where that is enough again, no longer."""
+        if wanted.more:
+            self._forget(wanted.more, now_s)
+            for news in self._reserved.node.wishes.held(wanted.wish.subscription)[:1]:
+                wanted.state = ""  # it may have heard that more was refused
+                self._changed(wanted, news, now_s)
+        elif len(self._wanted) < WANTED_MAX:
+            wish = self._want(
+                wanted.written, Guarantee(latency_s_max=wanted.wish.latency_s_max), None, wanted.session
+            )
+            self._wanted[wish.subscription].instead_of = wanted.wish.subscription
+            wanted.more = wish.subscription
+            self._reserved.subscribe(wish, now_s)
+
+    def _take_its_place(self, wanted: _Wanted, now_s: float) -> None:
+        """Let a client keep what was asked for in place of what it had."""
+        before, wanted.instead_of, wanted.is_kept = wanted.instead_of, "", True
+        self._held[wanted.session.client_id, wanted.written] = wanted.wish.subscription
+        self._wanted[before].more = ""
+        self._forget(before, now_s)
 
     def _ask_for_lost(self, now_s: float) -> None:
         """Ask at once for what is lost: ways have changed."""
@@ -246,7 +272,7 @@ class Guarantees:
         of_all = f", of {len(wanted.held)} publishers together" if len(wanted.held) > 1 else ""
         text = f"{wanted.written}: {bandwidth} reserved{of_all}, {latency} away"
         told = ((BANDWIDTH, bandwidth), (LATENCY, latency))
-        wanted.state, wanted.told_latency_s = "accepted", wanted.latency_s
+        wanted.state, wanted.told = "accepted", (wanted.latency_s, wanted.bytes_per_s)
         self._answer(name, wanted, Promised(is_admitted=True, text=text, name=name, told=told), now_s)
 
     def _refuse(self, name: str, wanted: _Wanted, refused: Refused, now_s: float) -> None:
@@ -282,11 +308,12 @@ class Guarantees:
 
     def _changed(self, wanted: _Wanted, news: News, now_s: float) -> None:
         """Tell a client what has become of its reservation, where that is news to it."""
-        state, latency_s = "accepted", None
+        state, told = "accepted", None
         name, wishes = wanted.wish.subscription, self._reserved.node.wishes
         wanted.held = tuple(wishes.held(name))
         if isinstance(news, Interrupted):
             state = "interrupted"
+            self._forget(wanted.more, now_s)  # what is asked for anew is what events take now
         elif isinstance(news, Refused):
             state = "refused"
             wanted.again_at_s = now_s + wanted.again_after_s
@@ -295,11 +322,13 @@ class Guarantees:
             wanted.again_after_s = AGAIN_S_MIN
             if not wishes.is_whole(name):
                 return  # of another publisher it is asked for still
-            latency_s = wanted.latency_s
+            told = (wanted.latency_s, wanted.bytes_per_s)
+            if wanted.instead_of:
+                self._take_its_place(wanted, now_s)
         reason = news.reason if isinstance(news, Refused) else None
-        if (state, reason, latency_s) == (wanted.state, wanted.reason, wanted.told_latency_s):
+        if (state, reason, told) == (wanted.state, wanted.reason, wanted.told):
             return
-        wanted.state, wanted.reason, wanted.told_latency_s = state, reason, latency_s
+        wanted.state, wanted.reason, wanted.told = state, reason, told
         said: dict[str, object] = {"topic": wanted.written, "state": state}
         if isinstance(news, Accepted):
             said |= {"bytes_per_s": wanted.bytes_per_s, "latency_s": round(wanted.latency_s, 6)}
@@ -336,6 +365,9 @@ class Guarantees:
         wanted = self._wanted.pop(name, None)
         if wanted is None:
             return
+        if wanted.instead_of in self._wanted:
+            self._wanted[wanted.instead_of].more = ""
+        self._forget(wanted.more, now_s)
         names = self._names[wanted.session.client_id]
         names.discard(name)
         if not names:
