@@ -185,6 +185,11 @@ def test_a_publisher_that_does_not_say_what_its_events_take_is_told_what_to_writ
     assert (found.text, found.position, found.hint) == (text, place, "write 15KB/s")
 
 
+def test_a_bandwidth_that_is_a_number_is_refused_with_what_to_write():
+    with pytest.raises(SettingError, match=r"must be a text\nhint: write 20KB/s, or any"):
+        ask("cars", bandwidth=20_000)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("text", ["", " "])
 def test_a_text_that_says_nothing_is_refused_with_what_to_write(text):
     with pytest.raises(SettingError, match=r"bandwidth = .*says nothing\nhint: write 20KB/s, or any"):

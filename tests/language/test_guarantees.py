@@ -139,9 +139,23 @@ def test_an_advertisement_is_a_topic_and_what_its_events_take():
         ("a/+ = 1KB/s", "without wildcards"),
         ("a = any", "says what its events take"),
         ("a" * 700 + " = 1KB/s", "too long"),
+        ("a = 1KB/s = 2KB/s", "before one bandwidth"),
+        ("a = 0KB/s", "more than zero"),
     ):
         with pytest.raises(TextError, match=problem):
             read_advertisement(text)
     with pytest.raises(TextError) as mistake:
         read_advertisement("a =  any")
     assert mistake.value.position == 5
+    with pytest.raises(TextError) as mistake:
+        read_advertisement("cars = 0KB/s")
+    assert (mistake.value.position, mistake.value.hint) == (7, "write traffic/a4 = 15KB/s")
+
+
+def test_one_property_says_one_thing_and_conditions_hold_together():
+    with pytest.raises(TextError, match="nothing but bandwidth is said here") as mistake:
+        read_bandwidth_kb_per_s("bandwidth = 10KB/s and latency < 900ms")
+    assert mistake.value.position == 19
+    with pytest.raises(TextError, match="all conditions hold together") as mistake:
+        read_guarantee("bandwidth = 10KB/s or latency < 900ms")
+    assert mistake.value.position == 19

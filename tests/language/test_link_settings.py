@@ -72,6 +72,7 @@ def test_an_address_has_a_host_and_perhaps_a_port(address, host, port):
         (START + '[[network.links]]\nto = "b2"\n[[network.links]]\nto = "b2"', "already"),
         (START + '[[network.links]]\nto = "b2"\nrate = "0KB/s"', "rate"),
         (START + 'beat = "5s"', "longer than beat"),
+        (START + 'refresh = "1us"', "at least 1s"),
         (START + "colour = 3", "colour"),
     ],
 )

@@ -6,6 +6,8 @@ import mqtt5
 import pytest
 from tests.server.test_guarantees import Six, codes, news
 
+from betimes.model.buffers import BufferSettings
+
 pytestmark = pytest.mark.long
 
 REFRESH_S = 10.0
@@ -83,3 +85,12 @@ def test_what_breaks_while_more_is_asked_for_is_asked_for_anew_once(six):
     assert states(alice)[-1] == ("accepted", 45_000)
     assert set(six.promised().values()) == {45_000}
     assert len(six.promised()) == 3
+
+
+def test_who_resumes_is_told_its_numbers_too():
+    six = Six(buffer=BufferSettings())
+    alice = six.ask("alice", bandwidth="any", **{"resume-after": "now"})
+    assert codes(alice) == [0]
+    told = dict(alice.suback.user_properties)
+    assert told["bandwidth"] == "20KB/s"
+    assert {"latency", "outstanding"} <= set(told)

@@ -187,7 +187,9 @@ def checked_text(name: str, text: object) -> str:
 
 def _stated(name: str, text: object, hint: str) -> str:
     """Return a text that says something."""
-    if isinstance(text, str) and not text.strip():
+    if not isinstance(text, str):
+        raise SettingError(name, text, "must be a text", hint)
+    if not text.strip():
         raise SettingError(name, text, "says nothing", hint)
     return checked_text(name, text)
 

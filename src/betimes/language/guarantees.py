@@ -96,11 +96,22 @@ def read_advertisement(text: str) -> tuple[str, Profile]:
         raise TextError(text, 0, "a topic, = and a bandwidth were expected", f"write {ADVERTISED}")
     if "#" in topic or "+" in topic:
         raise TextError(text, 0, "one topic is advertised, without wildcards", "advertise each of them")
-    kb_per_s = _value(text, len(topic) + 1, bandwidth, _BANDWIDTH)
+    if _is_rate(topic.rpartition("=")[2]):
+        place = topic.rindex("=") if "=" in topic else 0
+        raise TextError(text, place, "a topic was expected before one bandwidth", f"write {ADVERTISED}")
+    place = len(text) - len(bandwidth.lstrip())
+    kb_per_s = _value(text, place, bandwidth.strip(), _BANDWIDTH._replace(example=ADVERTISED))
     if kb_per_s is None:
-        problem, place = "a publisher says what its events take", len(text) - len(bandwidth.lstrip())
-        raise TextError(text, place, problem, f"write {ADVERTISED}")
+        raise TextError(text, place, "a publisher says what its events take", f"write {ADVERTISED}")
     return topic.strip(), Profile(bandwidth_kb_per_s=kb_per_s)
+
+
+def _is_rate(text: str) -> bool:
+    try:
+        read_rate_kb_per_s(text)
+    except TextError:
+        return False
+    return True
 
 
 def read_latency_s_max(text: str) -> float:
@@ -134,6 +145,8 @@ def _conditions(text: str, terms: Mapping[str, _Term], example: str) -> dict[str
     plain = _without_parentheses(text)
     if not plain.strip():
         raise TextError(text, 0, "a condition was expected here, but there is none", f"write {example}")
+    if either := re.search(r"\bor\b", plain, re.IGNORECASE):
+        raise TextError(text, either.start(), "all conditions hold together", "join them with and")
     found: dict[str, float | None] = {}
     for start, end in _pieces(plain):
         name, value = _condition(text, plain[start:end], start, terms, example)
@@ -194,6 +207,8 @@ def _alone(text: str, name: str, term: _Term) -> float | None:
     """Return the value of a text that says nothing else, with or without name and comparison before it."""
     before = re.match(rf"\s*(?:{name}(?=[\s<=]))?\s*(?:<=|<|=)?\s*", text, re.IGNORECASE)
     assert before is not None, "all of it may be missing"
+    if further := _SEPARATOR.search(text):
+        raise TextError(text, further.start(), f"nothing but {name} is said here", f"write {term.example}")
     return _value(text, before.end(), text[before.end() :], term)
 
 

@@ -24,6 +24,7 @@ PORT_MAX = 65_535
 PORT, TLS_PORT = 1883, 8883
 MESSAGES_MAX = 10_000_000
 SECRET_LENGTH_MIN = 8
+REFRESH_S_MIN = 1.0  # a broker on the way may take so long to hear of it
 
 _size_kb = positive(quantity(read_size_kb, "256MB"))
 
@@ -45,12 +46,20 @@ def read_network_settings(table: Table, file_name: Callable[[object], str]) -> N
         wait_kb_max=table.optional("queue_size", _size_kb, usual.wait_kb_max),
         beat_every_s=table.optional("beat", positive(duration), usual.beat_every_s),
         lost_after_s=table.optional("lost_after", positive(duration), usual.lost_after_s),
-        refresh_every_s=table.optional("refresh", positive(duration), usual.refresh_every_s),
+        refresh_every_s=table.optional("refresh", _refresh_s, usual.refresh_every_s),
     )
     if settings.lost_after_s <= settings.beat_every_s:
         table.complain("lost_after", "this must be longer than beat", "three times as long, for example")
     table.close()
     return settings
+
+
+def _refresh_s(value: object) -> float:
+    found = duration(value)
+    if found < REFRESH_S_MIN:
+        problem = f"this must be at least {REFRESH_S_MIN:g}s: an answer takes its time"
+        raise WrongValueError(problem, "10s, the same at all brokers")
+    return found
 
 
 def _read_links(table: Table) -> tuple[LinkTerms, ...]:

@@ -259,14 +259,14 @@ def _subscribe(
         code, text = _grant(connection, topic_filter, identifier, wish, have, granted, now_s, answer)
         codes.append(code)
         problems += [text] if text else []
+    told = answer.told if answer is not None and len(codes) == 1 else ()
     if resume is not None and granted:
         grants = [each[0] for each in granted]
         resumption = Resumption(connection.hub, session_of(connection), grants, resume, now_s)
         problems += [resumption.reason()] if resumption.reason() else []
-        _suback(connection, packet.packet_id, codes, "; ".join(problems), resumption.told())
+        _suback(connection, packet.packet_id, codes, "; ".join(problems), [*resumption.told(), *told])
         resumption.send(now_s)
     else:
-        told = answer.told if answer is not None and len(codes) == 1 else ()
         _suback(connection, packet.packet_id, codes, "; ".join(problems), told)
     if have is not None:
         return  # what is retained it had, or it is among what it missed
