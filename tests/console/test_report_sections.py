@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.pipeline.report_tables import NASTY, make_empty_tables, make_tables
 
-from betimes.console.report_sections import NOTHING, findings_in, report_sections, ways_of
+from betimes.console.report_sections import NOTHING, Foretold, findings_in, report_sections, ways_of
 from betimes.pipeline.report_facts import Flow, Leg
 from betimes.qos.forecasts import Model
 
@@ -22,6 +22,14 @@ def test_the_worst_served_come_first_beside_what_is_predicted_of_them(found):
     assert found.off_mean == pytest.approx(
         sum(each.predicted - each.measured for each in found.shares) / 2, abs=1e-9
     )
+
+
+@pytest.mark.long
+def test_what_was_foretold_stands_in_place_of_what_would_be_predicted(tmp_path):
+    found = findings_in(make_tables(tmp_path), Model.WAIT, Foretold(shares={"s": 0.75}, by="A seer did."))
+    assert [each.predicted for each in found.shares] == [None, 0.75]
+    assert found.off_mean == pytest.approx(0.05)
+    assert any("0.050 off on average. A seer did." in text for text in report_sections(found)[0].texts)
 
 
 @pytest.mark.long

@@ -48,6 +48,17 @@ def test_a_run_that_fails_leaves_the_old_tables(tmp_path):
     assert names(tmp_path / "runs") == ["000001"]
 
 
+def test_a_full_disk_is_told_with_the_place(tmp_path):
+    with (
+        pytest.raises(
+            TablesError, match=r"cannot be written to \(No space left on device\)\nhint: make room"
+        ),
+        new_tables(tmp_path),
+    ):
+        raise RuntimeError("Caused by: java.io.IOException: No space left on device\n\tat java.base")
+    assert names(tmp_path / "runs") == []
+
+
 def test_what_a_killed_run_left_is_cleared_by_the_next(tmp_path):
     with new_tables(tmp_path):
         pass

@@ -106,6 +106,14 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(path):
     assert Path(path).read_bytes() == text
 
 
+def test_a_full_disk_is_told_as_one(path):
+    StoreFile(path).close()
+    error = sqlite3.OperationalError("database or disk is full")
+    error.sqlite_errorname = "SQLITE_FULL"
+    with pytest.raises(StoreError, match=r"cannot be written .*\nhint: make room"):
+        raise StoreFile(path)._unusable(error)
+
+
 def test_another_program_s_database_is_refused_and_left_alone(path):
     other = sqlite3.connect(path)
     other.execute("CREATE TABLE mine (a)")

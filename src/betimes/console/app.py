@@ -184,8 +184,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _code(leaving)
     except KeyboardInterrupt:
         return _interrupted()
-    except Exception:  # noqa: BLE001 -- the last place where a bug can be told from a mistake
-        return _bug()
+    except Exception as error:  # noqa: BLE001 -- the last place where a bug can be told from a mistake
+        if os.strerror(errno.ENOSPC) not in str(error):  # Java says it among much else
+            return _bug()
+        print_error(
+            f"Spark cannot write ({os.strerror(errno.ENOSPC)})\nhint: make room where it writes, and in /tmp"
+        )
+        return MISTAKE
     return 0
 
 

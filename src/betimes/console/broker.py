@@ -56,6 +56,7 @@ FILES_BESIDE = 100  # open ones that are no connections of clients
 GARBAGE_AFTER = (20_000, 20, 100)
 LONG_S = 2.0  # after which one wants to know why nothing happens
 COMPILING = "compiling what runs most often: once after an installation, some 20 s"
+METRICS_PORT = "--metrics-port"
 EXAMPLES = """\
 [bold]The file[/bold]
 
@@ -244,7 +245,7 @@ def check_addresses(settings: ServerSettings, places: Sequence[Endpoint]) -> Non
     for place in places:
         check_free(place.host, place.port)
     if settings.metrics_port is not None:
-        check_free(settings.host, settings.metrics_port)
+        check_free(settings.host, settings.metrics_port, METRICS_PORT)
 
 
 def prepare(strategies: Sequence[str] = ()) -> None:
@@ -322,7 +323,7 @@ async def _open(settings: ServerSettings, places: list[Endpoint], listener: List
         with naming(place.host, place.port):
             await listener.start([place])
     if settings.metrics_port is not None:
-        with naming(settings.host, settings.metrics_port):
+        with naming(settings.host, settings.metrics_port, METRICS_PORT):
             await pages.start(settings.host, settings.metrics_port)
     for place, port in zip(places, listener.ports, strict=True):
         _say(f"{settings.name}: {place.spoken} at {address_text(place.host, port)}")

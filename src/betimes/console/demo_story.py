@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from betimes.model.statistics import NetworkStatistics
 
 SEEDS = (1, 2, 3)
+BY_TWIN = "They are those of the network's twin, made from the part before, of the replay's own subscribers."
+OTHERS = (
+    "Subscribers are all that brokers saw: those of the replay, the three others on the stage, "
+    "and two that only looked whether links were up."
+)
 TELEMETRY, TABLES, SECRET, PAGE = "telemetry", "tables", "secret", "report.html"
 
 
@@ -28,6 +33,7 @@ class Story:
         self._subscribers = frozenset(subscribers)
         self._secret = secrets.token_hex(16)
         self._statistics: NetworkStatistics | None = None
+        self._foreseen: dict[str, float] = {}
         make_folder(folder)
         try:
             for name in (TELEMETRY, TABLES):
@@ -68,7 +74,8 @@ class Story:
             found = spreads([play(twin, strategy_named(strategy), seed) for seed in SEEDS])
         names = {each.id: subscriber_of(each) for each in twin.scenario.subscriptions}
         shares = {names[each]: share for each, (share, _) in found.subscribers.items()}
-        return {name: share for name, share in shares.items() if name in self._subscribers}
+        self._foreseen = {name: share for name, share in shares.items() if name in self._subscribers}
+        return self._foreseen
 
     async def tell_brokers(self, ports: Mapping[str, int]) -> None:
         """Tell brokers what was learned: by it they promise on-time shares, or refuse."""
@@ -85,13 +92,16 @@ class Story:
         """Make tables of a part, and a page of those; return the page."""
         from betimes.console.page import page_text, write_page
         from betimes.console.report import in_short
-        from betimes.console.report_sections import findings_in, report_sections
+        from betimes.console.report_sections import Foretold, findings_in, report_sections
         from betimes.qos.forecasts import Model
 
         self.learn(part)
         page = self._folder / PAGE
         with waiting("drawing"):
-            found = findings_in(self._folder / TABLES, Model.WAIT)
+            foretold = Foretold(shares=self._foreseen, by=BY_TWIN)
+            found = findings_in(self._folder / TABLES, Model.WAIT, foretold)
             about = f"Departures from New York over live brokers, by {part}: {found.run.over_s:,.0f} s of it."
-            write_page(page, page_text("The demo", about, in_short(found), report_sections(found)))
+            write_page(
+                page, page_text("The demo", f"{about} {OTHERS}", in_short(found), report_sections(found))
+            )
         return page

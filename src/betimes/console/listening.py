@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from betimes.model.errors import BetimesError
 
 
-def check_free(host: str, port: int) -> None:
+def check_free(host: str, port: int, option: str = "--port") -> None:
     """Raise an error if an address cannot be had now; port 0 is any that is free."""
-    with naming(host, port):
+    with naming(host, port, option):
         for family, kind, protocol, _, address in socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         ):
@@ -23,14 +23,14 @@ def check_free(host: str, port: int) -> None:
 
 
 @contextmanager
-def naming(host: str, port: int) -> Iterator[None]:
+def naming(host: str, port: int, option: str = "--port") -> Iterator[None]:
     """Say which address cannot be had."""
     try:
         yield
     except OSError as error:
         raise BetimesError(
             f"{address_text(host, port)}: cannot listen there ({error.strerror or error})\n"
-            "hint: name another with --port"
+            f"hint: name another with {option}"
         ) from None
 
 

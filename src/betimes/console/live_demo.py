@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Played = TypeVar("Played")
 FETCHED = ("notices/#",)  # what every broker keeps for who may come back there
 NEXT = {
-    "betimes twin --tables out/demo/tables --rate x1.5": "what if half as much more were published?",
+    "betimes twin --tables out/demo/tables --rate x1.5": "what if everything came half again as fast?",
     "betimes network examples/flights.toml --anonymous": "these brokers, for clients of yours",
     "betimes demo --simulated": "the paper's network, on Spark",
 }

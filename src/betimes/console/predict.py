@@ -98,6 +98,10 @@ def statistics_from(scenario: Path | None, tables: Path | None, seed: int) -> tu
 
     statistics = learn_statistics(tables)
     if not statistics.publishers or not statistics.subscriptions:
+        past = learn_statistics(tables, looks_back=True)
+        if past.publishers and past.subscriptions:
+            hint = "betimes report and betimes twin look back at those that were"
+            raise BetimesError(f"{tables}: no subscription is open at the end of it\nhint: {hint}")
         raise BetimesError(f"{tables}: nobody published, or nobody subscribed, while it was learned")
     return tables, statistics
 

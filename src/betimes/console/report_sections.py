@@ -33,6 +33,7 @@ from betimes.pipeline.tables import ADMISSIONS
 from betimes.qos.forecasts import Model
 from betimes.qos.prediction import predict
 
+FIRST_COME = "They take brokers to serve first come, first served."
 NOTHING = "Of this, the tables say nothing."
 
 
@@ -45,6 +46,7 @@ class Findings:
     statistics: NetworkStatistics
     shares: tuple[Share, ...]  # the worst served first
     admissions: tuple[dict[str, Any], ...]
+    predicted_by: str = FIRST_COME
 
     @property
     def off_mean(self) -> float | None:
@@ -53,12 +55,23 @@ class Findings:
         return sum(off) / len(off) if off else None
 
 
-def findings_in(tables: Path, model: Model) -> Findings:
-    """Read the current tables in a directory, and predict from them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foretold:
+    """What was predicted before: shares by subscriber, and by whom."""
+
+    shares: Mapping[str, float]
+    by: str
+
+
+def findings_in(tables: Path, model: Model, foretold: Foretold | None = None) -> Findings:
+    """Read the current tables in a directory, and predict from them what was not foretold."""
     folder = current_tables(tables)
     statistics = learn_statistics(tables, looks_back=True)
     predicted: Mapping[tuple[str, str], list[float]] = {}
-    if statistics.publishers and statistics.subscriptions:
+    if foretold is not None:
+        ends = [(row["subscriber"], row["home"]) for row in measured_shares(folder)]
+        predicted = {(name, home): [foretold.shares[name]] for name, home in ends if name in foretold.shares}
+    elif statistics.publishers and statistics.subscriptions:
         predicted = predicted_shares(statistics, predict(statistics, model, early_drop=True))
     shares = [_share(row, predicted) for row in measured_shares(folder)]
     return Findings(
@@ -67,6 +80,7 @@ def findings_in(tables: Path, model: Model) -> Findings:
         statistics=statistics,
         shares=tuple(sorted(shares, key=lambda each: (each.measured, each.name))),
         admissions=tuple(read_arrow(ADMISSIONS, folder).to_pylist()),
+        predicted_by=FIRST_COME if foretold is None else foretold.by,
     )
 
 
@@ -112,7 +126,7 @@ def _shares_section(found: Findings) -> Section:
     if found.off_mean is not None:
         texts.append(
             f"Predictions, from what was learned over {found.run.over_s:,.0f} s, are "
-            f"{found.off_mean:.3f} off on average. They take brokers to serve first come, first served."
+            f"{found.off_mean:.3f} off on average. {found.predicted_by}"
         )
         pictures.append(draw_agreement(found.shares))
     rows = [(each.name, each.measured, each.low, each.high, each.predicted) for each in found.shares]

@@ -17,6 +17,7 @@ import typer
 
 from betimes.client.addresses import Address, read_address
 from betimes.client.asking import ask
+from betimes.client.errors import UnreachableError
 from betimes.console.reaching import (
     CafileOption,
     ClientIdOption,
@@ -162,7 +163,9 @@ def sub_command(
         try:
             asyncio.run(asyncio.wait_for(_watch(reached, others, asked, printer, bookmark), wait_s))
         except TimeoutError:
-            raise typer.Exit(TIMED_OUT) from None
+            if printer.has_begun:
+                raise typer.Exit(TIMED_OUT) from None
+            raise UnreachableError(f"{reached.address}: did not answer within {wait}") from None
 
 
 def _check(topics: Iterable[str], asked: Mapping[str, Any]) -> None:
@@ -193,6 +196,7 @@ class Printer:
         self.verbose = verbose
         self._as_json = as_json
         self._left = count
+        self.has_begun = False  # a broker has answered
 
     @property
     def is_done(self) -> bool:
@@ -310,6 +314,7 @@ async def _watch(
             )
             for topic in reached.topics
         ]
+        printer.has_begun = True
         if bookmark is not None:
             bookmark.follow(subscriptions)
         if any(asked[each] is not None for each in ("reliability", "bandwidth", "latency")):

@@ -53,7 +53,11 @@ def twin_command(
     ],
     rate: Annotated[
         str | None,
-        typer.Option("--rate", help="Everything is published so many times as fast.", metavar="x1.5"),
+        typer.Option(
+            "--rate",
+            help="Everything is published so many times as fast: the same events, in less time.",
+            metavar="x1.5",
+        ),
     ] = None,
     drop_link: Annotated[
         list[str] | None,

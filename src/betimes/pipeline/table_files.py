@@ -7,7 +7,9 @@ ones, whole, and a run that is cut short leaves the old. The run before is kept:
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 CURRENT = "current"
 RUNS = "runs"
 LOCK = ".lock"
+NO_SPACE = os.strerror(errno.ENOSPC)
 ROWS_PER_FILE = 2_000_000
 _EVENT = [
     ("topic", pa.string()),
@@ -81,8 +84,11 @@ def new_tables(directory: Path) -> Iterator[Path]:
         staging.mkdir()
         try:
             yield staging
-        except BaseException:
+        except BaseException as error:
             shutil.rmtree(staging, ignore_errors=True)
+            if NO_SPACE in str(error):  # as Java says it, among much else
+                hint = "make room there, or where Spark keeps what it works on (/tmp, or SPARK_LOCAL_DIRS)"
+                raise TablesError(f"{directory}: cannot be written to ({NO_SPACE})\nhint: {hint}") from error
             raise
         _set_current(directory, staging)
         _remove_others(directory, {last, staging.name})

@@ -150,6 +150,8 @@ class StoreFile:
         if name == "SQLITE_NOTADB":
             hint = "name a file that does not exist yet, or one that a broker made"
             return StoreError(self.path, "is not a database", hint)
+        if name == "SQLITE_FULL":
+            return StoreError(self.path, f"cannot be written ({error})", "make room on its disk")
         hint = "put back a copy of the file that was whole, or begin with another file"
         return StoreError(self.path, f"cannot be read ({error})", hint)
 
