@@ -122,7 +122,11 @@ KEYS: tuple[Key, ...] = (
         ("queue_size", '"256MB"', "what those take"),
         ("beat", '"1s"', "how often neighbours make sure of each other"),
         ("lost_after", '"3s"', "without a word, a link is taken to be lost"),
-        ("refresh", '"10s"', "how often it is said that what is reserved is still needed"),
+        (
+            "refresh",
+            '"10s"',
+            "how often what is reserved is said to be needed still: 1 s or more, the same at all brokers",
+        ),
     ),
     *_keys(
         "[[network.links]]",

@@ -163,9 +163,14 @@ def sub_command(
         try:
             asyncio.run(asyncio.wait_for(_watch(reached, others, asked, printer, bookmark), wait_s))
         except TimeoutError:
-            if printer.has_begun:
-                raise typer.Exit(TIMED_OUT) from None
-            raise UnreachableError(f"{reached.address}: did not answer within {wait}") from None
+            raise _time_is_over(reached, printer, wait) from None
+
+
+def _time_is_over(reached: Reach, printer: Printer, wait: str | None) -> Exception:
+    """Tell silence from a broker that never answered."""
+    if printer.has_begun:
+        return typer.Exit(TIMED_OUT)
+    return UnreachableError(f"{reached.address}: did not answer within {wait}")
 
 
 def _check(topics: Iterable[str], asked: Mapping[str, Any]) -> None:
