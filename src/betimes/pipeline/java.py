@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from betimes.model.errors import BetimesError
@@ -66,7 +66,8 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
     for origin, command in _candidates(environment):
         found = ask_java(command, origin)
         if isinstance(found, Java):
-            return found
+            # Whoever set JAVA_HOME may have set it to our wrapper: what that runs would not do by itself.
+            return replace(found, home=command.parents[1]) if origin == "JAVA_HOME" else found
         tried.append(f"{origin} ({command}): {found}")
     if not any(origin == "PATH" for origin, _ in _candidates(environment)):
         tried.append("PATH: no `java` there")
