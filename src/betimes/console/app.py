@@ -187,9 +187,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 -- the last place where a bug can be told from a mistake
         if os.strerror(errno.ENOSPC) not in str(error):  # Java says it among much else
             return _bug()
-        print_error(
-            f"Spark cannot write ({os.strerror(errno.ENOSPC)})\nhint: make room where it writes, and in /tmp"
-        )
+        problem = f"something cannot be written ({os.strerror(errno.ENOSPC)})"
+        print_error(f"{problem}\nhint: make room where results go, and where Spark works: /tmp")
         return MISTAKE
     return 0
 

@@ -68,12 +68,13 @@ def findings_in(tables: Path, model: Model, foretold: Foretold | None = None) ->
     folder = current_tables(tables)
     statistics = learn_statistics(tables, looks_back=True)
     predicted: Mapping[tuple[str, str], list[float]] = {}
+    measured = measured_shares(folder)
     if foretold is not None:
-        ends = [(row["subscriber"], row["home"]) for row in measured_shares(folder)]
+        ends = [(row["subscriber"], row["home"]) for row in measured]
         predicted = {(name, home): [foretold.shares[name]] for name, home in ends if name in foretold.shares}
     elif statistics.publishers and statistics.subscriptions:
         predicted = predicted_shares(statistics, predict(statistics, model, early_drop=True))
-    shares = [_share(row, predicted) for row in measured_shares(folder)]
+    shares = [_share(row, predicted) for row in measured]
     return Findings(
         run=read_facts(folder),
         facts=report_facts(folder),
