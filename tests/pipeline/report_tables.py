@@ -37,6 +37,7 @@ FULL_RUN = EMPTY_RUN | {
     "wanted": 20.0, "on_time": 14.0, "earning": 24.0, "is_unfinished": True,
 }  # fmt: skip
 PASSAGE = {"share": 1.0, "origin": "a", "publisher": "p"}
+TEN_KB = {"size_kb": 10.0}
 
 
 def _link(source: str, target: str) -> dict[str, str]:
@@ -66,9 +67,9 @@ def make_tables(tables: Path, wanted: Mapping[str, float] | None = None) -> Path
         PASSAGE | {"number": 2, "time_s": 106.0, "wait_s": 1.0, "source": "b", "target": "c", "share": 0.5},
     ])  # fmt: skip
     put_rows(folder, TRANSFERS, [
-        PASSAGE | {"number": 1, "time_s": 101.5, "age_s": 0.5, "transfer_s": 0.5} | _link("a", "b"),
-        PASSAGE | {"number": 2, "time_s": 104.5, "age_s": 2.5, "transfer_s": 0.3} | _link("a", "b"),
-        PASSAGE | {"number": 2, "time_s": 106.2, "age_s": 4.2, "transfer_s": 0.2} | _link("b", "c"),
+        PASSAGE | TEN_KB | {"number": 1, "time_s": 101.5, "age_s": 0.5, "transfer_s": 0.5} | _link("a", "b"),
+        PASSAGE | TEN_KB | {"number": 2, "time_s": 104.5, "age_s": 2.5, "transfer_s": 0.5} | _link("a", "b"),
+        PASSAGE | TEN_KB | {"number": 2, "time_s": 106.2, "age_s": 4.2, "transfer_s": 0.2} | _link("b", "c"),
     ])  # fmt: skip
     put_rows(folder, DELIVERIES, [
         PASSAGE | {"number": 1, "age_s": 0.5, "on_time": True, "home": "b", "subscriber": "s"},

@@ -21,6 +21,7 @@ from betimes.model.topology import Link, Scenario
 from betimes.pipeline.alarms import measured_shares
 from betimes.pipeline.clocks import DIGITS, EVENTS_COMPARED, clocks_ahead_s
 from betimes.pipeline.learning import learn_statistics
+from betimes.pipeline.link_lines import LinkLine, link_lines
 from betimes.pipeline.table_files import TablesError, current_tables, read_batches
 from betimes.pipeline.tables import EVENTS, TRANSFERS
 from betimes.simulator.traces import Trace, Twin
@@ -45,7 +46,9 @@ def twin_of(tables: Path) -> Twin:
     for row in rows:
         by_publisher.setdefault((row["publisher"], row["broker"]), []).append(row)
     traces = tuple(_trace(*key, found, start_s) for key, found in sorted(by_publisher.items()))
-    return Twin(scenario=_scenario(tables, statistics_, traces, max(duration_s, 1e-3)), traces=traces)
+    links = _links(statistics_, link_lines(folder))
+    scenario = _scenario(str(tables), statistics_, links, traces, max(duration_s, 1e-3))
+    return Twin(scenario=scenario, traces=traces)
 
 
 def both_ways(twin: Twin) -> tuple[Twin, tuple[str, ...]]:
@@ -114,25 +117,34 @@ def _trace(publisher: str, broker: str, rows: list[dict[str, Any]], start_s: flo
     )
 
 
-def _scenario(
-    tables: Path, learned: NetworkStatistics, traces: Sequence[Trace], duration_s: float
-) -> Scenario:
-    links = tuple(
+def _links(learned: NetworkStatistics, lines: Mapping[tuple[str, str], LinkLine]) -> tuple[Link, ...]:
+    """Return the links of which anything ever came off."""
+    known = [lines.get((each.source, each.target)) for each in learned.links]
+    return tuple(
         Link(
             source=each.source,
             target=each.target,
-            s_per_kb_mean=each.s_per_kb.mean,
-            s_per_kb_sd=each.s_per_kb.variance**0.5,
-            delay_s=each.delay_s.mean,
+            s_per_kb_mean=line.s_per_kb_mean,
+            s_per_kb_sd=line.s_per_kb_sd,
+            delay_s=line.fixed_s,
         )
-        for each in learned.links
-        if each.s_per_kb is not None
+        for each, line in zip(learned.links, known, strict=True)
+        if line is not None
     )
+
+
+def _scenario(
+    name: str,
+    learned: NetworkStatistics,
+    links: tuple[Link, ...],
+    traces: Sequence[Trace],
+    duration_s: float,
+) -> Scenario:
     names = {each.name for each in learned.brokers} | {trace.broker for trace in traces}
     names |= {end for link in links for end in (link.source, link.target)}
     matching_s = [each.processing_s.mean for each in learned.brokers]
     return Scenario(
-        name=str(tables),
+        name=name,
         duration_s=duration_s,
         processing_s=statistics.fmean(matching_s) if matching_s else 0.0,
         brokers=tuple(sorted(names)),
