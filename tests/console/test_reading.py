@@ -24,6 +24,22 @@ def test_what_is_no_readable_text_is_named(tmp_path):
         assert str(tmp_path) in str(caught.value)
 
 
+def test_a_file_that_is_not_there_is_told_with_what_is(tmp_path):
+    def hint(path: Path, made_by: str = "") -> str:
+        with pytest.raises(BetimesError, match="no such file") as caught:
+            read_text_file(path, made_by)
+        return str(caught.value).partition("hint: ")[2]
+
+    (tmp_path / "city.toml").write_text("")
+    (tmp_path / "notes").write_text("")
+    assert hint(tmp_path / "ctiy.toml") == "did you mean city.toml?"
+    assert hint(tmp_path / "brokers.toml") == f"known .toml files in {tmp_path}: city.toml"
+    assert hint(tmp_path / "x.json") == f"there are no .json files in {tmp_path}"
+    assert hint(tmp_path / "users") == f"known files in {tmp_path}: city.toml, notes"
+    assert hint(tmp_path / "none" / "x") == f"there is no folder {tmp_path / 'none'} either"
+    assert hint(tmp_path / "users", "betimes passwd makes one") == "betimes passwd makes one"
+
+
 def test_a_huge_file_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "BYTES_MAX", 3)
     (tmp_path / "a").write_text("four")

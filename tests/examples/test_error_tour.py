@@ -43,16 +43,18 @@ TOUR = {
     "an option that is not there": (["simulate", CITY, "--sead", "3"], "No such option", "--seed"),
     "an argument that is missing": (["simulate"], "Missing argument", "SCENARIO.toml"),
     "a number that is none": (["simulate", CITY, "--seed", "three"], "integer", "--seed"),
-    "a file that is not there": (["simulate", "nowhere.toml"], "nowhere.toml", ""),
-    "a folder in place of a file": (["simulate", FOLDER], "FOLDER", ""),
+    "a file that is not there": (
+        ["simulate", "apar.toml"], "apar.toml: there is no", "did you mean apart.toml?"),
+    "a folder in place of a file": (["simulate", FOLDER], "FOLDER", "name a file in it"),
     "a file that is no TOML": (["check", "bad.toml"], "line 2", "not TOML"),
     "an empty file": (["check", "empty.toml"], "it is empty", "[[brokers]]"),
     "a subscriber that nobody can reach": (["check", "apart.toml"], "no publisher can reach", "both_ways"),
     "an attribute that nobody has": (["check", "apart.toml"], "`spede`", "did you mean speed?"),
-    "a negative rate": (["check", "negative.toml"], "rate", ""),
+    "a negative rate": (["check", "negative.toml"], "cannot be negative", "write 15/min"),
     "a filter with a typo": (["filter", "speed >> 50"], "speed >> 50", "did you mean >?"),
-    "a filter that does not end": (["filter", "kind = 'car"], "kind = 'car", ""),
-    "an event that makes no sense": (["filter", "speed > 50", "--event", "speed"], "speed", ""),
+    "a filter that does not end": (["filter", "kind = 'car"], "kind = 'car", "end it with the quote"),
+    "an event that makes no sense": (
+        ["filter", "speed > 50", "--event", "speed"], "is not name=value", "speed=61"),
     "a strategy that is not there": (
         ["simulate", CITY, "--strategy", "best"], "no such strategy", "late-binding"),
     "a figure that is not there": (["figure", "wang-66"], "wang-66", "wang-6"),
@@ -60,18 +62,26 @@ TOUR = {
     "a topic with a wrong wildcard": (["sub", "-t", "a#"], "alone in its level", "a/#"),
     "no topic at all": (["sub"], "no topic", "-t"),
     "nobody may come in": (["broker", "--port", "0"], "--anonymous", "betimes passwd"),
-    "a port that is none": (["broker", "--anonymous", "--port", "99999"], "--port", ""),
+    "a port that is none": (
+        ["broker", "--anonymous", "--port", "99999"], "--port", "0 takes one that is free"),
     "a port that is taken": (["broker", "--anonymous", "--port", "TAKEN"], "TAKEN", "--port"),
-    "a password file that is not there": (["broker", "--passwords", "none"], "none", ""),
+    "a password file that is not there": (["broker", "--passwords", "none"], "none", "betimes passwd"),
     "a password file that is none": (["broker", "--passwords", "bad.toml"], "bad.toml", "betimes passwd"),
     "tables that are not there": (
         ["predict", "--tables", FOLDER], "there are no tables", "betimes pipeline run"),
     "a table that is damaged": (
         ["report", "--tables", "damaged"], "part-0.parquet", "betimes pipeline again"),
-    "telemetry that is not there": (["pipeline", "run", "--telemetry", "none", "--tables", "t"], "none", ""),
+    "telemetry that is not there": (
+        ["pipeline", "run", "--telemetry", "none", "--tables", "t"], "none", "simulate --telemetry"),
     "a page where none can be": (
-        ["report", "--tables", "tables", "--out", "bad.toml/x.html"], "cannot be written", ""),
+        ["report", "--tables", "tables", "--out", "bad.toml/x.html"], "cannot be written", "--out"),
     "a cluster that is no address": (["figure", "wang-6", "--master", "spork://x"], "spork://x", "spark://"),
+    "a cluster that is not there": (
+        ["figures", "--all", "--quick", "--remote", "sc://127.0.0.1:1"],
+        "cannot be reached", "without --remote"),
+    "events that are not there": (
+        ["match", "--events", "none", "--subscriptions", "none", "--out", "o"],
+        "no such file", "a path from here"),
     "two ways to name Spark": (
         ["figure", "wang-6", "--master", "local[2]", "--remote", "sc://h"], "--remote", "--master"),
     "metrics that are no address": (["dashboard", "--metrics", "here"], "no host and port", "--metrics-port"),
@@ -114,8 +124,9 @@ def test_a_likely_mistake_gets_one_helpful_message(here, taken, capsys, stop):
     assert len(shown) < 2000, "one message, not a lecture"
 
 
-def test_there_are_thirty_stops_and_more():
+def test_there_are_thirty_stops_and_more_each_with_a_hint():
     assert len(TOUR) >= 30
+    assert all(hinted for _, _, hinted in TOUR.values())
 
 
 @pytest.mark.parametrize("command", [["pub", "-t", "a", "-m", "x"], ["sub", "-t", "a"]])
@@ -123,7 +134,9 @@ def test_a_broker_that_is_not_there_is_told_with_a_code_of_its_own(capsys, taken
     with socket.create_server(("127.0.0.1", 0)) as there:
         port = str(there.getsockname()[1])
     assert run([*command, "-p", port]) == UNAVAILABLE
-    assert port in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert port in told
+    assert "hint: is a broker running there?" in told
 
 
 @pytest.mark.long

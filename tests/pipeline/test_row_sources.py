@@ -69,6 +69,7 @@ def test_other_formats_and_frames_come_through_spark(spark, tmp_path):
 @pytest.mark.spark
 def test_a_place_that_holds_no_table_is_refused(spark, tmp_path):
     (tmp_path / "bad.parquet").write_bytes(b"no")
+    (tmp_path / "events.xml").write_bytes(b"<no>")
     (tmp_path / "empty").mkdir()
     for place, problem in (
         ("bad.parquet", "is damaged, or no Parquet file"),

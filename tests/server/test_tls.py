@@ -48,7 +48,7 @@ def test_clients_are_asked_for_a_certificate_only_if_told_so(files):
 def test_a_file_that_is_missing_or_no_file_is_named(files, tmp_path):
     none, folder = str(tmp_path / "none"), str(tmp_path)
     for arguments in ((none,), (files["certificate"], none), (files["both"], None, none)):
-        assert problem(*arguments) == f"{none}: there is no such file"
+        assert problem(*arguments).startswith(f"{none}: there is no such file\nhint: ")
     for arguments in ((folder,), (files["certificate"], folder), (files["both"], None, folder)):
         assert problem(*arguments) == f"{folder}: is a directory, and a file was expected"
 

@@ -88,6 +88,8 @@ betimes filter "speed > 50 AND kind = 'car'" --event speed=61,kind=car: what doe
 Every command has its own --help with examples.
 """
 
+UNREACHED = "is a broker running there? betimes broker --anonymous starts one at port 1883"
+
 HOST_IS_H = {"help_option_names": ["--help"]}  # -h is the host, as it is for Mosquitto's commands
 
 app = typer.Typer(
@@ -168,7 +170,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         commands()(args=None if arguments is None else list(arguments), prog_name="betimes")
         sys.stdout.flush()
     except UnreachableError as error:
-        print_error(str(error))
+        print_error(f"{error}\nhint: {UNREACHED}")
         return UNAVAILABLE
     except BetimesError as error:
         print_error(str(error))

@@ -190,7 +190,7 @@ def _check(settings: ServerSettings) -> None:
     """Refuse what the command may have been given, and a file could not have said."""
     for option, value in (("--port", settings.port), ("--metrics-port", settings.metrics_port)):
         if value is not None and not 0 <= value <= PORT_MAX:
-            raise SettingError(option, value, f"must be between 0 and {PORT_MAX}")
+            raise SettingError(option, value, f"must be between 0 and {PORT_MAX}", "0 takes one that is free")
     if settings.network is not None and settings.name in [link.to for link in settings.network.links]:
         raise SettingError("network.links", settings.name, "a broker is not its own neighbour")
     if not settings.name.strip() or not settings.name.isprintable():
@@ -207,7 +207,8 @@ def open_gate(settings: ServerSettings) -> Gate:
         raise BetimesError(f"nobody could connect to this broker\nhint: {WAYS_IN}")
     users = allowed = None
     if settings.passwords is not None:
-        users = PasswordFile.read(read_text_file(Path(settings.passwords)), settings.passwords)
+        made_by = f"betimes passwd {settings.passwords} USER makes one"
+        users = PasswordFile.read(read_text_file(Path(settings.passwords), made_by), settings.passwords)
     if settings.access is not None:
         allowed = AccessList.read(read_text_file(Path(settings.access)), settings.access)
     return Gate(anonymous=settings.anonymous, passwords=users, access=allowed, discreet=settings.discreet)

@@ -124,7 +124,7 @@ def metrics_address(text: str) -> str:
 def check_port(host: str, port: int) -> None:
     """Say in one message that a port cannot be had, before anything is begun."""
     if not 1 <= port <= 65_535:
-        raise SettingError("--port", port, "must be between 1 and 65535")
+        raise SettingError("--port", port, "must be between 1 and 65535", "for example 8080")
     try:
         with socket.create_server((host, port)):
             pass

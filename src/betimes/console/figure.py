@@ -103,6 +103,7 @@ def run_all_figures(
     """Run figures one after the other, and make a page of them; return whether every run came to its end."""
     from betimes.console.figures_page import figures_page
     from betimes.console.page import check_page_place, write_page
+    from betimes.pipeline.session import SessionError
 
     runs: list[FigureRun] = []
     unfinished: list[tuple[str, str]] = []
@@ -113,6 +114,8 @@ def run_all_figures(
         print_notice(f"{figure.name}, {number} of {len(figures)}: {figure.about}")
         try:
             runs.append(run_figure(figure, plan, out, master=master, remote=remote))
+        except (SessionError, SettingError):
+            raise  # no other figure would fare better
         except BetimesError as error:
             print_error(str(error))
             unfinished.append((figure.name, str(error)))

@@ -95,6 +95,7 @@ def match_command(
     from betimes.pipeline.match_files import MatchRequest, check_out, explain_files, match_files
     from betimes.pipeline.match_forms import Form
     from betimes.pipeline.match_plans import MatchSettings
+    from betimes.pipeline.row_sources import check_rows_place
 
     if counts and pairs:
         raise SettingError("--pairs", pairs, "cannot be combined with --counts", "give one of them")
@@ -110,6 +111,8 @@ def match_command(
         settings=MatchSettings(index_mb_max=index_mb),
         overwrite=overwrite,
     )
+    for place in (events, subscriptions):
+        check_rows_place(place)
     if not explain:
         check_out(request.out, overwrite=overwrite)
     spark = open_spark("betimes match", master, remote)

@@ -73,7 +73,8 @@ def page_text(title: str, about: str, numbers: Sequence[tuple[str, str]], sectio
 def check_page_place(path: Path) -> None:
     """Raise an error where no page can be written, before anybody waits for one."""
     if path.is_dir():
-        raise BetimesError(f"{path}: the page cannot be written (it is a directory)")
+        hint = f"name a file in it: --out {path / 'report.html'}"
+        raise BetimesError(f"{path}: the page cannot be written (it is a directory)\nhint: {hint}")
     with _told_if_unwritable(path), tempfile.TemporaryFile(dir=_made(path.parent)):
         pass
 
@@ -102,4 +103,5 @@ def _told_if_unwritable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise BetimesError(f"{path}: the page cannot be written ({error.strerror})") from error
+        hint = "name another place with --out"
+        raise BetimesError(f"{path}: the page cannot be written ({error.strerror})\nhint: {hint}") from error

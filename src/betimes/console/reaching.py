@@ -76,7 +76,7 @@ def reach(
     else:
         scheme = "mqtts" if cafile is not None else "mqtt"
         if port is not None and not 1 <= port <= 65_535:
-            raise SettingError("--port", port, "must be between 1 and 65535")
+            raise SettingError("--port", port, "must be between 1 and 65535", "1883 is MQTT's own")
         if host is not None and (not host.strip() or not host.isprintable()):
             raise SettingError("--host", host, "must be a name or an address")
         address = Address(scheme=scheme, host=host or "127.0.0.1", port=port or PORTS[scheme])

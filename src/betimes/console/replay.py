@@ -58,6 +58,7 @@ def replay_command(
     from betimes.pipeline.match_files import check_out
     from betimes.pipeline.match_plans import MatchSettings
     from betimes.pipeline.replays import ReplayRequest, replay
+    from betimes.pipeline.row_sources import check_rows_place
     from betimes.pipeline.table_files import current_tables
 
     request = ReplayRequest(
@@ -68,6 +69,7 @@ def replay_command(
         overwrite=overwrite,
     )
     current_tables(tables)
+    check_rows_place(subscriptions)
     check_out(out, overwrite=overwrite)
     spark = open_spark("betimes replay", master, remote)
     with progress_bar(f"{tables} to {subscriptions}") as advance:

@@ -158,14 +158,19 @@ def format_of(place: str) -> str:
     return found or PARQUET
 
 
+def check_rows_place(place: str) -> str:
+    """Return the format of a table that somebody named; a RowsError if it is seen at once to be none."""
+    if "://" not in place and not Path(place).exists():
+        hint = "a path from here, or an address that Spark knows, such as s3a://bucket/events"
+        raise RowsError(f"{place}: there is no such file or folder\nhint: {hint}")
+    return format_of(place)
+
+
 def open_rows(spark: SparkSession, place: str) -> RowSource:
     """Return the rows of a table that somebody named: a file, a folder, or an address that Spark knows."""
-    kind = format_of(place)
-    if "://" not in place:
-        if not Path(place).exists():
-            raise RowsError(f"{place}: there is no such file or folder")
-        if kind == PARQUET:
-            return parquet_rows(spark, parquet_files(Path(place)), place)
+    kind = check_rows_place(place)
+    if "://" not in place and kind == PARQUET:
+        return parquet_rows(spark, parquet_files(Path(place)), place)
     address = place if "://" in place else str(Path(place).absolute())  # Spark may stand elsewhere
     reader = spark.read
     if kind == CSV:

@@ -272,7 +272,9 @@ def _check_reachable(address: str) -> None:
         else:
             return
     if problems:
-        raise SessionError(f"{address} cannot be reached ({'; '.join(problems)})")
+        option, started = ("--remote", "server") if address.startswith("sc") else ("--master", "master")
+        hint = f"is Spark's {started} running there? without {option} the work is done on this machine"
+        raise SessionError(f"{address} cannot be reached ({'; '.join(problems)})\nhint: {hint}")
 
 
 def host_ports(address: str) -> list[tuple[str, int]]:

@@ -54,7 +54,7 @@ def _require_certificates(context: ssl.SSLContext, client_ca: str) -> None:
 
 def _check_is_file(name: str) -> None:
     if not Path(name).exists():
-        raise BetimesError(f"{name}: there is no such file")
+        raise BetimesError(f"{name}: there is no such file\nhint: certificates and keys are files in PEM")
     if Path(name).is_dir():
         raise BetimesError(f"{name}: is a directory, and a file was expected")
 
