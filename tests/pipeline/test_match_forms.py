@@ -66,6 +66,7 @@ def test_an_event_that_cannot_be_read_has_a_row_without_an_answer(form):
 def test_subscribers_keep_their_type():
     keys = np.array([2, 0], np.int32)
     assert subscribers_of(keys, pa.array([5, 6, 7]), pa.list_(pa.int64())).to_pylist() == [7, 5]
+    assert subscribers_of(keys, pa.array([5, 6, None]), pa.list_(pa.int64())).to_pylist() == [None, 5]
     assert subscribers_of(keys, pa.array(["a", "b", "c"]), pa.string()).to_pylist() == ["c", "a"]
     assert answer_type(Form.LISTS, pa.dictionary(pa.int8(), pa.string())) == pa.list_(pa.string())
 

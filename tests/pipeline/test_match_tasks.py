@@ -11,7 +11,15 @@ from tests.pipeline.match_tables import expected, random_events, random_wishes
 
 from betimes.pipeline.event_columns import EventShape
 from betimes.pipeline.match_forms import Form, answer_schema
-from betimes.pipeline.match_tasks import WRITTEN, WRITTEN_SCHEMA, AnswerFile, MatchTask, SetPlace, kept_set
+from betimes.pipeline.match_tasks import (
+    SPLIT_TYPES,
+    WRITTEN,
+    WRITTEN_SCHEMA,
+    AnswerFile,
+    MatchTask,
+    SetPlace,
+    kept_set,
+)
 from betimes.pipeline.row_sources import PieceReader
 from betimes.pipeline.subscription_rows import SubscriptionShape, read_wishes
 from betimes.pipeline.subscription_sets import SubscriptionSet, save_set
@@ -71,6 +79,21 @@ def test_no_file_is_written_where_nobody_wants_anything(tmp_path):
     with AnswerFile(tmp_path / "none.parquet") as file:
         file.write(events.to_batches()[0].slice(0, 0))
     assert not file.is_begun
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", [pa.int32(), pa.int64(), pa.uint32(), pa.int8(), pa.float64()], ids=str)
+@pytest.mark.parametrize("is_list", [True, False])
+def test_numbers_are_read_by_spark_as_they_were_written(spark, tmp_path, kind, is_list):
+    numbers = pa.array([[1, 120], [], [7]] if is_list else [1, 120, 7])
+    answer = numbers.cast(pa.list_(kind) if is_list else kind)
+    rows = pa.RecordBatch.from_arrays([pa.array([1, 2, 3]), answer], names=["event", "answer"])
+    with AnswerFile(tmp_path / "some.parquet") as file:
+        file.write(rows)
+    column = pq.read_metadata(tmp_path / "some.parquet").row_group(0).column(1)
+    assert ("BYTE_STREAM_SPLIT" in column.encodings) == (kind in SPLIT_TYPES)
+    read = spark.read.parquet(str(tmp_path / "some.parquet")).orderBy("event").collect()
+    assert [row.answer for row in read] == answer.to_pylist()
 
 
 def test_a_worker_maps_a_set_once(tmp_path):

@@ -22,6 +22,7 @@ from betimes.pipeline.match_forms import STEP_MAX, Answer, Form, Steps, answered
 from betimes.pipeline.row_sources import PieceReader
 from betimes.pipeline.subscription_sets import SubscriptionSet, load_set
 
+SPLIT_TYPES = (pa.int32(), pa.int64())  # Spark reads unsigned ones only as they are
 UNREADABLE_TOLD_MAX = 1000  # of one task, that are named one by one
 WRITTEN = (
     "file string, events bigint, wanted bigint, pairs bigint, unreadable bigint, told string, "
@@ -178,9 +179,22 @@ class AnswerFile:
                 rows.schema,
                 compression="zstd",
                 use_dictionary=coded or False,
+                column_encoding=_by_bytes(rows.schema.field(rows.num_columns - 1)),
                 write_statistics=False,
             )
         self._file.write_batch(rows)
+
+
+def _by_bytes(answer: pa.Field) -> dict[str, str] | None:
+    """Return that numbers of the answer are written byte by byte, the first bytes of all of them first.
+
+    Low bytes are chance and high ones alike: told apart they are smaller, and take a quarter of the time.
+    """
+    is_list = pa.types.is_list(answer.type)
+    kind = answer.type.value_type if is_list else answer.type
+    if kind not in SPLIT_TYPES:
+        return None
+    return {f"{answer.name}.list.element" if is_list else answer.name: "BYTE_STREAM_SPLIT"}
 
 
 def _is_coded(kind: pa.DataType) -> bool:
