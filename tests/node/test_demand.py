@@ -174,6 +174,14 @@ def test_events_that_the_same_subscriptions_want_are_worked_out_once():
     assert table.demand(event(5.0, deadline_s=3.0)) is not table.demand(event(6.0))
 
 
+def test_who_wants_it_is_known_also_where_the_publisher_has_another_bound():
+    table = DemandTable(HOMES, [subscription("s1", delay_s_max=5.0), subscription("s2", "y")])
+    one, other = table.demand(event(deadline_s=3.0)), table.demand(event(deadline_s=8.0))
+    assert one.at_home is other.at_home
+    assert [each.rows[:, BOUND_S].tolist() for each in (one, other)] == [[3.0, 3.0], [5.0, 8.0]]
+    assert table.demand(event(deadline_s=8.0)) is other
+
+
 def test_very_large_audiences_are_not_remembered():
     many = [subscription(f"s{number}") for number in range(AUDIENCE_REMEMBERED_MAX + 1)]
     table = DemandTable(HOMES, many)

@@ -7,6 +7,7 @@ of subscribers. The sums in (3) and (8) are the same.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -36,6 +37,7 @@ class Demand:
     at_home: Mapping[str, tuple[Subscription, ...]]
     homes: frozenset[str]  # of at_home
     wanted: int
+    deadline_s: float  # the publisher's bound, which is in the rows
 
     def among(self, destinations: frozenset[str]) -> frozenset[str]:
         """Return those of these destinations where somebody wants it; most often all of them."""
@@ -52,8 +54,9 @@ class DemandTable:
     Homes are numbered in the order of `homes`, which is also the order of the routing table's columns.
     Brokers that share a table (in the simulator they all hold the same one) share its short memory of
     the events just matched. Events that the same subscriptions want are wanted alike, so what was worked
-    out for one is good for the next. A row for nobody, which only lets a broker keep an event, is left out
-    where somebody there wants the event anyway, and no sooner.
+    out for one is good for the next, all of it where the publisher's bound is the same. A row for nobody,
+    which only lets a broker keep an event, is left out where somebody there wants the event anyway, and no
+    sooner.
     """
 
     def __init__(
@@ -75,7 +78,7 @@ class DemandTable:
         self._kinds = np.zeros((16, 5))  # [kind, DESTINATION | BOUND_S | PRICE | COUNT | 0]; sums start at 0
         self._members = np.zeros((16, 3))  # [key, kind | price | subscribers]
         self._recent: dict[Event, Demand] = {}
-        self._audiences: dict[tuple[bytes, float], Demand] = {}  # by keys and the publisher's bound
+        self._audiences: dict[bytes, Demand] = {}  # by keys; with the last publisher's bound
         for subscription in subscriptions:
             self.add(subscription)
 
@@ -155,30 +158,30 @@ class DemandTable:
         keys = found_keys[0] if len(found_keys) == 1 else np.concatenate([NO_KEYS, *found_keys])
         if len(keys) > AUDIENCE_REMEMBERED_MAX:
             return self._grouped(keys, event.deadline_s)
-        audience = keys.tobytes(), event.deadline_s
+        audience = keys.tobytes()
         known = self._audiences.get(audience)
-        if known is not None:
+        if known is None:
+            if len(self._audiences) >= AUDIENCES_REMEMBERED:
+                del self._audiences[next(iter(self._audiences))]
+        elif known.deadline_s == event.deadline_s:
             return known
-        demand = self._grouped(keys, event.deadline_s)
-        if len(self._audiences) >= AUDIENCES_REMEMBERED:
-            del self._audiences[next(iter(self._audiences))]
-        self._audiences[audience] = demand
+        demand = self._audiences[audience] = self._grouped(keys, event.deadline_s, known)
         return demand
 
-    def _grouped(self, keys: NDArray[np.int64], deadline_s: float) -> Demand:
+    def _grouped(self, keys: NDArray[np.int64], deadline_s: float, known: Demand | None = None) -> Demand:
+        """Return what these subscriptions want together; who they are may be known from another event."""
         rows = np.empty((min(len(keys), len(self._kind_number)), 5))
         used, wanted = _group(keys, self._members, self._kinds, deadline_s, rows)
-        at_home: dict[str, list[Subscription]] = {}
-        for key in keys.tolist():
-            found = self._subscriptions[key]
+        at_home = self._by_home(keys) if known is None else known.at_home
+        homes = frozenset(at_home) if known is None else known.homes
+        return Demand(rows=rows[:used], at_home=at_home, homes=homes, wanted=wanted, deadline_s=deadline_s)
+
+    def _by_home(self, keys: NDArray[np.int64]) -> dict[str, tuple[Subscription, ...]]:
+        at_home: defaultdict[str, list[Subscription]] = defaultdict(list)
+        for found in map(self._subscriptions.__getitem__, keys.tolist()):
             assert found is not None, "the index knows a subscription that the table has forgotten"
-            at_home.setdefault(found.home, []).append(found)
-        return Demand(
-            rows=rows[:used],
-            at_home={home: tuple(found) for home, found in at_home.items()},
-            homes=frozenset(at_home),
-            wanted=wanted,
-        )
+            at_home[found.home].append(found)
+        return {home: tuple(found) for home, found in at_home.items()}
 
 
 def _with_room_for(table: NDArray[np.float64], row: int) -> NDArray[np.float64]:
