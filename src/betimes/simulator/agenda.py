@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
+from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
@@ -24,13 +24,13 @@ class Agenda:
     def at(self, time_s: float, action: Action, *arguments: Any) -> None:
         """Ask for an action at a time that is not past."""
         assert time_s >= self.now_s, "the past cannot be planned"
-        heapq.heappush(self._heap, (time_s, self._next(), action, arguments))
+        heappush(self._heap, (time_s, self._next(), action, arguments))
 
     def run(self, until_s: float = float("inf")) -> int:
         """Do everything up to a time, in order; return how many things were done."""
-        heap, pop, done = self._heap, heapq.heappop, 0
+        heap, done = self._heap, 0
         while heap and heap[0][0] <= until_s:
-            self.now_s, _, action, arguments = pop(heap)
+            self.now_s, _, action, arguments = heappop(heap)
             action(*arguments)
             done += 1
         return done

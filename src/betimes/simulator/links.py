@@ -26,24 +26,24 @@ class DrawnLink:
         self.journey = 0  # counts what was sent; a lost link makes the number under way stale
         self._seed = seed
         self._floor = min(S_PER_KB_MIN, MEAN_SHARE_MIN * link.s_per_kb_mean)
-        self._draws: dict[str, list[float]] = {}
+        self._s_per_kb: dict[str, list[float]] = {}  # by origin and number
         self._chance: dict[str, np.random.Generator] = {}
 
     def transfer_s(self, event: Event) -> float:
         """Return how long this event takes on this link."""
-        link, number = self.link, event.id.number
-        draws = self._draws.get(event.id.origin)
-        if draws is None or number >= len(draws):
-            draws = self._draw_on(event.id.origin, number)
-        s_per_kb = link.s_per_kb_mean + link.s_per_kb_sd * draws[number]
-        return link.delay_s + event.size_kb * max(s_per_kb, self._floor)
+        event_id = event.id
+        s_per_kb, number = self._s_per_kb.get(event_id.origin), event_id.number
+        if s_per_kb is None or number >= len(s_per_kb):
+            s_per_kb = self._draw_on(event_id.origin, number)
+        return self.link.delay_s + event.size_kb * s_per_kb[number]
 
     def _draw_on(self, origin: str, number: int) -> list[float]:
-        """Return the draws for an origin's events, up to this number at least."""
-        draws = self._draws.setdefault(origin, [])
+        """Return the speeds drawn for an origin's events, up to this number at least."""
+        link, drawn = self.link, self._s_per_kb.setdefault(origin, [])
         if origin not in self._chance:
-            self._chance[origin] = stream(self._seed, "links", self.link.name, origin)
-        while number >= len(draws):
+            self._chance[origin] = stream(self._seed, "links", link.name, origin)
+        while number >= len(drawn):
             block: NDArray[np.float64] = self._chance[origin].standard_normal(BLOCK)
-            draws.extend(block.tolist())
-        return draws
+            s_per_kb = np.maximum(link.s_per_kb_mean + link.s_per_kb_sd * block, self._floor)
+            drawn.extend(s_per_kb.tolist())
+        return drawn

@@ -54,6 +54,7 @@ class Network:
         self._recorder = Recorder(sink) if sink is not None else None
         self._tally = Tally(scenario.subscriptions)
         self._learn_every_s = learn_every_s
+        self._processing_s = scenario.processing_s
         self._settings = BrokerSettings(
             strategy=strategy,
             processing_s=scenario.processing_s,
@@ -64,6 +65,9 @@ class Network:
         self._links = {
             (link.source, link.target): DrawnLink(link, seed) for link in (*scenario.links, *access)
         }
+        self._links_from: dict[str, dict[str, DrawnLink]] = {}  # the same, by source and target
+        for (source, target), drawn in self._links.items():
+            self._links_from.setdefault(source, {})[target] = drawn
         self._down: Counter[tuple[str, str]] = Counter()  # by how many faults at once
         self._dead: Counter[str] = Counter()
         self._homes = tuple(sorted({each.home for each in scenario.subscriptions}))
@@ -173,27 +177,26 @@ class Network:
     def _perform(self, broker: Broker, effects: list[Effect]) -> None:
         for effect in effects:
             if type(effect) is Send:
-                self._transmit(broker, effect)
+                link = self._links_from[broker.name][effect.neighbour]
+                transfer_s = link.transfer_s(effect.message.event)
+                link.journey = journey = link.journey + 1
+                arrival_s = self._agenda.now_s + transfer_s
+                self._agenda.at(arrival_s, self._arrive, broker, effect, link, journey, transfer_s)
             elif type(effect) is Deliver:
                 self._tally.deliver(effect)
             elif type(effect) is Drop:
                 self._tally.drop(effect)
-            if self._recorder is not None:
+        if self._recorder is not None:
+            for effect in effects:
                 self._recorder.effect(broker.name, effect, self._agenda.now_s)
-
-    def _transmit(self, broker: Broker, send: Send) -> None:
-        link = self._links[broker.name, send.neighbour]
-        transfer_s = link.transfer_s(send.message.event)
-        link.journey += 1
-        arrival_s = self._agenda.now_s + transfer_s
-        self._agenda.at(arrival_s, self._arrive, broker, send, link, link.journey, transfer_s)
 
     def _arrive(self, broker: Broker, send: Send, link: DrawnLink, journey: int, transfer_s: float) -> None:
         if journey != link.journey:
             return  # the link was lost meanwhile, and the message taken back
-        now_s, processing_s = self._agenda.now_s, self.scenario.processing_s
+        neighbour, message, _, _ = send
+        now_s, processing_s = self._agenda.now_s, self._processing_s
+        receiver = self._brokers[neighbour]
         self._tally.messages += 1
-        receiver, message = self._brokers[send.neighbour], send.message
         if self._recorder is not None:
             age_s = message.age_s + transfer_s
             self._recorder.received(
@@ -201,7 +204,7 @@ class Network:
             )
         took_s = transfer_s + processing_s
         self._agenda.at(now_s + processing_s, self._process, receiver, message, took_s)
-        self._perform(broker, broker.link_free(send.neighbour, now_s, receiver.onward_wait_s))
+        self._perform(broker, broker.link_free(neighbour, now_s, receiver.onward_wait_s))
 
     def _process(self, broker: Broker, message: Message, took_s: float) -> None:
         if self._brokers[broker.name] is not broker:
