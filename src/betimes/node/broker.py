@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from betimes.model.events import Event, EventId, Message
-from betimes.model.subscriptions import Subscription
 from betimes.model.telemetry import Reason
 from betimes.model.topology import Link
 from betimes.node.demand import Demand, DemandTable
 from betimes.node.destination_sets import DestinationSets
-from betimes.node.effects import Deliver, Drop, Effect, Keep, Send
+from betimes.node.effects import Drop, Effect, Keep, Send
+from betimes.node.local_delivery import LocalDelivery
 from betimes.node.output_queue import CLOSED, OutputQueue, Taken
 from betimes.node.pins import PinnedWays, Pins
 from betimes.node.promised_shares import PromisedShares
@@ -64,7 +64,7 @@ class Broker:
         self._queue = OutputQueue()
         self.shares = PromisedShares()
         self._has_shares = False  # asked for every message
-        self._last_number: dict[tuple[str, str], int] = {}
+        self._local = LocalDelivery(name)
         self._in_flight: dict[str, dict[int, tuple[Message, float]]] = {}  # by ticket, and when sent
         self._tickets = 0
         self._idle: list[bool] = []  # by link
@@ -246,7 +246,7 @@ class Broker:
     ) -> list[Effect]:
         effects: list[Effect] = []
         if self.name in destinations:
-            effects += self._deliver(event, demand, age_s)
+            effects += self._local.deliver(event, demand, age_s)
             if len(destinations) == 1:
                 return effects
             destinations -= {self.name}
@@ -297,37 +297,6 @@ class Broker:
             destinations=tuple(missed),
             subscribers=tuple(missed.values()),
         )
-
-    def _deliver(self, event: Event, demand: Demand, age_s: float) -> list[Effect]:
-        here = demand.at_home.get(self.name, ())
-        in_time = tuple([found for found in here if age_s <= found.delay_s_allowed(event)])
-        effects: list[Effect] = []
-        if in_time:
-            late = self._out_of_order(event.id, in_time)
-            effects.append(Deliver(event=event, age_s=age_s, subscriptions=in_time, out_of_order=late))
-        if len(in_time) < len(here):
-            effects.append(
-                Drop(
-                    event=event,
-                    age_s=age_s,
-                    reason=Reason.EXPIRED,
-                    destinations=(self.name,),
-                    subscribers=(len(here) - len(in_time),),
-                )
-            )
-        return effects
-
-    def _out_of_order(self, event_id: EventId, subscriptions: tuple[Subscription, ...]) -> frozenset[str]:
-        """Return who of these has had a later event of this origin; remember the latest of each flow."""
-        origin, number, last = event_id.origin, event_id.number, self._last_number
-        overtaken = []
-        for subscription in subscriptions:
-            flow = (subscription.id, origin)
-            if last.get(flow, 0) > number:
-                overtaken.append(subscription.id)
-            else:
-                last[flow] = number
-        return frozenset(overtaken)
 
     def _serve(self, link: int, now_s: float, room: int = 1) -> list[Effect]:
         """Let an idle link choose: first what is hopeless goes, then the best is sent."""
