@@ -43,7 +43,7 @@ def network_ways(chance: np.random.Generator) -> Array:
     return ways
 
 
-def filled_queue(workload: str, ways: Array, chance: np.random.Generator) -> OutputQueue:
+def filled_queue(workload: str, chance: np.random.Generator) -> OutputQueue:
     """Return a queue of messages some seconds old, all for the same subscribers."""
     own = workload != "PSD"
     step_s, age_s_max = (0.2, 5.0) if workload == "tight bounds" else (1.0, 10.0)
@@ -61,7 +61,7 @@ def filled_queue(workload: str, ways: Array, chance: np.random.Generator) -> Out
         deadline_s = math.inf if own else float(chance.uniform(15.0, 30.0))
         event = Event(id=EventId("p", number + 1), size_kb=50.0, deadline_s=deadline_s)
         born_s = NOW_S - float(chance.uniform(0.0, age_s_max))
-        queue.put(event, table.demand(event).rows, np.arange(HOMES), ways, born_s=born_s, now_s=NOW_S)
+        queue.put(event, table.demand(event).rows, np.arange(HOMES), born_s=born_s, now_s=NOW_S)
     return queue
 
 
@@ -80,7 +80,7 @@ def measure(repeats: int) -> dict[str, dict[str, float]]:
     """Return the median milliseconds by strategy and workload."""
     chance = np.random.default_rng(1)
     ways = network_ways(chance)
-    queues = {workload: filled_queue(workload, ways, chance) for workload in WORKLOADS}
+    queues = {workload: filled_queue(workload, chance) for workload in WORKLOADS}
     return {
         name: {workload: choice_ms(queue, strategy, ways, repeats) for workload, queue in queues.items()}
         for name, strategy in STRATEGIES.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from betimes.model.events import Event, EventId
-from betimes.node.output_queue import CLOSED, ROWS_AT_FIRST, SLOTS_AT_FIRST, OutputQueue, Taken
+from betimes.node.output_queue import ROWS_AT_FIRST, SLOTS_AT_FIRST, OutputQueue, Taken
 from betimes.qos.appraisal import (
     FIXED_S,
     GOES,
@@ -18,12 +19,10 @@ from betimes.qos.appraisal import (
     OPEN,
     S_PER_KB_MEAN,
     S_PER_KB_SD,
-    WAIT_S,
     WAY_FACTS,
     Array,
-    journey_s,
 )
-from betimes.qos.strategies import EB, FIFO, PC, RL, Strategy, ebpc
+from betimes.qos.strategies import EB, FIFO, PC, RL, STRATEGIES, Strategy, ebpc
 
 LINKS, DESTINATIONS = 2, 4
 # link 0 leads to destinations 0 and 1, link 1 to 1 and 2, none to 3
@@ -57,7 +56,7 @@ def demand_rows(bounds_s: dict[int, list[float]]) -> Array:
 
 def put(queue: OutputQueue, bounds_s: dict[int, list[float]], now_s: float = 0.0, event: Event | None = None):
     return queue.put(
-        event or new_event(), demand_rows(bounds_s), np.array(list(bounds_s)), WAYS, born_s=now_s, now_s=now_s
+        event or new_event(), demand_rows(bounds_s), np.array(sorted(bounds_s)), born_s=now_s, now_s=now_s
     )
 
 
@@ -175,25 +174,10 @@ def check_sweep(queue: OutputQueue, plain: PlainQueue, now_s: float) -> None:
         assert taken.all_expired
 
 
-def test_a_link_promises_prices_per_second_of_the_journey_to_where_it_leads():
-    queue = OutputQueue()
-    ways = WAYS.copy()
-    ways[S_PER_KB_MEAN, 1, 1], ways[WAIT_S, 1, 1] = 2.0, 3.0
-    faster, slower = 1.0 / journey_s(ways, 0, 1, 1.0), 1.0 / 5.0
-    for destinations, promised in (
-        ({1: [10.0]}, [faster, slower]),
-        ({1: [10.0, 20.0]}, [2 * faster, 2 * slower]),
-        ({3: [10.0]}, [CLOSED, CLOSED]),
-    ):
-        rows = demand_rows(destinations)
-        found = queue.put(new_event(), rows, np.array(list(destinations)), ways, born_s=0.0, now_s=0.0)
-        assert found.tolist() == pytest.approx(promised)
-
-
 def test_only_the_destinations_asked_for_wait():
     queue = OutputQueue()
     demand = demand_rows({0: [10.0], 1: [10.0, 20.0], 2: [10.0]})
-    queue.put(new_event(), demand, np.array([1, 2]), WAYS, born_s=0.0, now_s=0.0)
+    queue.put(new_event(), demand, np.array([1, 2]), born_s=0.0, now_s=0.0)
     (slot,) = queue.condemn_all()
     taken = queue.take(slot, HOPELESS, 0.0)
     assert where_to(taken) == ([1, 2], [2, 1])
@@ -201,7 +185,7 @@ def test_only_the_destinations_asked_for_wait():
 
 def test_age_counts_from_birth_and_wait_from_arrival():
     queue = OutputQueue()
-    queue.put(new_event(), demand_rows({0: [10.0]}), np.array([0]), WAYS, born_s=2.0, now_s=5.0)
+    queue.put(new_event(), demand_rows({0: [10.0]}), np.array([0]), born_s=2.0, now_s=5.0)
     (slot,) = queue.condemn_all()
     taken = queue.take(slot, HOPELESS, 6.0)
     assert (taken.age_s, taken.wait_s) == (4.0, 1.0)
@@ -311,7 +295,7 @@ def test_what_is_in_no_hurry_keeps_the_order_of_its_origin(room):
 def test_what_is_kept_for_nobody_yet_is_in_no_hurry():
     queue = OutputQueue()
     kept = np.array([(0.0, 10.0, 1e-6, 0.0, 0.0)])  # a bound, and no subscriber
-    queue.put(new_event(1), kept, np.array([0]), WAYS, born_s=0.0, now_s=0.0)
+    queue.put(new_event(1), kept, np.array([0]), born_s=0.0, now_s=0.0)
     put(queue, {0: [float("inf")]}, event=new_event(2))
     slot, _ = choose(queue, EB)
     assert slot is not None
@@ -368,3 +352,60 @@ def test_a_watched_flow_is_found_after_the_pool_was_squeezed_and_not_when_it_is_
     put(queue, {0: [9.0]}, event=flow_event(999, "cars"))
     assert queue.first_of("cars", 0, WAYS, 7.5) is not None
     assert queue.first_of("cars", 0, WAYS, 8.5) is None  # it takes a second
+
+
+@dataclass
+class Twins:
+    """Two pools with the same in them: one is asked to choose and to take, the other does both at once."""
+
+    plain: OutputQueue = field(default_factory=OutputQueue)
+    quick: OutputQueue = field(default_factory=OutputQueue)
+
+    def serve(self, strategy: Strategy, link: int, contention: float, now_s: float) -> tuple[object, object]:
+        """Return what goes and what is given up, of each."""
+        setting = link, WAYS, FREE_AT_S, contention, 1.0, now_s
+        chosen, hopeless = self.plain.choose(strategy, *setting)
+        left = [where_to(self.plain.take(slot, HOPELESS, now_s)) for slot in hopeless]
+        sent = [self.plain.take(slot, GOES, now_s)[:4] for slot in chosen]
+        going, slots = self.quick.take_next(strategy, *setting)
+        dropped = [where_to(self.quick.take(slot, HOPELESS, now_s)) for slot in slots]
+        gone = [] if going is None else [going]
+        as_lists = [[(*each[:3], each[3].tolist()) for each in found] for found in (sent, gone)]
+        return (as_lists[0], hopeless, left), (as_lists[1], slots, dropped)
+
+
+FREE_AT_S = np.array([0.0, 2.0])
+maybe_endless = st.lists(st.sampled_from([1.0, 3.0, 10.0, float("inf")]), min_size=1, max_size=3)
+arrivals = st.tuples(
+    st.integers(1, 30), st.dictionaries(st.integers(0, DESTINATIONS - 1), maybe_endless, min_size=1)
+)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
+@given(st.lists(arrivals, min_size=1, max_size=6), st.sampled_from([0.0, 0.5, 1.0]))
+def test_to_take_the_next_is_to_choose_and_to_take(strategy, bursts, contention):
+    twins, now_s, number = Twins(), 0.0, 0
+    for times, bounds_s in bursts:
+        for _ in range(times):
+            now_s, number = now_s + 0.1, number + 1
+            event = new_event(number, size_kb=0.5 + number % 3)
+            for queue in (twins.plain, twins.quick):
+                put(queue, bounds_s, now_s, event)
+        for turn in range(times):
+            one, other = twins.serve(strategy, turn % LINKS, contention, now_s)
+            assert one == other
+        assert len(twins.plain) == len(twins.quick)
+        assert twins.plain.waiting_kb == pytest.approx(twins.quick.waiting_kb)
+
+
+def test_a_copy_of_a_pool_looks_at_its_own_arrays():
+    queue = OutputQueue()
+    for number in range(3):
+        put(queue, {0: [9.0]}, event=new_event(number))
+    setting = FIFO, 0, WAYS, FREE_AT_S, 0.0, 1.0, 0.0
+    queue.take_next(*setting)
+    copied = copy.deepcopy(queue)
+    for each in (queue, copied):
+        going, _ = each.take_next(*setting)
+        assert going is not None
+        assert going[0].id.number == 1

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.server.networks import Net
 from tests.server.talking import Client, new_hub
 
 from betimes.model.links import NetworkSettings
-from betimes.qos.strategies import STRATEGIES
+from betimes.node.choices import take_next
+from betimes.node.waiting_rows import promise_of_links, put_rows, take_rows
+from betimes.qos.strategies import STRATEGIES, strategy_named
 from betimes.server.joining import federate, warm_up
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_strategy_can_be_warmed_up(strategy):
     warm_up(strategy)
+    kernels: list[Any] = [take_next, put_rows, take_rows, promise_of_links, strategy_named(strategy).appraise]
+    assert all(each.signatures for each in kernels)
 
 
 def test_what_clients_want_already_is_in_the_first_bulletin():

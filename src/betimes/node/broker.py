@@ -17,12 +17,13 @@ from betimes.model.events import Event, EventId, Message
 from betimes.model.telemetry import Reason
 from betimes.model.topology import Link
 from betimes.node.demand import Demand, DemandTable
-from betimes.node.destination_sets import DestinationSets
-from betimes.node.effects import Drop, Effect, Keep, Send
+from betimes.node.destination_sets import DestinationSets, Split
+from betimes.node.effects import Drop, Effect, Keep, Send, made
 from betimes.node.local_delivery import LocalDelivery
-from betimes.node.output_queue import CLOSED, OutputQueue, Taken
+from betimes.node.output_queue import OutputQueue, Taken
 from betimes.node.pins import PinnedWays, Pins
 from betimes.node.promised_shares import PromisedShares
+from betimes.node.waiting_rows import promise_of_links
 from betimes.node.waits import NEWEST_WEIGHT, blend_waits, note_vain_waits, widened
 from betimes.qos.appraisal import FIXED_S, GOES, HOPELESS, OPEN, S_PER_KB_MEAN, S_PER_KB_SD, WAIT_S, WAY_FACTS
 from betimes.qos.strategies import Strategy
@@ -71,7 +72,10 @@ class Broker:
         self._size_kb_mean = 0.0
         self._wait_s_mean = 0.0  # here and behind, over all destinations
         self._estimates: dict[str, LinkEstimate] = {}
-        self._onward_wait_s = np.zeros(0)
+        self._wait_s_ahead = np.zeros(0)  # by number: what messages lately waited from here on
+        # The same for destinations alone, for the neighbours to know. The driver hands it over with each
+        # acknowledgement, so it costs no message of its own.
+        self.onward_wait_s = self._wait_s_ahead
         self._neighbour_wait_s: dict[str, NDArray[np.float64]] = {}  # before the routes of the moment
         self._heard_wait_s: list[NDArray[np.float64]] = []  # by link: rows of the ways
         self._routes = routes
@@ -82,14 +86,6 @@ class Broker:
     def queue_length(self) -> int:
         """Return how many messages wait here."""
         return len(self._queue)
-
-    @property
-    def onward_wait_s(self) -> NDArray[np.float64]:
-        """Return what messages lately waited from here to each destination, for the neighbours to know.
-
-        The driver hands it over with each acknowledgement, so it costs no message of its own.
-        """
-        return self._onward_wait_s[: len(self._routes.destinations)]
 
     def next_id(self) -> EventId:
         """Return the id of the next event to enter here."""
@@ -116,9 +112,11 @@ class Broker:
 
         For drivers that keep one message at a time on a link; others call `acknowledged` and `link_ready`.
         """
-        for message, sent_s in self._in_flight.pop(neighbour, {}).values():
-            self._observe(neighbour, message, now_s - sent_s)
-        if onward_wait_s is not None:
+        under_way = self._in_flight.pop(neighbour, None)
+        if under_way is not None and self.settings.learns_links:
+            for message, sent_s in under_way.values():
+                self._observe(neighbour, message, now_s - sent_s)
+        if onward_wait_s is not None and self.settings.strategy.counts_waits:
             self.hear_waits(neighbour, onward_wait_s)
         return self.link_ready(neighbour, now_s)
 
@@ -145,10 +143,14 @@ class Broker:
         link = self._routes.row.get(neighbour)
         if link is None:
             return []
-        self._free_at_s[link] = now_s
         self._idle[link] = True
+        any_way = self.settings.strategy.any_way
+        if any_way:
+            self._free_at_s[link] = now_s  # only who chooses between ways asks for it
+        if not self._queue.count:
+            return []
         effects = self._serve(link, now_s, room)
-        if self._idle[link] and len(self._queue) and self.settings.strategy.any_way:
+        if any_way and self._idle[link] and self._queue.count:
             # it left what waits to better ways; an idle one among them would not be asked otherwise
             for other, idle in enumerate(self._idle):
                 effects += self._serve(other, now_s) if idle and other != link else []
@@ -169,9 +171,9 @@ class Broker:
         for message, sent_s in self._in_flight.pop(neighbour, {}).values():
             demand = self._demand.demand(message.event)
             age_s = message.age_s + (now_s - sent_s)
-            destinations = demand.among(message.destinations)
-            if destinations:
-                effects += self._keep(message.event, demand, destinations, age_s, now_s)[0]
+            split = self._sets.split(demand.among(message.destinations))
+            if split.others:
+                effects.append(self._keep(message.event, demand, split, age_s, now_s))
         return effects
 
     def reroute(self, routes: RoutingTable, now_s: float, pinned: PinnedWays | None = None) -> list[Effect]:
@@ -223,19 +225,20 @@ class Broker:
         if pins:
             self._queue.renumber(pins.renumbered(self._pins))
         self._routes = routes
-        self._sets = DestinationSets(self._pins.names, routes.column)
         self._idle = [True] * count
         self._s_per_kb: list[float] = routes.link_s_per_kb.tolist()
-        self._free_at_s = np.zeros(count)
+        self._free_at_s, self._promise = np.zeros(count), np.zeros(count)
         self._ways = np.zeros((WAY_FACTS, count, len(routes.destinations)))
         self._ways[OPEN] = routes.downhill if strategy.any_way else routes.primary
         self._ways[FIXED_S] = routes.hops * self.settings.processing_s + routes.delay_s
         self._ways[S_PER_KB_MEAN] = routes.s_per_kb_mean
         self._ways[S_PER_KB_SD] = routes.s_per_kb_sd
         self._ways = self._pins.widened(self._ways)
+        self._sets = DestinationSets(self.name, self._pins.names, routes.column, self._ways[OPEN] != 0.0)
         self._heard_wait_s = list(self._ways[WAIT_S])
         # A network may grow: destinations that were not known come behind those that were.
-        self._onward_wait_s = widened(self._onward_wait_s[:known], len(self._pins.names))
+        self._wait_s_ahead = widened(self.onward_wait_s, len(self._pins.names))
+        self.onward_wait_s = self._wait_s_ahead[: len(routes.destinations)]
         for link, neighbour in enumerate(routes.neighbours):
             waits_s = self._neighbour_wait_s.get(neighbour)
             if waits_s is not None:
@@ -244,45 +247,46 @@ class Broker:
     def _accept(
         self, event: Event, demand: Demand, destinations: frozenset[str], *, age_s: float, now_s: float
     ) -> list[Effect]:
-        effects: list[Effect] = []
-        if self.name in destinations:
-            effects += self._local.deliver(event, demand, age_s)
-            if len(destinations) == 1:
-                return effects
-            destinations -= {self.name}
-        if not destinations:
-            return effects
-        kept, promise = self._keep(event, demand, destinations, age_s, now_s)
-        effects += kept
-        idle = [link for link, free in enumerate(self._idle) if free and promise[link] != CLOSED]
-        if len(idle) > 1:
-            idle.sort(key=promise.__getitem__, reverse=True)  # the first takes all that it serves well
-        for link in idle:
-            effects += self._serve(link, now_s)
+        split = self._sets.split(destinations)
+        effects = self._local.deliver(event, demand, age_s) if split.is_here else []
+        if split.others:
+            kept = self._keep(event, demand, split, age_s, now_s)
+            effects.append(kept)
+            if True in self._idle and isinstance(kept, Keep):  # in a crowd no link is idle
+                for link in self._idle_for(event, demand, split):
+                    effects += self._serve(link, now_s)
         return effects
 
-    def _keep(
-        self, event: Event, demand: Demand, destinations: frozenset[str], age_s: float, now_s: float
-    ) -> tuple[list[Effect], list[float]]:
-        """Put a message into the queue; return that, and what each link promises for it."""
-        if self._is_full_for(demand, destinations):
-            full = self._miss(event, demand, destinations, age_s, Reason.QUEUE_FULL)
-            return [full], [CLOSED] * len(self._idle)
-        column, onward = self._routes.column, self._sets.numbered(destinations)
-        promise = self._queue.put(event, demand.rows, onward, self._ways, born_s=now_s - age_s, now_s=now_s)
-        for home, pin, link in self._pins.columns(event) if self._pins else ():
-            if home in destinations:
-                self._queue.move_last(column[home], pin)
-                promise[link] = max(promise[link], 0.0)
+    def _idle_for(self, event: Event, demand: Demand, split: Split) -> list[int]:
+        """Return the idle links that lead on; the one that promises most takes all that it serves well."""
+        links = [link for link in split.links if self._idle[link]]
+        if self._pins:
+            pinned = [link for home, _, link in self._pins.columns(event) if home in split.others]
+            links = sorted({*links, *[link for link in pinned if self._idle[link]]})
+        if len(links) > 1:
+            promise_of_links(demand.rows, split.numbers, self._ways, event.size_kb, self._promise)
+            promised = np.maximum(self._promise, 0.0).tolist()
+            links.sort(key=promised.__getitem__, reverse=True)
+        return links
+
+    def _keep(self, event: Event, demand: Demand, split: Split, age_s: float, now_s: float) -> Effect:
+        """Put a message into the queue, if there is room."""
+        queue, count_max, kb_max = self._queue, self.settings.messages_max, self.settings.kb_max
+        is_roomy = queue.count < UNAWAITED_PART * count_max and queue.waiting_kb < UNAWAITED_PART * kb_max
+        if not is_roomy and self._is_full_for(demand, split.others):
+            return self._miss(event, demand, split.others, age_s, Reason.QUEUE_FULL)
+        queue.put(event, demand.rows, split.numbers, born_s=now_s - age_s, now_s=now_s)
+        if self._pins:
+            for home, pin, _ in self._pins.columns(event):
+                if home in split.others:
+                    queue.move_last(self._routes.column[home], pin)
         self._size_kb_mean += (event.size_kb - self._size_kb_mean) * NEWEST_WEIGHT
-        return [Keep(event=event, age_s=age_s, queue_length=len(self._queue))], promise.tolist()
+        return made(Keep, (event, age_s, queue.count))
 
     def _is_full_for(self, demand: Demand, destinations: frozenset[str]) -> bool:
-        """Tell whether there is no room; what nobody waits for yet may take only a part of it."""
-        settings, waiting, waiting_kb = self.settings, len(self._queue), self._queue.waiting_kb
-        if waiting < UNAWAITED_PART * settings.messages_max and waiting_kb < UNAWAITED_PART * settings.kb_max:
-            return False
-        fill = max(waiting / settings.messages_max, waiting_kb / settings.kb_max)
+        """Tell whether there is no room any more for what nobody waits for yet, or for anything."""
+        settings, queue = self.settings, self._queue
+        fill = max(queue.count / settings.messages_max, queue.waiting_kb / settings.kb_max)
         return fill >= 1.0 or not any(demand.subscribers_at(home) for home in destinations)
 
     def _miss(
@@ -301,23 +305,32 @@ class Broker:
     def _serve(self, link: int, now_s: float, room: int = 1) -> list[Effect]:
         """Let an idle link choose: first what is hopeless goes, then the best is sent."""
         queue, strategy = self._queue, self.settings.strategy
-        if not len(queue):
+        if not queue.count:
             return []
-        promised: list[Effect] = []
+        effects: list[Effect] = []
         if self._has_shares:
-            promised = self._serve_promised(link, now_s, room)
-            room -= len(promised)
+            effects = self._serve_promised(link, now_s, room)
+            room -= len(effects)
             if not room:
-                return promised
+                return effects
         transmission_s = self._size_kb_mean * self._s_per_kb[link]
-        contention = min(1.0, self._wait_s_mean / max(transmission_s, TRANSMISSION_S_MIN))
+        contention = 0.0
+        if self._wait_s_mean:
+            contention = min(1.0, self._wait_s_mean / max(transmission_s, TRANSMISSION_S_MIN))
         postponed_s = strategy.postponed_by * transmission_s
-        best, hopeless = queue.choose(
-            strategy, link, self._ways, self._free_at_s, contention, postponed_s, now_s, room
-        )
-        effects: list[Effect] = [self._give_up(slot, now_s) for slot in hopeless] if hopeless else []
-        effects += [self._send(slot, link, now_s) for slot in best]
-        return promised + effects if promised else effects
+        ways, free_at_s = self._ways, self._free_at_s
+        if room > 1:
+            best, hopeless = queue.choose(
+                strategy, link, ways, free_at_s, contention, postponed_s, now_s, room
+            )
+            effects += [self._give_up(slot, now_s) for slot in hopeless]
+            return effects + [self._send(link, queue.take(slot, GOES, now_s)[:4], now_s) for slot in best]
+        going, hopeless = queue.take_next(strategy, link, ways, free_at_s, contention, postponed_s, now_s)
+        for slot in hopeless:
+            effects.append(self._give_up(slot, now_s))
+        if going is not None:
+            effects.append(self._send(link, going, now_s))
+        return effects
 
     def _serve_promised(self, link: int, now_s: float, room: int) -> list[Effect]:
         """Send what flows are owed on a link, as far as it waits."""
@@ -329,40 +342,37 @@ class Broker:
             slot = next((found for found in waiting if found is not None), None)
             if slot is None:
                 break
-            effects.append(self._send(slot, link, now_s))
+            effects.append(self._send(link, self._queue.take(slot, GOES, now_s)[:4], now_s))
         return effects
 
     def _give_up(self, slot: int, now_s: float) -> Drop:
         taken = self._queue.take(slot, HOPELESS, now_s)
         if self.settings.strategy.any_way:
-            note_vain_waits(self._onward_wait_s, self._ways, taken.destinations, taken.wait_s)
+            note_vain_waits(self._wait_s_ahead, self._ways, taken.destinations, taken.wait_s)
         return self._drop(taken, Reason.EXPIRED if taken.all_expired else Reason.HOPELESS)
 
     def _drop(self, taken: Taken, reason: Reason) -> Drop:
         names = self._pins.names
-        return Drop(
-            event=taken.event,
-            age_s=taken.age_s,
-            reason=reason,
-            destinations=tuple([names[number] for number in taken.destinations.tolist()]),
-            subscribers=tuple(taken.subscribers.tolist()),
-        )
+        destinations = tuple([names[number] for number in taken.destinations.tolist()])
+        return made(Drop, (taken.event, taken.age_s, reason, destinations, tuple(taken.subscribers.tolist())))
 
-    def _send(self, slot: int, link: int, now_s: float) -> Send:
-        neighbour = self._routes.neighbours[link]
-        event, age_s, wait_s, destinations, _, _ = self._queue.take(slot, GOES, now_s)
+    def _send(self, link: int, going: tuple[Event, float, float, NDArray[np.int64]], now_s: float) -> Send:
+        """Let a link have what was taken out of the queue for it."""
+        event, age_s, wait_s, destinations = going
+        neighbour, ticket = self._routes.neighbours[link], self._tickets + 1
         if self.settings.strategy.counts_waits:
             self._learn_wait(link, destinations, wait_s)
-        message = Message(event, age_s, self._sets.named(destinations))
+        message = made(Message, (event, age_s, self._sets.named(destinations)))
         self._idle[link] = False
-        self._free_at_s[link] = now_s + event.size_kb * self._s_per_kb[link]
+        if self.settings.strategy.any_way:
+            self._free_at_s[link] = now_s + event.size_kb * self._s_per_kb[link]
         if self._has_shares:
             self.shares.spend(neighbour, event, now_s)
-        self._tickets += 1
-        self._in_flight.setdefault(neighbour, {})[self._tickets] = (message, now_s)
-        return Send(neighbour, message, wait_s, self._tickets)
+        self._tickets = ticket
+        self._in_flight.setdefault(neighbour, {})[ticket] = (message, now_s)
+        return made(Send, (neighbour, message, wait_s, ticket))
 
     def _learn_wait(self, link: int, destinations: NDArray[np.int64], wait_s: float) -> None:
         """Move the running mean of the wait from here on: what it waited here, and what lies behind."""
-        ahead_s = blend_waits(self._onward_wait_s, self._ways, link, destinations, wait_s)
+        ahead_s = blend_waits(self._wait_s_ahead, self._ways, link, destinations, wait_s)
         self._wait_s_mean += (ahead_s - self._wait_s_mean) * NEWEST_WEIGHT

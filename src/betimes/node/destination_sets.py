@@ -7,6 +7,7 @@ one of the other for every message takes longer than to remember it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +15,30 @@ from numpy.typing import NDArray
 SETS_MAX = 4096  # remembered, of each kind
 
 
-class DestinationSets:
-    """The sets of destinations under one numbering, as far as they were met."""
+class Split(NamedTuple):
+    """A set of destinations as one broker sees it."""
 
-    def __init__(self, names: Sequence[str], numbers: Mapping[str, int]) -> None:
+    is_here: bool  # this broker is one of them
+    others: frozenset[str]
+    numbers: NDArray[np.int64]  # of the others, ascending; nobody may write to them
+    links: tuple[int, ...]  # that lead to any of the others
+
+
+class DestinationSets:
+    """The sets of destinations under one broker's numbering, as far as they were met.
+
+    `leads` says for each link to which numbers it leads.
+    """
+
+    def __init__(
+        self, here: str, names: Sequence[str], numbers: Mapping[str, int], leads: NDArray[np.bool_]
+    ) -> None:
+        self._here = frozenset([here])
         self._names = names  # several numbers may have one name: its own, and those of pins
         self._numbers = numbers
+        self._links = [tuple(np.flatnonzero(to).tolist()) for to in leads.T]  # by number
         self._named: dict[bytes, frozenset[str]] = {}
-        self._numbered: dict[frozenset[str], NDArray[np.int64]] = {}
+        self._split: dict[frozenset[str], Split] = {}
 
     def named(self, numbers: NDArray[np.int64]) -> frozenset[str]:
         """Return the names of these destinations."""
@@ -33,11 +50,16 @@ class DestinationSets:
             known = self._named[key] = frozenset([self._names[number] for number in numbers.tolist()])
         return known
 
-    def numbered(self, names: frozenset[str]) -> NDArray[np.int64]:
-        """Return the numbers of these destinations, in no order; nobody may write to them."""
-        known = self._numbered.get(names)
+    def split(self, names: frozenset[str]) -> Split:
+        """Return whether this broker is one of these destinations, and what is known of the others."""
+        known = self._split.get(names)
         if known is None:
-            if len(self._numbered) >= SETS_MAX:
-                self._numbered.clear()
-            known = self._numbered[names] = np.array([self._numbers[name] for name in names], dtype=np.int64)
+            if len(self._split) >= SETS_MAX:
+                self._split.clear()
+            others = names - self._here
+            numbers = sorted([self._numbers[name] for name in others])
+            links = sorted({link for number in numbers for link in self._links[number]})
+            is_here = len(others) < len(names)
+            known = Split(is_here, others, np.array(numbers, dtype=np.int64), tuple(links))
+            self._split[names] = known
         return known

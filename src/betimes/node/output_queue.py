@@ -8,44 +8,37 @@ arrays, and a change of routes changes no queue. The arrays' columns are those o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from betimes.matching.compiled import kernel
 from betimes.model.events import Event, EventId
+from betimes.node.choices import NOT_TAKEN, NUMBER_OF, choice_book, take_next
+from betimes.node.effects import made
 from betimes.node.promised_shares import flow_of
+from betimes.node.waiting_rows import mark_rows, put_rows, squeeze_rows, take_rows
 from betimes.qos.appraisal import (
-    BORN_S,
-    BOUND_S,
-    COUNT,
     DESTINATION,
-    ENTERED_S,
     FIRST,
     GOES,
-    GONE,
     HOPELESS,
     HOPELESS_SLOT,
-    OPEN,
-    PRICE,
-    ROWS,
-    SIZE_KB,
     SLOT,
-    STAYS,
+    SLOT_FACTS,
     VERDICT,
-    WAIT_S,
     appraise_expired,
     best_candidate,
     best_candidates,
-    journey_s,
 )
 from betimes.qos.strategies import Strategy
 
 SLOTS_AT_FIRST, ROWS_AT_FIRST = 64, 1024
-SLOT_COLUMNS, ROW_COLUMNS, RESULT_COLUMNS = 5, 5, 5
-CLOSED = -1.0
-JOURNEY_S_MIN = 1e-9  # a journey that takes no time divides by nothing
+ROW_COLUMNS, RESULT_COLUMNS = 5, 5
+NOT_BOOKED = np.zeros(0)
+
+# What is sent: the event, its age, its wait here, and its destinations, which are good until more is sent.
+Going = tuple[Event, float, float, NDArray[np.int64]]
 
 
 class Taken(NamedTuple):
@@ -72,57 +65,47 @@ class OutputQueue:
         self._newest: dict[str, int] = {}  # by origin: the highest number that came, while something waits
         self._turned: set[str] = set()  # origins of which an earlier number came after a later one
         self._watched: dict[str, list[int]] = {}  # by flow: the slots of its events, as they came
-        self._slots = np.zeros((SLOTS_AT_FIRST, SLOT_COLUMNS))
+        self._slots = np.zeros((SLOTS_AT_FIRST, SLOT_FACTS))
         self._rows = np.zeros((ROWS_AT_FIRST, ROW_COLUMNS))
         self._results = np.zeros((RESULT_COLUMNS, SLOTS_AT_FIRST))
-        self._taken = np.zeros((2, 0), dtype=np.int64)
+        self._taken = np.zeros((2, ROWS_AT_FIRST), dtype=np.int64)
+        self._going = np.zeros((2, ROWS_AT_FIRST), dtype=np.int64)
         self._slot_count = 0
         self._row_count = 0
-        self._waiting = 0
+        self._booked_ways = self._booked_free_at_s = NOT_BOOKED
+        self.count = 0  # of messages
         self.waiting_kb = 0.0
 
     def __len__(self) -> int:
-        return self._waiting
+        return self.count
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_booked_ways": NOT_BOOKED}  # a copy has arrays of its own
 
     def put(
         self,
         event: Event,
         demand: NDArray[np.float64],
         destinations: NDArray[np.int64],
-        ways: NDArray[np.float64],
         *,
         born_s: float,
         now_s: float,
-    ) -> NDArray[np.float64]:
-        """Let an event wait for those rows of demand that go to these destinations.
-
-        Return what each link promises: prices per second of the journey; CLOSED where it leads to none.
-        """
+    ) -> None:
+        """Let an event wait for those rows of demand that go to these destinations, in ascending order."""
         if self._slot_count == len(self._slots) or self._row_count + len(demand) > len(self._rows):
             self._make_room(len(demand))
-        promise = np.empty(ways.shape[1])
-        slot = self._slot_count
-        self._row_count, is_hurried = _put(
-            demand,
-            destinations,
-            ways,
-            self._slots[slot],
-            self._row_count,
-            born_s,
-            event.size_kb,
-            now_s,
-            self._rows,
-            promise,
+        slot, event_id, size_kb = self._slot_count, event.id, event.size_kb
+        self._row_count, is_hurried = put_rows(
+            demand, destinations, self._slots, slot, self._row_count, born_s, size_kb, now_s, self._rows
         )
         self.events.append(event)
-        self._flows.append(None if is_hurried else event.id.origin)
-        self._note_order(event.id)
+        self._flows.append(None if is_hurried else event_id.origin)
+        self._note_order(event_id)
         if self._watched and flow_of(event) in self._watched:
             self._watched[flow_of(event)].append(slot)
-        self._slot_count += 1
-        self._waiting += 1
-        self.waiting_kb += event.size_kb
-        return promise
+        self._slot_count = slot + 1
+        self.count += 1
+        self.waiting_kb += size_kb
 
     def move_last(self, destination: int, other: int) -> None:
         """Let what came last go to another destination in place of one."""
@@ -144,7 +127,7 @@ class OutputQueue:
         """Return the longest waiting slot of a watched flow that a link leads on; then `take` what GOES."""
         slots = self._watched.get(flow, [])
         for slot in tuple(slots):
-            left, going = _mark(slot, self._slots, self._rows, ways, link, now_s)
+            left, going = mark_rows(slot, self._slots, self._rows, ways, link, now_s)
             if going:
                 return slot
             if not left:
@@ -192,14 +175,61 @@ class OutputQueue:
             strategy.gives_up_at(contention),
             results,
         )
-        gone = results[HOPELESS_SLOT, :hopeless].astype(np.int64).tolist() if hopeless else []
+        gone = self._hopeless(hopeless)
         if found == 0:
             return [], gone
         if room > 1:
             best = best_candidates(results, found, *strategy.score, room)
             return self._in_order(results[SLOT, best].astype(np.int64).tolist(), found), gone
-        only = best_candidate(results, found, *strategy.score) if found > 1 else 0
+        only = best_candidate(results, found, *strategy.score)
         return self._in_order([int(results[SLOT, only])], found), gone
+
+    def take_next(
+        self,
+        strategy: Strategy,
+        link: int,
+        ways: NDArray[np.float64],
+        free_at_s: NDArray[np.float64],
+        contention: float,
+        postponed_s: float,
+        now_s: float,
+    ) -> tuple[Going | None, list[int]]:
+        """Take out what this link should send next, if anything; return the slots with something hopeless.
+
+        The same as to `choose` for a room of one and then to `take` what GOES, in less time.
+        """
+        if ways is not self._booked_ways or free_at_s is not self._booked_free_at_s:
+            self._booked_ways, self._booked_free_at_s = ways, free_at_s
+            self._book = choice_book((self._slots, self._rows, self._results, self._going), ways, free_at_s)
+        benefit, postponed, lifetime = strategy.score
+        hopeless, found, slot, count, left, age_s, wait_s = take_next(
+            self._book,
+            NUMBER_OF[strategy.appraise],
+            now_s,
+            link,
+            self._slot_count,
+            contention,
+            postponed_s,
+            strategy.gives_up_at(contention) if contention else strategy.hopeless_at,
+            benefit,
+            postponed,
+            lifetime,
+        )
+        gone = self._hopeless(hopeless) if hopeless else []
+        if not found:
+            return None, gone
+        if count == NOT_TAKEN:
+            (slot,) = self._in_order([slot], found)
+            taken = self.take(slot, GOES, now_s)
+            return (taken.event, taken.age_s, taken.wait_s, taken.destinations.copy()), gone
+        event = self.events[slot]
+        if left == 0:
+            self.count -= 1
+            self.waiting_kb -= event.size_kb
+        return (event, age_s, wait_s, self._going[0, :count]), gone
+
+    def _hopeless(self, count: int) -> list[int]:
+        return list(self._results[HOPELESS_SLOT, :count].astype(np.int64).tolist())
 
     def _in_order(self, chosen: list[int], found: int) -> list[int]:
         """Let what is in no hurry go in the order of its origin: that costs nobody anything."""
@@ -225,7 +255,7 @@ class OutputQueue:
 
     def _note_order(self, came: EventId) -> None:
         """Note where numbers come in no order any more: a lost link gives back what was under way."""
-        if not self._waiting:
+        if not self.count:
             self._newest.clear()
             self._turned.clear()
         if came.number < self._newest.get(came.origin, 0):
@@ -236,7 +266,7 @@ class OutputQueue:
     def expired(self, now_s: float) -> list[int]:
         """Return the slots where something has expired, and mark it as hopeless."""
         found = appraise_expired(now_s, self._slot_count, self._slots, self._rows, self._results)
-        return list(self._results[HOPELESS_SLOT, :found].astype(np.int64).tolist())
+        return self._hopeless(found)
 
     def condemn_all(self) -> list[int]:
         """Mark everything as hopeless and return the slots that hold something."""
@@ -246,19 +276,17 @@ class OutputQueue:
 
     def take(self, slot: int, verdict: float, now_s: float) -> Taken:
         """Take out of the pool the rows of a slot on which the last appraisal gave this verdict."""
-        if self._taken.shape[1] < len(self._rows):
-            self._taken = np.zeros((2, len(self._rows)), dtype=np.int64)
         taken, event = self._taken, self.events[slot]
-        found, left, alive, age_s, wait_s = _take(slot, self._slots, self._rows, verdict, now_s, taken)
+        found, left, alive, age_s, wait_s = take_rows(slot, self._slots, self._rows, verdict, now_s, taken)
         if left == 0:
-            self._waiting -= 1
+            self.count -= 1
             self.waiting_kb -= event.size_kb
-        return Taken(event, age_s, wait_s, taken[0, :found], taken[1, :found], alive == 0)
+        return made(Taken, (event, age_s, wait_s, taken[0, :found], taken[1, :found], alive == 0))
 
     def _make_room(self, rows_needed: int) -> None:
         """Squeeze out what is gone; grow where that is not enough."""
         keep = np.zeros(self._slot_count, dtype=np.bool_)
-        self._row_count = int(_squeeze(self._slot_count, self._slots, self._rows, keep))
+        self._row_count = int(squeeze_rows(self._slot_count, self._slots, self._rows, keep))
         self.events = [event for event, kept in zip(self.events, keep.tolist(), strict=True) if kept]
         self._flows = [flow for flow, kept in zip(self._flows, keep.tolist(), strict=True) if kept]
         self._slot_count = len(self.events)
@@ -268,129 +296,6 @@ class OutputQueue:
             self._results = np.zeros((RESULT_COLUMNS, len(self._slots)))
         while (self._row_count + rows_needed) * 2 > len(self._rows):
             self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
-
-
-@kernel
-def _put(
-    demand: NDArray[np.float64],
-    asked: NDArray[np.int64],
-    ways: NDArray[np.float64],
-    slot: NDArray[np.float64],
-    first: int,
-    born_s: float,
-    size_kb: float,
-    now_s: float,
-    rows: NDArray[np.float64],
-    promise: NDArray[np.float64],
-) -> tuple[int, bool]:
-    """Copy the rows asked for behind the last one; say what links promise.
-
-    Return where the rows now end, and whether a subscriber among them states a bound.
-    """
-    promise[:] = CLOSED
-    is_hurried = False
-    wanted = np.zeros(ways.shape[2], np.bool_)
-    wanted[asked] = True
-    end = first
-    for each in range(len(demand)):
-        destination = int(demand[each, DESTINATION])
-        if wanted[destination]:
-            rows[end] = demand[each]
-            end += 1
-            is_hurried |= demand[each, COUNT] > 0.0 and demand[each, BOUND_S] < np.inf
-            for link in range(ways.shape[1]):
-                if ways[OPEN, link, destination] != 0.0:
-                    journey = journey_s(ways, link, destination, size_kb) + ways[WAIT_S, link, destination]
-                    promise[link] = max(promise[link], 0.0) + demand[each, PRICE] / max(
-                        journey, JOURNEY_S_MIN
-                    )
-    slot[FIRST], slot[ROWS], slot[BORN_S] = first, end - first, born_s
-    slot[SIZE_KB], slot[ENTERED_S] = size_kb, now_s
-    return end, is_hurried
-
-
-@kernel
-def _mark(
-    slot: int,
-    slots: NDArray[np.float64],
-    rows: NDArray[np.float64],
-    ways: NDArray[np.float64],
-    link: int,
-    now_s: float,
-) -> tuple[int, int]:
-    """Give the verdict GOES to the rows of a slot that a link leads to, and on the average in time.
-
-    Return how many rows there still are, and how many go.
-    """
-    first = int(slots[slot, FIRST])
-    age_s = now_s - slots[slot, BORN_S]
-    left, going = 0, 0
-    for row in range(first, first + int(slots[slot, ROWS])):
-        destination = int(rows[row, DESTINATION])
-        rows[row, VERDICT] = STAYS
-        if destination < 0:
-            continue
-        left += 1
-        if ways[OPEN, link, destination] != 0.0:
-            arrives_s = age_s + journey_s(ways, link, destination, slots[slot, SIZE_KB])
-            if rows[row, BOUND_S] >= arrives_s:
-                rows[row, VERDICT] = GOES
-                going += 1
-    return left, going
-
-
-@kernel
-def _take(
-    slot: int,
-    slots: NDArray[np.float64],
-    rows: NDArray[np.float64],
-    verdict: float,
-    now_s: float,
-    out: NDArray[np.int64],
-) -> tuple[int, int, int, float, float]:
-    """Mark the rows with this verdict as gone, and list destinations and subscribers in `out`.
-
-    Return how many destinations there are, how many rows stay, how many that go are in time, and the
-    message's age and its wait here.
-    """
-    first = int(slots[slot, FIRST])
-    found, left, alive = 0, 0, 0
-    age_s = now_s - slots[slot, BORN_S]
-    for row in range(first, first + int(slots[slot, ROWS])):
-        destination = int(rows[row, DESTINATION])
-        if destination < 0:
-            continue
-        if rows[row, VERDICT] != verdict:
-            left += 1
-            continue
-        if rows[row, BOUND_S] >= age_s:
-            alive += 1
-        # rows are sorted by destination, so equal ones are neighbours
-        if found == 0 or out[0, found - 1] != destination:
-            out[0, found] = destination
-            out[1, found] = 0
-            found += 1
-        out[1, found - 1] += int(rows[row, COUNT])
-        rows[row, DESTINATION] = GONE
-    return found, left, alive, age_s, now_s - slots[slot, ENTERED_S]
-
-
-@kernel
-def _squeeze(
-    slot_count: int, slots: NDArray[np.float64], rows: NDArray[np.float64], keep: NDArray[np.bool_]
-) -> int:
-    """Move what still waits to the front, in order; say which slots were kept and how many rows there are."""
-    next_slot, next_row = 0, 0
-    for slot in range(slot_count):
-        first, start = int(slots[slot, FIRST]), next_row
-        for row in range(first, first + int(slots[slot, ROWS])):
-            if rows[row, DESTINATION] >= 0.0:
-                rows[next_row] = rows[row]
-                next_row += 1
-        if next_row > start:
-            keep[slot] = True
-            slots[next_slot] = slots[slot]
-            slots[next_slot, FIRST] = start
-            slots[next_slot, ROWS] = next_row - start
-            next_slot += 1
-    return next_row
+            self._taken = np.zeros((2, len(self._rows)), dtype=np.int64)
+            self._going = np.zeros((2, len(self._rows)), dtype=np.int64)
+        self._booked_ways = NOT_BOOKED

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from betimes.matching.compiled import kernel
 from betimes.qos.success import forward_delay_mean_s, success_probability
 
-# slots[slot, …]
-FIRST, ROWS, BORN_S, SIZE_KB, ENTERED_S = range(5)
+# slots[slot, …]; HURRIED is not 0 where a subscriber states a bound
+FIRST, ROWS, BORN_S, SIZE_KB, ENTERED_S, HURRIED = range(6)
+SLOT_FACTS = 6
 # rows[row, …], sorted by destination; a row that has been sent or dropped has destination GONE;
 # VERDICT is what the last appraisal found, for the link it was made for
 DESTINATION, BOUND_S, PRICE, COUNT, VERDICT = range(5)

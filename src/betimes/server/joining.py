@@ -51,13 +51,15 @@ def federate(hub: Hub, settings: NetworkSettings, *, epoch: int) -> Federation:
 
 def warm_up(strategy: str) -> None:
     """Have the kernels of scheduling loaded, or compiled, before anybody waits for them."""
-    links = [Link(source="a", target="b", s_per_kb_mean=1.0), Link(source="b", target="a", s_per_kb_mean=1.0)]
-    wish = Subscription(id="s", home="b", qos=QoS(delay_s_max=1.0))
-    routes = routing_table("a", links, shortest_paths(["a", "b"], links, ["b"]))
+    names = ["a", "b", "c"]
+    links = [Link(source="a", target=name, s_per_kb_mean=1.0) for name in names[1:]]
+    wishes = [Subscription(id=name, home=name, qos=QoS(delay_s_max=1.0)) for name in names[1:]]
+    routes = routing_table("a", links, shortest_paths(names, links, names[1:]))
     settings = BrokerSettings(strategy=strategy_named(strategy))
-    broker = Broker("a", demand=DemandTable(["b"], [wish]), routes=routes, settings=settings)
-    for number in range(3):
+    broker = Broker("a", demand=DemandTable(names[1:], wishes), routes=routes, settings=settings)
+    for number in range(4):
         broker.publish(Event(id=EventId("a", number), size_kb=0.1), 0.0)
     broker.link_free("b", 0.5, broker.onward_wait_s)
+    broker.link_ready("c", 0.5, room=2)
     broker.sweep(10.0)
     broker.give_up_all(Reason.BROKER_LOST, 10.0)

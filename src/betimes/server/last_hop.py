@@ -81,7 +81,7 @@ class LastHop:
         event = WaitingEvent(id=publication.id, size_kb=publication.size_bytes / 1000.0, delivery=delivery)
         bound_s = delivery.dies_at_s() - publication.born_s
         wanted = np.array([[0.0, bound_s, delivery.price, 1.0, 0.0]])
-        self._queue.put(event, wanted, ONLY_DESTINATION, self._ways, born_s=publication.born_s, now_s=now_s)
+        self._queue.put(event, wanted, ONLY_DESTINATION, born_s=publication.born_s, now_s=now_s)
 
     def choose(self, now_s: float, room: int = 1) -> tuple[list[int], list[Delivery]]:
         """Return which are next, to be looked at and taken by these numbers, and what was given up."""
