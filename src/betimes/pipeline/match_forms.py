@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from betimes.pipeline.event_columns import EventColumns, is_text
 from betimes.pipeline.subscription_sets import Found, SubscriptionSet
 
-PAIRS_AT_ONCE = 1 << 25
+PAIRS_AT_ONCE = 1 << 24  # as many again while they are written
 STEP_FIRST = 2048
 STEP_MAX = 32_768
 
