@@ -55,8 +55,9 @@ def random_wishes(count: int, seed: int = 2, people: int | None = None) -> pa.Ta
 def expected(events: pa.Table, wishes: pa.Table) -> dict[Any, list[Any]]:
     """Return who wants each event, worked out one by one; events that nobody wants are left out."""
     wanted: dict[Any, list[Any]] = {}
+    rows = wishes.to_pylist()
     for event in events.to_pylist():
-        named = {str(wish["subscriber"]) for wish in wishes.to_pylist() if wants(wish, event)}
+        named = {str(wish["subscriber"]) for wish in rows if wants(wish, event)}
         if named:
             wanted[event["event"]] = sorted(named)
     return wanted

@@ -37,11 +37,10 @@ FULL_RUN = EMPTY_RUN | {
     "wanted": 20.0, "on_time": 14.0, "earning": 24.0, "is_unfinished": True,
 }  # fmt: skip
 PASSAGE = {"share": 1.0, "origin": "a", "publisher": "p"}
-TEN_KB = {"size_kb": 10.0}
 
 
-def _link(source: str, target: str) -> dict[str, str]:
-    return {"source": source, "target": target}
+def _link(source: str, target: str, size_kb: float = 1.0) -> dict[str, Any]:
+    return {"source": source, "target": target, "size_kb": size_kb}
 
 
 def put_rows(folder: Path, table: TableShape, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -67,9 +66,9 @@ def make_tables(tables: Path, wanted: Mapping[str, float] | None = None) -> Path
         PASSAGE | {"number": 2, "time_s": 106.0, "wait_s": 1.0, "source": "b", "target": "c", "share": 0.5},
     ])  # fmt: skip
     put_rows(folder, TRANSFERS, [
-        PASSAGE | TEN_KB | {"number": 1, "time_s": 101.5, "age_s": 0.5, "transfer_s": 0.5} | _link("a", "b"),
-        PASSAGE | TEN_KB | {"number": 2, "time_s": 104.5, "age_s": 2.5, "transfer_s": 0.5} | _link("a", "b"),
-        PASSAGE | TEN_KB | {"number": 2, "time_s": 106.2, "age_s": 4.2, "transfer_s": 0.2} | _link("b", "c"),
+        PASSAGE | {"number": 1, "time_s": 101.5, "age_s": 0.5, "transfer_s": 0.5} | _link("a", "b", 10.0),
+        PASSAGE | {"number": 2, "time_s": 104.5, "age_s": 2.5, "transfer_s": 0.3} | _link("a", "b", 6.0),
+        PASSAGE | {"number": 2, "time_s": 106.2, "age_s": 4.2, "transfer_s": 0.2} | _link("b", "c", 4.0),
     ])  # fmt: skip
     put_rows(folder, DELIVERIES, [
         PASSAGE | {"number": 1, "age_s": 0.5, "on_time": True, "home": "b", "subscriber": "s"},

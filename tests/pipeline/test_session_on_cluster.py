@@ -13,13 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 from tests.pipeline.cluster_driver import FIGURE, NAMES
 from tests.pipeline.clusters import Cluster, cluster, environment
-from tests.pipeline.match_tables import random_events, random_wishes
+from tests.pipeline.match_tables import expected, random_events, random_wishes
 from tests.pipeline.test_job import CITY, contents
 
 from betimes.console.simulate import simulate, with_duration
 from betimes.language.scenarios import read_scenario
 
 WITHIN_S = 300.0
+EVENTS, WISHES = 4_000, 300
+LOOKED_AT = 1_000  # events, of which it is worked out one by one who wants them
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -36,11 +38,13 @@ def test_a_cluster_comes_to_the_same_even_if_a_worker_dies_during_each_kind_of_w
             ended(working)
         assert running.executors_started() >= 2 + len(NAMES) - 1
     assert contents(there / "pipeline") == contents(here / "pipeline")
-    for name in ("sweep", f"figure/{FIGURE}"):
-        assert runs(there / name) == runs(here / name)
-        assert len(runs(here / name)) > 10
-    assert answer(there / "whole") == answer(there / "divided") == answer(here / "whole")
-    assert answer(here / "divided") == answer(here / "whole") != {}
+    assert runs(there / f"figure/{FIGURE}") == runs(here / f"figure/{FIGURE}")
+    assert len(runs(here / f"figure/{FIGURE}")) > 10
+    assert [(row["x"], row["square"]) for row in runs(there / "sweep")] == [(x, x**2) for x in range(12)]
+    found = answer(there / "whole")
+    assert found == answer(there / "divided")
+    first = expected(random_events(EVENTS).slice(0, LOOKED_AT), random_wishes(WISHES))
+    assert {event: names for event, names in found.items() if event < LOOKED_AT} == first != {}
     points = [pq.read_table(each / "figure" / FIGURE / "points.parquet") for each in (here, there)]
     assert points[0] == points[1]
 
@@ -49,8 +53,8 @@ def write_inputs(folder: Path) -> None:
     """Write what there is to work on: telemetry, events, and who wants which of them."""
     city = with_duration(read_scenario(CITY.read_text(), "city"), 100.0)
     simulate(city, "fifo", 3, folder / "telemetry")
-    pq.write_table(random_events(4_000), folder / "events.parquet", row_group_size=500)
-    pq.write_table(random_wishes(300), folder / "wishes.parquet", row_group_size=100)
+    pq.write_table(random_events(EVENTS), folder / "events.parquet", row_group_size=500)
+    pq.write_table(random_wishes(WISHES), folder / "wishes.parquet", row_group_size=100)
 
 
 @contextmanager
