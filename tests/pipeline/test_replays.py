@@ -100,3 +100,19 @@ def test_subscriptions_that_do_not_say_where_are_refused(tmp_path):
     check_homes(folder, ["b"], ["a"], "wishes.csv")
     with pytest.raises(ReplayError, match="home 'mars' is no broker of these tables"):
         check_homes(folder, ["mars"], ["a"], "wishes.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("delay_s_max", -1.0),
+        ("delay_s_max", float("nan")),
+        ("delay_s_max", "5s"),
+        ("price", -3.0),
+        ("price", 1e308),
+    ],
+)
+def test_terms_that_cannot_be_are_refused(name, value):
+    rows = pa.table({"subscriber": ["a", "b"], "home": ["x", "y"], name: [None, value]})
+    with pytest.raises(ReplayError, match=rf"{name}.*\nhint: delay_s_max is in seconds"):
+        terms_of(rows)

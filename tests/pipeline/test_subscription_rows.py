@@ -89,3 +89,20 @@ def test_a_text_is_read_once():
     assert reading("x > 1") is reading("x > 1")
     assert isinstance(reading("x > 1"), Filter)
     assert "expected" in str(reading("x >")) or "x >" in str(reading("x >"))
+
+
+@pytest.mark.parametrize(
+    ("more", "hint"),
+    [
+        ({"speed>": [1.0]}, "columns like speed>="),
+        ({"kind!=": ["car"]}, "columns like speed>="),
+        ({"Filter": ["speed > 1"]}, "did you mean filter"),
+        ({"fliter": ["speed > 1"]}, "did you mean filter"),
+        ({"pattern": ["a/#"]}, "leave one out"),
+    ],
+)
+def test_a_column_that_was_meant_to_say_something_is_not_left_out_in_silence(more, hint):
+    table = pa.table({"subscriber": ["a"], "topic": ["#"], "note": ["mine"]})
+    SubscriptionShape.of(table.schema)
+    with pytest.raises(SubscriptionsError, match=hint):
+        SubscriptionShape.of(pa.table({name: table[name] for name in table.column_names} | more).schema)

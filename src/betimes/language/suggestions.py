@@ -9,9 +9,10 @@ from itertools import islice
 LISTED_MAX = 12
 WORDS_COMPARED_MAX = 2_000  # comparing is slow; in a large file a near miss is still told by its list
 WORD_LENGTH_MAX = 60
+LIKENESS = 0.6  # of two words, as difflib has it
 
 
-def closest(word: str, known: Iterable[str]) -> str | None:
+def closest(word: str, known: Iterable[str], likeness: float = LIKENESS) -> str | None:
     """Return the known word that looks most like this one, or None where none comes near.
 
     >>> closest("sped", ["speed", "kind"]), closest("colour", ["speed", "kind"])
@@ -20,7 +21,7 @@ def closest(word: str, known: Iterable[str]) -> str | None:
     if len(word) > WORD_LENGTH_MAX:
         return None
     by_small_letters = {candidate.lower(): candidate for candidate in islice(known, WORDS_COMPARED_MAX)}
-    found = get_close_matches(word.lower(), by_small_letters, n=1, cutoff=0.6)
+    found = get_close_matches(word.lower(), by_small_letters, n=1, cutoff=likeness)
     return by_small_letters[found[0]] if found else None
 
 

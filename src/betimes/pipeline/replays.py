@@ -21,7 +21,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from betimes.language.tables import PRICE_MAX
 from betimes.model.errors import BetimesError
+from betimes.pipeline.event_columns import is_number
 from betimes.pipeline.match_files import MATCHES, SET_ASIDE, SUMMARY, check_out, staged_answer
 from betimes.pipeline.match_forms import Form
 from betimes.pipeline.match_plans import MatchPlan, MatchSettings
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 CARRIED = ("origin", "number", "broker", "time_s", "size_kb", "deadline_s", "share")
 HOME, BOUND, PRICE = "home", "delay_s_max", "price"
+TERMS = f"{BOUND} is in seconds, 0 or more; {PRICE} from 0 to {PRICE_MAX:g}"
 SUBSCRIBERS = "subscribers.parquet"
 DDL = (
     "origin string, number bigint, subscriber string, home string, published_s double, arrives_s double, "
@@ -183,7 +186,7 @@ def replay(spark: SparkSession, request: ReplayRequest, progress: Progress | Non
     wished = open_rows(spark, request.subscriptions)
     rows = checked_rows(read_rows(wished, list(wished.schema.names)), request.subscriptions)
     brokers = sorted(read_rows(events, ["broker"])["broker"].unique().to_pylist())
-    terms = terms_of(rows)
+    terms = terms_of(rows, request.subscriptions)
     homes = sorted({home for _, home in terms.people})
     check_homes(folder, homes, brokers, request.subscriptions)
     task = ReplayTask(ways=learned_ways(folder, brokers, homes), terms=terms)
@@ -251,22 +254,31 @@ def checked_rows(rows: pa.Table, source: str) -> pa.Table:
     return rows
 
 
-def terms_of(rows: pa.Table) -> Terms:
+def terms_of(rows: pa.Table, source: str = "subscriptions") -> Terms:
     """Return what the subscriptions ask for; without a bound any age will do, without a price it is 1."""
     count = rows.num_rows
     pairs = list(zip(map(str, rows[SUBSCRIBER].to_pylist()), rows[HOME].to_pylist(), strict=True))
     people = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
 
-    def numbers(name: str, otherwise: float) -> Numbers:
+    def numbers(name: str, otherwise: float, most: float) -> Numbers:
         if name not in rows.schema.names:
             return np.full(count, otherwise)
-        return np.asarray(rows[name].cast(pa.float64()).fill_null(otherwise), np.float64)
+        column = rows[name]
+        if not is_number(column.type) and not pa.types.is_null(column.type):
+            raise ReplayError(
+                f"{source}: column {name!r} must hold numbers, not {column.type}\nhint: {TERMS}"
+            )
+        found = np.asarray(column.cast(pa.float64()).fill_null(otherwise), np.float64)
+        for row in np.flatnonzero(~((found >= 0.0) & (found <= most)))[:1]:
+            problem = f"{source}: row {row + 1}: {name} is {found[row]:g}"
+            raise ReplayError(f"{problem}\nhint: {TERMS}")
+        return found
 
     return Terms(
         people=tuple(people),
         person=np.array([people[pair] for pair in pairs], np.int64),
-        bound_s=numbers(BOUND, math.inf),
-        price=numbers(PRICE, 1.0),
+        bound_s=numbers(BOUND, math.inf, math.inf),
+        price=numbers(PRICE, 1.0, PRICE_MAX),
     )
 
 

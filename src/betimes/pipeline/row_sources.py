@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from betimes.model.errors import BetimesError
+from betimes.pipeline.csv_rows import csv_frame
 from betimes.pipeline.session import cores
 from betimes.pipeline.spreads import folder_values
 
@@ -174,12 +175,17 @@ def open_rows(spark: SparkSession, place: str) -> RowSource:
     address = place if "://" in place else str(Path(place).absolute())  # Spark may stand elsewhere
     reader = spark.read
     if kind == CSV:
-        frame = reader.csv(address, header=True, inferSchema=True)
+        seen = Path(place)
+        frame = csv_frame(spark, address, sorted(seen.rglob("*.csv")) if seen.is_dir() else _there(seen))
     elif kind == JSON:
         frame = reader.json(address)
     else:
         frame = reader.parquet(address)
     return frame_rows(frame, place)
+
+
+def _there(path: Path) -> list[Path]:
+    return [path] if path.is_file() else []
 
 
 def frame_rows(frame: DataFrame, name: str) -> RowSource:

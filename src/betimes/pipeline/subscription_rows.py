@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from betimes.language.plain_filters import read_filter_fast
+from betimes.language.suggestions import closest
 from betimes.matching.batches import MISSING_CODE, TextColumn
 from betimes.matching.topics import shared_parts
 from betimes.model.errors import BetimesError, TextError
@@ -29,6 +30,8 @@ SUBSCRIBER, FILTER = "subscriber", "filter"
 PATTERNS = ("topic", "pattern")
 LOW, HIGH, EQUAL = ">=", "<=", "="
 SHARED_FLAG = "is_shared"
+MISTYPED = 0.8  # so like a word that it is hardly another
+OTHER_SIGNS = ("<", ">", "!=", "==")  # that columns might end with, and cannot
 TEXT_LETTERS_MAX = 400
 QUARANTINE = pa.schema(
     [
@@ -74,6 +77,7 @@ class SubscriptionShape:
             for name in names
             if name.endswith(EQUAL) and name not in ends
         }
+        _check_names(names, source)
         pattern = next((name for name in PATTERNS if name in names), None)
         if not (ends or equals or pattern or FILTER in names):
             hint = f"say what is wanted in {FILTER}, topic, or columns like speed>= and kind=; {listed}"
@@ -102,6 +106,22 @@ class SubscriptionShape:
         told = [FILTER] if self.filter else []
         told += [self.pattern] if self.pattern else []
         return [SUBSCRIBER, *told, *named, *([SHARED_FLAG] if self.is_shared else [])]
+
+
+def _check_names(names: Sequence[str], source: str) -> None:
+    """Refuse columns that were meant to say something: left out, a subscription would want too much."""
+    if all(name in names for name in PATTERNS):
+        hint = "both say of which topics; leave one out"
+        raise SubscriptionsError(f"{source}: has columns {' and '.join(PATTERNS)}\nhint: {hint}")
+    told = {SUBSCRIBER, FILTER, *PATTERNS} - {*names, *(PATTERNS if {*PATTERNS} & {*names} else ())}
+    for name in names:
+        problem = f"{source}: column {name!r} says nothing"
+        if name.endswith(OTHER_SIGNS):
+            hint = "ends are said by columns like speed>= and speed<=, values by kind=, all else in filter"
+            raise SubscriptionsError(f"{problem}\nhint: {hint}")
+        near = closest(name, told, MISTYPED)
+        if near is not None:
+            raise SubscriptionsError(f"{problem}\nhint: did you mean {near}?")
 
 
 def _check_type(schema: pa.Schema, name: str, is_right: bool, what: str, source: str) -> None:

@@ -1,0 +1,75 @@
+"""What does a CSV file say, as other programs write it? Quotes are doubled, values may have line breaks.
+
+Spark guesses the types of columns; what names something stays as it is written, and so does a time.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from betimes.model.errors import BetimesError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructField
+
+NAMES = ("event", "origin", "subscriber")  # numbers only where each is written as a number would be
+TEXTS = ("topic", "pattern", "filter", "content")
+PLAIN_NUMBER = "^(0|-?[1-9][0-9]*)$"
+
+
+class CsvError(BetimesError):
+    """CSV files that cannot be read together: names them."""
+
+
+def csv_frame(spark: SparkSession, address: str, files: Sequence[Path]) -> DataFrame:
+    """Return the rows of CSV files, each with a header; `files` are those at the address that can be seen."""
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    check_headers(files)
+    reader = spark.read.options(header=True, escape='"', multiLine=True)
+    guessed = reader.csv(address, inferSchema=True).schema.fields
+    written = reader.csv(address, inferSchema=False)
+    doubtful = [each.name for each in guessed if each.name in NAMES and not _is_text(each)]
+    texts = {each.name for each in guessed if _is_text(each)} | _written_otherwise(written, doubtful)
+    fields = [
+        StructField(each.name, StringType() if each.name in texts else each.dataType) for each in guessed
+    ]
+    return reader.schema(StructType(fields)).csv(address)
+
+
+def check_headers(files: Sequence[Path]) -> None:
+    """Raise a CsvError where files have other columns, or in another order: Spark would mix them up."""
+    first: list[str] | None = None
+    for path in files:
+        with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+            header = next(csv.reader(file), None)
+        if header is None:
+            continue
+        if first is not None and header != first:
+            hint = (
+                f"it begins with {','.join(header)[:200]}, and {files[0].name} with {','.join(first)[:200]}"
+            )
+            raise CsvError(f"{path}: its columns are not those of {files[0]}\nhint: {hint}")
+        first = header
+
+
+def _is_text(field: StructField) -> bool:
+    """Tell whether a column stays as it is written: a text, a time, or what must be one."""
+    is_equal_to = field.name.endswith("=") and not field.name.endswith(("<=", ">="))
+    is_guessed = field.dataType.simpleString() in ("string", "date", "timestamp", "timestamp_ntz")
+    return field.name in TEXTS or is_equal_to or is_guessed
+
+
+def _written_otherwise(texts: DataFrame, names: Sequence[str]) -> set[str]:
+    """Return the columns that hold something like 007, which as a number would be another name."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    if not names:
+        return set()
+    found = texts.agg(*(F.bool_or(~F.col(name).rlike(PLAIN_NUMBER)).alias(name) for name in names)).first()
+    assert found is not None, "an aggregate has one row"
+    return {name for name in names if found[name]}
