@@ -98,6 +98,21 @@ def test_what_is_lost_is_counted_in_the_offset_and_told_in_a_table(tmp_path):
         reader.stop()
 
 
+def test_what_is_lost_before_a_batch_is_read_again_after_a_restart_is_counted_too():
+    with keeping_broker(100) as broker:
+        publish(broker, range(1, 51))
+        killed = stream(broker)
+        end = killed.latestOffset(at(0), ReadAllAvailable())
+        assert end == at(50)
+        killed.stop()
+        for start in range(51, 331, 10):
+            publish(broker, range(start, start + 10))
+        restarted = stream(broker)
+        assert ids(restarted, restarted.partitions(at(0), end)) == []
+        assert restarted.latestOffset(end, ReadAllAvailable()) == at(330, lost=230)
+        restarted.stop()
+
+
 def test_a_broker_that_is_away_is_waited_for_and_not_for_ever():
     with keeping_broker() as broker:
         patient, hasty = stream(broker), stream(broker, reconnect="0s")

@@ -111,6 +111,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return what each task reads of a batch."""
+        began = dict(start[POSITIONS])
+        if self._before is None or self._before[0] != began:  # planned in an earlier life, and read again
+            self._before = (began, int(end[LOST]) - int(start[LOST]))
         return split(self._asked(), self._options, start[POSITIONS], end[POSITIONS])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
