@@ -104,3 +104,13 @@ def test_a_place_that_cannot_be_written_to_is_refused(tmp_path):
     with pytest.raises(MatchError, match="cannot be written to"):
         check_out(tmp_path / "file" / "out", overwrite=False)
     check_out(tmp_path / "new" / "out", overwrite=False)
+
+
+@pytest.mark.spark
+def test_where_nobody_wants_anything_the_answer_is_a_table_without_rows(spark, tmp_path):
+    happened, wished = written(
+        tmp_path, pa.table({"event": [1], "x": [0.0]}), pa.table({"subscriber": ["a"], "x>=": [1.0]})
+    )
+    match_files(spark, MatchRequest(events=happened, subscriptions=wished, out=tmp_path / "out"))
+    found = spark.read.parquet(str(tmp_path / "out" / "matches"))
+    assert (found.columns, found.count()) == (["event", "subscribers"], 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from betimes.model.errors import BetimesError
-from betimes.pipeline.stream_options import read_sink_options, read_source_options
+from betimes.pipeline.stream_options import checked_topic, read_sink_options, read_source_options
 
 SOURCE = {"url": "mqtt://a", "topic": "traffic/#"}
 
@@ -63,3 +63,15 @@ def test_a_mistake_is_told_by_its_name(wrong, said):
 def test_what_is_missing_is_named(missing):
     with pytest.raises(BetimesError, match=f"{missing} = None"):
         read_source_options({name: text for name, text in SOURCE.items() if name != missing})
+
+
+def test_topics_and_the_place_of_gaps_are_looked_at_before_anything_runs(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BetimesError, match="# must be the last level"):
+        read_source_options(SOURCE | {"topic": "a/#/b"})
+    with pytest.raises(BetimesError, match="is a file"):
+        read_source_options(SOURCE | {"gaps": str(tmp_path / "file")})
+    assert read_source_options(SOURCE | {"gaps": str(tmp_path)}).gaps == str(tmp_path)
+    with pytest.raises(BetimesError, match="a/#"):
+        read_sink_options({"url": "mqtt://a", "topic": "a/#"})
+    assert checked_topic("a/b") == "a/b"

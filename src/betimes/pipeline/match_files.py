@@ -186,6 +186,8 @@ def _write_whole(prepared: Prepared, wanted: SubscriptionSet, folder: Path, tell
     for path in folder.iterdir():
         if path.name not in files:
             path.unlink()
+    if not files:  # a folder without any file could not be read
+        write_table(task.schema.empty_table(), folder / "part-0.parquet")
     rows = [each for row in told for each in json.loads(row["told"])]
     return _Written(
         wanted=sum(row["wanted"] for row in told),

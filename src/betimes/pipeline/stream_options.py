@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
 
 from betimes.client.addresses import Address, read_address
 from betimes.client.asking import checked_text, duration_text
@@ -12,12 +14,14 @@ from betimes.client.ranges import PLANNED_MAX, RangeReader, Wanted
 from betimes.language.filters import parse_filter
 from betimes.language.quantities import read_duration_s
 from betimes.language.suggestions import did_you_mean
+from betimes.matching.topics import check_topic_name, check_topic_pattern
 from betimes.model.errors import SettingError, TextError
 
 LATEST, EARLIEST = "latest", "earliest"
 PARTITIONS_MAX = 1_000
 ADDRESSES_MAX = 100
 IN_FLIGHT_MAX = 10_000
+TOPICS_REMEMBERED = 4_096
 
 WHERE = ("url", "user", "password", "ca", "timeout", "reconnect")
 READING = (
@@ -80,17 +84,22 @@ def read_source_options(options: Mapping[str, str]) -> SourceOptions:
         )
     if found.get("filter") is not None:
         parse_filter(found["filter"])
+    topic = checked_text("topic", found["topic"])
+    check_topic_pattern(topic)
+    gaps = found.get("gaps")
+    if gaps is not None and Path(gaps).exists() and not Path(gaps).is_dir():
+        raise SettingError("gaps", gaps, "is a file", "name a folder for the table of gaps")
     part = found.get("part", "refuse")
     if part not in ("refuse", "accept"):
         raise SettingError("part", part, "must be refuse or accept")
     return SourceOptions(
         place=_place(found),
-        wanted=Wanted(topic=checked_text("topic", found["topic"]), filter=found.get("filter")),
+        wanted=Wanted(topic=topic, filter=found.get("filter")),
         starting=_position("starting", found.get("starting")),
         ending=_position("ending", found.get("ending")),
         messages_per_batch=_count("messages_per_batch", found, 100_000, PLANNED_MAX),
         partitions=_count("partitions", found, 1, PARTITIONS_MAX),
-        gaps=found.get("gaps"),
+        gaps=gaps,
         takes_part=part == "accept",
     )
 
@@ -101,11 +110,18 @@ def read_sink_options(options: Mapping[str, str]) -> SinkOptions:
     deadline = found.get("deadline")
     return SinkOptions(
         place=_place(found),
-        topic=checked_text("topic", found["topic"]) if "topic" in found else None,
+        topic=checked_topic(found["topic"]) if "topic" in found else None,
         deadline=None if deadline is None else duration_text("deadline", deadline),
         importance=_count("importance", found, 1, 10**6) if "importance" in found else None,
         in_flight=_count("in_flight", found, 1_000, IN_FLIGHT_MAX),
     )
+
+
+@lru_cache(maxsize=TOPICS_REMEMBERED)
+def checked_topic(text: str) -> str:
+    """Return the text, if something can be published there."""
+    check_topic_name(checked_text("topic", text))
+    return text
 
 
 def _known(options: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:

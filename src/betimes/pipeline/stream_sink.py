@@ -31,7 +31,7 @@ from betimes.client.bulk_publishing import BulkPublisher
 from betimes.model.errors import BetimesError, SettingError
 from betimes.model.events import Value
 from betimes.model.user_properties import KEY
-from betimes.pipeline.stream_options import SinkOptions
+from betimes.pipeline.stream_options import SinkOptions, checked_topic
 
 SAID = ("topic", "payload", "attributes", "deadline", "importance", "key")
 LEFT_OUT = ("id", "age_s", "published")
@@ -142,7 +142,7 @@ def _event(row: Mapping[str, Any], options: SinkOptions, key: str) -> mqtt5.Publ
         options.importance if importance is None else importance,
     )
     return mqtt5.PublishPacket(
-        checked_text("topic", topic),
+        checked_topic(topic),
         payload.encode() if isinstance(payload, str) else payload,
         user_properties=[*properties, (KEY, checked_text("key", key))],
     )
