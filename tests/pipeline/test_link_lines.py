@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.pipeline.replay_tables import write_rows
 
 from betimes.pipeline import link_lines as module
-from betimes.pipeline.link_lines import fit_line, link_lines
+from betimes.pipeline.link_lines import fit_line, measured_links
 from betimes.pipeline.tables import TRANSFERS
 
 CHANCE = np.random.default_rng(7)
@@ -72,15 +72,12 @@ def test_each_link_of_the_tables_has_a_line(tmp_path, monkeypatch):
     for target, s_per_kb in (("b", 0.1), ("c", 0.3)):
         rows = [ROW | {"target": target, "size_kb": kb, "transfer_s": s_per_kb * kb} for kb in (1.0, 2.0)]
         write_rows(tmp_path, TRANSFERS, rows)
-    found = link_lines(tmp_path)
-    assert {link: line.s_per_kb_mean for link, line in found.items()} == {
-        ("a", "b"): pytest.approx(0.1),
-        ("a", "c"): pytest.approx(0.3),
-    }
+    found = {link.name: link.s_per_kb_mean for link in measured_links(tmp_path)}
+    assert found == {"a->b": pytest.approx(0.1), "a->c": pytest.approx(0.3)}
     monkeypatch.setattr(module, "ROWS_READ_MAX", 1)
-    assert link_lines(tmp_path).keys() == {("a", "b")}
+    assert [link.name for link in measured_links(tmp_path)] == ["a->b"]
 
 
 def test_where_nothing_travelled_there_are_no_lines(tmp_path):
     (tmp_path / TRANSFERS.name).mkdir()
-    assert link_lines(tmp_path) == {}
+    assert measured_links(tmp_path) == ()

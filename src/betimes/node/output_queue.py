@@ -210,7 +210,7 @@ class OutputQueue:
             self._slot_count,
             contention,
             postponed_s,
-            strategy.gives_up_at(contention) if contention else strategy.hopeless_at,
+            strategy.gives_up_at(contention),
             benefit,
             postponed,
             lifetime,

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from betimes.model.topology import Link
 from betimes.pipeline.table_files import read_batches
 from betimes.pipeline.tables import TRANSFERS
 
@@ -56,20 +57,27 @@ def _least_squares(size_kb: Numbers, transfer_s: Numbers, weight: Numbers) -> Li
     return LinkLine(fixed_s=fixed_s, s_per_kb_mean=slope, s_per_kb_sd=float(deviation))
 
 
-def link_lines(folder: Path) -> dict[tuple[str, str], LinkLine]:
-    """Return the line of each link, by its ends, from the transfers in the folder of a run."""
+def measured_links(folder: Path) -> tuple[Link, ...]:
+    """Return the links of which anything came off, with their lines, from the transfers of a run."""
     batches: list[pa.RecordBatch] = []
     for batch in read_batches(TRANSFERS, folder, [*ENDS, *NUMBERS]):
         batches.append(batch)
         if sum(map(len, batches)) >= ROWS_READ_MAX:
             break
     if not batches:
-        return {}
+        return ()
     by_link = pa.Table.from_batches(batches).group_by(list(ENDS), use_threads=False)
     gathered = by_link.aggregate([(name, "list") for name in NUMBERS])
-    return {(row["source"], row["target"]): _fitted(row) for row in gathered.to_pylist()}
+    return tuple(map(_link, gathered.sort_by([(name, "ascending") for name in ENDS]).to_pylist()))
 
 
-def _fitted(row: dict[str, Any]) -> LinkLine:
+def _link(row: dict[str, Any]) -> Link:
     size_kb, transfer_s, share = (np.array(row[f"{name}_list"]) for name in NUMBERS)
-    return fit_line(size_kb, transfer_s, np.rint(1.0 / share))
+    line = fit_line(size_kb, transfer_s, np.rint(1.0 / share))
+    return Link(
+        source=row["source"],
+        target=row["target"],
+        s_per_kb_mean=line.s_per_kb_mean,
+        s_per_kb_sd=line.s_per_kb_sd,
+        delay_s=line.fixed_s,
+    )

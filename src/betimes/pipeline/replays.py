@@ -269,8 +269,9 @@ def terms_of(rows: pa.Table, source: str = "subscriptions") -> Terms:
                 f"{source}: column {name!r} must hold numbers, not {column.type}\nhint: {TERMS}"
             )
         found = np.asarray(column.cast(pa.float64()).fill_null(otherwise), np.float64)
-        for row in np.flatnonzero(~((found >= 0.0) & (found <= most)))[:1]:
-            problem = f"{source}: row {row + 1}: {name} is {found[row]:g}"
+        wrong = np.flatnonzero(~((found >= 0.0) & (found <= most)))  # NaN is neither
+        if len(wrong):
+            problem = f"{source}: row {wrong[0] + 1}: {name} is {found[wrong[0]]:g}"
             raise ReplayError(f"{problem}\nhint: {TERMS}")
         return found
 

@@ -126,13 +126,7 @@ def _file_pieces(path: str, group: int, first_row: int, columns: Sequence[str], 
 
 def parquet_files(path: Path) -> list[Path]:
     """Return the Parquet files at a place: itself, or all below it but hidden ones."""
-    if path.is_file():
-        return [path]
-    found = [
-        each
-        for each in sorted(path.rglob("*.parquet"))
-        if not any(part.startswith((".", "_")) for part in each.relative_to(path).parts)
-    ]
+    found = _files_at(path, "*.parquet")
     if not found:
         raise RowsError(
             f"{path}: there are no Parquet files there\nhint: name a file, or a folder of *.parquet"
@@ -140,6 +134,17 @@ def parquet_files(path: Path) -> list[Path]:
     if len(found) > FILES_MAX:
         raise RowsError(f"{path}: {len(found):,} files; at most {FILES_MAX:,} are read at once")
     return found
+
+
+def _files_at(path: Path, pattern: str) -> list[Path]:
+    """Return a file, or those in a folder that are not hidden; nothing where none can be seen from here."""
+    if path.is_file():
+        return [path]
+    return [
+        each
+        for each in sorted(path.rglob(pattern))
+        if not any(part.startswith((".", "_")) for part in each.relative_to(path).parts)
+    ]
 
 
 def format_of(place: str) -> str:
@@ -175,17 +180,12 @@ def open_rows(spark: SparkSession, place: str) -> RowSource:
     address = place if "://" in place else str(Path(place).absolute())  # Spark may stand elsewhere
     reader = spark.read
     if kind == CSV:
-        seen = Path(place)
-        frame = csv_frame(spark, address, sorted(seen.rglob("*.csv")) if seen.is_dir() else _there(seen))
+        frame = csv_frame(spark, address, _files_at(Path(place), "*.csv"))
     elif kind == JSON:
         frame = reader.json(address)
     else:
         frame = reader.parquet(address)
     return frame_rows(frame, place)
-
-
-def _there(path: Path) -> list[Path]:
-    return [path] if path.is_file() else []
 
 
 def frame_rows(frame: DataFrame, name: str) -> RowSource:

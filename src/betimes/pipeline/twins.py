@@ -21,7 +21,7 @@ from betimes.model.topology import Link, Scenario
 from betimes.pipeline.alarms import measured_shares
 from betimes.pipeline.clocks import DIGITS, EVENTS_COMPARED, clocks_ahead_s
 from betimes.pipeline.learning import learn_statistics
-from betimes.pipeline.link_lines import LinkLine, link_lines
+from betimes.pipeline.link_lines import measured_links
 from betimes.pipeline.table_files import TablesError, current_tables, read_batches
 from betimes.pipeline.tables import EVENTS, TRANSFERS
 from betimes.simulator.traces import Trace, Twin
@@ -46,7 +46,7 @@ def twin_of(tables: Path) -> Twin:
     for row in rows:
         by_publisher.setdefault((row["publisher"], row["broker"]), []).append(row)
     traces = tuple(_trace(*key, found, start_s) for key, found in sorted(by_publisher.items()))
-    links = _links(statistics_, link_lines(folder))
+    links = measured_links(folder)
     scenario = _scenario(str(tables), statistics_, links, traces, max(duration_s, 1e-3))
     return Twin(scenario=scenario, traces=traces)
 
@@ -114,22 +114,6 @@ def _trace(publisher: str, broker: str, rows: list[dict[str, Any]], start_s: flo
         copies=np.array([max(round(1.0 / row["share"]), 1) for row in rows], dtype=np.int64),
         topics=tuple(row["topic"] for row in rows),
         attributes=tuple(json.loads(row["content"]) for row in rows),
-    )
-
-
-def _links(learned: NetworkStatistics, lines: Mapping[tuple[str, str], LinkLine]) -> tuple[Link, ...]:
-    """Return the links of which anything ever came off."""
-    known = [lines.get((each.source, each.target)) for each in learned.links]
-    return tuple(
-        Link(
-            source=each.source,
-            target=each.target,
-            s_per_kb_mean=line.s_per_kb_mean,
-            s_per_kb_sd=line.s_per_kb_sd,
-            delay_s=line.fixed_s,
-        )
-        for each, line in zip(learned.links, known, strict=True)
-        if line is not None
     )
 
 
