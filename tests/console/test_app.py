@@ -74,6 +74,18 @@ def test_a_bug_shows_its_traceback(monkeypatch, capsys):
     assert "a bug in Betimes" in said
 
 
+def test_what_fails_while_an_interrupt_is_handled_is_no_bug(monkeypatch, capsys):
+    def fail(text):
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise ZeroDivisionError
+
+    monkeypatch.setattr(filter_module, "parse_filter", fail)
+    assert run(["filter", "a = 1"]) == INTERRUPTED
+    assert capsys.readouterr().err == "interrupted\n"
+
+
 def test_main_leaves_with_the_code(monkeypatch):
     monkeypatch.setattr(app_module, "run", lambda: 7)
     with pytest.raises(SystemExit) as leaving:

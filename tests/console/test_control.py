@@ -200,6 +200,8 @@ def test_brokers_without_telemetry_are_pointed_out(capsys):
         (["--every", "soon"], "--every"),
         (["--every", "0s"], "must be at least 1s"),
         (["--since", "never"], "--since"),
+        (["--alarm", "0.2"], "--alarm"),
+        (["--late", "5m"], "says something only with --stream"),
         (["--control-secret", "no/such/file"], "no/such/file"),
         (["nonsense"], "an address begins with"),
     ],

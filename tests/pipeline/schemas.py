@@ -12,6 +12,7 @@ KINDS: dict[str, types.DataType] = {
     "bigint": types.LongType(),
     "int": types.IntegerType(),
     "smallint": types.ShortType(),
+    "decimal(10,2)": types.DecimalType(10, 2),
     "boolean": types.BooleanType(),
     "timestamp": types.TimestampType(),
     "array<int>": types.ArrayType(types.IntegerType()),

@@ -12,26 +12,23 @@ import pyarrow.parquet as pq
 import pytest
 from tests.pipeline.replay_tables import write_events, write_tables
 
+from betimes.pipeline.replay_terms import terms_of
 from betimes.pipeline.replay_ways import Ways
 from betimes.pipeline.replays import (
     CARRIED,
-    ReplayError,
     ReplayRequest,
     ReplayTask,
-    check_homes,
-    checked_rows,
     replay,
     summed_up,
-    terms_of,
 )
 
 WISHES = pa.table(
     {
-        "subscriber": ["ann", "ann", "bob", "eve", "wrong"],
-        "home": ["b", "b", "b", "a", "b"],
-        "filter": ["x > 1", "x > 5", "x > 5", "TRUE", "x >> 1"],
-        "delay_s_max": [1.0, 3.0, 1.5, None, 1.0],
-        "price": [1.0, 2.0, 4.0, None, 1.0],
+        "subscriber": ["lost", "ann", "ann", "bob", "eve", "wrong", "idle"],
+        "home": ["mars", "b", "b", "b", "a", "b", "b"],
+        "filter": ["TRUE", "x > 1", "x > 5", "x > 5", "TRUE", "x >> 1", "x > 99"],
+        "delay_s_max": [1.0, 1.0, 3.0, 1.5, None, 1.0, 1.0],
+        "price": [1.0, 1.0, 2.0, 4.0, None, 1.0, 1.0],
     }
 )
 
@@ -64,10 +61,15 @@ def test_a_replay_writes_who_would_have_received_what(spark, tmp_path):
     assert people["bob"]["wanted"] == 2.0
     assert people["bob"]["earning"] == pytest.approx(2 * 4 * 0.84134, abs=1e-4)
     assert facts.as_dict()["wanted"] == 12.0
-    assert facts.set_aside == 1
-    (bad,) = pq.read_table(tmp_path / "out" / "quarantine.parquet").to_pylist()
-    assert (bad["name"], bad["row"]) == ("wrong", 5)
-    assert json.loads((tmp_path / "out" / "summary.json").read_text())["set_aside"] == 1
+    assert (people["idle"]["wanted"], people["idle"]["on_time_share"]) == (0.0, None)
+    assert list(people) == ["ann", "bob", "eve", "idle"]
+    assert facts.set_aside == 2
+    bad = pq.read_table(tmp_path / "out" / "quarantine.parquet").to_pylist()
+    assert [(row["name"], row["row"], row["reason"]) for row in bad] == [
+        ("lost", 1, "unknown home"),
+        ("wrong", 6, "filter that cannot be read"),
+    ]
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["set_aside"] == 2
     assert summed_up(spark, str(tmp_path / "out" / "matches")).num_rows == 3
 
 
@@ -89,30 +91,3 @@ def test_where_no_way_leads_nothing_arrives():
     (row,) = ReplayTask(ways=ways, terms=terms).outcome(batch).to_pylist()
     assert (row["arrives_s"], row["on_time_chance"], row["price"]) == (None, 0.0, 1.0)
     assert math.isinf(terms.bound_s[0])
-
-
-def test_subscriptions_that_do_not_say_where_are_refused(tmp_path):
-    with pytest.raises(ReplayError, match="no column 'home'"):
-        checked_rows(WISHES.drop_columns(["home"]), "wishes.csv")
-    with pytest.raises(ReplayError, match="1 rows say nothing in column 'home'"):
-        checked_rows(pa.table({"subscriber": ["a"], "home": pa.array([None], pa.string())}), "wishes.csv")
-    folder = tables(tmp_path) / "current"
-    check_homes(folder, ["b"], ["a"], "wishes.csv")
-    with pytest.raises(ReplayError, match="home 'mars' is no broker of these tables"):
-        check_homes(folder, ["mars"], ["a"], "wishes.csv")
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("delay_s_max", -1.0),
-        ("delay_s_max", float("nan")),
-        ("delay_s_max", "5s"),
-        ("price", -3.0),
-        ("price", 1e308),
-    ],
-)
-def test_terms_that_cannot_be_are_refused(name, value):
-    rows = pa.table({"subscriber": ["a", "b"], "home": ["x", "y"], name: [None, value]})
-    with pytest.raises(ReplayError, match=rf"{name}.*\nhint: delay_s_max is in seconds"):
-        terms_of(rows)

@@ -67,6 +67,19 @@ def test_other_formats_and_frames_come_through_spark(spark, tmp_path):
 
 
 @pytest.mark.spark
+def test_columns_may_have_dots_and_capitals(spark, tmp_path):
+    (tmp_path / "events.csv").write_text("a.b,Speed,speed,`\n1,2,3,4\n")
+    (tmp_path / "events.jsonl").write_text('{"a.b": 1, "Speed": 2, "speed": 3, "`": 4}\n')
+    for name in ("events.csv", "events.jsonl"):
+        source = open_rows(spark, str(tmp_path / name))
+        columns = ["speed", "a.b", "`", "Speed"]
+        wanted = [dict(zip(columns, (3, 1, 4, 2), strict=True))]
+        assert read_rows(source, columns).to_pylist() == wanted
+        (piece,) = source.reader.pieces(iter(source.handed_out(columns).toArrow().to_batches()), columns, 9)
+        assert piece.rows.to_pylist() == wanted
+
+
+@pytest.mark.spark
 def test_a_place_that_holds_no_table_is_refused(spark, tmp_path):
     (tmp_path / "bad.parquet").write_bytes(b"no")
     (tmp_path / "events.xml").write_bytes(b"<no>")
@@ -88,12 +101,16 @@ def test_a_place_that_holds_no_table_is_refused(spark, tmp_path):
 def test_formats_are_known_by_their_names(tmp_path):
     assert format_of("x/events.ndjson") == "json"
     pa_csv.write_csv(TABLE, tmp_path / "part.csv")
+    (tmp_path / ".hidden.jsonl").touch()
     assert format_of(str(tmp_path)) == "csv"
+    (tmp_path / "other.jsonl").touch()
+    with pytest.raises(RowsError, match=r"part\.csv are not of one format"):
+        format_of(str(tmp_path))
 
 
 def test_a_task_counts_the_rows_of_its_frame():
     reader = PieceReader(in_files=False, name="events")
-    pieces = list(reader.pieces(iter(TABLE.to_batches(400)), ["event"], 300))
+    pieces = list(reader.pieces(iter(TABLE.to_batches(400)), TABLE.schema.names, 300))
     assert [(piece.first_row, piece.rows.num_rows) for piece in pieces][:3] == [
         (1, 300),
         (301, 100),

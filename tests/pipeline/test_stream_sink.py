@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import mqtt5
@@ -57,6 +58,13 @@ def test_options_hold_where_a_row_does_not_say():
     )
     assert (first.topic, dict(first.user_properties)["$deadline"]) == ("t", "9s")
     assert (second.topic, dict(second.user_properties)["$deadline"]) == ("u", "2.5s")
+
+
+def test_decimals_and_whole_seconds_are_numbers():
+    schema = schema_of("topic string, deadline int, price decimal(10,2)")
+    check_rows(schema, options())
+    (packet,) = published({"topic": "t", "deadline": 3, "price": Decimal("12.50")})
+    assert packet.user_properties[:2] == [("price", "12.5"), ("$deadline", "3s")]
 
 
 def test_what_the_source_gives_is_passed_on_but_for_what_it_was_there():

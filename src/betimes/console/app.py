@@ -187,12 +187,20 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _interrupted()
     except Exception as error:  # noqa: BLE001 -- the last place where a bug can be told from a mistake
+        if _follows_interrupt(error):
+            return _interrupted()
         if os.strerror(errno.ENOSPC) not in str(error):  # Java says it among much else
             return _bug()
         problem = f"something cannot be written ({os.strerror(errno.ENOSPC)})"
         print_error(f"{problem}\nhint: make room where results go, and where Spark works: /tmp")
         return MISTAKE
     return 0
+
+
+def _follows_interrupt(error: BaseException) -> bool:
+    """Tell whether something failed only because somebody had interrupted it."""
+    earlier = error.__context__
+    return earlier is not None and (isinstance(earlier, KeyboardInterrupt) or _follows_interrupt(earlier))
 
 
 def _bug() -> int:

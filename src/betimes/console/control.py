@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -115,10 +115,12 @@ StreamOption = Annotated[
     bool, typer.Option("--stream", help="Learn from each new file as it comes, and tell of alarms.")
 ]
 LateOption = Annotated[
-    str, typer.Option("--late", help="With --stream: how late a row may come, on its broker's clock.")
+    str | None,
+    typer.Option("--late", help="With --stream: how late a row may come, on its broker's clock: 2m."),
 ]
 AlarmOption = Annotated[
-    float, typer.Option("--alarm", help="With --stream: by how much shares may differ from predictions.")
+    float | None,
+    typer.Option("--alarm", help="With --stream: by how much shares may differ from predictions: 0.1."),
 ]
 CertificatesOption = Annotated[
     Path | None, typer.Option("--cafile", help="Trust the certificates in this file.")
@@ -134,8 +136,8 @@ def control_command(
     since: SinceOption = "15m",
     once: OnceOption = False,
     stream: StreamOption = False,
-    late: LateOption = "2m",
-    alarm: AlarmOption = 0.1,
+    late: LateOption = None,
+    alarm: AlarmOption = None,
     cafile: CertificatesOption = None,
     master: MasterOption = None,
     remote: RemoteOption = None,
@@ -158,17 +160,18 @@ def control_command(
 
     if stream:
         check_driver_is_here(master, remote)
+    else:
+        check_no_stream_options({"--late": late, "--alarm": alarm})
     if telemetry is None and (once or not stream):
         hint = "name what the brokers write; only with --stream, and without --once, they tell it over MQTT"
         raise SettingError("--telemetry", "", "is missing", hint)
-    addresses = list(dict.fromkeys(read_address(text) for text in brokers))
     secret = read_secret(control_secret, "--control-secret")
     every_s = read_every_s(every or ("5s" if stream else "60s"))
     centre = Centre(
         telemetry=telemetry or tables / STREAM / "told",
         is_told=telemetry is None,
         tables=tables,
-        brokers=addresses,
+        brokers=list(dict.fromkeys(map(read_address, brokers))),
         secret=secret,
         ca=cafile,
     )
@@ -192,6 +195,13 @@ def check_driver_is_here(master: str | None, remote: str | None) -> None:
     if server:
         problem = "cannot be combined with --stream: its batches would be acted on at that server, not here"
         raise SettingError("--remote", server, problem, "say --master, or leave out --stream")
+
+
+def check_no_stream_options(given: Mapping[str, object]) -> None:
+    """Raise an error where an option would be ignored."""
+    for name, value in given.items():
+        if value is not None:
+            raise SettingError(name, value, "says something only with --stream", "add --stream")
 
 
 def run_rounds(

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 STREAM = "stream"  # below the tables: what is kept from batch to batch
 KEPT_S_MAX = 7 * 24 * 3600.0
 MEASURE_EVERY_S = 30.0
+LATE, ALARM_GAP = "2m", 0.1  # unless told otherwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,17 +42,18 @@ class StreamSettings:
     alarm_gap: float
 
 
-def read_stream_settings(since: str, late: str, alarm: float) -> StreamSettings:
+def read_stream_settings(since: str, late: str | None, alarm: float | None) -> StreamSettings:
     """Return what the options of a stream say."""
     from betimes.pipeline.live_rows import LiveSettings
 
-    if not 0.0 <= alarm <= 1.0:
+    alarm_gap = ALARM_GAP if alarm is None else alarm
+    if not 0.0 <= alarm_gap <= 1.0:
         raise SettingError("--alarm", alarm, "must be between 0 and 1", "for example 0.1")
     kept_s = _duration_s("--since", since)
     if kept_s > KEPT_S_MAX:
         raise SettingError("--since", since, "a stream keeps a week at most", "for example 15m")
     return StreamSettings(
-        live=LiveSettings(kept_s=kept_s, late_s=_duration_s("--late", late)), alarm_gap=alarm
+        live=LiveSettings(kept_s=kept_s, late_s=_duration_s("--late", late or LATE)), alarm_gap=alarm_gap
     )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,27 +21,23 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from betimes.language.tables import PRICE_MAX
-from betimes.model.errors import BetimesError
-from betimes.pipeline.event_columns import is_number
 from betimes.pipeline.match_files import MATCHES, SET_ASIDE, SUMMARY, check_out, staged_answer
 from betimes.pipeline.match_forms import Form
 from betimes.pipeline.match_plans import MatchPlan, MatchSettings
 from betimes.pipeline.matching import match
+from betimes.pipeline.replay_terms import ReplayWishes, Terms, known_brokers, wishes_in
 from betimes.pipeline.replay_ways import Ways, learned_ways, on_time_chance
 from betimes.pipeline.row_sources import frame_rows, open_rows, parquet_files, parquet_rows, read_rows
 from betimes.pipeline.subscription_rows import SUBSCRIBER, SubscriptionShape
 from betimes.pipeline.sweep_tables import write_table
-from betimes.pipeline.table_files import current_tables, read_arrow
-from betimes.pipeline.tables import EVENTS, LINKS
+from betimes.pipeline.table_files import current_tables
+from betimes.pipeline.tables import EVENTS
 from betimes.pipeline.watched_jobs import watched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CARRIED = ("origin", "number", "broker", "time_s", "size_kb", "deadline_s", "share")
-HOME, BOUND, PRICE = "home", "delay_s_max", "price"
-TERMS = f"{BOUND} is in seconds, 0 or more; {PRICE} from 0 to {PRICE_MAX:g}"
 SUBSCRIBERS = "subscribers.parquet"
 DDL = (
     "origin string, number bigint, subscriber string, home string, published_s double, arrives_s double, "
@@ -57,20 +53,6 @@ SCHEMA = pa.schema(
 Numbers = NDArray[np.float64]
 Batches = Iterator[pa.RecordBatch]
 Progress = Callable[[int, int], None]
-
-
-class ReplayError(BetimesError):
-    """A replay that cannot be: says what is missing."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """Who the subscriptions belong to and what each asks for, by their numbers."""
-
-    people: tuple[tuple[str, str], ...]  # subscriber and home
-    person: NDArray[np.int64]
-    bound_s: Numbers
-    price: Numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,14 +166,15 @@ def replay(spark: SparkSession, request: ReplayRequest, progress: Progress | Non
     folder = current_tables(request.tables)
     events = parquet_rows(spark, parquet_files(folder / EVENTS.name), str(request.tables))
     wished = open_rows(spark, request.subscriptions)
-    rows = checked_rows(read_rows(wished, list(wished.schema.names)), request.subscriptions)
     brokers = sorted(read_rows(events, ["broker"])["broker"].unique().to_pylist())
-    terms = terms_of(rows, request.subscriptions)
-    homes = sorted({home for _, home in terms.people})
-    check_homes(folder, homes, brokers, request.subscriptions)
-    task = ReplayTask(ways=learned_ways(folder, brokers, homes), terms=terms)
-    wishes = frame_rows(spark.createDataFrame(_numbered(rows, request.subscriptions)), request.subscriptions)
-    found = match(events, wishes, form=Form.LISTS, ids=CARRIED, settings=request.settings)
+    wishes = wishes_in(
+        read_rows(wished, list(wished.schema.names)), request.subscriptions, known_brokers(folder, brokers)
+    )
+    homes = sorted({home for _, home in wishes.terms.people})
+    task = ReplayTask(ways=learned_ways(folder, brokers, homes), terms=wishes.terms)
+    numbered = spark.createDataFrame(_numbered(wishes.rows, request.subscriptions))
+    wanted = frame_rows(numbered, request.subscriptions)
+    found = match(events, wanted, form=Form.LISTS, ids=CARRIED, settings=request.settings)
     outcome = found.frame.mapInArrow(task.task(), DDL)
     tell = progress or (lambda _done, _total: None)
     with staged_answer(request.out) as staging:
@@ -203,8 +186,9 @@ def replay(spark: SparkSession, request: ReplayRequest, progress: Progress | Non
             "the replay",
         )
     tell(events.tasks, events.tasks)
-    summary = summed_up(spark, str(request.out.absolute() / MATCHES))
-    quarantine = _named(found.quarantine, rows)
+    sums = summed_up(spark, str(request.out.absolute() / MATCHES))
+    summary = with_idle(sums, wishes.terms, map(int, found.quarantine["name"].to_pylist()))
+    quarantine = _named(found.quarantine, wishes)
     write_table(summary, request.out / SUBSCRIBERS)
     write_table(quarantine, request.out / SET_ASIDE)
     facts = ReplayFacts(
@@ -217,16 +201,6 @@ def replay(spark: SparkSession, request: ReplayRequest, progress: Progress | Non
     return facts
 
 
-def check_homes(folder: Path, homes: Sequence[str], brokers: Sequence[str], source: str) -> None:
-    """Raise a ReplayError where a subscriber is at a broker that the tables do not know."""
-    links = read_arrow(LINKS, folder, ["source", "target"])
-    known = set(brokers).union(links["source"].to_pylist(), links["target"].to_pylist())
-    unknown = [home for home in homes if home not in known]
-    if unknown:
-        hint = f"the tables know {', '.join(sorted(known)[:20])}"
-        raise ReplayError(f"{source}: home {unknown[0]!r} is no broker of these tables\nhint: {hint}")
-
-
 def _numbered(rows: pa.Table, source: str) -> pa.Table:
     """Return the subscriptions under their numbers: somebody with several must be told apart by terms."""
     place = rows.schema.get_field_index(SUBSCRIBER)
@@ -234,53 +208,24 @@ def _numbered(rows: pa.Table, source: str) -> pa.Table:
     return numbered.select(SubscriptionShape.of(numbered.schema, source).columns)
 
 
-def _named(quarantine: pa.Table, rows: pa.Table) -> pa.Table:
-    """Return what was set aside under the names of the subscribers."""
+def _named(quarantine: pa.Table, wishes: ReplayWishes) -> pa.Table:
+    """Return what was set aside under the names of the subscribers, with what was set aside before."""
     numbers = [int(number) for number in quarantine["name"].to_pylist()]
-    names = [str(rows[SUBSCRIBER][number].as_py()) for number in numbers]
+    names = [str(wishes.rows[SUBSCRIBER][number].as_py()) for number in numbers]
     named = quarantine.set_column(2, "name", pa.array(names, pa.string()))
-    return named.set_column(1, "row", pa.array([number + 1 for number in numbers], pa.int64()))
+    rows = pa.array([wishes.row[number] for number in numbers], pa.int64())
+    return pa.concat_tables([named.set_column(1, "row", rows), wishes.set_aside]).sort_by("row")
 
 
-def checked_rows(rows: pa.Table, source: str) -> pa.Table:
-    """Return the subscriptions, if they say where their subscribers are."""
-    for name in (SUBSCRIBER, HOME):
-        if name not in rows.schema.names:
-            hint = f"there are {', '.join(rows.schema.names[:20])}"
-            raise ReplayError(f"{source}: no column {name!r}: to whom, and at which broker?\nhint: {hint}")
-        missing = rows[name].null_count
-        if missing:
-            raise ReplayError(f"{source}: {missing:,} rows say nothing in column {name!r}")
-    return rows
-
-
-def terms_of(rows: pa.Table, source: str = "subscriptions") -> Terms:
-    """Return what the subscriptions ask for; without a bound any age will do, without a price it is 1."""
-    count = rows.num_rows
-    pairs = list(zip(map(str, rows[SUBSCRIBER].to_pylist()), rows[HOME].to_pylist(), strict=True))
-    people = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
-
-    def numbers(name: str, otherwise: float, most: float) -> Numbers:
-        if name not in rows.schema.names:
-            return np.full(count, otherwise)
-        column = rows[name]
-        if not is_number(column.type) and not pa.types.is_null(column.type):
-            raise ReplayError(
-                f"{source}: column {name!r} must hold numbers, not {column.type}\nhint: {TERMS}"
-            )
-        found = np.asarray(column.cast(pa.float64()).fill_null(otherwise), np.float64)
-        wrong = np.flatnonzero(~((found >= 0.0) & (found <= most)))  # NaN is neither
-        if len(wrong):
-            problem = f"{source}: row {wrong[0] + 1}: {name} is {found[wrong[0]]:g}"
-            raise ReplayError(f"{problem}\nhint: {TERMS}")
-        return found
-
-    return Terms(
-        people=tuple(people),
-        person=np.array([people[pair] for pair in pairs], np.int64),
-        bound_s=numbers(BOUND, math.inf, math.inf),
-        price=numbers(PRICE, 1.0, PRICE_MAX),
-    )
+def with_idle(summary: pa.Table, terms: Terms, set_aside: Iterable[int]) -> pa.Table:
+    """Return the sums of everybody who has a subscription, also of those who want none of the events."""
+    counted = np.setdiff1d(np.arange(len(terms.person)), np.array(list(set_aside), np.int64))
+    people = {terms.people[number] for number in terms.person[counted].tolist()}
+    known = set(zip(summary["subscriber"].to_pylist(), summary["home"].to_pylist(), strict=True))
+    nothing = dict.fromkeys(("wanted", "on_time", "offered", "earning", "unreachable"), 0.0)
+    idle = [{"subscriber": name, "home": home} | nothing for name, home in people - known]
+    whole = pa.concat_tables([summary, pa.Table.from_pylist(idle, schema=summary.schema)])
+    return whole.sort_by([("subscriber", "ascending"), ("home", "ascending")])
 
 
 def summed_up(spark: SparkSession, place: str) -> pa.Table:
@@ -304,4 +249,4 @@ def summed_up(spark: SparkSession, place: str) -> pa.Table:
             F.sum(F.when(~reached, weight).otherwise(0.0)).alias("unreachable"),
         )
     )
-    return frame.toArrow().sort_by([("subscriber", "ascending"), ("home", "ascending")])
+    return frame.toArrow()

@@ -87,8 +87,8 @@ class RowSource:
 
     def handed_out(self, columns: Sequence[str]) -> DataFrame:
         """Return the frame that tasks are given."""
-        if self.frame is not None:
-            return self.frame.select(*(f"`{name}`" for name in columns))
+        if self.frame is not None:  # Spark gives tasks no column with a dot in its name: by number, then
+            return _selected(self.frame, columns).toDF(*map(str, range(len(columns))))
         return _groups_frame(self.spark, self.groups, self.tasks)
 
 
@@ -107,8 +107,9 @@ class PieceReader:
                 for given in batch.to_pylist():
                     yield from _file_pieces(given["path"], given["group"], given["first_row"], columns, step)
             else:
+                named = pa.RecordBatch.from_arrays(batch.columns, names=list(columns))
                 for start in range(0, batch.num_rows, step):
-                    yield Piece(rows=batch.slice(start, step), source=self.name, first_row=seen + start)
+                    yield Piece(rows=named.slice(start, step), source=self.name, first_row=seen + start)
                 seen += batch.num_rows
 
 
@@ -148,15 +149,18 @@ def _files_at(path: Path, pattern: str) -> list[Path]:
 
 
 def format_of(place: str) -> str:
-    """Return the format of a table by its name; a folder is of the format of the first file in it.
+    """Return the format of a table by its name; a folder is of the format of the files in it.
 
     >>> format_of("events.jsonl"), format_of("s3a://bucket/events")
     ('json', 'parquet')
     """
     path = Path(place)
     if path.is_dir():
-        names = (each.suffix for each in sorted(path.rglob("*")) if each.suffix in ENDINGS)
-        return ENDINGS[next(names, ".parquet")]
+        there = {ENDINGS[each.suffix]: each for each in _files_at(path, "*") if each.suffix in ENDINGS}
+        if len(there) > 1:
+            names = " and ".join(str(each.relative_to(path)) for each in there.values())
+            raise RowsError(f"{place}: {names} are not of one format\nhint: name a folder for each format")
+        return next(iter(there), PARQUET)
     found = ENDINGS.get(path.suffix)
     if found is None and "://" not in place:
         hint = f"its name must end with {', '.join(ENDINGS)}"
@@ -186,6 +190,11 @@ def open_rows(spark: SparkSession, place: str) -> RowSource:
     else:
         frame = reader.parquet(address)
     return frame_rows(frame, place)
+
+
+def _selected(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+    quoted = (name.replace("`", "``") for name in columns)
+    return frame.select(*(f"`{name}`" for name in quoted))
 
 
 def frame_rows(frame: DataFrame, name: str) -> RowSource:
@@ -250,7 +259,7 @@ def read_rows(source: RowSource, columns: Sequence[str], rows_max: int | None = 
     """Return rows in this process: all of them, or spaced ones, about as many as asked for."""
     is_sampled = rows_max is not None and source.rows > rows_max
     if source.frame is not None:
-        frame = source.frame.select(*(f"`{name}`" for name in columns))
+        frame = _selected(source.frame, columns)
         return (frame.sample(rows_max / source.rows, 1) if is_sampled and rows_max else frame).toArrow()
     chosen = source.groups
     if is_sampled:

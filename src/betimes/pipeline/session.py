@@ -37,6 +37,7 @@ CONNECT_PORT = 15002
 CORES_MAX = 10_000  # that can be told apart over Spark Connect
 CONNECT_PACKAGES = ("grpc", "grpc_status", "google.rpc", "zstandard")
 START_KEY = "spark.betimes.start.s"  # how long opening took, kept with the session
+CAPITALS_KEY = "spark.sql.caseSensitive"  # as filters are: Speed is not speed
 CORES_KEY = "spark.betimes.cores"  # how many tasks run at once, where that had to be asked for
 LOG_LINES_SHOWN = 6
 SOCKET_NAME_LENGTH = 44  # a dot, a UUID, .sock
@@ -122,6 +123,7 @@ def session_settings(app_name: str, master: str, java_options: str = LOCAL_JAVA_
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        CAPITALS_KEY: "true",
         # Else every call that builds a query tells Java where it stands, and takes twice as long.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.warehouse.dir": str(_directory() / "warehouse"),
@@ -210,7 +212,7 @@ def _open_remote(app_name: str, remote: str, start_s_max: float) -> SparkSession
 
     def connect() -> SparkSession:
         session = SparkSession.builder.appName(app_name).remote(remote).create()
-        assert session.version  # the first call that really asks the server
+        session.conf.set(CAPITALS_KEY, "true")  # the first call that really asks the server
         return session
 
     try:

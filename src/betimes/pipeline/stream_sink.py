@@ -32,18 +32,20 @@ from betimes.model.errors import BetimesError, SettingError
 from betimes.model.events import Value
 from betimes.model.user_properties import KEY
 from betimes.pipeline.stream_options import SinkOptions, checked_topic
+from betimes.pipeline.stream_rows import INTEGERS
 
 SAID = ("topic", "payload", "attributes", "deadline", "importance", "key")
 LEFT_OUT = ("id", "age_s", "published")
+NUMBERS = (*INTEGERS, "float", "double", "decimal")
 KINDS = {
     "topic": ("string",),
     "payload": ("string", "binary"),
     "attributes": ("map<string,string>",),
-    "deadline": ("string", "double"),
-    "importance": ("int", "bigint"),
+    "deadline": ("string", *NUMBERS),
+    "importance": tuple(INTEGERS),
     "key": ("string",),
 }
-VALUES = ("tinyint", "smallint", "int", "bigint", "float", "double", "string", "boolean")
+VALUES = (*NUMBERS, "string", "boolean")
 QUERY, BATCH = "sql.streaming.queryId", "streaming.sql.batchId"  # what Spark tells tasks of a stream
 
 
@@ -58,7 +60,7 @@ def check_rows(schema: StructType, options: SinkOptions) -> None:
     """Raise an error that names the column if rows of this schema cannot be published."""
     for column in schema.fields:
         kind = column.dataType.simpleString()
-        if kind not in KINDS.get(column.name, VALUES) and column.name not in LEFT_OUT:
+        if kind.partition("(")[0] not in KINDS.get(column.name, VALUES) and column.name not in LEFT_OUT:
             wanted = " or ".join(KINDS.get(column.name, ("a number, a string or a boolean",)))
             raise SettingError(column.name, kind, f"this column must be {wanted}", "cast it, or drop it")
     if options.topic is None and "topic" not in schema.names:
@@ -119,13 +121,21 @@ def events(
     """Yield each row as what is published; keys that are made here are of this scope."""
     alike: Counter[bytes] = Counter()  # rows of the same content are told apart by their count
     for batch in batches:
-        for row in batch.to_pylist(maps_as_pydicts="lossy"):
+        for row in _without_decimals(batch).to_pylist(maps_as_pydicts="lossy"):
             key = row.get("key")
             if key is None:
                 digest = hashlib.blake2b(_content(row), digest_size=12).digest()
                 alike[digest] += 1
                 key = f"{scope}:{digest.hex()}:{alike[digest]}"
             yield _event(row, options, key)
+
+
+def _without_decimals(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows with decimals as the floating-point numbers that filters compare."""
+    fields = [
+        field.with_type(pa.float64()) if pa.types.is_decimal(field.type) else field for field in batch.schema
+    ]
+    return batch.cast(pa.schema(fields))
 
 
 def _event(row: Mapping[str, Any], options: SinkOptions, key: str) -> mqtt5.PublishPacket:

@@ -33,6 +33,7 @@ SHARED_FLAG = "is_shared"
 MISTYPED = 0.8  # so like a word that it is hardly another
 OTHER_SIGNS = ("<", ">", "!=", "==")  # that columns might end with, and cannot
 TEXT_LETTERS_MAX = 400
+MISSING = "missing value"
 QUARANTINE = pa.schema(
     [
         ("source", pa.string()),
@@ -199,8 +200,8 @@ def read_wishes(
         for place in np.flatnonzero(pc.fill_null(rows[SHARED_FLAG], fill_value=False).to_numpy()).tolist():
             reasons[place] = ("shared subscription", "its members take turns: none of them wants an event")
     for place in np.flatnonzero(pc.is_null(rows[SUBSCRIBER]).to_numpy()).tolist():
-        reasons[place] = ("missing value", SUBSCRIBER)
-    bad = _quarantine(rows, reasons, source, first_row)
+        reasons[place] = (MISSING, SUBSCRIBER)
+    bad = quarantine_rows(rows, reasons, source, first_row)
     if reasons:
         kept = np.setdiff1d(np.arange(rows.num_rows), np.fromiter(reasons, np.int64))
         places = {old: new for new, old in enumerate(kept.tolist())}
@@ -279,9 +280,10 @@ def _pattern_problem(text: str) -> tuple[str, str] | None:
     return None
 
 
-def _quarantine(
-    rows: pa.Table, reasons: Mapping[int, tuple[str, str]], source: str, first_row: int
+def quarantine_rows(
+    rows: pa.Table, reasons: Mapping[int, tuple[str, str]], source: str, first_row: int = 1
 ) -> pa.Table:
+    """Return what is wrong with some of the rows, for the quarantine."""
     places = sorted(reasons)
     names: Sequence[object] = rows[SUBSCRIBER].take(pa.array(places, pa.int64())).to_pylist()
     return pa.table(

@@ -43,12 +43,15 @@ def watched(
 
 def _stop(count: TaskCount, under_way: Background) -> None:
     """Stop the job, not only the waiting for it: a thread still reading from Spark crashes Python's exit."""
+
+    def cancel() -> None:
+        # Again and again, because a job that is not submitted yet cannot be cancelled yet.
+        while not under_way.wait(POLL_S) and time.monotonic() < deadline_s:
+            count.cancel()
+
     deadline_s = time.monotonic() + CANCEL_S_MAX
-    # Again and again, because a job that is not submitted yet cannot be cancelled yet.
-    while time.monotonic() < deadline_s:
-        count.cancel()
-        if under_way.wait(POLL_S):
-            return
+    # In another thread: this one may have been interrupted with an answer of Java's still to be read.
+    Background(cancel, "cancelling").wait(CANCEL_S_MAX)
 
 
 class TaskCount:
