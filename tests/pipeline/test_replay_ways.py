@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import gamma, norm
 from tests.pipeline.replay_tables import write_tables
 
 from betimes.pipeline.replay_ways import learned_ways, on_time_chance, pooled_waits
@@ -36,8 +37,17 @@ def test_waits_of_several_publishers_are_pooled():
     assert pooled_waits(rows) == {("a", "b"): (2.0, 3.0)}
 
 
-def test_chances_are_those_of_the_normal_distribution():
-    allowed = np.array([1.0, 2.0, 1.0, math.inf, math.inf])
-    mean = np.array([1.0, 1.0, math.inf, 1.0, math.inf])
-    chance = on_time_chance(allowed, mean, np.array([0.5, 0.5, 0.5, 0.0, 0.5]))
-    assert chance.tolist() == pytest.approx([0.5, 0.97725, 0.0, 1.0, 0.0], abs=1e-5)
+def test_chances_are_those_of_a_gamma_distribution():
+    mean, sd = np.array([1.0, 1.0, 2.0, 5.0]), np.array([0.5, 1.0, 4.0, 0.05])
+    allowed = np.array([1.0, 2.0, 0.5, 5.1])
+    wanted = gamma.cdf(allowed, (mean / sd) ** 2, scale=sd**2 / mean)
+    assert on_time_chance(allowed, mean, sd).tolist() == pytest.approx(wanted.tolist())
+    assert wanted[1] == pytest.approx(1 - math.exp(-2.0))  # as an exponential one
+    assert wanted[3] == pytest.approx(norm.cdf(2.0), abs=0.005)  # and nearly a normal one
+
+
+def test_what_is_certain_is_one_or_nothing():
+    allowed = np.array([0.0, 1.0, 0.9, math.inf, math.inf, 0.0, 1e-6])
+    mean = np.array([1.0, 1.0, 1.0, 1.0, math.inf, 0.0, 0.0])
+    sd = np.array([3.0, 0.0, 0.0, 0.5, 0.5, 0.0, 0.0])
+    assert on_time_chance(allowed, mean, sd).tolist() == [0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0]

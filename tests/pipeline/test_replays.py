@@ -51,15 +51,15 @@ def test_a_replay_writes_who_would_have_received_what(spark, tmp_path):
     rows = pq.read_table(tmp_path / "out" / "matches").to_pylist()
     found = {(row["number"], row["subscriber"]): row for row in rows}
     assert set(found) == {(1, "ann"), (2, "ann"), (2, "bob"), (0, "eve"), (1, "eve"), (2, "eve")}
-    assert found[1, "ann"]["on_time_chance"] == pytest.approx(0.5)
+    assert found[1, "ann"]["on_time_chance"] == pytest.approx(0.56653, abs=1e-5)
     best = found[2, "ann"]  # the widest bound and the highest price of both
     assert (best["delay_s_allowed"], best["price"], best["arrives_s"]) == (3.0, 2.0, 101.0)
-    assert best["on_time_chance"] == pytest.approx(0.99997, abs=1e-5)
-    assert found[2, "bob"]["on_time_chance"] == pytest.approx(0.84134, abs=1e-5)
+    assert best["on_time_chance"] == pytest.approx(0.99771, abs=1e-5)
+    assert found[2, "bob"]["on_time_chance"] == pytest.approx(0.84880, abs=1e-5)
     assert (found[0, "eve"]["on_time_chance"], found[0, "eve"]["weight"]) == (1.0, 2.0)
     people = {row["subscriber"]: row for row in facts.subscribers.to_pylist()}
     assert people["bob"]["wanted"] == 2.0
-    assert people["bob"]["earning"] == pytest.approx(2 * 4 * 0.84134, abs=1e-4)
+    assert people["bob"]["earning"] == pytest.approx(2 * 4 * 0.84880, abs=1e-4)
     assert facts.as_dict()["wanted"] == 12.0
     assert (people["idle"]["wanted"], people["idle"]["on_time_share"]) == (0.0, None)
     assert list(people) == ["ann", "bob", "eve", "idle"]

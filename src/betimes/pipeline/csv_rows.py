@@ -1,6 +1,7 @@
 """What does a CSV file say, as other programs write it? Quotes are doubled, values may have line breaks.
 
-Spark guesses the types of columns; what names something stays as it is written, and so does a time.
+Spark guesses the types of columns; what names something stays as it is written, and so does a time. A row
+with more or fewer values than there are columns says nothing: whoever reads it sets it aside as nameless.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 NAMES = ("event", "origin", "subscriber")  # numbers only where each is written as a number would be
 TEXTS = ("topic", "pattern", "filter", "content")
+RAGGED = "_corrupt_record"  # what such a row is, as Spark has it
 PLAIN_NUMBER = "^(0|-?[1-9][0-9]*)$"
 
 
@@ -27,6 +29,7 @@ class CsvError(BetimesError):
 
 def csv_frame(spark: SparkSession, address: str, files: Sequence[Path]) -> DataFrame:
     """Return the rows of CSV files, each with a header; `files` are those at the address that can be seen."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
     from pyspark.sql.types import StringType, StructField, StructType
 
     check_headers(files)
@@ -38,23 +41,33 @@ def csv_frame(spark: SparkSession, address: str, files: Sequence[Path]) -> DataF
     fields = [
         StructField(each.name, StringType() if each.name in texts else each.dataType) for each in guessed
     ]
-    return reader.schema(StructType(fields)).csv(address)
+    read = reader.schema(StructType([*fields, StructField(RAGGED, StringType())]))
+    rows = read.csv(address, columnNameOfCorruptRecord=RAGGED)
+    quoted = {each.name: "`" + each.name.replace("`", "``") + "`" for each in fields}
+    is_whole = F.col(RAGGED).isNull()
+    return rows.select(*(F.when(is_whole, F.col(text)).alias(name) for name, text in quoted.items()))
 
 
 def check_headers(files: Sequence[Path]) -> None:
-    """Raise a CsvError where files have other columns, or in another order: Spark would mix them up."""
+    """Raise a CsvError where columns are not those of another file, or not of one name each, or missing."""
     first: list[str] | None = None
     for path in files:
         with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
             header = next(csv.reader(file), None)
         if header is None:
             continue
+        twice = [name for number, name in enumerate(header) if name in header[:number]]
+        if twice:
+            hint = "give each column a name of its own"
+            raise CsvError(f"{path}: has column {twice[0]!r} more than once\nhint: {hint}")
         if first is not None and header != first:
             hint = (
                 f"it begins with {','.join(header)[:200]}, and {files[0].name} with {','.join(first)[:200]}"
             )
             raise CsvError(f"{path}: its columns are not those of {files[0]}\nhint: {hint}")
         first = header
+    if files and first is None:
+        raise CsvError(f"{files[0]}: is empty\nhint: the first line names the columns")
 
 
 def _is_text(field: StructField) -> bool:

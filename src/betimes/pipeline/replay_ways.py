@@ -1,7 +1,9 @@
 """How long is the way from each broker to each home, as the pipeline's tables tell?
 
 Matching where an event enters, and on the way of least mean transmission time each link's waits and speed, as
-they were measured (000, section 3.2). Sums of many parts are taken to be normal (eq. 5).
+they were measured (000, section 3.2). A sum of many parts would be normal (eq. 5); where a few wait long it
+is not, and a normal of such a spread has much of its weight below zero. A gamma distribution of the same mean
+and deviation has none there, and is as good as normal where the spread is small.
 """
 
 from __future__ import annotations
@@ -106,10 +108,11 @@ def pooled_waits(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], tup
 
 
 def on_time_chance(allowed_s: Numbers, mean_s: Numbers, sd_s: Numbers) -> Numbers:
-    """Return P{delay <= allowed} of normal delays (000, eq. 5): 0 where no way leads there."""
-    from scipy.special import ndtr
+    """Return P{delay <= allowed} of gamma-distributed delays: 0 where no way leads there."""
+    from scipy.special import gammainc
 
-    with np.errstate(invalid="ignore"):
-        slack_s = np.where(np.isinf(mean_s), -np.inf, allowed_s - mean_s)
-    chance: Numbers = ndtr(slack_s / np.maximum(sd_s, SD_S_MIN))
-    return chance
+    is_spread = (sd_s > SD_S_MIN) & (mean_s > 0.0) & np.isfinite(mean_s)
+    mean, sd = np.where(is_spread, mean_s, 1.0), np.where(is_spread, sd_s, 1.0)
+    chance = gammainc((mean / sd) ** 2, allowed_s * mean / sd**2)
+    certain = (allowed_s >= mean_s) & np.isfinite(mean_s)
+    return np.where(is_spread, chance, certain)
