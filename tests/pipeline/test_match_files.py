@@ -101,9 +101,22 @@ def test_a_match_that_fails_leaves_the_answer_that_was_there(spark, tmp_path):
 
 def test_a_place_that_cannot_be_written_to_is_refused(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(MatchError, match="cannot be written to"):
+    with pytest.raises(MatchError, match="file is a file\nhint: name a folder"):
         check_out(tmp_path / "file" / "out", overwrite=False)
+    with pytest.raises(MatchError, match="cannot be written to"):
+        check_out(Path("/proc/out"), overwrite=False)
     check_out(tmp_path / "new" / "out", overwrite=False)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.spark
+def test_where_no_subscription_can_be_read_there_is_no_answer(spark, tmp_path):
+    happened, wished = written(
+        tmp_path, pa.table({"event": [1], "x": [0.0]}), pa.table({"subscriber": ["a"], "filter": ["x >"]})
+    )
+    with pytest.raises(BetimesError, match=r"filter that cannot be read: .*\nhint: none of its 1 subscr"):
+        match_files(spark, MatchRequest(events=happened, subscriptions=wished, out=tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.spark

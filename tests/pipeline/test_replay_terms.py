@@ -51,8 +51,8 @@ def test_without_terms_any_age_will_do_and_names_may_be_numbers():
         (ROWS.drop_columns(["home"]), "no column 'home': to whom.*\nhint: there are subscriber, delay_s_max"),
         (ROWS.slice(3, 1), "wishes.csv: row 1: unknown home: mars is no broker.*know a, b\nhint: no row"),
         (
-            pa.table({"subscriber": ["a"], "home": ["a"], "price": ["5"]}),
-            "'price' must hold numbers, not string",
+            pa.table({"subscriber": ["a"], "home": ["a"], "price": [True]}),
+            "'price' must hold numbers, not bool",
         ),
     ],
 )

@@ -94,6 +94,13 @@ def test_a_place_that_holds_no_table_is_refused(spark, tmp_path):
             open_rows(spark, str(tmp_path / place))
     pq.write_table(TABLE, tmp_path / "one.parquet")
     pq.write_table(TABLE.select(["x"]), tmp_path / "two.parquet")
+    for text, problem in (
+        ("", "is empty"),
+        ('[\n{"event": 1,\n"x": 2}\n]', "holds no JSON\nhint: an object on"),
+    ):
+        (tmp_path / "events.json").write_text(text)
+        with pytest.raises(RowsError, match=problem):
+            open_rows(spark, str(tmp_path / "events.json"))
     with pytest.raises(RowsError, match="columns are not those"):
         parquet_rows(spark, [tmp_path / "one.parquet", tmp_path / "two.parquet"], "both")
 

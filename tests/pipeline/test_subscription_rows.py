@@ -53,6 +53,19 @@ def test_rows_that_cannot_be_read_are_set_aside_with_reason_and_place():
     assert "^" in bad["detail"][0].as_py()
 
 
+def test_a_cell_means_what_it_would_in_a_filter():
+    table = pa.table(
+        {"subscriber": [*"abcd"], "speed>=": ["1", "x", None, None], "kind=": ["car", "car", "1", "true"]}
+    )
+    wishes, bad = read(table)
+    assert bad.to_pylist()[0]["detail"] == "speed>= is x"
+    assert (bad["row"].to_pylist(), bad["reason"].to_pylist()) == ([2], ["value that is no number"])
+    events = [{"speed": 2, "kind": "car"}, {"speed": 0, "kind": "car"}, {"kind": 1}, {"kind": "1"}]
+    events += [{"kind": True}, {"kind": "true"}, {"kind": 2}]
+    found = [[wishes.whole_filter(place).matches(event) for event in events] for place in range(3)]
+    assert [[place for place, holds in enumerate(row) if holds] for row in found] == [[0], [2, 3], [4, 5]]
+
+
 def test_members_of_shared_subscriptions_are_set_aside_in_the_pipelines_own_table():
     table = pa.table({"subscriber": ["a", "b"], "filter": ["TRUE"] * 2, "is_shared": [True, None]})
     wishes, bad = read(table)
@@ -64,7 +77,7 @@ def test_members_of_shared_subscriptions_are_set_aside_in_the_pipelines_own_tabl
     [
         ({"filter": ["TRUE"]}, "no column 'subscriber'"),
         ({"subscriber": ["a"], "speed_max": [3]}, "no column says what is wanted"),
-        ({"subscriber": ["a"], "speed>=": ["3"]}, "must hold numbers"),
+        ({"subscriber": ["a"], "speed>=": [True]}, "must hold numbers"),
         ({"subscriber": ["a"], "kind=": [3]}, "must hold texts"),
         ({"subscriber": ["a"], "filter": [3]}, "must hold texts"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,5 +26,12 @@ def open_spark(app_name: str, master: str | None = None, remote: str | None = No
     """Open Spark, or raise an error the user can do something about."""
     from betimes.pipeline.session import open_session
 
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_news)
     with waiting("starting Spark"):
         return open_session(app_name, master=master, remote=remote)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Tell whether nobody else says it: what breaks between Python and Java is raised, too."""
+    return "py4j" not in record.pathname

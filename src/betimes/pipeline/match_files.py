@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import math
 import shutil
+import tempfile
 import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,16 +90,16 @@ class MatchFacts:
 
 
 def check_out(out: Path, *, overwrite: bool) -> None:
-    """Make the folder of the answer, or raise a MatchError that says why it cannot be."""
+    """Raise a MatchError if the answer cannot go there; the folder is made when there is something for it."""
     there = [name for name in (MATCHES, SET_ASIDE, SUMMARY) if (out / name).exists()]
     if there and not overwrite:
         hint = "name another folder, or say --overwrite"
         raise MatchError(f"{out}: already holds {' and '.join(there)}\nhint: {hint}")
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        probe = out / f".probe-{uuid.uuid4().hex}"
-        probe.touch()
-        probe.unlink()
+        nearest = next(each for each in (out.absolute(), *out.absolute().parents) if each.exists())
+        if not nearest.is_dir():
+            raise MatchError(f"{out}: {nearest} is a file\nhint: name a folder for the answer")
+        tempfile.TemporaryFile(dir=nearest).close()
     except OSError as error:
         raise MatchError(f"{out}: cannot be written to ({error.strerror})") from error
 
@@ -106,14 +107,18 @@ def check_out(out: Path, *, overwrite: bool) -> None:
 @contextmanager
 def staged_answer(out: Path) -> Iterator[Path]:
     """Give a folder to write the answer into; when all went well, it takes the place of the one before."""
+    out.mkdir(parents=True, exist_ok=True)
     staging, place = out.absolute() / f".{MATCHES}-{uuid.uuid4().hex}", out / MATCHES
     try:
         yield staging
         if place.exists():
             shutil.rmtree(place)
         staging.replace(place)
-    finally:
+    except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
+        with suppress(OSError):  # it was there before, and is not empty
+            out.rmdir()
+        raise
 
 
 def explain_files(spark: SparkSession, request: MatchRequest) -> MatchPlan:

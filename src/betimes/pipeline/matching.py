@@ -42,7 +42,14 @@ from betimes.pipeline.match_plans import (
 from betimes.pipeline.match_tasks import MatchTask, SetPlace
 from betimes.pipeline.row_sources import RowSource, frame_rows, read_rows
 from betimes.pipeline.session import cores, is_local, is_remote
-from betimes.pipeline.subscription_rows import QUARANTINE, SUBSCRIBER, SubscriptionShape, read_wishes
+from betimes.pipeline.subscription_rows import (
+    QUARANTINE,
+    SUBSCRIBER,
+    SubscriptionsError,
+    SubscriptionShape,
+    Wishes,
+    read_wishes,
+)
 from betimes.pipeline.subscription_sets import SubscriptionSet, save_set
 
 if TYPE_CHECKING:
@@ -143,6 +150,7 @@ def planned(
         if subscriptions.rows > SAMPLE_ROWS:
             wishes, bad = read_wishes(read_rows(subscriptions, columns), shape, subscriptions.name)
             sampled = SubscriptionSet(wishes)
+        _check_some_left(wishes, bad, subscriptions.name)
         plan = whole_plan(subscriptions.rows, events.rows, sampled.index.size_bytes / MB, settings)
         return sampled, bad, plan
     happened = read_rows(events, prepared.event_shape.needed(sampled.attributes), SAMPLE_ROWS)
@@ -159,6 +167,13 @@ def planned(
     tasks = tasks_for(cores(events.spark), settings, expected_mb)
     plan = divided_plan(sample, settings, tasks, is_repeated=_is_repeated(subscriptions))
     return None, _bad_rows(prepared), plan
+
+
+def _check_some_left(wishes: Wishes, bad: pa.Table, source: str) -> None:
+    if not len(wishes) and bad.num_rows:
+        first = bad.slice(0, 1).to_pylist()[0]
+        hint = f"none of its {bad.num_rows:,} subscriptions can be read"
+        raise SubscriptionsError(f"{source}: {first['reason']}: {first['detail']}\nhint: {hint}")
 
 
 def _bad_rows(prepared: Prepared) -> pa.Table:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from betimes.language.tables import PRICE_MAX
 from betimes.model.errors import BetimesError
-from betimes.pipeline.event_columns import is_number
+from betimes.pipeline.event_columns import is_number, is_text
+from betimes.pipeline.read_values import numbers_in
 from betimes.pipeline.subscription_rows import MISSING, SUBSCRIBER, quarantine_rows
 from betimes.pipeline.table_files import read_arrow
 from betimes.pipeline.tables import LINKS
@@ -85,9 +86,10 @@ def _wrong_rows(rows: pa.Table, source: str, known: set[str]) -> dict[int, tuple
     """Return why rows cannot be replayed, by their numbers: reason and detail."""
     reasons: dict[int, tuple[str, str]] = {}
     for name in (BOUND, PRICE):
-        values = _numbers(rows, name, source)
+        values, texts = _numbers(rows, name, source)
         for number in np.flatnonzero(~((values >= 0.0) & (values <= MOST[name]))).tolist():  # or no number
-            reasons[number] = (IMPOSSIBLE, f"{name} is {values[number]:g}; {TERMS}")
+            said = texts.get(number, f"{values[number]:g}")
+            reasons[number] = (IMPOSSIBLE, f"{name} is {said}; {TERMS}")
     names = f"the tables know {', '.join(sorted(known)[:SHOWN_MAX])}"
     for number, home in enumerate(rows[HOME].to_pylist()):
         if home is None:
@@ -107,15 +109,20 @@ def terms_of(rows: pa.Table, source: str = "subscriptions") -> Terms:
     return Terms(
         people=tuple(people),
         person=np.array([people[pair] for pair in pairs], np.int64),
-        bound_s=_numbers(rows, BOUND, source),
-        price=_numbers(rows, PRICE, source),
+        bound_s=_numbers(rows, BOUND, source)[0],
+        price=_numbers(rows, PRICE, source)[0],
     )
 
 
-def _numbers(rows: pa.Table, name: str, source: str) -> Numbers:
+def _numbers(rows: pa.Table, name: str, source: str) -> tuple[Numbers, dict[int, str]]:
+    """Return the numbers in a column, and by their places the texts that are none."""
     if name not in rows.schema.names:
-        return np.full(rows.num_rows, DEFAULTS[name])
+        return np.full(rows.num_rows, DEFAULTS[name]), {}
     column = rows[name]
-    if not is_number(column.type) and column.null_count < len(column):
+    if is_text(column.type):
+        values, wrong = numbers_in(column.combine_chunks())
+        values[column.is_null()] = DEFAULTS[name]
+        return values, wrong
+    if not is_number(column.type) and not pa.types.is_null(column.type):
         raise ReplayError(f"{source}: column {name!r} must hold numbers, not {column.type}\nhint: {TERMS}")
-    return np.asarray(column.cast(pa.float64()).fill_null(DEFAULTS[name]), np.float64)
+    return np.asarray(column.cast(pa.float64()).fill_null(DEFAULTS[name]), np.float64), {}

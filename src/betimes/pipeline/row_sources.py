@@ -30,6 +30,8 @@ FILES_MAX = 100_000
 TASKS_PER_CORE = 4  # so that no core waits long for the last
 ROWS_PER_TASK_MAX = 2_000_000
 SAMPLED_GROUPS_MAX = 16
+BROKEN_LINE = "_corrupt_record"  # as Spark calls what is no JSON
+JSON_LINE = '{"event": 1, "speed": 61}'
 PARQUET, CSV, JSON = "parquet", "csv", "json"
 ENDINGS = {
     ".parquet": PARQUET,
@@ -187,6 +189,9 @@ def open_rows(spark: SparkSession, place: str) -> RowSource:
         frame = csv_frame(spark, address, _files_at(Path(place), "*.csv"))
     elif kind == JSON:
         frame = reader.json(address)
+        if not set(frame.columns) - {BROKEN_LINE}:
+            problem = "holds no JSON" if frame.columns else "is empty"
+            raise RowsError(f"{place}: {problem}\nhint: an object on each line, such as {JSON_LINE}")
     else:
         frame = reader.parquet(address)
     return frame_rows(frame, place)

@@ -24,6 +24,7 @@ from betimes.matching.topics import shared_parts
 from betimes.model.errors import BetimesError, TextError
 from betimes.model.filters import Box, Filter, Interval, TextSet
 from betimes.pipeline.event_columns import is_number, is_text, number_column, text_column
+from betimes.pipeline.read_values import numbers_in, with_other_readings
 from betimes.pipeline.topic_lanes import lane_of
 
 SUBSCRIBER, FILTER = "subscriber", "filter"
@@ -33,7 +34,7 @@ SHARED_FLAG = "is_shared"
 MISTYPED = 0.8  # so like a word that it is hardly another
 OTHER_SIGNS = ("<", ">", "!=", "==")  # that columns might end with, and cannot
 TEXT_LETTERS_MAX = 400
-MISSING = "missing value"
+MISSING, NO_NUMBER = "missing value", "value that is no number"
 QUARANTINE = pa.schema(
     [
         ("source", pa.string()),
@@ -84,7 +85,8 @@ class SubscriptionShape:
             hint = f"say what is wanted in {FILTER}, topic, or columns like speed>= and kind=; {listed}"
             raise SubscriptionsError(f"{source}: no column says what is wanted\nhint: {hint}")
         for name in ends:
-            _check_type(schema, name, is_number(schema.field(name).type), "numbers", source)
+            kind = schema.field(name).type
+            _check_type(schema, name, is_number(kind) or is_text(kind), "numbers", source)
         for name in (
             *equals.values(),
             *([pattern] if pattern else []),
@@ -128,7 +130,8 @@ def _check_names(names: Sequence[str], source: str) -> None:
 def _check_type(schema: pa.Schema, name: str, is_right: bool, what: str, source: str) -> None:
     kind = schema.field(name).type
     if not is_right and not pa.types.is_null(kind):
-        raise SubscriptionsError(f"{source}: column {name!r} must hold {what}, not {kind}")
+        hint = f"write them as {what}, or say it in column {FILTER}"
+        raise SubscriptionsError(f"{source}: column {name!r} must hold {what}, not {kind}\nhint: {hint}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +197,7 @@ def read_wishes(
     """Return the subscriptions of some rows, and the rows that are none, with their reasons."""
     reasons: dict[int, tuple[str, str]] = {}
     filters = _filters(rows, reasons) if shape.filter else {}
+    rows = _with_numbers(rows, shape, reasons)
     if shape.pattern:
         _check_patterns(rows, shape.pattern, reasons)
     if shape.is_shared:
@@ -210,15 +214,28 @@ def read_wishes(
     return _wishes(rows, shape, filters), bad
 
 
+def _with_numbers(rows: pa.Table, shape: SubscriptionShape, reasons: dict[int, tuple[str, str]]) -> pa.Table:
+    """Return the rows with numbers for the ends of intervals that are written as texts."""
+    for name in (*shape.lows.values(), *shape.highs.values()):
+        if is_text(rows[name].type):
+            values, wrong = numbers_in(_one_array(rows[name]))
+            reasons |= {place: (NO_NUMBER, f"{name} is {text}") for place, text in wrong.items()}
+            numbers = pa.array(values, from_pandas=True)
+            rows = rows.set_column(rows.schema.get_field_index(name), name, numbers)
+    return rows
+
+
 def _wishes(rows: pa.Table, shape: SubscriptionShape, filters: Mapping[int, Filter]) -> Wishes:
     def whole(name: str) -> pa.Array:
         return _one_array(rows[name])
 
+    equals = {name: text_column(_as_text(whole(column))) for name, column in shape.equals.items()}
+    equals, filters = with_other_readings(equals, filters)
     return Wishes(
         subscribers=whole(SUBSCRIBER),
         lows={name: number_column(whole(column)) for name, column in shape.lows.items()},
         highs={name: number_column(whole(column)) for name, column in shape.highs.items()},
-        equals={name: text_column(_as_text(whole(column))) for name, column in shape.equals.items()},
+        equals=equals,
         patterns=text_column(_as_text(whole(shape.pattern))) if shape.pattern else None,
         filters=filters,
     )
