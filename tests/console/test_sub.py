@@ -47,8 +47,9 @@ def broker() -> Iterator[str]:
         (["-t", "t", "-W", "soon"], "begins with a number"),
     ],
 )
-def test_a_mistake_is_one_message(arguments, said, capsys, broker):
-    assert run(["sub", "-p", broker, *arguments]) == MISTAKE
+def test_a_mistake_is_one_message_before_anybody_is_asked(arguments, said, capsys, monkeypatch):
+    monkeypatch.setattr("betimes.client.line.Line.open", None)
+    assert run(["sub", *arguments]) == MISTAKE
     out, err = capsys.readouterr()
     assert said in err
     assert (out, "Traceback" in err) == ("", False)

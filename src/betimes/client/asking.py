@@ -167,8 +167,17 @@ def duration_text(name: str, duration: Duration) -> str:
 def checked_qos(qos: int) -> int:
     """Return the quality if it is one."""
     if isinstance(qos, bool) or qos not in QUALITIES:
-        raise SettingError("qos", qos, "must be 0, 1 or 2")
+        raise SettingError("qos", qos, "must be 0, 1 or 2", "1: at least once, 2: exactly once")
     return qos
+
+
+def checked_topic_name(topic: object) -> str:
+    """Return the topic if something can be published to it."""
+    text = checked_text("topic", topic)
+    if "+" in text or "#" in text:
+        hint = "+ and # are for subscribers; name one topic, such as traffic/a4"
+        raise SettingError("topic", text, "nothing is published to a pattern", hint)
+    return text
 
 
 def checked_text(name: str, text: object) -> str:

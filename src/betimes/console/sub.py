@@ -175,8 +175,12 @@ def _time_is_over(reached: Reach, printer: Printer, wait: str | None) -> Excepti
 
 def _check(topics: Iterable[str], asked: Mapping[str, Any]) -> None:
     """Tell of a mistake before any broker is asked."""
+    seen = set()
     for each in topics:
         shared_parts(ask(each, **asked).topic)
+        if each in seen:
+            raise SettingError("--topic", each, "is named already", "once is enough")
+        seen.add(each)
 
 
 @contextmanager
