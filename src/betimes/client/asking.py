@@ -219,6 +219,7 @@ def _attribute(name: str, value: Value) -> tuple[str, str]:
 
 def _number(name: str, value: float, most: float) -> str:
     if type(value) not in (int, float) or not 0.0 <= value <= most or math.isinf(value):
-        span = "a number, 0 or more" if math.isinf(most) else f"between 0 and {most:g}"
-        raise SettingError(name, value, f"must be {span}")
+        if math.isinf(most):
+            raise SettingError(name, value, "must be a number, 0 or more", "for example 3")
+        raise SettingError(name, value, f"must be between 0 and {most:g}", "for example 0.95")
     return repr(value)

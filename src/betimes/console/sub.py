@@ -371,5 +371,6 @@ def _seconds(text: str) -> float:
     number = number_reading(text)
     seconds = read_duration_s(text) if number is None else number
     if seconds <= 0:
-        raise SettingError("--wait", text, "must be more than 0")
+        hint = "write 10 or 2m, or leave it out to wait for ever"
+        raise SettingError("--wait", text, "must be more than 0", hint)
     return seconds

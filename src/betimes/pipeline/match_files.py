@@ -100,7 +100,8 @@ def check_out(out: Path, *, overwrite: bool) -> None:
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise MatchError(f"{out}: cannot be written to ({error.strerror})") from error
+        hint = "name a folder; it is made if it is not there"
+        raise MatchError(f"{out}: cannot be written to ({error.strerror})\nhint: {hint}") from error
 
 
 @contextmanager

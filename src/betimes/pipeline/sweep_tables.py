@@ -54,7 +54,8 @@ def ready_to_write(directory: Path, *, overwrite: bool) -> None:
         with tempfile.TemporaryFile(dir=directory):
             pass  # only a try: better now than after an hour of work
     except OSError as error:
-        raise BetimesError(f"{directory}: cannot be written to ({error.strerror})") from error
+        hint = "name another directory"
+        raise BetimesError(f"{directory}: cannot be written to ({error.strerror})\nhint: {hint}") from error
     there = [name for name in FILES if (directory / name).exists()]
     if there and not overwrite:
         raise BetimesError(f"{directory}: already holds {' and '.join(there)}\nhint: name another directory")
