@@ -48,10 +48,13 @@ def typed_column(values: Sequence[Any]) -> pa.Array:
 
 
 def ready_to_write(directory: Path, *, overwrite: bool) -> None:
-    """Make the directory; a BetimesError if it cannot be written to, or holds a sweep that must stay."""
+    """Raise a BetimesError if a directory cannot be written to, or holds a sweep that must stay.
+
+    It is made when there is something to put into it: who interrupts a sweep is left no empty one.
+    """
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=directory):
+        there_already = next(place for place in (directory, *directory.parents) if place.exists())
+        with tempfile.TemporaryFile(dir=there_already):
             pass  # only a try: better now than after an hour of work
     except OSError as error:
         hint = "name another directory"
@@ -64,6 +67,7 @@ def ready_to_write(directory: Path, *, overwrite: bool) -> None:
 def write_table(table: pa.Table, path: Path) -> None:
     """Write a table as Parquet under a temporary name, then rename: a reader never sees half a file."""
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     except OSError as error:
         raise BetimesError(f"{path}: cannot be written ({error.strerror})") from error
