@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from betimes.client.asking import Mode, advertise, ask, checked_qos, checked_text, describe, duration_text
+from betimes.client.asking import (
+    Mode,
+    advertise,
+    ask,
+    checked_qos,
+    checked_text,
+    checked_topic_name,
+    describe,
+    duration_text,
+)
 from betimes.model.errors import SettingError, TextError
 from betimes.model.events import Value
 from betimes.server.wishes import read_wish
@@ -112,6 +121,13 @@ def test_texts_and_qualities_are_what_mqtt_can_say():
     for wrong in ("", "ä" * 32_768, "a\0b", "\ud800"):
         with pytest.raises(SettingError, match="topic"):
             checked_text("topic", wrong)
+
+
+@pytest.mark.parametrize("topic", ["#", "a/+/b", "a+"])
+def test_nothing_is_published_to_a_pattern(topic):
+    assert checked_topic_name("$betimes/a b") == "$betimes/a b"
+    with pytest.raises(SettingError, match=r"pattern\nhint: .* name one topic"):
+        checked_topic_name(topic)
 
 
 def test_a_wrong_type_is_a_mistake_too():

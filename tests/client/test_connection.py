@@ -272,6 +272,8 @@ def test_a_mistake_in_a_call_is_told_before_anything_is_sent():
                     client.subscribe("t", filter="speed >> 5")
                 with pytest.raises(SettingError, match="qos"):
                     await client.publish("t", qos=3)
+                with pytest.raises(SettingError, match="pattern"):
+                    await client.publish("a/#")
 
     run(test())
 

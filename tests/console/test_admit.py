@@ -78,7 +78,9 @@ def test_a_table_is_printed_for_a_person(tight, capsys):
 @pytest.mark.parametrize("arguments", [["--policy", "fair"], ["--margin", "1"], ["--model", "x"]])
 def test_a_wrong_setting_is_one_message(arguments, capsys):
     assert run(["admit", str(CITY), *arguments]) == MISTAKE
-    assert "Traceback" not in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "hint: " in said
+    assert "Traceback" not in said
 
 
 def test_a_network_without_subscribers_has_nobody_to_admit(tmp_path, capsys):

@@ -22,7 +22,7 @@ from betimes.model.errors import BetimesError, SettingError
         (["--metrics", "127.0.0.1:9", "--url", "http://x"], "http://x"),
         (["--metrics", "127.0.0.1:9", "--users", "no/such/file"], "no/such/file"),
         (["--metrics", "127.0.0.1:9", "--port", "0"], "--port"),
-        (["--metrics", "127.0.0.1:9", "--host", "no.such.host.invalid"], "cannot be listened on"),
+        (["--metrics", "127.0.0.1:9", "--host", "no.such.host.invalid"], "hint: the host must be"),
     ],
 )
 def test_a_mistake_gets_one_message(capsys, arguments, said):
@@ -35,7 +35,7 @@ def test_a_mistake_gets_one_message(capsys, arguments, said):
 def test_a_port_that_is_taken_is_told():
     with (
         socket.create_server(("127.0.0.1", 0)) as there,
-        pytest.raises(BetimesError, match="cannot be listened on"),
+        pytest.raises(BetimesError, match="cannot listen there"),
     ):
         check_port("127.0.0.1", there.getsockname()[1])
 

@@ -23,9 +23,12 @@ def test_any_port_will_do_if_none_is_named():
     check_free("127.0.0.1", 0)
 
 
-def test_a_host_that_is_not_this_one_is_told():
-    with pytest.raises(BetimesError, match=r"no\.such\.host\.invalid:1883"):
-        check_free("no.such.host.invalid", 1883)
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "300.1.1.1", "192.0.2.1", "a..b"])
+def test_a_host_that_is_not_this_one_is_told_and_nothing_is_said_of_ports(host):
+    with pytest.raises(BetimesError, match=f"{host}:1883: cannot listen there") as caught:
+        check_free(host, 1883)
+    assert "hint: the host must be an address of this machine" in str(caught.value)
+    assert "--port" not in str(caught.value)
 
 
 def test_what_is_no_matter_of_addresses_is_left_as_it_is():

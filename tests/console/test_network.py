@@ -123,20 +123,33 @@ def test_what_is_wrong_is_told_once(topology, tmp_path):
     assert (ran.returncode, ran.stderr.count("error:")) == (2, 1)
 
 
-@pytest.mark.live
-def test_a_port_that_is_taken_ends_everything(topology):
+@pytest.mark.parametrize("option", ["--port", "--metrics-port"])
+def test_a_port_that_is_taken_is_told_once_before_any_broker_is_started(
+    topology, option, monkeypatch, capsys
+):
+    monkeypatch.setattr("betimes.console.network.Fleet", None)
     first = port_with_a_neighbour()
     with socket.create_server(("127.0.0.1", first + 1)):
-        ran = run(str(topology), "--anonymous", "--port", str(first))
-    assert ran.returncode == 2
-    assert "b: the broker did not start" in ran.stderr
-    assert "all brokers are up" not in ran.stdout + ran.stderr
+        ports = ["--port", "0", option, str(first)]  # what is said last holds
+        assert run_here(["network", str(topology), "--anonymous", *ports]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: 127.0.0.1:{first + 1}: cannot listen there")
+    assert said.endswith(f"hint: name another with {option}\n")
+
+
+def test_metrics_are_not_where_mqtt_is(topology, capsys):
+    first = port_with_a_neighbour()
+    ports = ["--port", str(first), "--metrics-port", str(first + 1)]
+    assert run_here(["network", str(topology), "--anonymous", *ports]) == 2
+    said = capsys.readouterr().err
+    assert f"MQTT is at port {first + 1} already\nhint: for example {first + 2}" in said
 
 
 @pytest.mark.long
 def test_metrics_have_a_port_for_each_broker_if_they_are_asked_for(monkeypatch, capsys):
     plans: list[FleetPlan] = []
     monkeypatch.setattr("betimes.console.network.run_network", plans.append)
+    monkeypatch.setattr("betimes.console.network.check_free", lambda *_: None)  # others may be there
     city = ["network", str(Path(__file__).resolve().parents[2] / "examples" / "city.toml"), "--anonymous"]
     assert run_here(city) == 0
     assert run_here([*city, "--metrics-port", "9101"]) == 0

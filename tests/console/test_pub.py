@@ -41,10 +41,15 @@ def broker() -> Iterator[str]:
         (["-t", "t", "-m", "x", "-q"], "requires an argument"),
         (["-t", "t", "-m", "x", "--bandwidth", "any"], "take\n  any\n  ^\nhint: write 15KB/s\n"),
         (["-t", "t", "-m", "x", "--bandwidth", ""], "says nothing"),
+        (["-t", "a/#", "-m", "x"], "published to a pattern\nhint: + and # are for subscribers"),
+        (["-t", "t", "-m", "x", "--deadline", "-1s"], "cannot be negative"),
+        (["-t", "t", "-m", "x", "--importance", "-1"], "0 or more"),
+        (["-t", "t", "-m", "x", "-q", "5"], "must be 0, 1 or 2\nhint: 1: at least once"),
     ],
 )
 def test_a_mistake_is_one_message(arguments, said, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("betimes.client.line.Line.open", None)  # it is told before anybody is asked
     assert run(["pub", *arguments]) == MISTAKE
     out, err = capsys.readouterr()
     assert said in err

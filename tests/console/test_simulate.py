@@ -71,7 +71,7 @@ def test_a_recipe_and_a_seed_are_a_network():
 
 def test_no_time_at_all_is_refused():
     world = read_scenario(CITY.read_text(), "city.toml")
-    with pytest.raises(SettingError, match="more than 0"):
+    with pytest.raises(SettingError, match="more than 0 seconds\nhint: for example 60"):
         with_duration(world, -1.0)
 
 

@@ -37,18 +37,19 @@ def broker() -> Iterator[str]:
         ([], "no topic is named"),
         (["-t", "t", "--filter", "speed >> 5"], "^"),
         (["-t", "t", "--max-delay", "10 parsecs"], "unit"),
-        (["-t", "t", "--price", "-1"], "price"),
-        (["-t", "t", "--reliability", "2"], "between 0 and 1"),
+        (["-t", "t", "--price", "-1"], "0 or more\nhint: for example 3"),
+        (["-t", "t", "--reliability", "2"], "between 0 and 1\nhint: for example 0.95"),
         (["-t", "t", "--bandwidth", "20"], "unit"),
         (["-t", "t", "--latency", "soon"], "begins with a number"),
         (["-t", "t", "-q", "3"], "0, 1 or 2"),
         (["-t", "t", "-C", "0"], "-C"),
-        (["-t", "t", "-W", "0"], "more than 0"),
+        (["-t", "t", "-W", "0"], "more than 0\nhint: write 10 or 2m"),
         (["-t", "t", "-W", "soon"], "begins with a number"),
     ],
 )
-def test_a_mistake_is_one_message(arguments, said, capsys, broker):
-    assert run(["sub", "-p", broker, *arguments]) == MISTAKE
+def test_a_mistake_is_one_message_before_anybody_is_asked(arguments, said, capsys, monkeypatch):
+    monkeypatch.setattr("betimes.client.line.Line.open", None)
+    assert run(["sub", *arguments]) == MISTAKE
     out, err = capsys.readouterr()
     assert said in err
     assert (out, "Traceback" in err) == ("", False)

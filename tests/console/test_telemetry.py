@@ -84,6 +84,13 @@ def test_a_directory_that_is_not_there_is_named(tmp_path, capsys):
     assert "there is no such directory" in capsys.readouterr().err
 
 
+def test_a_file_in_place_of_a_directory_is_told(tmp_path, capsys):
+    (tmp_path / "city.toml").touch()
+    assert run(["telemetry", str(tmp_path / "city.toml")]) == MISTAKE
+    said = capsys.readouterr().err
+    assert "city.toml: is a file, and a directory was expected\nhint: betimes simulate" in said
+
+
 @pytest.mark.long
 def test_what_nobody_wrote_down_is_said_to_be_missing(written, capsys):
     directory, _ = written

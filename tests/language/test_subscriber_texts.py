@@ -32,7 +32,8 @@ def test_a_name_and_a_broker_are_enough():
         ("name = 'ann', broker = 'b1', price = -1", "price"),
         ("name = 'ann', broker = 'b1', filter = 'x >'", "filter"),
         ("name = 'ann', broker = 'b1', topic = 3", "a text was expected"),
-        ("name = ann", "not TOML"),
+        ("name = ann", "line 1, column 8: this is not TOML"),
+        ("garbage", "line 1, column 8: this is not TOML"),
         ("} more = {", "not TOML"),
     ],
 )

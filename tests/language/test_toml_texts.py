@@ -30,5 +30,13 @@ def test_what_is_no_toml_is_one_mistake_at_its_place(text, place):
     assert str(refused.value).startswith("x.toml: 1 mistake")
 
 
+def test_what_is_put_around_a_text_is_not_counted():
+    around = {"before": "a = { ", "after": " }"}
+    assert read_toml("b = 1", "x", **around) == {"a": {"b": 1}}
+    for text, place in (("b", "column 2"), ("b = c", "column 5"), ("c = 'd", "line 1"), ("b\n", "column 2")):
+        with pytest.raises(FileMistakesError, match=f"{place}: this is not TOML: .*hint: write key = value"):
+            read_toml(text, "x", **around)
+
+
 def test_a_mistake_of_a_whole_file_says_how_to_mend_it():
     assert "(hint: write something)" in str(one_mistake("x.toml", "file", "it is empty", "write something"))

@@ -47,8 +47,17 @@ def test_a_written_table_is_read_back_and_nothing_else_is_left(tmp_path):
 
 def test_a_place_that_is_a_file_is_refused(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(BetimesError, match="cannot be written to"):
-        ready_to_write(tmp_path / "file", overwrite=False)
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(BetimesError, match=r"cannot be written to .*\nhint: name another"):
+            ready_to_write(place, overwrite=False)
+
+
+def test_a_directory_is_made_with_the_first_table(tmp_path):
+    place = tmp_path / "new" / "sweep"
+    ready_to_write(place, overwrite=False)
+    assert not list(tmp_path.iterdir())
+    write_table(column_table([{"a": 1}]), place / "t.parquet")
+    assert [path.name for path in place.iterdir()] == ["t.parquet"]
 
 
 def test_a_place_that_takes_no_files_is_refused_before_the_work(tmp_path, monkeypatch):
@@ -61,5 +70,6 @@ def test_a_place_that_takes_no_files_is_refused_before_the_work(tmp_path, monkey
 
 
 def test_a_table_that_cannot_be_written_is_told_by_its_path(tmp_path):
+    (tmp_path / "file").touch()
     with pytest.raises(BetimesError, match=r"results\.parquet: cannot be written"):
-        write_table(column_table([{"a": 1}]), tmp_path / "nowhere" / "results.parquet")
+        write_table(column_table([{"a": 1}]), tmp_path / "file" / "results.parquet")

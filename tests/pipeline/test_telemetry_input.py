@@ -80,6 +80,9 @@ def test_a_file_that_is_wrong_is_named_before_spark_is_asked(tmp_path, damage, s
 def test_where_there_is_no_telemetry_it_is_said(tmp_path):
     with pytest.raises(TelemetryFileError, match="nowhere: there is no such directory"):
         open_telemetry(NO_SPARK, tmp_path / "nowhere")
+    (tmp_path / "file").touch()
+    with pytest.raises(TelemetryFileError, match="file: is a file, and a directory was expected"):
+        open_telemetry(NO_SPARK, tmp_path / "file")
     with pytest.raises(TelemetryFileError, match="holds no telemetry\nhint: betimes broker --telemetry"):
         open_telemetry(NO_SPARK, tmp_path)
     (tmp_path / "received").mkdir()

@@ -167,8 +167,17 @@ def duration_text(name: str, duration: Duration) -> str:
 def checked_qos(qos: int) -> int:
     """Return the quality if it is one."""
     if isinstance(qos, bool) or qos not in QUALITIES:
-        raise SettingError("qos", qos, "must be 0, 1 or 2")
+        raise SettingError("qos", qos, "must be 0, 1 or 2", "1: at least once, 2: exactly once")
     return qos
+
+
+def checked_topic_name(topic: object) -> str:
+    """Return the topic if something can be published to it."""
+    text = checked_text("topic", topic)
+    if "+" in text or "#" in text:
+        hint = "+ and # are for subscribers; name one topic, such as traffic/a4"
+        raise SettingError("topic", text, "nothing is published to a pattern", hint)
+    return text
 
 
 def checked_text(name: str, text: object) -> str:
@@ -210,6 +219,7 @@ def _attribute(name: str, value: Value) -> tuple[str, str]:
 
 def _number(name: str, value: float, most: float) -> str:
     if type(value) not in (int, float) or not 0.0 <= value <= most or math.isinf(value):
-        span = "a number, 0 or more" if math.isinf(most) else f"between 0 and {most:g}"
-        raise SettingError(name, value, f"must be {span}")
+        if math.isinf(most):
+            raise SettingError(name, value, "must be a number, 0 or more", "for example 3")
+        raise SettingError(name, value, f"must be between 0 and {most:g}", "for example 0.95")
     return repr(value)

@@ -139,7 +139,7 @@ class Client:
             raise SettingError("payload", f"{len(data)} bytes", f"at most {PAYLOAD_BYTES_MAX} fit MQTT")
         properties = describe(attributes, deadline, importance)
         await self._line.send_publish(
-            checked_text("topic", topic), data, properties, qos=checked_qos(qos), retain=retain
+            asking.checked_topic_name(topic), data, properties, qos=checked_qos(qos), retain=retain
         )
 
     async def publish_signed(self, topic: str, payload: bytes, signature: str) -> None:

@@ -67,7 +67,7 @@ def admit_command(
     from betimes.qos.admission_policies import Settings
 
     if not 0.0 <= margin < 1.0:
-        raise SettingError("--margin", margin, "must be from 0 to less than 1")
+        raise SettingError("--margin", margin, "must be from 0 to less than 1", "it is a share, such as 0.02")
     source, statistics = statistics_from(scenario, tables, seed)
     settings = Settings(model=model_named(model), early_drop=not keep_expired, margin=margin)
     facts = admission_facts(statistics, policy, settings)

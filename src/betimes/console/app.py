@@ -1,8 +1,9 @@
 """What can a person type? The commands, and how a run of one ends.
 
-Exit codes: 0 done; 1 it ran, but some of its runs failed; 2 the user's mistake, told in one message; 69 a
-broker that cannot be reached; 70 a bug of ours, with its traceback; 130 interrupted; 141 the reader of our
-output went away.
+Exit codes: 0 done, also for what runs until it is told to end (broker, network, peer, control); 1 it ran, but
+some of its runs failed; 2 the user's mistake, told in one message, also an address of Spark where nobody
+answers; 69 a broker that cannot be reached; 70 a bug of ours, with its traceback; 130 interrupted; 141 the
+reader of our output went away.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
@@ -10,10 +9,11 @@ from urllib.parse import urlsplit
 import typer
 
 from betimes.client.addresses import read_address
+from betimes.console.listening import check_free
 from betimes.console.reaching import CafileOption, PasswordOption, UserOption
 from betimes.console.reading import read_text_file
 from betimes.console.terminal import print_notice
-from betimes.model.errors import BetimesError, SettingError
+from betimes.model.errors import SettingError
 from betimes.server.passwords import PasswordFile
 
 if TYPE_CHECKING:
@@ -125,10 +125,4 @@ def check_port(host: str, port: int) -> None:
     """Say in one message that a port cannot be had, before anything is begun."""
     if not 1 <= port <= 65_535:
         raise SettingError("--port", port, "must be between 1 and 65535", "for example 8080")
-    try:
-        with socket.create_server((host, port)):
-            pass
-    except OSError as error:
-        raise BetimesError(
-            f"{host}:{port} cannot be listened on ({error.strerror or error})\nhint: another one, with --port"
-        ) from error
+    check_free(host, port)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from betimes.model.errors import BetimesError
+
+HOST_HINT = "the host must be an address of this machine: --host 127.0.0.1, or 0.0.0.0 for all of them"
 
 
 def check_free(host: str, port: int, option: str = "--port") -> None:
@@ -24,14 +27,19 @@ def check_free(host: str, port: int, option: str = "--port") -> None:
 
 @contextmanager
 def naming(host: str, port: int, option: str = "--port") -> Iterator[None]:
-    """Say which address cannot be had."""
+    """Say which address cannot be had, and whether it is for its host or its port."""
     try:
         yield
+    except UnicodeError:  # so Python says of what can be no host's name
+        raise _refusal(host, port, "this is no host's name", HOST_HINT) from None
     except OSError as error:
-        raise BetimesError(
-            f"{address_text(host, port)}: cannot listen there ({error.strerror or error})\n"
-            f"hint: name another with {option}"
-        ) from None
+        is_host = isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
+        hint = HOST_HINT if is_host else f"name another with {option}"
+        raise _refusal(host, port, error.strerror or str(error), hint) from None
+
+
+def _refusal(host: str, port: int, why: str, hint: str) -> BetimesError:
+    return BetimesError(f"{address_text(host, port)}: cannot listen there ({why})\nhint: {hint}")
 
 
 def address_text(host: str, port: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +13,7 @@ import typer
 from betimes.console.broker import open_gate, read_every
 from betimes.console.broker_options import Access, Anonymous, Passwords, Telemetry, TelemetryEvery, Verbose
 from betimes.console.fleet import BROKERS_MAX, HOST, Fleet, FleetPlan, free_ports, make_folder
+from betimes.console.listening import check_free
 from betimes.console.reading import read_text_file
 from betimes.console.server_settings import WAYS_IN, read_secret
 from betimes.console.signals import told_to_end
@@ -100,13 +101,14 @@ def network_command(
     settings = _settings(passwords, access, control_secret, anonymous=anonymous)
     if telemetry is not None:
         make_folder(telemetry)
+    ports = _ports(world.brokers, port, "--port")
     plan = FleetPlan(
-        ports=_ports(world.brokers, port, "--port"),
+        ports=ports,
         links=world.links,
         strategy=strategy,
         is_limited=not unlimited,
         settings=settings,
-        own_settings=_metrics(world.brokers, metrics_port),
+        own_settings=_metrics(ports, metrics_port),
         stores=store,
         fetch=tuple(fetch or ()),
         options=_options(telemetry, telemetry_share, telemetry_every, verbose=verbose),
@@ -182,15 +184,22 @@ def _scenario(topology: Path, seed: int) -> Scenario:
     return world
 
 
-def _metrics(brokers: Sequence[str], first: int | None) -> dict[str, dict[str, int]]:
+def _metrics(ports: Mapping[str, int], first: int | None) -> dict[str, dict[str, int]]:
     """Return where each broker tells its metrics, as its file says it."""
-    ports = {} if first is None else _ports(brokers, first, "--metrics-port")
-    return {name: {"metrics_port": port} for name, port in ports.items()}
+    if first is None:
+        return {}
+    found = _ports(list(ports), first, "--metrics-port")
+    if both := set(found.values()) & set(ports.values()):
+        hint = f"for example {max(ports.values()) + 1}"
+        raise SettingError("--metrics-port", first, f"MQTT is at port {min(both)} already", hint)
+    return {name: {"metrics_port": port} for name, port in found.items()}
 
 
 def _ports(brokers: Sequence[str], first: int, option: str) -> dict[str, int]:
-    """Return a port for each broker."""
+    """Return a port for each broker; one that somebody has is told before any broker is started."""
     if not 0 <= first <= PORT_MAX - len(brokers):
         raise SettingError(option, first, f"must leave room for {len(brokers)} ports up to {PORT_MAX}")
     ports = free_ports(len(brokers)) if first == 0 else range(first, first + len(brokers))
+    for port in ports:
+        check_free(HOST, port, option)
     return dict(zip(brokers, ports, strict=True))

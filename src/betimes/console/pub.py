@@ -6,12 +6,13 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from betimes.client.asking import checked_qos, checked_topic_name, describe
 from betimes.console.reaching import (
     CafileOption,
     ClientIdOption,
@@ -102,9 +103,8 @@ def pub_command(
     if sum(given) != 1:
         problem = "say what to send" if not any(given) else "say only once what to send"
         raise BetimesError(f"{problem}\nhint: one of -m TEXT, -f FILE, -l, -s, -n")
-    topics = [] if topic is None else [topic]
     reached = reach(
-        topics,
+        [] if topic is None else [topic],
         host=host,
         port=port,
         user=user,
@@ -123,8 +123,16 @@ def pub_command(
         "qos": qos,
         "retain": retain,
     }
+    _check(reached.topics[0], options)
     advertised = None if bandwidth is None else {reached.topics[0]: bandwidth}
     asyncio.run(_publish(reached, payload, options, advertised))
+
+
+def _check(topic: str, options: Mapping[str, Any]) -> None:
+    """Tell of a mistake before any broker is asked."""
+    checked_topic_name(topic)
+    checked_qos(options["qos"])
+    describe(options["attributes"], options["deadline"], options["importance"])
 
 
 def read_pairs(pairs: list[str]) -> dict[str, str]:

@@ -90,7 +90,7 @@ def simulate(
 def with_duration(world: Scenario | LayeredWorld, duration_s: float) -> Scenario | LayeredWorld:
     """Return the same world for another length of time."""
     if not 0 < duration_s < float("inf"):
-        raise SettingError("--duration", duration_s, "must be more than 0 seconds")
+        raise SettingError("--duration", duration_s, "must be more than 0 seconds", "for example 60")
     return replace(world, duration_s=duration_s)
 
 

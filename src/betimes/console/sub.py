@@ -175,8 +175,12 @@ def _time_is_over(reached: Reach, printer: Printer, wait: str | None) -> Excepti
 
 def _check(topics: Iterable[str], asked: Mapping[str, Any]) -> None:
     """Tell of a mistake before any broker is asked."""
+    seen = set()
     for each in topics:
         shared_parts(ask(each, **asked).topic)
+        if each in seen:
+            raise SettingError("--topic", each, "is named already", "once is enough")
+        seen.add(each)
 
 
 @contextmanager
@@ -367,5 +371,6 @@ def _seconds(text: str) -> float:
     number = number_reading(text)
     seconds = read_duration_s(text) if number is None else number
     if seconds <= 0:
-        raise SettingError("--wait", text, "must be more than 0")
+        hint = "write 10 or 2m, or leave it out to wait for ever"
+        raise SettingError("--wait", text, "must be more than 0", hint)
     return seconds

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from betimes.console.terminal import JsonOption, print_facts, print_json, print_notice, print_table
-from betimes.model.errors import BetimesError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,12 +30,9 @@ def telemetry_command(
     as_json: JsonOption = False,
 ) -> None:
     """Sum up telemetry: what was wanted, delivered and dropped, and how fast the links were."""
-    from betimes.telemetry.files import KINDS, is_unfinished, read_table
+    from betimes.telemetry.files import KINDS, check_directory, is_unfinished, read_table
 
-    if not directory.is_dir():
-        raise BetimesError(
-            f"{directory}: there is no such directory\nhint: betimes simulate --telemetry writes one"
-        )
+    check_directory(directory, "betimes simulate --telemetry writes one")
     tables = {kind: read_table(directory, kind) for kind in KINDS}
     facts = telemetry_facts(tables) | {"unfinished": is_unfinished(directory)}
     if facts["unaccounted"] > 0:

@@ -190,7 +190,7 @@ def _subscriber(text: str) -> Subscription:
     try:
         check_topic_pattern(found.pattern)
     except TextError as error:
-        raise SettingError("--add-subscriber", found.pattern, error.problem, error.hint) from None
+        raise SettingError("--add-subscriber: topic", found.pattern, error.problem, error.hint) from None
     return found
 
 

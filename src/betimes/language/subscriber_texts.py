@@ -20,7 +20,7 @@ def read_subscriber(text: str, source: str) -> Subscription:
     ('ann', 'b1', 'speed > 50', 3.0)
     """
     mistakes = Mistakes()
-    top = Table(read_toml(f"{PLACE} = {{ {text} }}", source), "", mistakes)
+    top = Table(read_toml(text, source, before=f"{PLACE} = {{ ", after=" }"), "", mistakes)
     table = top.table(PLACE)
     assert table is not None, "it was written above"
     found = Subscription(

@@ -9,18 +9,22 @@ from collections.abc import Mapping
 from betimes.model.errors import FileMistakesError, Mistake
 
 TEXT_LENGTH_MAX = 500_000_000
+HINT = "write key = value, [table] or [[tables]]; texts stand in quotes"
 
 
-def read_toml(text: str, source: str) -> Mapping[str, object]:
-    """Return what the TOML says; a text that is no TOML is one mistake, with its line."""
+def read_toml(text: str, source: str, *, before: str = "", after: str = "") -> Mapping[str, object]:
+    """Return what the TOML says; a text that is no TOML is one mistake, with its line.
+
+    What is put before and after it, in its first and last line, is not counted.
+    """
     if len(text) > TEXT_LENGTH_MAX:
         raise one_mistake(source, "file", f"it has more than {TEXT_LENGTH_MAX:,} letters")
     try:
-        return tomllib.loads(text)
+        return tomllib.loads(f"{before}{text}{after}")
     except RecursionError:
         raise one_mistake(source, "file", "its lists or tables are nested too deeply") from None
     except tomllib.TOMLDecodeError as error:
-        raise one_mistake(source, *_syntax_mistake(text, str(error))) from None
+        raise one_mistake(source, *_syntax_mistake(text, len(before), str(error)), HINT) from None
     except ValueError:  # tomllib lets through what int() says of thousands of digits
         raise one_mistake(source, "file", "a number in it has thousands of digits") from None
 
@@ -30,10 +34,13 @@ def one_mistake(source: str, place: str, problem: str, hint: str = "") -> FileMi
     return FileMistakesError(source, (Mistake(place=place, problem=problem, hint=hint),))
 
 
-def _syntax_mistake(text: str, message: str) -> tuple[str, str]:
+def _syntax_mistake(text: str, before: int, message: str) -> tuple[str, str]:
     """Return place and problem of a message of tomllib, which has the place in its words only."""
     found = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)", message)
     problem = f"this is not TOML: {message[: found.start()] if found else message}"
-    if found and found.group(1):
-        return f"line {found.group(1)}, column {found.group(2)}", problem
-    return f"line {text.count(chr(10)) + 1}", problem
+    lines = text.split("\n")
+    if not found or not found.group(1):
+        return f"line {len(lines)}", problem
+    line, column = int(found.group(1)), int(found.group(2))
+    column = min(column - before * (line == 1), len(lines[line - 1]) + 1)
+    return f"line {line}, column {column}", problem

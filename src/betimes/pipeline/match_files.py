@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import shutil
-import tempfile
 import time
 import uuid
 from collections import Counter
@@ -30,7 +29,7 @@ from betimes.pipeline.matching import Prepared, divided_frame, planned, prepare,
 from betimes.pipeline.row_sources import RowSource, open_rows
 from betimes.pipeline.subscription_rows import QUARANTINE
 from betimes.pipeline.subscription_sets import SubscriptionSet
-from betimes.pipeline.sweep_tables import write_table
+from betimes.pipeline.sweep_tables import check_writable, write_table
 from betimes.pipeline.watched_jobs import watched
 
 if TYPE_CHECKING:
@@ -90,18 +89,12 @@ class MatchFacts:
 
 
 def check_out(out: Path, *, overwrite: bool) -> None:
-    """Raise a MatchError if the answer cannot go there; the folder is made when there is something for it."""
+    """Raise a BetimesError if the answer cannot go there."""
     there = [name for name in (MATCHES, SET_ASIDE, SUMMARY) if (out / name).exists()]
     if there and not overwrite:
         hint = "name another folder, or say --overwrite"
         raise MatchError(f"{out}: already holds {' and '.join(there)}\nhint: {hint}")
-    try:
-        nearest = next(each for each in (out.absolute(), *out.absolute().parents) if each.exists())
-        if not nearest.is_dir():
-            raise MatchError(f"{out}: {nearest} is a file\nhint: name a folder for the answer")
-        tempfile.TemporaryFile(dir=nearest).close()
-    except OSError as error:
-        raise MatchError(f"{out}: cannot be written to ({error.strerror})") from error
+    check_writable(out)
 
 
 @contextmanager

@@ -48,21 +48,31 @@ def typed_column(values: Sequence[Any]) -> pa.Array:
 
 
 def ready_to_write(directory: Path, *, overwrite: bool) -> None:
-    """Make the directory; a BetimesError if it cannot be written to, or holds a sweep that must stay."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=directory):
-            pass  # only a try: better now than after an hour of work
-    except OSError as error:
-        raise BetimesError(f"{directory}: cannot be written to ({error.strerror})") from error
+    """Raise a BetimesError if a directory cannot be written to, or holds a sweep that must stay."""
+    check_writable(directory)
     there = [name for name in FILES if (directory / name).exists()]
     if there and not overwrite:
         raise BetimesError(f"{directory}: already holds {' and '.join(there)}\nhint: name another directory")
 
 
+def check_writable(directory: Path) -> None:
+    """Raise a BetimesError if a directory cannot be written to, or not be made.
+
+    It is made when there is something to put into it: who interrupts a long work is left no empty one.
+    """
+    try:
+        there_already = next(place for place in (directory, *directory.parents) if place.exists())
+        with tempfile.TemporaryFile(dir=there_already):
+            pass  # only a try: better now than after an hour of work
+    except OSError as error:
+        hint = "name another directory"
+        raise BetimesError(f"{directory}: cannot be written to ({error.strerror})\nhint: {hint}") from error
+
+
 def write_table(table: pa.Table, path: Path) -> None:
     """Write a table as Parquet under a temporary name, then rename: a reader never sees half a file."""
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     except OSError as error:
         raise BetimesError(f"{path}: cannot be written ({error.strerror})") from error

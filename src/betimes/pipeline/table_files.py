@@ -58,7 +58,8 @@ def _locked(directory: Path) -> Iterator[None]:
         (directory / RUNS).mkdir(parents=True, exist_ok=True)
         lock = (directory / LOCK).open("w")
     except OSError as error:
-        raise TablesError(f"{directory}: cannot be written to ({error.strerror})") from error
+        hint = "name another directory"
+        raise TablesError(f"{directory}: cannot be written to ({error.strerror})\nhint: {hint}") from error
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

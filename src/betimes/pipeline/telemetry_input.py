@@ -18,6 +18,7 @@ import pyarrow as pa
 from betimes.telemetry.files import (
     KINDS,
     TelemetryFileError,
+    check_directory,
     is_unfinished,
     labels_in,
     part_facts,
@@ -49,8 +50,7 @@ class TelemetryInput:
 def check_telemetry(directory: Path) -> None:
     """Raise a TelemetryFileError if this is no directory of telemetry at all."""
     hint = "betimes broker --telemetry and betimes simulate --telemetry write one"
-    if not directory.is_dir():
-        raise TelemetryFileError(str(directory), "there is no such directory", hint)
+    check_directory(directory, hint)
     if not any((directory / kind).is_dir() for kind in KINDS):
         raise TelemetryFileError(str(directory), "holds no telemetry", hint)
 

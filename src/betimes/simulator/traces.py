@@ -74,10 +74,11 @@ class Twin:
     def with_subscription(self, subscription: Subscription) -> Twin:
         """Return it with one more subscriber."""
         if any(each.id == subscription.id for each in self.scenario.subscriptions):
-            raise SettingError("--add-subscriber", subscription.id, "there is one of this name")
+            hint = "choose another name"
+            raise SettingError("--add-subscriber: name", subscription.id, "there is one of this name", hint)
         if subscription.home not in self.scenario.brokers:
             hint = did_you_mean(subscription.home, self.scenario.brokers, "brokers")
-            raise SettingError("--add-subscriber", subscription.home, "no such broker", hint)
+            raise SettingError("--add-subscriber: broker", subscription.home, "no such broker", hint)
         subscriptions = (*self.scenario.subscriptions, subscription)
         return replace(self, scenario=replace(self.scenario, subscriptions=subscriptions))
 

@@ -190,6 +190,14 @@ def labels_in(directory: Path | str) -> frozenset[str]:
     return frozenset(unquote(label) for label in labels if label)
 
 
+def check_directory(directory: Path, hint: str) -> None:
+    """Raise a TelemetryFileError if this is no directory."""
+    if not directory.is_dir():
+        is_there = directory.exists()
+        problem = "is a file, and a directory was expected" if is_there else "there is no such directory"
+        raise TelemetryFileError(str(directory), problem, hint)
+
+
 def read_table(directory: Path | str, kind: str) -> pa.Table:
     """Return all rows of a kind, in the order written; a TelemetryFileError names the file that is wrong."""
     schema = table_schema(kind)
