@@ -23,9 +23,10 @@ from betimes.console.report_plots import (
     draw_shares,
     draw_ways,
 )
+from betimes.model.distributions import Histogram
 from betimes.model.statistics import NetworkStatistics
 from betimes.pipeline.alarms import measured_shares, predicted_shares
-from betimes.pipeline.learning import learn_statistics
+from betimes.pipeline.learning import learn_statistics, speeds_seen
 from betimes.pipeline.predictions import BY_TWIN, kept_predictions
 from betimes.pipeline.report_facts import Flow, Leg, ReportFacts, report_facts
 from betimes.pipeline.run_facts import RunFacts, read_facts
@@ -48,6 +49,7 @@ class Findings:
     statistics: NetworkStatistics
     shares: tuple[Share, ...]  # the worst served first
     admissions: tuple[dict[str, Any], ...]
+    speeds: Mapping[str, Histogram]  # of links, by name, as they were seen
     predicted_by: str = FIRST_COME
 
     @property
@@ -77,6 +79,7 @@ def findings_in(tables: Path, model: Model | None = None) -> Findings:
         statistics=statistics,
         shares=tuple(sorted(shares, key=lambda each: (each.measured, each.name))),
         admissions=tuple(read_arrow(ADMISSIONS, folder).to_pylist()),
+        speeds=speeds_seen(folder),
         predicted_by=FORETOLD if foretold else FIRST_COME,
     )
 
@@ -230,7 +233,15 @@ def _links_section(found: Findings) -> Section:
     links = [each for each in found.statistics.links if each.s_per_kb is not None]
     if not links:
         return Section(key="links", title="Links", texts=[NOTHING])
-    texts = ["How long a kilobyte took: as it was seen, and the bell curve of the same mean and deviation."]
+    text = (
+        "How long a kilobyte took: as it was seen (bars), and the bell curve of the same mean and deviation "
+        "(line). A few that took very long make the curve much wider than the bars; what lies more than "
+        "four deviations from the mean is beyond the picture."
+    )
+    texts = [text]
+    unseen = [each.name for each in links if each.name not in found.speeds]
+    if unseen:
+        texts.append(f"How it was spread is not known of {', '.join(unseen[:LINKS_SHOWN])}.")
     if len(links) > LINKS_SHOWN:
         texts.append(f"Shown are {LINKS_SHOWN} of {len(links)} links.")
     rows = [
@@ -245,7 +256,8 @@ def _links_section(found: Findings) -> Section:
     ]
     columns = ["link", "mean, ms per kB", "deviation", "lost"]
     table = PageTable(columns=columns, rows=rows, right=columns[1:])
-    return Section(key="links", title="Links", texts=texts, pictures=[draw_links(links)], tables=[table])
+    picture = draw_links(links, found.speeds)
+    return Section(key="links", title="Links", texts=texts, pictures=[picture], tables=[table])
 
 
 def _admissions_section(found: Findings) -> Section:
