@@ -71,4 +71,10 @@ def test_of_nothing_charts_are_empty_and_all_of_them_are_json():
         drops_options({}),
     ):
         json.dumps(options, allow_nan=False)
-        assert not options["series"][0]["data"]
+        assert not any(series["data"] for series in options["series"])
+
+
+def test_where_nothing_was_dropped_the_chart_says_so():
+    assert drops_options({"expired": 0.0})["title"]["text"] == "Nothing was dropped."
+    assert "title" not in drops_options({"expired": 1.0})
+    assert drops_options(None)["title"]["text"] == "", "no broker has told"

@@ -19,7 +19,8 @@ from tests.pipeline.report_tables import NASTY, make_tables
 
 import betimes
 from betimes.console.broker_watch import BrokerFacts, read_metrics
-from betimes.console.dashboard_page import WRONG, read_attributes
+from betimes.console.dashboard_feed import Feed
+from betimes.console.dashboard_page import WRONG, read_attributes, tables_note
 from betimes.console.fleet import Fleet, FleetPlan, free_ports
 from betimes.model.errors import BetimesError
 from betimes.model.topology import Link
@@ -198,6 +199,21 @@ def test_the_page_is_dark_where_the_browser_is(running):
         light = paper()
         page.emulate_media(color_scheme="dark")
         wait_for(lambda: paper() != light)
+
+
+def test_an_empty_column_of_shares_is_explained():
+    feed = Feed([], None, None)
+    assert "--tables" in tables_note(feed)
+    feed.subscribers = [{"promised": None, "predicted": None}, {"promised": None, "predicted": None}]
+    assert tables_note(feed) == (
+        "Nobody was promised an on-time share. The tables hold no predictions: betimes control makes them."
+    )
+    feed.subscribers[0]["predicted"] = 0.5
+    assert tables_note(feed) == "Nobody was promised an on-time share."
+    feed.subscribers[1]["promised"] = 0.9
+    assert tables_note(feed) == ""
+    feed.tables_problem = "gone"
+    assert tables_note(feed) == "gone"
 
 
 def test_attributes_are_read_as_they_are_written():

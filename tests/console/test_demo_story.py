@@ -9,6 +9,7 @@ from tests.pipeline.report_tables import make_tables
 
 from betimes.console.demo_story import SECRET, TABLES, TELEMETRY, Story
 from betimes.console.fleet import Fleet, FleetPlan, free_ports
+from betimes.console.report_sections import findings_in
 from betimes.model.errors import BetimesError
 from betimes.pipeline.learning import learn_statistics
 
@@ -38,7 +39,21 @@ def test_a_place_that_cannot_be_a_folder_is_named(tmp_path):
 def test_what_is_foreseen_is_of_the_subscribers_who_were_named(tmp_path):
     story = Story(tmp_path, ["s"])
     make_tables(tmp_path / TABLES)
+    story._statistics = learn_statistics(tmp_path / TABLES)
     assert story.foresee("eb") == {"s": 1.0}
+
+
+@pytest.mark.long
+def test_a_report_on_the_demo_s_tables_has_the_predictions_of_its_own_page(tmp_path, monkeypatch):
+    story = Story(tmp_path, ["s"])
+    tables = make_tables(tmp_path / TABLES)
+    story._statistics = learn_statistics(tables)
+    story.foresee("eb")
+    monkeypatch.setattr(story, "learn", lambda part: None)
+    page = story.tell("eb").read_text()
+    found = findings_in(tables)
+    assert [each.predicted for each in found.shares] == [None, 1.0]
+    assert f"<b>{found.off_mean:.3f}</b>predictions off" in page
 
 
 @pytest.mark.live

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from tests.console.browsers import opened_page
 
+from betimes.console.network_picture import draw_network
 from betimes.console.page import ROWS_MAX, PageTable, Section, check_page_place, page_text, write_page
 from betimes.model.errors import BetimesError
 
@@ -57,3 +59,20 @@ def test_a_place_for_a_page_is_tried_beforehand_and_left_as_it_was(tmp_path):
     for place in (tmp_path, tmp_path / "file" / "page.html"):
         with pytest.raises(BetimesError, match="the page cannot be written"):
             check_page_place(place)
+
+
+@pytest.mark.live
+@pytest.mark.parametrize(("wide", "slides"), [(380, True), (1100, False)])
+def test_a_picture_that_is_wider_than_the_screen_slides_and_says_so(tmp_path, wide, slides):
+    picture = draw_network(["a", "b"], {("a", "b"): 1.0}, {("a", "b"): 0.9}, {})
+    sections = [Section(key="s", title="S", pictures=[picture])]
+    write_page(tmp_path / "page.html", page_text("t", "a", [], sections))
+    with opened_page(f"file://{tmp_path}/page.html", wide=wide) as (page, wrong):
+        assert page.evaluate("document.documentElement.scrollWidth") == wide, "the page itself stays"
+        figure = "document.querySelector('figure')"
+        assert page.evaluate(f"{figure}.scrollWidth > {figure}.clientWidth") == slides
+        said = page.evaluate(f"getComputedStyle({figure}, '::before').content")
+        assert ("slide it sideways" in said) == slides
+        halo = page.evaluate("getComputedStyle(document.querySelector('svg text')).stroke")
+        assert halo == page.evaluate("getComputedStyle(document.body).backgroundColor"), "labels on links"
+        assert wrong == []

@@ -8,6 +8,7 @@ import pytest
 from tests.pipeline.report_tables import make_empty_tables, make_tables
 
 from betimes.console.app import run
+from betimes.console.report_sections import FIRST_COME
 
 
 @pytest.mark.long
@@ -24,12 +25,16 @@ def test_a_page_is_written_and_its_numbers_are_the_tables_own(tmp_path, capsys):
     assert "<b>60.0%</b>earned" in text
     assert "<script" not in text, "a subscriber's name stays a name"
     assert text.count("<svg") == 8
+    assert facts["predictions"] == FIRST_COME
+    assert "predictions off, on average, were it first come, first served" in text
 
 
 def test_a_person_is_told_where_the_page_is(tmp_path, capsys):
     page = tmp_path / "report.html"
     assert run(["report", "--tables", str(make_empty_tables(tmp_path / "t")), "--out", str(page)]) == 0
-    assert str(page) in "".join(capsys.readouterr().out.split())
+    said = "".join(capsys.readouterr().out.split())
+    assert str(page) in said
+    assert "firstcome" not in said, "nothing was predicted"
     assert page.read_text().startswith("<!doctype html>")
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from betimes.console.report_plots import (
+    BLUE,
     LINKS_SHOWN,
     ROWS_SHOWN,
     Share,
@@ -82,11 +83,18 @@ def test_drops_show_brokers_and_reasons():
 def test_links_show_what_was_seen_and_what_is_fitted():
     spreads = (Histogram(0.01, 0.01, (1.0, 2.0, 1.0)), Normal(0.05, 0.01, low=0.0), Constant(0.02), None)
     links = [LinkStatistics(source="a", target=str(n), s_per_kb=each) for n, each in enumerate(spreads)]
-    assert {"a->0", "a->1", "a->2", "a->3", "ms per kB"} <= texts(draw_links(links))
+    assert {"a->0", "a->1", "a->2", "a->3", "ms per kB"} <= texts(draw_links(links, {}))
     many = [
         LinkStatistics(source="a", target=f"t{n}", s_per_kb=Constant(1.0)) for n in range(LINKS_SHOWN + 1)
     ]
-    assert f"a->t{LINKS_SHOWN}" not in texts(draw_links(many))
+    assert f"a->t{LINKS_SHOWN}" not in texts(draw_links(many, {}))
+
+
+def test_what_was_seen_of_a_link_is_drawn_also_where_predictions_go_by_the_bell_curve_alone():
+    link = LinkStatistics(source="a", target="b", s_per_kb=Normal(0.05, 0.01, low=0.0))
+    seen = Histogram(0.04, 0.01, (3.0, 1.0, 0.0, 0.5))
+    assert BLUE.lower() in draw_links([link], {"a->b": seen})
+    assert BLUE.lower() not in draw_links([link], {})
 
 
 def test_the_bell_curve_is_a_density():

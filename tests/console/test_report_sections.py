@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-import pytest
-from tests.pipeline.report_tables import NASTY, make_empty_tables, make_tables
+from dataclasses import replace
 
-from betimes.console.report_sections import NOTHING, Foretold, findings_in, report_sections, ways_of
+import pytest
+from tests.pipeline.report_tables import NASTY, make_empty_tables, make_tables, put_rows
+
+from betimes.console.report_sections import (
+    FIRST_COME,
+    FORETOLD,
+    NOTHING,
+    findings_in,
+    report_sections,
+    ways_of,
+)
+from betimes.pipeline.predictions import BY_TWIN
 from betimes.pipeline.report_facts import Flow, Leg
+from betimes.pipeline.tables import PREDICTIONS
 from betimes.qos.forecasts import Model
 
 
@@ -25,11 +36,26 @@ def test_the_worst_served_come_first_beside_what_is_predicted_of_them(found):
 
 
 @pytest.mark.long
-def test_what_was_foretold_stands_in_place_of_what_would_be_predicted(tmp_path):
-    found = findings_in(make_tables(tmp_path), Model.WAIT, Foretold(shares={"s": 0.75}, by="A seer did."))
+def test_what_a_twin_foretold_stands_in_place_of_what_would_be_predicted(tmp_path):
+    tables = make_tables(tmp_path)
+    told = {"subscriber": "s", "home": "b", "pattern": "#", "model": BY_TWIN, "on_time_share": 0.75}
+    put_rows(tables / "current", PREDICTIONS, [told])
+    found = findings_in(tables)
     assert [each.predicted for each in found.shares] == [None, 0.75]
     assert found.off_mean == pytest.approx(0.05)
-    assert any("0.050 off on average. A seer did." in text for text in report_sections(found)[0].texts)
+    assert any(f"0.050 off on average. {FORETOLD}" in text for text in report_sections(found)[0].texts)
+    asked = findings_in(tables, Model.WAIT)
+    assert asked.predicted_by == FIRST_COME
+    assert asked.off_mean == pytest.approx(0.3, abs=0.01)
+
+
+def test_what_the_control_centre_predicted_by_a_model_is_predicted_anew(tmp_path):
+    tables = make_tables(tmp_path)
+    told = {"subscriber": "s", "home": "b", "pattern": "#", "model": "wait", "on_time_share": 0.25}
+    put_rows(tables / "current", PREDICTIONS, [told])
+    found = findings_in(tables)
+    assert found.predicted_by == FIRST_COME
+    assert all(each.predicted != 0.25 for each in found.shares)
 
 
 @pytest.mark.long
@@ -40,6 +66,9 @@ def test_every_section_has_something_to_say(found):
     assert sections["drops"].tables[0].rows == [("hopeless", 4.0), ("expired", 1.0)]
     assert "24 of the 40" in sections["earning"].texts[0]
     assert [row[0] for row in sections["links"].tables[0].rows] == ["a->b", "b->c"]
+    assert not any("not known" in text for text in sections["links"].texts)
+    unseen = {each.key: each for each in report_sections(replace(found, speeds={}))}
+    assert "How it was spread is not known of a->b, b->c." in unseen["links"].texts
     assert sections["promises"].tables[0].rows[0][-2:] == ("refused", "0.7 < 0.9")
     assert "still writing" in sections["doubts"].texts[0]
     assert sections["doubts"].tables[0].rows == [("duplicate", 2)]

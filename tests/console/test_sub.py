@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,7 @@ def test_h_is_the_host_and_help_is_spelled_out(capsys):
 def test_a_message_is_shown_with_id_and_age():
     message = Message(topic="t", payload=b"fast", attributes={"speed": 61.0}, id="b1:7", age_s=0.01234)
     assert shown(message) == b"t b1:7 12.3ms fast"
+    assert shown(replace(message, age_s=5.0034e-05)) == b"t b1:7 50us fast", "one broker is fast"
     assert shown(Message(topic="t", payload=b"\xff")) == b"t - - \xff"
     assert facts(message) == {
         "topic": "t",

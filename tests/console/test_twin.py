@@ -8,7 +8,7 @@ import pytest
 from tests.pipeline.report_tables import NASTY, make_empty_tables, make_tables
 
 from betimes.console.app import MISTAKE, run
-from betimes.console.twin import Question, read_question, times
+from betimes.console.twin import CANDIDATES, Question, read_question, times
 
 ANN = "name = 'ann', broker = 'a', filter = 'x > 0', max_delay = '2s', price = 3"
 
@@ -32,6 +32,8 @@ def test_without_a_change_the_twin_is_held_against_what_was_measured(tables, cap
     assert shares["s at b"]["before"]["mean"] == 1.0
     assert facts["off_mean"] == pytest.approx((0.2 + 0.4) / 2)
     assert facts["off_max"] == pytest.approx(0.4)
+    assert facts["fits"] == {name: pytest.approx(0.3) for name in CANDIDATES}, "nothing waits in this one"
+    assert facts["current_strategy"] == CANDIDATES[0], "of those that fit alike, what brokers do unless told"
 
 
 def test_changes_are_played_and_what_is_assumed_is_said(tables, capsys):
@@ -41,6 +43,7 @@ def test_changes_are_played_and_what_is_assumed_is_said(tables, capsys):
     )  # fmt: skip
     shares = {each["subscriber"]: each for each in facts["subscribers"]}
     assert facts["current_strategy"] == "eb"
+    assert facts["fits"] == {}, "nobody has to guess"
     assert shares["ann"]["before"] is None
     assert shares["ann"]["after"]["mean"] == 1.0, "she is where it is published"
     assert facts["assumed_links"] == ["b->a", "c->b"]
@@ -59,7 +62,17 @@ def test_a_person_sees_before_and_after(tables, capsys):
     shown = capsys.readouterr()
     for text in ("before", "after", "measured", "the twin is off by"):
         assert text in shown.out
+    assert "late-binding, which fits best: a guess" in shown.out
+    assert "late-binding 0.300, look-ahead 0.300, eb 0.300, fifo 0.300" in shown.out
     assert "that is much" in shown.err, "0.3 on average"
+
+
+@pytest.mark.long
+def test_what_brokers_chose_by_is_no_guess_where_it_is_named(tables, capsys):
+    assert run(["twin", "--tables", tables, "--current", "eb", "--seeds", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert "eb, as --current says" in shown
+    assert "guess" not in shown
 
 
 @pytest.mark.long

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.pipeline.report_tables import put_rows
 
 from betimes.language.filters import parse_filter
 from betimes.language.statistics_texts import read_statistics, statistics_text
@@ -22,9 +23,10 @@ from betimes.pipeline.learning import (
     learn_statistics,
     link_statistics,
     publisher_statistics,
+    speeds_seen,
 )
 from betimes.pipeline.table_files import TablesError, current_tables, read_arrow
-from betimes.pipeline.tables import RELIABILITY
+from betimes.pipeline.tables import LINKS, RELIABILITY
 from betimes.qos.strategies import strategy_named
 from betimes.simulator.network import Network
 from betimes.telemetry.files import TelemetryWriter
@@ -127,6 +129,17 @@ def test_a_link_is_its_histogram_unless_that_misleads():
     assert link_statistics(link_row(s_per_kb_variance=4.0)).s_per_kb == Normal(1.5, 2.0, low=0.0)
     dead = link_statistics(link_row(s_per_kb_mean=None, loss=1.0))
     assert (dead.s_per_kb, dead.reliability) == (None, 0.0)
+
+
+def test_what_was_seen_of_a_link_is_kept_also_where_it_misleads(tmp_path):
+    rows = [
+        link_row(s_per_kb_variance=4.0),
+        link_row(target="c", s_per_kb_mean=None, s_per_kb_weights=None),
+        link_row(target="d", s_per_kb_weights=[]),
+    ]
+    put_rows(tmp_path, LINKS, rows)
+    seen = link_statistics(link_row()).s_per_kb
+    assert speeds_seen(tmp_path) == {"a->b": seen}
 
 
 def test_a_line_that_chance_has_bent_is_not_believed():

@@ -15,6 +15,7 @@ BUSY_LOAD = 0.7
 LOAD_SHOWN = 0.005  # what would read 0 % is left out: two ways of a link have room for one number
 INK = "#888888"  # readable on light and dark alike
 NO_MOTION = {"animation": False, "textStyle": {"color": INK}}
+PLAIN = {"color": INK, "fontSize": 14, "fontWeight": "normal"}
 VALUES = {
     "type": "value",
     "axisLabel": {"color": INK},
@@ -119,9 +120,14 @@ def _over_time(
     }
 
 
-def drops_options(lost: Mapping[str, float]) -> dict[str, Any]:
-    """Return what did not arrive since brokers started, by reason."""
-    rows = sorted(((reason, count) for reason, count in lost.items() if count), key=lambda pair: pair[1])
+def drops_options(lost: Mapping[str, float] | None) -> dict[str, Any]:
+    """Return what did not arrive since brokers started, by reason; None where no broker has told."""
+    found = [] if lost is None else [(reason, count) for reason, count in lost.items() if count]
+    rows = sorted(found, key=lambda pair: pair[1])
+    if not rows:
+        text = "" if lost is None else "Nothing was dropped."
+        title = {"text": text, "left": "center", "top": "middle", "textStyle": PLAIN}
+        return {**NO_MOTION, "title": title, "series": []}
     return {
         **NO_MOTION,
         "tooltip": {},

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from betimes.client.connection import connect
@@ -135,15 +136,13 @@ class Feed:
 def subscriber_rows(tables: Path) -> list[dict[str, Any]]:
     """Return what each subscriber was promised, is predicted to get and got, from the pipeline's tables."""
     from betimes.pipeline.alarms import measured_shares
+    from betimes.pipeline.predictions import kept_predictions
     from betimes.pipeline.table_files import current_tables, read_arrow
-    from betimes.pipeline.tables import ADMISSIONS, PREDICTIONS
+    from betimes.pipeline.tables import ADMISSIONS
 
     folder = current_tables(tables)
     asked = {(row["subscriber"], row["home"]): row for row in read_arrow(ADMISSIONS, folder).to_pylist()}
-    predicted: dict[tuple[str, str], float] = {}
-    if (folder / PREDICTIONS.name).is_dir():
-        rows = read_arrow(PREDICTIONS, folder).to_pylist()
-        predicted = {(row["subscriber"], row["home"]): row["on_time_share"] for row in rows}
+    predicted = {person: fmean(shares) for person, shares in kept_predictions(folder).items()}
     found = []
     for row in measured_shares(folder):
         person = (row["subscriber"], row["home"])

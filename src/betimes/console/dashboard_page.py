@@ -176,7 +176,7 @@ class DashboardPage:
         self._set(self._network, charts.network_options(watch))
         self._set(self._share, charts.share_options(watch.history))
         self._set(self._earning, charts.earning_options(watch.history))
-        self._set(self._drops, charts.drops_options(watch.lost()))
+        self._set(self._drops, charts.drops_options(watch.lost() if watch.brokers else None))
         self._refresh_tables()
         self._refresh_tap()
 
@@ -191,8 +191,7 @@ class DashboardPage:
         rows = [_subscriber_row(each) for each in feed.subscribers]
         if self._subscribers.rows != rows:
             self._subscribers.rows = rows
-        note = feed.tables_problem or ("" if rows else "Name the pipeline's tables with --tables.")
-        self._tables_note.set_text(note)
+        self._tables_note.set_text(tables_note(feed))
         alarms = [_alarm_row(number, each) for number, each in enumerate(feed.alarms)]
         if self._alarms.rows != alarms:
             self._alarms.rows = alarms
@@ -288,6 +287,18 @@ def read_attributes(text: str) -> dict[str, Any]:
         number = number_reading(value.strip())
         found[name.strip()] = value.strip() if number is None else number
     return found
+
+
+def tables_note(feed: Feed) -> str:
+    """Say what is the matter with the tables, or why a column of shares is empty."""
+    if feed.tables_problem or not feed.subscribers:
+        return feed.tables_problem or "Name the pipeline's tables with --tables."
+    empty = {name for name in ("promised", "predicted") if all(row[name] is None for row in feed.subscribers)}
+    notes = {
+        "promised": "Nobody was promised an on-time share.",
+        "predicted": "The tables hold no predictions: betimes control makes them.",
+    }
+    return " ".join(text for name, text in notes.items() if name in empty)
 
 
 def _columns(*names: str) -> list[dict[str, Any]]:

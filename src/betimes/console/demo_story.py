@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import secrets
 import shutil
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from betimes.console.cluster import open_spark
 from betimes.console.fleet import HOST, make_folder
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
     from betimes.model.statistics import NetworkStatistics
 
 SEEDS = (1, 2, 3)
-BY_TWIN = "They are those of the network's twin, made from the part before, of the replay's own subscribers."
 OTHERS = (
     "Subscribers are all that brokers saw: those of the replay, the three others on the stage, "
-    "and two that only looked whether links were up."
+    "and two that only looked whether links were up. Measured is what brokers wrote down; what subscribers "
+    "measured themselves, the demo prints. Predictions are of the replay's own, from the part before."
 )
 TELEMETRY, TABLES, SECRET, PAGE = "telemetry", "tables", "secret", "report.html"
 
@@ -33,7 +34,7 @@ class Story:
         self._subscribers = frozenset(subscribers)
         self._secret = secrets.token_hex(16)
         self._statistics: NetworkStatistics | None = None
-        self._foreseen: dict[str, float] = {}
+        self._foretold: list[dict[str, Any]] = []  # rows of the table of predictions
         make_folder(folder)
         try:
             for name in (TELEMETRY, TABLES):
@@ -65,17 +66,20 @@ class Story:
     def foresee(self, strategy: str) -> dict[str, float]:
         """Return what on-time share each subscriber would have if brokers chose by another strategy."""
         from betimes.model.statistics import subscriber_of
+        from betimes.pipeline.predictions import twin_rows
         from betimes.pipeline.twins import twin_of
         from betimes.qos.strategies import strategy_named
         from betimes.simulator.traces import play, spreads
 
+        assert self._statistics is not None, "something was learned before"
         with waiting("asking the network's twin what the second part will bring"):
             twin = twin_of(self._folder / TABLES)
             found = spreads([play(twin, strategy_named(strategy), seed) for seed in SEEDS])
-        names = {each.id: subscriber_of(each) for each in twin.scenario.subscriptions}
-        shares = {names[each]: share for each, (share, _) in found.subscribers.items()}
-        self._foreseen = {name: share for name, share in shares.items() if name in self._subscribers}
-        return self._foreseen
+        theirs = [each for each in twin.scenario.subscriptions if subscriber_of(each) in self._subscribers]
+        self._foretold = twin_rows(
+            theirs, found.subscribers, made_at_s=time.time(), learned_at_s=self._statistics.learned_at_s
+        )
+        return {row["subscriber"]: row["on_time_share"] for row in self._foretold}
 
     async def tell_brokers(self, ports: Mapping[str, int]) -> None:
         """Tell brokers what was learned: by it they promise on-time shares, or refuse."""
@@ -89,17 +93,17 @@ class Story:
             raise BetimesError(f"{address}: the broker does not take what was learned ({problem})")
 
     def tell(self, part: str) -> Path:
-        """Make tables of a part, and a page of those; return the page."""
+        """Make tables of a part, with what was foretold of it, and a page of those; return the page."""
         from betimes.console.page import page_text, write_page
         from betimes.console.report import in_short
-        from betimes.console.report_sections import Foretold, findings_in, report_sections
-        from betimes.qos.forecasts import Model
+        from betimes.console.report_sections import findings_in, report_sections
+        from betimes.pipeline.predictions import write_rows
 
         self.learn(part)
+        write_rows(self._folder / TABLES, self._foretold)
         page = self._folder / PAGE
         with waiting("drawing"):
-            foretold = Foretold(shares=self._foreseen, by=BY_TWIN)
-            found = findings_in(self._folder / TABLES, Model.WAIT, foretold)
+            found = findings_in(self._folder / TABLES)
             about = f"Departures from New York over live brokers, by {part}: {found.run.over_s:,.0f} s of it."
             write_page(
                 page, page_text("The demo", f"{about} {OTHERS}", in_short(found), report_sections(found))

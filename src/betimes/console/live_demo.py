@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Played = TypeVar("Played")
 FETCHED = ("notices/#",)  # what every broker keeps for who may come back there
 NEXT = {
-    "betimes twin --tables out/demo/tables --rate x1.5": "what if everything came half again as fast?",
+    "betimes twin --tables out/demo/tables --current late-binding --rate x1.5": "what if it all came faster?",
     "betimes network examples/flights.toml --anonymous": "these brokers, for clients of yours",
     "betimes demo --simulated": "the paper's network, on Spark",
 }
@@ -293,7 +293,8 @@ def _print_about(run: LiveRun) -> None:
     }
     facts = {
         **dropped,
-        "predictions": f"{run.prediction_off_mean:.3f} off on average",
+        "predictions": f"{run.prediction_off_mean:.3f} off on average, by what subscribers measured; "
+        "the page has it by what brokers wrote down",
         "replayed": f"from {START.replace('T', ' ')}, {TIMES_FASTER:,.0f} times faster than life",
         "each strategy": f"{run.seconds:g} s, at most {behind_ms:.0f} ms behind; {run.took_s:.0f} s in all",
         "a message": f"{run.payload_bytes_mean:,.0f} bytes of JSON on average",

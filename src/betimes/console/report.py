@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from betimes.console.predict import ModelOption, model_named
+from betimes.console.predict import model_named
 from betimes.console.progress import waiting
 from betimes.console.terminal import JsonOption, print_facts, print_json
 
@@ -33,15 +33,23 @@ def report_command(
     out: Annotated[Path, typer.Option("--out", help="The page to write.", metavar="FILE")] = Path(
         "report.html"
     ),
-    model: ModelOption = "wait",
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            help="Predict by this model: wait, mm1 or gg1, as `betimes predict` does. "
+            "Default: what a twin foretold, if that lies with the tables; else wait.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make one page of what was learned: on-time shares, where the time goes, drops, earnings, links.
 
     The page is one file that needs no network, and reads in dark and in light. Subscribers' shares are shown
-    beside what is predicted from the same tables.
+    beside what was predicted of them: by a twin beforehand, if that lies with the tables; else from the same
+    tables, as if brokers served first come, first served.
     """
-    chosen = model_named(model)
+    chosen = None if model is None else model_named(model)
     from betimes.console.page import check_page_place, page_text, write_page
     from betimes.console.report_sections import findings_in, report_sections
 
@@ -63,6 +71,7 @@ def report_command(
             "offered",
             "dropped",
             "prediction_off_mean",
+            "predictions",
             "page",
         )
         print_facts("", {name.replace("_", " "): facts[name] for name in shown})
@@ -82,21 +91,25 @@ def report_json(found: Findings) -> dict[str, Any]:
         "offered": sum(each.offered for each in found.shares),
         "dropped": sum(each.count for each in found.facts.drops),
         "prediction_off_mean": found.off_mean,
+        "predictions": None if found.off_mean is None else found.predicted_by,
         "quarantined": sum(found.run.quarantined.values()),
     }
 
 
 def in_short(found: Findings) -> list[tuple[str, str]]:
     """Return the numbers at the top of the page."""
+    from betimes.console.report_sections import FIRST_COME
+
     facts = report_json(found)
     share, off = facts["on_time_share"], facts["prediction_off_mean"]
     offered = facts["offered"]
+    assumed = ", were it first come, first served" if found.predicted_by == FIRST_COME else ""
     return [
         ("on time, of what was wanted", "-" if share is None else f"{share:.1%}"),
         ("earned, of what was on offer", f"{facts['earning'] / offered:.1%}" if offered else "-"),
         ("messages wanted", f"{facts['wanted']:,.0f}"),
         ("dropped", f"{facts['dropped']:,.0f}"),
-        ("predictions off, on average", "-" if off is None else f"{off:.3f}"),
+        (f"predictions off, on average{assumed}", "-" if off is None else f"{off:.3f}"),
         ("brokers", f"{facts['brokers']:,}"),
         ("subscribers", f"{facts['subscribers']:,}"),
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -160,27 +160,29 @@ def draw_drops(drops: Sequence[Dropped]) -> str:
     return draw_svg(_height(len(brokers)), draw, "messages dropped, by broker and reason")
 
 
-def draw_links(links: Sequence[LinkStatistics]) -> str:
+def draw_links(links: Sequence[LinkStatistics], seen: Mapping[str, Histogram]) -> str:
     """Draw how fast links were, as seen, beside the bell curve of the same mean and deviation."""
     return draw_svgs(
         1.9 * -(-len(links[:LINKS_SHOWN]) // 3),
-        [_link_drawing(link) for link in links[:LINKS_SHOWN]],
+        [_link_drawing(link, seen.get(link.name)) for link in links[:LINKS_SHOWN]],
         "seconds per kilobyte on each link, as seen and as fitted",
         across=3,
     )
 
 
-def _link_drawing(link: LinkStatistics) -> Any:
+def _link_drawing(link: LinkStatistics, seen: Histogram | None) -> Any:
     def draw(axes: Axes) -> None:
         spread = link.s_per_kb
         axes.set_title(link.name, fontsize=9)
         axes.set_yticks([])
-        if isinstance(spread, Histogram):
-            edges = spread.start + spread.width * np.arange(len(spread.weights) + 1)
-            density = np.array(spread.weights) / (sum(spread.weights) * spread.width)
+        if seen is not None:
+            edges = seen.start + seen.width * np.arange(len(seen.weights) + 1)
+            density = np.array(seen.weights) / (sum(seen.weights) * seen.width)
             axes.stairs(density * 1e-3, edges * 1e3, fill=True, color=BLUE, alpha=0.5)
         if isinstance(spread, Histogram | Normal) and spread.variance > 0.0:
-            places = np.linspace(*_reach(spread.mean, spread.variance), 100)
+            low, high = _reach(spread.mean, spread.variance)
+            axes.set_xlim(low * 1e3, high * 1e3)
+            places = np.linspace(low, high, 100)
             axes.plot(places * 1e3, bell(places, spread.mean, spread.variance) * 1e-3, color=ORANGE)
         axes.set_xlabel("ms per kB", fontsize=8)
         axes.tick_params(labelsize=8)

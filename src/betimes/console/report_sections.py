@@ -23,9 +23,11 @@ from betimes.console.report_plots import (
     draw_shares,
     draw_ways,
 )
+from betimes.model.distributions import Histogram
 from betimes.model.statistics import NetworkStatistics
 from betimes.pipeline.alarms import measured_shares, predicted_shares
-from betimes.pipeline.learning import learn_statistics
+from betimes.pipeline.learning import learn_statistics, speeds_seen
+from betimes.pipeline.predictions import BY_TWIN, kept_predictions
 from betimes.pipeline.report_facts import Flow, Leg, ReportFacts, report_facts
 from betimes.pipeline.run_facts import RunFacts, read_facts
 from betimes.pipeline.table_files import current_tables, read_arrow
@@ -33,7 +35,8 @@ from betimes.pipeline.tables import ADMISSIONS
 from betimes.qos.forecasts import Model
 from betimes.qos.prediction import predict
 
-FIRST_COME = "They take brokers to serve first come, first served."
+FIRST_COME = "They are made from these tables, and take brokers to serve first come, first served."
+FORETOLD = "They are those of the network's twin, made before all this, and kept with the tables."
 NOTHING = "Of this, the tables say nothing."
 
 
@@ -46,6 +49,7 @@ class Findings:
     statistics: NetworkStatistics
     shares: tuple[Share, ...]  # the worst served first
     admissions: tuple[dict[str, Any], ...]
+    speeds: Mapping[str, Histogram]  # of links, by name, as they were seen
     predicted_by: str = FIRST_COME
 
     @property
@@ -55,33 +59,28 @@ class Findings:
         return sum(off) / len(off) if off else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Foretold:
-    """What was predicted before: shares by subscriber, and by whom."""
+def findings_in(tables: Path, model: Model | None = None) -> Findings:
+    """Read the current tables in a directory, with predictions.
 
-    shares: Mapping[str, float]
-    by: str
-
-
-def findings_in(tables: Path, model: Model, foretold: Foretold | None = None) -> Findings:
-    """Read the current tables in a directory, and predict from them what was not foretold."""
+    Those are what a twin foretold, where that lies with the tables and no model is named; else they are
+    made here.
+    """
     folder = current_tables(tables)
     statistics = learn_statistics(tables, looks_back=True)
-    predicted: Mapping[tuple[str, str], list[float]] = {}
-    measured = measured_shares(folder)
-    if foretold is not None:
-        ends = [(row["subscriber"], row["home"]) for row in measured]
-        predicted = {(name, home): [foretold.shares[name]] for name, home in ends if name in foretold.shares}
-    elif statistics.publishers and statistics.subscriptions:
-        predicted = predicted_shares(statistics, predict(statistics, model, early_drop=True))
-    shares = [_share(row, predicted) for row in measured]
+    foretold = kept_predictions(folder, BY_TWIN) if model is None else {}
+    predicted = foretold
+    if not foretold and statistics.publishers and statistics.subscriptions:
+        forecast = predict(statistics, model or Model.WAIT, early_drop=True)
+        predicted = predicted_shares(statistics, forecast)
+    shares = [_share(row, predicted) for row in measured_shares(folder)]
     return Findings(
         run=read_facts(folder),
         facts=report_facts(folder),
         statistics=statistics,
         shares=tuple(sorted(shares, key=lambda each: (each.measured, each.name))),
         admissions=tuple(read_arrow(ADMISSIONS, folder).to_pylist()),
-        predicted_by=FIRST_COME if foretold is None else foretold.by,
+        speeds=speeds_seen(folder),
+        predicted_by=FORETOLD if foretold else FIRST_COME,
     )
 
 
@@ -125,10 +124,7 @@ def _shares_section(found: Findings) -> Section:
         texts.append(f"Shown are {ROWS_SHOWN} of {len(found.shares):,} subscribers.")
     pictures.append(draw_shares(found.shares))
     if found.off_mean is not None:
-        texts.append(
-            f"Predictions, from what was learned over {found.run.over_s:,.0f} s, are "
-            f"{found.off_mean:.3f} off on average. {found.predicted_by}"
-        )
+        texts.append(f"Predictions are {found.off_mean:.3f} off on average. {found.predicted_by}")
         pictures.append(draw_agreement(found.shares))
     rows = [(each.name, each.measured, each.low, each.high, each.predicted) for each in found.shares]
     columns = ["subscriber", "measured", "at least", "at most", "predicted"]
@@ -237,7 +233,15 @@ def _links_section(found: Findings) -> Section:
     links = [each for each in found.statistics.links if each.s_per_kb is not None]
     if not links:
         return Section(key="links", title="Links", texts=[NOTHING])
-    texts = ["How long a kilobyte took: as it was seen, and the bell curve of the same mean and deviation."]
+    text = (
+        "How long a kilobyte took: as it was seen (bars), and the bell curve of the same mean and deviation "
+        "(line). A few that took very long make the curve much wider than the bars; what lies more than "
+        "four deviations from the mean is beyond the picture."
+    )
+    texts = [text]
+    unseen = [each.name for each in links if each.name not in found.speeds]
+    if unseen:
+        texts.append(f"How it was spread is not known of {', '.join(unseen[:LINKS_SHOWN])}.")
     if len(links) > LINKS_SHOWN:
         texts.append(f"Shown are {LINKS_SHOWN} of {len(links)} links.")
     rows = [
@@ -252,7 +256,8 @@ def _links_section(found: Findings) -> Section:
     ]
     columns = ["link", "mean, ms per kB", "deviation", "lost"]
     table = PageTable(columns=columns, rows=rows, right=columns[1:])
-    return Section(key="links", title="Links", texts=texts, pictures=[draw_links(links)], tables=[table])
+    picture = draw_links(links, found.speeds)
+    return Section(key="links", title="Links", texts=texts, pictures=[picture], tables=[table])
 
 
 def _admissions_section(found: Findings) -> Section:

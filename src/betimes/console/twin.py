@@ -118,7 +118,8 @@ class Question:
 class Answer:
     """What was, what the twin made of it, and what it makes of the changes."""
 
-    strategy: str  # that fits
+    strategy: str  # that was named, or fits best
+    fits: Mapping[str, float]  # how far off each candidate is, played once; none if one was named
     off_mean: float | None  # of on-time shares, over subscribers
     off_max: float | None
     measured: Mapping[str, float]  # by subscription
@@ -137,6 +138,7 @@ class Answer:
         names = list((self.after or self.before).subscribers)
         return {
             "current_strategy": self.strategy,
+            "fits": dict(self.fits),
             "off_mean": self.off_mean,
             "off_max": self.off_max,
             "assumed_links": list(self.assumed_links),
@@ -218,12 +220,14 @@ def ask(tables: Path, question: Question, candidates: Sequence[str], seeds: int)
     with progress_bar("playing") as advance:
         player = _Player(advance, count)
         judged = telling(measured, wanted)
-        strategy = _best_fit(player, twin, candidates, judged)
+        fits = _fits(player, twin, candidates, judged)
+        strategy = min(candidates, key=lambda name: fits.get(name, 0.0))
         before = player.play(twin, strategy, seeds)
         after = player.play(changed, question.strategy or strategy, seeds) if question.is_change else None
     off = [abs(before.subscribers[name][0] - share) for name, share in judged.items()]
     return Answer(
         strategy=strategy,
+        fits=fits,
         off_mean=sum(off) / len(off) if off else None,
         off_max=max(off, default=None),
         measured=measured,
@@ -289,15 +293,17 @@ class _Player:
         return spreads(outcomes)
 
 
-def _best_fit(player: _Player, twin: Twin, candidates: Sequence[str], measured: Mapping[str, float]) -> str:
-    """Return the strategy under which the twin comes closest to what was measured."""
-    if len(candidates) == 1:
-        return candidates[0]
-    off = {}
-    for name in candidates:
-        shares = player.play(twin, name, 1).subscribers
-        off[name] = sum(abs(shares[each][0] - share) for each, share in measured.items())
-    return min(candidates, key=off.__getitem__)
+def _fits(
+    player: _Player, twin: Twin, candidates: Sequence[str], measured: Mapping[str, float]
+) -> dict[str, float]:
+    """Return how far the twin is from what was measured under each strategy, on average; of one, nothing."""
+    off: dict[str, float] = {}
+    if len(candidates) > 1:
+        for name in candidates:
+            shares = player.play(twin, name, 1).subscribers
+            apart = [abs(shares[each][0] - share) for each, share in measured.items()]
+            off[name] = sum(apart) / len(apart) if apart else 0.0
+    return off
 
 
 def _totals(spreads: Spreads) -> dict[str, Any]:
@@ -340,7 +346,7 @@ def print_answer(answer: Answer) -> None:
     print_table(shown, ["subscriber", "measured", *runs], table)
     if answer.off_mean is not None and answer.off_max is not None:
         off = f"{answer.off_mean:.3f} on average, {answer.off_max:.3f} at most"
-        print_facts("", {"brokers seem to choose by": answer.strategy, "the twin is off by": off})
+        print_facts("", {**_played_under(answer), "the twin is off by": off})
         if answer.off_mean > OFF_WELL:
             print_notice("that is much: something in the network is not as telemetry tells it")
     if few:
@@ -348,6 +354,17 @@ def print_answer(answer: Answer) -> None:
         print_notice(f"{who} with fewer than {WANTED_MIN} messages: not counted there, and shown by --json")
     for name in answer.assumed_links:
         print_notice(f"{name} never carried anything; it is taken to be as fast as in the other direction")
+
+
+def _played_under(answer: Answer) -> dict[str, str]:
+    """Say which strategy was played: which one ran, telemetry does not tell, and several may fit alike."""
+    if not answer.fits:
+        return {"played under": f"{answer.strategy}, as --current says"}
+    fits = sorted(answer.fits.items(), key=lambda pair: pair[1])
+    return {
+        "played under": f"{answer.strategy}, which fits best: a guess, unless --current says it",
+        "each, played once, is off by": ", ".join(f"{name} {off:.3f}" for name, off in fits),
+    }
 
 
 def _change(answer: Answer, name: str) -> float:

@@ -158,9 +158,8 @@ def link_statistics(row: Row) -> LinkStatistics:
 def _speed(row: Row) -> NumberDistribution:
     """Return the histogram where it agrees with mean and variance, which are exact; else those alone."""
     mean, variance = row["s_per_kb_mean"], row["s_per_kb_variance"]
-    weights = tuple(round(each, WEIGHT_DIGITS) for each in row["s_per_kb_weights"])
-    if any(weights):
-        histogram = Histogram(row["s_per_kb_start"], row["s_per_kb_width"], weights)
+    histogram = _histogram(row)
+    if histogram is not None:
         off = abs(histogram.mean - mean) / mean if mean else 0.0
         if (
             off <= MEAN_SHARE_OFF_MAX
@@ -168,6 +167,18 @@ def _speed(row: Row) -> NumberDistribution:
         ):
             return histogram
     return Normal(mean, math.sqrt(variance), low=0.0)
+
+
+def speeds_seen(folder: Path) -> dict[str, Histogram]:
+    """Return how links' speeds were spread, by name: also where predictions go by the moments alone."""
+    rows = [row for row in _rows(LINKS, folder) if row["s_per_kb_mean"] is not None]
+    found = {f"{row['source']}->{row['target']}": _histogram(row) for row in rows}
+    return {name: histogram for name, histogram in found.items() if histogram is not None}
+
+
+def _histogram(row: Row) -> Histogram | None:
+    weights = tuple(round(each, WEIGHT_DIGITS) for each in row["s_per_kb_weights"])
+    return Histogram(row["s_per_kb_start"], row["s_per_kb_width"], weights) if any(weights) else None
 
 
 def publisher_statistics(row: Row, broker: str, over_s: float) -> PublisherStatistics:
