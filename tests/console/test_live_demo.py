@@ -129,10 +129,13 @@ def test_an_ignored_signal_stays_ignored(number):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_being_told_to_end_is_an_interrupt(number):
-    before = signal.getsignal(number)
-    with pytest.raises(KeyboardInterrupt), told_to_end_as_interrupted():
-        signal.raise_signal(number)
-    assert signal.getsignal(number) is before
+    before = signal.signal(number, signal.SIG_DFL)  # nohup may have had it ignored
+    try:
+        with pytest.raises(KeyboardInterrupt), told_to_end_as_interrupted():
+            signal.raise_signal(number)
+        assert signal.getsignal(number) is signal.SIG_DFL
+    finally:
+        signal.signal(number, before)
 
 
 def brokers_of(process_id):
