@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -105,8 +106,10 @@ def test_a_reader_that_goes_away_is_no_bug():
 
 @pytest.mark.long
 @pytest.mark.parametrize(("redirect", "code"), [("> /dev/full", MISTAKE), (">&-", 0)])
-def test_output_that_goes_nowhere_is_no_bug(redirect, code):
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_goes_nowhere_is_no_bug(redirect, code, unbuffered):
     command = f"{sys.executable} -c 'from betimes.console.start import main; main()' figures {redirect}"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    settings = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=settings)
     assert done.returncode == code
     assert "Traceback" not in done.stderr

@@ -168,8 +168,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     if sys.stdout is None:  # closed by the caller: nobody reads
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 -- for as long as we run
     try:
-        commands()(args=None if arguments is None else list(arguments), prog_name="betimes")
-        sys.stdout.flush()
+        return _ran(arguments)
     except UnreachableError as error:
         print_error(f"{error}\nhint: {UNREACHED}")
         return UNAVAILABLE
@@ -181,10 +180,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EIO):
             return _bug()
-        print_error(f"the output cannot be written ({error.strerror})")
+        _let_go()
+        print_error(f"the output cannot be written ({error.strerror})\nhint: make room, or send it elsewhere")
         return MISTAKE
-    except SystemExit as leaving:
-        return _code(leaving)
     except KeyboardInterrupt:
         return _interrupted()
     except Exception as error:  # noqa: BLE001 -- the last place where a bug can be told from a mistake
@@ -195,7 +193,17 @@ def run(arguments: Sequence[str] | None = None) -> int:
         problem = f"something cannot be written ({os.strerror(errno.ENOSPC)})"
         print_error(f"{problem}\nhint: make room where results go, and where Spark works: /tmp")
         return MISTAKE
-    return 0
+
+
+def _ran(arguments: Sequence[str] | None) -> int:
+    """Run a command line, and return its code when all that it said is written."""
+    try:
+        commands()(args=None if arguments is None else list(arguments), prog_name="betimes")
+        code = 0
+    except SystemExit as leaving:
+        code = _code(leaving)
+    sys.stdout.flush()
+    return code
 
 
 def _follows_interrupt(error: BaseException) -> bool:
@@ -216,10 +224,6 @@ def _code(leaving: SystemExit) -> int:
         return _reader_gone()
     if code == INTERRUPTED:
         return _interrupted()
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        return _reader_gone()
     return code
 
 
@@ -229,7 +233,13 @@ def _interrupted() -> int:
 
 
 def _reader_gone() -> int:
-    # Python flushes standard output once more on leaving: let that go nowhere instead of failing.
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    _let_go()
     return READER_GONE
+
+
+def _let_go() -> None:
+    """Write what is still unwritten, or let it go nowhere: Python would fail at it once more on leaving."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
