@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NAMES = ("event", "origin", "subscriber")  # numbers only where each is written as a number would be
 TEXTS = ("topic", "pattern", "filter", "content")
-RAGGED = "_corrupt_record"  # what such a row is, as Spark has it
+BROKEN = "_corrupt_record"  # Spark's column for what it cannot read
 PLAIN_NUMBER = "^(0|-?[1-9][0-9]*)$"
 
 
@@ -41,11 +41,19 @@ def csv_frame(spark: SparkSession, address: str, files: Sequence[Path]) -> DataF
     fields = [
         StructField(each.name, StringType() if each.name in texts else each.dataType) for each in guessed
     ]
-    read = reader.schema(StructType([*fields, StructField(RAGGED, StringType())]))
-    rows = read.csv(address, columnNameOfCorruptRecord=RAGGED)
-    quoted = {each.name: "`" + each.name.replace("`", "``") + "`" for each in fields}
-    is_whole = F.col(RAGGED).isNull()
-    return rows.select(*(F.when(is_whole, F.col(text)).alias(name) for name, text in quoted.items()))
+    read = reader.schema(StructType([*fields, StructField(BROKEN, StringType())]))
+    rows = read.csv(address, columnNameOfCorruptRecord=BROKEN)
+    is_whole = F.col(BROKEN).isNull()
+    return rows.select(*(F.when(is_whole, F.col(quoted(each.name))).alias(each.name) for each in fields))
+
+
+def quoted(name: str) -> str:
+    """Return a column's name so that Spark takes it for one, whatever is in it.
+
+    >>> quoted("a.b")
+    '`a.b`'
+    """
+    return "`" + name.replace("`", "``") + "`"
 
 
 def check_headers(files: Sequence[Path]) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from betimes.language.predicates import OneOf
 from betimes.matching.batches import MISSING_CODE, TextColumn
-from betimes.model.events import number_reading
+from betimes.model.events import flag_reading, number_reading
 from betimes.model.filters import Box, Filter
 from betimes.pipeline.event_columns import text_column
 
@@ -39,13 +39,16 @@ def with_other_readings(
     """Return what must be equal and the filters, where texts that read as more than texts became filters."""
     columns, found = dict(equals), dict(filters)
     for name, column in equals.items():
-        readings = [OneOf(name, (text,)).constraints() for text in column.texts]
-        several = [code for code, each in enumerate(readings) if len(each) > 1]
-        places = np.flatnonzero(np.isin(column.codes, several))
+        readings = {
+            code: OneOf(name, (text,)).constraints()
+            for code, text in enumerate(column.texts)
+            if number_reading(text) is not None or flag_reading(text) is not None
+        }
+        places = np.flatnonzero(np.isin(column.codes, list(readings)))
         codes = column.codes.copy()
         for place in places.tolist():
             boxes = found[place].boxes if place in found else (Box(),)
-            means = readings[codes[place]]
+            means = readings[int(codes[place])]
             found[place] = Filter(
                 tuple(Box((*box.constraints, (name, each))) for box in boxes for each in means)
             )

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from betimes.model.errors import BetimesError
-from betimes.pipeline.csv_rows import csv_frame
+from betimes.pipeline.csv_rows import BROKEN, csv_frame, quoted
 from betimes.pipeline.session import cores
 from betimes.pipeline.spreads import folder_values
 
@@ -30,7 +30,6 @@ FILES_MAX = 100_000
 TASKS_PER_CORE = 4  # so that no core waits long for the last
 ROWS_PER_TASK_MAX = 2_000_000
 SAMPLED_GROUPS_MAX = 16
-BROKEN_LINE = "_corrupt_record"  # as Spark calls what is no JSON
 JSON_LINE = '{"event": 1, "speed": 61}'
 PARQUET, CSV, JSON = "parquet", "csv", "json"
 ENDINGS = {
@@ -90,7 +89,7 @@ class RowSource:
     def handed_out(self, columns: Sequence[str]) -> DataFrame:
         """Return the frame that tasks are given."""
         if self.frame is not None:  # Spark gives tasks no column with a dot in its name: by number, then
-            return _selected(self.frame, columns).toDF(*map(str, range(len(columns))))
+            return self.frame.select(*map(quoted, columns)).toDF(*map(str, range(len(columns))))
         return _groups_frame(self.spark, self.groups, self.tasks)
 
 
@@ -189,17 +188,12 @@ def open_rows(spark: SparkSession, place: str) -> RowSource:
         frame = csv_frame(spark, address, _files_at(Path(place), "*.csv"))
     elif kind == JSON:
         frame = reader.json(address)
-        if not set(frame.columns) - {BROKEN_LINE}:
+        if not set(frame.columns) - {BROKEN}:
             problem = "holds no JSON" if frame.columns else "is empty"
             raise RowsError(f"{place}: {problem}\nhint: an object on each line, such as {JSON_LINE}")
     else:
         frame = reader.parquet(address)
     return frame_rows(frame, place)
-
-
-def _selected(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
-    quoted = (name.replace("`", "``") for name in columns)
-    return frame.select(*(f"`{name}`" for name in quoted))
 
 
 def frame_rows(frame: DataFrame, name: str) -> RowSource:
@@ -264,7 +258,7 @@ def read_rows(source: RowSource, columns: Sequence[str], rows_max: int | None = 
     """Return rows in this process: all of them, or spaced ones, about as many as asked for."""
     is_sampled = rows_max is not None and source.rows > rows_max
     if source.frame is not None:
-        frame = _selected(source.frame, columns)
+        frame = source.frame.select(*map(quoted, columns))
         return (frame.sample(rows_max / source.rows, 1) if is_sampled and rows_max else frame).toArrow()
     chosen = source.groups
     if is_sampled:
