@@ -11,7 +11,7 @@ CHECKED := src tests $(wildcard benchmarks/*.py examples/*.py)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test quick lint format bench clean
+.PHONY: help setup lock demo test quick lint format bench golden clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +80,9 @@ format: setup ## put the code in its format, and mend what ruff can mend
 
 bench: setup $(KERNELS) ## measure Betimes side by side with its peers
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
+
+golden: setup $(KERNELS) ## record anew what brokers, simulations, predictions and tables say (tests/golden)
+	@$(BIN)/python -m tests.golden.record
 
 clean: ## remove .venv and everything made by the other targets
 	rm -rf $(VENV) build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse

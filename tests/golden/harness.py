@@ -1,0 +1,533 @@
+"""How do golden scripts reach the inside of Betimes? Only through this file.
+
+Whoever changes the inside changes this file, and neither scripts nor recorded texts. A world has brokers (and
+peers), sockets of clients, links, and a clock that scripts move. The harness does what the live driver does
+around a broker: it hands in bytes and time, commits before it writes, lets go on who was blocked. Every
+byte that a connection yields is written down, by connection and moment.
+
+Nothing is left to chance: `pinned` settles what brokers draw, and they start on the clock of the world.
+Between connections of one moment there is no order; they are written down by name.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import random
+import secrets
+from collections.abc import Callable, Iterator, MutableSet
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from tests.golden.packets import shown
+
+from betimes import __version__
+from betimes.console.broker import open_gate
+from betimes.console.server_settings import settings_from
+from betimes.language.filters import parse_filter
+from betimes.matching.dz_spaces import Dimension, Space
+from betimes.model.links import LinkTerms
+from betimes.model.overlays import Metric
+from betimes.model.servers import ServerSettings
+from betimes.node.peer_settings import live_settings
+from betimes.server.connection import Connection
+from betimes.server.hub import Hub
+from betimes.server.joining import federate
+from betimes.server.learning import promised_grants
+from betimes.server.link import LinkEnd
+from betimes.server.metrics import exposition
+from betimes.server.opening import open_hub
+from betimes.server.peer_joining import join_overlay
+from betimes.server.peer_link import PeerLink
+from betimes.server.peer_status import StatusTelling
+from betimes.server.peer_terms import Agreement, PeerPlan
+from betimes.server.promises import Promises, worked_out
+from betimes.server.reloading import change_gate
+from betimes.server.statistics import gathered
+from betimes.server.store_file import StoreFile
+from betimes.server.system_topics import SystemTopics
+
+START_S = 100.0  # on brokers' clocks, when a script begins
+WALL_AHEAD_S = 1_700_000_000.0  # the wall clock, when those show 0
+TICK_S = 0.25
+TURNS_MAX = 10_000  # of one moment: then something goes round in circles
+END = b""  # the other side has hung up
+
+
+class _LogToWorld(logging.Handler):
+    """Has what brokers complain of written down, without the name of who logs it."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(logging.WARNING)
+        self._world = world
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._world.warn(f"{record.levelname}: {record.getMessage()}")
+
+
+@contextmanager
+def logging_to(world: World) -> Iterator[None]:
+    """Have a world write down what brokers complain of."""
+    logger, handler = logging.getLogger("betimes"), _LogToWorld(world)
+    passes_on, logger.propagate = logger.propagate, False
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = passes_on
+
+
+class _InOrder(MutableSet[Any]):
+    """A set that is iterated in the order in which it was filled, whatever the seed of hashes is."""
+
+    def __init__(self) -> None:
+        self._members: dict[Any, None] = {}
+
+    def __contains__(self, member: object) -> bool:
+        return member in self._members
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def add(self, value: Any) -> None:
+        self._members[value] = None
+
+    def discard(self, value: Any) -> None:
+        self._members.pop(value, None)
+
+
+class _Settled(random.Random):
+    """Draws the same numbers in every run, where nobody asked for a seed."""
+
+    def __init__(self, seed: Any = None) -> None:
+        super().__init__(0 if seed is None else seed)
+
+
+@contextmanager
+def pinned() -> Iterator[None]:
+    """Let nothing that a broker draws by itself differ between runs."""
+    numbers = count(1)
+
+    def token_hex(size: int = 32) -> str:
+        return f"{next(numbers):0{2 * size}x}"
+
+    with (
+        mock.patch.object(secrets, "token_hex", token_hex),
+        mock.patch.object(secrets, "token_bytes", lambda size=32: bytes.fromhex(token_hex(size))),
+        mock.patch.object(random, "Random", _Settled),
+    ):
+        yield
+
+
+@dataclass(eq=False)
+class Site:
+    """One broker, or peer, with what its driver keeps beside it."""
+
+    name: str
+    hub: Hub
+    config: Path | None = None
+    file: StoreFile | None = None
+    system: SystemTopics | None = None
+    settings: ServerSettings | None = None
+    status: StatusTelling | None = None
+    opened: AbstractContextManager[Any] | None = None
+
+
+@dataclass(eq=False)
+class Socket:
+    """One end of a connection: to a client, whose bytes scripts feed, or to the other end of a link."""
+
+    name: str  # of the other side, as it is written down
+    site: Site
+    connection: Connection
+    far: Socket | None = None
+    delay_s: float = 0.0
+    s_per_kb: float = 0.0
+    free_s: float = 0.0
+    is_stalled: bool = False
+    is_closed: bool = False
+    said: bytearray = field(default_factory=bytearray)  # in this moment, and not yet written down
+
+    @property
+    def label(self) -> str:
+        return f"{self.site.name} > {self.name}"
+
+
+class World:
+    """Brokers, clients and links, and the text of all that they say."""
+
+    def __init__(self, folder: Path) -> None:
+        self.now_s = START_S
+        self.folder = folder
+        self.sites: dict[str, Site] = {}
+        self.sockets: dict[Connection, Socket] = {}
+        self.clients: dict[str, Socket] = {}
+        self._agenda: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = count()
+        self._lines: list[str] = []
+        self._links = count(1)
+        self._warnings: list[str] = []  # of this moment
+        self._secret_files = {"network.secret": "a secret of the network", "control.secret": "hush, control"}
+
+    # --- what is written down
+
+    def step(self, title: str) -> None:
+        """Begin a step of the script."""
+        self._settle()
+        self._lines += ["", f"== {title}"]
+
+    def note(self, text: str) -> None:
+        """Write down something else that can be seen from outside."""
+        self._settle()
+        self._lines += text.rstrip("\n").split("\n")
+
+    def text(self) -> str:
+        """Return all that was written down."""
+        self._settle()
+        return "\n".join(self._lines).strip() + "\n"
+
+    def warn(self, text: str) -> None:
+        """Write down, by the end of this moment, what was logged."""
+        self._warnings.append(text)
+
+    def _put(self, who: str, lines: list[str]) -> None:
+        self._lines += [f"{self.now_s:.3f} {who}", *lines]
+
+    def _settle(self) -> None:
+        """Let everything happen that is due now, and write down what was said meanwhile, by name."""
+        for _ in range(TURNS_MAX):
+            have_worked = [self._turn(site) for _, site in sorted(self.sites.items())]
+            if not any(have_worked):
+                break
+        else:
+            raise AssertionError("brokers do not come to rest")
+        if self._warnings:
+            self._put("log", [f"  {each}" for each in sorted(self._warnings)])
+            self._warnings.clear()
+        for socket in sorted(self.sockets.values(), key=lambda each: each.label):
+            if socket.said:
+                self._put(socket.label, shown(bytes(socket.said)))
+                socket.said.clear()
+            if socket.is_closed:
+                self._put(socket.label, ["  hangs up"])
+                del self.sockets[socket.connection]
+
+    # --- brokers
+
+    def broker(self, name: str, toml: str = "", **files: str) -> None:
+        """Start a broker by its configuration file; others that it names are given as texts."""
+        for file_name, text in {**self._secret_files, **files}.items():
+            (self.folder / file_name.replace("_", ".")).write_text(text)
+        config = self.folder / f"{name}.toml"
+        config.write_text(f'name = "{name}"\nanonymous = true\n{toml}')
+        self._start(name, config)
+
+    def _start(self, name: str, config: Path) -> None:
+        settings, wall_s = settings_from(config), WALL_AHEAD_S + self.now_s
+        opened = open_hub(settings, open_gate(settings), now_s=self.now_s, wall_s=wall_s)
+        hub, file = opened.__enter__()
+        if settings.network is not None:
+            federation = federate(hub, settings.network, epoch=int(wall_s * 1000.0) * 1_000_000)
+            # What is told to be wanted comes in no order that could be relied on: it lies in a set.
+            found = _InOrder()
+            found |= federation._wanted._changed
+            federation._wanted._changed = found  # type: ignore[assignment]
+        if settings.control_secret:
+            hub.promises = Promises(hub.name, settings.control_secret)
+        hub.traffic.started_s = self.now_s
+        system = SystemTopics(hub, every_s=settings.sys_every_s)
+        self.sites[name] = Site(name, hub, config, file, system, settings, opened=opened)
+
+    def kill(self, name: str) -> None:
+        """Let a broker vanish without a word; what it committed stays in its file."""
+        self._settle()
+        site = self.sites.pop(name)
+        for socket in [each for each in self.sockets.values() if each.site is site]:
+            del self.sockets[socket.connection]
+            if socket.far is not None:
+                self._break(socket.far)
+        if site.opened is not None:
+            site.opened.__exit__(None, None, None)
+
+    def shut_down(self, name: str) -> None:
+        """Let a broker say goodbye, and end."""
+        self._settle()
+        self.sites[name].hub.shut_down(self.now_s)
+        self.kill(name)
+
+    def start_again(self, name: str) -> None:
+        """Start a broker that ended, from the same files."""
+        self._start(name, self.folder / f"{name}.toml")
+
+    def read_files_again(self, name: str, **files: str) -> None:
+        """Let a broker read its passwords and access list again, changed."""
+        self._settle()
+        for file_name, text in files.items():
+            (self.folder / file_name.replace("_", ".")).write_text(text)
+        settings = self.sites[name].settings
+        assert settings is not None
+        change_gate(self.sites[name].hub, open_gate(settings), self.now_s)
+        self._settle()
+
+    def close(self) -> None:
+        """End everything."""
+        for name in list(self.sites):
+            self.kill(name)
+
+    def metrics(self, name: str) -> None:
+        """Write down what Prometheus would read of a broker."""
+        self._settle()
+        text = exposition(gathered(self.sites[name].hub, self.now_s), 0.0)
+        told = [each for each in text.splitlines() if not each.startswith("#")]
+        lines = [each.replace(__version__, "VERSION") for each in told]
+        self._put(f"{name}: metrics", [f"  {each}" for each in lines])
+
+    # --- clients
+
+    def open(self, client: str, broker: str) -> None:
+        """Open a socket from a client to a broker."""
+        self._settle()
+        site = self.sites[broker]
+        connection = Connection(site.hub, peer=client, now_s=self.now_s)
+        self.clients[client] = self.sockets[connection] = Socket(client, site, connection)
+
+    def feed(self, client: str, *packets: bytes, sizes: int = 0, silent: bool = False) -> None:
+        """Let a client send packets, in one read or in reads of so many bytes."""
+        self._settle()
+        socket, stream = self.clients[client], b"".join(packets)
+        if not silent:
+            self._put(f"{client} > {socket.site.name}", shown(stream))
+        step = sizes or len(stream)
+        for start in range(0, len(stream), step):
+            socket.connection.receive(stream[start : start + step], self.now_s)
+            self._prove(socket)
+            self._learn(socket.site)
+            self._turn(socket.site)
+        self._settle()
+
+    def come(self, client: str, broker: str, *packets: bytes) -> None:
+        """Open a socket, and send at once."""
+        self.open(client, broker)
+        self.feed(client, *packets)
+
+    def drop(self, client: str) -> None:
+        """Let a client vanish without a word."""
+        self._settle()
+        self._put(f"{client} > {self.clients[client].site.name}", ["  is gone"])
+        self._break(self.clients[client])
+        self._settle()
+
+    def stall(self, client: str) -> None:
+        """Let a client's socket take no more."""
+        self._settle()
+        socket = self.clients[client]
+        socket.is_stalled = socket.connection.blocked = True
+
+    def go_on(self, client: str, *, kb: float = 0.0, took_s: float = 0.0) -> None:
+        """Let a client's socket take more again; so much was taken meanwhile, in so long."""
+        self._settle()
+        socket = self.clients[client]
+        socket.is_stalled = False
+        session = socket.connection.session
+        if kb and session is not None and session.last_hop is not None:
+            session.last_hop.observe(kb, took_s)
+        socket.connection.drained(self.now_s)
+        self._settle()
+
+    # --- links
+
+    def link(self, one: str, other: str, *, delay_s: float = 0.001, s_per_kb: float = 0.0) -> None:
+        """Let one broker dial another, over a line of this speed."""
+        self._settle()
+        near = self._pipe(self.sites[one], self.sites[other], delay_s, s_per_kb)
+        settings, federation = self.sites[one].settings, near.site.hub.federation
+        assert settings is not None
+        assert settings.network is not None
+        assert federation is not None
+        known = {each.to: each for each in settings.network.links}
+        terms = replace(known.get(other, LinkTerms(to=other)), host="there")
+        LinkEnd(federation, near.connection, terms, self.now_s).dial()
+
+    def cut(self, one: str, other: str) -> None:
+        """Break the link between two brokers; what is on the way is lost."""
+        self._settle()
+        for socket in list(self.sockets.values()):
+            if socket.far is not None and {socket.site.name, socket.far.site.name} == {one, other}:
+                self._break(socket)
+        self._settle()
+
+    def _pipe(self, dialler: Site, answerer: Site, delay_s: float, s_per_kb: float = 0.0) -> Socket:
+        mark = f" (link {next(self._links)})"
+        near = Socket(
+            answerer.name + mark,
+            dialler,
+            Connection(dialler.hub, peer=answerer.hub.name, now_s=self.now_s, dialled=True),
+        )
+        far = Socket(
+            dialler.name + mark,
+            answerer,
+            Connection(answerer.hub, peer=dialler.hub.name, now_s=self.now_s),
+        )
+        near.far, far.far = far, near
+        for each in (near, far):
+            each.delay_s, each.s_per_kb = delay_s, s_per_kb
+            self.sockets[each.connection] = each
+        return near
+
+    # --- peers
+
+    def peer(
+        self,
+        name: str,
+        *,
+        seed: int,
+        join: str = "",
+        wanted: str = "",
+        published: str = "",
+        space: dict[str, float],
+        levels: int = 6,
+        delay_max: float = 10.0,
+        places: int = 6,
+        delay_s: float = 0.001,
+    ) -> None:
+        """Start a peer; the space has attributes from 0 to a number."""
+        config = self.folder / f"{name}.toml"
+        config.write_text("anonymous = true\n")
+        hub = Hub(f"{name}:1", gate=open_gate(settings_from(config)))
+        hub.first_number = int((WALL_AHEAD_S + self.now_s) * 1e6)
+        hub.traffic.started_s = self.now_s
+        dimensions = tuple([Dimension(attribute=each, low=0.0, high=high) for each, high in space.items()])
+        plan = PeerPlan(
+            address=hub.name,
+            agreement=Agreement(space=Space(dimensions=dimensions, levels=levels), metric=Metric.HOPS),
+            settings=live_settings(places, 0.5),
+            join=(f"{join}:1",) if join else (),
+            wanted=(parse_filter(wanted),) if wanted else None,
+            published=(parse_filter(published),) if published else None,
+            delay_max=delay_max,
+        )
+        life = int((WALL_AHEAD_S + self.now_s) * 1000.0) * 1_000_000
+        overlay = join_overlay(hub, plan, life=life, now_s=self.now_s, seed=seed)
+        site = self.sites[name] = Site(name, hub, status=StatusTelling(overlay, hub.announce))
+        overlay.mail.dial = lambda to: self._later(delay_s, lambda: self._dialled(site, to, delay_s))
+
+    def _dialled(self, dialler: Site, to: str, delay_s: float) -> None:
+        overlay = dialler.hub.overlay
+        if self.sites.get(dialler.name) is not dialler or overlay is None:
+            return
+        answerer = next((each for each in self.sites.values() if each.hub.name == to), None)
+        if answerer is None:
+            overlay.dial_failed(to, self.now_s)
+            return
+        near = self._pipe(dialler, answerer, delay_s)
+        PeerLink(overlay, near.connection, to, self.now_s).dial()
+
+    # --- time
+
+    def run(self, for_s: float) -> None:
+        """Let time pass, and with it everything that happens meanwhile."""
+        end_s = self.now_s + for_s
+        while True:
+            self._settle()
+            tick_s = (self.now_s // TICK_S + 1.0) * TICK_S
+            due_s = [self._agenda[0][0]] if self._agenda else []
+            next_s = max(min([*due_s, *self._wakes_s(), tick_s]), self.now_s)
+            if next_s > end_s:
+                break
+            self.now_s = next_s
+            while self._agenda and self._agenda[0][0] <= self.now_s:
+                heapq.heappop(self._agenda)[2]()
+            if self.now_s == tick_s:
+                for _, site in sorted(self.sites.items()):
+                    self._tick(site)
+        self.now_s = end_s
+
+    def _wakes_s(self) -> list[float]:
+        federations = [site.hub.federation for site in self.sites.values()]
+        return [each.wake_at_s() for each in federations if each is not None]
+
+    def _tick(self, site: Site) -> None:
+        site.hub.tick(self.now_s)
+        if site.system is not None:
+            site.system.tick(self.now_s)
+        if site.status is not None:
+            site.status.tick(self.now_s)
+        if site.hub.store is not None:
+            site.hub.store.clock_ahead_s = WALL_AHEAD_S
+            site.hub.store.set_numbers_aside(site.hub.first_number + site.hub.received)
+        if site.file is not None:
+            site.file.tidy()
+
+    def _later(self, after_s: float, do: Callable[[], None]) -> None:
+        heapq.heappush(self._agenda, (self.now_s + after_s, next(self._order), do))
+
+    # --- what a driver does
+
+    def _turn(self, site: Site) -> bool:
+        """Take what lies in a broker's outboxes, after a commit; say whether there was anything."""
+        hub = site.hub
+        federation, has_worked = hub.federation, False
+        if federation is not None and federation.wake_at_s() <= self.now_s:
+            federation.settle(self.now_s)
+            has_worked = True
+        if hub.store is not None and hub.store.changed:
+            hub.store.commit()
+        known = [self.sockets[each] for each in hub.talking if each in self.sockets]
+        has_worked |= bool(hub.talking)
+        hub.talking.clear()
+        for socket in sorted(known, key=lambda each: each.label):
+            self._write(socket)
+        return has_worked
+
+    def _write(self, socket: Socket) -> None:
+        connection = socket.connection
+        data = connection.take_outbox()
+        socket.said += data
+        if socket.far is not None and data:
+            start_s = max(socket.free_s, self.now_s)
+            socket.free_s = start_s + len(data) / 1000.0 * socket.s_per_kb
+            arrives_s = socket.free_s - self.now_s + socket.delay_s
+            self._later(arrives_s, lambda: self._arrive(socket.far, data))
+        if connection.session is not None and connection.session.last_hop is not None:
+            connection.outbox_bytes_max = connection.session.last_hop.below_us_bytes
+        if connection.closing:
+            socket.is_closed = True
+            if socket.far is not None:
+                self._later(socket.delay_s, lambda: self._arrive(socket.far, END))
+        elif connection.blocked and not socket.is_stalled:
+            connection.drained(self.now_s)
+
+    def _arrive(self, socket: Socket | None, data: bytes) -> None:
+        if socket is None or socket.connection not in self.sockets:
+            return
+        if data is END:
+            self._break(socket)
+        else:
+            socket.connection.receive(data, self.now_s)
+
+    def _break(self, socket: Socket) -> None:
+        """Tell a broker that the other side of a socket is gone."""
+        if socket.said:
+            self._put(socket.label, shown(bytes(socket.said)))
+        self.sockets.pop(socket.connection, None)
+        socket.connection.lost(self.now_s)
+
+    def _prove(self, socket: Socket) -> None:
+        packet = socket.connection.unproven
+        if packet is not None:
+            right = socket.site.hub.gate.prove(packet.username, packet.password)
+            socket.connection.proven(right, self.now_s)
+
+    def _learn(self, site: Site) -> None:
+        promises = site.hub.promises
+        if promises is not None and promises.to_learn is not None:
+            payload, promises.to_learn = promises.to_learn, None
+            promises.learn(worked_out(payload), promised_grants(site.hub), self.now_s)
