@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from tests.golden.recording import RECORDED, path_of, record, traces
+from tests.golden.recording import RECORDED, golden_texts, path_of, record
 
 
 def main(chosen: list[str]) -> None:
     """Record all, or those that are named; remove what nothing yields any more."""
-    known = traces()
+    known = golden_texts()
     for name in chosen or known:
         if record(name, known[name]()):
             print(f"changed: {path_of(name).relative_to(RECORDED.parents[2])}")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from difflib import unified_diff
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 import pytest
 from tests.golden import client_scripts, network_scripts, session_scripts
+from tests.golden.outcomes import OUTCOMES, TABLES, record_tables
 from tests.golden.scripts import SCRIPTS, trace_of
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -61,5 +63,7 @@ def record(name: str, found: str) -> bool:
     return is_new
 
 
-def traces() -> dict[str, Callable[[], str]]:
-    return {name: lambda name=name: trace_of(name) for name in trace_names()}  # type: ignore[misc]
+def golden_texts() -> dict[str, Callable[[], str]]:
+    """Return how each text is made; the one that needs Spark comes last."""
+    texts: dict[str, Callable[[], str]] = {name: partial(trace_of, name) for name in trace_names()}
+    return texts | OUTCOMES | {TABLES: record_tables}
