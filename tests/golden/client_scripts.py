@@ -199,6 +199,9 @@ def endings(world: World) -> None:
     world.come("old", "b1", packet(0x10, text("MQIsdp") + b"\x03\x02\x00\x00" + text("old")))
     world.come("future", "b1", packet(0x10, text("MQTT") + b"\x06\x02\x00\x00\x00" + text("x")))
     world.come("rude", "b1", publish("t", b"before CONNECT"))
+    world.come("early", "b1", ping())
+    world.come("flags", "b1", packet(0x10, text("MQTT") + b"\x05\x01\x00\x00\x00" + text("x")))
+    world.come("tiny", "b1", connect("tiny", max_packet=10))
     world.come("twice", "b1", connect("twice"), connect("twice"))
     for number in range(7):
         world.come(f"s{number}", "b1", connect(f"s{number}"))
@@ -229,6 +232,20 @@ def malformed(world: World) -> None:
         "from a broker": packet(0xD0),
         "shorter than it says": packet(0x40, b"\x00"),
         "identifier 0": subscribe(1, "a", subscription_id=0),
+        "a topic that is longer than its packet": b"\x30\x03\x00\x09t",
+        "no properties": b"\x30\x03\x00\x01t",
+        "properties that are longer than their packet": b"\x30\x04\x00\x01t\x09",
+        "a property that is longer than all of them": packet(0x30, text("t"), b"\x04\x03\x00\x09t"),
+        "a property of a broker's": packet(0x30, text("t"), b"\x03\x21\x00\x01"),
+        "a payload format of 2": publish("t", payload_format=2),
+        "an empty filter": subscribe(1, ""),
+        "a filter without options": packet(0x82, b"\x00\x01\x00", text("a")),
+        "retain handling 3": subscribe(1, ("a", 0x30)),
+        "QoS 3 of a subscription": subscribe(1, ("a", 0x03)),
+        "no-local on a shared subscription": subscribe(1, ("$share/g/a", 0x04)),
+        "an answer of a broker's": packet(0x90, b"\x00\x01\x00\x00"),
+        "AUTH without a method": packet(0xF0, b"\x18\x00"),
+        "AUTH": packet(0xF0, b"\x18\x04\x15\x00\x01m"),
         "a payload that is no text": publish("t", b"\xff", payload_format=1),
     }
     for what, data in wrong.items():
@@ -436,6 +453,24 @@ def scheduled_client(world: World) -> None:
     for number in range(8):
         world.feed("anna", publish("s/y", b"%d" % number * 4000), silent=True)
     world.go_on("plain")
+
+
+@script("scheduled-bounds")
+def scheduled_bounds(world: World) -> None:
+    world.broker("b1", BARE)
+    world.come("anna", "b1", connect("anna"))
+    world.come("slow", "b1", connect("slow"), subscribe(1, "s", user=[("max-delay", "20s"), ("price", "2")]))
+    world.step("a kilobyte takes a second; then messages of 4 KB wait, with bounds a tenth of a second apart")
+    world.stall("slow")
+    world.feed("anna", publish("s", b"first"))
+    world.go_on("slow", kb=4.0, took_s=4.0)
+    world.stall("slow")
+    for tenth in range(20, 70):
+        bound = [("$deadline", f"{tenth * 100}ms")]
+        world.feed("anna", publish("s", b"." * 4000, content_type=f"{tenth}", user=bound), silent=True)
+    world.step("what can still come in time is sent, and nothing else")
+    world.go_on("slow")
+    world.metrics("b1")
 
 
 ACCESS = """\

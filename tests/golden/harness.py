@@ -15,6 +15,7 @@ import heapq
 import logging
 import random
 import secrets
+import time
 from collections.abc import Callable, Iterator, MutableSet
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import pyarrow.parquet as pq
 from tests.golden.packets import shown
 
 from betimes import __version__
@@ -39,6 +41,7 @@ from betimes.server.hub import Hub
 from betimes.server.joining import federate
 from betimes.server.learning import promised_grants
 from betimes.server.link import LinkEnd
+from betimes.server.logbook import LOOK_EVERY_S, Logbook, start_logbook
 from betimes.server.metrics import exposition
 from betimes.server.opening import open_hub
 from betimes.server.peer_joining import join_overlay
@@ -112,17 +115,21 @@ class _Settled(random.Random):
 
 
 @contextmanager
-def pinned() -> Iterator[None]:
-    """Let nothing that a broker draws by itself differ between runs."""
+def pinned(world: World) -> Iterator[None]:
+    """Let nothing that a broker draws by itself differ between runs; wall clocks go with the world's."""
     numbers = count(1)
 
     def token_hex(size: int = 32) -> str:
         return f"{next(numbers):0{2 * size}x}"
 
+    def wall_s() -> float:
+        return WALL_AHEAD_S + world.now_s
+
     with (
         mock.patch.object(secrets, "token_hex", token_hex),
         mock.patch.object(secrets, "token_bytes", lambda size=32: bytes.fromhex(token_hex(size))),
         mock.patch.object(random, "Random", _Settled),
+        mock.patch.object(time, "time", wall_s),
     ):
         yield
 
@@ -138,6 +145,7 @@ class Site:
     system: SystemTopics | None = None
     settings: ServerSettings | None = None
     status: StatusTelling | None = None
+    logbook: Logbook | None = None
     opened: AbstractContextManager[Any] | None = None
 
 
@@ -234,6 +242,7 @@ class World:
         settings, wall_s = settings_from(config), WALL_AHEAD_S + self.now_s
         opened = open_hub(settings, open_gate(settings), now_s=self.now_s, wall_s=wall_s)
         hub, file = opened.__enter__()
+        logbook = start_logbook(hub, settings, clock_ahead_s=WALL_AHEAD_S)
         if settings.network is not None:
             federation = federate(hub, settings.network, epoch=int(wall_s * 1000.0) * 1_000_000)
             # What is told to be wanted comes in no order that could be relied on: it lies in a set.
@@ -244,7 +253,7 @@ class World:
             hub.promises = Promises(hub.name, settings.control_secret)
         hub.traffic.started_s = self.now_s
         system = SystemTopics(hub, every_s=settings.sys_every_s)
-        self.sites[name] = Site(name, hub, config, file, system, settings, opened=opened)
+        self.sites[name] = Site(name, hub, config, file, system, settings, None, logbook, opened)
 
     def kill(self, name: str) -> None:
         """Let a broker vanish without a word; what it committed stays in its file."""
@@ -254,6 +263,8 @@ class World:
             del self.sockets[socket.connection]
             if socket.far is not None:
                 self._break(socket.far)
+        if site.logbook is not None:
+            site.logbook.close()
         if site.opened is not None:
             site.opened.__exit__(None, None, None)
 
@@ -286,9 +297,18 @@ class World:
         """Write down what Prometheus would read of a broker."""
         self._settle()
         text = exposition(gathered(self.sites[name].hub, self.now_s), 0.0)
-        told = [each for each in text.splitlines() if not each.startswith("#")]
-        lines = [each.replace(__version__, "VERSION") for each in told]
-        self._put(f"{name}: metrics", [f"  {each}" for each in lines])
+        told = [each.replace(__version__, "VERSION") for each in text.splitlines() if each[0] != "#"]
+        lines = [f"  {each}" for each in told if not each.endswith(" 0.0")]
+        nothing = [each.removesuffix(" 0.0") for each in told if each.endswith(" 0.0")]
+        self._put(f"{name}: metrics", [*lines, f"  0.0 are {', '.join(nothing)}"])
+
+    def telemetry(self, folder: str) -> None:
+        """Write down what brokers that ended wrote into their files, but for what they measured."""
+        for kind in sorted((self.folder / folder).iterdir()):
+            parts = [pq.read_table(each).to_pylist() for each in sorted(kind.glob("*.parquet"))]
+            rows = [row for part in parts for row in part]
+            lines = [", ".join(f"{name}={row[name]}" for name in row if name != "matching_s") for row in rows]
+            self._put(f"telemetry: {kind.name}", [f"  {each}" for each in sorted(lines)])
 
     # --- clients
 
@@ -460,6 +480,10 @@ class World:
             site.system.tick(self.now_s)
         if site.status is not None:
             site.status.tick(self.now_s)
+        if site.logbook is not None and site.logbook.topics is not None and self.now_s % LOOK_EVERY_S == 0.0:
+            is_heard_anew = site.logbook.topics.tick(self.now_s)
+            if is_heard_anew:
+                site.logbook.tell_again()
         if site.hub.store is not None:
             site.hub.store.clock_ahead_s = WALL_AHEAD_S
             site.hub.store.set_numbers_aside(site.hub.first_number + site.hub.received)

@@ -9,6 +9,7 @@ from tests.golden.harness import World
 from tests.golden.packets import (
     connect,
     disconnect,
+    ping,
     puback,
     pubcomp,
     publish,
@@ -291,6 +292,10 @@ def resume_in_a_network(world: World) -> None:
     for number in range(3, 5):
         world.feed("anna", publish("t/1", b"%d" % number))
     world.run(0.25)
+    world.broker("c", QUIET + NETWORK + _rated("1KB/s", "a"))
+    world.come(
+        "early", "c", connect("early"), subscribe(1, "t", user=[("resume-after", "a:1700000100000001")])
+    )
     token = [("resume-after", "a:1700000100000001"), ("resume-after", "b:1700000099999999")]
     world.come("ben", "a", connect("ben"), subscribe(1, "t/#", user=token))
     world.step("and at b, where something is missing")
@@ -303,7 +308,7 @@ def resume_in_a_network(world: World) -> None:
 def peers(world: World) -> None:
     space = {"x": 100.0, "y": 100.0}
     world.step("a publisher, and three who join one after the other")
-    world.peer("p", seed=1, published="x >= 0", space=space, places=2)
+    world.peer("p", seed=1, published="x >= 0", space=space, places=4)
     world.peer("q", seed=2, join="p", wanted="x > 50 AND y < 20", space=space)
     world.run(1.0)
     world.peer("r", seed=3, join="p", wanted="x > 60 AND y < 20", space=space, delay_max=4.0)
@@ -329,6 +334,155 @@ def peers(world: World) -> None:
     world.metrics("p")
     world.step("how a peer tells that it is doing")
     world.feed("reader", subscribe(2, "$betimes/peer/#"))
+    for packet_id in (3, 4):
+        plane = [("x", "70"), ("y", "6")]
+        world.feed("writer", publish("plane", b"watched", qos=1, packet_id=packet_id, user=plane))
+        world.run(0.75)
     world.step("somebody with another space is refused")
     world.peer("z", seed=9, join="p", wanted="x > 5", space={"x": 100.0})
     world.run(1.5)
+
+
+@script("peers-in-a-row")
+def peers_in_a_row(world: World) -> None:
+    space = {"x": 100.0}
+    world.step(
+        "a publisher that feeds one only: others are fed by those who want as much, and are in a hurry"
+    )
+    world.peer("p", seed=1, published="x >= 0", space=space, places=1)
+    world.peer("q", seed=2, join="p", wanted="x > 50", space=space, delay_max=1.0, places=1)
+    world.run(1.5)
+    world.peer("r", seed=3, join="q", wanted="x > 75", space=space, delay_max=5.0)
+    world.come("reader", "r", connect("reader"), subscribe(1, "#"))
+    world.run(4.0)
+    world.come("writer", "p", connect("writer"))
+    for x in (80, 60, 10):
+        world.feed("writer", publish("plane", b"%d" % x, qos=1, packet_id=1, user=[("x", str(x))]))
+    world.run(0.5)
+    world.step("how it is doing, and how it ends")
+    world.feed("reader", subscribe(2, "$betimes/peer/#"))
+    world.shut_down("q")
+    world.run(1.0)
+
+
+@script("telemetry")
+def telemetry(world: World) -> None:
+    for name in "ab":
+        files = "control_secret_file = 'control.secret'\n" + BARE
+        world.broker(name, files + "[telemetry]\ndirectory = 'seen'\nshare = 1\n" + NETWORK)
+    world.link("a", "b")
+    world.run(0.5)
+    world.come("anna", "a", connect("anna"))
+    wish = [("filter", "speed > 50"), ("max-delay", "2s"), ("price", "3")]
+    world.come("ben", "b", connect("ben"), subscribe(1, "road", user=wish), subscribe(2, "t/#", qos=1))
+    world.come("carl", "a", connect("carl"), subscribe(1, "$share/g/t/#", "road"))
+    world.run(0.25)
+    for number in range(4):
+        car = [("speed", str(40 + 10 * number)), ("kind", "car"), ("$deadline", "4s")]
+        world.feed("anna", publish("road", b"c%d" % number, user=car))
+        world.feed("anna", publish("t/1", b"t%d" % number, qos=1, packet_id=1))
+    world.run(0.25)
+    world.stall("carl")
+    world.feed("anna", *[publish("road", b"late", message_expiry=1, user=[("speed", "70")])] * 2)
+    world.run(1.5)
+    world.go_on("carl")
+    world.feed("ben", unsubscribe(3, "t/#"))
+    world.feed("anna", publish("nobody", b"?"), publish("$no", b"?"))
+    world.run(0.25)
+    for name in "ab":
+        world.kill(name)
+    world.telemetry("seen")
+
+
+@script("guarantees-of-several")
+def guarantees_of_several(world: World) -> None:
+    for name, others in {"a": "b", "b": "ac", "c": "b"}.items():
+        world.broker(name, BARE + NETWORK + "refresh = '2s'\n" + _rated("60KB/s", *others))
+    for one, other in (("a", "b"), ("b", "c")):
+        world.link(one, other)
+    world.run(1.0)
+    world.step("two publish the same, at two brokers; one leaves, and comes back with more")
+    cars: dict[str, Any] = {"user": [("advertise", "cars = 10KB/s"), ("advertise", "bikes = 5KB/s")]}
+    for name, broker in (("pub a", "a"), ("pub b", "b")):
+        world.come(name, broker, connect(name, **cars))
+    world.run(0.5)
+    world.come("ann", "c", connect("ann", clean=False, session_expiry=600))
+    world.run(0.5)
+    world.feed("ann", subscribe(1, "cars", "bikes", user=[("bandwidth", "any"), ("latency", "1s")]))
+    world.run(1.0)
+    for topics in (("x = 1KB/s", "x = 2KB/s"), ("$x = 1KB/s",), ("x/# = 1KB/s",), ("x = much",)):
+        world.come(topics[0], "a", connect("odd", user=[("advertise", each) for each in topics]))
+    world.step("what cannot be guaranteed: patterns, and what is shared")
+    world.feed("ann", subscribe(2, "cars/#", "$share/g/cars", user=[("bandwidth", "1KB/s")]))
+    world.feed("ann", subscribe(3, "cars", user=[("latency", "soon")]))
+    world.run(0.5)
+    world.drop("pub b")
+    world.run(1.0)
+    world.come("pub b", "b", connect("pub b", user=[("advertise", "cars = 30KB/s")]))
+    world.run(3.0)
+    world.feed(
+        "ann", unsubscribe(4, "bikes")
+    )  # of two, the broker gives one back first: it is not said which
+    world.run(0.5)
+    world.step("ann vanishes: what is promised is given back; it comes back: it is asked for again")
+    world.drop("ann")
+    world.run(1.0)
+    world.metrics("b")
+    world.come("ann", "c", connect("ann", clean=False, session_expiry=600))
+    world.run(1.0)
+    world.metrics("b")
+
+
+@script("handover-odd")
+def handover_odd(world: World) -> None:
+    _chain(world, "ab", delay_s=0.2)
+    keeps: dict[str, Any] = {"clean": False, "session_expiry": 600}
+    world.come("ben", "a", connect("ben", **keeps))
+    world.run(1.0)
+    world.feed("ben", subscribe(1, "t", qos=1))
+    world.drop("ben")
+    world.step("ben comes at b, sends before it is let in, and comes once more meanwhile")
+    world.come("ben 1", "b", connect("ben", **keeps), subscribe(1, "u", qos=1))
+    world.run(0.1)
+    world.come("hasty", "b", connect("hasty", **keeps), *[ping()] * 102)
+    world.come("ben 2", "b", connect("ben", **keeps))
+    world.run(2.0)
+    world.step("the link is cut in the middle of a question")
+    world.come("dora", "a", connect("dora", **keeps))
+    world.run(0.1)
+    world.cut("a", "b")
+    world.run(3.0)
+    world.step("a session that is asked for is used again where it was")
+    world.link("a", "b", delay_s=0.2)
+    world.run(1.0)
+    world.drop("ben 2")
+    world.come("ben 3", "a", connect("ben", **keeps))
+    world.run(0.1)
+    world.come("ben 4", "b", connect("ben", **keeps))
+    world.run(15.0)
+    world.metrics("a")
+    world.metrics("b")
+
+
+@script("buffer-in-a-network")
+def buffer_in_a_network(world: World) -> None:
+    fetching = QUIET + "[buffer]\nfetch = ['t/#']\nfetch_within = '5s'\n"
+    _chain(world, "ab", top=fetching)
+    world.come("anna", "a", connect("anna"))
+    world.feed("anna", *[publish("t/1", b"%d" % number) for number in range(4)], publish("v", b"not fetched"))
+    world.run(0.5)
+    world.step("nobody was at b; who comes there gets what b fetched")
+    token = [("resume-after", "a:1700000099999999")]
+    world.come("ben", "b", connect("ben"), subscribe(1, "#", user=token))
+    world.feed("ben", subscribe(2, "t/#", user=[*token, ("resume-until", "now")]))
+    world.come("carl", "b", connect("carl"), subscribe(1, "t/#", qos=1, user=token))
+    world.metrics("b")
+    world.step("a starts anew: numbers go on, and what it kept is gone")
+    world.kill("a")
+    world.run(1.0)
+    world.start_again("a")
+    world.link("a", "b")
+    world.run(0.5)
+    world.come("anna", "a", connect("anna"), publish("t/1", b"of another life"))
+    world.run(0.5)
+    world.come("dora", "a", connect("dora"), subscribe(1, "t/#", user=token))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -127,37 +126,37 @@ OUTCOMES: dict[str, Callable[[], str]] = {
     "command-admit": lambda: _commands(
         ("admit", "examples/city.toml"),
         ("admit", BUSY),
+        ("admit", BUSY, "--policy", "none"),
         ("admit", BUSY, "--policy", "low-req-first", "--margin", "0.02", "--model", "mm1"),
     ),
 }
 
 
 def pipeline_tables(spark: SparkSession, folder: Path) -> str:
-    """Return the tables of a simulated minute, with rows that are bad, late, doubled or of an odd kind."""
+    """Return the tables of simulated seconds, with rows that are bad, late, doubled or of an odd kind."""
     telemetry = folder / "telemetry"
-    scenario = ("simulate", "examples/city.toml", "--strategy", "fifo", "--seed", "3", "--duration", "45")
+    scenario = ("simulate", BUSY, "--strategy", "fifo", "--seed", "3", "--duration", "6")
     runs.said(*scenario, "--telemetry", str(telemetry))
     runs.telemetry_rows(telemetry, "received", [{"neighbour": "nowhere", "number": 7_000}])
     runs.telemetry_rows(telemetry, "published", [{"time_s": -1.0, "number": 7_001}, {"content": "{"}])
     runs.telemetry_rows(telemetry, "dropped", _drops())
-    runs.telemetry_rows(telemetry, "unsubscribed", [_wish("archive", "airport") | {"time_s": 40.0}])
-    answer = _wish("crane-safety", "harbour") | {"reliability": 0.99, "admitted": False, "reason": "too much"}
-    runs.telemetry_rows(telemetry, "answered", [answer, answer | {"time_s": 9.0, "admitted": True}])
-    first = min((telemetry / "delivered").glob("*.parquet"))
-    shutil.copy(first, first.with_name("part-copy-00000.parquet"))
+    runs.telemetry_rows(telemetry, "unsubscribed", [_wish("v", "b") | {"time_s": 5.0}])
+    answer = _wish("s", "c") | {"reliability": 0.99, "admitted": False, "reason": "too much"}
+    runs.telemetry_rows(telemetry, "answered", [answer, answer | {"time_s": 5.0, "admitted": True}])
+    runs.telemetry_again(telemetry, "delivered", 3)
     return runs.tables_text(spark, telemetry, folder / "tables")
 
 
 def _wish(subscriber: str, broker: str) -> dict[str, Any]:
-    return {"time_s": 5.0, "broker": broker, "share": 1.0, "subscriber": subscriber, "pattern": "#"}
+    return {"time_s": 4.0, "broker": broker, "share": 1.0, "subscriber": subscriber, "pattern": "#"}
 
 
 def _drops() -> list[dict[str, Any]]:
-    """Return what brokers gave up; the simulated minute goes well."""
-    lost = {"broker": "centre", "share": 1.0, "origin": "harbour", "publisher": "road-sensors"}
-    told = {"destination": "north", "age_s": 3.5, "subscribers": 1, "neighbour": "north"}
+    """Return what a broker gave up, for reasons that the simulated seconds may not have."""
+    lost = {"broker": "b", "share": 1.0, "origin": "a", "publisher": "p"}
+    told = {"destination": "c", "age_s": 3.5, "subscribers": 1}
     return [
-        lost | told | {"number": number, "time_s": 10.0 + number, "reason": reason}
+        lost | told | {"number": number, "time_s": 1.0 + number, "reason": reason}
         for number, reason in enumerate(("hopeless", "expired", "queue_full"), start=1)
     ]
 

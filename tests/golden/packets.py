@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
@@ -24,7 +25,9 @@ NAMES = (
     "DISCONNECT",
     "AUTH",
 )
-ROW_BYTES = 32
+ROW_BYTES = 64
+# Three letters or more; what is shorter is rather a number.
+PIECES = re.compile(rb"([\x20-\x7e]{3,})|(?:(?![\x20-\x7e]{3}).)+", re.DOTALL)
 # Identifier and kind of each property (MQTT 5, section 2.2.2.2). "user" is written for itself.
 PROPERTIES = {
     "payload_format": (0x01, "byte"),
@@ -194,7 +197,7 @@ def split(stream: bytes) -> Iterator[bytes]:
 
 
 def shown(stream: bytes) -> list[str]:
-    """Return a stream as lines: each packet by its name, then its bytes in hex and as letters."""
+    """Return a stream as lines: each packet by its name, then its bytes."""
     lines = []
     for each in split(stream):
         title = f"  {NAMES[each[0] >> 4]}, {len(each)} bytes"
@@ -211,8 +214,7 @@ def shown(stream: bytes) -> list[str]:
 
 
 def _row(row: bytes) -> str:
-    """Return bytes in hex, and as letters; where all are letters, only those."""
-    letters = "".join(chr(code) if 32 <= code < 127 else "." for code in row)
-    if len(row) == ROW_BYTES and all(32 <= code < 127 for code in row):
-        return f"'{letters}'"
-    return f"{row.hex(' ', -4)}  '{letters}'"
+    """Return bytes in hex, but letters, where there are some in a row, as «letters»."""
+    return " ".join(
+        f"«{found[0].decode()}»" if found[1] is not None else found[0].hex() for found in PIECES.finditer(row)
+    )

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from tests.golden import client_scripts, network_scripts, session_scripts
+from tests.golden import client_scripts, network_scripts, session_scripts, stranger_scripts
 from tests.golden.outcomes import OUTCOMES, TABLES, record_tables
 from tests.golden.scripts import SCRIPTS, trace_of
 
@@ -19,7 +19,9 @@ HOW_TO_RECORD = (
     "if it is meant to be so, record anew and look at the difference: make golden, git diff tests/golden"
 )
 
-assert all((client_scripts, network_scripts, session_scripts)), "they register their scripts"
+assert all((client_scripts, network_scripts, session_scripts, stranger_scripts)), (
+    "they register their scripts"
+)
 
 
 def trace_names() -> list[str]:

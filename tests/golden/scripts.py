@@ -25,10 +25,10 @@ def script(name: str) -> Callable[[Script], Script]:
 
 def trace_of(name: str) -> str:
     """Run a script in a world of its own; return all that was said in it."""
-    with tempfile.TemporaryDirectory() as folder, pinned():
+    with tempfile.TemporaryDirectory() as folder:
         world = World(Path(folder))
         try:
-            with logging_to(world):
+            with pinned(world), logging_to(world):
                 SCRIPTS[name](world)
                 return world.text()
         finally:

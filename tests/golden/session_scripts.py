@@ -160,12 +160,17 @@ def resume(world: World) -> None:
     world.come("ines", "b1", connect("ines"))
     for packet_id, token in enumerate(("b1", "b1:x", "b9:5", _of_b1(500), "b1:5,9"), start=1):
         world.feed("ines", subscribe(packet_id, "#", user=_after(token)))
+    world.feed("ines", subscribe(8, "#", user=_after(_of_b1(4), _of_b1(5))))
     world.feed("ines", subscribe(9, "$share/g/t", user=_after("now")))
     world.step("all go on from there")
     world.feed(
         "anna", publish("t/9", b"12"), publish("t/0", b"13", qos=1, packet_id=2, user=[("speed", "99")])
     )
     world.metrics("b1")
+    world.step("a broker that keeps nothing")
+    world.broker("b2", BARE)
+    world.come("jan", "b2", connect("jan"), subscribe(1, "#", user=_after("b2:5")))
+    world.feed("jan", subscribe(2, "#", user=_after("b2:5", resume_until="+5")))
 
 
 @script("ranges")
@@ -181,6 +186,12 @@ def ranges(world: World) -> None:
     world.feed("ben", subscribe(3, "#", user=_after(_of_b1(0), resume_until=_of_b1(4))))
     world.feed("ben", subscribe(4, "t/1", user=_after(_of_b1(2), resume_until=_of_b1(7), filter="speed > 4")))
     world.feed("ben", subscribe(5, "#", user=_after(resume_until="now")))
+    world.feed("ben", subscribe(20, "#", user=_after(_of_b1(2), resume_until="+2")))
+    world.feed("ben", subscribe(21, "t/0", user=_after(_of_b1(2), resume_until="+2")))
+    for packet_id, until in enumerate(("+0", "+x", f"{_of_b1(3)},2"), start=22):
+        world.feed("ben", subscribe(packet_id, "#", user=_after(_of_b1(2), resume_until=until)))
+    world.feed("ben", subscribe(25, "#", user=_after("now", resume_until="+2")))
+    world.feed("ben", subscribe(26, "#", user=_after(_of_b1(2), resume_until="+2", max_delay="1s")))
     world.step("ranges that are refused, and nothing stays subscribed")
     for packet_id, until in enumerate(("x", _of_b1(99), "b7:1"), start=6):
         world.feed("ben", subscribe(packet_id, "#", user=_after(_of_b1(3), resume_until=until)))
@@ -218,13 +229,13 @@ def _signed(payload: bytes, signature_of: bytes | None = None) -> list[tuple[str
     return [("$signature", said)]
 
 
-def _model(learned_at_s: float, s_per_kb_mean: float) -> bytes:
+def _model(learned_at_s: float, s_per_kb_mean: float, broker: str = "b1") -> bytes:
     """Write a model: a publisher far away, behind a link that is busy for about half of the time."""
     none = {"kind": "constant", "value": 0.0}
     brokers = [
-        {"name": name, "processing_s": none, "processing_s_per_subscription": 0.0} for name in ("far", "b1")
+        {"name": name, "processing_s": none, "processing_s_per_subscription": 0.0} for name in ("far", broker)
     ]
-    link = {"source": "far", "target": "b1", "reliability": 1.0, "delay_s": none}
+    link = {"source": "far", "target": broker, "reliability": 1.0, "delay_s": none}
     sample = [
         {"topic": "news", "attributes": {"level": float(level)}, "deadline_s": 1000.0, "weight": 1.0}
         for level in range(100)
@@ -287,6 +298,12 @@ def promises(world: World) -> None:
     world.step("later the answer says how old the model is")
     world.run(1000.0)
     world.feed("ann", subscribe(11, "news", user=asks))
+    world.step("a model that does not know this broker")
+    third = _model(300.0, 0.2, "elsewhere")
+    world.feed(
+        "control", publish("$betimes/model", third, qos=1, packet_id=9, user=_signed(third)), silent=True
+    )
+    world.feed("ann", subscribe(13, "news", user=asks))
     world.step("alarms: signed and new, or nobody hears of them")
     world.feed("ann", subscribe(12, "$betimes/alarm/#"))
     topic = "$betimes/alarm/b1/ann"
