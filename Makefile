@@ -46,14 +46,14 @@ KERNELS := $(VENV)/.kernels
 $(KERNELS): $(STAMP) $(shell grep -rl --include='*.py' '@kernel' src)
 	@echo "Compiling what brokers run most often (once after a change of it, some 30 s) ..."
 	@find src -name '*.nb[ic]' -delete
-	@$(BIN)/python -c 'from betimes.server.warming import warm_up; warm_up(["late-binding"])'
+	@$(BIN)/python -c 'from betimes.broker.warm_up import warm_up; warm_up(["late-binding"])'
 	@touch $@
 
 # Java starts Spark in half the processor time with an archive of its classes; tests start it dozens of times.
 CLASSES := $(VENV)/.classes
 $(CLASSES): $(STAMP)
 	@echo "Keeping Spark's classes at hand (once, some 20 s) ..."
-	@$(BIN)/python -c 'from betimes.pipeline.class_archive import write_archive; write_archive()' \
+	@$(BIN)/python -c 'from betimes.pipeline.spark.class_archive import write_archive; write_archive()' \
 	  || echo "going on without: Spark starts more slowly"
 	@touch $@
 

@@ -21,10 +21,10 @@ from rich.table import Table
 
 from betimes.model.events import Event, EventId
 from betimes.model.subscriptions import QoS, Subscription
-from betimes.node.demand import DemandTable
-from betimes.node.output_queue import OutputQueue
-from betimes.qos.appraisal import FIXED_S, OPEN, S_PER_KB_MEAN, S_PER_KB_SD, WAIT_S, WAY_FACTS, Array
-from betimes.qos.strategies import STRATEGIES, Strategy
+from betimes.scheduling.appraisal import FIXED_S, OPEN, S_PER_KB_MEAN, S_PER_KB_SD, WAIT_S, WAY_FACTS, Array
+from betimes.scheduling.demand_table import DemandTable
+from betimes.scheduling.output_queue import OutputQueue
+from betimes.scheduling.strategies import STRATEGIES, Strategy
 
 TARGET_MS = 2.0
 MESSAGES, SUBSCRIBERS, HOMES, LINKS = 1000, 40, 16, 4

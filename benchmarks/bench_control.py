@@ -26,7 +26,7 @@ from typing import Any
 from bench_promises import BOUNDS_S, BROKERS, PUBLISHERS, network, publish_for_ever, read_for_ever
 
 import betimes
-from betimes.console.fleet import HOST, Fleet, FleetPlan, free_ports
+from betimes.terminal.fleet import HOST, Fleet, FleetPlan, free_ports
 
 SECRET = "the secret of this benchmark"
 WARM_AFTER = 2  # rounds

@@ -113,10 +113,10 @@ def between(attributes: list[str]) -> str:
 def run_ours(
     folder: Path, events: int, options: dict[str, Any]
 ) -> tuple[Callable[[], Counts], dict[str, Any]]:
-    from betimes.pipeline.match_files import MatchRequest, match_files
-    from betimes.pipeline.match_forms import Form
-    from betimes.pipeline.match_plans import MatchSettings
-    from betimes.pipeline.session import open_session
+    from betimes.pipeline.match.files import MatchRequest, match_files
+    from betimes.pipeline.match.forms import Form
+    from betimes.pipeline.match.plan import MatchSettings
+    from betimes.pipeline.spark.session import open_session
 
     settings = {"spark.driver.memory": options.get("driver_memory", "1g")}
     is_cluster = options.get("cluster", False)
@@ -167,7 +167,7 @@ def counts_of_answer(folder: Path, events: int) -> Counts:
 def run_spark_sql(
     folder: Path, events: int, _: dict[str, Any]
 ) -> tuple[Callable[[], Counts], dict[str, Any]]:
-    from betimes.pipeline.session import open_session
+    from betimes.pipeline.spark.session import open_session
 
     # With the compiler that optimises, which our own sessions do without.
     settings = {"spark.driver.memory": "4g", "spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}

@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from betimes.matching.batches import EventBatch, TextColumn
-from betimes.matching.compiled import kernel
-from betimes.matching.index import MatchingIndex
+from betimes.kernels.compile import kernel
+from betimes.matching.index.event_batch import EventBatch, TextColumn
+from betimes.matching.index.index import MatchingIndex
 from betimes.model.filters import Box, Filter, Interval
 
 OPEN = 1e300  # stands for an end that is not there, where an engine has no NaN

@@ -45,9 +45,9 @@ import mqtt5
 import uvloop
 from limited_air import AIR_HOST, Air
 
-from betimes.console.fleet import HOST, Fleet, FleetPlan, free_ports
-from betimes.model.buffers import OVERWRITING_NAMES
+from betimes.model.buffer_settings import OVERWRITING_NAMES
 from betimes.model.topology import Link
+from betimes.terminal.fleet import HOST, Fleet, FleetPlan, free_ports
 
 MODES = ("fixed", "nondurable", "semi-durable", "durable")
 DECADES, SUBSCRIBERS = 10, 200

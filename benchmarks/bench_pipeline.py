@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from betimes.pipeline.spreads import Measure, spreads
+from betimes.pipeline.telemetry.histograms import Measure, spreads
 from betimes.telemetry.files import table_schema
 
 ROWS = 50_000_000
@@ -135,7 +135,7 @@ def duckdb_pass(directory: Path) -> Callable[[], Found]:
 
 
 def spark_pass(directory: Path) -> Callable[[], Found]:
-    from betimes.pipeline.session import open_session
+    from betimes.pipeline.spark.session import open_session
 
     spark = open_session("bench_pipeline", master="local[2]")
     files = sorted(str(path) for path in (directory / "received").glob("*.parquet"))

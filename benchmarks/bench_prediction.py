@@ -16,9 +16,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from betimes.experiments.pongthawornkamol_network import paper_network
-from betimes.qos.admission import Admission
-from betimes.qos.prediction import predict
+from betimes.experiments.pongthawornkamol.network import paper_network
+from betimes.prediction.admission import Admission
+from betimes.prediction.predict import predict
 
 RUNS = 5
 

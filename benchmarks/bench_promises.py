@@ -30,14 +30,14 @@ import betimes
 from betimes.client.addresses import read_address
 from betimes.client.connection import Client
 from betimes.client.errors import SubscriptionRefusedError
-from betimes.console.control import Centre, one_round
-from betimes.console.fleet import HOST, Fleet, FleetPlan, free_ports
+from betimes.control.rounds import Centre, one_round
 from betimes.model.topology import Link
-from betimes.pipeline.job import PipelineSettings, run_pipeline
-from betimes.pipeline.session import open_session
-from betimes.pipeline.survey import Since
-from betimes.pipeline.table_files import current_tables, read_arrow
-from betimes.pipeline.tables import PREDICTIONS, RELIABILITY
+from betimes.pipeline.spark.session import open_session
+from betimes.pipeline.tables.files import current_tables, read_arrow
+from betimes.pipeline.tables.shapes import PREDICTIONS, RELIABILITY
+from betimes.pipeline.telemetry.job import PipelineSettings, run_pipeline
+from betimes.pipeline.telemetry.survey import Since
+from betimes.terminal.fleet import HOST, Fleet, FleetPlan, free_ports
 
 SECRET = "the secret of this benchmark"
 TELEMETRY_EVERY_S = 2.0

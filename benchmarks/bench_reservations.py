@@ -37,8 +37,8 @@ import betimes
 from betimes.client.connection import Client
 from betimes.client.errors import SubscriptionRefusedError
 from betimes.client.subscriptions import Subscription
-from betimes.console.fleet import HOST, Fleet, FleetPlan, free_ports
 from betimes.model.topology import Link
+from betimes.terminal.fleet import HOST, Fleet, FleetPlan, free_ports
 
 NAMES = "abcdef"
 ENDS = (("a", "b"), ("b", "c"), ("c", "f"), ("a", "d"), ("d", "e"), ("e", "f"))

@@ -20,12 +20,12 @@ import simpy
 from rich.console import Console
 from rich.table import Table
 
-from betimes.experiments.wang_network import CONGESTED, PSD, paper_world
+from betimes.experiments.wang.network import CONGESTED, PSD, paper_world
 from betimes.model.events import Event, EventId
 from betimes.model.topology import Scenario
-from betimes.node.demand import Demand, DemandTable
-from betimes.qos.strategies import strategy_named
-from betimes.routing.tables import routing_tables
+from betimes.routing.routing_table import routing_tables
+from betimes.scheduling.demand_table import Demand, DemandTable
+from betimes.scheduling.strategies import strategy_named
 from betimes.simulator.links import DrawnLink
 from betimes.simulator.network import Network
 from betimes.simulator.worlds import Publications, make_scenario, publications

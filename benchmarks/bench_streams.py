@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 from mqtt_brokers import betimes, free_port, started
 
 from betimes.client.addresses import Address
-from betimes.client.direct_line import DirectLine
+from betimes.client.blocking.connection import DirectLine
 
 PAYLOAD = bytes(100)
 STEP_S = 0.02

@@ -26,10 +26,10 @@ from mqtt_brokers import free_port, started
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the mutants are those of the tests
 
-from tests.server.mutants import connects, everything, good_requests, mutant
+from tests.broker.mutants import connects, everything, good_requests, mutant
 
-from betimes.server.wire import Wire
-from betimes.server.wire_checks import WireError
+from betimes.mqtt.codec import Wire
+from betimes.mqtt.validation import WireError
 
 HOST = "127.0.0.1"
 CALLERS = 8

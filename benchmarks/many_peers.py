@@ -11,8 +11,8 @@ import json
 import resource
 import time
 
-from betimes.experiments.figures import Plan
-from betimes.experiments.tariq_peers import BUILT, OURS, PROTOCOLS, Overlay, run_of
+from betimes.experiments.figure import Plan
+from betimes.experiments.tariq.peers import BUILT, OURS, PROTOCOLS, Overlay, run_of
 
 
 def main() -> None:

@@ -27,8 +27,8 @@ from pathlib import Path
 import mqtt5
 import uvloop
 
-from betimes.console.fleet import HOST, Fleet, FleetPlan, free_ports
 from betimes.model.topology import Link
+from betimes.terminal.fleet import HOST, Fleet, FleetPlan, free_ports
 
 DECADES = 10
 # What one has above the floor of a token: the further back that is, the more a broker has to look at.

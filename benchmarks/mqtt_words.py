@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import mqtt5
 
-from betimes.server import mqtt3
+from betimes.mqtt import mqtt311 as mqtt3
 
 QUALITIES = (mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE)
 _ANSWERS = {0x20: 3, 0x90: -1}  # CONNACK and SUBACK, and which of their bytes says whether all is well

@@ -18,8 +18,8 @@ from functools import partial
 
 from rich.progress import track
 
-from betimes.node.peer_settings import our_settings, paper_settings
-from betimes.simulator.peer_checks import Faults, Trial
+from betimes.peers.settings import our_settings, paper_settings
+from betimes.simulator.peers.checks import Faults, Trial
 
 PROTOCOLS = {"paper": paper_settings, "ours": our_settings}
 

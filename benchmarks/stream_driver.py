@@ -10,8 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-from betimes.pipeline.data_source import register
-from betimes.pipeline.session import open_session
+from betimes.pipeline.spark.session import open_session
+from betimes.pipeline.streams.data_source import register
 
 
 def main() -> None:

@@ -18,15 +18,15 @@ from pathlib import Path
 
 import betimes
 from betimes.client.connection import Client
-from betimes.console.fleet import HOST, Fleet, FleetPlan, free_ports
 from betimes.model.events import Value
 from betimes.model.statistics import subscriber_of
 from betimes.model.topology import Link
-from betimes.pipeline.job import run_pipeline
-from betimes.pipeline.session import open_session
-from betimes.pipeline.twins import measured_on_time, twin_of
-from betimes.qos.strategies import strategy_named
+from betimes.pipeline.spark.session import open_session
+from betimes.pipeline.telemetry.job import run_pipeline
+from betimes.pipeline.twin.twin import measured_on_time, twin_of
+from betimes.scheduling.strategies import strategy_named
 from betimes.simulator.traces import Twin, play, spreads
+from betimes.terminal.fleet import HOST, Fleet, FleetPlan, free_ports
 
 RING = ("north", "east", "south", "west")
 KB_PER_S = 40.0

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from pathlib import Path
 
-from betimes.language.scenarios import read_scenario
+from betimes.language.files.scenario_file import read_scenario
 from betimes.model.topology import Scenario
-from betimes.qos.strategies import strategy_named
+from betimes.scheduling.strategies import strategy_named
 from betimes.simulator.network import Network
 
 SCENARIO = Path(__file__).with_name("city.toml")

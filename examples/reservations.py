@@ -2,11 +2,11 @@
 
 from betimes.language.guarantees import read_guarantee, read_profile
 from betimes.language.quantities import show_duration, show_rate
-from betimes.node.overlay import OverlaySettings
-from betimes.routing.answers import Accepted, Interrupted
-from betimes.routing.signals import Manner
-from betimes.routing.wishes import Wish
-from betimes.simulator.overlay import Overlay
+from betimes.reservations.outcomes import Accepted, Interrupted
+from betimes.reservations.overlay_node import OverlaySettings
+from betimes.reservations.requests import Wish
+from betimes.reservations.signals import Manner
+from betimes.simulator.reservation_overlay import Overlay
 from betimes.simulator.transit_stub import TransitStubWorld, latencies_s
 
 world = TransitStubWorld(domains=2, transit_nodes=2, stubs=2, stub_nodes=7)

@@ -6,8 +6,8 @@ another address.
 
 import sys
 
-from betimes.pipeline.data_source import register
-from betimes.pipeline.session import open_session
+from betimes.pipeline.spark.session import open_session
+from betimes.pipeline.streams.data_source import register
 
 URL = sys.argv[1] if len(sys.argv) > 1 else "mqtt://127.0.0.1:1883"
 

@@ -103,7 +103,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @cache
 def _warm_up() -> None:
-    from betimes.server.warming import warm_up
+    from betimes.broker.warm_up import warm_up
 
     warm_up(["late-binding"])
 
@@ -121,8 +121,8 @@ def same_logs() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    from betimes.pipeline.job import compiling
-    from betimes.pipeline.session import open_session
+    from betimes.pipeline.spark.session import open_session
+    from betimes.pipeline.telemetry.job import compiling
 
     session = open_session("betimes tests", master="local[2]")
     with compiling(session, pays=False):  # of a few rows, as in a run of the pipeline

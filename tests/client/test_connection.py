@@ -16,15 +16,15 @@ from typing import Any
 
 import mqtt5
 import pytest
+from tests.broker.talking import new_hub
 from tests.client.relays import relayed
 from tests.interop.brokers import HOST, WITHIN_S, running_broker
-from tests.server.talking import new_hub
 
 import betimes
+from betimes.broker.net.listener import Endpoint, Listener
 from betimes.client.errors import UnreachableError
 from betimes.client.messages import Message
 from betimes.model.errors import BetimesError, SettingError
-from betimes.server.listener import Endpoint, Listener
 
 MOSQUITTO = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
 OPENSSL = shutil.which("openssl")

@@ -14,9 +14,9 @@ from tests.interop.brokers import HOST, running_broker
 
 import betimes
 from betimes.client.connection import Client
-from betimes.console.fleet import Fleet, FleetPlan, free_ports
 from betimes.model.errors import SettingError
 from betimes.model.topology import Link
+from betimes.terminal.fleet import Fleet, FleetPlan, free_ports
 
 pytestmark = pytest.mark.live
 

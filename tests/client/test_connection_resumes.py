@@ -18,9 +18,9 @@ from betimes.client.connection import Client
 from betimes.client.errors import SubscriptionRefusedError, UnreachableError
 from betimes.client.messages import Message
 from betimes.client.subscriptions import Subscription
-from betimes.console.fleet import Fleet, FleetPlan, free_ports
-from betimes.model.buffers import BufferSettings, PartitionTerms
+from betimes.model.buffer_settings import BufferSettings, PartitionTerms
 from betimes.model.topology import Link
+from betimes.terminal.fleet import Fleet, FleetPlan, free_ports
 
 pytestmark = pytest.mark.live
 

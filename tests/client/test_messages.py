@@ -12,7 +12,7 @@ from betimes.client.messages import (
     read_message,
     read_reservation,
 )
-from betimes.model.resuming import Gap
+from betimes.model.positions import Gap
 
 
 def test_attributes_id_and_age_are_told_apart():

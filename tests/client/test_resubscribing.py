@@ -9,16 +9,16 @@ from contextlib import AsyncExitStack
 from typing import Any, cast
 
 import pytest
-from tests.server.listening import run, until
+from tests.broker.listening import run, until
 
 import betimes
-from betimes.client.asking import ask
 from betimes.client.connection import Client
 from betimes.client.errors import RefusedError, SubscriptionRefusedError
+from betimes.client.request import ask
 from betimes.client.resubscribing import PAUSE_S_MAX, PAUSE_S_MIN, BackOff, ask_for_all
 from betimes.client.subscriptions import Subscription
-from betimes.console.fleet import HOST, Fleet, FleetPlan, free_ports
 from betimes.model.topology import Link
+from betimes.terminal.fleet import HOST, Fleet, FleetPlan, free_ports
 
 RESERVED = [("bandwidth", "20KB/s"), ("latency", "10ms")]
 FOR_NOW = SubscriptionRefusedError("cars", 0x97, "Quota exceeded", "nobody publishes this", is_definite=False)

@@ -13,7 +13,7 @@ PORTS = (*range(1883, 1889), *range(4001, 4004))  # that pages name, or mean whe
 SCRIPT = """\
 #!{python}
 import re, sys
-from betimes.console.start import main
+from betimes.cli.main import main
 
 words = [re.sub(r"(?<![0-9])(188[0-9]|400[0-9])(?![0-9])", lambda found: str(int(found[0]) + {by}), word)
          for word in sys.argv[1:]]

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.console.shells import WITHIN_S, shell
-from tests.console.test_broker import started
+from tests.cli.shells import WITHIN_S, shell
+from tests.cli.test_broker import started
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "client.md").read_text()
 (PROGRAM,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)

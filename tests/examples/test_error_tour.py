@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.console.shells import COMMAND, WITHIN_S
+from tests.cli.shells import COMMAND, WITHIN_S
 from tests.pipeline.report_tables import make_tables
 
-from betimes.console.app import MISTAKE, UNAVAILABLE, run
+from betimes.cli.app import MISTAKE, UNAVAILABLE, run
 
 ROOT = Path(__file__).resolve().parents[2]
 BAD_TOML = "name = 'x'\n[[brokers]\n"

@@ -6,7 +6,7 @@ import runpy
 from pathlib import Path
 
 import pytest
-from tests.client.test_ranges import keeping_broker
+from tests.client.blocking.test_ranges import keeping_broker
 
 WITH_SPARK = Path("examples/spark_stream.py")
 EXAMPLES = sorted({*Path("examples").glob("*.py")} - {WITH_SPARK})

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.interop.brokers import WITHIN_S, running_broker
 
-from betimes.language.server_files import read_server_file
+from betimes.language.files.server_file import read_server_file
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "mqtt.md"
 

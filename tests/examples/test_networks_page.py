@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from betimes.language.server_files import read_server_file
+from betimes.language.files.server_file import read_server_file
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "networks.md"
 

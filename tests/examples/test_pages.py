@@ -30,7 +30,7 @@ OWN_TESTS = {  # pages whose commands have tests that look closer
 OWN_PROGRAMS = {"docs/client.md": "test_client_page.py", "docs/mqtt.md": "test_mqtt_page.py"}
 
 MAKE = "runs all tests, or makes what they run in"
-DEMO = "takes minutes: tests/console/test_live_demo.py runs it whole"
+DEMO = "takes minutes: tests/demo/test_live.py runs it whole"
 LIVE = "what tutorial/04 and 06 do, with ports and folders of their own"
 THEIRS = "needs files of the reader's own"
 PEER = "tests/interop runs Mosquitto's clients with such properties"
@@ -44,10 +44,10 @@ SHOWN = {
     "docs/looking.md": {
         "betimes pipeline run": LIVE, "betimes network": LIVE,
         "betimes twin": "takes tables as tutorial/08 does",
-        "betimes dashboard": "tests/console/test_dashboard_page.py opens it in a browser"},
+        "betimes dashboard": "tests/reporting/dashboard/test_page.py opens it in a browser"},
     "docs/mqtt.md": {
         "betimes passwd": "asks for a password", "betimes broker --passwords": THEIRS,
-        "betimes broker --anonymous --store": "tests/console/test_broker.py",
+        "betimes broker --anonymous --store": "tests/cli/test_broker.py",
         "mosquitto_": PEER, "git clone": "fetches from elsewhere",
         ".venv/bin/python benchmarks/conformance.py": "takes minutes"},
     "docs/promises.md": {
@@ -55,7 +55,7 @@ SHOWN = {
     "docs/reservations.md": {"betimes check wrong.toml": "what is wrong in it stands below it"},
     "docs/resuming.md": {"mosquitto_sub": PEER},
     "docs/tutorial/07-a-cluster.md": {
-        "betimes pipeline run": "tests/pipeline/test_session_on_cluster.py runs it on a cluster",
+        "betimes pipeline run": "tests/pipeline/spark/test_session_on_cluster.py runs it on a cluster",
         "betimes figure": "likewise"},
 }  # fmt: skip
 MADE = {  # by which options commands make what others are given

@@ -10,11 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.console.shells import WITHIN_S, shell
+from tests.cli.shells import WITHIN_S, shell
 
-from betimes.console.fleet import Fleet, FleetPlan, free_ports
-from betimes.language.scenarios import read_scenario
+from betimes.language.files.scenario_file import read_scenario
 from betimes.model.topology import Scenario
+from betimes.terminal.fleet import Fleet, FleetPlan, free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "reservations.md").read_text()

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from betimes.console.app import app
+from betimes.cli.app import app
 
 TREE = get_command(app)
 USAGE_ERROR = cast(

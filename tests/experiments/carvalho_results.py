@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from betimes.experiments.figures import Claim, Figure, Plan
+from betimes.experiments.figure import Claim, Figure, Plan
 
 LATENCY_MS = {"indiqos": 150.0, "direct": 110.0, "coord": 90.0}  # with one replica
 MESSAGES = {"fns": 100.0, "fns-every": 9000.0, "fr": 6000.0, "direct": 15.0, "coord": 19.0}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from betimes.experiments.farooq_mobility import NONDURABLE, SUBSCRIBERS, lrp_loss, random_loss, settings_of
-from betimes.experiments.figures import Claim, Figure, Plan
+from betimes.experiments.farooq.mobility import NONDURABLE, SUBSCRIBERS, lrp_loss, random_loss, settings_of
+from betimes.experiments.figure import Claim, Figure, Plan
 
 INDEX = {"pwp": 0.24, "value-decay": 0.82, "disconnection-aware": 0.45}  # index loss, of LRP's
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from betimes.experiments.figures import Claim, Figure, Plan
-from betimes.experiments.tariq_peers import OURS, REQUESTS
+from betimes.experiments.figure import Claim, Figure, Plan
+from betimes.experiments.tariq.peers import OURS, REQUESTS
 
 Change = Callable[[Mapping[str, Any]], Mapping[str, float]]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from betimes.experiments.catalogue import FIGURES, figure_named
-from betimes.experiments.figures import Plan
+from betimes.experiments.figure import Plan
 from betimes.model.errors import SettingError
 
 

@@ -28,31 +28,31 @@ import pyarrow.parquet as pq
 from tests.golden.packets import shown
 
 from betimes import __version__
-from betimes.console.broker import open_gate
-from betimes.console.server_settings import settings_from
-from betimes.language.filters import parse_filter
-from betimes.matching.dz_spaces import Dimension, Space
-from betimes.model.links import LinkTerms
-from betimes.model.overlays import Metric
-from betimes.model.servers import ServerSettings
-from betimes.node.peer_settings import live_settings
-from betimes.server.connection import Connection
-from betimes.server.hub import Hub
-from betimes.server.joining import federate
-from betimes.server.learning import promised_grants
-from betimes.server.link import LinkEnd
-from betimes.server.logbook import LOOK_EVERY_S, Logbook, start_logbook
-from betimes.server.metrics import exposition
-from betimes.server.opening import open_hub
-from betimes.server.peer_joining import join_overlay
-from betimes.server.peer_link import PeerLink
-from betimes.server.peer_status import StatusTelling
-from betimes.server.peer_terms import Agreement, PeerPlan
-from betimes.server.promises import Promises, worked_out
-from betimes.server.reloading import change_gate
-from betimes.server.statistics import gathered
-from betimes.server.store_file import StoreFile
-from betimes.server.system_topics import SystemTopics
+from betimes.broker.admission.admission import Promises, worked_out
+from betimes.broker.admission.model_loader import promised_grants
+from betimes.broker.core.hub import Hub
+from betimes.broker.delivery.connection import Connection
+from betimes.broker.joining import federate
+from betimes.broker.links.broker_link import LinkEnd
+from betimes.broker.observe.prometheus import exposition
+from betimes.broker.observe.statistics import gathered
+from betimes.broker.observe.sys_topics import SystemTopics
+from betimes.broker.observe.telemetry_log import LOOK_EVERY_S, Logbook, start_logbook
+from betimes.broker.opening import open_hub
+from betimes.broker.peer_joining import join_overlay
+from betimes.broker.peers.link import PeerLink
+from betimes.broker.peers.settings import Agreement, PeerPlan
+from betimes.broker.peers.status import StatusTelling
+from betimes.broker.reloading import change_gate
+from betimes.broker.storage.sqlite_file import StoreFile
+from betimes.cli.broker import open_gate
+from betimes.language.filters.parse import parse_filter
+from betimes.matching.dz.spaces import Dimension, Space
+from betimes.model.network_settings import LinkTerms
+from betimes.model.overlay_settings import Metric
+from betimes.model.server_settings import ServerSettings
+from betimes.peers.settings import live_settings
+from betimes.terminal.server_settings import settings_from
 
 START_S = 100.0  # on brokers' clocks, when a script begins
 WALL_AHEAD_S = 1_700_000_000.0  # the wall clock, when those show 0

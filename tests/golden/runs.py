@@ -53,7 +53,7 @@ def text_of(value: Any) -> str:
 
 def said(*arguments: str) -> str:
     """Return what a command prints, for somebody whose window has 140 columns; files are the repository's."""
-    from betimes.console.app import run
+    from betimes.cli.app import run
 
     out, err = io.StringIO(), io.StringIO()
     before = Path.cwd()
@@ -78,10 +78,10 @@ def said_as_json(*arguments: str) -> str:
 
 def simulated(scenario: str, strategy: str, seed: int, **options: Any) -> Any:
     """Return the whole outcome of a run of a scenario, given as TOML."""
-    from betimes.console.simulate import outcome_facts
-    from betimes.language.scenarios import read_scenario
+    from betimes.cli.simulate import outcome_facts
+    from betimes.language.files.scenario_file import read_scenario
     from betimes.model.topology import LayeredWorld
-    from betimes.qos.strategies import strategy_named
+    from betimes.scheduling.strategies import strategy_named
     from betimes.simulator.network import Network
     from betimes.simulator.worlds import make_scenario
 
@@ -92,8 +92,8 @@ def simulated(scenario: str, strategy: str, seed: int, **options: Any) -> Any:
 
 def simulated_peers(seed: int, *, peers: int, cycles: int, churn: float) -> Any:
     """Return what became of an overlay of peers: who feeds whom, and what was sent."""
-    from betimes.node.peer_settings import our_settings
-    from betimes.simulator.peer_checks import Trial
+    from betimes.peers.settings import our_settings
+    from betimes.simulator.peers.checks import Trial
 
     trial = Trial(our_settings(6, 1.0, 4), seed, subscribers=peers)
     trial.run(cycles, churn=churn)
@@ -134,11 +134,11 @@ def simulated_reservations(seed: int, wishes: Iterable[tuple[str, str, int | Non
     """Return what a hash table of nodes answers to who asks for bandwidth, and what links have promised."""
     import numpy as np
 
-    from betimes.node.overlay import OverlaySettings
-    from betimes.routing.answers import Accepted, Refused
-    from betimes.routing.dht import DhtSettings
-    from betimes.routing.wishes import Wish
-    from betimes.simulator.overlay import Overlay
+    from betimes.reservations.outcomes import Accepted, Refused
+    from betimes.reservations.overlay.dht import DhtSettings
+    from betimes.reservations.overlay_node import OverlaySettings
+    from betimes.reservations.requests import Wish
+    from betimes.simulator.reservation_overlay import Overlay
 
     places = np.random.default_rng(seed).uniform(0.0, 0.05, (12, 2))
     latencies_s = np.linalg.norm(places[:, None] - places[None], axis=2) + 0.001
@@ -195,17 +195,17 @@ def telemetry_again(folder: Path, kind: str, rows: int) -> None:
 
 def open_spark() -> SparkSession:
     """Open a session like that of the tests."""
-    from betimes.pipeline.session import open_session
+    from betimes.pipeline.spark.session import open_session
 
     return open_session("betimes golden", master="local[2]")
 
 
 def tables_text(spark: SparkSession, telemetry: Path, tables: Path) -> str:
     """Run the pipeline; return all its tables as sorted CSV, and its own summary."""
-    from betimes.pipeline.job import run_pipeline
-    from betimes.pipeline.run_facts import facts_for_json
-    from betimes.pipeline.table_files import current_tables, read_arrow
-    from betimes.pipeline.tables import TABLES
+    from betimes.pipeline.tables.files import current_tables, read_arrow
+    from betimes.pipeline.tables.shapes import TABLES
+    from betimes.pipeline.telemetry.job import run_pipeline
+    from betimes.pipeline.telemetry.run_facts import facts_for_json
 
     facts = facts_for_json(run_pipeline(spark, telemetry, tables))
     summary = {name: value for name, value in facts.items() if name not in ("telemetry", "took_s")}

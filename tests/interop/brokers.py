@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import uvloop
-from tests.server.talking import OPEN_GATE, new_hub
+from tests.broker.talking import OPEN_GATE, new_hub
 
-from betimes.server.gate import Gate
-from betimes.server.hub import Hub
-from betimes.server.listener import Endpoint, Listener
+from betimes.broker.access.authentication import Gate
+from betimes.broker.core.hub import Hub
+from betimes.broker.net.listener import Endpoint, Listener
 
 HOST = "127.0.0.1"
 PLAIN = Endpoint(host=HOST, port=0)

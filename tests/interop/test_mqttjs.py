@@ -11,9 +11,9 @@ import pytest
 import trustme
 from tests.interop.brokers import HOST, WITHIN_S, running_broker
 
-from betimes.model.servers import Kind
-from betimes.server.listener import Endpoint
-from betimes.server.tls import tls_context
+from betimes.broker.access.tls import tls_context
+from betimes.broker.net.listener import Endpoint
+from betimes.model.server_settings import Kind
 
 pytestmark = pytest.mark.live
 

@@ -17,8 +17,8 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 from tests.interop.brokers import HOST, WITHIN_S, Broker, running_broker
 
-from betimes.server.gate import Gate
-from betimes.server.passwords import Cost, PasswordFile
+from betimes.broker.access.authentication import Gate
+from betimes.broker.access.passwords import Cost, PasswordFile
 
 pytestmark = pytest.mark.live
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from betimes.language.resume_tokens import ABOVE_MAX, read_resume_token, resume_token
 from betimes.model.errors import TextError
-from betimes.model.resuming import Have
+from betimes.model.positions import Have
 
 
 def test_an_id_is_a_token():

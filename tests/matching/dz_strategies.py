@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from betimes.matching.dz_expressions import read_dz
-from betimes.matching.dz_spaces import Dimension, Space
+from betimes.matching.dz.expressions import read_dz
+from betimes.matching.dz.spaces import Dimension, Space
 from betimes.model.filters import Box, Filter, Interval
 
 DEPTH = 6

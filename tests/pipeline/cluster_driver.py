@@ -16,14 +16,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from betimes.console.experiment import make_plan, run_figure
 from betimes.experiments.catalogue import FIGURES
-from betimes.pipeline import session, worker_daemon
-from betimes.pipeline.java import find_java
-from betimes.pipeline.job import run_pipeline
-from betimes.pipeline.match_files import MatchRequest, match_files
-from betimes.pipeline.match_plans import MatchSettings
-from betimes.pipeline.sweeps import run_sweep
+from betimes.pipeline.match.files import MatchRequest, match_files
+from betimes.pipeline.match.plan import MatchSettings
+from betimes.pipeline.spark import session, worker_daemon
+from betimes.pipeline.spark.java import find_java
+from betimes.pipeline.sweeps.sweep import run_sweep
+from betimes.pipeline.telemetry.job import run_pipeline
+from betimes.reporting.run_figure import make_plan, run_figure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pyspark
 
-from betimes.pipeline import worker_daemon
-from betimes.pipeline.java import Java, find_java
-from betimes.pipeline.session import local_java_options
+from betimes.pipeline.spark import worker_daemon
+from betimes.pipeline.spark.java import Java, find_java
+from betimes.pipeline.spark.session import local_java_options
 
 START_S_MAX = 60.0
 HOST = "127.0.0.1"

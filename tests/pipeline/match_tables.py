@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from betimes.language.filters import parse_filter
+from betimes.language.filters.parse import parse_filter
 from betimes.matching.topics import topic_matches
 from betimes.model.filters import Filter
 

@@ -19,7 +19,7 @@ from betimes.model.telemetry import (
     Subscribed,
     Unsubscribed,
 )
-from betimes.pipeline.telemetry_input import TelemetryInput, open_telemetry
+from betimes.pipeline.telemetry.input import TelemetryInput, open_telemetry
 from betimes.telemetry.files import TelemetryWriter
 
 USUAL: dict[str, Any] = {

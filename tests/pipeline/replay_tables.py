@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from betimes.pipeline.table_files import ARROW_TYPES
-from betimes.pipeline.tables import BROKERS, EVENTS, LINKS, WAIT_DISTRIBUTIONS, TableShape
+from betimes.pipeline.tables.files import ARROW_TYPES
+from betimes.pipeline.tables.shapes import BROKERS, EVENTS, LINKS, WAIT_DISTRIBUTIONS, TableShape
 
 
 def write_rows(folder: Path, table: TableShape, rows: Sequence[Mapping[str, Any]]) -> None:

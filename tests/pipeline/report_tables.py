@@ -9,8 +9,7 @@ from typing import Any
 
 from tests.pipeline.replay_tables import write_rows
 
-from betimes.pipeline.run_facts import FILE, VERSION
-from betimes.pipeline.tables import (
+from betimes.pipeline.tables.shapes import (
     ADMISSIONS,
     BROKERS,
     DELIVERIES,
@@ -25,6 +24,7 @@ from betimes.pipeline.tables import (
     WAITS,
     TableShape,
 )
+from betimes.pipeline.telemetry.run_facts import FILE, VERSION
 
 NASTY = "<script>alert('$x$')</script>"  # a name that must stay a name
 EMPTY_RUN = {

@@ -10,7 +10,7 @@ from betimes.model.distributions import Constant, Exponential, NumberDistributio
 from betimes.model.filters import EVERYTHING, Box, Filter, Interval
 from betimes.model.subscriptions import QoS, Subscription
 from betimes.model.topology import Fault, FaultKind, Link, Publisher, Scenario
-from betimes.qos.strategies import STRATEGIES
+from betimes.scheduling.strategies import STRATEGIES
 
 DURATION_S = 30.0
 STRATEGY_NAMES = sorted(STRATEGIES)

@@ -14,7 +14,7 @@ from betimes.model.filters import EVERYTHING, Box, Filter, Interval
 from betimes.model.subscriptions import QoS, Subscription
 from betimes.model.telemetry import Record
 from betimes.model.topology import Fault, FaultKind, LayeredWorld, Link, Publisher, Scenario, Tier
-from betimes.qos.strategies import strategy_named
+from betimes.scheduling.strategies import strategy_named
 from betimes.simulator.network import Network
 from betimes.simulator.outcome import Outcome
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.qos.small_statistics import between, chain
+from tests.prediction.small_statistics import between, chain
 
 from betimes.model.distributions import Constant, Exponential, Gamma, Histogram, Normal, Uniform
 from betimes.model.errors import SettingError

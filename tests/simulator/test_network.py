@@ -19,7 +19,7 @@ from betimes.model.filters import Filter
 from betimes.model.subscriptions import Subscription
 from betimes.model.telemetry import Delivered, Dropped, Published, Queued, Reason, Received, Sent, Subscribed
 from betimes.model.topology import Fault, FaultKind, LayeredWorld, Link, Scenario, Tier
-from betimes.qos.strategies import STRATEGIES, strategy_named
+from betimes.scheduling.strategies import STRATEGIES, strategy_named
 from betimes.simulator.network import PROGRESS_PARTS, Network
 from betimes.simulator.worlds import make_scenario, publications
 

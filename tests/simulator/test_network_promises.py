@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from betimes.language.scenarios import read_scenario
+from betimes.language.files.scenario_file import read_scenario
 from betimes.model.telemetry import Reason
 from betimes.model.topology import Scenario
-from betimes.qos.strategies import strategy_named
+from betimes.scheduling.strategies import strategy_named
 from betimes.simulator.network import Network
 
 SCENARIO = """

@@ -7,8 +7,8 @@ import pytest
 from betimes.model.events import Event, EventId
 from betimes.model.subscriptions import QoS, Subscription
 from betimes.model.telemetry import Reason
-from betimes.node.demand import DemandTable
-from betimes.node.effects import Deliver, Drop
+from betimes.scheduling.demand_table import DemandTable
+from betimes.scheduling.effects import Deliver, Drop
 from betimes.simulator.outcome import SubscriberOutcome, Tally
 
 DEAR = Subscription(id="dear", home="a", qos=QoS(price=3.0))

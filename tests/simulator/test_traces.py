@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from betimes.language.filters import parse_filter
+from betimes.language.filters.parse import parse_filter
 from betimes.model.errors import SettingError
 from betimes.model.subscriptions import QoS, Subscription
 from betimes.model.topology import Link, Scenario
-from betimes.qos.strategies import strategy_named
+from betimes.scheduling.strategies import strategy_named
 from betimes.simulator.traces import Trace, Twin, play, spreads
 
 EB, FIFO = strategy_named("eb"), strategy_named("fifo")

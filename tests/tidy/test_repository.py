@@ -73,7 +73,7 @@ def test_the_lock_holds_everything_the_project_asks_for(root):
 
 @pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"])
 def test_every_command_a_document_mentions_exists(root, document):
-    from betimes.console.app import command_names
+    from betimes.cli.app import command_names
 
     text = (root / document).read_text()
     targets = set(re.findall(r"^([a-z]+):", (root / "Makefile").read_text(), re.MULTILINE))

@@ -1,4 +1,4 @@
-"""Is anything asking to be two?"""
+"""Functions stay short; sizes of files and folders are reported by `make lint` and enforced by nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import ast
 import pytest
 
 FUNCTION_LINES_MAX = 60
-FILE_LINES_MAX = 400
 
 
 @pytest.mark.long
@@ -21,8 +20,3 @@ def test_no_function_is_longer_than_a_screen(source_files, root):
                 if lines > FUNCTION_LINES_MAX:
                     found.append(f"{path.relative_to(root)}:{node.lineno} {node.name}: {lines} lines")
     assert not found
-
-
-def test_no_file_is_longer_than_a_sitting(source_files, root):
-    lengths = {str(path.relative_to(root)): len(path.read_text().splitlines()) for path in source_files}
-    assert not {name: lines for name, lines in lengths.items() if lines > FILE_LINES_MAX}

@@ -14,15 +14,15 @@ from typing import Any
 
 import aiomqtt
 
-from betimes.client import asking
+from betimes.client import request as asking
 from betimes.client.addresses import Address, read_address
-from betimes.client.asking import Duration, Mode, ask, checked_qos, checked_text, describe, duration_text
+from betimes.client.aiomqtt_line import Line
 from betimes.client.errors import RefusedError, UnreachableError
-from betimes.client.line import Line
 from betimes.client.messages import Message, read_gap, read_message, read_reservation
+from betimes.client.request import Duration, Mode, ask, checked_qos, checked_text, describe, duration_text
 from betimes.client.resubscribing import BackOff, ask_for_all
 from betimes.client.subscriptions import Subscription
-from betimes.client.trust import tls_for
+from betimes.client.tls import tls_for
 from betimes.language.quantities import read_duration_s
 from betimes.model.errors import BetimesError, SettingError
 from betimes.model.events import Value

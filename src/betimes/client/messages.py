@@ -10,7 +10,7 @@ from betimes.language.guarantees import read_bandwidth_kb_per_s
 from betimes.language.quantities import read_duration_s
 from betimes.model.errors import TextError
 from betimes.model.events import Value, number_reading
-from betimes.model.resuming import Gap
+from betimes.model.positions import Gap
 from betimes.model.user_properties import AGE, BANDWIDTH, ID, LATENCY, OWN
 
 

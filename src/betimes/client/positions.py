@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from betimes.language.resume_tokens import read_resume_token, resume_token
 from betimes.model.errors import TextError
-from betimes.model.resuming import Have
+from betimes.model.positions import Have
 from betimes.model.user_properties import NOW, OUTSTANDING, POSITION
 
 WINDOW = 256  # messages of one origin: whatever was overtaken by so many is not waited for

@@ -10,11 +10,11 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from betimes.client.asking import Asked, Mode
 from betimes.client.messages import Message, Reservation, read_bytes_per_s, read_latency_s
 from betimes.client.positions import Positions
+from betimes.client.request import Asked, Mode
 from betimes.language.quantities import show_duration, show_rate
-from betimes.model.resuming import Gap
+from betimes.model.positions import Gap
 from betimes.model.user_properties import ALL, BANDWIDTH, RESUME_AFTER, RESUME_LATE
 
 if TYPE_CHECKING:

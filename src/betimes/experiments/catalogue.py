@@ -4,32 +4,30 @@ from __future__ import annotations
 
 import difflib
 
-from betimes.experiments import (
-    carvalho_fig4a,
-    carvalho_fig4b,
-    carvalho_fig4c_d,
-    carvalho_fig4e_f,
-    carvalho_growth,
-    farooq_fig4,
-    farooq_fig5,
-    farooq_fig7,
-    farooq_fig8,
-    farooq_fig9,
-    farooq_fig10_11,
-    farooq_fig12,
-    pongthawornkamol_fig4,
-    pongthawornkamol_fig5,
-    pongthawornkamol_fig6,
-    pongthawornkamol_fig7,
-    tariq_fig5_churn,
-    tariq_fig5_convergence,
-    tariq_fig5_scale,
-    tariq_fig6,
-    wang_fig4,
-    wang_fig5,
-    wang_fig6,
-)
-from betimes.experiments.figures import Figure
+from betimes.experiments.carvalho import fig4a as carvalho_fig4a
+from betimes.experiments.carvalho import fig4b as carvalho_fig4b
+from betimes.experiments.carvalho import fig4c_d as carvalho_fig4c_d
+from betimes.experiments.carvalho import fig4e_f as carvalho_fig4e_f
+from betimes.experiments.carvalho import growth as carvalho_growth
+from betimes.experiments.farooq import fig4 as farooq_fig4
+from betimes.experiments.farooq import fig5 as farooq_fig5
+from betimes.experiments.farooq import fig7 as farooq_fig7
+from betimes.experiments.farooq import fig8 as farooq_fig8
+from betimes.experiments.farooq import fig9 as farooq_fig9
+from betimes.experiments.farooq import fig10_11 as farooq_fig10_11
+from betimes.experiments.farooq import fig12 as farooq_fig12
+from betimes.experiments.figure import Figure
+from betimes.experiments.pongthawornkamol import fig4 as pongthawornkamol_fig4
+from betimes.experiments.pongthawornkamol import fig5 as pongthawornkamol_fig5
+from betimes.experiments.pongthawornkamol import fig6 as pongthawornkamol_fig6
+from betimes.experiments.pongthawornkamol import fig7 as pongthawornkamol_fig7
+from betimes.experiments.tariq import fig5_churn as tariq_fig5_churn
+from betimes.experiments.tariq import fig5_convergence as tariq_fig5_convergence
+from betimes.experiments.tariq import fig5_scale as tariq_fig5_scale
+from betimes.experiments.tariq import fig6 as tariq_fig6
+from betimes.experiments.wang import fig4 as wang_fig4
+from betimes.experiments.wang import fig5 as wang_fig5
+from betimes.experiments.wang import fig6 as wang_fig6
 from betimes.model.errors import SettingError
 
 _ALL: tuple[Figure, ...] = (

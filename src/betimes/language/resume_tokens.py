@@ -7,7 +7,7 @@ those behind it 103 and 105 to 107 are had too.
 from __future__ import annotations
 
 from betimes.model.errors import TextError
-from betimes.model.resuming import Have
+from betimes.model.positions import Have
 
 ABOVE_MAX = 10_000  # numbers behind the first
 NUMBER_MAX = 2**63 - 1

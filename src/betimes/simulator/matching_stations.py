@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from betimes.matching.compiled import kernel
+from betimes.kernels.compile import kernel
 from betimes.model.distributions import (
     Constant,
     Exponential,
@@ -28,9 +28,9 @@ from betimes.model.distributions import (
 from betimes.model.errors import SettingError
 from betimes.model.statistics import NetworkStatistics, PublisherStatistics, WaitStatistics
 from betimes.model.subscriptions import Subscription
-from betimes.qos.contents import content_of
-from betimes.qos.journeys import NOWHERE, Journey, Layout
-from betimes.qos.services import matching_s, sending_s
+from betimes.prediction.contents import content_of
+from betimes.prediction.journeys import NOWHERE, Journey, Layout
+from betimes.prediction.service_times import matching_s, sending_s
 from betimes.simulator.chance import stream
 
 EVENTS_MAX = 10_000_000

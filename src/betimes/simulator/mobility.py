@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from betimes.model.buffers import BYTES_MAX, BufferSettings, PartitionTerms
-from betimes.model.resuming import Have
-from betimes.node.partitioned_buffer import PartitionedBuffer, Run
+from betimes.model.buffer_settings import BYTES_MAX, BufferSettings, PartitionTerms
+from betimes.model.positions import Have
+from betimes.replay.buffer import PartitionedBuffer, Run
 from betimes.simulator.chance import stream
 
 ORIGIN = "publisher"

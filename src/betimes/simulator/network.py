@@ -9,16 +9,16 @@ from dataclasses import replace
 from betimes.model.events import Event, Message
 from betimes.model.telemetry import Reason
 from betimes.model.topology import Fault, FaultKind, Link, Scenario
-from betimes.node.broker import MESSAGES_MAX, Broker, BrokerSettings
-from betimes.node.demand import DemandTable
-from betimes.node.effects import Deliver, Drop, Effect, Send
-from betimes.node.recording import Recorder, Sink
-from betimes.qos.strategies import Strategy
-from betimes.routing.tables import RoutingTable, routing_tables
+from betimes.routing.routing_table import RoutingTable, routing_tables
+from betimes.scheduling.broker import MESSAGES_MAX, Broker, BrokerSettings
+from betimes.scheduling.demand_table import DemandTable
+from betimes.scheduling.effects import Deliver, Drop, Effect, Send
+from betimes.scheduling.recorder import Recorder, Sink
+from betimes.scheduling.strategies import Strategy
 from betimes.simulator.agenda import Agenda
-from betimes.simulator.guarantees import Guaranteed, Reserving, wanted_of
 from betimes.simulator.links import DrawnLink
 from betimes.simulator.outcome import Outcome, Tally
+from betimes.simulator.reservations import Guaranteed, Reserving, wanted_of
 from betimes.simulator.worlds import Publications, descriptions, publications
 
 Progress = Callable[[int, int], None]  # parts done, in all

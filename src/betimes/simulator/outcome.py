@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from betimes.model.subscriptions import Subscription
 from betimes.model.telemetry import Reason
-from betimes.node.demand import Demand
-from betimes.node.effects import Deliver, Drop
-from betimes.simulator.guarantees import Guaranteed
+from betimes.scheduling.demand_table import Demand
+from betimes.scheduling.effects import Deliver, Drop
+from betimes.simulator.reservations import Guaranteed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

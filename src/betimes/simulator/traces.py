@@ -18,7 +18,7 @@ from betimes.model.errors import SettingError
 from betimes.model.events import Value
 from betimes.model.subscriptions import Subscription
 from betimes.model.topology import Publisher, Scenario
-from betimes.qos.strategies import Strategy
+from betimes.scheduling.strategies import Strategy
 from betimes.simulator.chance import stream
 from betimes.simulator.network import Network
 from betimes.simulator.outcome import Outcome

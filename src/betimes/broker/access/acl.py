@@ -1,0 +1,247 @@
+"""May this user do this here?
+
+The file is an access list in Mosquitto's format, read as mosquitto.conf(5) and Mosquitto 2 have it:
+
+- `topic [read|write|readwrite|deny] PATTERN` is for the user of the last `user NAME` line above it. Before
+  any such line it is for clients without a user name, and for nobody else. Without a word it is readwrite.
+- `pattern ...` is for everybody, wherever it stands; %u in it is the user's name and %c the client's id.
+- What no line allows is refused; an empty file refuses everything.
+- A user's `topic` lines come first, of them the `deny` lines, then those that allow; what none of them
+  decides is left to the `pattern` lines, again `deny` first. A `topic` line that allows thus wins over a
+  `pattern` line that denies. `#` and a leading `+` do not reach topics that begin with `$`.
+
+Two things are stricter than there. A name with `/`, `+` or `#` in it, or one that would bring a `$` to the
+beginning of a topic, is never put in place of %u or %c: a line that needs it allows nothing, and if it
+denies, no `pattern` line allows that client anything. And where Mosquitto grants every subscription and then
+delivers what may be read, a subscription that could never bring anything is refused here, so that its owner
+hears of it: one without wildcards if the topic may not be read, another if no line that allows reading
+overlaps it. What is delivered is the same: `may_read` applies the `deny` lines to each message.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from weakref import WeakSet
+
+from betimes.language.files.table_reader import Mistakes
+from betimes.language.suggestions import did_you_mean, quoted
+from betimes.matching.topics import check_topic_pattern, patterns_overlap, shared_parts, topic_matches
+from betimes.model.errors import TextError
+
+CLIENTS_REMEMBERED_MAX = 100_000
+DECISIONS_REMEMBERED_MAX = 262_144  # of all clients together
+TOPIC_LENGTH_REMEMBERED_MAX = 256  # so that a flood of long topics cannot fill the memory
+LINES_MAX = 1_000_000
+
+_NAMES = re.compile("%[uc]")
+
+
+class Access(Enum):
+    """What a line says of its topics."""
+
+    READ = "read"
+    WRITE = "write"
+    READWRITE = "readwrite"
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One `topic` or `pattern` line."""
+
+    access: Access
+    pattern: str
+
+    def allows(self, access: Access) -> bool:
+        """Tell whether the line allows that, where its pattern is met."""
+        return self.access in (access, Access.READWRITE)
+
+
+class Rights:
+    """What one client may do: the lines that concern it, filled in, and what was decided by them."""
+
+    __slots__ = ("__weakref__", "_memory", "_readable", "_stages", "_writable")
+
+    def __init__(self, stages: tuple[tuple[Rule, ...], ...], memory: _Memory) -> None:
+        self._stages = stages
+        self._readable: dict[str, bool] = {}
+        self._writable: dict[str, bool] = {}
+        self._memory = memory
+        memory.rights.add(self)
+
+    def may_read(self, topic: str) -> bool:
+        """Tell whether a message of this topic may be delivered."""
+        decided = self._readable.get(topic)
+        return self._decide(Access.READ, topic, self._readable) if decided is None else decided
+
+    def may_write(self, topic: str) -> bool:
+        """Tell whether this topic may be published to."""
+        decided = self._writable.get(topic)
+        return self._decide(Access.WRITE, topic, self._writable) if decided is None else decided
+
+    def may_subscribe(self, pattern: str) -> bool:
+        """Tell whether a pattern, shared or not, may be subscribed to: whether it could bring anything."""
+        _, inner = shared_parts(pattern)
+        if "+" not in inner and "#" not in inner:
+            return self.may_read(inner)
+        return any(
+            rule.allows(Access.READ) and patterns_overlap(rule.pattern, inner)
+            for rules in self._stages
+            for rule in rules
+        )
+
+    def forget(self) -> None:
+        """Forget what was decided, not by what."""
+        self._readable.clear()
+        self._writable.clear()
+
+    def _decide(self, access: Access, topic: str, decisions: dict[str, bool]) -> bool:
+        decision = self._decision(access, topic)
+        if len(topic) <= TOPIC_LENGTH_REMEMBERED_MAX:
+            self._memory.make_room()
+            decisions[topic] = decision
+        return decision
+
+    def _decision(self, access: Access, topic: str) -> bool:
+        for rules in self._stages:
+            met = [rule for rule in rules if topic_matches(rule.pattern, topic)]
+            if any(rule.access is Access.DENY for rule in met):
+                return False
+            if any(rule.allows(access) for rule in met):
+                return True
+        return False
+
+
+class _Memory:
+    """How many decisions are remembered, by all clients together."""
+
+    def __init__(self) -> None:
+        self.rights: WeakSet[Rights] = WeakSet()
+        self._count = 0
+
+    def make_room(self) -> None:
+        """Count one more; where they are too many, forget all of them."""
+        self._count += 1
+        if self._count > DECISIONS_REMEMBERED_MAX:
+            for rights in self.rights:
+                rights.forget()
+            self._count = 1
+
+
+class AccessList:
+    """Who may read and write what. It does not change: a changed file is read anew."""
+
+    def __init__(self, topics: Mapping[str | None, tuple[Rule, ...]], patterns: tuple[Rule, ...]) -> None:
+        self._topics = topics
+        self._patterns = patterns
+        self._names_client = any("%c" in rule.pattern for rule in patterns)
+        self._memory = _Memory()
+        self._rights: dict[tuple[str | None, str], Rights] = {}
+
+    @classmethod
+    def read(cls, text: str, place: str) -> AccessList:
+        """Return what an access list says; `place` is what messages call the file. All mistakes at once."""
+        mistakes = Mistakes()
+        topics: dict[str | None, list[Rule]] = {}
+        patterns: list[Rule] = []
+        user: str | None = None
+        lines = text.split("\n")
+        if len(lines) > LINES_MAX:
+            mistakes.add(place, f"it has {len(lines):,} lines, and {LINES_MAX:,} are allowed")
+        for number, line in enumerate(lines[:LINES_MAX], 1):
+            where = f"{place}:{number}"
+            word, rest = _first_word(line)
+            if not word or word.startswith("#"):
+                continue
+            if word == "user":
+                if not rest:
+                    mistakes.add(where, "the user's name is missing", "write user NAME")
+                user = rest
+                topics.setdefault(user, [])
+            elif word in ("topic", "pattern"):
+                rule = _read_rule(word, rest, where, mistakes)
+                if rule is not None:
+                    (patterns if word == "pattern" else topics.setdefault(user, [])).append(rule)
+            else:
+                hint = did_you_mean(word, ["user", "topic", "pattern"], "words")
+                mistakes.add(where, f"a line does not begin with {quoted(word)}", hint)
+        mistakes.raise_if_any(place)
+        return cls({each: tuple(rules) for each, rules in topics.items()}, tuple(patterns))
+
+    def rights(self, user: str | None, client_id: str) -> Rights:
+        """Return what a client may do; a session that keeps it decides by one look into a dictionary."""
+        key = (user, client_id if self._names_client else "")
+        rights = self._rights.get(key)
+        if rights is None:
+            if len(self._rights) >= CLIENTS_REMEMBERED_MAX:
+                self._rights.clear()
+            stages = self._topics.get(user, ()), _filled(self._patterns, user, client_id)
+            rights = self._rights[key] = Rights(stages, self._memory)
+        return rights
+
+    def may_read(self, user: str | None, client_id: str, topic: str) -> bool:
+        """Tell whether a message of this topic may be delivered to this client."""
+        return self.rights(user, client_id).may_read(topic)
+
+    def may_write(self, user: str | None, client_id: str, topic: str) -> bool:
+        """Tell whether this client may publish to this topic."""
+        return self.rights(user, client_id).may_write(topic)
+
+    def may_subscribe(self, user: str | None, client_id: str, pattern: str) -> bool:
+        """Tell whether this client may subscribe to a pattern, shared or not."""
+        return self.rights(user, client_id).may_subscribe(pattern)
+
+
+def _filled(rules: tuple[Rule, ...], user: str | None, client_id: str) -> tuple[Rule, ...]:
+    """Return the `pattern` lines that concern a client, with its names in place of %u and %c."""
+    names = {"%u": user, "%c": client_id}
+    filled = []
+    for rule in rules:
+        needed = [names[each] for each in _NAMES.findall(rule.pattern)]
+        if None in needed:
+            continue  # without a user's name, a line about it neither allows nor denies
+        # In one pass, so that a client called %u stays what it is.
+        pattern = _NAMES.sub(lambda found: names[found[0]] or "", rule.pattern)
+        unsafe = any(letter in each for each in needed if each is not None for letter in "/+#")
+        if not unsafe and pattern.startswith("$") == rule.pattern.startswith("$"):
+            filled.append(Rule(access=rule.access, pattern=pattern))
+        elif rule.access is Access.DENY:
+            return ()  # what it denies cannot be said: rather everything than too little
+    return tuple(filled)
+
+
+def _first_word(text: str) -> tuple[str, str]:
+    """Return the first word of a line and the rest of it, which may have spaces inside."""
+    word, *rest = re.split("[ \t]+", text.strip(" \t\r\f\v"), maxsplit=1)
+    return word, rest[0] if rest else ""
+
+
+def _read_rule(word: str, rest: str, place: str, mistakes: Mistakes) -> Rule | None:
+    """Return the rule of a `topic` or `pattern` line, or note what is wrong with it."""
+    first, pattern = _first_word(rest)
+    accesses = [access.value for access in Access]
+    if not rest:
+        mistakes.add(place, "the topic is missing", f"write {word} read PATTERN")
+        return None
+    if not pattern and first in accesses:
+        hint = f"write {word} {first} PATTERN, or {word} readwrite {first} for a topic of that name"
+        mistakes.add(place, f"after {first} the topic is missing", hint)
+        return None
+    if pattern and first not in accesses:
+        problem = f"{quoted(first)} is no kind of access, and a topic with spaces needs one before it"
+        mistakes.add(place, problem, did_you_mean(first, accesses, "words"))
+        return None
+    access, pattern = (Access(first), pattern) if pattern else (Access.READWRITE, first)
+    try:
+        check_topic_pattern(pattern)
+    except TextError as error:
+        mistakes.add_text_error(place, error)
+        return None
+    if word == "pattern" and any(len(_NAMES.findall(level)) > 1 for level in pattern.split("/")):
+        problem = "two names in one level can be mistaken for each other"
+        mistakes.add(place, problem, "give %u and %c a level each")
+        return None
+    return Rule(access=access, pattern=pattern)

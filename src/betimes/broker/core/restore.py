@@ -1,0 +1,195 @@
+"""What was there before the server went down? A hub gets back what its store kept.
+
+Called once, before anybody connects, and the only other place that writes what the hub has for itself. Who
+was connected when the server died counts as gone from now on. What the limits of today do not allow is not
+thrown away: the server does not start, and says which limit it is.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import mqtt5
+
+from betimes.broker.core.hub import Hub
+from betimes.broker.delivery.publication import Publication
+from betimes.broker.delivery.session import Session
+from betimes.broker.delivery.wills import LastWord, will_of
+from betimes.broker.durability.session_rows import PacketReader, read_delivery, read_subscription
+from betimes.broker.durability.store import SET_ASIDE, Journal, Store
+from betimes.broker.storage.change_tables import Table
+from betimes.model.errors import BetimesError
+from betimes.model.events import EventId
+from betimes.mqtt.validation import WireError
+
+Rows = Callable[[Table], Iterable[tuple[Any, ...]]]
+
+
+class RestoringError(BetimesError):
+    """What a store holds cannot be taken back: says where it stands and what would help."""
+
+    def __init__(self, place: str, problem: str, hint: str) -> None:
+        super().__init__(f"{place}: {problem}\nhint: {hint}")
+
+
+def restore(hub: Hub, rows: Rows, *, source: str, now_s: float, wall_s: float) -> None:
+    """Fill a hub from the rows of its store; `source` is what messages call that."""
+    assert hub.store is not None, "only a hub with a store has something to get back"
+    _Restoring(hub, hub.store, rows, source, now_s, wall_s).run()
+
+
+class _Restoring:
+    def __init__(self, hub: Hub, store: Store, rows: Rows, source: str, now_s: float, wall_s: float) -> None:
+        self._hub = hub
+        self._store = store
+        self._rows = rows
+        self._source = source
+        self._now_s = now_s
+        self._wall_s = wall_s
+        self._reader = PacketReader()
+        self._publications: dict[int, Publication] = {}
+        self._gone_at_s: dict[str, float | None] = {}  # by client id; None: it was connected
+
+    def run(self) -> None:
+        store = self._store
+        store.clock_ahead_s = self._wall_s - self._now_s
+        facts: dict[str, int] = dict(self._rows(store.facts))
+        self._hub.first_number = store.first_number(facts.get(SET_ASIDE, 0), self._wall_s)
+        store.set_numbers_aside(self._hub.first_number)
+        self._read_publications()
+        self._read_sessions()
+        self._read_subscriptions()
+        for client_id, packet_id in self._rows(store.incoming):
+            self._session(client_id, "incoming").incoming.add(packet_id)
+        for client_id, session in self._hub.sessions.items():
+            session.journal = Journal(store, client_id)
+        self._read_deliveries()
+        self._read_retained()
+        self._read_custody()
+        self._hub.repeats.restore(self._rows(store.keys))
+        self._let_go(self._read_wills())
+        self._hub.tick(self._now_s)
+
+    def _read_publications(self) -> None:
+        last = 0
+        for last, packet, topic, publisher, origin, number, born_at in self._rows(self._store.publications):
+            self._publications[last] = Publication(
+                self._packet(packet, f"publications {last}"),
+                topic,
+                born_s=self._own_time_s(born_at),
+                publisher=publisher,
+                origin=origin,
+                number=number,
+            )
+        self._store.publications.start_after(last)
+
+    def _read_sessions(self) -> None:
+        limits = self._hub.limits
+        for client_id, user, expiry_s, gone_at in self._rows(self._store.sessions):
+            if len(self._hub.sessions) >= limits.sessions_max:
+                raise self._too_much("more sessions", "sessions", limits.sessions_max)
+            session = self._hub._new_session(client_id, user)
+            session.expiry_s = min(expiry_s, limits.session_expiry_s_max)
+            self._gone_at_s[client_id] = None if gone_at is None else self._own_time_s(gone_at)
+
+    def _read_subscriptions(self) -> None:
+        most = self._hub.limits.subscriptions_max
+        for client_id, written, *values in self._rows(self._store.subscriptions):
+            session = self._session(client_id, "subscriptions")
+            if len(session.grants) >= most:
+                raise self._too_much(f"more subscriptions of {client_id!r}", "subscriptions", most)
+            try:
+                grant = read_subscription(session, written, values)
+            except (BetimesError, ValueError) as error:
+                where = f"subscriptions ({client_id!r}, {written!r})"
+                raise self._unreadable(where, str(error)) from None
+            self._hub.subscribe(written, grant, self._now_s)
+
+    def _read_deliveries(self) -> None:
+        last = 0
+        for last, client_id, kept, *values in self._rows(self._store.deliveries):
+            where = f"deliveries {last}"
+            session = self._session(client_id, where)
+            publication = self._publication(kept, where)
+            delivery = read_delivery(session, publication, values)
+            if not session.take_back(delivery, self._now_s):
+                most = self._hub.limits.queue_bytes_max
+                raise self._too_much(f"more bytes that wait for {client_id!r}", "queue_size", most)
+            assert session.journal is not None, "every session here is kept"
+            session.journal.found(delivery, last)
+            self._store.found(publication, kept)
+        self._store.deliveries.start_after(last)
+
+    def _read_retained(self) -> None:
+        retained = self._hub._retained
+        for topic, kept in self._rows(self._store.retained):
+            publication = self._publication(kept, f"retained {topic!r}")
+            if not retained.keep(publication):
+                limits = self._hub.limits
+                most = f"{limits.retained_max} and {limits.retained_bytes_max}"
+                raise self._too_much("more retained messages", "retained or retained_size", most)
+            self._store.found(publication, kept)
+        retained.note = self._store.retain
+
+    def _read_custody(self) -> None:
+        """Take back what was on its way to other brokers, and what had come from them."""
+        for origin, number, kept, destinations in self._rows(self._store.custody):
+            publication = self._publication(kept, f"custody {origin}:{number}")
+            self._store.custody_found.append((publication, frozenset(json.loads(destinations))))
+            self._store.found(publication, kept)
+        self._store.seen_found += [EventId(*row) for row in self._rows(self._store.seen)]
+
+    def _read_wills(self) -> dict[str, tuple[mqtt5.Will, float | None]]:
+        """Return the wills by client id, and when they are due if that is settled."""
+        found = {}
+        for client_id, packet, delay_s, due_at in self._rows(self._store.wills):
+            will = will_of(self._packet(packet, f"wills {client_id!r}"), delay_s)
+            found[client_id] = (will, None if due_at is None else due_at - self._store.clock_ahead_s)
+        return found
+
+    def _let_go(self, wills: dict[str, tuple[mqtt5.Will, float | None]]) -> None:
+        """Have every session without its client from when that went, or from now on."""
+        hub = self._hub
+        for client_id, session in hub.sessions.items():
+            will, due_s = wills.get(client_id, (None, None))
+            gone_at_s = self._gone_at_s[client_id]
+            if gone_at_s is None:
+                gone_at_s = self._now_s
+                self._store.disconnected(session, will, gone_at_s)
+            if will is not None:
+                word = LastWord(will=will, client_id=client_id, rights=session.rights)
+                hub._wills.put(word, gone_at_s + will.will_delay_interval if due_s is None else due_s)
+            if session.expiry_s < math.inf:
+                hub._ending.set(client_id, gone_at_s + session.expiry_s)
+
+    def _own_time_s(self, wall_s: float) -> float:
+        """Return a time of the wall clock on the server's own; what seems to lie ahead is of this moment."""
+        return min(wall_s - self._store.clock_ahead_s, self._now_s)
+
+    def _session(self, client_id: str, where: str) -> Session:
+        session = self._hub.sessions.get(client_id)
+        if session is None:
+            raise self._unreadable(where, f"there is no session of {client_id!r}")
+        return session
+
+    def _publication(self, number: int, where: str) -> Publication:
+        publication = self._publications.get(number)
+        if publication is None:
+            raise self._unreadable(where, f"there is no publication {number}")
+        return publication
+
+    def _packet(self, data: bytes, where: str) -> mqtt5.PublishPacket:
+        try:
+            return self._reader.read(data)
+        except (WireError, ValueError) as error:
+            raise self._unreadable(where, str(error)) from None
+
+    def _unreadable(self, where: str, problem: str) -> RestoringError:
+        hint = "put back a copy of the file that was whole, or begin with another file"
+        return RestoringError(f"{self._source}: {where}", problem, hint)
+
+    def _too_much(self, what: str, limit: str, most: object) -> RestoringError:
+        return RestoringError(self._source, f"{what} than the limit of {most}", f"raise {limit} in [limits]")

@@ -1,0 +1,159 @@
+"""Who gets a publication, and how? Everybody whose subscription it meets, each once.
+
+What goes to many in the same way is made once; what needs a packet id, an identifier or a queue becomes a
+`Delivery` of its own.
+"""
+
+from __future__ import annotations
+
+import math
+
+from betimes.broker.delivery.delivery import Delivery, Lose
+from betimes.broker.delivery.publication import Publication
+from betimes.broker.delivery.recently_delivered import had_of
+from betimes.broker.delivery.subscriptions import Audience, Audiences, Grant
+from betimes.model.telemetry import Reason
+
+
+class Offering:
+    """The subscriptions of a server, and how publications reach them."""
+
+    def __init__(self, lose: Lose) -> None:
+        self.audiences = Audiences()
+        self._lose = lose
+
+    def offer_to_all(self, publication: Publication, now_s: float) -> int:
+        """Offer a publication to all who want it; return how many they are."""
+        audiences = self.audiences.hearing(publication.topic)
+        if not audiences:
+            return 0
+        if len(audiences) > 1:
+            return self._offer_merged(publication, audiences, now_s)
+        audience, may_be_had = audiences[0], self.audiences.may_be_had(publication)
+        # An offer may end a connection, never a subscription: the dictionary does not change under way.
+        if audience.is_plain:
+            for grant in audience.plain.values():
+                self._offer(publication, grant, now_s, may_be_had)
+            return len(audience.plain)
+        wanted = 0
+        for grant in audience.wanting(publication):
+            self._offer(publication, grant, now_s, may_be_had)
+            wanted += 1
+        return wanted
+
+    def pass_on(self, delivery: Delivery, now_s: float) -> None:
+        """Give what a client did not get to another of its shared subscription, if it had it by one.
+
+        Not where that client may have it already and nobody may have it twice [MQTT-4.8.2-5].
+        """
+        heir = None
+        if delivery.share is not None and not (delivery.qos == 2 and delivery.packet_id is not None):
+            heir = self.audiences.stand_in(delivery.share, delivery.publication)
+        if heir is None:
+            self._lose(delivery, Reason.SESSION_ENDED, now_s)
+        else:
+            heir.session.offer(delivery_of(delivery.publication, heir, retain=delivery.retain), now_s)
+
+    def _offer(self, publication: Publication, grant: Grant, now_s: float, may_be_had: bool = True) -> None:
+        """Offer a publication to the client of one subscription, unless that client has it already."""
+        session = grant.session
+        if grant.no_local and session.client_id == publication.publisher:
+            return
+        if session.rights is not None and not session.rights.may_read(publication.topic):
+            return
+        if may_be_had and grant.has(publication):
+            return
+        if (
+            (not publication.qos or not grant.qos)
+            and grant.identifier is None
+            and not (publication.retain and grant.retain_as_published)
+            and not (publication.born_s < now_s and publication.too_late(now_s, bound_s_of(grant)))
+        ):
+            connection = session.ready()
+            if connection is not None and connection.publish_plain(
+                publication, now_s, told=grant.wish is not None
+            ):
+                wish = grant.wish
+                if wish is not None and wish.qos.price != 1.0:
+                    connection.hub.traffic.premium += wish.qos.price - 1.0
+                if publication.is_recorded:
+                    session.note(delivery_of(publication, grant, retain=False), now_s)
+                return
+        retain = publication.retain and grant.retain_as_published
+        delivery = delivery_of(publication, grant, retain=retain)
+        self._hand_over(delivery, grant, now_s)
+
+    def _hand_over(self, delivery: Delivery, grant: Grant, now_s: float) -> None:
+        arrived = grant.session.arrived
+        if arrived is not None and delivery.qos and not arrived.is_new(had_of(delivery)):
+            return  # it came by the broker where the session was before
+        if delivery.publication.born_s < now_s and delivery.too_late(now_s):
+            self._lose(delivery, Reason.EXPIRED, now_s)
+        else:
+            grant.session.offer(delivery, now_s)
+
+    def _offer_merged(self, publication: Publication, audiences: tuple[Audience, ...], now_s: float) -> int:
+        """Offer it once to each client, however many subscriptions it meets; shared ones count apart."""
+        by_client: dict[str, Grant | list[Grant]] = {}
+        wanted = 0
+        for audience in audiences:
+            for grant in audience.wanting(publication):
+                client_id = grant.session.client_id
+                if grant.group is not None:
+                    self._offer(publication, grant, now_s)
+                    wanted += 1
+                elif not (grant.no_local and client_id == publication.publisher) and not grant.has(
+                    publication
+                ):
+                    others = by_client.get(client_id)
+                    if others is None:
+                        by_client[client_id] = grant
+                    elif isinstance(others, list):
+                        others.append(grant)
+                    else:
+                        by_client[client_id] = [others, grant]
+        for grants in by_client.values():
+            if isinstance(grants, Grant):
+                self._offer(publication, grants, now_s)
+                continue
+            session = grants[0].session
+            if session.rights is None or session.rights.may_read(publication.topic):
+                self._hand_over(merged_delivery(publication, grants), grants[0], now_s)
+        return wanted + len(by_client)
+
+
+def bound_s_of(grant: Grant) -> float:
+    """Return how old what a subscription's client gets may be."""
+    return math.inf if grant.wish is None else grant.wish.qos.delay_s_max
+
+
+def delivery_of(
+    publication: Publication, grant: Grant, *, retain: bool, kind: type[Delivery] = Delivery
+) -> Delivery:
+    """Return what one subscription's client gets."""
+    wish = grant.wish
+    return kind(
+        publication,
+        qos=min(publication.qos, grant.qos),
+        retain=retain,
+        subscription_ids=None if grant.identifier is None else [grant.identifier],
+        told=wish is not None,
+        bound_s=bound_s_of(grant),
+        price=1.0 if wish is None else wish.qos.price,
+        share=None if grant.group is None else grant,
+    )
+
+
+def merged_delivery(
+    publication: Publication, grants: list[Grant], kind: type[Delivery] = Delivery
+) -> Delivery:
+    """Return the one message for several subscriptions of a client: the best that any of them is to get."""
+    return kind(
+        publication,
+        qos=min(publication.qos, max(each.qos for each in grants)),
+        retain=publication.retain and any(each.retain_as_published for each in grants),
+        subscription_ids=[each.identifier for each in grants if each.identifier is not None] or None,
+        told=any(each.wish is not None for each in grants),
+        bound_s=max(map(bound_s_of, grants)),
+        price=max(1.0 if each.wish is None else each.wish.qos.price for each in grants),
+    )

@@ -1,0 +1,63 @@
+"""What was the last word on each topic? Retained messages (MQTT 5, section 3.3.1.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from betimes.broker.delivery.publication import Publication
+from betimes.matching.topics import TopicNames
+
+Note = Callable[[Publication | None, Publication | None], None]
+
+
+class Retained:
+    """The newest retained publication of each topic, found by pattern; at most so many, and so large."""
+
+    def __init__(self, count_max: int, bytes_max: int) -> None:
+        self._count_max = count_max
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self.note: Note | None = None  # is told what takes the place of what
+        self._by_topic: dict[str, Publication] = {}
+        self._names = TopicNames()
+
+    def __len__(self) -> int:
+        return len(self._by_topic)
+
+    def keep(self, publication: Publication) -> bool:
+        """Keep it in place of an older one; an empty one only removes that. False if there is no room."""
+        topic = publication.topic
+        old = self._by_topic.get(topic)
+        if not publication.packet.payload:
+            self._forget(old)
+            return True
+        size = publication.size_bytes
+        if self._bytes + size - (old.size_bytes if old else 0) > self._bytes_max:
+            return False
+        if old is None:
+            if len(self._by_topic) >= self._count_max:
+                return False
+            self._names.add(topic)
+        else:
+            self._bytes -= old.size_bytes
+        self._by_topic[topic] = publication
+        self._bytes += size
+        if self.note is not None:
+            self.note(old, publication)
+        return True
+
+    def meeting(self, pattern: str, now_s: float) -> list[Publication]:
+        """Return what is retained of the topics that meet a pattern; what has become void is forgotten."""
+        found = [self._by_topic[name] for name in self._names.meeting(pattern)]
+        for publication in found:
+            if now_s >= publication.void_at_s:
+                self._forget(publication)
+        return [each for each in found if now_s < each.void_at_s]
+
+    def _forget(self, publication: Publication | None) -> None:
+        if publication is not None:
+            del self._by_topic[publication.topic]
+            self._names.remove(publication.topic)
+            self._bytes -= publication.size_bytes
+            if self.note is not None:
+                self.note(publication, None)

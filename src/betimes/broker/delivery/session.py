@@ -1,0 +1,346 @@
+"""What does one client still have to get? Its session, which outlives its connection if it asks for that.
+
+MQTT's promises (sections 4.3 to 4.9) are kept here: what was sent and not acknowledged goes again, in
+order, after a reconnection; no more is in flight than the client takes; a packet id names one thing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import TYPE_CHECKING
+
+import mqtt5
+
+from betimes.broker.delivery.delivery import Delivery, Lose
+from betimes.broker.delivery.recently_delivered import had_of
+from betimes.model.telemetry import Reason
+
+if TYPE_CHECKING:
+    from betimes.broker.access.acl import Rights
+    from betimes.broker.delivery.connection import Connection
+    from betimes.broker.delivery.gaps import Missed
+    from betimes.broker.delivery.rate_limit import TokenBucket
+    from betimes.broker.delivery.recently_delivered import Arrived, Recent
+    from betimes.broker.delivery.scheduled_queue import LastHop
+    from betimes.broker.delivery.subscriptions import Grant
+    from betimes.broker.durability.store import Journal
+    from betimes.broker.observe.event_recorder import Witness
+
+PACKET_ID_MAX = 65_535
+WEED_EVERY_S = 1.0  # a full queue is looked through for what is too late, at most so often
+
+
+class Session:
+    """A client's subscriptions and what is on its way to it. Time and the connection are handed in."""
+
+    def __init__(self, client_id: str, *, queue_bytes_max: int, lose: Lose) -> None:
+        self.client_id = client_id
+        self.user: str | None = None  # who proved to be so
+        self.rights: Rights | None = None  # None: to everything
+        self.pace: TokenBucket | None = None  # how fast it may publish; None: as fast as it can
+        self.connection: Connection | None = None
+        self.witness: Witness | None = None
+        self.journal: Journal | None = None  # where it is kept, if it is to survive the server
+        self.expiry_s = 0.0  # how long it outlives its connection; inf: for ever
+        self.grants: dict[str, Grant] = {}  # by the pattern as it was written
+        self.incoming: set[int] = set()  # QoS 2 packet ids whose PUBREL is still to come
+        self.in_flight: dict[int, Delivery] = {}  # in the order of sending
+        self._quota = PACKET_ID_MAX  # how many more the client takes before it acknowledges one [4.9]
+        self._again: deque[Delivery] = deque()  # of those in flight, what a new connection has not seen
+        self._waiting: deque[Delivery] = deque()
+        self.missed: Missed | None = None  # what it is to be told of that it lost, if it may come back
+        self.last_hop: LastHop | None = None  # instead, once the client has stated bounds or prices
+        self.queue_bytes = 0  # about how much room takes what waits
+        self._queue_bytes_max = queue_bytes_max
+        self.recent: Recent | None = None  # what its client had lately, where it may move to another broker
+        self.arrived: Arrived | None = None  # likewise, for a while after it came from another one
+        self.is_given_up = False  # it reads so slowly that nobody waits for it, until its queue is empty
+        self._weeded_at_s = -math.inf
+        self._dies_at_s = math.inf  # nothing that waits is too late before this
+        self._tell_lost = lose
+        self._last_id = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting) + (0 if self.last_hop is None else len(self.last_hop))
+
+    @property
+    def fullness(self) -> float:
+        """Return which share of its queue is taken."""
+        return self.queue_bytes / self._queue_bytes_max
+
+    def is_full_for(self, size: int) -> bool:
+        """Tell whether so much would not fit any more, for somebody who is not waited for."""
+        is_plain = self.last_hop is None and self.missed is None
+        return self.is_given_up and is_plain and self.queue_bytes + size > self._queue_bytes_max
+
+    def ready(self) -> Connection | None:
+        """Return the connection on which a message of QoS 0 would go out at once, if there is one."""
+        connection = self.connection
+        if connection is None or connection.blocked or self._waiting or self._again:
+            return None
+        if self.last_hop is not None and len(self.last_hop):
+            return None
+        return connection
+
+    def offer(self, delivery: Delivery, now_s: float) -> None:
+        """Send it at once if possible; else it waits, unless nobody would ever come for it."""
+        connection = self.ready()
+        if connection is not None and (not delivery.qos or self._may_send_more()):
+            self._send(connection, delivery, now_s)
+        elif self.connection is None and not delivery.qos:
+            self._lose(delivery, Reason.NOT_CONNECTED, now_s)
+        else:
+            self._put_in_line(delivery, now_s)
+
+    def pump(self, now_s: float) -> None:
+        """Send what waits, in order, as far as the client and its connection take it."""
+        connection = self.connection
+        if connection is None:
+            return
+        while self._again and not connection.blocked:
+            if not self._send_again(connection, self._again[0], now_s):
+                return
+            self._again.popleft()
+        while self._waiting and not connection.blocked:
+            delivery = self._waiting[0]
+            if delivery.too_late(now_s):
+                self._lose(self._next_in_line(), Reason.EXPIRED, now_s)
+            elif delivery.qos and not self._may_send_more():
+                return
+            else:
+                self._send(connection, self._next_in_line(), now_s)
+        if self.last_hop is not None and not self._waiting:
+            self._pump_scheduled(connection, self.last_hop, now_s)
+        self.is_given_up &= self.queue_bytes > 0
+        for message in self.missed.take(now_s) if self.missed and not self.queue_bytes else ():
+            self.offer(Delivery(message), now_s)
+
+    def _pump_scheduled(self, connection: Connection, last_hop: LastHop, now_s: float) -> None:
+        """Send what is worth most in time, as much as may be taken for one choice; give up what cannot be."""
+        while len(last_hop) and not connection.blocked:
+            room = 1 + connection.outbox_bytes_max * len(last_hop) // max(self.queue_bytes, 1)
+            chosen, hopeless = last_hop.choose(now_s, room)
+            for delivery in hopeless:
+                self.queue_bytes -= delivery.size_bytes
+                reason = Reason.EXPIRED if delivery.too_late(now_s) else Reason.HOPELESS
+                self._lose(delivery, reason, now_s)
+            if not self._send_chosen(connection, last_hop, chosen, now_s):
+                return
+
+    def _send_chosen(
+        self, connection: Connection, last_hop: LastHop, chosen: list[int], now_s: float
+    ) -> bool:
+        """Send these while the connection takes more; False if nothing else can be sent."""
+        for slot in chosen:
+            if connection.blocked:
+                return True
+            if last_hop.look_at(slot).qos and not self._may_send_more():
+                return False
+            delivery = last_hop.take(slot, now_s)
+            self.queue_bytes -= delivery.size_bytes
+            self._send(connection, delivery, now_s)
+        return bool(chosen)
+
+    def taken(self, packet_id: int) -> None:
+        """Note that a publication of QoS 2 was taken in: it must not be again before its PUBREL."""
+        self.incoming.add(packet_id)
+        if self.journal is not None:
+            self.journal.taken(packet_id)
+
+    def released(self, packet_id: int) -> bool:
+        """Note the PUBREL of a publication that was taken in; say whether there was one."""
+        if packet_id not in self.incoming:
+            return False
+        self.incoming.remove(packet_id)
+        if self.journal is not None:
+            self.journal.released(packet_id)
+        return True
+
+    def take_back(self, delivery: Delivery, now_s: float) -> bool:
+        """Go on with a delivery that was kept while the server was down; False if there is no room."""
+        if delivery.packet_id is not None:
+            self.in_flight[delivery.packet_id] = delivery
+            return True
+        self._join_line(delivery, now_s)
+        return self.queue_bytes <= self._queue_bytes_max
+
+    def take_in(self, delivery: Delivery, now_s: float) -> bool:
+        """Go on with a delivery of another broker's; False, and without it, if there is no room."""
+        if delivery.packet_id is None and self.queue_bytes + delivery.size_bytes > self._queue_bytes_max:
+            return False
+        self.take_back(delivery, now_s)
+        if self.journal is not None:
+            self.journal.keep(delivery)
+        return True
+
+    def leave(self) -> None:
+        """Note that the client is served elsewhere: what it does not get from here is not lost."""
+        self._tell_lost = lambda _delivery, _reason, _now_s: None
+
+    def resume(self, receive_max: int, now_s: float) -> None:
+        """Send again, on a new connection, what the old one left unacknowledged [MQTT-4.4.0-1]."""
+        self._quota = receive_max
+        for delivery in self.in_flight.values():
+            delivery.under_way = False
+        self._again = deque(self.in_flight.values())
+        self.pump(now_s)
+
+    def acknowledged(self, packet_id: int, now_s: float) -> bool:
+        """Forget what a PUBACK names; say whether there was such a thing."""
+        delivery = self.in_flight.get(packet_id)
+        if delivery is None or delivery.qos != 1 or not delivery.under_way:
+            return False
+        self._finish(delivery, now_s)
+        return True
+
+    def received(self, packet_id: int, now_s: float, *, refused: bool) -> bool:
+        """Note a PUBREC: from now on it is PUBREL that is repeated. Say whether the id was known."""
+        delivery = self.in_flight.get(packet_id)
+        if delivery is None or delivery.qos != 2 or not (delivery.under_way or delivery.released):
+            return False
+        if refused:
+            self._finish(delivery, now_s)
+        else:
+            delivery.released = True
+            if self.journal is not None:
+                self.journal.keep(delivery)
+        return True
+
+    def completed(self, packet_id: int, now_s: float) -> bool:
+        """Forget what a PUBCOMP names; say whether there was such a thing."""
+        delivery = self.in_flight.get(packet_id)
+        if delivery is None or not delivery.released:
+            return False
+        self._finish(delivery, now_s)
+        return True
+
+    def owed(self) -> list[Delivery]:
+        """Return what is under way to the client, and what waits for it."""
+        scheduled = [] if self.last_hop is None else self.last_hop.deliveries()
+        return [*self.in_flight.values(), *self._waiting, *scheduled]
+
+    def end(self, now_s: float) -> list[Delivery]:
+        """Forget, and return, whatever the client has not got."""
+        left = [each for each in self.owed() if not each.released]
+        if self.last_hop is not None:
+            self.last_hop.take_all(now_s)
+        self.in_flight.clear()
+        self._again.clear()
+        self._waiting.clear()
+        self.queue_bytes = 0
+        return left
+
+    def _send(self, connection: Connection, delivery: Delivery, now_s: float) -> None:
+        if delivery.qos:
+            delivery.packet_id = self._next_id()
+        if not connection.publish(delivery, now_s):
+            self._lose(delivery, Reason.TOO_LARGE, now_s)  # as if it had been acknowledged [MQTT-3.1.2-25]
+            return
+        if delivery.publication.is_recorded:
+            self.note(delivery, now_s)
+        if delivery.packet_id is not None:
+            self._quota -= 1
+            delivery.under_way = True
+            self.in_flight[delivery.packet_id] = delivery
+            if self.journal is not None:
+                self.journal.keep(delivery)
+
+    def note(self, delivery: Delivery, now_s: float) -> None:
+        """Have it written down that the client is sent this."""
+        if self.witness is not None:
+            self.witness.sent(self.client_id, delivery, now_s)
+
+    def _send_again(self, connection: Connection, delivery: Delivery, now_s: float) -> bool:
+        """Repeat what is in flight; False if the client takes no more for now."""
+        packet_id = delivery.packet_id
+        assert packet_id is not None, "what is in flight has a packet id"
+        if self.in_flight.get(packet_id) is not delivery:
+            return True  # a PUBREL that was acknowledged before it was repeated
+        if delivery.released:
+            connection.send(mqtt5.PubRelPacket(packet_id))
+            return True
+        if not self._quota:
+            return False
+        if connection.publish(delivery, now_s, again=True):
+            self._quota -= 1
+            delivery.under_way = True
+        else:
+            del self.in_flight[packet_id]
+            self._lose(delivery, Reason.TOO_LARGE, now_s)
+        return True
+
+    def _finish(self, delivery: Delivery, now_s: float) -> None:
+        assert delivery.packet_id is not None, "what is in flight has a packet id"
+        del self.in_flight[delivery.packet_id]
+        if self.journal is not None:
+            self.journal.drop(delivery)
+        if self.recent is not None:
+            self.recent.add(had_of(delivery), now_s)
+        self._quota += delivery.under_way  # what an earlier connection sent takes no room on this one
+        if self._again or len(self):
+            self.pump(now_s)
+
+    def _put_in_line(self, delivery: Delivery, now_s: float) -> None:
+        size = delivery.size_bytes
+        if self.queue_bytes + size > self._queue_bytes_max:
+            self._weed(now_s)
+        if self.queue_bytes + size > self._queue_bytes_max:
+            self.is_given_up = True
+            if self.missed is not None:
+                self.missed.note(delivery.publication)
+            self._lose(delivery, Reason.QUEUE_FULL, now_s)
+            return
+        for message in self.missed.take(now_s) if self.missed else ():  # before what comes after it
+            self._join_line(Delivery(message), now_s)
+        self._join_line(delivery, now_s)
+        if self.connection is not None and self.connection.blocked and not self.is_given_up:
+            self.connection.hub.just_filled.add(self)
+        if self.journal is not None:
+            self.journal.keep(delivery)
+
+    def _join_line(self, delivery: Delivery, now_s: float) -> None:
+        if self.last_hop is None:
+            self._waiting.append(delivery)
+        else:
+            self.last_hop.put(delivery, now_s)
+        self.queue_bytes += delivery.size_bytes
+        self._dies_at_s = min(self._dies_at_s, delivery.dies_at_s())
+
+    def _next_in_line(self) -> Delivery:
+        delivery = self._waiting.popleft()
+        self.queue_bytes -= delivery.size_bytes
+        return delivery
+
+    def _weed(self, now_s: float) -> None:
+        """Make room by dropping what is too late; what lives long must not keep it in the queue."""
+        if now_s < self._dies_at_s or now_s - self._weeded_at_s < WEED_EVERY_S:
+            return
+        self._weeded_at_s, self._dies_at_s = now_s, math.inf
+        for delivery in () if self.last_hop is None else self.last_hop.take_expired(now_s):
+            self.queue_bytes -= delivery.size_bytes
+            self._lose(delivery, Reason.EXPIRED, now_s)
+        for _ in range(len(self._waiting)):
+            delivery = self._next_in_line()
+            if delivery.too_late(now_s):
+                self._lose(delivery, Reason.EXPIRED, now_s)
+            else:
+                self._waiting.append(delivery)
+                self.queue_bytes += delivery.size_bytes
+                self._dies_at_s = min(self._dies_at_s, delivery.dies_at_s())
+
+    def _lose(self, delivery: Delivery, reason: Reason, now_s: float) -> None:
+        if self.journal is not None:
+            self.journal.drop(delivery)
+        self._tell_lost(delivery, reason, now_s)
+
+    def _may_send_more(self) -> bool:
+        # Beside what the quota counts there may be PUBRELs of earlier connections, and ids are not endless.
+        return self._quota > 0 and len(self.in_flight) < PACKET_ID_MAX
+
+    def _next_id(self) -> int:
+        """Return a packet id that is not in use; there is one where more may be sent."""
+        while True:
+            self._last_id = self._last_id % PACKET_ID_MAX + 1
+            if self._last_id not in self.in_flight:
+                return self._last_id

@@ -1,0 +1,220 @@
+"""Who hears a topic? Subscriptions by pattern, and of those with a content filter the ones it meets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from betimes.broker.delivery.publication import Publication
+from betimes.language.filters.parse import parse_filter
+from betimes.matching.index.index import TAIL_ROWS_MAX, MatchingIndex
+from betimes.matching.topics import TopicTree
+from betimes.model.positions import NOTHING, Have
+from betimes.mqtt.subscribe_options import Wish
+
+if TYPE_CHECKING:
+    from betimes.broker.delivery.session import Session
+
+
+def warm_up() -> None:
+    """Have the kernels of content filters loaded, or compiled, before anybody waits for them."""
+    index = MatchingIndex()
+    wanted = parse_filter("a > 1 OR b = 'x'")
+    for key in range(TAIL_ROWS_MAX + 2):  # so many that an index is built
+        index.add(key, wanted)
+    index.match({"a": 2.0, "b": "y"})
+    index.remove(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Grant:
+    """A subscription that was accepted."""
+
+    session: Session
+    pattern: str  # without $share/…
+    group: str | None = None  # of a shared subscription
+    qos: int = 0  # at most
+    no_local: bool = False
+    retain_as_published: bool = False
+    identifier: int | None = None
+    wish: Wish | None = None
+    have: Mapping[str, Have] | None = None  # what its client has already, by origin
+    durable: bool = False  # its session outlives its connection, and keeps what comes meanwhile
+
+    @property
+    def written(self) -> str:
+        """Return the pattern as its client wrote it."""
+        return self.pattern if self.group is None else f"$share/{self.group}/{self.pattern}"
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Tell whether what waits for it is to be chosen by bounds and prices, not by order of coming."""
+        wish = self.wish
+        return wish is not None and (wish.qos.delay_s_max < math.inf or wish.qos.price != 1.0)
+
+    def has(self, publication: Publication) -> bool:
+        """Tell whether its client, who came back, has this already."""
+        if self.have is None:
+            return False
+        had, number = self.have.get(publication.origin, NOTHING), publication.number
+        return number <= had.floor or number in had.above
+
+    def wants(self, publication: Publication) -> bool:
+        """Tell whether its content filter lets this through, and its client may read it."""
+        rights = self.session.rights
+        if rights is not None and not rights.may_read(publication.topic):
+            return False
+        return self.wish is None or self.wish.filter.matches(publication.attributes())
+
+
+class Shares:
+    """The members of one shared subscription, who take turns."""
+
+    def __init__(self) -> None:
+        self.members: list[Grant] = []
+        self._turn = 0
+
+    def pick(self, publication: Publication) -> Grant | None:
+        """Return whose turn it is of those who want it; None if nobody does.
+
+        Who can take it at once comes first, then who is connected but busy, then who is away.
+        """
+        count = len(self.members)
+        second = third = -1
+        for step in range(count):
+            place = (self._turn + step) % count
+            session = self.members[place].session
+            if session.ready() is not None:
+                if self.members[place].wants(publication):
+                    return self._chosen(place)
+            elif session.connection is not None:
+                if second < 0 and self.members[place].wants(publication):
+                    second = place
+            elif third < 0 and self.members[place].wants(publication):
+                third = place
+        place = second if second >= 0 else third
+        return self._chosen(place) if place >= 0 else None
+
+    def _chosen(self, place: int) -> Grant:
+        self._turn = place + 1
+        return self.members[place]
+
+
+class Audience:
+    """All who subscribed with one pattern."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self.plain: dict[str, Grant] = {}  # by client id
+        self.shared: dict[str, Shares] = {}  # by group
+        self.is_plain = True  # everybody here gets everything
+        self._index: MatchingIndex | None = None  # most patterns have no need of one
+        self._wishing: list[Grant | None] = []
+        self._key: dict[str, int] = {}  # by client id
+        self._free_keys: list[int] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.plain or self._key or self.shared)
+
+    @property
+    def count(self) -> int:
+        """Return how many subscriptions these are."""
+        shared = sum(len(each.members) for each in self.shared.values())
+        return len(self.plain) + len(self._key) + shared
+
+    def add(self, grant: Grant) -> None:
+        """Take in a subscription; the client has none with this pattern and group."""
+        client_id = grant.session.client_id
+        if grant.group is not None:
+            self.shared.setdefault(grant.group, Shares()).members.append(grant)
+        elif grant.wish is None:
+            self.plain[client_id] = grant
+        else:
+            key = self._free_keys.pop() if self._free_keys else len(self._wishing)
+            if key == len(self._wishing):
+                self._wishing.append(None)
+            if self._index is None:
+                self._index = MatchingIndex()
+            self._index.add(key, grant.wish.filter)
+            self._wishing[key] = grant
+            self._key[client_id] = key
+        self.is_plain = not self._key and not self.shared
+
+    def remove(self, grant: Grant) -> None:
+        """Forget a subscription."""
+        client_id = grant.session.client_id
+        if grant.group is not None:
+            shares = self.shared[grant.group]
+            shares.members.remove(grant)
+            if not shares.members:
+                del self.shared[grant.group]
+        elif grant.wish is None:
+            del self.plain[client_id]
+        else:
+            key = self._key.pop(client_id)
+            assert self._index is not None, "a filter was taken in, so there is an index"
+            self._index.remove(key)
+            self._wishing[key] = None
+            self._free_keys.append(key)
+        self.is_plain = not self._key and not self.shared
+
+    def wanting(self, publication: Publication) -> Iterable[Grant]:
+        """Yield every grant that this publication meets, one of each shared subscription."""
+        yield from self.plain.values()
+        if self._key and self._index is not None:
+            for key in self._index.match(publication.attributes()).tolist():
+                grant = self._wishing[key]
+                assert grant is not None, "the index knows a subscription that the audience has forgotten"
+                yield grant
+        for shares in self.shared.values():
+            picked = shares.pick(publication)
+            if picked is not None:
+                yield picked
+
+
+class Audiences:
+    """All subscriptions of the server, by pattern."""
+
+    def __init__(self) -> None:
+        self._tree: TopicTree[Audience] = TopicTree()
+        self._by_pattern: dict[str, Audience] = {}
+        self._had: dict[str, int] = {}  # by origin: the highest number that anybody came back with
+        self.count = 0
+
+    def may_be_had(self, publication: Publication) -> bool:
+        """Tell whether somebody who came back may have this already."""
+        return publication.number <= self._had.get(publication.origin, 0)
+
+    def add(self, grant: Grant) -> None:
+        """Take in a subscription."""
+        for origin, had in grant.have.items() if grant.have is not None else ():
+            self._had[origin] = max(had.highest, self._had.get(origin, 0))
+        audience = self._by_pattern.get(grant.pattern)
+        if audience is None:
+            audience = self._by_pattern[grant.pattern] = Audience(grant.pattern)
+            self._tree.add(grant.pattern, audience)
+        audience.add(grant)
+        self.count += 1
+
+    def remove(self, grant: Grant) -> None:
+        """Forget a subscription."""
+        audience = self._by_pattern[grant.pattern]
+        audience.remove(grant)
+        self.count -= 1
+        if not audience:
+            del self._by_pattern[grant.pattern]
+            self._tree.remove(grant.pattern, audience)
+        if not self.count:
+            self._had.clear()
+
+    def hearing(self, topic: str) -> tuple[Audience, ...]:
+        """Return the audiences whose patterns this topic meets."""
+        return self._tree.match(topic)
+
+    def stand_in(self, grant: Grant, publication: Publication) -> Grant | None:
+        """Return who else of a shared subscription could have what one member did not get."""
+        audience = self._by_pattern.get(grant.pattern)
+        shares = audience.shared.get(grant.group) if audience is not None and grant.group else None
+        return None if shares is None else shares.pick(publication)

@@ -1,0 +1,83 @@
+"""What is said when a client is gone for good? Wills that wait for their time (MQTT 5, section 3.1.2.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import mqtt5
+
+from betimes.broker.delivery.timers import Deadlines
+
+if TYPE_CHECKING:
+    from betimes.broker.access.acl import Rights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastWord:
+    """A will, and what its client might do while it was there."""
+
+    will: mqtt5.Will
+    client_id: str
+    rights: Rights | None
+
+    def packet(self) -> mqtt5.PublishPacket:
+        """Return the publication that the will asks for."""
+        will = self.will
+        return mqtt5.PublishPacket(
+            will.topic,
+            will.payload or b"",
+            qos=will.qos,
+            retain=will.retain,
+            packet_id=1 if will.qos.value else None,
+            payload_format_indicator=will.payload_format_indicator,
+            message_expiry_interval=will.message_expiry_interval,
+            content_type=will.content_type,
+            response_topic=will.response_topic,
+            correlation_data=will.correlation_data,
+            user_properties=will.user_properties,
+        )
+
+
+def will_of(packet: mqtt5.PublishPacket, delay_s: int) -> mqtt5.Will:
+    """Return the will that asked for a publication."""
+    return mqtt5.Will(
+        packet.topic,
+        payload=packet.payload,
+        qos=packet.qos,
+        retain=packet.retain,
+        payload_format_indicator=packet.payload_format_indicator,
+        message_expiry_interval=packet.message_expiry_interval,
+        content_type=packet.content_type,
+        response_topic=packet.response_topic,
+        correlation_data=packet.correlation_data,
+        will_delay_interval=delay_s,
+        user_properties=packet.user_properties,
+    )
+
+
+class Wills:
+    """The wills of clients that are away, one for each."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, LastWord] = {}
+        self._due: Deadlines[str] = Deadlines()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, word: LastWord, due_s: float) -> None:
+        """Keep a will until it is due."""
+        self._waiting[word.client_id] = word
+        self._due.set(word.client_id, due_s)
+
+    def take(self, client_id: str) -> LastWord | None:
+        """Take out the will of a client, if one waits: to send it now, or never."""
+        self._due.discard(client_id)
+        return self._waiting.pop(client_id, None)
+
+    def take_due(self, now_s: float) -> Iterator[LastWord]:
+        """Take out every will whose time has come."""
+        for client_id in self._due.pop_due(now_s):
+            yield self._waiting.pop(client_id)

@@ -1,0 +1,298 @@
+"""How is a session written down, and read again? For the store's file, and for another broker.
+
+The values of a subscription, of a publication and of a delivery are the same in both. To another broker a
+session goes as rows: one for each subscription (`s`), each QoS 2 id that is under way from the client (`i`),
+each event that the client had lately (`h`) and each delivery that it is still to get (`d`), whose packet
+stands as it is behind the rows.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import mqtt5
+
+from betimes.broker.delivery.delivery import Delivery
+from betimes.broker.delivery.publication import OVERHEAD_BYTES, QUALITIES, Publication
+from betimes.broker.delivery.recently_delivered import Had
+from betimes.broker.delivery.session import PACKET_ID_MAX, Session
+from betimes.broker.delivery.subscriptions import Grant
+from betimes.broker.storage.change_tables import Row
+from betimes.matching.topics import shared_parts
+from betimes.mqtt.codec import PACKET_BYTES_LIMIT, Wire
+from betimes.mqtt.subscribe_options import read_wish
+
+ROWS_MAX = 200  # of one part
+SUBSCRIPTION, INCOMING, HAD, DELIVERY = "s", "i", "h", "d"
+
+Item = Grant | int | Had | Delivery
+
+
+class PacketReader:
+    """Reads publications that were written down as packets."""
+
+    def __init__(self) -> None:
+        self._wire = Wire(packet_bytes_max=PACKET_BYTES_LIMIT, dialled=True)
+        self._wire.feed(mqtt5.ConnAckPacket().write())  # publications are what it expects from now on
+
+    def read(self, data: bytes) -> mqtt5.PublishPacket:
+        """Return the packet that these bytes are; a WireError or a ValueError says why they are none."""
+        packets = self._wire.feed(data)
+        if len(packets) != 1 or not isinstance(packets[0], mqtt5.PublishPacket):
+            raise ValueError("not one whole PUBLISH")
+        return packets[0]
+
+
+# --- the values of each, as the store keeps them
+
+
+def subscription_values(grant: Grant) -> Row:
+    """Return what has to be known of a subscription beside its pattern."""
+    wish = None if grant.wish is None else json.dumps(grant.wish.texts)
+    flags = (grant.qos, int(grant.no_local), int(grant.retain_as_published))
+    return (*flags, grant.identifier, wish)
+
+
+def read_subscription(session: Session, written: str, values: Sequence[Any]) -> Grant:
+    """Return the subscription that these values are; a BetimesError or a ValueError says what is wrong."""
+    qos, no_local, as_published, identifier, wish = values
+    group, pattern = shared_parts(written)
+    return Grant(
+        session=session,
+        pattern=pattern,
+        group=group,
+        qos=qos,
+        no_local=bool(no_local),
+        retain_as_published=bool(as_published),
+        identifier=identifier,
+        wish=None if wish is None else read_wish([(name, text) for name, text in json.loads(wish)]),
+        durable=qos > 0,
+    )
+
+
+def delivery_values(delivery: Delivery) -> Row:
+    """Return what has to be known of a delivery beside its publication."""
+    share, identifiers = delivery.share, delivery.subscription_ids
+    return (
+        delivery.qos,
+        int(delivery.retain),
+        None if identifiers is None else json.dumps(identifiers),
+        int(delivery.told),
+        delivery.bound_s,
+        delivery.price,
+        None if share is None else share.written,
+        delivery.packet_id,
+        int(delivery.released),
+    )
+
+
+def read_delivery(session: Session, publication: Publication, values: Sequence[Any]) -> Delivery:
+    """Return the delivery that these values are."""
+    qos, retain, identifiers, told, bound_s, price, share, packet_id, released = values
+    delivery = Delivery(
+        publication,
+        qos=qos,
+        retain=bool(retain),
+        subscription_ids=None if identifiers is None else json.loads(identifiers),
+        told=bool(told),
+        bound_s=bound_s,
+        price=price,
+        share=None if share is None else _share(session, share),
+    )
+    delivery.packet_id = packet_id
+    delivery.released = bool(released)
+    return delivery
+
+
+def _share(session: Session, written: str) -> Grant:
+    """Return the shared subscription by which something came; it may have been given up since."""
+    grant = session.grants.get(written)
+    if grant is not None:
+        return grant
+    group, pattern = shared_parts(written)
+    return Grant(session=session, pattern=pattern, group=group)
+
+
+# --- a session for another broker
+
+
+class RowWriter:
+    """Writes a session, or what came for it later, in parts of a bounded size."""
+
+    def __init__(self, items: Iterable[Item], *, bytes_max: int) -> None:
+        self._items = deque(items)
+        self._bytes_max = bytes_max
+        self.too_large: list[Item] = []  # what no part has room for
+
+    @property
+    def is_done(self) -> bool:
+        """Tell whether that was all."""
+        return not self._items
+
+    def part(self, now_s: float) -> tuple[list[list[Any]], bytes]:
+        """Return some more rows, and the packets behind them."""
+        rows: list[list[Any]] = []
+        packets: list[bytes] = []
+        size = 0
+        while self._items and len(rows) < ROWS_MAX:
+            row, packet = _row(self._items[0], now_s)
+            row_bytes = len(json.dumps(row)) + len(packet) + 2
+            if row_bytes > self._bytes_max:
+                self.too_large.append(self._items.popleft())
+                continue
+            if size + row_bytes > self._bytes_max:
+                break
+            size += row_bytes
+            self._items.popleft()
+            rows.append(row)
+            packets.append(packet)
+        return rows, b"".join(packets)
+
+
+def session_items(session: Session, now_s: float) -> list[Item]:
+    """Return all that has to move with a session; what has QoS 0 does not."""
+    had = [] if session.recent is None else session.recent.since(now_s)
+    arrived = [] if session.arrived is None else list(session.arrived)
+    owed = [each for each in session.owed() if each.qos]
+    return [*session.grants.values(), *session.incoming, *dict.fromkeys([*had, *arrived]), *owed]
+
+
+def _row(item: Item, now_s: float) -> tuple[list[Any], bytes]:
+    if isinstance(item, Delivery):
+        publication = item.publication
+        packet = publication.packet.write()
+        where = (publication.topic, publication.publisher, publication.origin, publication.number)
+        age_s = now_s - publication.born_s
+        return [DELIVERY, len(packet), *where, age_s, *delivery_values(item)], packet
+    if isinstance(item, Grant):
+        return [SUBSCRIPTION, item.written, *subscription_values(item)], b""
+    if isinstance(item, Had):
+        return [HAD, *item], b""
+    return [INCOMING, item], b""
+
+
+@dataclass(slots=True)
+class Luggage:
+    """What came of a session so far. Whatever is wrong with a row is a ValueError or a BetimesError."""
+
+    subscriptions: dict[str, list[Any]] = field(default_factory=dict)
+    incoming: list[int] = field(default_factory=list)
+    had: list[Had] = field(default_factory=list)
+    deliveries: list[tuple[Publication, list[Any]]] = field(default_factory=list)
+    size_bytes: int = 0
+    _reader: PacketReader = field(default_factory=PacketReader)
+
+    def add(self, rows: Sequence[Sequence[Any]], packets: bytes, now_s: float) -> None:
+        """Take in some more rows, with the packets behind them."""
+        at = 0
+        self.size_bytes += OVERHEAD_BYTES * len(rows)
+        for kind, *values in rows:
+            if kind == SUBSCRIPTION:
+                self._add_subscription(*values)
+            elif kind == INCOMING:
+                (packet_id,) = values
+                self.incoming.append(_whole(packet_id, 1, PACKET_ID_MAX))
+            elif kind == HAD:
+                origin, number, share = values
+                self.had.append(
+                    Had(_text(origin), _whole(number, 0), None if share is None else _text(share))
+                )
+            elif kind == DELIVERY:
+                size, *others = values
+                packet = packets[at : at + _whole(size, 1)]
+                at += size
+                self._add_delivery(packet, others, now_s)
+            else:
+                raise ValueError(f"{kind!r} is no kind of row")
+        if at != len(packets):
+            raise ValueError("packets that belong to no row, or rows without their packet")
+
+    def all_had(self) -> list[Had]:
+        """Return what the client had lately, or is to get of this."""
+        share = 6  # of the values
+        coming = [Had(each.origin, each.number, values[share]) for each, values in self.deliveries]
+        return [*self.had, *coming]
+
+    def _add_subscription(
+        self,
+        written: str,
+        qos: int,
+        no_local: int,
+        as_published: int,
+        identifier: int | None,
+        wish: str | None,
+    ) -> None:
+        shared_parts(_text(written))
+        if identifier is not None:
+            _whole(identifier, 1, 268_435_455)
+        if wish is not None:
+            read_wish([(_text(name), _text(text)) for name, text in json.loads(wish)])
+        self.subscriptions[written] = [
+            _whole(qos, 0, 2),
+            bool(no_local),
+            bool(as_published),
+            identifier,
+            wish,
+        ]
+        self.size_bytes += len(written) + len(wish or "")
+
+    def _add_delivery(self, data: bytes, values: Sequence[Any], now_s: float) -> None:
+        topic, publisher, origin, number, age_s, *others = values
+        publication = Publication(
+            self._reader.read(data),
+            _text(topic),
+            born_s=now_s - max(_finite(age_s), 0.0),
+            publisher=_text(publisher),
+            origin=_text(origin),
+            number=_whole(number, 0),
+        )
+        if not topic or topic != publication.packet.topic:
+            raise ValueError("a delivery whose topic is not that of its packet")
+        self.deliveries.append((publication, _checked_delivery(others)))
+        self.size_bytes += publication.size_bytes
+
+
+def _checked_delivery(values: Sequence[Any]) -> list[Any]:
+    qos, retain, identifiers, told, bound_s, price, share, packet_id, released = values
+    if identifiers is not None and not all(isinstance(each, int) for each in json.loads(identifiers)):
+        raise ValueError("identifiers of subscriptions are numbers")
+    if share is not None and shared_parts(_text(share))[0] is None:
+        raise ValueError("no shared subscription")
+    if packet_id is not None:
+        _whole(packet_id, 1, PACKET_ID_MAX)
+    if math.isnan(bound_s):
+        raise ValueError("no bound")
+    return [
+        _whole(qos, 1, len(QUALITIES) - 1),
+        bool(retain),
+        identifiers,
+        bool(told),
+        float(bound_s),
+        _finite(price),
+        share,
+        packet_id,
+        bool(released) and packet_id is not None,
+    ]
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is no text")
+    return value
+
+
+def _whole(value: object, least: int, most: float = math.inf) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ValueError(f"{value!r} is no number from {least} to {most}")
+    return value
+
+
+def _finite(value: object) -> float:
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{value!r} is no number to count with")
+    return float(value)

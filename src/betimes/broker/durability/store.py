@@ -1,0 +1,297 @@
+"""What must survive a crash? What hub and sessions report here is gathered, and committed before anybody is
+told of it.
+
+Sans-I/O: the driver calls `commit` before it writes what lies in the outboxes, and hands in where the rows
+go (`StoreFile.write`). Sessions that outlive their connection are kept, with their subscriptions, what waits
+for them or is in flight with QoS 1 or 2, and the QoS 2 packet ids under way from them; retained messages;
+wills. A publication is written once, however many wait for it, and goes with the last of them.
+
+Times are kept on the wall clock, since the server's own does not survive it: `clock_ahead_s` is how far the
+wall clock is ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from betimes.broker.delivery.wills import LastWord
+from betimes.broker.durability.session_rows import delivery_values, subscription_values
+from betimes.broker.storage.change_tables import Changes, NumberedTable, Row, Table
+
+if TYPE_CHECKING:
+    import mqtt5
+
+    from betimes.broker.delivery.delivery import Delivery
+    from betimes.broker.delivery.publication import Publication
+    from betimes.broker.delivery.session import Session
+    from betimes.broker.delivery.subscriptions import Grant
+    from betimes.model.events import EventId
+
+Write = Callable[[Sequence[Changes]], None]
+
+# Numbers of publications are set aside so many at a time: a crash may lose the last one given, not the block.
+NUMBERS_SET_ASIDE = 1 << 21
+SET_ASIDE = "publication numbers set aside below"
+
+
+class _Kept:
+    """Where a publication stands in the file, and how many rows need it there."""
+
+    __slots__ = ("number", "users")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.users = 0
+
+
+class Store:
+    """All that is to survive, as tables; `write` puts changes into the file, all or none."""
+
+    def __init__(self, write: Write) -> None:
+        self.clock_ahead_s = 0.0
+        self.changed: set[Table] = set()  # tables with something to commit
+        self.tables: list[Table] = []
+        self.facts = self.table("facts", key=("name TEXT",), values=("value INTEGER NOT NULL",))
+        self.sessions = self.table(
+            "sessions",
+            key=("client_id TEXT",),
+            values=("user TEXT", "expiry_s REAL NOT NULL", "gone_at REAL"),
+        )
+        self.subscriptions = self.table(
+            "subscriptions",
+            key=("client_id TEXT", "pattern TEXT"),
+            values=(
+                "qos INTEGER NOT NULL",
+                "no_local INTEGER NOT NULL",
+                "retain_as_published INTEGER NOT NULL",
+                "identifier INTEGER",
+                "wish TEXT",
+            ),
+        )
+        self.incoming = self.table("incoming", key=("client_id TEXT", "packet_id INTEGER"), values=())
+        self.wills = self.table(
+            "wills",
+            key=("client_id TEXT",),
+            values=("packet BLOB NOT NULL", "delay_s INTEGER NOT NULL", "due_at REAL"),
+        )
+        self.retained = self.table("retained", key=("topic TEXT",), values=("publication INTEGER NOT NULL",))
+        self.keys = self.table("keys", key=("digest BLOB",), values=("place INTEGER NOT NULL",))
+        self._add_deliveries()
+        self._add_network()
+        self._write = write
+        self._kept: dict[Publication, _Kept] = {}
+        self._set_aside = 0
+
+    def _add_deliveries(self) -> None:
+        """Add tables for what is on its way to clients."""
+        self.publications = NumberedTable(
+            "publications",
+            values=(
+                "packet BLOB NOT NULL",
+                "topic TEXT NOT NULL",
+                "publisher TEXT NOT NULL",
+                "origin TEXT NOT NULL",
+                "origin_number INTEGER NOT NULL",
+                "born_at REAL NOT NULL",
+            ),
+            changed=self.changed,
+        )
+        self.deliveries = NumberedTable(
+            "deliveries",
+            values=(
+                "client_id TEXT NOT NULL",
+                "publication INTEGER NOT NULL",
+                "qos INTEGER NOT NULL",
+                "retain INTEGER NOT NULL",
+                "subscription_ids TEXT",
+                "told INTEGER NOT NULL",
+                "bound_s REAL NOT NULL",
+                "price REAL NOT NULL",
+                "share TEXT",
+                "packet_id INTEGER",
+                "released INTEGER NOT NULL",
+            ),
+            changed=self.changed,
+        )
+        self.tables += [self.publications, self.deliveries]
+
+    def _add_network(self) -> None:
+        """Add tables for the other brokers: events on their way to them, and those that came from them."""
+        event = ("origin TEXT", "number INTEGER")
+        on_its_way = ("publication INTEGER NOT NULL", "destinations TEXT NOT NULL")
+        self.custody = self.table("custody", key=event, values=on_its_way)
+        self.seen = self.table("seen", key=event, values=())
+        self.custody_found: list[tuple[Publication, frozenset[str]]] = []
+        self.seen_found: list[EventId] = []
+
+    def table(self, name: str, *, key: Sequence[str], values: Sequence[str]) -> Table:
+        """Add a table, before the file is opened; it is committed together with all others."""
+        made = Table(name, key=key, values=values, changed=self.changed)
+        self.tables.append(made)
+        return made
+
+    def commit(self) -> None:
+        """Have all that was reported written, or raise what hinders it."""
+        if self.changed:
+            self._write([each.take() for each in tuple(self.changed)])
+
+    # --- numbers of publications
+
+    def first_number(self, set_aside: int, wall_s: float) -> int:
+        """Return a number that no publication had before: not even with a clock that went back."""
+        self._set_aside = max(set_aside, int(wall_s * 1e6))
+        return self._set_aside
+
+    def set_numbers_aside(self, next_number: int) -> None:
+        """See to it that no number given until the next call, by a second later, is ever given again."""
+        if next_number + NUMBERS_SET_ASIDE // 2 > self._set_aside:
+            self._set_aside = next_number + NUMBERS_SET_ASIDE
+            self.facts.put((SET_ASIDE,), (self._set_aside,))
+
+    # --- what the hub reports
+
+    def connected(self, session: Session, will: mqtt5.Will | None) -> None:
+        """Note a session whose client has come, with what is to be said when it goes."""
+        if session.expiry_s == 0.0:
+            self.forget(session)  # from now on it ends with its connection
+            return
+        if session.journal is None:
+            session.journal = Journal(self, session.client_id)
+        key = (session.client_id,)
+        self.sessions.put(key, (session.user, session.expiry_s, None))
+        self._note_will(session, will, None)
+
+    def disconnected(self, session: Session, will: mqtt5.Will | None, now_s: float) -> None:
+        """Note that a client went, and what it wants said about that."""
+        if session.journal is not None:
+            gone_at = now_s + self.clock_ahead_s
+            self.sessions.put((session.client_id,), (session.user, session.expiry_s, gone_at))
+            self._note_will(session, will, gone_at)
+
+    def forget(self, session: Session) -> None:
+        """Keep nothing of a session any more."""
+        journal, session.journal = session.journal, None
+        if journal is None:
+            return
+        key = (session.client_id,)
+        self.sessions.remove(key)
+        self.wills.remove(key)
+        for written in session.grants:
+            self.subscriptions.remove((session.client_id, written))
+        for packet_id in session.incoming:
+            self.incoming.remove((session.client_id, packet_id))
+        journal.drop_all()
+
+    def will_spoken(self, client_id: str) -> None:
+        """Note that a will is done with."""
+        self.wills.remove((client_id,))
+
+    def retain(self, old: Publication | None, new: Publication | None) -> None:
+        """Note what is retained on a topic, in place of what."""
+        if new is not None:
+            self.retained.put((new.topic,), (self.needed(new),))
+        elif old is not None:
+            self.retained.remove((old.topic,))
+        if old is not None:
+            self.not_needed(old)
+
+    def _note_will(self, session: Session, will: mqtt5.Will | None, gone_at: float | None) -> None:
+        if will is None:
+            self.wills.remove((session.client_id,))
+            return
+        packet = LastWord(will=will, client_id=session.client_id, rights=None).packet()
+        delay_s = will.will_delay_interval
+        due_at = None if gone_at is None else gone_at + delay_s
+        self.wills.put((session.client_id,), (packet.write(), delay_s, due_at))
+
+    # --- publications, which many rows may need
+
+    def needed(self, publication: Publication) -> int:
+        """Keep a publication for one more row; return its number in the file."""
+        kept = self._kept.get(publication)
+        if kept is None:
+            row: Row = (
+                publication.packet.write(),
+                publication.topic,
+                publication.publisher,
+                publication.origin,
+                publication.number,
+                publication.born_s + self.clock_ahead_s,
+            )
+            kept = self._kept[publication] = _Kept(self.publications.add(row))
+        kept.users += 1
+        return kept.number
+
+    def number_of(self, publication: Publication) -> int:
+        """Return the number in the file of a publication that some row needs."""
+        return self._kept[publication].number
+
+    def not_needed(self, publication: Publication) -> None:
+        """Keep a publication for one row less, and not at all after the last."""
+        kept = self._kept[publication]
+        kept.users -= 1
+        if not kept.users:
+            del self._kept[publication]
+            self.publications.remove((kept.number,))
+
+    def found(self, publication: Publication, number: int) -> None:
+        """Know a publication that one row of the file needs."""
+        kept = self._kept.setdefault(publication, _Kept(number))
+        kept.users += 1
+
+
+class Journal:
+    """What one session reports to the store."""
+
+    def __init__(self, store: Store, client_id: str) -> None:
+        self._store = store
+        self._client_id = client_id
+        self._numbers: dict[Delivery, int] = {}
+
+    def keep(self, delivery: Delivery) -> None:
+        """Keep what is on its way to the client, as it is now; what has QoS 0 is not kept."""
+        if not delivery.qos:
+            return
+        deliveries = self._store.deliveries
+        number = self._numbers.get(delivery)
+        if number is None:
+            row = self._row(delivery, self._store.needed(delivery.publication))
+            self._numbers[delivery] = deliveries.add(row)
+        else:
+            deliveries.put((number,), self._row(delivery, self._store.number_of(delivery.publication)))
+
+    def drop(self, delivery: Delivery) -> None:
+        """Keep it no more, if it was kept."""
+        number = self._numbers.pop(delivery, None)
+        if number is not None:
+            self._store.deliveries.remove((number,))
+            self._store.not_needed(delivery.publication)
+
+    def drop_all(self) -> None:
+        """Keep nothing of what is on its way."""
+        for delivery in tuple(self._numbers):
+            self.drop(delivery)
+
+    def found(self, delivery: Delivery, number: int) -> None:
+        """Know a delivery that stands in the file."""
+        self._numbers[delivery] = number
+
+    def taken(self, packet_id: int) -> None:
+        """Note that a publication of QoS 2 was taken in, so that it is not once more."""
+        self._store.incoming.put((self._client_id, packet_id), ())
+
+    def released(self, packet_id: int) -> None:
+        """Note that a QoS 2 packet id is free again."""
+        self._store.incoming.remove((self._client_id, packet_id))
+
+    def subscribed(self, written: str, grant: Grant) -> None:
+        """Note a subscription."""
+        self._store.subscriptions.put((self._client_id, written), subscription_values(grant))
+
+    def unsubscribed(self, written: str) -> None:
+        """Note that a subscription is gone."""
+        self._store.subscriptions.remove((self._client_id, written))
+
+    def _row(self, delivery: Delivery, publication: int) -> Row:
+        return (self._client_id, publication, *delivery_values(delivery))

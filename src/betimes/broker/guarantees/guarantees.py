@@ -1,0 +1,387 @@
+"""Who of the clients here is guaranteed bandwidth and latency, and what are they told (004, section 2)?
+
+A SUBSCRIBE with `bandwidth` or `latency` waits for its SUBACK until every topic in it is reserved all the way
+or refused. What is refused for want of bandwidth is refused with what would fit, and that was tried. What is
+lost later is told on `$betimes/reservation/<client>`, and asked for again until it is there.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import mqtt5
+
+from betimes.broker.core.handlers import Answer, session_of
+from betimes.broker.delivery.delivery import Delivery
+from betimes.broker.delivery.publication import Publication
+from betimes.broker.guarantees.advertisements import OF_BROKER, Advertised
+from betimes.broker.guarantees.promised import Promised
+from betimes.broker.links.reservations import News, Reserved
+from betimes.language.quantities import show_duration, show_rate
+from betimes.model.errors import TextError
+from betimes.model.guarantees import Guarantee
+from betimes.model.user_properties import BANDWIDTH, DEFINITE, LATENCY, RESERVATION_TOPIC
+from betimes.reservations.alternatives import Fitting
+from betimes.reservations.outcomes import Accepted, Interrupted, Refused, enough_s, why
+from betimes.reservations.outcomes import Refusal as Reason
+from betimes.reservations.requests import Wish
+from betimes.reservations.signals import Manner
+
+if TYPE_CHECKING:
+    from betimes.broker.core.hub import Hub
+    from betimes.broker.delivery.connection import Connection
+    from betimes.broker.delivery.session import Session
+    from betimes.broker.delivery.subscriptions import Grant
+
+TOPIC_LENGTH_MAX = 500
+WANTED_MAX = 10_000  # of all clients of a broker
+WAIT_S_MAX = 8.0  # for a SUBACK: clients do not wait for ever
+AGAIN_S_MIN, AGAIN_S_MAX = 2.0, 30.0  # after which what is lost is asked for again, ever later
+WILDCARDS = frozenset("#+")
+
+
+Tell = Callable[[Mapping[str, Promised], float], None]  # by topic filter
+
+
+@dataclass(slots=True)
+class _Asking:
+    """A SUBSCRIBE that waits."""
+
+    connection: Connection
+    answer: Tell
+    left: set[str]  # names of reservations that are still to be answered
+    since_s: float
+    answered: dict[str, Promised] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """One topic of one client, while it is asked for and while it is held."""
+
+    wish: Wish
+    written: str
+    asking: _Asking | None  # None: the client has its answer
+    session: Session
+    state: str = "asked"
+    reason: Reason | None = None  # why it is refused, as its client was told
+    held: tuple[Accepted, ...] = ()  # of each publisher
+    told: tuple[float, int] | None = None  # to its client: latency and bandwidth
+    fitting: Fitting | None = None  # of a refusal that is being looked into
+    again_at_s: float = math.inf
+    again_after_s: float = AGAIN_S_MIN
+    is_kept: bool = False  # there is a subscription for it
+    more: str = ""  # the name of what is asked for in its place, because events take more by now
+    instead_of: str = ""  # likewise, the name of what it is to take the place of
+
+    @property
+    def latency_s(self) -> float:
+        """Return what the longest of the ways takes that are reserved."""
+        return max([each.latency_s for each in self.held], default=0.0)
+
+    @property
+    def bytes_per_s(self) -> int:
+        """Return what is reserved of all publishers together."""
+        return sum([each.bytes_per_s for each in self.held])
+
+
+class Guarantees:
+    """The guarantees of all clients of one broker."""
+
+    def __init__(self, hub: Hub, reserved: Reserved) -> None:
+        self._hub = hub
+        self._reserved = reserved
+        self._wanted: dict[str, _Wanted] = {}  # by the name of the reservation
+        self._held: dict[tuple[str, str], str] = {}  # by client and topic filter: that name
+        self._names: dict[str, set[str]] = {}  # by client: of all that it has or asks for
+        self._advertised = Advertised(reserved)
+        self._given = 0
+        self.accepted = 0
+        self.refused = 0
+        reserved.tell = self._hear
+        reserved.ask_for_lost = self._ask_for_lost
+
+    # --- what clients do
+
+    def ask(
+        self,
+        connection: Connection,
+        packet: mqtt5.SubscribePacket,
+        guarantee: Guarantee,
+        answer: Tell,
+        now_s: float,
+    ) -> None:
+        """Ask for all that a SUBSCRIBE wants; `answer` is called with what came of it, perhaps at once."""
+        asking, session = _Asking(connection, answer, set(), now_s), session_of(connection)
+        wishes: list[Wish] = []
+        for pattern in dict.fromkeys([each.pattern for each in packet.topic_filters]):
+            if session.rights is not None and not session.rights.may_subscribe(pattern):
+                continue  # who may not have it is told so, and no more
+            if WILDCARDS.intersection(pattern) or pattern.startswith("$"):
+                text = f"{pattern}: {_why_not(pattern)}"
+                asking.answered[pattern] = Promised(is_admitted=False, text=text, is_supported=False)
+            elif len(pattern) > TOPIC_LENGTH_MAX:
+                text = f"a guarantee is for a topic of at most {TOPIC_LENGTH_MAX} letters"
+                asking.answered[pattern] = Promised(is_admitted=False, text=text, is_supported=False)
+            elif len(self._wanted) >= WANTED_MAX:
+                asking.answered[pattern] = Promised(is_admitted=False, text=f"{pattern}: too many ask here")
+            else:
+                wish = self._want(pattern, guarantee, asking, session)
+                asking.left.add(wish.subscription)
+                wishes.append(wish)
+        for wish in wishes:
+            if wish.subscription in asking.left:
+                self._reserved.subscribe(wish, now_s)
+        if not wishes:
+            answer(asking.answered, now_s)
+
+    def keep(self, grant: Grant, promised: Promised) -> None:
+        """Note that a subscription was taken in with what was promised to it."""
+        wanted = self._wanted.get(promised.name)
+        if wanted is not None:
+            wanted.is_kept = True
+            self._held[grant.session.client_id, grant.written] = promised.name
+
+    def release(self, grant: Grant, now_s: float) -> None:
+        """Give back what a subscription has."""
+        name = self._held.pop((grant.session.client_id, grant.written), None)
+        if name is not None:
+            self._forget(name, now_s)
+
+    def left(self, session: Session, now_s: float) -> None:
+        """Give back what a client has that is gone; its subscriptions may outlive that."""
+        self._advertised.left(session, now_s)
+        for wanted in [self._wanted[name] for name in self._names.get(session.client_id, ())]:
+            self._held.pop((session.client_id, wanted.written), None)
+            self._forget(wanted.wish.subscription, now_s)
+
+    def refuses(self, connection: Connection, packet: mqtt5.ConnectPacket, client_id: str) -> bool:
+        """Turn a client away that advertises what it cannot; tell whether that is so."""
+        gate = self._hub.gate
+        try:
+            rights = gate.rights(gate.proven_user(packet.username), client_id)
+            self._advertised.check(rights, packet.user_properties)
+        except TextError as error:
+            self._hub.refuse(connection, Answer.IMPLEMENTATION_SPECIFIC_ERROR, error.in_one_line)
+            return True
+        return False
+
+    def came(self, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
+        """Take in what a client advertises; ask again for what it had, and tell it what comes of that."""
+        session = session_of(connection)
+        self._advertised.came(session, packet.user_properties, now_s)
+        for written, grant in session.grants.items():
+            guarantee = None if grant.wish is None else grant.wish.qos.guarantee
+            if guarantee is not None and (session.client_id, written) not in self._held:
+                wish = self._want(written, guarantee, None, session)
+                self._wanted[wish.subscription].is_kept = True
+                self._held[session.client_id, written] = wish.subscription
+                self._reserved.subscribe(wish, now_s)
+
+    def tick(self, now_s: float) -> None:
+        """Ask again for what is lost; let nobody wait for ever."""
+        for name, wanted in list(self._wanted.items()):
+            if wanted.asking is not None and now_s - wanted.asking.since_s > WAIT_S_MAX:
+                self._refuse(name, wanted, _no_answer(name), now_s)
+            elif now_s >= wanted.again_at_s:
+                wanted.again_at_s = math.inf
+                self._reserved.ask_again(wanted.wish, now_s)
+            elif wanted.is_kept and self._reserved.node.wishes.is_outgrown(name) != bool(wanted.more):
+                self._follow(wanted, now_s)
+
+    def _follow(self, wanted: _Wanted, now_s: float) -> None:
+        """Ask for more in place of what was reserved, or, where that is enough again, no longer."""
+        if wanted.more:
+            self._forget(wanted.more, now_s)
+            for news in self._reserved.node.wishes.held(wanted.wish.subscription)[:1]:
+                wanted.state = ""  # it may have heard that more was refused
+                self._changed(wanted, news, now_s)
+        elif len(self._wanted) < WANTED_MAX:
+            wish = self._want(
+                wanted.written, Guarantee(latency_s_max=wanted.wish.latency_s_max), None, wanted.session
+            )
+            self._wanted[wish.subscription].instead_of = wanted.wish.subscription
+            wanted.more = wish.subscription
+            self._reserved.subscribe(wish, now_s)
+
+    def _take_its_place(self, wanted: _Wanted, now_s: float) -> None:
+        """Let a client keep what was asked for in place of what it had."""
+        before, wanted.instead_of, wanted.is_kept = wanted.instead_of, "", True
+        self._held[wanted.session.client_id, wanted.written] = wanted.wish.subscription
+        self._wanted[before].more = ""
+        self._forget(before, now_s)
+
+    def _ask_for_lost(self, now_s: float) -> None:
+        """Ask at once for what is lost: ways have changed."""
+        for wanted in list(self._wanted.values()):
+            if wanted.again_at_s < math.inf:
+                wanted.again_at_s, wanted.again_after_s = math.inf, AGAIN_S_MIN
+                self._reserved.ask_again(wanted.wish, now_s)
+
+    # --- what the network answers
+
+    def _hear(self, news: News, now_s: float) -> None:
+        name, _, is_trial = news.subscription.partition("?")
+        wanted = self._wanted.get(name)
+        if wanted is None:
+            if not isinstance(news, Interrupted):
+                self._reserved.unsubscribe(news.subscription, now_s)
+        elif is_trial:
+            self._tried(name, wanted, news, now_s)
+        elif wanted.asking is None:
+            self._changed(wanted, news, now_s)
+        elif isinstance(news, Accepted):
+            if self._reserved.node.wishes.is_settled(name):  # of all publishers
+                wanted.held = tuple(self._reserved.node.wishes.held(name))
+                self._accept(name, wanted, now_s)
+        elif isinstance(news, Refused):
+            self._reserved.unsubscribe(name, now_s)
+            wanted.fitting = Fitting(wanted.wish, news)
+            self._look_into(name, wanted, wanted.fitting, now_s)
+
+    def _look_into(self, name: str, wanted: _Wanted, fitting: Fitting, now_s: float) -> None:
+        """Find out whether what seems to fit does: more than one link may be short of room."""
+        trial = fitting.next_trial()
+        if trial is None:
+            wanted.fitting = None
+            self._refuse(name, wanted, fitting.refused, now_s)
+        else:
+            self._reserved.subscribe(trial, now_s)
+
+    def _tried(self, name: str, wanted: _Wanted, news: News, now_s: float) -> None:
+        fitting, wishes = wanted.fitting, self._reserved.node.wishes
+        if fitting is None:
+            self._reserved.unsubscribe(news.subscription, now_s)
+        elif isinstance(news, Accepted):
+            if wishes.is_settled(news.subscription):  # of all publishers
+                fitting.accepted(max([each.latency_s for each in wishes.held(news.subscription)]))
+                self._reserved.unsubscribe(news.subscription, now_s)
+                self._look_into(name, wanted, fitting, now_s)
+        elif isinstance(news, Refused):
+            self._reserved.unsubscribe(news.subscription, now_s)
+            fitting.denied(news)
+            self._look_into(name, wanted, fitting, now_s)
+
+    def _accept(self, name: str, wanted: _Wanted, now_s: float) -> None:
+        self.accepted += 1
+        bandwidth, latency = show_rate(wanted.bytes_per_s / 1000.0), show_duration(round(wanted.latency_s, 4))
+        of_all = f", of {len(wanted.held)} publishers together" if len(wanted.held) > 1 else ""
+        text = f"{wanted.written}: {bandwidth} reserved{of_all}, {latency} away"
+        told = ((BANDWIDTH, bandwidth), (LATENCY, latency))
+        wanted.state, wanted.told = "accepted", (wanted.latency_s, wanted.bytes_per_s)
+        self._answer(name, wanted, Promised(is_admitted=True, text=text, name=name, told=told), now_s)
+
+    def _refuse(self, name: str, wanted: _Wanted, refused: Refused, now_s: float) -> None:
+        self.refused += 1
+        told = [(DEFINITE, "true" if refused.is_definite else "false")]
+        if refused.reason == Reason.NO_BANDWIDTH:
+            told.append((BANDWIDTH, show_rate(refused.fits_bytes_per_s / 1000.0)))
+        if refused.reason == Reason.TOO_SLOW:
+            can_be_had_s = refused.latency_s if refused.had_s is None else refused.had_s
+            if math.isfinite(can_be_had_s):
+                told.append((LATENCY, show_duration(enough_s(can_be_had_s))))
+        hint = "" if refused.is_definite else "; this is not definite, ask again later"
+        text = f"{wanted.written}: refused: {why(refused)}{hint}"
+        self._answer(name, wanted, Promised(is_admitted=False, text=text, told=tuple(told)), now_s)
+
+    def _answer(self, name: str, wanted: _Wanted, promised: Promised, now_s: float) -> None:
+        """Note the answer to one topic; with the last of them the client gets its SUBACK."""
+        asking, wanted.asking = wanted.asking, None
+        assert asking is not None, "nobody is answered twice"
+        asking.left.discard(name)
+        asking.answered[wanted.written] = promised
+        if not promised.is_admitted:
+            self._forget(name, now_s)
+        if asking.left:
+            return
+        connection = asking.connection
+        if not connection.closing and connection.session is wanted.session:
+            asking.answer(asking.answered, now_s)
+        for each in asking.answered.values():  # what was promised in vain, because something else was wrong
+            unused = self._wanted.get(each.name)
+            if unused is not None and not unused.is_kept:
+                self._forget(each.name, now_s)
+
+    def _changed(self, wanted: _Wanted, news: News, now_s: float) -> None:
+        """Tell a client what has become of its reservation, where that is news to it."""
+        state, told = "accepted", None
+        name, wishes = wanted.wish.subscription, self._reserved.node.wishes
+        wanted.held = tuple(wishes.held(name))
+        if isinstance(news, Interrupted):
+            state = "interrupted"
+            self._forget(wanted.more, now_s)  # what is asked for anew is what events take now
+        elif isinstance(news, Refused):
+            state = "refused"
+            wanted.again_at_s = now_s + wanted.again_after_s
+            wanted.again_after_s = min(2.0 * wanted.again_after_s, AGAIN_S_MAX)
+        else:
+            wanted.again_after_s = AGAIN_S_MIN
+            if not wishes.is_whole(name):
+                return  # of another publisher it is asked for still
+            told = (wanted.latency_s, wanted.bytes_per_s)
+            if wanted.instead_of:
+                self._take_its_place(wanted, now_s)
+        reason = news.reason if isinstance(news, Refused) else None
+        if (state, reason, told) == (wanted.state, wanted.reason, wanted.told):
+            return
+        wanted.state, wanted.reason, wanted.told = state, reason, told
+        said: dict[str, object] = {"topic": wanted.written, "state": state}
+        if isinstance(news, Accepted):
+            said |= {"bytes_per_s": wanted.bytes_per_s, "latency_s": round(wanted.latency_s, 6)}
+        elif isinstance(news, Refused):
+            said |= {
+                "why": f"{why(news)}; the broker goes on asking",
+                "definite": news.is_definite,
+                "fits_bytes_per_s": news.fits_bytes_per_s,
+            }
+        topic = f"{RESERVATION_TOPIC}/{quote(wanted.session.client_id, safe='')}"
+        packet = mqtt5.PublishPacket(topic, json.dumps(said).encode(), content_type="application/json")
+        message = Publication(packet, topic, born_s=now_s, origin=self._hub.name)
+        wanted.session.offer(Delivery(message), now_s)
+
+    # --- inside
+
+    def _want(self, topic: str, guarantee: Guarantee, asking: _Asking | None, session: Session) -> Wish:
+        self._given += 1
+        kb_per_s = guarantee.bandwidth_kb_per_s
+        name = str(self._given)
+        wish = Wish(
+            subscription=name,
+            event_type=topic,
+            bytes_per_s=None if kb_per_s is None else max(round(kb_per_s * 1000.0), 1),
+            latency_s_max=guarantee.latency_s_max,
+            manner=Manner.COORDINATES,
+            home=self._hub.name,
+        )
+        self._wanted[name] = _Wanted(wish, topic, asking, session)
+        self._names.setdefault(session.client_id, set()).add(name)
+        return wish
+
+    def _forget(self, name: str, now_s: float) -> None:
+        wanted = self._wanted.pop(name, None)
+        if wanted is None:
+            return
+        if wanted.instead_of in self._wanted:
+            self._wanted[wanted.instead_of].more = ""
+        self._forget(wanted.more, now_s)
+        names = self._names[wanted.session.client_id]
+        names.discard(name)
+        if not names:
+            del self._names[wanted.session.client_id]
+        self._reserved.unsubscribe(name, now_s)
+
+
+def _why_not(pattern: str) -> str:
+    """Return why there is no guarantee for a topic filter."""
+    if pattern.startswith("$") and not pattern.startswith("$share/"):
+        return f"{OF_BROKER}, and nothing is reserved for them"
+    problem = "a guarantee is for one topic, without wildcards and not shared"
+    return f"{problem} (hint: name the topic that its publisher advertises)"
+
+
+def _no_answer(name: str) -> Refused:
+    return Refused(name, None, Reason.NO_ANSWER, is_definite=False, room_bytes_per_s=0, latency_s=math.inf)

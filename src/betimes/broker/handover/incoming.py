@@ -1,0 +1,298 @@
+"""How does a session follow its client from one broker to another?
+
+A client that comes back here and has no session here may have one elsewhere: its CONNECT is held, and the
+network is asked. Whoever has the session hangs up on a client that is still there, sends all of it, and keeps
+all of it until it is told that it is in other hands: what goes wrong before leaves it where it was. What is
+on its way to the old broker at that time follows for a while; what comes both ways goes to the client once.
+
+Sans-I/O, like the hub to which it belongs.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import mqtt5
+
+from betimes.broker.core.handlers import Answer, Gone, Refusal, hang_up
+from betimes.broker.delivery.recently_delivered import Recent
+from betimes.broker.durability.session_rows import Luggage
+from betimes.broker.handover.inquiry import Asking, Questions
+from betimes.broker.handover.outgoing import LINGER_S, Departures
+from betimes.broker.handover.packets import (
+    Ask,
+    AskId,
+    Late,
+    More,
+    No,
+    Part,
+    Said,
+    Taken,
+    read_said,
+    written,
+)
+from betimes.broker.handover.transfer import fits, move_in, take_late
+from betimes.broker.links.packets import LinkError
+from betimes.model.errors import BetimesError
+from betimes.model.telemetry import Reason
+
+if TYPE_CHECKING:
+    from betimes.broker.core.hub import Hub
+    from betimes.broker.delivery.connection import Connection
+    from betimes.broker.delivery.session import Session
+    from betimes.broker.links.broker_link import LinkEnd
+    from betimes.broker.links.federation import Federation
+
+log = logging.getLogger(__name__)
+
+HANDOVER_WITHIN_S = 2.0  # from the question to the first part, and from each part to the next
+HANDOVER_S_MAX = 10.0  # for all of them
+ARRIVING_S = LINGER_S + HANDOVER_WITHIN_S
+FETCHES_MAX = 1_000  # CONNECTs that are held at once
+
+
+@dataclass(slots=True, eq=False)
+class _Fetch:
+    """A CONNECT that waits for its session."""
+
+    connection: Connection
+    packet: mqtt5.ConnectPacket
+    user: str | None
+    until_s: float
+    end_s: float
+    asking: Asking | None = None  # None: it is asked again with the next tick
+    luggage: Luggage | None = None
+    parts: int = 0
+
+
+class Handovers:
+    """The sessions that come to a broker from others, and go from it to others."""
+
+    def __init__(self, hub: Hub, federation: Federation) -> None:
+        self.taken = 0  # sessions that came here, since the start
+        self._hub = hub
+        self._federation = federation
+        self._number = federation.life
+        self._questions = Questions(federation.ends.values, self._nobody_has_it)
+        self._fetches: dict[str, _Fetch] = {}  # by client id
+        self._departures = Departures(hub)
+        self._arriving: dict[Session, float] = {}  # until when what comes twice is told apart
+
+    @property
+    def given(self) -> int:
+        """Return how many sessions went from here, since the start."""
+        return self._departures.count
+
+    # --- what the hub reports
+
+    def holds(
+        self, connection: Connection, packet: mqtt5.ConnectPacket, user: str | None, now_s: float
+    ) -> bool:
+        """Tell whether a CONNECT has to wait, since its session may be elsewhere; or was refused."""
+        client_id = packet.client_id
+        fetch = self._fetches.get(client_id)
+        may_move = bool(client_id and not packet.clean_start and packet.session_expiry_interval)
+        if fetch is not None:
+            if fetch.user != user:
+                self._hub.refuse(connection, Answer.NOT_AUTHORIZED, "this client id is another user's")
+                return True
+            if not fetch.connection.closing:
+                hang_up(fetch.connection, Refusal(Gone.SESSION_TAKEN_OVER.value), now_s)
+            fetch.connection, fetch.packet = connection, packet
+            if may_move:
+                connection.await_session(packet)
+            else:
+                del self._fetches[client_id]
+            return may_move
+        is_here = client_id in self._hub.sessions and not self._departures.is_leaving(client_id)
+        if is_here or not may_move or not self._federation.ends:
+            self._departures.stop(client_id, now_s)
+            return False
+        if len(self._fetches) >= FETCHES_MAX:
+            self._hub.refuse(connection, Answer.SERVER_BUSY, "too many sessions are on their way here")
+            return True
+        until_s, end_s = now_s + HANDOVER_WITHIN_S, now_s + HANDOVER_S_MAX
+        fetch = self._fetches[client_id] = _Fetch(connection, packet, user, until_s, end_s)
+        connection.await_session(packet)
+        if not self._departures.is_leaving(client_id):
+            self._ask(fetch, now_s)
+        return True
+
+    def begun(self, session: Session) -> None:
+        """Note that a client has come: from now on its session may move."""
+        if not session.expiry_s:
+            session.recent = None
+        elif session.recent is None:
+            session.recent = Recent()
+
+    def hear(self, end: LinkEnd, payload: bytes, now_s: float) -> None:
+        """Take in what a neighbour says of sessions."""
+        said = read_said(payload)
+        if isinstance(said, Ask):
+            self._asked(end, said, now_s)
+        elif isinstance(said, Part | Late):
+            self._answered(end, said, payload, now_s)
+        elif not self._hear_asker(end, said, payload, now_s) and isinstance(said, No):
+            self._questions.hear_no(end, said, now_s)
+
+    def link_down(self, end: LinkEnd, now_s: float) -> None:
+        """Give up what went over a link that is lost: where the session was, it stays."""
+        self._departures.link_down(end)
+        self._questions.link_down(end, now_s)
+
+    def tick(self, now_s: float) -> None:
+        """Do what is due."""
+        for client_id, fetch in list(self._fetches.items()):
+            if fetch.connection.closing:  # the client did not wait
+                del self._fetches[client_id]
+            elif now_s >= fetch.until_s:
+                log.info("session of %s: none was handed over in time", client_id)
+                self._admit(fetch, now_s)
+            elif fetch.asking is None and not self._departures.is_leaving(client_id):
+                self._ask(fetch, now_s)
+        self._departures.tick(now_s)
+        for session, until_s in list(self._arriving.items()):
+            if now_s >= until_s:
+                session.arrived = None
+                del self._arriving[session]
+        self._questions.forget_old(now_s)
+
+    # --- coming here
+
+    def _ask(self, fetch: _Fetch, now_s: float) -> None:
+        client_id = fetch.packet.client_id
+        if client_id in self._hub.sessions:  # it did not go, after all
+            self._admit(fetch, now_s)
+            return
+        self._number += 1
+        ask = Ask(
+            id=AskId(self._hub.name, self._number),
+            client_id=client_id,
+            user=fetch.user,
+            packet_bytes_max=self._federation.packet_bytes_max,
+        )
+        fetch.luggage, fetch.parts = None, 0
+        fetch.asking = self._questions.remember(ask, None, now_s)
+        self._questions.spread(fetch.asking, now_s)
+
+    def _nobody_has_it(self, asking: Asking, now_s: float) -> None:
+        fetch = self._fetches.get(asking.said.client_id)
+        if fetch is None or fetch.asking is not asking:
+            return
+        if asking.is_moving:
+            fetch.asking = None
+        else:
+            self._admit(fetch, now_s)
+
+    def _answered(self, end: LinkEnd, said: Part | Late, payload: bytes, now_s: float) -> None:
+        asking = self._questions.answered(end, said.id)
+        if asking is None:
+            if isinstance(said, Part):
+                _say(end, No(id=said.id), now_s)  # somebody else was faster: it stays where it is
+        elif asking.parent is not None:
+            asking.parent.say_of_session(payload, now_s)
+        elif isinstance(said, Part):
+            self._take_part(asking, said, now_s)
+        else:
+            self._take_late(asking.said, said, now_s)
+
+    def _take_part(self, asking: Asking, said: Part, now_s: float) -> None:
+        fetch, client_id = self._fetches.get(asking.said.client_id), asking.said.client_id
+        is_late = fetch is None or fetch.asking is not asking or client_id in self._hub.sessions
+        if fetch is None or is_late or fetch.connection.closing:
+            self._tell_source(asking, No(id=said.id), now_s)  # it stays where it is
+            self._questions.forget(asking)
+            return
+        if said.number != fetch.parts:
+            raise LinkError("a part of a session is missing")
+        fetch.luggage = fetch.luggage or Luggage()
+        _add(fetch.luggage, said, now_s)
+        fetch.parts += 1
+        fetch.until_s = min(now_s + HANDOVER_WITHIN_S, fetch.end_s)
+        if not fits(self._hub, fetch.luggage):
+            log.warning("session of %s: more than the limits of this broker allow; it stays", client_id)
+            self._tell_source(asking, No(id=said.id), now_s)
+            self._admit(fetch, now_s)
+        elif not said.is_last:
+            self._tell_source(asking, More(id=said.id, parts=fetch.parts), now_s)
+        else:
+            self._departures.stop(client_id, now_s)
+            session = move_in(self._hub, client_id, fetch.user, said.expiry_s, fetch.luggage, now_s)
+            asking.has_come = True
+            self._arriving[session] = now_s + ARRIVING_S
+            self.taken += 1
+            log.info("session of %s: taken over from another broker", client_id)
+            self._tell_source(asking, Taken(id=said.id), now_s)
+            self._admit(fetch, now_s)
+
+    def _take_late(self, ask: Ask, said: Late, now_s: float) -> None:
+        """Give the client what follows it, or pass it on to where the session is by now."""
+        luggage = Luggage()
+        _add(luggage, said, now_s)
+        session = self._hub.sessions.get(ask.client_id)
+        if session is None:
+            session = self._departures.gone(ask.client_id)
+        if session is None or session.user != ask.user:
+            self._hub.lost[Reason.SESSION_ENDED] += len(luggage.deliveries)
+        else:
+            take_late(self._hub, session, luggage, now_s)
+
+    def _admit(self, fetch: _Fetch, now_s: float) -> None:
+        """Go on with a CONNECT, with the session that is here by now or with a new one."""
+        client_id = fetch.packet.client_id
+        del self._fetches[client_id]
+        self._departures.call_off(client_id, now_s)
+        self._departures.stop(client_id, now_s)
+        fetch.connection.session_came(now_s)
+
+    @staticmethod
+    def _tell_source(asking: Asking, said: More | Taken | No, now_s: float) -> None:
+        if asking.source is not None:
+            asking.source.say_of_session(written(said), now_s)
+
+    # --- going from here
+
+    def _asked(self, end: LinkEnd, said: Ask, now_s: float) -> None:
+        session = self._hub.sessions.get(said.client_id)
+        if said.id.asker == self._hub.name or self._questions.get(said.id) is not None:
+            _say(end, No(id=said.id), now_s)  # it came another way as well
+        elif self._questions.is_full or self._is_moving(said.client_id):
+            _say(end, No(id=said.id, is_moving=True), now_s)
+        elif session is not None and session.user == said.user and session.expiry_s:
+            self._questions.remember(said, end, now_s)
+            self._departures.give(end, said, session, now_s)
+        else:
+            bytes_max = min(said.packet_bytes_max, self._federation.packet_bytes_max)
+            onward = Ask(id=said.id, client_id=said.client_id, user=said.user, packet_bytes_max=bytes_max)
+            asking = self._questions.remember(onward, end, now_s)
+            asking.is_moving = self._departures.went_lately(said.client_id, HANDOVER_WITHIN_S, now_s)
+            self._questions.spread(asking, now_s)
+
+    def _is_moving(self, client_id: str) -> bool:
+        """Tell whether a session is on its way, so that whoever else wants it has to ask again."""
+        fetch = self._fetches.get(client_id)
+        return self._departures.is_leaving(client_id) or (fetch is not None and fetch.luggage is not None)
+
+    def _hear_asker(self, end: LinkEnd, said: More | Taken | No, payload: bytes, now_s: float) -> bool:
+        """Take in the word of whoever asked, or pass it on; False if it comes from somebody else."""
+        asking = self._questions.get(said.id)
+        if asking is None or asking.parent is not end:
+            return False
+        if asking.source is not None:
+            asking.source.say_of_session(payload, now_s)
+        else:
+            self._departures.hear(asking.said, said, now_s)
+        return True
+
+
+def _say(end: LinkEnd, said: Said, now_s: float) -> bool:
+    return end.say_of_session(written(said), now_s)
+
+
+def _add(luggage: Luggage, said: Part | Late, now_s: float) -> None:
+    try:
+        luggage.add(said.rows, said.packets, now_s)
+    except (ValueError, TypeError, RecursionError, BetimesError) as error:
+        raise LinkError(f"a session that cannot be read ({error})") from None

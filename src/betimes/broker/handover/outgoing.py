@@ -1,0 +1,187 @@
+"""How does a session leave a broker for another? Part by part, and only then for good.
+
+Until whoever asked for it says that it is taken, all of it is kept: what goes wrong before leaves it where it
+was. From then on, what still comes for it here follows it for a while.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from betimes.broker.core.handlers import Gone, Refusal, hang_up
+from betimes.broker.delivery.delivery import Delivery
+from betimes.broker.delivery.recently_delivered import REMEMBERED_S
+from betimes.broker.durability.session_rows import RowWriter, session_items
+from betimes.broker.handover.packets import HEAD_BYTES, Ask, Late, More, No, Part, Taken, written
+from betimes.broker.handover.transfer import move_out
+from betimes.model.telemetry import Reason
+
+if TYPE_CHECKING:
+    from betimes.broker.core.hub import Hub
+    from betimes.broker.delivery.session import Session
+    from betimes.broker.links.broker_link import LinkEnd
+
+log = logging.getLogger(__name__)
+
+GIVEN_UP_AFTER_S = 5.0  # without a word of whoever asked
+LINGER_S = REMEMBERED_S  # for what is on its way to the broker where the session was
+LEAVING_MAX = 100  # sessions at once
+PART_BYTES_MAX = 256 * 1024
+PARTS_AHEAD = 4  # under way at once
+
+
+@dataclass(slots=True, eq=False)
+class _Departure:
+    """A session on its way to another broker; or one that has gone, which what comes for it follows."""
+
+    ask: Ask
+    end: LinkEnd
+    session: Session
+    writer: RowWriter
+    snapshot: set[Delivery]
+    until_s: float
+    sent: int = 0
+
+
+class Departures:
+    """The sessions that go from a broker to others, by client id."""
+
+    def __init__(self, hub: Hub) -> None:
+        self.count = 0  # sessions that went, since the start
+        self._hub = hub
+        self._leaving: dict[str, _Departure] = {}
+        self._gone: dict[str, _Departure] = {}  # they linger
+
+    def is_leaving(self, client_id: str) -> bool:
+        """Tell whether a session is on its way, and may still stay."""
+        return client_id in self._leaving
+
+    def went_lately(self, client_id: str, within_s: float, now_s: float) -> bool:
+        """Tell whether a session went a moment ago."""
+        gone = self._gone.get(client_id)
+        return gone is not None and now_s - (gone.until_s - LINGER_S) < within_s
+
+    def gone(self, client_id: str) -> Session | None:
+        """Return a session that has gone, and is still followed."""
+        gone = self._gone.get(client_id)
+        return None if gone is None else gone.session
+
+    def give(self, end: LinkEnd, ask: Ask, session: Session, now_s: float) -> None:
+        """Begin to send a session to whoever asks for it; hang up on a client that is still there."""
+        bytes_max = _part_bytes(ask)
+        if len(self._leaving) >= LEAVING_MAX or bytes_max < HEAD_BYTES:
+            end.say_of_session(written(No(id=ask.id, is_moving=True)), now_s)
+            return
+        if session.connection is not None:
+            hang_up(session.connection, Refusal(Gone.SESSION_TAKEN_OVER.value), now_s)
+        items = session_items(session, now_s)
+        departure = self._leaving[ask.client_id] = _Departure(
+            ask=ask,
+            end=end,
+            session=session,
+            writer=RowWriter(items, bytes_max=bytes_max),
+            snapshot={each for each in items if isinstance(each, Delivery)},
+            until_s=now_s + GIVEN_UP_AFTER_S,
+        )
+        self._send_parts(departure, PARTS_AHEAD, now_s)
+
+    def hear(self, ask: Ask, said: More | Taken | No, now_s: float) -> None:
+        """Go on as whoever asked for a session says."""
+        departure = self._leaving.get(ask.client_id)
+        if departure is None or departure.ask.id != said.id:
+            return
+        departure.until_s = now_s + GIVEN_UP_AFTER_S
+        if isinstance(said, More):
+            self._send_parts(departure, said.parts + PARTS_AHEAD, now_s)
+        elif isinstance(said, Taken):
+            self._let_go(departure, now_s)
+        else:
+            del self._leaving[ask.client_id]
+
+    def call_off(self, client_id: str, now_s: float) -> None:
+        """Have a session stay, unless it has gone: its client is here."""
+        departure = self._leaving.pop(client_id, None)
+        if departure is not None:
+            departure.end.say_of_session(written(No(id=departure.ask.id)), now_s)
+
+    def stop(self, client_id: str, now_s: float) -> None:
+        """Let nothing follow a session any more: its time is over, or there is one of this client again."""
+        gone = self._gone.pop(client_id, None)
+        if gone is not None:
+            self._send_late(gone, gone.session.end(now_s), now_s)
+            for pattern in list(gone.session.grants):
+                self._hub.unsubscribe(gone.session, pattern, now_s)
+
+    def link_down(self, end: LinkEnd) -> None:
+        """Have those stay that were to go over a link that is lost."""
+        for client_id, departure in list(self._leaving.items()):
+            if departure.end is end:
+                del self._leaving[client_id]
+
+    def tick(self, now_s: float) -> None:
+        """Do what is due."""
+        for client_id, departure in list(self._leaving.items()):
+            if now_s >= departure.until_s:
+                log.info("session of %s: %s did not take it; it stays", client_id, departure.ask.id.asker)
+                del self._leaving[client_id]
+        for client_id, gone in list(self._gone.items()):
+            if now_s >= gone.until_s:
+                self.stop(client_id, now_s)
+            else:
+                self._send_late(gone, gone.session.end(now_s), now_s)
+
+    def _send_parts(self, departure: _Departure, up_to: int, now_s: float) -> None:
+        writer = departure.writer
+        while departure.sent < up_to and not (departure.sent and writer.is_done):
+            rows, packets = writer.part(now_s)
+            if any(not isinstance(each, Delivery) for each in writer.too_large):
+                self.call_off(departure.ask.client_id, now_s)  # not without one of its subscriptions
+                return
+            part = Part(
+                id=departure.ask.id,
+                number=departure.sent,
+                is_last=writer.is_done,
+                expiry_s=departure.session.expiry_s,
+                rows=rows,
+                packets=packets,
+            )
+            departure.sent += 1
+            departure.end.say_of_session(written(part), now_s)
+
+    def _let_go(self, departure: _Departure, now_s: float) -> None:
+        """Have a session no longer, but let follow it what comes for a while."""
+        session, client_id = departure.session, departure.ask.client_id
+        del self._leaving[client_id]
+        if self._hub.sessions.get(client_id) is not session:
+            return  # it has ended meanwhile
+        owed = move_out(self._hub, session, now_s)
+        self.count += 1
+        log.info("session of %s: handed over to %s", client_id, departure.ask.id.asker)
+        departure.until_s = now_s + LINGER_S
+        self._gone[client_id] = departure
+        self._lose_too_large(departure.writer, now_s)
+        self._send_late(departure, [each for each in owed if each not in departure.snapshot], now_s)
+
+    def _send_late(self, gone: _Departure, deliveries: list[Delivery], now_s: float) -> None:
+        """Send on what came for a session that has gone; with QoS 0, nobody is promised that."""
+        for each in deliveries:
+            if not each.qos:
+                self._hub.lose(each, Reason.NOT_CONNECTED, now_s)
+        writer = RowWriter([each for each in deliveries if each.qos], bytes_max=_part_bytes(gone.ask))
+        while not writer.is_done:
+            rows, packets = writer.part(now_s)
+            late = Late(id=gone.ask.id, rows=rows, packets=packets)
+            if not gone.end.say_of_session(written(late), now_s):
+                self._hub.lost[Reason.UNREACHABLE] += len(rows)
+        self._lose_too_large(writer, now_s)
+
+    def _lose_too_large(self, writer: RowWriter, now_s: float) -> None:
+        for each in writer.too_large:
+            if isinstance(each, Delivery):
+                self._hub.lose(each, Reason.TOO_LARGE, now_s)
+
+
+def _part_bytes(ask: Ask) -> int:
+    return min(PART_BYTES_MAX, ask.packet_bytes_max - HEAD_BYTES)

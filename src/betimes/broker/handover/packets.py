@@ -1,0 +1,155 @@
+"""What do brokers say to each other about a session that is to move? One packet to `$betimes/session` each.
+
+`ask` goes to everybody and `no` comes back; or `part` after part of the session, each answered by `more`,
+until `taken` says that it is in other hands. What still came to the old ones follows as `late`.
+
+A packet is a line of JSON; behind `part` and `late` follow the publications of their rows, as MQTT has them.
+Whatever makes no sense is a `LinkError`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from betimes.broker.links.packets import NAME_LENGTH_MAX, LinkError
+from betimes.model.errors import BetimesError
+
+TEXT_LETTERS_MAX = 65_535  # of a client's id, or of its user's name
+HEAD_BYTES = 2_048  # of a part beside its rows, with what a packet needs around it
+
+
+class AskId(NamedTuple):
+    """Which question it is."""
+
+    asker: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """Who has this client's session?"""
+
+    id: AskId
+    client_id: str
+    user: str | None
+    packet_bytes_max: int  # that all brokers on the way back take
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class No:
+    """Nobody here and behind me; or, where it is on the move, not yet: ask again."""
+
+    id: AskId
+    is_moving: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Some of the session."""
+
+    id: AskId
+    number: int
+    is_last: bool
+    expiry_s: float
+    rows: list[list[Any]]
+    packets: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class More:
+    """So many parts have come."""
+
+    id: AskId
+    parts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """The session is here from now on."""
+
+    id: AskId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Late:
+    """What still came for a session that has moved."""
+
+    id: AskId
+    rows: list[list[Any]]
+    packets: bytes
+
+
+Said = Ask | No | Part | More | Taken | Late
+
+
+def written(said: Said) -> bytes:
+    """Return what is said as the payload of a packet."""
+    head: dict[str, Any] = {"asker": said.id.asker, "number": said.id.number}
+    packets = b""
+    if isinstance(said, Ask):
+        head |= {"ask": said.client_id, "user": said.user, "bytes": said.packet_bytes_max}
+    elif isinstance(said, No):
+        head |= {"no": said.is_moving}
+    elif isinstance(said, Part):
+        head |= {"part": said.number, "last": said.is_last, "expiry": said.expiry_s, "rows": said.rows}
+        packets = said.packets
+    elif isinstance(said, More):
+        head |= {"more": said.parts}
+    elif isinstance(said, Taken):
+        head |= {"taken": True}
+    else:
+        head |= {"late": True, "rows": said.rows}
+        packets = said.packets
+    return json.dumps(head).encode() + b"\n" + packets
+
+
+def read_said(payload: bytes) -> Said:
+    """Return what a neighbour says."""
+    line, _, packets = payload.partition(b"\n")
+    try:
+        head = json.loads(line)
+        ask_id = AskId(_text(head["asker"], NAME_LENGTH_MAX), _whole(head["number"]))
+        if "ask" in head:
+            client_id, user = head["ask"], head["user"]
+            return Ask(
+                id=ask_id,
+                client_id=_text(client_id, TEXT_LETTERS_MAX),
+                user=None if user is None else _text(user, TEXT_LETTERS_MAX),
+                packet_bytes_max=_whole(head["bytes"]),
+            )
+        if "no" in head:
+            return No(id=ask_id, is_moving=bool(head["no"]))
+        if "more" in head:
+            return More(id=ask_id, parts=_whole(head["more"]))
+        if "taken" in head:
+            return Taken(id=ask_id)
+        rows = [list(row) for row in head["rows"]]
+        if "late" in head:
+            return Late(id=ask_id, rows=rows, packets=packets)
+        expiry_s = float(head["expiry"])
+        if not expiry_s > 0.0:
+            raise ValueError("a session that ends with its connection")
+        return Part(
+            id=ask_id,
+            number=_whole(head["part"]),
+            is_last=bool(head["last"]),
+            expiry_s=expiry_s,
+            rows=rows,
+            packets=packets,
+        )
+    except (ValueError, KeyError, TypeError, RecursionError, BetimesError) as error:
+        raise LinkError(f"word of a session that cannot be read ({error})") from None
+
+
+def _text(told: object, letters_max: int) -> str:
+    if not isinstance(told, str) or not 0 < len(told) <= letters_max:
+        raise ValueError(f"no text of 1 to {letters_max} letters")
+    return told
+
+
+def _whole(told: object) -> int:
+    if not isinstance(told, int) or told < 0:
+        raise ValueError(f"{told!r} is no number")
+    return told

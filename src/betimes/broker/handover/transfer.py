@@ -1,0 +1,82 @@
+"""How does a session leave a hub, and how does it come to one?
+
+Beside `restoring`, the only place that writes what the hub has for itself.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from betimes.broker.delivery.recently_delivered import Arrived, Recent, had_of
+from betimes.broker.durability.session_rows import Luggage, read_delivery, read_subscription
+from betimes.model.telemetry import Reason
+
+if TYPE_CHECKING:
+    from betimes.broker.core.hub import Hub
+    from betimes.broker.delivery.delivery import Delivery
+    from betimes.broker.delivery.session import Session
+
+
+def fits(hub: Hub, luggage: Luggage) -> bool:
+    """Tell whether a session is within the limits of this broker."""
+    limits = hub.limits
+    most = 2 * limits.queue_bytes_max  # as much may be under way to the client as waits for it
+    return len(luggage.subscriptions) <= limits.subscriptions_max and luggage.size_bytes <= most
+
+
+def move_in(
+    hub: Hub, client_id: str, user: str | None, expiry_s: float, luggage: Luggage, now_s: float
+) -> Session:
+    """Have a session that was at another broker; it waits for its client."""
+    session = hub._new_session(client_id, user)
+    session.expiry_s = min(expiry_s, hub.limits.session_expiry_s_max)
+    if hub.store is not None:
+        hub.store.connected(session, None)
+        hub.store.disconnected(session, None, now_s)
+    for written, values in luggage.subscriptions.items():
+        hub.subscribe(written, read_subscription(session, written, values), now_s)
+    for packet_id in luggage.incoming:
+        session.taken(packet_id)
+    for publication, values in luggage.deliveries:
+        delivery = read_delivery(session, publication, values)
+        if not session.take_in(delivery, now_s):
+            hub.lose(delivery, Reason.QUEUE_FULL, now_s)
+    had = luggage.all_had()
+    session.arrived, session.recent = Arrived(had), Recent()
+    for each in luggage.had:
+        session.recent.add(each, now_s)
+    if session.expiry_s < math.inf:
+        hub._ending.set(client_id, now_s + session.expiry_s)
+    return session
+
+
+def move_out(hub: Hub, session: Session, now_s: float) -> list[Delivery]:
+    """Have a session no longer: it is at another broker. Return what was still owed to its client.
+
+    Its subscriptions stay, so that what is on its way here can follow it.
+    """
+    owed = session.owed()
+    if hub.store is not None:
+        hub.store.forget(session)
+    hub._wills.take(session.client_id)
+    hub._ending.discard(session.client_id)
+    del hub.sessions[session.client_id]
+    hub.laggards.discard(session)
+    session.leave()
+    session.end(now_s)
+    return owed
+
+
+def take_late(hub: Hub, session: Session, luggage: Luggage, now_s: float) -> None:
+    """Give a client what came for it at the broker where its session was before."""
+    for publication, values in luggage.deliveries:
+        delivery = read_delivery(session, publication, values)
+        if session.arrived is not None and not session.arrived.is_new(had_of(delivery)):
+            continue
+        if session.rights is not None and not session.rights.may_read(publication.topic):
+            continue
+        if delivery.too_late(now_s):
+            hub.lose(delivery, Reason.EXPIRED, now_s)
+        else:
+            session.offer(delivery, now_s)

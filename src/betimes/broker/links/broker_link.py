@@ -1,0 +1,286 @@
+"""What goes over a link between two brokers? One end of it, from CONNECT to the last byte.
+
+The scheduler owns the queue: only as many messages are under way as keep the link busy (`Window`), and no
+faster than the link's terms allow. What is under way is known until it is acknowledged.
+
+Sans-I/O, like `Connection`, to which it belongs; what is said about the whole network is the federation's.
+"""
+
+from __future__ import annotations
+
+import hmac
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import mqtt5
+
+from betimes.broker.core.handlers import Answer
+from betimes.broker.delivery.publication import Publication
+from betimes.broker.links.link_base import UNDER_WAY_MAX, NeighbourEnd, UnderWay
+from betimes.broker.links.packets import (
+    BEAT_TOPIC,
+    BROKER,
+    BULLETIN_TOPIC,
+    LIFE,
+    LINK,
+    NAME_LENGTH_MAX,
+    SESSION_TOPIC,
+    SIGNAL_TOPIC,
+    TOOK,
+    VERSION,
+    WAITS,
+    BulletinReader,
+    LinkError,
+    arrived_publication,
+    bulletin_texts,
+    event_packet,
+    property_of,
+    read_arrival,
+    read_waits,
+    waits_text,
+)
+from betimes.broker.links.timing import Window
+from betimes.model.network_settings import LinkTerms
+from betimes.scheduling.effects import Send
+
+if TYPE_CHECKING:
+    from betimes.broker.delivery.connection import Connection
+    from betimes.broker.links.federation import Federation
+    from betimes.routing.link_state import Bulletin
+
+WAITS_EVERY_S = 0.05
+PACKET_START_BYTES = 100  # of what is said between brokers: what stands before it, at most
+
+
+def is_of_broker(packet: mqtt5.ConnectPacket) -> bool:
+    """Tell whether it is a broker that connects, not a client."""
+    return bool(packet.user_properties) and property_of(packet.user_properties, LINK) is not None
+
+
+def answer_broker(connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
+    """Let a neighbour in, or say why not."""
+    federation, overlay = connection.hub.federation, connection.hub.overlay
+    if overlay is not None:
+        overlay.answer(connection, packet, now_s)
+        return
+    if federation is None:
+        text = "this broker is part of no network"
+        connection.hub.refuse(connection, Answer.NOT_AUTHORIZED, text)
+        return
+    neighbour = property_of(packet.user_properties, BROKER) or ""
+    LinkEnd(federation, connection, federation.terms(neighbour), now_s).answer(packet, now_s)
+
+
+class LinkEnd(NeighbourEnd):
+    """Our end of a link with another broker."""
+
+    def __init__(
+        self, federation: Federation, connection: Connection, terms: LinkTerms, now_s: float
+    ) -> None:
+        super().__init__(federation, connection, terms.to, federation.settings, now_s)
+        self.federation = federation
+        self.terms = terms
+        self._window = Window()
+        self._held: bytes | None = None  # an event that the link's rate keeps on its way
+        self._held_until_s = math.inf
+        self._waits_told_s = -math.inf
+        self._events_under_way = 0
+        self._reader = BulletinReader()
+
+    # --- opening
+
+    def dial(self) -> None:
+        """Say who we are to the broker that was dialled."""
+        federation = self.federation
+        self.connection.link = self
+        self.connection.send(
+            mqtt5.ConnectPacket(
+                f"{federation.name}->{self.neighbour}",
+                username=federation.name,
+                password=federation.settings.secret.encode(),
+                clean_start=True,
+                max_packet_size=federation.packet_bytes_max,
+                user_properties=self._identity(),
+            )
+        )
+
+    def answer(self, packet: mqtt5.ConnectPacket, now_s: float) -> None:
+        """Take a neighbour's connection for a link, or say why not."""
+        settings = self.federation.settings
+        version = property_of(packet.user_properties, LINK)
+        given = packet.password or b""
+        if not hmac.compare_digest(given, settings.secret.encode()):
+            self._refuse(Answer.BAD_USER_NAME_OR_PASSWORD, "not the secret of this network")
+        elif version != VERSION:
+            self._refuse(Answer.IMPLEMENTATION_SPECIFIC_ERROR, f"links here speak version {VERSION}")
+        elif not 0 < len(self.neighbour) <= NAME_LENGTH_MAX or self.neighbour == self.federation.name:
+            self._refuse(Answer.CLIENT_ID_NOT_VALID, "a neighbour has a name, and not ours")
+        elif (problem := self._rival(packet.user_properties, now_s)) is not None:
+            self.federation.complain(self.neighbour, problem)
+            self._refuse(Answer.CLIENT_ID_NOT_VALID, problem)
+        else:
+            self.connection.link = self
+            self.connection.send(
+                mqtt5.ConnAckPacket(
+                    max_packet_size=self.federation.packet_bytes_max,
+                    user_properties=self._identity(),
+                )
+            )
+            self.federation.link_up(self, now_s)
+
+    def _identity(self) -> list[tuple[str, str]]:
+        """Return what the neighbour is told of who we are: also which life of this broker it is."""
+        return [(LINK, VERSION), (BROKER, self.federation.name), (LIFE, str(self.federation.life))]
+
+    def _rival(self, properties: Sequence[tuple[str, str]], now_s: float) -> str | None:
+        """Say why there can be no link now: because one with a broker of that name is there, and well."""
+        self.life = property_of(properties, LIFE)
+        there = self.federation.ends.get(self.neighbour)
+        if there is None or now_s - there.connection.heard_at_s > 2.0 * self.federation.settings.beat_every_s:
+            return None
+        if there.life != self.life:
+            return f"another broker calls itself {self.neighbour}; every broker needs a name of its own"
+        return f"there is a link with {self.neighbour} already"
+
+    def _refuse(self, code: Answer, text: str) -> None:
+        self.connection.hub.refuse(self.connection, code, text)
+
+    # --- what comes
+
+    def _opened(self, packet: mqtt5.ConnAckPacket, now_s: float) -> None:
+        if packet.reason_code.value:
+            text = packet.reason_str or f"reason code 0x{packet.reason_code.value:02x}"
+            self.federation.complain(self.neighbour, f"it refuses the link: {text}")
+            self.connection.close()
+            return
+        found = property_of(packet.user_properties, BROKER)
+        if found != self.neighbour:
+            name = "no broker of a network" if found is None else f"called {found}"
+            raise LinkError(f"who was dialled is not {self.neighbour} but {name}")
+        problem = self._rival(packet.user_properties, now_s)
+        if problem is not None:
+            raise LinkError(problem)
+        if packet.max_packet_size is not None:
+            self.connection.packet_bytes_max = packet.max_packet_size
+        self.federation.link_up(self, now_s)
+
+    def _take(self, packet: mqtt5.PublishPacket, packet_id: int, now_s: float) -> None:
+        topic, properties = packet.topic, []
+        if topic == BULLETIN_TOPIC:
+            bulletin = self._reader.read(packet.payload)
+            if bulletin is not None:
+                self.federation.hear(self, bulletin, now_s)
+        elif topic == SESSION_TOPIC and self.connection.hub.handovers is not None:
+            self.connection.hub.handovers.hear(self, packet.payload, now_s)
+        elif topic == SIGNAL_TOPIC:
+            self.federation.reserved.hear(self, packet.payload, now_s)
+        elif topic == BEAT_TOPIC:
+            self._calibrate(packet, now_s)
+        elif topic.startswith("$"):
+            raise LinkError(f"nothing is known of the topic {topic}")
+        else:
+            arrival = read_arrival(packet)
+            took_s, occupied_s = self.transit.arrived(arrival.sent_s, now_s)
+            publication = arrived_publication(packet, arrival, took_s=took_s, now_s=now_s)
+            self.federation.arrive(self, publication, arrival, took_s, now_s)
+            properties.append((TOOK, f"{occupied_s:.6f}"))
+            if now_s - self._waits_told_s >= WAITS_EVERY_S:
+                self._waits_told_s = now_s
+                properties.append((WAITS, waits_text(self.federation.onward_waits())))
+        self.connection.send(mqtt5.PubAckPacket(packet_id, user_properties=properties))
+
+    def _acknowledged(self, packet: mqtt5.PubAckPacket, sent: UnderWay, now_s: float) -> None:
+        if sent.ticket is None:
+            super()._acknowledged(packet, sent, now_s)
+            return
+        round_trip_s = now_s - sent.sent_s
+        self._events_under_way -= 1
+        took = property_of(packet.user_properties, TOOK)
+        try:
+            transfer_s = min(max(float(took or ""), 0.0), round_trip_s)
+        except ValueError:
+            raise LinkError("an acknowledgement that does not say how long it took") from None
+        self._window.returned(round_trip_s, transfer_s, now_s)
+        waits = property_of(packet.user_properties, WAITS)
+        told = None if waits is None else read_waits(waits)
+        self.federation.acknowledged(self, sent.ticket, transfer_s, told, now_s)
+
+    # --- what goes
+
+    @property
+    def room(self) -> int:
+        """Return how many more events the link takes now: none, until there is room for some at once.
+
+        To choose takes as long for one as for many.
+        """
+        if not self.is_up or self.connection.closing or self.connection.blocked or self._held is not None:
+            return 0
+        allowed = self._window.allowed
+        room = max(allowed - self._events_under_way, 0)
+        if room < allowed // 2:
+            return 0
+        return room if self.terms.rate_kb_per_s is None else min(room, 1)
+
+    @property
+    def wake_at_s(self) -> float:
+        """Return when what the link's rate keeps on its way is to be let go; inf where there is nothing."""
+        return self._held_until_s if self._held is not None else math.inf
+
+    def let_go(self) -> None:
+        """Let go of what was on its way for as long as the link's rate has it."""
+        if self._held is not None:
+            self.connection.send_bytes(self._held)
+            self._held = None
+
+    def send(self, send: Send, publication: Publication, now_s: float) -> bool:
+        """Send an event; False if it is larger than the neighbour takes."""
+        packet_id, size_kb = self._next_id(), send.message.event.size_kb
+        packet = event_packet(
+            publication,
+            packet_id=packet_id,
+            age_s=send.message.age_s,
+            destinations=send.message.destinations,
+            sent_s=now_s,
+            now_s=now_s,
+        )
+        data = packet.write()
+        if len(data) > self.connection.packet_bytes_max:
+            return False
+        self._under_way[packet_id] = UnderWay(now_s, send.ticket)
+        self._events_under_way += 1
+        self.connection.hub.traffic.carried(self.neighbour, size_kb)
+        if self.terms.rate_kb_per_s is None:
+            self.connection.send_bytes(data)
+        else:  # as if the line were so slow: the receiver measures it like any other
+            self._held, self._held_until_s = data, now_s + size_kb / self.terms.rate_kb_per_s
+        return True
+
+    def tell(self, bulletin: Bulletin, now_s: float) -> None:
+        """Send a bulletin."""
+        for text in bulletin_texts(bulletin):
+            self._say(BULLETIN_TOPIC, text.encode(), now_s)
+
+    def signal(self, text: str, now_s: float) -> None:
+        """Send a signal about what is reserved."""
+        self._say(SIGNAL_TOPIC, text.encode(), now_s)
+
+    def say_of_session(self, payload: bytes, now_s: float) -> bool:
+        """Say something of a session that is to move; False if that cannot be done now."""
+        size = len(payload) + PACKET_START_BYTES
+        has_room = len(self._under_way) < UNDER_WAY_MAX // 2 and size <= self.connection.packet_bytes_max
+        if not self.is_up or self.connection.closing or not has_room:
+            return False
+        self._say(SESSION_TOPIC, payload, now_s)
+        return True
+
+    def lost(self, now_s: float) -> None:
+        """Note that the connection has ended."""
+        self.federation.link_down(self, now_s)
+        handovers = self.connection.hub.handovers
+        if handovers is not None:
+            handovers.link_down(self, now_s)
+
+    def go_on(self, now_s: float) -> None:
+        """Send what waits: the socket takes more again."""
+        self.federation.serve(self, now_s)

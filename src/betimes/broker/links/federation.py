@@ -1,0 +1,400 @@
+"""What does a broker do for the others? It tells them what is wanted here, and forwards what they want.
+
+The decisions are those of `node.Broker`, the very one that the simulator drives: which message a link sends
+next, and what is hopeless. Here it meets real links: their ends report what came and what was acknowledged,
+and what the broker decides is given to them. Time is handed in.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from betimes.broker.core.handlers import Gone, Refusal, hang_up
+from betimes.broker.delivery.live_event import LiveEvent, live_event, size_kb_of
+from betimes.broker.delivery.publication import Publication
+from betimes.broker.delivery.subscriptions import Grant
+from betimes.broker.links.awaiting_demand import Early
+from betimes.broker.links.broker_link import LinkEnd
+from betimes.broker.links.custody import Custody
+from betimes.broker.links.duplicates import Seen
+from betimes.broker.links.local_demand import Wanted
+from betimes.broker.links.packets import Arrival
+from betimes.broker.links.publisher_rates import Adverts
+from betimes.broker.links.reservations import Reserved
+from betimes.model.events import Message
+from betimes.model.network_settings import LinkTerms, NetworkSettings
+from betimes.model.subscriptions import Subscription
+from betimes.model.telemetry import Reason
+from betimes.model.topology import Link
+from betimes.routing.link_estimates import has_changed
+from betimes.routing.link_state import Bulletin, Bulletins, DemandBulletin, LinkBulletin, Verdict
+from betimes.routing.rerouting import routes_by
+from betimes.scheduling.broker import Broker, BrokerSettings
+from betimes.scheduling.demand_table import Demand, DemandTable
+from betimes.scheduling.effects import Drop, Effect, Send
+from betimes.scheduling.recorder import Recorder
+from betimes.scheduling.strategies import strategy_named
+
+log = logging.getLogger(__name__)
+
+REMEMBERED_EVENTS = 16  # whose demand is known: each comes once, and soon again if at all
+ESTIMATES_EVERY_S = 5.0
+ADVERTS_EVERY_S = 10.0
+SWEEP_EVERY_S = 0.25
+
+Deliver = Callable[[Publication, float], None]
+Lose = Callable[[Reason, int], None]
+
+
+class Federation:
+    """One broker among others."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: NetworkSettings,
+        *,
+        epoch: int,
+        packet_bytes_max: int,
+        deliver: Deliver,
+        lose: Lose,
+        recorder: Recorder | None = None,
+        custody: Custody | None = None,
+        seen: Seen | None = None,
+        wanted: Wanted | None = None,
+    ) -> None:
+        self.name = name
+        self.settings = settings
+        self.packet_bytes_max = packet_bytes_max
+        self.ends: dict[str, LinkEnd] = {}  # that are up, by neighbour
+        self.bulletins = Bulletins(name, epoch)
+        self.life = epoch  # which one of this broker it is
+        self._deliver = deliver
+        self._lose = lose
+        self._recorder = recorder
+        self._wanted = Wanted(name) if wanted is None else wanted
+        self._adverts = Adverts(name)
+        self._demand = DemandTable([], remembered_max=REMEMBERED_EVENTS)
+        self._known_wishes: dict[str, dict[str, Subscription]] = {}  # in the demand table, by home
+        self._told_links: dict[str, Link] = {}
+        self._seen = seen or Seen()
+        self._custody = custody
+        self._early = Early(settings.messages_max, [] if custody is None else custody.restored())
+        self._routes_are_old = False
+        self._look_at_estimates_s = -math.inf
+        self._look_at_adverts_s = -math.inf
+        self._sweep_at_s = -math.inf
+        self._terms = {terms.to: terms for terms in settings.links}
+        nothing = routes_by(self.bulletins, name, [], [])
+        self.broker = Broker(
+            name,
+            demand=self._demand,
+            routes=nothing,
+            settings=BrokerSettings(
+                strategy=strategy_named(settings.strategy),
+                messages_max=settings.messages_max,
+                kb_max=settings.wait_kb_max,
+                learns_links=True,
+            ),
+        )
+        self.reserved = Reserved(self, nothing)
+
+    def begin(self) -> None:
+        """Issue the first bulletins: what an earlier life of this broker wanted is over."""
+        self.bulletins.tell_demand(*self._wanted.take_changes())
+        self.bulletins.tell_links([])
+
+    def terms(self, neighbour: str) -> LinkTerms:
+        """Return the terms of the link to a neighbour; whoever has none of its own gets the usual ones."""
+        return self._terms.get(neighbour) or LinkTerms(to=neighbour)
+
+    def complain(self, neighbour: str, problem: str) -> None:
+        """Write down what is wrong with a link."""
+        log.warning("link to %s: %s", neighbour, problem)
+
+    # --- what clients want and publish here
+
+    def subscribed(self, grant: Grant) -> None:
+        """Let the others know of a subscription, soon."""
+        self._wanted.add(grant)
+
+    def unsubscribed(self, grant: Grant) -> None:
+        """Let the others know that a subscription is gone, soon."""
+        self._wanted.remove(grant)
+
+    def publish(self, publication: Publication, now_s: float) -> int:
+        """Send an event that entered here to all who want it elsewhere; return how many they are."""
+        self._adverts.count(publication.publisher, publication.topic, size_kb_of(publication))
+        if not self._demand.hears(publication.topic):
+            return 0
+        event = live_event(publication)
+        demand = self._demand.demand(event)
+        if demand.at_home:
+            self._take_custody(publication, demand, demand.homes)
+            self.perform(self.broker.publish(event, now_s), now_s)
+        return demand.wanted
+
+    # --- what links report
+
+    def link_up(self, end: LinkEnd, now_s: float) -> None:
+        """Begin to use a link: tell the neighbour everything, and everybody that the link is there."""
+        old = self.ends.get(end.neighbour)
+        if old is not None:
+            hang_up(old.connection, Refusal(Gone.SESSION_TAKEN_OVER.value), now_s)
+        log.info("link to %s is up", end.neighbour)
+        self.ends[end.neighbour] = end
+        end.is_up = True
+        for bulletin in self.bulletins.everything():
+            end.tell(bulletin, now_s)
+        self._tell_links(now_s)
+
+    def link_down(self, end: LinkEnd, now_s: float) -> None:
+        """Take back what was under way, and find other ways."""
+        if not end.is_up:
+            return
+        end.is_up = False
+        if self.ends.get(end.neighbour) is not end:
+            return
+        log.info("link to %s is down", end.neighbour)
+        del self.ends[end.neighbour]
+        self.perform(self.broker.link_lost(end.neighbour, now_s), now_s)
+        self._tell_links(now_s)
+        self.settle(now_s)
+        self.reserved.lost(end.neighbour, now_s)
+
+    def hear(self, end: LinkEnd, bulletin: Bulletin, now_s: float) -> None:
+        """Learn from a bulletin, and pass it on if it is new."""
+        verdict = self.bulletins.take_in(bulletin)
+        if verdict is Verdict.GAP:
+            text = f"a bulletin of {bulletin.broker} is missing"
+            hang_up(end.connection, Refusal(Gone.PROTOCOL_ERROR.value, text), now_s)
+        elif verdict is Verdict.OURS:
+            # The clock went back between two lives: outdo the earlier one. Or there are two of this name.
+            log.warning("somebody else speaks as %s; does every broker have a name of its own?", self.name)
+            self.bulletins.begin_epoch(bulletin.epoch + 1)
+            self._tell_links(now_s)
+            for own in self.bulletins.everything():
+                if own.broker == self.name:
+                    self._tell(own, now_s)
+        elif verdict is Verdict.NEW:
+            self._tell(bulletin, now_s, but=end)
+            self._routes_are_old |= isinstance(bulletin, LinkBulletin)
+            if isinstance(bulletin, DemandBulletin):
+                self._learn_demand(bulletin.broker, now_s)
+                self._go_on_with_early(bulletin.broker, now_s)
+
+    def arrive(
+        self, end: LinkEnd, publication: Publication, arrival: Arrival, took_s: float, now_s: float
+    ) -> None:
+        """Take in an event from a neighbour: deliver it here, keep it for those behind us."""
+        event = live_event(publication)
+        if self._recorder is not None and self._recorder.takes(event.id):
+            age_s = arrival.age_s + took_s
+            self._recorder.received(
+                self.name, end.neighbour, event, age_s=age_s, transfer_s=took_s, now_s=now_s
+            )
+        if self.name in arrival.destinations and self._seen.is_new(arrival.id, durable=arrival.qos > 0):
+            self._deliver(publication, now_s)
+        onward = arrival.destinations - {self.name}
+        if onward:
+            self._take_custody(publication, self._demand.demand(event), onward)
+            self._put_aside(publication, frozenset(onward.difference(self._known_wishes)))
+            message = Message(event, arrival.age_s, onward)
+            self.perform(self.broker.receive(message, took_s=took_s, now_s=now_s), now_s)
+
+    def acknowledged(
+        self, end: LinkEnd, ticket: int, transfer_s: float, waits_s: Mapping[str, float] | None, now_s: float
+    ) -> None:
+        """Note that a neighbour has an event, and send it another."""
+        message = self.broker.acknowledged(end.neighbour, ticket, transfer_s)
+        if message is not None and self._custody is not None:
+            self._custody.release(message.event.id, message.destinations)
+        if waits_s is not None:
+            homes = self._demand.homes
+            self.broker.hear_waits(end.neighbour, np.array([waits_s.get(home, 0.0) for home in homes]))
+        self.serve(end, now_s)
+
+    def onward_waits(self) -> dict[str, float]:
+        """Return what events lately waited from here on, by destination."""
+        return dict(zip(self._demand.homes, self.broker.onward_wait_s.tolist(), strict=False))
+
+    def serve(self, end: LinkEnd, now_s: float) -> None:
+        """Let a link choose, if it takes another event."""
+        if end.room:
+            self.perform(self.broker.link_ready(end.neighbour, now_s, end.room), now_s)
+
+    # --- time
+
+    def wake_at_s(self) -> float:
+        """Return when something is to be done at the latest, if nothing comes before."""
+        if self._wanted.has_changed or self._routes_are_old or self.reserved.has_changed:
+            return -math.inf
+        return min([end.wake_at_s for end in self.ends.values()], default=math.inf)
+
+    def settle(self, now_s: float) -> None:
+        """Do what a burst of events left to be done once; let links go on that were to wait until now."""
+        if self._wanted.has_changed:
+            added, removed = self._wanted.take_changes()
+            self._tell(self.bulletins.tell_demand(added, removed), now_s)
+        if self._routes_are_old:
+            self._reroute(now_s)
+            self.reserved.ask_anew(now_s)
+        if self.reserved.has_changed:
+            self.reserved.settle(now_s)
+        for end in list(self.ends.values()):
+            if end.wake_at_s <= now_s:
+                end.let_go()
+                self.serve(end, now_s)
+
+    def tick(self, now_s: float) -> None:
+        """Do what is due now and then."""
+        for end in list(self.ends.values()):
+            end.tick(now_s)
+        if now_s >= self._sweep_at_s:
+            self._sweep_at_s = now_s + SWEEP_EVERY_S
+            self.perform(self.broker.sweep(now_s), now_s)
+            for publication, destinations in self._early.take_void(now_s):
+                self._forget(publication, destinations, Reason.EXPIRED)
+        if now_s >= self._look_at_adverts_s:
+            self._look_at_adverts_s = now_s + ADVERTS_EVERY_S
+            if adverts := self._adverts.take(now_s):
+                self._tell(self.bulletins.tell_publishers(adverts), now_s)
+        if now_s >= self._look_at_estimates_s:
+            self._look_at_estimates_s = now_s + ESTIMATES_EVERY_S
+            if any(
+                has_changed(self._told_links.get(name), self._link(end)) for name, end in self.ends.items()
+            ):
+                self._tell_links(now_s)
+        self.reserved.tick(now_s)
+        self.settle(now_s)
+
+    def close(self, now_s: float) -> None:
+        """Give up what waits: this broker goes away."""
+        self.reserved.close(now_s)
+        custody, self._custody = self._custody, None  # what is in our hands stays there, for the next life
+        self.perform(self.broker.give_up_all(Reason.BROKER_LOST, now_s), now_s)
+        self._custody = custody
+        for end in list(self.ends.values()):
+            hang_up(end.connection, Refusal(Gone.SERVER_SHUTTING_DOWN.value), now_s)
+
+    @property
+    def speeds_s_per_kb(self) -> dict[str, float]:
+        """Return how fast the links are, by neighbour."""
+        return {name: self._link(end).s_per_kb_mean for name, end in self.ends.items()}
+
+    # --- inside
+
+    def _link(self, end: LinkEnd) -> Link:
+        """Return a link of ours as it is known by now."""
+        rate, guess = end.terms.rate_kb_per_s, end.terms.s_per_kb
+        configured = Link(
+            source=self.name, target=end.neighbour, s_per_kb_mean=guess if rate is None else 1.0 / rate
+        )
+        return replace(self.broker.estimated_link(configured), delay_s=end.transit.delay_s)
+
+    def _tell_links(self, now_s: float) -> None:
+        self._told_links = {name: self._link(end) for name, end in self.ends.items()}
+        self._tell(self.bulletins.tell_links(self._told_links.values()), now_s)
+        self._routes_are_old = True
+
+    def _tell(self, bulletin: Bulletin, now_s: float, but: LinkEnd | None = None) -> None:
+        for end in list(self.ends.values()):
+            if end is not but:
+                end.tell(bulletin, now_s)
+
+    def _learn_demand(self, home: str, now_s: float) -> None:
+        """Bring the demand table to what a broker now says is wanted there."""
+        if home not in self._known_wishes:
+            self._demand.add_home(home)
+            self._reroute(now_s)  # every home has its column in the routes
+        known, now = self._known_wishes.setdefault(home, {}), self.bulletins.wishes(home)
+        for wish_id in [each for each, wish in known.items() if now.get(each) is not wish]:
+            self._demand.remove(f"{home}/{wish_id}")
+            del known[wish_id]
+        for wish_id, wish in now.items():
+            if wish_id not in known:
+                known[wish_id] = wish
+                self._demand.add(replace(wish, id=f"{home}/{wish_id}"))
+
+    def _reroute(self, now_s: float) -> None:
+        self._routes_are_old = False
+        table = routes_by(self.bulletins, self.name, self._demand.homes, self.ends)
+        self.perform(self.broker.reroute(table, now_s), now_s)
+        self.reserved.follow(table, now_s)
+
+    def _take_custody(self, publication: Publication, demand: Demand, destinations: frozenset[str]) -> None:
+        """Keep what durable sessions elsewhere are promised, before anybody hears that we have it."""
+        if self._custody is not None and publication.qos:
+            durable = [
+                home
+                for home in destinations
+                if home not in self._known_wishes
+                or any(each.durable for each in demand.at_home.get(home, ()))
+            ]
+            if durable:
+                self._custody.take(publication, frozenset(durable))
+
+    def _put_aside(self, publication: Publication, destinations: frozenset[str]) -> None:
+        """Let an event wait until its destinations have said what is wanted there."""
+        if destinations and not self._early.add(publication, destinations):
+            self._forget(publication, destinations, Reason.QUEUE_FULL)
+
+    def _go_on_with_early(self, home: str, now_s: float) -> None:
+        """Send on what came before it was known what is wanted at a broker, or stop keeping it."""
+        for publication in self._early.take_for(home):
+            event = live_event(publication)
+            if home in self._demand.demand(event).at_home:
+                message = Message(event, now_s - publication.born_s, frozenset([home]))
+                self.perform(self.broker.receive(message, took_s=0.0, now_s=now_s), now_s)
+            elif self._custody is not None:
+                self._custody.release(publication.id, [home])
+
+    def _forget(self, publication: Publication, destinations: frozenset[str], reason: Reason) -> None:
+        """Give up an event of which it was never known who wants it."""
+        self._lose(reason, len(destinations))
+        if self._custody is not None:
+            self._custody.release(publication.id, destinations)
+
+    def perform(self, effects: Sequence[Effect], now_s: float) -> None:
+        """Do what the broker decided; a link that was given something may take more."""
+        while effects:
+            given = {self._do(effect, now_s) for effect in effects} - {None}
+            effects = [
+                more
+                for name, end in self.ends.items()
+                if name in given and (room := end.room)
+                for more in self.broker.link_ready(name, now_s, room)
+            ]
+
+    def _do(self, effect: Effect, now_s: float) -> str | None:
+        """Do one thing; return the neighbour that was sent something, if one was."""
+        event = effect.message.event if isinstance(effect, Send) else effect.event
+        if self._recorder is not None and self._recorder.takes(event.id):
+            self._recorder.effect(self.name, effect, now_s)
+        if isinstance(effect, Send):
+            self._send(effect, now_s)
+            return effect.neighbour
+        if isinstance(effect, Drop):
+            self._lose(effect.reason, sum(effect.subscribers))
+            if self._custody is not None:
+                self._custody.release(event.id, effect.destinations)
+        return None
+
+    def _send(self, send: Send, now_s: float) -> None:
+        """Give an event to a link."""
+        end, event = self.ends.get(send.neighbour), send.message.event
+        assert isinstance(event, LiveEvent), "every event here was published by somebody"
+        assert end is not None, "routes lead over links that are up"
+        if not end.send(send, event.publication, now_s):
+            self.broker.acknowledged(send.neighbour, send.ticket, 0.0)
+            demand = self._demand.demand(event)
+            self._lose(
+                Reason.TOO_LARGE, sum(demand.subscribers_at(home) for home in send.message.destinations)
+            )
+            if self._custody is not None:
+                self._custody.release(event.id, send.message.destinations)

@@ -1,0 +1,310 @@
+"""How do brokers put into MQTT packets what they say to each other?
+
+A link is an MQTT 5 connection. What is only between brokers goes to topics that begin with `$betimes/`;
+an event travels as a PUBLISH to its own topic, as its publisher made it, with one property more (links may
+be slow: every byte counts), in which there are, with spaces between them, its id, its age in milliseconds,
+when it left, what is left of its life, its quality, who published it and for which brokers this copy is.
+Everything is QoS 1, so that PUBACK says when it arrived; what the receiver knows better than the sender (how
+long it took, what waits lie behind) comes back with that.
+
+Bulletins are JSON. Whatever a neighbour sends is checked here; what makes no sense is a `LinkError`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, unquote
+
+import mqtt5
+
+from betimes.broker.delivery.publication import QUALITIES, Publication
+from betimes.language.filters.parse import parse_filter
+from betimes.matching.topics import check_topic_pattern
+from betimes.model.errors import BetimesError
+from betimes.model.events import EventId
+from betimes.model.subscriptions import Advertisement, QoS, Subscription
+from betimes.model.topology import Link
+from betimes.model.user_properties import AGE, ID
+from betimes.routing.link_state import Bulletin, DemandBulletin, LinkBulletin, PublisherBulletin
+
+VERSION = "4"  # of what is said here; brokers of different versions do not link
+LINK = "$betimes-link"  # on CONNECT and CONNACK: the version
+BROKER, LIFE = "$betimes-broker", "$betimes-life"
+BULLETIN_TOPIC, BEAT_TOPIC = "$betimes/bulletin", "$betimes/beat"
+SESSION_TOPIC, SIGNAL_TOPIC = "$betimes/session", "$betimes/signal"
+VIA = "$via"  # on an event
+SENT = "$sent"  # on a beat
+TOOK, WAITS = "$took", "$waits"  # on the acknowledgement of an event
+OF_LINKS = frozenset({ID, AGE, VIA})
+FACTS = 6  # of an event, before its destinations
+FOR_EVER, NOBODY = "-", "-"
+WISHES_PER_PACKET = 2_000
+NAME_LENGTH_MAX = 200
+
+
+class LinkError(BetimesError):
+    """A neighbour said something that makes no sense."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """An event as it came over a link."""
+
+    id: EventId
+    age_s: float  # when it left there
+    sent_s: float  # on the sender's clock
+    left_s: float  # of its message expiry interval, when it left there
+    destinations: frozenset[str]
+    publisher: str
+    qos: int
+
+
+def event_packet(
+    publication: Publication,
+    *,
+    packet_id: int,
+    age_s: float,
+    destinations: Iterable[str],
+    sent_s: float,
+    now_s: float,
+) -> mqtt5.PublishPacket:
+    """Return the packet by which an event goes to a neighbour."""
+    packet = publication.packet
+    left_s = publication.void_at_s - now_s
+    facts = (
+        f"{quote(publication.origin, safe='')}:{publication.number}",
+        f"{age_s * 1000.0:.1f}",
+        f"{sent_s:.4f}",
+        # MQTT counts whole seconds, and several links would add up what is rounded.
+        FOR_EVER if left_s == math.inf else f"{left_s:.3f}",
+        str(publication.qos),
+        quote(publication.publisher, safe="") or NOBODY,
+    )
+    via = " ".join([*facts, *[quote(name, safe="") for name in sorted(destinations)]])
+    own = [each for each in packet.user_properties if each[0] not in OF_LINKS]
+    return mqtt5.PublishPacket(
+        publication.topic,
+        packet.payload,
+        qos=QUALITIES[1],
+        retain=publication.retain,
+        packet_id=packet_id,
+        payload_format_indicator=packet.payload_format_indicator,
+        message_expiry_interval=None if left_s == math.inf else max(math.ceil(left_s), 1),
+        content_type=packet.content_type,
+        response_topic=packet.response_topic,
+        correlation_data=packet.correlation_data,
+        user_properties=[*own, (VIA, via)],
+    )
+
+
+def read_arrival(packet: mqtt5.PublishPacket) -> Arrival:
+    """Return what a packet from a neighbour says of the event in it."""
+    via = property_of(packet.user_properties, VIA)
+    if via is None:
+        raise LinkError("an event from a neighbour that does not say where it comes from")
+    facts = via.split(" ")
+    try:
+        event_id, age_ms, sent, left, quality, publisher = facts[:FACTS]
+        origin, _, number = event_id.rpartition(":")
+        arrival = Arrival(
+            id=EventId(unquote(origin), int(number)),
+            age_s=_finite(float(age_ms)) / 1000.0,
+            sent_s=_finite(float(sent)),
+            left_s=math.inf if left == FOR_EVER else _finite(float(left)),
+            destinations=frozenset(map(unquote, facts[FACTS:])),
+            publisher="" if publisher == NOBODY else unquote(publisher),
+            qos=int(quality),
+        )
+    except ValueError as error:
+        raise LinkError(f"an event from a neighbour whose facts cannot be read ({error})") from None
+    if not arrival.destinations or not origin or arrival.qos not in (0, 1, 2) or arrival.age_s < 0.0:
+        raise LinkError("an event from a neighbour that goes nowhere, has no id, no quality or no age")
+    return arrival
+
+
+def arrived_publication(
+    packet: mqtt5.PublishPacket, arrival: Arrival, *, took_s: float, now_s: float
+) -> Publication:
+    """Return the event in a packet from a neighbour as its publisher made it."""
+    as_published = mqtt5.PublishPacket(
+        packet.topic,
+        packet.payload,
+        qos=QUALITIES[arrival.qos],
+        retain=packet.retain,
+        packet_id=1 if arrival.qos else None,
+        payload_format_indicator=packet.payload_format_indicator,
+        # As it was published: what is left of it is counted from its birth, also after a restart.
+        message_expiry_interval=None if arrival.left_s == math.inf else round(arrival.left_s + arrival.age_s),
+        content_type=packet.content_type,
+        response_topic=packet.response_topic,
+        correlation_data=packet.correlation_data,
+        user_properties=[each for each in packet.user_properties if each[0] not in OF_LINKS],
+    )
+    return Publication(
+        as_published,
+        packet.topic,
+        born_s=now_s - arrival.age_s - took_s,
+        publisher=arrival.publisher,
+        origin=arrival.id.origin,
+        number=arrival.id.number,
+    )
+
+
+def bulletin_texts(bulletin: Bulletin) -> list[str]:
+    """Return a bulletin as JSON, in several parts where it is long."""
+    head: dict[str, Any] = {
+        "broker": bulletin.broker,
+        "epoch": bulletin.epoch,
+        "number": bulletin.number,
+    }
+    if isinstance(bulletin, LinkBulletin):
+        links = [[link.target, link.s_per_kb_mean, link.s_per_kb_sd, link.delay_s] for link in bulletin.links]
+        return [json.dumps({**head, "links": links})]
+    if isinstance(bulletin, PublisherBulletin):
+        told = [
+            [each.publisher, each.topic, each.rate_per_s, each.size_kb_mean]
+            for each in bulletin.advertisements
+        ]
+        return [json.dumps({**head, "publishers": told})]
+    added = [_written_wish(each) for each in bulletin.added]
+    parts = [added[at : at + WISHES_PER_PACKET] for at in range(0, len(added), WISHES_PER_PACKET)] or [[]]
+    return [
+        json.dumps(
+            {
+                **head,
+                "whole": bulletin.is_whole,
+                "removed": bulletin.removed if part == 0 else [],
+                "added": wishes,
+                "parts_to_come": len(parts) - part - 1,
+            }
+        )
+        for part, wishes in enumerate(parts)
+    ]
+
+
+class BulletinReader:
+    """Reads the bulletins of one neighbour, and puts those that come in parts together."""
+
+    def __init__(self) -> None:
+        self._parts: list[DemandBulletin] = []
+
+    def read(self, payload: bytes) -> Bulletin | None:
+        """Return the bulletin that is complete with this packet, if one is."""
+        try:
+            told = json.loads(payload)
+            broker, epoch, number = _name(told["broker"]), int(told["epoch"]), int(told["number"])
+            if "links" in told:
+                links = tuple([_read_link(broker, each) for each in told["links"]])
+                return LinkBulletin(broker=broker, epoch=epoch, number=number, links=links)
+            if "publishers" in told:
+                adverts = tuple([_read_advert(broker, each) for each in told["publishers"]])
+                return PublisherBulletin(broker=broker, epoch=epoch, number=number, advertisements=adverts)
+            part = DemandBulletin(
+                broker=broker,
+                epoch=epoch,
+                number=number,
+                is_whole=bool(told["whole"]),
+                added=tuple([_read_wish(broker, each) for each in told["added"]]),
+                removed=tuple([str(each) for each in told["removed"]]),
+            )
+            to_come = int(told["parts_to_come"])
+        except (ValueError, KeyError, TypeError, RecursionError, BetimesError) as error:
+            raise LinkError(f"a bulletin that cannot be read ({error})") from None
+        return self._joined(part, to_come)
+
+    def _joined(self, part: DemandBulletin, to_come: int) -> DemandBulletin | None:
+        first = self._parts[0] if self._parts else part
+        if (part.broker, part.epoch, part.number) != (first.broker, first.epoch, first.number):
+            raise LinkError("a bulletin in the middle of another")
+        self._parts.append(part)
+        if to_come:
+            return None
+        whole = DemandBulletin(
+            broker=first.broker,
+            epoch=first.epoch,
+            number=first.number,
+            is_whole=first.is_whole,
+            added=tuple([wish for each in self._parts for wish in each.added]),
+            removed=first.removed,
+        )
+        self._parts = []
+        return whole
+
+
+def waits_text(waits_s: Mapping[str, float]) -> str:
+    """Return waits by destination as they go with an acknowledgement."""
+    return json.dumps({name: round(wait_s, 4) for name, wait_s in waits_s.items()})
+
+
+def read_waits(text: str) -> dict[str, float]:
+    """Return what an acknowledgement says of the waits behind its sender."""
+    try:
+        return {str(name): max(_finite(float(wait_s)), 0.0) for name, wait_s in json.loads(text).items()}
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise LinkError(f"waits that cannot be read ({error})") from None
+
+
+def property_of(properties: Sequence[tuple[str, str]], name: str) -> str | None:
+    """Return the first property of a name."""
+    return next((value for each, value in properties if each == name), None)
+
+
+def _written_wish(wish: Subscription) -> list[Any]:
+    bound_s = None if math.isinf(wish.qos.delay_s_max) else wish.qos.delay_s_max
+    price, count = wish.qos.price, wish.subscribers
+    return [wish.id, wish.pattern, wish.filter.text, bound_s, price, count, wish.durable]
+
+
+def _read_wish(broker: str, told: list[Any]) -> Subscription:
+    wish_id, pattern, text, bound_s, price, count, durable = told
+    check_topic_pattern(pattern)
+    return Subscription(
+        id=str(wish_id),
+        home=broker,
+        filter=parse_filter(text),
+        qos=QoS(
+            delay_s_max=math.inf if bound_s is None else _finite(float(bound_s)),
+            price=_finite(float(price)),
+        ),
+        pattern=pattern,
+        subscribers=max(int(count), 0),
+        durable=bool(durable),
+    )
+
+
+def _read_link(source: str, told: list[Any]) -> Link:
+    target, mean, sd, delay_s = told
+    return Link(
+        source=source,
+        target=_name(target),
+        s_per_kb_mean=max(_finite(float(mean)), 0.0),
+        s_per_kb_sd=max(_finite(float(sd)), 0.0),
+        delay_s=max(_finite(float(delay_s)), 0.0),
+    )
+
+
+def _read_advert(broker: str, told: list[Any]) -> Advertisement:
+    publisher, topic, rate_per_s, size_kb = told
+    return Advertisement(
+        publisher=str(publisher),
+        broker=broker,
+        topic=str(topic),
+        rate_per_s=max(_finite(float(rate_per_s)), 0.0),
+        size_kb_mean=max(_finite(float(size_kb)), 0.0),
+    )
+
+
+def _name(told: object) -> str:
+    if not isinstance(told, str) or not 0 < len(told) <= NAME_LENGTH_MAX:
+        raise LinkError("a broker without a name")
+    return told
+
+
+def _finite(number: float) -> float:
+    if not math.isfinite(number):
+        raise ValueError(f"{number} is no number to count with")
+    return number

@@ -1,0 +1,185 @@
+"""What is promised on the links of this broker? A reserving node, over links that are really there.
+
+What its node decides (`reservations/node.py`) goes to neighbours as signals; what it has promised becomes
+shares of links and pinned ways, by which the broker schedules. Only a link whose `rate` is stated can be
+promised anything: of others nobody knows what they carry.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, cast
+
+from betimes.broker.links.packets import LinkError
+from betimes.model.errors import TextError
+from betimes.reservations.enforcement import shares_and_pins
+from betimes.reservations.node import PROMISED_SHARE_MAX, ReservingNode, ReservingSettings
+from betimes.reservations.outcomes import Accepted, Interrupted, Refused
+from betimes.reservations.overlay.dht import Tell
+from betimes.reservations.overlay.mesh import MeshWays
+from betimes.reservations.requests import Effect, Wish
+from betimes.reservations.signal_json import read_signal, write_signal
+from betimes.reservations.signals import Broken, Refresh, Signal
+from betimes.routing.routing_table import RoutingTable
+
+if TYPE_CHECKING:
+    from betimes.broker.links.broker_link import LinkEnd
+    from betimes.broker.links.federation import Federation
+
+LATENCY_KB = 2.0  # a latency is that of a message of 1 KB that finds another under way on each link
+ANSWER_S_MAX = 3.0
+LAPSE_AFTER = 3.0  # times the refresh
+SETTLED_AFTER_S = 1.0  # routes have changed: then everybody has heard of it
+AGAIN_AFTER_S = (0.0, 0.25, SETTLED_AFTER_S)  # what is not reserved is asked for: some hear of it later
+AGAIN_EVERY_S = 0.2  # at most, however often routes change
+FLOWS_PER_SIGNAL = 500
+WITHOUT_BOUND = 10**15
+
+News = Accepted | Refused | Interrupted
+
+
+class Reserved:
+    """The reservations of one broker."""
+
+    def __init__(self, federation: Federation, table: RoutingTable) -> None:
+        self._federation = federation
+        self._ways = MeshWays(table, size_kb=LATENCY_KB)
+        refresh_every_s = federation.settings.refresh_every_s
+        self.node = ReservingNode(
+            self._ways,
+            ReservingSettings(
+                refresh_every_s=refresh_every_s,
+                lapse_after_s=LAPSE_AFTER * refresh_every_s,
+                answer_s_max=ANSWER_S_MAX,
+            ),
+            self.capacity_bytes_per_s,
+            lambda _: WITHOUT_BOUND,  # who sends over a link decides what it carries
+        )
+        self.tell: Callable[[News, float], None] = lambda _news, _now_s: None  # the clients here
+        self.ask_for_lost: Callable[[float], None] = lambda _now_s: None  # for those clients
+        self.has_changed = False  # what is promised, since the broker was told
+        self._shares: dict[str, dict[str, float]] = {}  # as the broker was told
+        self._known: object = None  # who can be reached, and by whom
+        self._refresh_at_s = math.inf
+        self._ends: object = None  # of all links
+        self._again_at_s: tuple[float, ...] = ()
+        self._asked_s = -math.inf  # again
+
+    def capacity_bytes_per_s(self, neighbour: str) -> int:
+        """Return how much may be promised on a link."""
+        end = self._federation.ends.get(neighbour)
+        rate = None if end is None else end.terms.rate_kb_per_s
+        return 0 if rate is None else int(rate * 1000.0 * PROMISED_SHARE_MAX)
+
+    @property
+    def promised_bytes_per_s(self) -> Mapping[str, int]:
+        """Return what is promised on each link that is up, by neighbour."""
+        return {name: self.node.outward.promised(name) for name in self._federation.ends}
+
+    # --- what clients here want and publish
+
+    def subscribe(self, wish: Wish, now_s: float) -> None:
+        """Ask for a reservation; the answer is told."""
+        self._perform(self.node.subscribe(wish, now_s), now_s)
+
+    def ask_again(self, wish: Wish, now_s: float) -> None:
+        """Ask anew for what is not reserved; what is stays."""
+        self._perform(self.node.ask_again(wish, now_s), now_s)
+
+    def unsubscribe(self, subscription: str, now_s: float) -> None:
+        """Give a reservation back."""
+        self._perform(self.node.unsubscribe(subscription, now_s), now_s)
+
+    def advertise(self, topic: str, bytes_per_s: int, now_s: float) -> None:
+        """Let it be known what is published here."""
+        self._perform(self.node.advertise(topic, bytes_per_s, now_s), now_s)
+
+    def withdraw(self, topic: str, now_s: float) -> None:
+        """Let it be known what is published here no longer."""
+        self._perform(self.node.withdraw(topic, now_s), now_s)
+
+    # --- what happens
+
+    def hear(self, end: LinkEnd, payload: bytes, now_s: float) -> None:
+        """Take in a signal from a neighbour."""
+        try:
+            signal = read_signal(payload.decode())
+        except (TextError, UnicodeDecodeError) as error:
+            raise LinkError(f"a signal that cannot be read ({error})") from None
+        self._perform(self.node.receive(end.neighbour, signal, now_s), now_s)
+
+    def follow(self, table: RoutingTable, now_s: float) -> None:
+        """Go by new routes: ask soon for what is not there, and say again what holds once all know them."""
+        links = self._federation.bulletins.links()
+        self._ways.follow(table, links)
+        ends = {(link.source, link.target) for link in links}
+        if ends != self._ends:
+            self._ends = ends
+            self._again_at_s = tuple([now_s + after_s for after_s in AGAIN_AFTER_S])
+        known = (table.neighbours, table.reachable())
+        if known != self._known:
+            self._known = known
+            self._refresh_at_s = now_s + SETTLED_AFTER_S
+
+    def lost(self, neighbour: str, now_s: float) -> None:
+        """Find other ways for what came over a link that is gone."""
+        self._perform(self.node.lost(neighbour, now_s), now_s)
+
+    def tick(self, now_s: float) -> None:
+        """Do what is due: refreshes, what has lapsed, answers that did not come."""
+        effects = self.node.beat(now_s)
+        if now_s >= self._refresh_at_s:
+            self._refresh_at_s = math.inf
+            effects += self.node.refresh(now_s)
+        if effects:
+            self._perform(effects, now_s)
+        self.ask_anew(now_s)
+
+    def ask_anew(self, now_s: float) -> None:
+        """Ask again for what is not reserved, if routes have changed and it is time."""
+        if now_s < max(min(self._again_at_s, default=math.inf), self._asked_s + AGAIN_EVERY_S):
+            return
+        self._asked_s = now_s
+        self._again_at_s = tuple([at_s for at_s in self._again_at_s if at_s > now_s])
+        self._perform(self.node.ways_changed(now_s), now_s)
+        self.ask_for_lost(now_s)
+
+    def close(self, now_s: float) -> None:
+        """Say goodbye: who has flows through here finds other ways."""
+        self.tell = lambda _news, _now_s: None
+        self._perform(self.node.leave(now_s), now_s)
+
+    def settle(self, now_s: float) -> None:
+        """Have the broker schedule by what is promised."""
+        self.has_changed = False
+        broker = self._federation.broker
+        shares, pinned = shares_and_pins(self.node.branches)
+        for neighbour in {*shares, *self._shares}:
+            if shares.get(neighbour) != self._shares.get(neighbour):
+                broker.promise(neighbour, shares.get(neighbour, {}), now_s)
+        self._shares = shares
+        self._federation.perform(broker.pin(pinned, now_s), now_s)
+
+    # --- inside
+
+    def _perform(self, effects: Iterable[Effect], now_s: float) -> None:
+        self.has_changed = True
+        news: list[News] = []
+        for effect in effects:
+            if not isinstance(effect, Tell):
+                news.append(effect)
+            elif (end := self._federation.ends.get(effect.to)) is not None:
+                for part in _parts(cast("Signal", effect.message)):
+                    end.signal(write_signal(part), now_s)
+        for each in news:
+            self.tell(each, now_s)
+
+
+def _parts(signal: Signal) -> Iterator[Signal]:
+    """Yield a signal in pieces that a neighbour takes."""
+    if isinstance(signal, Refresh | Broken):
+        for at in range(0, len(signal.flows), FLOWS_PER_SIGNAL):
+            yield signal._replace(flows=signal.flows[at : at + FLOWS_PER_SIGNAL])
+    else:
+        yield signal

@@ -1,0 +1,253 @@
+"""What happens on one accepted socket? A connection of the hub meets the event loop.
+
+Few bytes wait in the kernel and in the transport: a client that reads slowly is told apart early, and what
+waits for it waits in its session, where it can still be dropped when it is too late.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from betimes.broker.delivery.connection import Connection
+
+if TYPE_CHECKING:
+    from betimes.broker.net.listener import Listener
+
+log = logging.getLogger(__name__)
+
+TRANSPORT_BYTES_MAX = 256 * 1024  # waiting in one transport before the client counts as slow
+# A client that sends and does not read what it is answered: with this much waiting, it is read no more.
+TRANSPORT_BYTES_ENDURED = 4 * TRANSPORT_BYTES_MAX
+KERNEL_BYTES_UNSENT_MAX = 128 * 1024
+GOODBYE_WITHIN_S = 2.0
+LATE_S = 0.5  # by which the clock is late when nobody was listened to
+
+
+class Line(asyncio.Protocol):
+    """One accepted socket, with MQTT on it."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self.connection: Connection | None = None
+        self.transport: asyncio.Transport | None = None
+        self.write: Callable[[bytes], None] = _nowhere  # what the connection has to say
+        self.is_full = False  # the transport takes no more for now
+        self.is_unanswered = False  # the CONNECT has to wait, and what is behind it
+        self._held: list[bytes] = []  # what came and has to wait for those who lag behind
+        self._is_heard = True
+        self._is_ending = False
+        self._deadline: asyncio.TimerHandle | None = None
+        self._rest: asyncio.TimerHandle | None = None  # nothing is read until then
+        self._full_since_s = 0.0
+        self._full_bytes = 0
+        self._below_us_bytes = (
+            TRANSPORT_BYTES_MAX  # that may wait in the transport and, unsent, in the kernel
+        )
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to listen to a client."""
+        self.transport = cast(asyncio.Transport, transport)
+        if not self._listener.admits():
+            self.transport.abort()
+            return
+        self.write = self.transport.write
+        self.transport.set_write_buffer_limits(high=TRANSPORT_BYTES_MAX)
+        bare = transport.get_extra_info("socket")
+        if bare is not None and bare.family in (socket.AF_INET, socket.AF_INET6):
+            bare.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _bound_unsent(self.transport, KERNEL_BYTES_UNSENT_MAX)
+        peer = transport.get_extra_info("peername")
+        name = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else str(peer)
+        self.connection = self._connection(name)
+        self._listener.lines[self.connection] = self
+        log.info("connected: %s", name)
+        self._expect_connect(self._listener.hub.limits.connect_within_s)
+
+    def _connection(self, peer: str) -> Connection:
+        return Connection(self._listener.hub, peer=peer, now_s=self._listener.now_s())
+
+    def data_received(self, data: bytes) -> None:
+        """Take in what came, unless its sender has to wait for those who lag behind."""
+        if self.connection is None:
+            return
+        if self._held or self._listener.crowd.holds(self.connection, len(data)):
+            if not self._held:
+                self._listener.crowd.add(self)
+            self._held.append(data)
+            self.stop_hearing()
+        else:
+            self.take_in(data)
+
+    def is_held_up(self) -> bool:
+        """Tell whether what waits has still to wait."""
+        connection = self.connection
+        return connection is not None and self._listener.crowd.holds(connection, len(self._held[0]))
+
+    def go_on(self) -> None:
+        """Take in what had to wait."""
+        data = b"".join(self._held)
+        self._held.clear()
+        if self._rest is None and not self.is_full:
+            self.hear()
+        self.take_in(data)
+
+    def take_in(self, data: bytes) -> None:
+        """Take in what came, and let everybody have what follows from it."""
+        connection = self.connection
+        assert connection is not None, "nothing comes before there is a connection"
+        connection.receive(data, self._listener.now_s())
+        if connection.is_held and self._is_heard:
+            self.is_unanswered = True
+            self.stop_hearing()  # one proof at a time, and nothing is kept for whom nobody knows yet
+            if connection.unproven is not None:
+                self._listener.prove(connection)
+        if connection.pause_s:
+            self.rest()
+        self._listener.flush()
+
+    def pause_writing(self) -> None:
+        """Note that the client reads too slowly."""
+        self.is_full = True
+        assert self.transport is not None, "nothing is full before there is a transport"
+        self._full_since_s, self._full_bytes = self._listener.now_s(), self.transport.get_write_buffer_size()
+        if self.connection is not None:
+            self.connection.blocked = True
+
+    def resume_writing(self) -> None:
+        """Go on with what waits for the client."""
+        self.is_full = False
+        if self.connection is not None:
+            if not self.connection.is_held:
+                self.hear()
+            self._learn_speed()
+            self.connection.drained(self._listener.now_s())
+            self._listener.flush()
+
+    def _learn_speed(self) -> None:
+        """Measure how fast the client takes what it is sent, where that decides what it is sent."""
+        assert self.connection is not None, "only a client is slow"
+        assert self.transport is not None, "and only over a transport"
+        session = self.connection.session
+        if session is not None and session.last_hop is not None:
+            drained_bytes = self._full_bytes - self.transport.get_write_buffer_size()
+            session.last_hop.observe(drained_bytes / 1000.0, self._listener.now_s() - self._full_since_s)
+            self.keep_below_us(session.last_hop.below_us_bytes)
+
+    def keep_below_us(self, size: int) -> None:
+        """Let so many bytes at most wait where nothing can be chosen or dropped any more."""
+        if size == self._below_us_bytes or self.transport is None or self.connection is None:
+            return
+        self._below_us_bytes = self.connection.outbox_bytes_max = size
+        self.transport.set_write_buffer_limits(high=size)
+        _bound_unsent(self.transport, size)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Note that the client is gone."""
+        for timer in (self._deadline, self._rest):
+            if timer is not None:
+                timer.cancel()
+        if self.connection is not None:
+            if self._held:
+                self._listener.crowd.forget(self)
+                self.take_in(b"".join(self._held))
+            session = self.connection.session
+            who = "" if session is None else f", client {session.client_id}"
+            log.info("gone: %s%s%s", self.connection.peer, who, f" ({error})" if error else "")
+            del self._listener.lines[self.connection]
+            self.connection.lost(self._listener.now_s())
+            self._listener.flush()
+
+    def stop_hearing(self) -> None:
+        """Read no more from the socket, so that its sender has to wait."""
+        if self._is_heard and self.transport is not None:
+            self._is_heard = False
+            self.transport.pause_reading()
+
+    def hear(self) -> None:
+        """Read again, unless the client has to wait a while."""
+        if (self._rest is not None or self._held) and not self._is_ending:
+            return
+        if not self._is_heard and self.transport is not None and not self.transport.is_closing():
+            self._is_heard = True
+            self.transport.resume_reading()
+
+    def is_answered(self) -> None:
+        """Go on with a client whose CONNECT had to wait."""
+        self.is_unanswered = False
+        self.hear()
+        if self.connection is not None and self.connection.pause_s:
+            self.rest()
+
+    def rest(self) -> None:
+        """Read nothing for as long as the connection says: what its client sends waits with the client."""
+        assert self.connection is not None, "only a connection asks for a rest"
+        if self._rest is not None:
+            self._rest.cancel()
+        self.stop_hearing()
+        self._rest = asyncio.get_running_loop().call_later(self.connection.pause_s, self._rested)
+        self.connection.pause_s = 0.0
+
+    def _rested(self) -> None:
+        self._rest = None
+        if not self.is_full and self.connection is not None and not self.connection.is_held:
+            self.hear()
+
+    def hang_up(self) -> None:
+        """End once everything is written; who does not read it and end too, in time, is cut off.
+
+        To close at once could reset the connection, where the client is still sending, and a reset takes
+        away what it has not read: our reasons.
+        """
+        if self.transport is None or self.transport.is_closing() or self._is_ending:
+            return
+        self._is_ending = True
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = asyncio.get_running_loop().call_later(GOODBYE_WITHIN_S, self.transport.abort)
+        self._say_goodbye()
+
+    def _say_goodbye(self) -> None:
+        self._end_writing()
+
+    def _end_writing(self) -> None:
+        assert self.transport is not None, "nothing ends before it has begun"
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+            self.hear()
+        else:
+            self.transport.close()
+
+    def _expect_connect(self, within_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        due_s = loop.time() + within_s
+        self._deadline = loop.call_at(due_s, self._check_connected, due_s)
+
+    def _check_connected(self, due_s: float) -> None:
+        connection = self.connection
+        if connection is None or self.transport is None:
+            return
+        is_link = connection.link is not None and connection.link.is_up
+        if connection.session is not None or is_link:
+            return
+        is_late = asyncio.get_running_loop().time() - due_s > LATE_S  # we were busy: it may have come since
+        if is_late or connection.awaiting is not None:
+            self._expect_connect(LATE_S)
+        else:
+            log.info("no CONNECT in time: %s", connection.peer)
+            self.transport.abort()
+
+
+def _bound_unsent(transport: asyncio.Transport, size: int) -> None:
+    """Let the kernel hold so many bytes at most that it has not sent, where it can be told."""
+    bare = transport.get_extra_info("socket")
+    is_tcp = bare is not None and bare.family in (socket.AF_INET, socket.AF_INET6)
+    if is_tcp and hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        bare.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, size)
+
+
+def _nowhere(_data: bytes) -> None:
+    """Take what is written before there is a transport."""

@@ -1,0 +1,129 @@
+"""What does a live broker write down of what its clients publish and get?
+
+The records are those of `model.telemetry`, made by the recorder that the simulator uses too; of a busy
+broker's events only some are written down, but of those everything. Deliveries are noted when they are sent;
+what came out of order is told by the events that are written down.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from betimes.broker.admission.admission import Answer
+from betimes.broker.delivery.delivery import Delivery
+from betimes.broker.delivery.live_event import deadline_s_of, live_event
+from betimes.broker.delivery.publication import Publication
+from betimes.broker.delivery.session import Session
+from betimes.broker.delivery.subscriptions import Grant
+from betimes.model.events import EventId
+from betimes.model.filters import EVERYTHING
+from betimes.model.subscriptions import QoS, Subscription
+from betimes.model.telemetry import Reason
+from betimes.scheduling.effects import Drop
+from betimes.scheduling.recorder import Recorder
+
+NOTHING_ASKED = QoS()
+FLOWS_MAX = 100_000  # of which the latest number is remembered
+
+
+class Witness:
+    """Writes down what happens at one broker."""
+
+    def __init__(
+        self, broker: str, recorder: Recorder, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self.recorder = recorder
+        self.every = recorder.every
+        self._broker = broker
+        self._clock = clock  # for what matching takes
+        self._began_s = self._matching_s = 0.0
+        self._latest: dict[tuple[str, str], int] = {}  # number, by client and origin
+
+    def takes(self, event_id: EventId) -> bool:
+        """Tell whether what becomes of an event is written down."""
+        return self.recorder.takes(event_id)
+
+    def begin(self) -> None:
+        """Note that matching begins of something that is written down."""
+        self._began_s = self._clock()
+
+    def matched(self) -> None:
+        """Note that it was found who wants it, and given to those who are here."""
+        self._matching_s = self._clock() - self._began_s
+
+    def published(self, publication: Publication, wanted: int, stored: int, now_s: float) -> None:
+        """Note that something entered here, which so many want, of so many subscriptions."""
+        event = live_event(publication)
+        matching_s = self._matching_s
+        self.recorder.published(self._broker, event, wanted, now_s, stored=stored, matching_s=matching_s)
+
+    def subscribed(self, written: str, grant: Grant, now_s: float) -> None:
+        """Note that somebody wants something, or still does."""
+        wish = grant.wish
+        subscription = Subscription(
+            id=grant.session.client_id,
+            home=self._broker,
+            filter=EVERYTHING if wish is None else wish.filter,
+            qos=NOTHING_ASKED if wish is None else wish.qos,
+            pattern=written,
+        )
+        self.recorder.subscribed(subscription, now_s)
+
+    def answered(self, written: str, grant: Grant, answer: Answer, now_s: float) -> None:
+        """Note that somebody was promised an on-time share, or refused."""
+        if answer.predicted_share is None or grant.wish is None:
+            return
+        self.recorder.answered(
+            self._broker,
+            grant.session.client_id,
+            written,
+            asked=grant.wish.qos.reliability or 0.0,
+            predicted_share=answer.predicted_share,
+            admitted=answer.admitted,
+            reason=answer.text,
+            now_s=now_s,
+        )
+
+    def unsubscribed(self, client_id: str, written: str, now_s: float) -> None:
+        """Note that somebody wants something no longer."""
+        self.recorder.unsubscribed(self._broker, client_id, written, now_s)
+
+    def tell_again(self, sessions: Iterable[Session], now_s: float) -> None:
+        """Note what everybody wants: the files that said so may be gone by now."""
+        for session in sessions:
+            for written, grant in session.grants.items():
+                self.subscribed(written, grant, now_s)
+
+    def sent(self, client_id: str, delivery: Delivery, now_s: float) -> None:
+        """Note that a client was sent what it wanted."""
+        publication = delivery.publication
+        self.recorder.delivered(
+            self._broker,
+            live_event(publication),
+            client_id,
+            age_s=now_s - publication.born_s,
+            delay_s_allowed=min(delivery.bound_s, deadline_s_of(publication)),
+            price=delivery.price,
+            out_of_order=self._is_overtaken(client_id, publication.id),
+            now_s=now_s,
+        )
+
+    def _is_overtaken(self, client_id: str, event_id: EventId) -> bool:
+        flow = (client_id, event_id.origin)
+        latest = self._latest.pop(flow, 0)
+        if len(self._latest) >= FLOWS_MAX:
+            del self._latest[next(iter(self._latest))]
+        self._latest[flow] = max(latest, event_id.number)
+        return latest > event_id.number
+
+    def lost(self, publication: Publication, reason: Reason, now_s: float) -> None:
+        """Note that one client does not get what it wanted."""
+        drop = Drop(
+            event=live_event(publication),
+            age_s=now_s - publication.born_s,
+            reason=reason,
+            destinations=(self._broker,),
+            subscribers=(1,),
+        )
+        self.recorder.effect(self._broker, drop, now_s)

@@ -1,0 +1,120 @@
+"""How is the server doing, in the words of Prometheus?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.registry import Collector
+
+from betimes import __version__
+from betimes.broker.observe.statistics import Statistics
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+
+def exposition(statistics: Statistics, lag_s: float) -> str:
+    """Return what Prometheus reads: the same numbers as below $SYS, and more."""
+    registry = CollectorRegistry()
+    registry.register(_Found(_families(statistics, lag_s)))
+    return generate_latest(registry).decode()
+
+
+class _Found(Collector):
+    """What was found once."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        """Return all of it."""
+        return self._families
+
+
+def _families(statistics: Statistics, lag_s: float) -> Iterable[Metric]:
+    gauges: dict[str, tuple[str, float]] = {
+        "uptime_seconds": ("Since the start.", statistics.uptime_s),
+        "connections": ("Clients that are connected.", statistics.connected),
+        "sessions": ("Sessions, of clients that are connected and of others.", statistics.sessions),
+        "subscriptions": ("Subscriptions.", statistics.subscriptions),
+        "retained_messages": ("Retained messages.", statistics.retained),
+        "queue_bytes": ("What waits for clients, about.", statistics.queue_bytes),
+        "links": ("Links to other brokers that are up.", len(statistics.links_s_per_kb)),
+        "link_queue_messages": ("Messages that wait for links.", statistics.waiting_for_links),
+        "event_loop_lag_seconds": ("By how much the server's clock was late, at the worst of 15 s.", lag_s),
+    }
+    counters = {
+        "publications_received": ("Publications taken in.", statistics.publications_received),
+        "publications_sent": ("Copies of publications sent.", statistics.publications_sent),
+        "earned": ("What subscribers pay for all that they were sent in time.", statistics.earned),
+        "packets_received": ("Packets of MQTT received.", statistics.packets_received),
+        "packets_sent": ("Packets of MQTT sent.", statistics.packets_sent),
+        "bytes_received": ("Bytes of MQTT received.", statistics.bytes_received),
+        "bytes_sent": ("Bytes of MQTT sent.", statistics.bytes_sent),
+        "connections_refused": ("Too many at once, or too many a second.", statistics.connections_refused),
+        "read_pauses": ("Of clients publishing faster than they may, or others can read.", statistics.pauses),
+        "publications_repeated": ("Not taken in: they had come before under their key.", statistics.repeated),
+    }
+    if statistics.promises is not None:
+        given, refused = statistics.promises
+        counters["promises_given"] = ("Subscriptions admitted with the on-time share they asked for.", given)
+        counters["promises_refused"] = (
+            "Subscriptions refused: less is predicted than they ask for.",
+            refused,
+        )
+    if statistics.guarantees is not None:
+        given, refused = statistics.guarantees
+        counters["guarantees_given"] = ("Subscriptions with bandwidth reserved all the way.", given)
+        counters["guarantees_refused"] = ("Subscriptions refused for want of it.", refused)
+    if statistics.handed_over is not None:
+        came, went = statistics.handed_over
+        counters["sessions_taken_over"] = ("Of clients that came from another broker.", came)
+        counters["sessions_handed_over"] = ("Of clients that went to another broker.", went)
+    if statistics.kept is not None:
+        kept = statistics.kept
+        gauges["buffer_messages"] = ("Kept for subscribers who come back.", kept.messages)
+        gauges["buffer_bytes"] = ("What those take, about.", kept.size_bytes)
+        counters["buffer_overwritten"] = ("Messages kept no longer, for newer ones.", kept.overwritten)
+        counters["resumed_subscriptions"] = ("Of subscribers who came back.", kept.resumed)
+        counters["replayed_messages"] = ("Sent to those, of what they had missed.", kept.replayed)
+        counters["gaps_told"] = ("To those, of what they missed and is not here.", kept.gaps_told)
+    build = InfoMetricFamily("betimes_build", "What runs here.", value={"version": __version__})
+    name = InfoMetricFamily("betimes_broker", "Who it is.", value={"name": statistics.broker})
+    found: list[Metric] = [build, name]
+    found += [GaugeMetricFamily(f"betimes_{name}", text, value) for name, (text, value) in gauges.items()]
+    found += [CounterMetricFamily(f"betimes_{name}", text, value) for name, (text, value) in counters.items()]
+    lost = CounterMetricFamily(
+        "betimes_lost", "Publications, or copies of them, that did not arrive.", labels=["reason"]
+    )
+    for reason, count in statistics.lost.items():
+        lost.add_metric([reason.value], count)
+    return [*found, lost, *_link_families(statistics)]
+
+
+def _link_families(statistics: Statistics) -> list[Metric]:
+    """Return what there is to say of each link to another broker."""
+    speed = GaugeMetricFamily(
+        "betimes_link_seconds_per_kilobyte", "How slow each link is, on average.", labels=["neighbour"]
+    )
+    for neighbour, s_per_kb in statistics.links_s_per_kb.items():
+        speed.add_metric([neighbour], s_per_kb)
+    promised = GaugeMetricFamily(
+        "betimes_link_promised_bytes_per_second", "What is reserved on each link.", labels=["neighbour"]
+    )
+    for neighbour, bytes_per_s in statistics.promised_bytes_per_s.items():
+        promised.add_metric([neighbour], bytes_per_s)
+    used = CounterMetricFamily(
+        "betimes_link_reserved_bytes", "What went over each link as reserved.", labels=["neighbour"]
+    )
+    for neighbour, kb in statistics.reserved_kb.items():
+        used.add_metric([neighbour], kb * 1000.0)
+    messages = CounterMetricFamily(
+        "betimes_link_sent_messages", "Messages sent over each link.", labels=["neighbour"]
+    )
+    sent = CounterMetricFamily("betimes_link_sent_bytes", "What those hold.", labels=["neighbour"])
+    for neighbour, (count, kb) in statistics.links_carried.items():
+        messages.add_metric([neighbour], count)
+        sent.add_metric([neighbour], kb * 1000.0)
+    return [speed, promised, used, messages, sent]

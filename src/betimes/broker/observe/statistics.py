@@ -1,0 +1,121 @@
+"""How is the server doing? One look at a hub, for all who report it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from betimes.model.telemetry import Reason
+
+if TYPE_CHECKING:
+    from betimes.broker.core.hub import Hub
+    from betimes.broker.replay.buffer import ReplayBuffer
+
+
+# There may be very many sessions, and nobody is served meanwhile: no line of Python for each of them.
+_CONNECTION, _QUEUE_BYTES = attrgetter("connection"), attrgetter("queue_bytes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What is kept for subscribers who come back, and what became of it since the start."""
+
+    messages: int
+    size_bytes: int
+    overwritten: int
+    resumed: int  # subscriptions
+    replayed: int  # messages, to those
+    gaps_told: int  # likewise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """What there is at one moment, and what there was since the start."""
+
+    uptime_s: float
+    connected: int  # clients
+    sessions: int  # of clients that are connected, and of others
+    subscriptions: int
+    retained: int
+    queue_bytes: int  # of messages that wait for their client
+    publications_received: int
+    publications_sent: int
+    lost: Mapping[Reason, int]  # publications, or copies of them, that did not arrive
+    packets_received: int
+    packets_sent: int
+    bytes_received: int
+    bytes_sent: int
+    connections_refused: int
+    pauses: int
+    broker: str = ""  # its name
+    earned: float = 0.0  # what subscribers pay for all that was sent to them, which was in time
+    links_carried: Mapping[str, tuple[int, float]] = field(default_factory=dict)  # messages, kilobytes
+    repeated: int = 0  # publications that had come before under the same key
+    promises: tuple[int, int] | None = None  # given and refused; None: there is no control centre
+    links_s_per_kb: Mapping[str, float] = field(default_factory=dict)  # to other brokers that are up
+    waiting_for_links: int = 0  # messages
+    promised_bytes_per_s: Mapping[str, int] = field(default_factory=dict)  # on links to others
+    reserved_kb: Mapping[str, float] = field(default_factory=dict)  # that went to others by such promises
+    guarantees: tuple[int, int] | None = None  # given and refused; None: there is no network
+    handed_over: tuple[int, int] | None = None  # sessions, to here and from here; None: there is no network
+    kept: Kept | None = None  # None: nothing is kept for who comes back
+
+    @property
+    def disconnected(self) -> int:
+        """Return how many clients are away whose session is kept."""
+        return self.sessions - self.connected
+
+    @property
+    def dropped(self) -> int:
+        """Return how many publications, or copies of them, did not arrive, for whatever reason."""
+        return sum(self.lost.values())
+
+
+def gathered(hub: Hub, now_s: float) -> Statistics:
+    """Return how the server is doing."""
+    sessions, traffic = hub.sessions.values(), hub.traffic
+    subscriptions, retained = hub.held
+    federation = hub.federation
+    return Statistics(
+        uptime_s=now_s - traffic.started_s,
+        connected=len(sessions) - list(map(_CONNECTION, sessions)).count(None),
+        sessions=len(sessions),
+        subscriptions=subscriptions,
+        retained=retained,
+        queue_bytes=sum(map(_QUEUE_BYTES, sessions)),
+        publications_received=hub.received,
+        publications_sent=hub.sent,
+        lost={reason: hub.lost[reason] for reason in Reason},
+        packets_received=traffic.packets_received,
+        packets_sent=traffic.packets_sent,
+        bytes_received=traffic.bytes_received,
+        bytes_sent=traffic.bytes_sent,
+        connections_refused=traffic.connections_refused,
+        pauses=traffic.pauses,
+        broker=hub.name,
+        earned=hub.sent - traffic.resent + traffic.premium,
+        links_carried=dict(traffic.links),
+        repeated=hub.repeats.repeated,
+        promises=None if hub.promises is None else (hub.promises.admitted, hub.promises.refused),
+        links_s_per_kb={} if federation is None else federation.speeds_s_per_kb,
+        waiting_for_links=0 if federation is None else federation.broker.queue_length,
+        promised_bytes_per_s={} if federation is None else federation.reserved.promised_bytes_per_s,
+        reserved_kb={} if federation is None else federation.broker.shares.spent_kb,
+        guarantees=None if hub.guarantees is None else (hub.guarantees.accepted, hub.guarantees.refused),
+        handed_over=None if hub.handovers is None else (hub.handovers.taken, hub.handovers.given),
+        kept=None if hub.replay is None else _kept(hub.replay),
+    )
+
+
+def _kept(replay: ReplayBuffer) -> Kept:
+    messages, size_bytes = replay.held
+    return Kept(
+        messages=messages,
+        size_bytes=size_bytes,
+        overwritten=replay.overwritten,
+        resumed=replay.resumed,
+        replayed=replay.replayed,
+        gaps_told=replay.gaps_told,
+    )

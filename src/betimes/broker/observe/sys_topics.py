@@ -1,0 +1,58 @@
+"""What does the server publish about itself? Topics below $SYS/broker, with Mosquitto's names.
+
+They are retained and have QoS 0. They are none of the publications that are counted in them; their packets
+and bytes are counted, as all that goes over the wire.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from betimes import __version__
+from betimes.broker.observe.statistics import Statistics, gathered
+
+if TYPE_CHECKING:
+    from betimes.broker.core.hub import Hub
+
+ROOT = "$SYS/broker/"
+
+
+class SystemTopics:
+    """Tells, every so often, what has changed."""
+
+    def __init__(self, hub: Hub, *, every_s: float) -> None:
+        self._hub = hub
+        self._every_s = every_s or math.inf
+        self._due_s = -math.inf if every_s else math.inf
+        self._told: dict[str, str] = {}
+
+    def tick(self, now_s: float) -> None:
+        """Publish what has changed, if it is time."""
+        if now_s < self._due_s:
+            return
+        self._due_s = now_s + self._every_s
+        for name, text in texts(gathered(self._hub, now_s)).items():
+            if self._told.get(name) != text:
+                self._told[name] = text
+                self._hub.announce(ROOT + name, text.encode(), now_s)
+
+
+def texts(statistics: Statistics) -> dict[str, str]:
+    """Return what is said, by the topic below the root."""
+    numbers = {
+        "clients/connected": statistics.connected,
+        "clients/disconnected": statistics.disconnected,
+        "clients/total": statistics.sessions,
+        "messages/received": statistics.packets_received,
+        "messages/sent": statistics.packets_sent,
+        "bytes/received": statistics.bytes_received,
+        "bytes/sent": statistics.bytes_sent,
+        "publish/messages/received": statistics.publications_received,
+        "publish/messages/sent": statistics.publications_sent,
+        "publish/messages/dropped": statistics.dropped,
+        "subscriptions/count": statistics.subscriptions,
+        "retained messages/count": statistics.retained,
+    }
+    said = {"version": f"betimes version {__version__}", "uptime": f"{int(statistics.uptime_s)} seconds"}
+    return said | {name: str(number) for name, number in numbers.items()}

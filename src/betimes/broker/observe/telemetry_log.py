@@ -1,0 +1,109 @@
+"""Where does what a live broker writes down go? Into Parquet files, at bounded cost, and to who listens.
+
+Records are gathered and written by a thread, after a while or when there are many; a reader never meets half
+a file. If the disk is slower than the broker or full, records are left out, and the log says how many.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from betimes.broker.core.hub import Hub
+from betimes.broker.observe.event_recorder import Witness
+from betimes.broker.observe.telemetry_topics import TelemetryTopics
+from betimes.model.server_settings import ServerSettings, TelemetrySettings
+from betimes.model.telemetry import Record
+from betimes.scheduling.recorder import Recorder
+from betimes.telemetry.files import TelemetryFileError, TelemetryWriter
+
+log = logging.getLogger(__name__)
+
+LOOK_EVERY_S = 0.5
+TELL_AGAIN_EVERY_S = 600.0  # what everybody wants
+ROWS_PER_PART = 100_000
+ROWS_HELD_MAX = 4 * ROWS_PER_PART  # while a part is being written
+
+
+def start_logbook(hub: Hub, settings: ServerSettings, *, clock_ahead_s: float) -> Logbook | None:
+    """Have a hub written down, if the settings ask for it; `clock_ahead_s` is what wall clocks are ahead."""
+    if settings.telemetry is None:
+        return None
+    logbook = Logbook(settings.name, settings.telemetry, clock_ahead_s=clock_ahead_s)
+    witness = hub.witness = Witness(hub.name, logbook.recorder)
+    for session in hub.sessions.values():  # those that survived a restart
+        session.witness = witness
+
+    def tell_again() -> None:
+        witness.tell_again(hub.sessions.values(), time.time() - clock_ahead_s)
+
+    logbook.topics = TelemetryTopics(hub)
+    logbook.tell_again = tell_again
+    tell_again()
+    return logbook
+
+
+class Logbook:
+    """The telemetry of one broker; `recorder` is what writes into it."""
+
+    def __init__(self, broker: str, settings: TelemetrySettings, *, clock_ahead_s: float) -> None:
+        self._settings = settings
+        self._writer = TelemetryWriter(
+            settings.directory, append=True, rows_per_part=ROWS_HELD_MAX + 1, label=broker
+        )
+        self.recorder = Recorder(
+            self._take, every=max(round(1.0 / settings.share), 1), offset_s=clock_ahead_s
+        )
+        self.tell_again: Callable[[], None] = lambda: None  # what everybody wants
+        self.topics: TelemetryTopics | None = None
+        self._clock_ahead_s = clock_ahead_s
+        self.left_out = 0
+        self._rows = 0
+        self._told_left_out = 0
+
+    async def keep(self) -> None:
+        """Write parts as they fall due, for ever."""
+        due_s = time.monotonic() + self._settings.every_s
+        again_s = time.monotonic() + TELL_AGAIN_EVERY_S
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            is_heard_anew = self.topics is not None and self.topics.tick(time.time() - self._clock_ahead_s)
+            if is_heard_anew or time.monotonic() >= again_s:
+                again_s = time.monotonic() + TELL_AGAIN_EVERY_S
+                self.tell_again()
+            if self._rows >= ROWS_PER_PART or (self._rows and time.monotonic() >= due_s):
+                due_s = time.monotonic() + self._settings.every_s
+                await asyncio.to_thread(self._write, self._detach())
+            left_out = self.left_out + (0 if self.topics is None else self.topics.left_out)
+            if left_out > self._told_left_out:
+                log.warning("records left out of the telemetry: %d", left_out - self._told_left_out)
+                self._told_left_out = left_out
+
+    def close(self) -> None:
+        """Write what is left."""
+        try:
+            self._writer.close()
+        except TelemetryFileError as error:
+            log.error("%s", error)
+
+    def _take(self, record: Record) -> None:
+        if self.topics is not None:
+            self.topics.take(record)
+        if self._rows >= ROWS_HELD_MAX:
+            self.left_out += 1
+            return
+        self._rows += 1
+        self._writer.write(record)
+
+    def _detach(self) -> Callable[[], None]:
+        self._rows = 0
+        return self._writer.detach()
+
+    def _write(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+            self._writer.prune(self._settings.bytes_max)
+        except (TelemetryFileError, OSError) as error:
+            log.error("telemetry is lost: %s", error)

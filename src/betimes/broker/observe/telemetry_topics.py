@@ -1,0 +1,68 @@
+"""Who hears what a broker writes down, without its files? Who subscribes to `$betimes/telemetry/#`, here.
+
+Records are gathered and told twice a second, those of one kind together (`telemetry/messages.py`). Nothing is
+gathered while nobody listens; what comes faster than it can be told is left out, and counted. Access lists
+apply as to any topic: who may read it reads the attributes of all events that are written down.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import mqtt5
+
+from betimes.broker.delivery.publication import Publication
+from betimes.model.telemetry import Record
+from betimes.telemetry.files import KINDS
+from betimes.telemetry.messages import CONTENT_TYPE, packed_records, telemetry_topic
+
+if TYPE_CHECKING:
+    from betimes.broker.core.hub import Hub
+
+RECORDS_HELD_MAX = 20_000  # between two messages
+RECORDS_PER_MESSAGE = 2_000
+
+
+class TelemetryTopics:
+    """Tells the records of one broker to its clients."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._topics = {kind: telemetry_topic(hub.name, kind) for kind in KINDS}
+        self._records: dict[type[Record], list[Record]] = {record: [] for record in KINDS.values()}
+        self._held = 0
+        self._listeners = 0
+        self.left_out = 0
+
+    def take(self, record: Record) -> None:
+        """Note a record, if somebody listens."""
+        if not self._listeners:
+            return
+        if self._held >= RECORDS_HELD_MAX:
+            self.left_out += 1
+            return
+        self._held += 1
+        self._records[type(record)].append(record)
+
+    def tick(self, now_s: float) -> bool:
+        """Tell what was noted, and look who listens; return whether somebody has begun to."""
+        for kind, record in KINDS.items():
+            records = self._records[record]
+            for first in range(0, len(records), RECORDS_PER_MESSAGE):
+                self._tell(kind, records[first : first + RECORDS_PER_MESSAGE], now_s)
+            records.clear()
+        self._held = 0
+        before, self._listeners = self._listeners, self._count()
+        return self._listeners > before
+
+    def _tell(self, kind: str, records: list[Record], now_s: float) -> None:
+        topic = self._topics[kind]
+        packet = mqtt5.PublishPacket(topic, packed_records(kind, records), content_type=CONTENT_TYPE)
+        publication = Publication(packet, topic, born_s=now_s, origin=self._hub.name)
+        self._hub.offering.offer_to_all(publication, now_s)
+        publication.forget_plain()
+
+    def _count(self) -> int:
+        """Return how many subscriptions there are to something of it."""
+        hearing = self._hub.offering.audiences.hearing
+        return sum(audience.count for topic in self._topics.values() for audience in hearing(topic))

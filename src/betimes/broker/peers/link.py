@@ -1,0 +1,200 @@
+"""What goes over a connection between two peers? One end of it, from CONNECT to the last byte.
+
+The same kind of link as between brokers: an MQTT 5 connection whose CONNECT says that it is one, with the
+secret for a password; what is only between peers goes to topics below `$betimes/`, an event to its own topic.
+Everything has QoS 1, so that PUBACK says how long it takes there and back.
+
+Sans-I/O, like `Connection`, to which it belongs; what is said is the overlay's.
+"""
+
+from __future__ import annotations
+
+import hmac
+from typing import TYPE_CHECKING
+
+import mqtt5
+
+from betimes.broker.core.handlers import Answer, Gone, Refusal, hang_up
+from betimes.broker.delivery.publication import Publication
+from betimes.broker.links.link_base import NeighbourEnd, UnderWay
+from betimes.broker.links.packets import (
+    BEAT_TOPIC,
+    LIFE,
+    LINK,
+    VERSION,
+    LinkError,
+    event_packet,
+    property_of,
+    read_arrival,
+)
+from betimes.broker.peers.settings import split_address
+from betimes.model.errors import BetimesError
+
+if TYPE_CHECKING:
+    from betimes.broker.delivery.connection import Connection
+    from betimes.broker.peers.overlay import PeerOverlay
+
+PEER, AGREEMENT = "$betimes-peer", "$betimes-overlay"  # on CONNECT and CONNACK
+FROM = "$from"  # on an event: who sends it, and how many hops it has come
+LETTER_TOPIC, GOSSIP_TOPIC = "$betimes/peer", "$betimes/gossip"
+EVENTS_UNDER_WAY_MAX = 2_000  # beyond which events are dropped: it is too slow
+
+
+class PeerLink(NeighbourEnd):
+    """Our end of a connection with another peer."""
+
+    def __init__(self, overlay: PeerOverlay, connection: Connection, neighbour: str, now_s: float) -> None:
+        super().__init__(overlay, connection, neighbour, overlay.plan, now_s)  # it is called by its address
+        self.overlay = overlay
+        self.is_dialled = bool(neighbour)  # who answers learns who it is
+        self.is_spare = False  # it ended because nobody needed it
+        self.used_s = now_s
+
+    # --- opening
+
+    def dial(self) -> None:
+        """Say who we are to the peer that was dialled."""
+        self.connection.link = self
+        self.connection.send(
+            mqtt5.ConnectPacket(
+                self.overlay.address,
+                username=self.overlay.address,
+                password=self.overlay.plan.secret.encode(),
+                clean_start=True,
+                max_packet_size=self.overlay.packet_bytes_max,
+                user_properties=self._identity(),
+            )
+        )
+
+    def answer(self, packet: mqtt5.ConnectPacket, now_s: float) -> None:
+        """Take a peer's connection for a link, or say why not."""
+        refused = self._refusal(packet)
+        if refused is not None:
+            code, text = refused
+            self.overlay.complain(self.neighbour or self.connection.peer, f"is refused: {text}")
+            self.connection.hub.refuse(self.connection, code, text)
+            return
+        self.connection.link = self
+        self.life = property_of(packet.user_properties, LIFE)
+        self.connection.send(
+            mqtt5.ConnAckPacket(
+                max_packet_size=self.overlay.packet_bytes_max, user_properties=self._identity()
+            )
+        )
+        self.overlay.link_up(self, now_s)
+
+    def _refusal(self, packet: mqtt5.ConnectPacket) -> tuple[Answer, str] | None:
+        """Return why there can be no link with who connects."""
+        properties, ours = packet.user_properties, self.overlay.plan.agreement.text
+        if not hmac.compare_digest(packet.password or b"", self.overlay.plan.secret.encode()):
+            return Answer.BAD_USER_NAME_OR_PASSWORD, "not the secret of this overlay"
+        if property_of(properties, LINK) != VERSION:
+            return Answer.IMPLEMENTATION_SPECIFIC_ERROR, f"links here speak version {VERSION}"
+        address = property_of(properties, PEER)
+        if address is None:
+            return Answer.NOT_AUTHORIZED, "this is a peer without brokers, and links with peers only"
+        try:
+            split_address(address)
+        except BetimesError:
+            return Answer.CLIENT_ID_NOT_VALID, "a peer is called by its address"
+        if address == self.overlay.address:
+            return Answer.CLIENT_ID_NOT_VALID, f"{address} is the address of this peer itself"
+        self.neighbour = address
+        theirs = property_of(properties, AGREEMENT)
+        if theirs != ours:
+            return Answer.NOT_AUTHORIZED, f"this overlay has {ours}; who joins has {theirs or 'none of that'}"
+        return None
+
+    def _identity(self) -> list[tuple[str, str]]:
+        overlay = self.overlay
+        agreement = overlay.plan.agreement.text
+        return [(LINK, VERSION), (PEER, overlay.address), (LIFE, str(overlay.life)), (AGREEMENT, agreement)]
+
+    # --- what comes
+
+    def _left(self, packet: mqtt5.DisconnectPacket) -> None:
+        self.is_spare = packet.reason_code == Gone.NORMAL_DISCONNECTION
+        super()._left(packet)
+
+    def _opened(self, packet: mqtt5.ConnAckPacket, now_s: float) -> None:
+        if packet.reason_code.value:
+            text = packet.reason_str or f"reason code 0x{packet.reason_code.value:02x}"
+            self.overlay.refused(self.neighbour, text)
+            self.connection.close()
+            self.lost(now_s)
+            return
+        found = property_of(packet.user_properties, PEER)
+        if found != self.neighbour:
+            what = "no peer" if found is None else f"the peer that is reached at {found}"
+            text = f"at {self.neighbour} there is {what}"
+            self.overlay.refused(self.neighbour, text)
+            raise LinkError(text)
+        self.life = property_of(packet.user_properties, LIFE)
+        if packet.max_packet_size is not None:
+            self.connection.packet_bytes_max = packet.max_packet_size
+        self.overlay.link_up(self, now_s)
+
+    def _take(self, packet: mqtt5.PublishPacket, packet_id: int, now_s: float) -> None:
+        self.connection.send(mqtt5.PubAckPacket(packet_id))
+        topic = packet.topic
+        if topic == LETTER_TOPIC:
+            self.used_s = now_s
+            self.overlay.hear(self, packet.payload, now_s)
+        elif topic == GOSSIP_TOPIC:
+            self.used_s = now_s
+            self.overlay.hear_gossip(self, packet.payload, now_s)
+        elif topic == BEAT_TOPIC:
+            self._calibrate(packet, now_s)
+        elif topic.startswith("$"):
+            raise LinkError(f"nothing is known of the topic {topic}")
+        else:
+            self.used_s = now_s
+            arrival = read_arrival(packet)
+            sender, hops = self._sender(packet)
+            took_s, _ = self.transit.arrived(arrival.sent_s, now_s)
+            self.overlay.arrive(self, packet, arrival, sender=sender, hops=hops, took_s=took_s, now_s=now_s)
+
+    def _sender(self, packet: mqtt5.PublishPacket) -> tuple[str, int]:
+        sender, _, hops = (property_of(packet.user_properties, FROM) or "").partition(" ")
+        if not (hops.isascii() and hops.isdigit() and len(hops) <= 4):
+            raise LinkError("an event that does not say how far it has come")
+        return sender, int(hops)
+
+    # --- what goes
+
+    def say(self, topic: str, payload: bytes, now_s: float) -> None:
+        """Say something between peers."""
+        self.used_s = now_s
+        self._say(topic, payload, now_s)
+
+    def send_event(self, publication: Publication, *, sender: str, to: str, hops: int, now_s: float) -> bool:
+        """Send an event; False if the neighbour takes no more, or none so large."""
+        if len(self._under_way) >= EVENTS_UNDER_WAY_MAX:
+            return False
+        packet_id = self._next_id()
+        packet = event_packet(
+            publication,
+            packet_id=packet_id,
+            age_s=max(now_s - publication.born_s, 0.0),
+            destinations=[to],
+            sent_s=now_s,
+            now_s=now_s,
+        )
+        packet.user_properties.append((FROM, f"{sender} {hops}"))
+        self.used_s = now_s
+        if not self.connection.send(packet):
+            return False
+        self._under_way[packet_id] = UnderWay(now_s)
+        return True
+
+    def end_spare(self, now_s: float) -> None:
+        """Hang up because nobody needs it; the neighbour is as well as before."""
+        self.is_spare = True
+        hang_up(self.connection, Refusal(Gone.NORMAL_DISCONNECTION.value), now_s)
+
+    def lost(self, now_s: float) -> None:
+        """Note that the connection has ended."""
+        self.overlay.link_down(self, now_s)
+
+    def go_on(self, now_s: float) -> None:
+        """Note that the socket takes more again: nothing waits for that here."""

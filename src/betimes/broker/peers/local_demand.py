@@ -1,0 +1,59 @@
+"""What does a process want of its overlay? What it was told, or else what its clients ask for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from betimes.broker.delivery.subscriptions import Grant
+from betimes.matching.dz.spaces import CellBox, Space, cell_boxes
+from betimes.model.events import Value
+from betimes.model.filters import EVERYTHING, Filter
+
+BOXES_MAX = 512  # of all filters together; with more, everything is asked for
+
+
+class PeerWishes:
+    """The filters of one process."""
+
+    def __init__(self, space: Space, told: tuple[Filter, ...] | None) -> None:
+        self._space = space
+        self._told = told
+        self._asked: Counter[Filter] = Counter()
+        self.has_changed = told is not None
+
+    @property
+    def filters(self) -> tuple[Filter, ...]:
+        """Return what is wanted, if any of these is met."""
+        return tuple(self._asked) if self._told is None else self._told
+
+    def add(self, grant: Grant) -> None:
+        """Take in what a client asks for."""
+        if self._told is None and not grant.pattern.startswith("$"):
+            wanted = _filter(grant)
+            self._asked[wanted] += 1
+            self.has_changed |= self._asked[wanted] == 1
+
+    def remove(self, grant: Grant) -> None:
+        """Take in that a client asks for something no longer."""
+        if self._told is None and not grant.pattern.startswith("$"):
+            wanted = _filter(grant)
+            self._asked[wanted] -= 1
+            if not self._asked[wanted]:
+                del self._asked[wanted]
+                self.has_changed = True
+
+    def boxes(self) -> tuple[CellBox, ...]:
+        """Return the cells of all that is wanted."""
+        found = dict.fromkeys(box for wanted in self.filters for box in cell_boxes(self._space, wanted))
+        if len(found) > BOXES_MAX:
+            return cell_boxes(self._space, EVERYTHING)
+        return tuple(found)
+
+    def want(self, attributes: Mapping[str, Value]) -> bool:
+        """Tell whether an event is wanted; its cells are only about where it is."""
+        return any(wanted.matches(attributes) for wanted in self.filters)
+
+
+def _filter(grant: Grant) -> Filter:
+    return EVERYTHING if grant.wish is None else grant.wish.filter

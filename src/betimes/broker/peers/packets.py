@@ -1,0 +1,202 @@
+"""How do peers put into JSON what they say to each other?
+
+Whatever another peer sends is checked here, and has a bound; what makes no sense is a `LinkError`, which ends
+the connection.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from betimes.broker.links.packets import LinkError
+from betimes.broker.peers.settings import address_of, split_address
+from betimes.matching.dz.expressions import Dz, DzSet, read_dz
+from betimes.model.errors import BetimesError
+from betimes.peers.messages import (
+    CYCLE_STEPS_MAX,
+    Accepted,
+    Adopt,
+    Beat,
+    Connect,
+    DetectCycle,
+    Dismissed,
+    Hint,
+    Leave,
+    Refresh,
+    Said,
+)
+from betimes.peers.parents import Card
+
+EXPRESSIONS_MAX = 256  # in one message
+CARDS_MAX = 64
+NUMBER_MAX = 1e12
+
+
+class Letter(NamedTuple):
+    """Something that one peer says to another."""
+
+    sender: str
+    to: str
+    said: Said
+
+
+class Descriptor(NamedTuple):
+    """A card, as it is passed on: of two of the same peer the one with the higher number is newer."""
+
+    card: Card
+    issued: int
+
+
+def letter_text(letter: Letter) -> bytes:
+    """Return a letter as JSON."""
+    said = letter.said
+    kind = type(said).__name__
+    return json.dumps([letter.sender, letter.to, kind, *_WRITERS[kind](said)]).encode()
+
+
+def read_letter(payload: bytes, length_max: int) -> Letter:
+    """Return what a neighbour says; expressions are at most so long."""
+    try:
+        sender, to, kind, *facts = json.loads(payload)
+        said = _Reader(length_max).said(kind, facts)
+        return Letter(_name(sender), _name(to), said)
+    except (ValueError, KeyError, TypeError, RecursionError, BetimesError) as error:
+        raise LinkError(f"something that peers do not say ({_short(error)})") from None
+
+
+def gossip_text(descriptors: Iterable[Descriptor], *, asks: bool) -> bytes:
+    """Return what a peer knows of others as JSON; who `asks` wants to hear as much."""
+    cards = [[_card(each.card), each.issued] for each in descriptors]
+    return json.dumps({"asks": asks, "cards": cards}).encode()
+
+
+def read_gossip(payload: bytes, length_max: int) -> tuple[list[Descriptor], bool]:
+    """Return what a neighbour knows of others, and whether it asks for an answer."""
+    try:
+        told = json.loads(payload)
+        cards = told["cards"]
+        if len(cards) > CARDS_MAX:
+            raise ValueError(f"more than {CARDS_MAX} cards")
+        reader = _Reader(length_max)
+        found = [Descriptor(reader.card(card), _issued(number)) for card, number in cards]
+        return found, bool(told["asks"])
+    except (ValueError, KeyError, TypeError, RecursionError, BetimesError) as error:
+        raise LinkError(f"gossip that cannot be read ({_short(error)})") from None
+
+
+def _texts(expressions: Iterable[Dz]) -> list[str]:
+    return [str(each) for each in expressions]
+
+
+def _pairs(pairs: Iterable[tuple[Dz, float]]) -> list[tuple[str, float | None]]:
+    return [(str(dz), _finite(number)) for dz, number in pairs]
+
+
+def _card(card: Card | None) -> list[Any] | None:
+    if card is None:
+        return None
+    return [card.name, _texts(card.dz), card.delay_max, _finite(card.depth), _pairs(card.rates)]
+
+
+def _finite(number: float) -> float | None:
+    return None if math.isinf(number) else number
+
+
+_WRITERS: dict[str, Callable[[Any], list[Any]]] = {
+    "Connect": lambda said: [_card(said.card), _texts(said.wanted)],
+    "Accepted": lambda said: [_card(said.card), _texts(said.served)],
+    "Adopt": lambda said: [_card(said.card), _texts(said.served)],
+    "Refresh": lambda said: [_card(said.card), _texts(said.served)],
+    "Hint": lambda said: [_card(said.card)],
+    "Dismissed": lambda said: [_texts(said.served), _card(said.card)],
+    "Leave": lambda said: [_texts(said.served)],
+    "Beat": lambda said: [_pairs(said.depths)],
+    "DetectCycle": lambda said: [said.originator, str(said.dz), _finite(said.delay_max), said.steps_left],
+}
+
+
+class _Reader:
+    """Reads what was written, with expressions of at most so many places."""
+
+    def __init__(self, length_max: int) -> None:
+        self._length_max = length_max
+
+    def said(self, kind: str, facts: list[Any]) -> Said:
+        match kind, facts:
+            case "Connect", [card, wanted]:
+                return Connect(self.card(card), self._expressions(wanted))
+            case "Accepted", [card, served]:
+                return Accepted(self.card(card), self._expressions(served))
+            case "Adopt", [card, served]:
+                return Adopt(self.card(card), self._expressions(served))
+            case "Refresh", [card, served]:
+                return Refresh(self.card(card), self._expressions(served))
+            case "Hint", [card]:
+                return Hint(None if card is None else self.card(card))
+            case "Dismissed", [served, card]:
+                return Dismissed(self._expressions(served), None if card is None else self.card(card))
+            case "Leave", [served]:
+                return Leave(self._expressions(served))
+            case "Beat", [depths]:
+                return Beat(self._numbered(depths))
+            case "DetectCycle", [originator, dz, delay_max, steps_left]:
+                if not 0 <= int(steps_left) <= CYCLE_STEPS_MAX:
+                    raise ValueError("too many steps")
+                among = math.inf if delay_max is None else _number(delay_max)
+                return DetectCycle(_name(originator), self._dz(dz), among, int(steps_left))
+        raise ValueError(f"{str(kind)[:40]} with {len(facts)} facts")
+
+    def card(self, told: list[Any]) -> Card:
+        name, expressions, delay_max, depth, rates = told
+        return Card(
+            _name(name),
+            self._expressions(expressions),
+            _number(delay_max),
+            math.inf if depth is None else _number(depth),
+            self._numbered(rates),
+        )
+
+    def _expressions(self, told: list[str]) -> DzSet:
+        if len(told) > EXPRESSIONS_MAX:
+            raise ValueError(f"more than {EXPRESSIONS_MAX} expressions")
+        return tuple(map(self._dz, told))
+
+    def _numbered(self, told: list[tuple[str, float | None]]) -> tuple[tuple[Dz, float], ...]:
+        if len(told) > EXPRESSIONS_MAX:
+            raise ValueError(f"more than {EXPRESSIONS_MAX} expressions")
+        return tuple(
+            [(self._dz(text), math.inf if number is None else _number(number)) for text, number in told]
+        )
+
+    def _dz(self, text: str) -> Dz:
+        dz = read_dz(text)
+        if dz.length > self._length_max or dz.stars:
+            raise ValueError("an expression of another space")
+        return dz
+
+
+def _name(told: object) -> str:
+    if not isinstance(told, str):
+        raise TypeError("a peer without a name")
+    split_address(address_of(told))
+    return told
+
+
+def _number(told: float) -> float:
+    number = float(told)
+    if not 0.0 <= number <= NUMBER_MAX:
+        raise ValueError(f"{number} is no number to count with")
+    return number
+
+
+def _issued(told: object) -> int:
+    if not isinstance(told, int) or not 0 <= told < 1 << 63:
+        raise ValueError("a card without a number")
+    return told
+
+
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]

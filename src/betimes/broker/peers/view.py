@@ -1,0 +1,119 @@
+"""Which other peers does a process know of? A sample of all, renewed by gossip.
+
+Now and then it picks one of those it knows, and both tell each other of some others, and of publishers. Each
+card carries a number that its peer counts up: who has not been heard of anew for a while is gone, and what
+others still tell of it is old. Publishers are kept apart, as everybody has to know all that matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from betimes.broker.peers.packets import Descriptor
+from betimes.broker.peers.settings import address_of
+from betimes.matching.dz.expressions import WHOLE, Dz
+from betimes.model.bounded_map import Lately
+from betimes.peers.parents import Card
+
+OTHERS_MAX = 64
+PUBLISHERS_MAX = 1_000
+TOLD_OTHERS, TOLD_PUBLISHERS = 12, 6  # in one message
+FORGET_AFTER_S = 30.0
+GONE_MAX = 4_096  # whose last cards are remembered
+
+
+class Known(NamedTuple):
+    """A card, and when it was first heard."""
+
+    descriptor: Descriptor
+    heard_s: float
+
+
+class PeerView:
+    """Those that one process knows of; it is the view of its peers."""
+
+    def __init__(
+        self, own_address: str, chance: Callable[[], float], delay_to: Callable[[str], float]
+    ) -> None:
+        self._own_address = own_address
+        self._chance = chance
+        self._delay_to = delay_to
+        self.others: dict[str, Known] = {}
+        self.publishers: dict[str, Known] = {}
+        self._gone: Lately[str, int] = Lately(GONE_MAX)  # the newest number that does not count any more
+
+    def hear_of(self, descriptor: Descriptor, now_s: float) -> bool:
+        """Learn of somebody; tell whether it was news."""
+        name = descriptor.card.name
+        if address_of(name) == self._own_address or descriptor.issued <= self._gone.get(name, -1):
+            return False
+        known = self.publishers if descriptor.card.publishes else self.others
+        before = known.get(name)
+        if before is not None and descriptor.issued <= before.descriptor.issued:
+            return False
+        if before is None and known is self.publishers and len(known) >= PUBLISHERS_MAX:
+            return False
+        if before is None and known is self.others and len(known) >= OTHERS_MAX:
+            del known[self._drawn(list(known))]
+        known[name] = Known(descriptor, now_s)
+        return True
+
+    def forget(self, name: str) -> None:
+        """Take somebody for gone until it is heard of anew."""
+        for known in (self.others, self.publishers):
+            found = known.pop(name, None)
+            if found is not None:
+                self._gone.note(name, found.descriptor.issued)
+
+    def forget_old(self, now_s: float) -> list[str]:
+        """Forget who was not heard of for long; return them."""
+        old = [
+            name
+            for known in (self.others, self.publishers)
+            for name, (_, heard_s) in known.items()
+            if now_s - heard_s > FORGET_AFTER_S
+        ]
+        for name in old:
+            self.forget(name)
+        return old
+
+    def partner(self) -> str | None:
+        """Return the address of somebody to talk to."""
+        addresses = {address_of(name) for name in (*self.others, *self.publishers)}
+        return self._drawn(sorted(addresses)) if addresses else None
+
+    def told(self) -> list[Descriptor]:
+        """Return some of those it knows of, for others to know."""
+        return [
+            *self._sample(list(self.others.values()), TOLD_OTHERS),
+            *self._sample(list(self.publishers.values()), TOLD_PUBLISHERS),
+        ]
+
+    # --- as the view of a peer
+
+    def serving(self, wanted: Dz, delay_max: float) -> Sequence[Card]:
+        """Return those that could feed somebody who wants this."""
+        cards = [known.descriptor.card for known in self.others.values()]
+        return [card for card in cards if card.delay_max <= delay_max and card.serves(wanted)]
+
+    def rates(self) -> Iterable[tuple[Dz, float]]:
+        """Return what others measured; where nothing is known events are taken to be anywhere."""
+        published = any(known.descriptor.card.rates for known in self.publishers.values())
+        if not published:
+            return [(WHOLE, 1.0)]
+        return [pair for known in self.others.values() for pair in known.descriptor.card.rates]
+
+    def delay_to(self, name: str) -> float:
+        """Return how long a message to somebody takes."""
+        return self._delay_to(name)
+
+    def _sample(self, known: list[Known], count: int) -> list[Descriptor]:
+        left = min(count, len(known))
+        for place in range(left):  # the first places of a shuffle
+            other = place + int(self._chance() * (len(known) - place))
+            known[place], known[other] = known[other], known[place]
+        return [each.descriptor for each in known[:left]]
+
+    def _drawn(self, names: Sequence[str]) -> str:
+        return names[int(self._chance() * len(names))]

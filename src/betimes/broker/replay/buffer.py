@@ -1,0 +1,306 @@
+"""What does a live broker keep of what is published, and how does it come in?
+
+What clients publish here is the hot path: the hub only puts each packet into a list (`keep`), and what one
+read of a socket brought becomes one run of the buffer when all of it was handled (`close_run`). Where that
+was nothing but publications, the bytes are kept as they were read, and read again for who resumes.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from betimes.broker.delivery.publication import OVERHEAD_BYTES, Publication
+from betimes.broker.replay.blocks import Portion
+from betimes.broker.replay.recent_log import ReplayLog
+from betimes.matching.topics import topic_matches
+from betimes.model.buffer_settings import LRP, RANDOM, BufferSettings
+from betimes.model.events import number_reading
+from betimes.model.filters import EVERYTHING, Filter
+from betimes.model.positions import Gap, Have
+from betimes.model.user_properties import IMPORTANCE
+from betimes.mqtt import runs
+from betimes.mqtt.as_read import AsRead, Kept, publication_of
+from betimes.mqtt.codec import Item
+from betimes.replay.buffer import PartitionedBuffer, Piece, Run, pattern_covers
+
+if TYPE_CHECKING:
+    from betimes.broker.delivery.session import Session
+
+PIECES_MIN = 16  # that a full buffer consists of
+AFAR_MAX = 64  # messages of another broker that are kept together
+AT_ONCE_S = 0.001  # what was published together was published within this
+IMPORTANCE_MAX = 1e6
+
+_number, _born_s = attrgetter("number"), attrgetter("born_s")
+
+
+class ReplayBuffer:
+    """What one server keeps for who comes back; its own numbers go on from `next_number`."""
+
+    def __init__(self, settings: BufferSettings, own: str, next_number: int) -> None:
+        self.settings = settings
+        self._own = own
+        self._next_number = next_number
+        self._buffer: PartitionedBuffer[Kept] = PartitionedBuffer(
+            settings, own, next_number, pick=random.Random().randrange
+        )
+        self._reads_content = any(each.filter != EVERYTHING for each in settings.partitions)
+        self._weighs = any(each.overwrite not in (LRP, RANDOM) for each in settings.partitions)
+        # Where all goes in the order in which it came, what came lately is found without much looking.
+        self._log = ReplayLog() if self._buffer.takes_runs else None
+        self._coming: list[Kept | None] = []
+        self._is_split = False  # a part of what came was kept already
+        self._from_afar: list[Publication] = []  # one behind the other, still to be kept
+        self._afar_bytes = 0
+        terms = settings.partitions[0]
+        self._afar_max = min(AFAR_MAX, terms.messages_max // PIECES_MIN)
+        self._afar_bytes_max = terms.bytes_max // PIECES_MIN
+        self.resumed = self.replayed = self.gaps_told = 0  # since the start: subscriptions, messages, gaps
+        self.keep: Callable[[Kept | None], None] = self._coming.append  # the next number's; None: refused
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """Return how many messages are kept, and about how many bytes."""
+        self._close_afar()
+        return self._buffer.messages, self._buffer.size_bytes
+
+    @property
+    def overwritten(self) -> int:
+        """Return how many messages were overwritten since the start."""
+        self._close_afar()
+        return self._buffer.overwritten
+
+    @property
+    def last_number(self) -> int:
+        """Return the last number that was given here."""
+        return self._next_number + len(self._coming) - 1
+
+    def close_run(
+        self,
+        publisher: str,
+        size_bytes: int | None,
+        now_s: float,
+        whole: bytes = b"",
+        packets: Sequence[Item] = (),
+    ) -> None:
+        """Take what was given to `keep` into the buffer: a client published it, in so many bytes.
+
+        Where just these packets were read from `whole`, one behind the other, only that is kept.
+        """
+        items, is_split, self._is_split = self._coming[:], self._is_split, False
+        if not items:
+            return
+        self._coming.clear()
+        first = self._next_number
+        self._next_number += len(items)
+        if size_bytes is None or is_split or not self._buffer.takes_runs:
+            size_bytes = sum(len(each.payload) + len(each.topic) for each in items if each is not None)
+        size_bytes += OVERHEAD_BYTES * len(items)
+        if self._buffer.takes_runs:
+            run = Run(self._own, first, items, size_bytes, now_s, publisher)
+            self._put_runs(run, whole if not is_split and _are_just(items, packets) else b"", now_s)
+            return
+        for number, item in enumerate(items, first):
+            if item is None:
+                self._buffer.note(self._own, number)
+            else:
+                self._put(
+                    Publication(
+                        item,
+                        item.topic,
+                        born_s=now_s,
+                        publisher=publisher,
+                        origin=self._own,
+                        number=number,
+                    ),
+                    now_s,
+                )
+
+    @property
+    def takes_runs(self) -> bool:
+        """Tell whether what comes together may be kept together."""
+        return self._buffer.takes_runs
+
+    def keep_part(self, data: bytes, count: int, version: int, publisher: str, now_s: float) -> None:
+        """Keep what a client published in a row, behind what was given to `keep` before."""
+        self.close_run(publisher, None, now_s)
+        self._is_split = True
+        first = self._next_number
+        self._next_number += count
+        items, size_bytes = AsRead(data, count, version), len(data) + OVERHEAD_BYTES * count
+        self._put_runs(Run(self._own, first, items, size_bytes, now_s, publisher), b"", now_s)
+
+    def take(self, publication: Publication, now_s: float) -> None:
+        """Keep what was published at another broker."""
+        if not self._buffer.takes_runs:
+            self._put(publication, now_s)
+            return
+        coming = self._from_afar
+        if coming and (
+            publication.number != coming[-1].number + 1
+            or publication.origin != coming[-1].origin
+            or publication.publisher != coming[-1].publisher
+            or abs(publication.born_s - coming[0].born_s) > AT_ONCE_S
+        ):
+            self._close_afar()
+        self._from_afar.append(publication)
+        self._afar_bytes += publication.size_bytes
+        if len(self._from_afar) >= self._afar_max or self._afar_bytes > self._afar_bytes_max:
+            self._close_afar()
+
+    def missed(
+        self, pattern: str, have: Mapping[str, Have], content_filter: Filter = EVERYTHING
+    ) -> tuple[list[Publication], list[Gap]]:
+        """Return what is kept and wanted and not had yet, in order for each origin, and what is missing."""
+        portions = self.portions(pattern, have, content_filter)
+        if portions is not None:
+            by_origin: dict[str, list[Publication]] = {}
+            for each in [each for portion in portions for each in portion.publications()]:
+                by_origin.setdefault(each.origin, []).append(each)
+            for flow in by_origin.values():
+                flow.sort(key=_number)  # some may have been overtaken on their way
+            return list(heapq.merge(*by_origin.values(), key=_born_s)), self.not_kept(pattern, have)
+        found, gaps = self._buffer.missed(pattern, have)
+        on_topic = [publication_of(each) for each in found if topic_matches(pattern, each.item.topic)]
+        return [each for each in on_topic if content_filter.matches(each.attributes())], gaps
+
+    def portions(
+        self, pattern: str, have: Mapping[str, Have], content_filter: Filter
+    ) -> list[Portion] | None:
+        """Return what is kept and wanted and not had yet, as it came; None if it is not all at hand."""
+        self._close_afar()
+        if self._log is None or not self._log.reaches(have):
+            return None
+        return self._log.missed(pattern, content_filter, have, self.overwritten)
+
+    def origins(self) -> list[str]:
+        """Return what the codes of origins in portions stand for."""
+        return [] if self._log is None else self._log.origins
+
+    def not_kept(self, pattern: str, have: Mapping[str, Have]) -> list[Gap]:
+        """Return what somebody does not have of such topics, and is not kept here."""
+        self._close_afar()
+        return self._buffer.missing(pattern, have)
+
+    def stretch(
+        self, patterns: Sequence[str], begins: Mapping[str, int], ends: Mapping[str, int], most: int
+    ) -> tuple[list[Piece[Kept]], dict[str, int]]:
+        """Return what is kept behind `begins` up to `ends`, the oldest, so many; and up to where that is all.
+
+        Topics are for the caller to look at.
+        """
+        self._close_afar()
+        return self._buffer.stretch(patterns, begins, ends, most)
+
+    def missing(
+        self, patterns: Sequence[str], begins: Mapping[str, int], ends: Mapping[str, int]
+    ) -> list[Gap]:
+        """Return what is not kept here of what is numbered behind `begins` up to `ends`."""
+        self._close_afar()
+        have = {origin: Have(floor=number) for origin, number in begins.items()}
+        found = [gap for pattern in patterns for gap in self._buffer.missing(pattern, have)]
+        cut = [_up_to(gap, ends[gap.origin]) for gap in found if gap.first <= ends.get(gap.origin, 0)]
+        return list(dict.fromkeys(cut))
+
+    def highest(self) -> dict[str, int]:
+        """Return the highest number that came of each origin."""
+        self._close_afar()
+        return self._buffer.highest()
+
+    def positions(self) -> dict[str, int]:
+        """Return from where somebody who starts now would resume, by origin."""
+        self._close_afar()
+        return self._buffer.settled()
+
+    def is_whole(self, pattern: str, *, is_linked: bool) -> bool:
+        """Tell whether everything of such topics comes here and is kept, wherever it is published."""
+        comes = not is_linked or any(pattern_covers(each, pattern) for each in self.settings.fetch)
+        return comes and self._buffer.covers(pattern)
+
+    def left(self, client_id: str, pattern: str, now_s: float) -> None:
+        """Note that a client went away who may come back for what it missed."""
+        self._buffer.left(client_id, pattern, now_s)
+
+    def client_left(self, session: Session, now_s: float) -> None:
+        """Note that a client went away, with all its subscriptions that resume."""
+        for grant in session.grants.values():
+            if grant.wish is not None and grant.wish.resumes:
+                self.left(session.client_id, grant.pattern, now_s)
+
+    def returned(self, client_id: str) -> None:
+        """Note that a client is back."""
+        self._buffer.returned(client_id)
+
+    def _put_runs(self, run: Run[Kept], whole: bytes, now_s: float) -> None:
+        """Keep a run, in pieces where it is a large part of all that may be kept: it goes as one."""
+        terms, count = self.settings.partitions[0], len(run.items)
+        parts = max(count * PIECES_MIN // terms.messages_max, run.size_bytes * PIECES_MIN // terms.bytes_max)
+        if not parts:
+            self._put_run(run._replace(items=AsRead(whole, count)) if whole else run, now_s)
+            return
+        each = max(count // (parts + 1), 1)
+        for at in range(0, count, each):
+            items = run.items[at : at + each]
+            size_bytes = run.size_bytes * len(items) // count
+            self._put_run(run._replace(first=run.first + at, items=items, size_bytes=size_bytes), now_s)
+
+    def _close_afar(self) -> None:
+        """Keep what came from afar one behind the other, as one run."""
+        coming, size_bytes = self._from_afar, self._afar_bytes
+        if not coming:
+            return
+        self._from_afar, self._afar_bytes = [], 0
+        first = coming[0]
+        packets = AsRead(b"".join([each.packet.write() for each in coming]), len(coming))
+        run = Run(first.origin, first.number, packets, size_bytes, first.born_s, first.publisher)
+        self._put_run(run, first.born_s)
+
+    def _put_run(self, run: Run[Kept], now_s: float) -> None:
+        assert self._log is not None, "who takes runs has a log of them"
+        if self._buffer.put_run(run, now_s):
+            self._log.add(run)
+
+    def _put(self, publication: Publication, now_s: float) -> None:
+        run = Run(
+            publication.origin,
+            publication.number,
+            (publication.packet,),
+            publication.size_bytes,
+            publication.born_s,
+            publication.publisher,
+            importance_of(publication.packet) if self._weighs else 1.0,
+        )
+        attributes = publication.attributes() if self._reads_content else {}
+        self._buffer.put(run, publication.topic, attributes, now_s)
+
+
+def _up_to(gap: Gap, end: int) -> Gap:
+    last = min(gap.last, end)
+    return replace(gap, last=last, at_most=min(gap.at_most, last - gap.first + 1))
+
+
+def _are_just(items: Sequence[Kept | None], packets: Sequence[Item]) -> bool:
+    """Tell whether what is to be kept is all that was read, and as it was."""
+    at = 0
+    for packet in packets:
+        if isinstance(packet, runs.Run):
+            at += len(packet)
+        elif at < len(items) and items[at] is packet:
+            at += 1
+        else:
+            return False
+    return at == len(items) and None not in items
+
+
+def importance_of(packet: Kept) -> float:
+    """Return how important its publisher says a message is; 1 where it does not say, or not so."""
+    for name, value in packet.user_properties:
+        if name == IMPORTANCE:
+            number = number_reading(value)
+            return 1.0 if number is None else min(max(number, 0.0), IMPORTANCE_MAX)
+    return 1.0

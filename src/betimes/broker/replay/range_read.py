@@ -1,0 +1,244 @@
+"""What was published between two positions? A range of what is kept, read as often as somebody likes.
+
+Who resumes gets what it missed, and then what is new. A range has an end: whoever asks for the same one again
+gets the same again, as long as it is kept. `resume-until` on a SUBSCRIBE says where it ends, and then nothing
+stays subscribed. It may also say how many messages one would like to read: then the answer is where that
+would end, and nothing is sent.
+
+No answer takes long: one looks at so many messages and sends what finds room, the oldest first. The positions
+in it say up to where that was everything; from there one asks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import mqtt5
+
+from betimes.broker.delivery.delivery import Delivery
+from betimes.broker.delivery.gaps import gap_message
+from betimes.broker.delivery.publication import OVERHEAD_BYTES, Publication
+from betimes.broker.delivery.session import Session
+from betimes.broker.replay.resume import ORIGINS_MAX, Resume, check_resume, few
+from betimes.language.resume_tokens import read_resume_token
+from betimes.matching.topics import shared_parts, topic_matches
+from betimes.model.errors import TextError
+from betimes.model.filters import EVERYTHING
+from betimes.model.positions import NOTHING, Gap, Have
+from betimes.model.telemetry import Reason
+from betimes.model.user_properties import (
+    ALL,
+    BUFFERED,
+    GAPS,
+    KEPT,
+    LOST,
+    OUTSTANDING,
+    PART,
+    POSITION,
+    RESUME_AFTER,
+    RESUME_UNTIL,
+)
+from betimes.mqtt.as_read import Kept, publication_of
+from betimes.mqtt.subscribe_options import Wish
+from betimes.replay.buffer import Found, Piece
+
+if TYPE_CHECKING:
+    from betimes.broker.core.hub import Hub
+    from betimes.broker.replay.buffer import ReplayBuffer
+
+LOOKED_AT_MAX = 2_048  # messages for one answer: nobody else is served meanwhile
+PLANNED_MAX = 10_000_000  # messages that one may like to read at once
+HINT = "write the text of an $id, such as b1:200, one for each broker; with +1000, where so many end is told"
+
+Subscribed = mqtt5.SubAckReasonCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Until:
+    """Where a range ends, by origin: None for what is here by now.
+
+    With `most`, somebody wants to know how far so many messages would reach.
+    """
+
+    ends: Mapping[str, int] | None = None
+    most: int | None = None
+
+
+class RangeDelivery(Delivery):
+    """What is sent of a range: it was counted, so it goes however long it waits for the client's socket."""
+
+    __slots__ = ()
+
+    def too_late(self, now_s: float) -> bool:  # noqa: ARG002 -- as of any delivery
+        """Say that it is of use."""
+        return False
+
+
+def read_until(properties: Sequence[tuple[str, str]]) -> Until | None:
+    """Return where these user properties of a SUBSCRIBE say that a range ends; None if they do not."""
+    texts = [value for name, value in properties if name == RESUME_UNTIL]
+    if not texts:
+        return None
+    counts = [text for text in texts if text.startswith("+")]
+    most = _count(counts) if counts else None
+    if len(texts) > ORIGINS_MAX:
+        raise TextError(texts[-1], 0, f"{RESUME_UNTIL} names at most {ORIGINS_MAX} brokers", HINT)
+    ends: dict[str, int] = {}
+    for text in texts:
+        if text in counts:
+            continue
+        origin, found = read_resume_token(text)
+        if origin in ends or found.above:
+            raise TextError(text, 0, f"{RESUME_UNTIL} names each broker once, with one number", HINT)
+        ends[origin] = found.floor
+    return Until(ends=ends or None, most=most)
+
+
+def _count(texts: Sequence[str]) -> int:
+    digits = texts[0][1:]
+    is_number = digits.isascii() and digits.isdigit() and len(digits) <= len(str(PLANNED_MAX))
+    if len(texts) > 1 or not is_number or not 0 < int(digits) <= PLANNED_MAX:
+        raise TextError(texts[0], 0, f"{RESUME_UNTIL} asks for +1 to +{PLANNED_MAX} messages, once", HINT)
+    return int(digits)
+
+
+class RangeReading:
+    """What one SUBSCRIBE that asks for a range brings."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        session: Session,
+        packet: mqtt5.SubscribePacket,
+        wish: Wish | None,
+        resume: Resume | None,
+        until: Until,
+        now_s: float,
+    ) -> None:
+        self._hub = hub
+        self._session = session
+        self._packet = packet
+        self._filter = EVERYTHING if wish is None else wish.filter
+        self._patterns = [each.pattern for each in packet.topic_filters]
+        self._have: Mapping[str, Have] = (None if resume is None else resume.have) or {}
+        self._begins = {origin: had.floor for origin, had in self._have.items()}
+        self._publications: list[Publication] = []
+        self._gaps: list[Gap] = []  # that are told
+        self._lost = 0  # messages, at most
+        self._kept = 0  # messages up to the positions, of whatever topic, for who wants to know
+        self._positions: dict[str, int] = {}
+        replay = self._check(wish, resume, until)
+        rights = session.rights
+        forbidden = rights is not None and not all(map(rights.may_subscribe, self._patterns))
+        no = Subscribed.UNSPECIFIED_ERROR if hub.gate.discreet else Subscribed.NOT_AUTHORIZED
+        self.codes = [no if forbidden else Subscribed.GRANTED_QOS_AT_MOST_ONCE] * len(self._patterns)
+        self.is_granted = not forbidden
+        if not forbidden:
+            self._find(replay, until, now_s)
+
+    def _check(self, wish: Wish | None, resume: Resume | None, until: Until) -> ReplayBuffer:
+        """Return where to look, or raise, as a TextError, what cannot be asked for."""
+        if resume is not None and resume.have is None:
+            raise TextError(RESUME_AFTER, 0, "a range that begins now is empty", HINT)
+        if wish is not None and (wish.qos.delay_s_max < float("inf") or wish.qos.reliability is not None):
+            raise TextError(RESUME_UNTIL, 0, "a range has a filter, but no max-delay and no reliability")
+        for pattern in self._patterns:
+            shared_parts(pattern)  # as of any subscription
+        ends = {origin: Have(floor=number) for origin, number in (until.ends or {}).items()}
+        for have in (self._have, ends):
+            check_resume(self._hub, Resume(have=have), self._patterns)
+        for origin, end in ends.items():
+            if end.floor < self._begins.get(origin, 0):
+                problem = f"this range ends before it begins, behind {origin}:{self._begins[origin]}"
+                raise TextError(f"{origin}:{end.floor}", len(origin) + 1, problem, HINT)
+        replay = self._hub.replay
+        if replay is None:
+            raise TextError(RESUME_UNTIL, 0, f"{self._hub.name} keeps nothing to read", HINT)
+        return replay
+
+    def told(self) -> list[tuple[str, str]]:
+        """Return what the SUBACK says: how much comes, up to where that is all, and what is lost."""
+        if not self.is_granted:
+            return []
+        replay, is_linked = self._hub.replay, self._hub.federation is not None
+        is_whole = replay is not None and all(
+            replay.is_whole(each, is_linked=is_linked) for each in self._patterns
+        )
+        positions = list(self._positions.items())[:ORIGINS_MAX]
+        return [
+            (OUTSTANDING, str(len(self._publications))),
+            (BUFFERED, ALL if is_whole else PART),
+            (GAPS, str(len(self._gaps))),
+            (LOST, str(self._lost)),
+            (KEPT, str(self._kept)),
+            *((POSITION, f"{origin}:{number}") for origin, number in positions),
+        ]
+
+    def send(self, now_s: float) -> None:
+        """Tell what is missing, and send what was found."""
+        identifiers = None if self._packet.subscription_id is None else [self._packet.subscription_id]
+        name, client_id = self._hub.name, self._session.client_id
+        for gap in self._gaps:
+            message = gap_message(name, client_id, gap, now_s)
+            self._session.offer(RangeDelivery(message, subscription_ids=identifiers), now_s)
+        for each in self._publications:
+            self._session.offer(RangeDelivery(each, subscription_ids=identifiers, told=True), now_s)
+        if self._hub.replay is not None:
+            self._hub.replay.replayed += len(self._publications)
+            self._hub.replay.gaps_told += len(self._gaps)
+
+    def _find(self, replay: ReplayBuffer, until: Until, now_s: float) -> None:
+        patterns, begins = self._patterns, self._begins
+        replay.close_run(self._session.client_id, None, now_s)
+        ends = replay.positions() if until.ends is None else until.ends
+        pieces, self._positions = replay.stretch(patterns, begins, ends, until.most or LOOKED_AT_MAX)
+        if until.most is not None:
+            self._kept = sum(piece.last - piece.first + 1 for piece in pieces)
+            self._lost = sum(gap.at_most for gap in replay.missing(patterns, begins, self._positions))
+            return
+        self._take(pieces, now_s)
+        gaps = replay.missing(patterns, begins, self._positions)
+        self._gaps, self._lost = few(gaps), sum(gap.at_most for gap in gaps)
+
+    def _take(self, pieces: Sequence[Piece[Kept]], now_s: float) -> None:
+        """Take what is wanted of these while there is room; of the rest, the positions say nothing."""
+        room = self._hub.limits.queue_bytes_max - self._session.queue_bytes
+        is_full = False
+        for piece in pieces:
+            origin = piece.run.origin
+            if is_full:
+                self._positions[origin] = min(self._positions[origin], piece.first - 1)
+                continue
+            for each in self._wanted(piece, now_s):
+                room -= each.size_bytes + OVERHEAD_BYTES
+                if room < 0 and (self._publications or self._session.queue_bytes):
+                    self._positions[origin] = each.number - 1
+                    is_full = True
+                    break
+                self._publications.append(each)
+
+    def _wanted(self, piece: Piece[Kept], now_s: float) -> Iterator[Publication]:
+        """Yield what of a piece is on the topic, passes the filter, may be read and is not had."""
+        run, rights, had = piece.run, self._session.rights, self._have.get(piece.run.origin, NOTHING)
+        is_own = run.source == self._session.client_id
+        if is_own and any(each.no_local for each in self._packet.topic_filters):
+            return
+        for number, item in enumerate(run.items, run.first):
+            if number > piece.last:
+                return
+            if number < piece.first or item is None or number in had:
+                continue
+            topic = item.topic
+            if not any(topic_matches(pattern, topic) for pattern in self._patterns):
+                continue
+            if rights is not None and not rights.may_read(topic):
+                continue
+            found = publication_of(Found(run.origin, number, run.born_s, run.source, item))
+            if self._filter is not EVERYTHING and not self._filter.matches(found.attributes()):
+                continue
+            if now_s >= found.void_at_s:
+                self._hub.lose(Delivery(found), Reason.EXPIRED, now_s)
+                continue
+            yield found

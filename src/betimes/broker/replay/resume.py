@@ -1,0 +1,322 @@
+"""What did a subscriber miss while it was away, and what does it get of that (003, section 5.1)?
+
+One step, in which nothing else happens: what was kept and is not had goes into the session's line, and the
+live subscription begins with what is had as its floor. So nothing comes twice, and nothing falls between.
+How much is to come is told first, on the SUBACK; then what is missing, as gaps; then what was missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from betimes.broker.delivery.delivery import Delivery
+from betimes.broker.delivery.fan_out import bound_s_of, delivery_of, merged_delivery
+from betimes.broker.delivery.gaps import gap_message
+from betimes.broker.delivery.publication import OVERHEAD_BYTES, Publication
+from betimes.broker.delivery.session import Session
+from betimes.broker.delivery.subscriptions import Grant
+from betimes.broker.replay.blocks import Portion
+from betimes.broker.replay.recent_log import are_in_order
+from betimes.language.resume_tokens import HINT, read_resume_token
+from betimes.model.errors import TextError
+from betimes.model.filters import EVERYTHING
+from betimes.model.positions import Gap, Have
+from betimes.model.telemetry import Reason
+from betimes.model.user_properties import (
+    ALL,
+    BUFFERED,
+    NOW,
+    OUTSTANDING,
+    POSITION,
+    RESUME_AFTER,
+    RESUME_LATE,
+)
+
+if TYPE_CHECKING:
+    from betimes.broker.core.hub import Hub
+
+ORIGINS_MAX = 1_000  # that one subscriber names, or is told
+GAPS_MAX = 100  # that are told apart
+AHEAD_MAX = 10**9  # numbers by which another broker may be ahead of what came here
+AT_ONCE_BYTES_MAX = 1_000_000  # of what somebody missed that are sent in one go
+NO_ROOM = "no room"
+
+
+class NotYetError(TextError):
+    """Something that this broker cannot know so soon; to ask again may help."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume:
+    """What somebody who comes back says; without what is had, it begins now and wants to come back later."""
+
+    have: Mapping[str, Have] | None = None
+    late_too: bool = False
+
+
+class LateDelivery(Delivery):
+    """What somebody wants even when it is too late: only the end of its life ends it."""
+
+    __slots__ = ()
+
+    def too_late(self, now_s: float) -> bool:
+        """Say whether it is of no use any more."""
+        return now_s >= self.publication.void_at_s
+
+    def dies_at_s(self) -> float:
+        """Return when it becomes of no use."""
+        return self.publication.void_at_s
+
+
+def read_resume(properties: Iterable[tuple[str, str]]) -> Resume | None:
+    """Return what these user properties of a SUBSCRIBE say of coming back; None if nothing."""
+    tokens = [value for name, value in properties if name == RESUME_AFTER]
+    late = [value for name, value in properties if name == RESUME_LATE]
+    if late and (late != [ALL] or not tokens):
+        raise TextError(late[0], 0, f"{RESUME_LATE} goes with {RESUME_AFTER}, and is {ALL} or left out")
+    if not tokens:
+        return None
+    if tokens == [NOW]:
+        return Resume(late_too=bool(late))
+    if len(tokens) > ORIGINS_MAX:
+        raise TextError(tokens[-1], 0, f"{RESUME_AFTER} names at most {ORIGINS_MAX} brokers", HINT)
+    have: dict[str, Have] = {}
+    for token in tokens:
+        origin, had = read_resume_token(token)
+        if origin in have:
+            raise TextError(token, 0, f"{RESUME_AFTER} names this broker twice", HINT)
+        have[origin] = had
+    return Resume(have=have, late_too=bool(late))
+
+
+def check_resume(hub: Hub, resume: Resume, patterns: Iterable[str]) -> None:
+    """Refuse, as a TextError, what nobody can have been told, and what cannot be resumed here."""
+    for pattern in patterns:
+        if pattern.startswith("$share/"):
+            raise TextError(pattern, 0, f"a shared subscription cannot resume: leave out {RESUME_AFTER}")
+    if resume.have is None:
+        return
+    if hub.replay is None:
+        raise TextError(RESUME_AFTER, 0, f"{hub.name} keeps nothing to resume from", HINT)
+    highest = hub.replay.highest()
+    known = {hub.name, *highest}
+    if hub.federation is not None:
+        known.update(hub.federation.bulletins.brokers)
+    for origin, had in resume.have.items():
+        text = f"{origin}:{had.highest}"
+        if origin not in known:
+            missing = _neighbours_away(hub)
+            if missing:
+                problem = f"{hub.name} does not know {origin} yet: it waits for its link to {missing[0]}"
+                raise NotYetError(text, 0, problem, "ask again later, or another broker")
+            raise TextError(text, 0, f"no broker called {origin} is known at {hub.name}", HINT)
+        if origin == hub.name:
+            last = hub.replay.last_number
+        else:  # it may be ahead of what has come here, but not by so much
+            last = max(highest.get(origin, 0), _first_number(hub, origin)) + AHEAD_MAX
+        if had.highest > last:
+            problem = f"this is from the future: {origin} has not numbered so far"
+            raise TextError(text, len(origin) + 1, problem, HINT)
+
+
+class Resumption:
+    """What one SUBSCRIBE of somebody who comes back brings."""
+
+    def __init__(
+        self, hub: Hub, session: Session, grants: Sequence[Grant], resume: Resume, now_s: float
+    ) -> None:
+        self._hub = hub
+        self._session = session
+        self._grants = grants
+        self._resume = resume
+        self._gaps: list[Gap] = []
+        self._deliveries: list[Delivery] = []
+        self._portions: list[Portion] = []  # instead, where that is enough
+        if hub.replay is not None:
+            hub.replay.close_run(session.client_id, None, now_s)
+            hub.replay.returned(session.client_id)
+            self._positions = hub.replay.positions()
+            if resume.have is not None:
+                self._find(resume.have, now_s)
+        else:
+            self._positions = {hub.name: hub.first_number + hub.received - 1}
+
+    @property
+    def is_whole(self) -> bool:
+        """Tell whether all that is published, wherever, would be here."""
+        replay, is_linked = self._hub.replay, self._hub.federation is not None
+        return replay is not None and all(
+            replay.is_whole(each.pattern, is_linked=is_linked) for each in self._grants
+        )
+
+    def told(self) -> list[tuple[str, str]]:
+        """Return what the SUBACK says: how much is to come, where that ends, and whether it may be all."""
+        told = [(OUTSTANDING, str(self._outstanding)), (BUFFERED, ALL if self.is_whole else "part")]
+        positions = list(self._positions.items())[:ORIGINS_MAX]
+        return told + [(POSITION, f"{origin}:{number}") for origin, number in positions]
+
+    @property
+    def _outstanding(self) -> int:
+        return len(self._deliveries) + sum(map(len, self._portions))
+
+    def reason(self) -> str:
+        """Return what a person should know."""
+        if self.is_whole or self._resume.have is None:
+            return ""
+        return f"{self._hub.name} keeps only a part of what is published: something may be missing"
+
+    def send(self, now_s: float) -> None:
+        """Tell what is missing, and let all that was missed join the line."""
+        gaps, replay = few(self._gaps), self._hub.replay
+        if replay is not None and self._resume.have is not None:
+            replay.resumed += 1
+            replay.replayed += self._outstanding
+            replay.gaps_told += len(gaps)
+        identifiers = [each.identifier for each in self._grants if each.identifier is not None]
+        for gap in gaps:
+            message = gap_message(self._hub.name, self._session.client_id, gap, now_s)
+            self._session.offer(Delivery(message, subscription_ids=identifiers[:1] or None), now_s)
+        for delivery in self._deliveries:
+            self._session.offer(delivery, now_s)
+        if self._portions:
+            self._send_portions(self._grants[0], now_s)
+
+    def _send_portions(self, grant: Grant, now_s: float) -> None:
+        """Send what fits at once, as one piece; the rest joins the line one by one."""
+        replay, connection, witness = self._hub.replay, self._session.ready(), self._hub.witness
+        assert replay is not None, "what is sent was kept"
+        names, pieces, count, room = replay.origins(), list[bytes](), 0, AT_ONCE_BYTES_MAX
+        while connection is not None and count < len(self._portions):
+            portion = self._portions[count]
+            if portion.size_bytes > room:
+                break
+            data, longest = portion.told(names, now_s)
+            if longest > connection.packet_bytes_max:
+                break
+            pieces.append(data)
+            room -= len(data)
+            count += 1
+        sent, left = self._portions[:count], self._portions[count:]
+        if connection is not None and sent:
+            messages = sum(map(len, sent))
+            connection.send_run(b"".join(pieces), messages)
+            price = 1.0 if grant.wish is None else grant.wish.qos.price
+            self._hub.traffic.premium += messages * (price - 1.0)
+        every = 0 if witness is None else witness.every
+        recorded = [portion.where(portion.numbers % every == 0) for portion in sent] if every else []
+        for each in [each for portion in recorded for each in portion.publications()]:
+            self._session.note(delivery_of(each, grant, retain=False), now_s)
+        for each in [each for portion in left for each in portion.publications()]:
+            self._session.offer(self._delivery(each, [grant]), now_s)
+
+    def _find_portions(self, have: Mapping[str, Have], now_s: float) -> bool:
+        """Find what is to be sent in a way that is quick for thousands of messages; False if it cannot be."""
+        replay, session, grant = self._hub.replay, self._session, self._grants[0]
+        assert replay is not None, "there is something to resume from"
+        connection = session.ready()
+        if len(self._grants) > 1 or connection is None or not connection.takes_plain or session.owed():
+            return False
+        if session.rights is not None or grant.no_local or grant.identifier is not None:
+            return False
+        wanted = EVERYTHING if grant.wish is None else grant.wish.filter
+        portions = replay.portions(grant.pattern, have, wanted)
+        if portions is None or not are_in_order(portions):
+            return False
+        if not all(each.is_plain(grant.qos) for each in portions):
+            return False
+        taken = sum(each.size_bytes + 2 * OVERHEAD_BYTES * len(each) for each in portions)
+        if taken > self._hub.limits.queue_bytes_max - session.queue_bytes:
+            return False
+        self._gaps = replay.not_kept(grant.pattern, have)
+        for portion in portions:
+            takes_late = self._resume.late_too
+            late = portion.void(now_s) if takes_late else portion.late(now_s, bound_s_of(grant))
+            for each in portion.where(late).publications():
+                self._add(each, [grant], now_s)
+            self._portions.append(portion.where(~late))
+        return True
+
+    def _find(self, have: Mapping[str, Have], now_s: float) -> None:
+        """Find what is to be sent, the newest first: there may be no room for all that was missed."""
+        assert self._hub.replay is not None, "there is something to resume from"
+        if self._find_portions(have, now_s):
+            return
+        wanted: dict[tuple[str, int], tuple[Publication, list[Grant]]] = {}
+        owed = {(each.publication.origin, each.publication.number) for each in self._session.owed()}
+        room = self._hub.limits.queue_bytes_max - self._session.queue_bytes
+        for grant in self._grants:
+            wish, rights = grant.wish, self._session.rights
+            content_filter = EVERYTHING if wish is None else wish.filter
+            found, gaps = self._hub.replay.missed(grant.pattern, have, content_filter)
+            self._gaps += [each for each in gaps if each not in self._gaps]
+            while found and room > 0:
+                each = found.pop()
+                key = (each.origin, each.number)
+                is_own = grant.no_local and each.publisher == self._session.client_id
+                if key in owed or is_own or (rights is not None and not rights.may_read(each.topic)):
+                    continue
+                if key not in wanted:
+                    room -= each.size_bytes + OVERHEAD_BYTES
+                wanted.setdefault(key, (each, []))[1].append(grant)
+            self._gaps += _unsent(found)
+        # What several patterns found is in no order any more.
+        order = sorted(wanted) if len(self._grants) > 1 else reversed(wanted)
+        for key in list(order):
+            self._add(*wanted[key], now_s)
+
+    def _add(self, publication: Publication, grants: list[Grant], now_s: float) -> None:
+        """Take one message that was missed into what is to be sent, unless it is too late by now."""
+        delivery = self._delivery(publication, grants)
+        if delivery.too_late(now_s):
+            self._hub.lose(delivery, Reason.EXPIRED, now_s)
+        else:
+            self._deliveries.append(delivery)
+
+    def _delivery(self, publication: Publication, grants: list[Grant]) -> Delivery:
+        kind = LateDelivery if self._resume.late_too else Delivery
+        if self._hub.witness is not None:
+            publication.is_recorded = self._hub.witness.takes(publication.id)
+        if len(grants) > 1:
+            return merged_delivery(publication, grants, kind)
+        return delivery_of(publication, grants[0], retain=False, kind=kind)
+
+
+def _unsent(left: list[Publication]) -> list[Gap]:
+    """Return the gaps of what there is no room for."""
+    numbers: dict[str, list[int]] = {}
+    for each in left:
+        numbers.setdefault(each.origin, []).append(each.number)
+    return [
+        Gap(origin=origin, first=min(lost), last=max(lost), at_most=len(lost), why=NO_ROOM)
+        for origin, lost in numbers.items()
+    ]
+
+
+def few(gaps: list[Gap]) -> list[Gap]:
+    """Return so many gaps at most: where there are more, those of one origin and reason become one."""
+    if len(gaps) <= GAPS_MAX:
+        return gaps
+    joined: dict[tuple[str, str], Gap] = {}
+    for gap in gaps:
+        known = joined.get((gap.origin, gap.why), gap)
+        at_most = gap.at_most if known is gap else known.at_most + gap.at_most
+        first, last = min(known.first, gap.first), max(known.last, gap.last)
+        joined[gap.origin, gap.why] = Gap(
+            origin=gap.origin, first=first, last=last, at_most=at_most, why=gap.why
+        )
+    return list(joined.values())
+
+
+def _first_number(hub: Hub, origin: str) -> int:
+    """Return about where the numbers of another broker's life began: with its microseconds on the wall."""
+    return 0 if hub.federation is None else hub.federation.bulletins.epoch_of(origin) // 1000
+
+
+def _neighbours_away(hub: Hub) -> list[str]:
+    """Return the neighbours to which there is no link at this moment: what lies behind is not known."""
+    if hub.federation is None:
+        return []
+    ends = hub.federation.ends
+    return [each.to for each in hub.federation.settings.links if each.to not in ends]

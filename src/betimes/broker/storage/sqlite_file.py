@@ -1,0 +1,160 @@
+"""Where do the rows of a store live? In one SQLite file with a write-ahead log; one broker at a time has it.
+
+A commit is in the log before `write` returns. With `sync` "normal" the log is flushed to the disk only now
+and then: what was committed survives the broker's death at any moment (`kill -9`), though perhaps not
+the machine's. With "full" it survives a loss of power as well, at the price of a flush for each commit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from betimes.broker.storage.change_tables import Changes, NumberedTable, Table
+from betimes.model.errors import BetimesError
+
+APPLICATION_ID = 0x42455449  # "BETI": marks the file as ours
+VERSION = 1  # of the tables that are there; a table more is no new version
+WAIT_S = 2.0  # for a broker that is about to end
+SPARE_PAGES_MAX = 1024  # free pages kept in the file for what comes next: 4 MB
+PAGES_AT_ONCE = 512  # given back to the file system, so that nobody waits long
+LOG_BYTES_KEPT = 64 * 1024 * 1024  # the log is cut back to this after it was larger
+
+
+class StoreError(BetimesError):
+    """The file of a store cannot be used, or not any more."""
+
+    def __init__(self, path: str, problem: str, hint: str) -> None:
+        super().__init__(f"{path}: {problem}\nhint: {hint}")
+
+
+class StoreFile:
+    """An open file; nobody else can open it meanwhile."""
+
+    def __init__(self, path: str, *, sync: str = "normal") -> None:
+        self.path = path
+        self._statements: dict[Table, tuple[str, str]] = {}
+        try:
+            # Messages are private: only its owner may read the file.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            problem = f"cannot be opened for writing ({error.strerror})"
+            raise StoreError(path, problem, "name a file in a folder that the broker may write to") from None
+        self._sqlite = sqlite3.connect(Path(path), timeout=WAIT_S, isolation_level=None)
+        try:
+            self._claim(sync)
+        except sqlite3.Error as error:
+            self._sqlite.close()
+            raise self._unusable(error) from None
+        except StoreError:
+            self._sqlite.close()
+            raise
+
+    def make(self, tables: Sequence[Table]) -> None:
+        """Make the tables that are not there yet."""
+        for table in tables:
+            names = [each.partition(" ")[0] for each in table.columns]
+            keys = names[: len(table.key_columns)]
+            columns = ", ".join(table.columns)
+            kind = "" if isinstance(table, NumberedTable) else " WITHOUT ROWID"
+            made = (
+                f"CREATE TABLE IF NOT EXISTS {table.name} ({columns}, PRIMARY KEY ({', '.join(keys)})){kind}"
+            )
+            places = ", ".join("?" * len(names))
+            put = f"INSERT OR REPLACE INTO {table.name} ({', '.join(names)}) VALUES ({places})"
+            remove = f"DELETE FROM {table.name} WHERE {' AND '.join(f'{each} = ?' for each in keys)}"
+            self._statements[table] = (put, remove)
+            try:
+                self._sqlite.execute(made)
+            except sqlite3.Error as error:
+                raise self._unusable(error) from None
+
+    def rows(self, table: Table) -> list[tuple[Any, ...]]:
+        """Return all rows of a table, in the order of its key."""
+        names = [each.partition(" ")[0] for each in table.columns]
+        order = ", ".join(names[: len(table.key_columns)])
+        try:
+            return self._sqlite.execute(
+                f"SELECT {', '.join(names)} FROM {table.name} ORDER BY {order}"
+            ).fetchall()
+        except sqlite3.Error as error:
+            raise self._unusable(error) from None
+
+    def write(self, changes: Sequence[Changes]) -> None:
+        """Commit changes: all of them, or none and a StoreError."""
+        sqlite = self._sqlite
+        try:
+            sqlite.execute("BEGIN IMMEDIATE")
+            for each in changes:
+                put, remove = self._statements[each.table]
+                if each.put:
+                    sqlite.executemany(put, each.put)
+                if each.removed:
+                    sqlite.executemany(remove, each.removed)
+            sqlite.execute("COMMIT")
+        except (
+            sqlite3.Error,
+            ValueError,
+            OverflowError,
+            MemoryError,
+        ) as error:  # or a cell that SQLite has not
+            with contextlib.suppress(sqlite3.Error):
+                sqlite.execute("ROLLBACK")
+            raise self._unwritable(error) from None
+
+    def tidy(self) -> None:
+        """Give a part of the file that is no longer needed back to the file system."""
+        try:
+            (spare,) = self._sqlite.execute("PRAGMA freelist_count").fetchone()
+            if spare > SPARE_PAGES_MAX:
+                pages = min(spare - SPARE_PAGES_MAX, PAGES_AT_ONCE)
+                # As a script: `execute` would stop after the first page.
+                self._sqlite.executescript(f"PRAGMA incremental_vacuum({pages})")
+        except sqlite3.Error as error:
+            raise self._unwritable(error) from None
+
+    def close(self) -> None:
+        """Put the log into the file, and let others have it."""
+        self._sqlite.close()
+
+    def _claim(self, sync: str) -> None:
+        """Take the file for this broker alone, and see whether it is a store."""
+        sqlite = self._sqlite
+        sqlite.execute("PRAGMA locking_mode = EXCLUSIVE")
+        (application_id,) = sqlite.execute("PRAGMA application_id").fetchone()
+        (version,) = sqlite.execute("PRAGMA user_version").fetchone()
+        (tables,) = sqlite.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if application_id != APPLICATION_ID and (application_id or tables):
+            hint = "name a file that does not exist yet, or one that a broker made"
+            raise StoreError(self.path, "is a database, but not a store of Betimes", hint)
+        if version not in (0, VERSION):
+            problem = f"is a store of version {version}, and this broker knows version {VERSION}"
+            raise StoreError(self.path, problem, "use the release of Betimes that wrote it, or another file")
+        sqlite.execute("PRAGMA auto_vacuum = INCREMENTAL")  # counts only while there are no tables
+        sqlite.execute("PRAGMA journal_mode = WAL")
+        sqlite.execute(f"PRAGMA synchronous = {'FULL' if sync == 'full' else 'NORMAL'}")
+        sqlite.execute(f"PRAGMA journal_size_limit = {LOG_BYTES_KEPT}")
+        sqlite.execute("BEGIN IMMEDIATE")
+        sqlite.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        sqlite.execute(f"PRAGMA user_version = {VERSION}")
+        sqlite.execute("COMMIT")
+
+    def _unusable(self, error: sqlite3.Error) -> StoreError:
+        name = getattr(error, "sqlite_errorname", "")
+        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            return StoreError(self.path, "another broker has this file open", "give each broker its own")
+        if name == "SQLITE_NOTADB":
+            hint = "name a file that does not exist yet, or one that a broker made"
+            return StoreError(self.path, "is not a database", hint)
+        if name == "SQLITE_FULL":
+            return StoreError(self.path, f"cannot be written ({error})", "make room on its disk")
+        hint = "put back a copy of the file that was whole, or begin with another file"
+        return StoreError(self.path, f"cannot be read ({error})", hint)
+
+    def _unwritable(self, error: Exception) -> StoreError:
+        hint = "make room or mend the disk, then start the broker again: what was acknowledged is in the file"
+        return StoreError(self.path, f"cannot be written any more ({error})", hint)

@@ -1,0 +1,136 @@
+"""Whom can this network serve as they ask, and who is to be refused? `betimes admit`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from betimes.cli.predict import (
+    KeepOption,
+    ModelOption,
+    ScenarioArgument,
+    SeedOption,
+    TablesOption,
+    model_named,
+    statistics_from,
+)
+from betimes.model.errors import BetimesError, SettingError
+from betimes.terminal.terminal import JsonOption, print_json, print_table
+
+if TYPE_CHECKING:
+    from betimes.model.statistics import NetworkStatistics
+    from betimes.prediction.admission_policies import Settings
+
+CANDIDATES_MAX = 2000
+
+EXAMPLES = """\
+[bold]Examples[/bold]
+
+betimes admit examples/city.toml
+
+betimes admit examples/city.toml --policy low-req-first --margin 0.02
+
+betimes admit examples/city.toml --json
+
+betimes admit --tables out/tables
+"""
+
+
+def admit_command(
+    scenario: ScenarioArgument = None,
+    tables: TablesOption = None,
+    policy: Annotated[
+        str,
+        typer.Option(
+            "--policy",
+            help="reverse-greedy (ours), the paper's random (as they stand in the file), hi-req-first, "
+            "low-req-first and overlap-first, optimum (up to 14 subscribers), or none.",
+        ),
+    ] = "reverse-greedy",
+    margin: Annotated[
+        float, typer.Option("--margin", help="By how much predicted shares must exceed what was asked.")
+    ] = 0.0,
+    model: ModelOption = "wait",
+    seed: SeedOption = 1,
+    keep_expired: KeepOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Say whom to admit and whom to refuse, so that as many as can be get the on-time share they ask for.
+
+    A subscriber asks with reliability = 0.9 in the file. Those who ask for
+    nothing are always satisfied, but load the network as the others do.
+
+    Each refusal gives its reason: the share that would be predicted, or whose
+    promise it would break.
+    """
+    from betimes.prediction.admission_policies import Settings
+
+    if not 0.0 <= margin < 1.0:
+        raise SettingError("--margin", margin, "must be from 0 to less than 1", "it is a share, such as 0.02")
+    source, statistics = statistics_from(scenario, tables, seed)
+    settings = Settings(model=model_named(model), early_drop=not keep_expired, margin=margin)
+    facts = admission_facts(statistics, policy, settings)
+    if as_json:
+        print_json({"file": str(source), **facts})
+    else:
+        print_admission(f"{source}, policy {policy}", facts)
+
+
+def admission_facts(statistics: NetworkStatistics, policy: str, settings: Settings) -> dict[str, Any]:
+    """Return what --json prints."""
+    from betimes.prediction.admission_policies import Network, policy_named
+
+    candidates = statistics.subscriptions
+    choose = policy_named(policy)
+    if not candidates or not statistics.publishers:
+        raise BetimesError("there is nobody to admit: the file needs publishers and subscribers")
+    if len(candidates) > CANDIDATES_MAX:
+        hint = "take fewer subscribers, or those of one region"
+        raise SettingError(
+            "subscribers", len(candidates), f"at most {CANDIDATES_MAX:,} are weighed at once", hint
+        )
+    network = Network(statistics, candidates, settings)
+    admitted = choose(network)
+    inside = network.admission([each for each in candidates if each.id in admitted.shares])
+    decisions = []
+    for each in candidates:
+        if each.id in admitted.shares:
+            share, why = admitted.shares[each.id], ""
+            if share < network.asked(each):
+                why = f"predicted {share:.3f} of the {each.qos.reliability:g} asked for"
+        else:
+            verdict = inside.consider(each)
+            share, why = verdict.predicted_share, verdict.reason
+            if verdict.admitted:
+                why = f"predicted {share:.3f}: too near to what is asked, or to what was promised others"
+        decisions.append(
+            {
+                "subscriber": each.id,
+                "admitted": each.id in admitted.shares,
+                "asked": each.qos.reliability,
+                "predicted_share": share,
+                "why": why,
+            }
+        )
+    return {
+        "policy": policy,
+        "model": settings.model.value,
+        "candidates": len(candidates),
+        "admitted": len(admitted.shares),
+        "satisfied": admitted.satisfied,
+        "subscribers": decisions,
+    }
+
+
+def print_admission(title: str, facts: dict[str, Any]) -> None:
+    """Print it for a person: who is in, who is not, and why."""
+    for admitted, heading in ((True, "admitted"), (False, "refused")):
+        rows = [
+            (each["subscriber"], each["asked"], f"{each['predicted_share']:.3f}", each["why"] or "-")
+            for each in facts["subscribers"]
+            if each["admitted"] is admitted
+        ]
+        if rows:
+            predicted = "predicted" if admitted else "predicted, if admitted too"
+            print_table(f"{title}: {heading} ({len(rows)})", ["subscriber", "asked", predicted, "why"], rows)

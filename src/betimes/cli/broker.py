@@ -1,0 +1,385 @@
+"""How is a server started and stopped? `betimes broker`."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import math
+import resource
+import signal
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from betimes.language.files.server_file import PORT_MAX, SHARE_MIN
+from betimes.language.quantities import read_duration_s
+from betimes.model.errors import BetimesError, SettingError, TextError
+from betimes.model.server_settings import ServerSettings, TelemetrySettings
+from betimes.terminal.addresses import address_text, check_free, naming
+from betimes.terminal.broker_options import (
+    Access,
+    Anonymous,
+    Config,
+    ControlSecret,
+    Host,
+    MetricsPort,
+    Name,
+    Passwords,
+    Port,
+    StoreOption,
+    Telemetry,
+    TelemetryEvery,
+    TelemetryShare,
+    TlsCertificate,
+    TlsKey,
+    Verbose,
+)
+from betimes.terminal.files import read_text_file
+from betimes.terminal.logs import log_to_stderr
+from betimes.terminal.server_settings import WAYS_IN, read_secret, settings_from
+from betimes.terminal.terminal import results
+
+log = logging.getLogger(__name__)
+
+if TYPE_CHECKING:
+    from betimes.broker.access.authentication import Gate
+    from betimes.broker.net.http_pages import Pages
+    from betimes.broker.net.listener import Endpoint, Listener
+
+FILES_BESIDE = 100  # open ones that are no connections of clients
+# Objects until garbage is looked for, among the youngest and in all: a broker makes little in cycles.
+GARBAGE_AFTER = (20_000, 20, 100)
+LONG_S = 2.0  # after which one wants to know why nothing happens
+COMPILING = "compiling what runs most often: once after an installation, some 20 s"
+METRICS_PORT = "--metrics-port"
+EXAMPLES = """\
+[bold]The file[/bold]
+
+host, port, certificate, key, anonymous, passwords, access, store, metrics_port, name, \
+control_secret_file: as above; \
+store_sync = "full": flush each commit to the disk, so that it survives a loss of power too; client_ca: \
+clients must show a certificate that one in this file signed; discreet = true: a subscription that is not \
+allowed is refused without saying why; sys_every = "10s": how often what the broker tells of itself below \
+$SYS is brought up to date, 0s for never. Files that it names are looked for beside it.
+
+\\[\\[listen]]: one more place to listen: host, port, kind ("mqtt" or "websocket"), certificate, key, \
+client_ca. What stands at the top is then listened on only if it names a port or a certificate.
+
+\\[limits]: connections, connection_rate and publish_rate (per second), packet_size, \
+receive, topic_aliases, subscriptions, sessions, retained, retained_size, queue_size, \
+connect_within, keep_alive, session_expiry, client_id_letters.
+
+\\[telemetry]: what the broker writes down: directory, share (of all events), every (how often a file is \
+written), size (of all files; the oldest go).
+
+\\[network]: what links this broker to others: secret or secret_file (the same at all of them), strategy, \
+queue, queue_size, beat, lost_after; and for each neighbour \\[\\[network.links]]: to (its name), address \
+(unless it dials), tls, authorities, rate (to send no faster), speed (expected before anything is measured).
+
+\\[buffer]: what is kept for subscribers who resume: keep (true), size (64MB), messages, overwrite (lrp, \
+random, pwp, value-decay, disconnection-aware), outage (how long they are away), fetch (topics asked of \
+other brokers though nobody here wants them), fetch_price, fetch_within; and \\[\\[buffer.partitions]]: \
+pattern, filter, and size, messages and overwrite of their own.
+
+[bold]Examples[/bold]
+
+betimes broker --anonymous
+
+betimes broker --passwords broker.passwords --access broker.access --host 0.0.0.0
+
+betimes broker --anonymous --store betimes.db
+
+betimes broker --passwords broker.passwords --tls-certificate broker.crt --tls-key broker.key
+
+betimes broker broker.toml --port 0 --verbose
+"""
+
+
+def broker_command(
+    config: Config = None,
+    host: Host = None,
+    port: Port = None,
+    tls_certificate: TlsCertificate = None,
+    tls_key: TlsKey = None,
+    anonymous: Anonymous = False,
+    passwords: Passwords = None,
+    access: Access = None,
+    store: StoreOption = None,
+    metrics_port: MetricsPort = None,
+    telemetry: Telemetry = None,
+    telemetry_share: TelemetryShare = None,
+    telemetry_every: TelemetryEvery = None,
+    name: Name = None,
+    control_secret: ControlSecret = None,
+    verbose: Verbose = False,
+) -> None:
+    """Run an MQTT broker, version 5 and 3.1.1, until it is interrupted or told to end.
+
+    On SIGHUP it reads passwords, access list and certificates again; a mistake in one leaves all as it was.
+
+    What is given here wins over the file. Nobody comes in unless it is said who: by --passwords, by
+    --anonymous, or by both. Without --passwords a user name proves nothing, and gives nobody the rights that
+    an access list gives that user.
+
+    With --store, sessions that outlive their connection, what waits for them and retained messages
+    survive a restart, also kill -9: nothing is acknowledged before it is in the file. Without it they live in
+    memory and end with the broker.
+    """
+    if tls_key is not None and tls_certificate is None:
+        raise SettingError("--tls-key", str(tls_key), "is of no use without --tls-certificate")
+    written = settings_from(config)
+    settings = replace(
+        written,
+        host=written.host if host is None else host,
+        port=written.port if port is None else port,
+        name=written.name if name is None else name,
+        anonymous=written.anonymous or anonymous,
+        passwords=written.passwords if passwords is None else str(passwords),
+        access=written.access if access is None else str(access),
+        store=written.store if store is None else str(store),
+        metrics_port=written.metrics_port if metrics_port is None else metrics_port,
+        telemetry=_telemetry(written.telemetry, telemetry, telemetry_share, telemetry_every),
+    )
+    if tls_certificate is not None:
+        key = None if tls_key is None else str(tls_key)
+        settings = replace(settings, certificate=str(tls_certificate), key=key)
+    if control_secret is not None:
+        secret = read_secret(control_secret, "--control-secret")
+        settings = replace(settings, control_secret=secret, control_secret_file=str(control_secret))
+    _check(settings)
+    gate = open_gate(settings)
+    log_to_stderr(verbose)
+    run_broker(settings, gate)
+
+
+def _telemetry(
+    written: TelemetrySettings | None, directory: Path | None, share: float | None, every: str | None
+) -> TelemetrySettings | None:
+    """Return what is to be written down, by the file and by the options, which win."""
+    if share is not None and not SHARE_MIN <= share <= 1.0:
+        raise SettingError("--telemetry-share", share, f"must be between {SHARE_MIN} and 1")
+    if directory is not None:
+        written = TelemetrySettings(directory=str(directory))
+    for option, value in (("--telemetry-share", share), ("--telemetry-every", every)):
+        if value is not None and written is None:
+            raise SettingError(option, value, "is of no use without --telemetry")
+    if written is not None and share is not None:
+        written = replace(written, share=share)
+    if written is not None and every is not None:
+        written = replace(written, every_s=read_every(every))
+    return written
+
+
+def read_every(text: str) -> float:
+    """Return how often a file of telemetry is written."""
+    try:
+        every_s = read_duration_s(text)
+    except TextError as error:
+        raise SettingError("--telemetry-every", text, error.problem, "for example 10s") from None
+    if not 1.0 <= every_s < math.inf:
+        raise SettingError("--telemetry-every", text, "must be a second or more")
+    return every_s
+
+
+def _check(settings: ServerSettings) -> None:
+    """Refuse what the command may have been given, and a file could not have said."""
+    for option, value in (("--port", settings.port), ("--metrics-port", settings.metrics_port)):
+        if value is not None and not 0 <= value <= PORT_MAX:
+            raise SettingError(option, value, f"must be between 0 and {PORT_MAX}", "0 takes one that is free")
+    if settings.network is not None and settings.name in [link.to for link in settings.network.links]:
+        raise SettingError("network.links", settings.name, "a broker is not its own neighbour")
+    if not settings.name.strip() or not settings.name.isprintable():
+        raise SettingError("--name", settings.name, "must be a printable name")
+
+
+def open_gate(settings: ServerSettings) -> Gate:
+    """Return who may come in, from the files that the settings name."""
+    from betimes.broker.access.acl import AccessList
+    from betimes.broker.access.authentication import Gate
+    from betimes.broker.access.passwords import PasswordFile
+
+    if not settings.anonymous and settings.passwords is None:
+        raise BetimesError(f"nobody could connect to this broker\nhint: {WAYS_IN}")
+    users = allowed = None
+    if settings.passwords is not None:
+        made_by = f"betimes passwd {settings.passwords} USER makes one"
+        users = PasswordFile.read(read_text_file(Path(settings.passwords), made_by), settings.passwords)
+    if settings.access is not None:
+        allowed = AccessList.read(read_text_file(Path(settings.access)), settings.access)
+    return Gate(anonymous=settings.anonymous, passwords=users, access=allowed, discreet=settings.discreet)
+
+
+def endpoints(settings: ServerSettings) -> list[Endpoint]:
+    """Return where to listen, with the certificates that the settings name."""
+    from betimes.broker.access.tls import tls_context
+    from betimes.broker.net.listener import Endpoint
+
+    return [
+        Endpoint(
+            host=door.host or settings.host,
+            port=door.port,
+            kind=door.kind,
+            tls=None if door.certificate is None else tls_context(door.certificate, door.key, door.client_ca),
+        )
+        for door in settings.doors
+    ]
+
+
+def run_broker(settings: ServerSettings, gate: Gate) -> None:
+    """Serve until SIGINT or SIGTERM comes."""
+    import uvloop
+
+    places = endpoints(settings)
+    check_addresses(settings, places)
+    prepare([] if settings.network is None else [settings.network.strategy])
+    _allow_connections(settings.limits.connections_max)
+    uvloop.run(_serve(settings, gate, places))
+
+
+def check_addresses(settings: ServerSettings, places: Sequence[Endpoint]) -> None:
+    """Raise an error for an address that somebody else has, before anything is compiled."""
+    for place in places:
+        check_free(place.host, place.port)
+    if settings.metrics_port is not None:
+        check_free(settings.host, settings.metrics_port, METRICS_PORT)
+
+
+def prepare(strategies: Sequence[str] = ()) -> None:
+    """Have everything loaded, or compiled, before anybody waits for it."""
+    from betimes.broker.warm_up import warm_up
+
+    telling = threading.Timer(LONG_S, log.warning, [COMPILING])
+    telling.start()
+    warm_up(strategies)
+    telling.cancel()
+    gc.collect()
+    gc.set_threshold(*GARBAGE_AFTER)
+    gc.freeze()  # what was loaded stays: to look through it for garbage would stop everything for long
+
+
+def _allow_connections(count: int) -> None:
+    """Have as many files open as connections may need, or as many as the system lets us."""
+    wanted = count + FILES_BESIDE
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed < wanted:
+        log.warning(
+            "%d connections are allowed, but the system lets us have only %d open files: ulimit -n",
+            count,
+            hard,
+        )
+
+
+async def _serve(settings: ServerSettings, gate: Gate, places: list[Endpoint]) -> None:
+    from betimes.broker.admission.admission import Promises
+    from betimes.broker.admission.model_loader import learn_models
+    from betimes.broker.joining import federate
+    from betimes.broker.net.listener import Listener
+    from betimes.broker.observe.telemetry_log import start_logbook
+    from betimes.broker.opening import open_hub
+
+    loop = asyncio.get_running_loop()
+    told_to_end = asyncio.Event()
+    told_to_reload = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told_to_end.set)
+    loop.add_signal_handler(signal.SIGHUP, told_to_reload.set)
+    with open_hub(settings, gate, now_s=loop.time(), wall_s=time.time()) as (hub, file):
+        logbook = start_logbook(hub, settings, clock_ahead_s=time.time() - loop.time())
+        if settings.network is not None:
+            federate(hub, settings.network, epoch=time.time_ns())
+        if settings.control_secret:
+            hub.promises = Promises(hub.name, settings.control_secret)
+        listener = Listener(hub, file=file, broken=told_to_end.set, sys_every_s=settings.sys_every_s)
+        pages = pages_about(listener)
+        beside = [loop.create_task(_reload_whenever(told_to_reload, listener, settings, places))]
+        if hub.promises is not None:
+            beside.append(loop.create_task(learn_models(hub, hub.promises, loop.time)))
+        if logbook is not None:
+            beside.append(loop.create_task(logbook.keep()))
+        try:
+            await _open(settings, places, listener, pages)
+            await told_to_end.wait()
+        finally:
+            for task in beside:
+                task.cancel()
+            await pages.stop()
+            await listener.stop()
+            if logbook is not None:
+                logbook.close()
+        if listener.failure is not None:
+            raise listener.failure
+
+
+async def _open(settings: ServerSettings, places: list[Endpoint], listener: Listener, pages: Pages) -> None:
+    """Begin to listen everywhere, and say where that is."""
+    for place in places:
+        with naming(place.host, place.port):
+            await listener.start([place])
+    if settings.metrics_port is not None:
+        with naming(settings.host, settings.metrics_port, METRICS_PORT):
+            await pages.start(settings.host, settings.metrics_port)
+    for place, port in zip(places, listener.ports, strict=True):
+        _say(f"{settings.name}: {place.spoken} at {address_text(place.host, port)}")
+    if settings.metrics_port is not None:
+        _say(f"{settings.name}: metrics at http://{address_text(settings.host, pages.port)}/metrics")
+    sys.stdout.flush()
+
+
+async def _reload_whenever(
+    told: asyncio.Event, listener: Listener, settings: ServerSettings, places: list[Endpoint]
+) -> None:
+    """Read the files again whenever told to; where one has a mistake, all stays as it was."""
+    from betimes.broker.reloading import change_gate
+
+    while True:
+        await told.wait()
+        told.clear()
+        try:
+            gate = await asyncio.to_thread(_read_again, settings, places)
+        except BetimesError as error:
+            log.error("the files were not taken over, the old ones hold: %s", error)
+            continue
+        sent_away = change_gate(listener.hub, gate, listener.now_s())
+        listener.flush()
+        log.info("the files were read again; clients sent away: %d", sent_away)
+
+
+def _read_again(settings: ServerSettings, places: list[Endpoint]) -> Gate:
+    """Return who may come in from now on; show new certificates, if all files are good."""
+    from betimes.broker.access.tls import renew
+
+    gate = open_gate(settings)
+    endpoints(settings)
+    for place, door in zip(places, settings.doors, strict=True):
+        if place.tls is not None and door.certificate is not None:
+            renew(place.tls, door.certificate, door.key)
+    return gate
+
+
+def pages_about(listener: Listener) -> Pages:
+    """Return what is told of a server over HTTP."""
+    from betimes.broker.net.http_pages import Page, Pages
+    from betimes.broker.observe.prometheus import CONTENT_TYPE, exposition
+    from betimes.broker.observe.statistics import gathered
+
+    def metrics() -> str:
+        return exposition(gathered(listener.hub, listener.now_s()), listener.lag_s)
+
+    return Pages(
+        {
+            "/metrics": Page(text=metrics, content_type=CONTENT_TYPE),
+            "/healthz": Page(text=lambda: "ok\n"),
+        }
+    )
+
+
+def _say(text: str) -> None:
+    results().print(text, markup=False, soft_wrap=True)

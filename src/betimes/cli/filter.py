@@ -1,0 +1,148 @@
+"""What does a filter mean? Its boxes, and whether given events match: `betimes filter`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from betimes.language.filters.parse import parse_filter
+from betimes.model.errors import SettingError
+from betimes.model.events import Value, number_reading
+from betimes.model.filters import Box, Constraint, Filter, Flag, Interval, Presence, TextRange, TextSet
+from betimes.terminal.terminal import JsonOption, print_facts, print_json, print_table
+
+TEXTS_SHOWN = 8
+
+EXAMPLES = """\
+[bold]Examples[/bold]
+
+betimes filter "speed > 50 AND kind = 'car'"
+
+betimes filter "speed BETWEEN 30 AND 50 OR kind IN ('bus', 'tram')" --event speed=61,kind=bus
+
+betimes filter "kind IS NULL" --event speed=61 --json
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """An event as the user wrote it, and whether the filter wants it."""
+
+    text: str
+    attributes: dict[str, Value]
+    matches: bool
+
+
+def filter_command(
+    text: Annotated[str, typer.Argument(help="The filter: a predicate as in a WHERE clause of Spark SQL.")],
+    event: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--event", help="An event to try, as name=value,name=value. May be given several times."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Explain a filter: the boxes it comes to, and whether events match it.
+
+    A filter is a union of boxes; an event matches when every constraint of some box is true of it.
+    A missing attribute is NULL, as in SQL.
+    """
+    parsed = parse_filter(text)
+    tried = [try_event(parsed, each) for each in event or []]
+    if as_json:
+        print_json(filter_facts(parsed, tried))
+        return
+    print_facts("filter", {"text": text, "attributes": ", ".join(sorted(parsed.attributes())) or "none"})
+    if not parsed.boxes:
+        print_facts("", {"boxes": "none: nothing can match this filter"})
+    rows = [(number, describe_box(box)) for number, box in enumerate(parsed.boxes, 1)]
+    print_table("boxes: an event in any of them matches", ["box", "all of"], rows, numbers=["box"])
+    if tried:
+        print_table("events", ["event", "matches"], [(each.text, each.matches) for each in tried])
+
+
+def filter_facts(parsed: Filter, tried: list[Tried]) -> dict[str, Any]:
+    """Return what --json prints."""
+    return {
+        "text": parsed.text,
+        "attributes": sorted(parsed.attributes()),
+        "boxes": [
+            [
+                {"attribute": name, "constraint": describe(name, constraint)}
+                for name, constraint in box.constraints
+            ]
+            for box in parsed.boxes
+        ],
+        "events": [{"attributes": each.attributes, "matches": each.matches} for each in tried],
+    }
+
+
+def try_event(parsed: Filter, text: str) -> Tried:
+    """Return an event as the user wrote it, tried on the filter."""
+    attributes = read_attributes(text)
+    return Tried(text=text, attributes=attributes, matches=parsed.matches(attributes))
+
+
+def read_attributes(text: str) -> dict[str, Value]:
+    """Return the attributes in `name=value,name=value`; what reads as a number is one.
+
+    >>> read_attributes("speed=61, kind=car")
+    {'speed': 61.0, 'kind': 'car'}
+    """
+    attributes: dict[str, Value] = {}
+    for part in text.split(",") if text.strip() else []:
+        name, equals, value = part.strip().partition("=")
+        if not equals or not name.strip():
+            problem = f"{part.strip()!r} is not name=value"
+            raise SettingError("--event", text, problem, "write --event speed=61,kind=car")
+        number = number_reading(value.strip())
+        attributes[name.strip()] = value.strip() if number is None else number
+    return attributes
+
+
+def describe_box(box: Box) -> str:
+    """Return a box as a person reads it."""
+    return " and ".join(describe(name, constraint) for name, constraint in box.constraints) or "anything"
+
+
+def describe(name: str, constraint: Constraint) -> str:
+    """Return a constraint on the attribute as a person reads it.
+
+    >>> describe("speed", Interval(50, 80, low_inside=False))
+    '50 < speed <= 80'
+    """
+    match constraint:
+        case Interval():
+            return _describe_interval(name, constraint)
+        case TextSet(texts=texts, excluded=excluded):
+            return f"{name} is {'a text outside' if excluded else 'in'} {_listed(texts)}"
+        case TextRange(low=low, high=high, excluded=excluded):
+            ends = f"{name} is a text {'from' if constraint.low_inside else 'after'} {low!r}"
+            if high is not None:
+                ends += f" {'to' if constraint.high_inside else 'to before'} {high!r}"
+            return ends + (f" except {_listed(excluded)}" if excluded else "")
+        case Flag(value=value):
+            return f"{name} is {'true' if value else 'false'}"
+        case Presence(present=present):
+            return f"{name} is {'there' if present else 'missing'}"
+
+
+def _describe_interval(subject: str, interval: Interval) -> str:
+    low, high = interval.low, interval.high
+    if low == high:
+        return f"{subject} = {low:g}"
+    if math.isinf(low) and math.isinf(high):
+        return f"{subject} is a number"
+    left = "" if math.isinf(low) else f"{low:g} {'<=' if interval.low_inside else '<'} "
+    right = "" if math.isinf(high) else f" {'<=' if interval.high_inside else '<'} {high:g}"
+    return f"{left}{subject}{right}"
+
+
+def _listed(texts: frozenset[str]) -> str:
+    shown = [repr(text) for text in sorted(texts)[:TEXTS_SHOWN]]
+    more = f", and {len(texts) - TEXTS_SHOWN} more" if len(texts) > TEXTS_SHOWN else ""
+    return "{" + ", ".join(shown) + more + "}"

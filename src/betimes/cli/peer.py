@@ -1,0 +1,379 @@
+"""How is a peer started and stopped? `betimes peer`."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+import signal
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from betimes.cli.broker import check_addresses, endpoints, open_gate, prepare
+from betimes.language.files.overlay_file import (
+    ATTRIBUTES_MAX,
+    HOPS_MAX,
+    LEVELS_MAX,
+    read_attribute_range,
+    read_delay,
+    read_overlay_file,
+    read_share,
+)
+from betimes.language.filters.parse import parse_filter
+from betimes.language.quantities import read_duration_s
+from betimes.model.errors import BetimesError, SettingError, TextError
+from betimes.model.filters import Filter
+from betimes.model.overlay_settings import Metric, OverlaySettings
+from betimes.model.server_settings import ServerSettings
+from betimes.terminal.broker_options import Access, Anonymous, Passwords, TlsCertificate, TlsKey, Verbose
+from betimes.terminal.files import read_text_file
+from betimes.terminal.logs import log_to_stderr
+from betimes.terminal.server_settings import read_secret
+from betimes.terminal.terminal import JsonOption, results
+
+if TYPE_CHECKING:
+    from betimes.broker.access.authentication import Gate
+    from betimes.broker.net.listener import Endpoint, Listener
+    from betimes.broker.peers.overlay import PeerOverlay
+    from betimes.broker.peers.settings import PeerPlan
+
+LEVELS_USUAL, LENGTH_USUAL = 10, 60
+HOPS_USUAL, TIME_S_USUAL = 10.0, 1.0
+TIME_S_OF_HOP = 0.001  # by which a bound that turned out to be too tight is loosened
+CYCLE_S_MIN, CYCLE_S_MAX = 0.05, 60.0
+PLACES_MAX = 1_000
+EXAMPLES = """\
+[bold]The file[/bold]
+
+All peers of an overlay share one: attributes = \\["temperature:0..100", "wind:0..40"]; and, if wanted, \
+levels (how often each range is halved), metric ("hops" or "time"), join (addresses), secret_file, tls, \
+authorities. Options win over it. Files that it names are looked for beside it.
+
+[bold]What a peer tells of itself[/bold]
+
+Parents, children, dz-expressions, measured delays and on-time share, as JSON, retained: \
+betimes sub -p 4002 -t '$betimes/peer/#'
+
+[bold]Examples[/bold]
+
+betimes peer --attribute temperature:0..100 --publish "temperature >= 0" --anonymous --port 4001
+
+betimes peer --attribute temperature:0..100 --subscribe "temperature > 30" --max-delay 3 \
+--anonymous --port 4002 --join 127.0.0.1:4001
+
+betimes pub -p 4001 -t weather -m hot --attribute temperature=35
+
+betimes peer overlay.toml --subscribe "wind > 10" --max-delay 200ms --bandwidth 5% \
+--passwords peer.passwords --host 0.0.0.0 --advertise 192.0.2.7:4003
+"""
+
+Config = Annotated[
+    Path | None, typer.Argument(help="A file that all peers share; none is needed.", metavar="[OVERLAY.toml]")
+]
+Attributes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--attribute", help="A dimension of the event space. May be repeated.", metavar="NAME:LOW..HIGH"
+    ),
+]
+Levels = Annotated[
+    int | None, typer.Option("--levels", help="How often each range is halved.", min=1, max=LEVELS_MAX)
+]
+MetricOption = Annotated[
+    Metric | None, typer.Option("--metric", help="What delays are: hops, or measured time.")
+]
+Subscribe = Annotated[
+    list[str] | None,
+    typer.Option("--subscribe", help="What to receive; without it, what clients ask for. May be repeated."),
+]
+Publish = Annotated[
+    list[str] | None,
+    typer.Option("--publish", help="What clients here publish; without it, anything, once they do."),
+]
+MaxDelay = Annotated[
+    str | None, typer.Option("--max-delay", help="How late it may be: 3 (hops), or 250ms.", metavar="DELAY")
+]
+Bandwidth = Annotated[
+    str,
+    typer.Option("--bandwidth", help="Of all events, what may come here in vain, for a better place."),
+]
+Join = Annotated[
+    list[str] | None,
+    typer.Option("--join", help="Somebody who is there already. May be repeated.", metavar="HOST:PORT"),
+]
+Places = Annotated[int, typer.Option("--places", help="How many others to feed.", min=1, max=PLACES_MAX)]
+Host = Annotated[str, typer.Option("--host", help="Where to listen, for peers and for clients.")]
+Port = Annotated[int, typer.Option("--port", "-p", help="0 takes one that is free.", min=0, max=65_535)]
+Advertise = Annotated[
+    str | None,
+    typer.Option("--advertise", help="How others reach this peer, if not there.", metavar="HOST:PORT"),
+]
+Secret = Annotated[
+    Path | None, typer.Option("--secret", help="A file with what all peers prove themselves with.")
+]
+Authorities = Annotated[
+    Path | None, typer.Option("--tls-authorities", help="Who signs the certificates of peers (PEM).")
+]
+Cycle = Annotated[str, typer.Option("--cycle", help="How often a peer takes its turn.", metavar="TIME")]
+
+
+def peer_command(
+    config: Config = None,
+    attribute: Attributes = None,
+    levels: Levels = None,
+    metric: MetricOption = None,
+    subscribe: Subscribe = None,
+    publish: Publish = None,
+    max_delay: MaxDelay = None,
+    bandwidth: Bandwidth = "10%",
+    join: Join = None,
+    places: Places = 10,
+    host: Host = "127.0.0.1",
+    port: Port = 1883,
+    advertise: Advertise = None,
+    secret: Secret = None,
+    anonymous: Anonymous = False,
+    passwords: Passwords = None,
+    access: Access = None,
+    tls_certificate: TlsCertificate = None,
+    tls_key: TlsKey = None,
+    tls_authorities: Authorities = None,
+    cycle: Cycle = "500ms",
+    as_json: JsonOption = False,
+    verbose: Verbose = False,
+) -> None:
+    """Run a peer of an overlay without brokers, until it is interrupted or told to end.
+
+    Peers that want much the same feed each other, those in a hurry close to publishers. All agree on the
+    event space: --attribute, in the same order everywhere; who differs is refused. Any MQTT client publishes
+    and subscribes at its peer as it would at a broker; events travel by their attributes, whatever their
+    topic.
+
+    A peer that listens elsewhere than on this machine (--host) needs a --secret, the same at all peers.
+    With --json, what the peer tells of itself is printed whenever it changes, a line each time.
+    """
+    shared = _shared(config, attribute, levels, metric, join)
+    shared = _proven(shared, secret, tls_certificate, tls_authorities)
+    settings = ServerSettings(
+        host=host,
+        port=port,
+        anonymous=anonymous,
+        passwords=_name(passwords),
+        access=_name(access),
+        certificate=_name(tls_certificate),
+        key=_name(tls_key),
+    )
+    gate = open_gate(settings)
+    plan = _plan(shared, advertise or "", max_delay, _share(bandwidth), places, _cycle_s(cycle))
+    plan = replace(plan, wanted=_filters(subscribe), published=_filters(publish))
+    plan = replace(plan, secret=_secret(shared.secret_file, host))
+    log_to_stderr(verbose)
+    _run(plan, settings, gate, as_json=as_json)
+
+
+def _proven(
+    shared: OverlaySettings, secret: Path | None, certificate: Path | None, authorities: Path | None
+) -> OverlaySettings:
+    """Return what all peers share, with how they prove to each other who they are."""
+    return replace(
+        shared,
+        secret_file=str(secret) if secret else shared.secret_file,
+        tls=shared.tls or certificate is not None,
+        authorities=str(authorities) if authorities else shared.authorities,
+    )
+
+
+def _name(file: Path | None) -> str | None:
+    return None if file is None else str(file)
+
+
+def _shared(
+    config: Path | None,
+    attributes: list[str] | None,
+    levels: int | None,
+    metric: Metric | None,
+    join: list[str] | None,
+) -> OverlaySettings:
+    """Return what all peers share, by the file and by the options, which win."""
+    written = _written(config)
+    return replace(
+        written,
+        ranges=tuple(map(read_attribute_range, attributes)) if attributes else written.ranges,
+        levels=levels or written.levels,
+        metric=metric or written.metric,
+        join=tuple(join) if join else written.join,
+    )
+
+
+def _written(config: Path | None) -> OverlaySettings:
+    if config is None:
+        return OverlaySettings()
+    settings = read_overlay_file(read_text_file(config), str(config))
+
+    def beside(name: str | None) -> str | None:
+        return None if name is None else str(config.parent / name)
+
+    return replace(
+        settings, secret_file=beside(settings.secret_file), authorities=beside(settings.authorities)
+    )
+
+
+def _filters(texts: list[str] | None) -> tuple[Filter, ...] | None:
+    return tuple(map(parse_filter, texts)) if texts else None
+
+
+def _share(text: str) -> float:
+    try:
+        return read_share(text)
+    except TextError as error:
+        raise SettingError("--bandwidth", text, error.problem, error.hint) from None
+
+
+def _cycle_s(text: str) -> float:
+    cycle_s = read_duration_s(text)
+    if not CYCLE_S_MIN <= cycle_s <= CYCLE_S_MAX:
+        raise SettingError("--cycle", text, "must be between 50ms and 60s")
+    return cycle_s
+
+
+def _secret(file: str | None, host: str) -> str:
+    """Return what peers prove themselves with; among processes of one machine nothing is needed."""
+    if file is not None:
+        return read_secret(Path(file), "--secret")
+    try:
+        is_local = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        is_local = False
+    if not is_local:
+        hint = "openssl rand -hex 16 > overlay.secret, the same file at all peers"
+        raise SettingError("--host", host, "needs a --secret, or anybody could join", hint)
+    return ""
+
+
+def _plan(
+    written: OverlaySettings,
+    address: str,
+    max_delay: str | None,
+    false_share_max: float,
+    places: int,
+    cycle_s: float,
+) -> PeerPlan:
+    from betimes.broker.peers.settings import Agreement, PeerPlan, split_address
+    from betimes.matching.dz.spaces import Dimension, Space
+    from betimes.peers.settings import live_settings
+
+    if not 0 < len(written.ranges) <= ATTRIBUTES_MAX:
+        hint = "the same at all peers: --attribute temperature:0..100"
+        raise SettingError("--attribute", len(written.ranges), f"1 to {ATTRIBUTES_MAX} are needed", hint)
+    for each in (*written.join, *([address] if address else [])):
+        split_address(each)
+    delay_max, metric = _delay(max_delay, written.metric)
+    dimensions = tuple(
+        [Dimension(attribute=each.attribute, low=each.low, high=each.high) for each in written.ranges]
+    )
+    levels = written.levels or max(min(LEVELS_USUAL, LENGTH_USUAL // len(dimensions)), 1)
+    step = 1.0 if metric is Metric.HOPS else TIME_S_OF_HOP
+    return PeerPlan(
+        address=address,
+        agreement=Agreement(space=Space(dimensions=dimensions, levels=levels), metric=metric),
+        settings=live_settings(places, false_share_max, yield_step=step),
+        join=written.join,
+        delay_max=delay_max,
+        cycle_s=cycle_s,
+        tls=written.tls,
+        authorities=written.authorities,
+    )
+
+
+def _delay(text: str | None, stated: Metric | None) -> tuple[float, Metric]:
+    """Return the bound, and what it counts."""
+    if text is None:
+        metric = stated or Metric.HOPS
+        return (HOPS_USUAL if metric is Metric.HOPS else TIME_S_USUAL), metric
+    try:
+        delay_max, metric = read_delay(text)
+    except TextError as error:
+        raise SettingError("--max-delay", text, error.problem, error.hint) from None
+    if stated is not None and metric is not stated:
+        example = f"a number up to {HOPS_MAX:.0f}" if stated is Metric.HOPS else "for example 250ms"
+        raise SettingError("--max-delay", text, f"delays in this overlay are in {stated}", example)
+    return delay_max, metric
+
+
+def _run(plan: PeerPlan, settings: ServerSettings, gate: Gate, *, as_json: bool) -> None:
+    import uvloop
+
+    (place,) = endpoints(settings)
+    check_addresses(settings, [place])
+    prepare()
+    uvloop.run(_serve(plan, settings, gate, place, as_json=as_json))
+
+
+async def _serve(
+    plan: PeerPlan, settings: ServerSettings, gate: Gate, place: Endpoint, *, as_json: bool
+) -> None:
+    from betimes.broker.core.hub import Hub
+    from betimes.broker.net.listener import Listener
+    from betimes.broker.net.peer_dialer import PeerDialling
+    from betimes.broker.peer_joining import join_overlay
+
+    loop = asyncio.get_running_loop()
+    told_to_end = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told_to_end.set)
+    hub = Hub("", gate=gate, limits=settings.limits)
+    hub.first_number = int(time.time() * 1e6)  # numbers of an earlier run are not given again
+    listener = Listener(hub)
+    try:
+        await listener.start([place])
+    except OSError as error:
+        where = f"{place.host}:{place.port}"
+        raise BetimesError(f"{where}: cannot listen there ({error.strerror or error})") from None
+    hub.name = plan.address or f"{place.host}:{listener.ports[0]}"
+    plan = replace(plan, address=hub.name)
+    overlay = join_overlay(hub, plan, life=time.time_ns(), now_s=loop.time())
+    dialling = PeerDialling(listener, overlay)
+    refusals: list[str] = []
+
+    def refused(text: str) -> None:
+        refusals.append(text)
+        told_to_end.set()
+
+    overlay.refused_with = refused
+    telling = loop.create_task(_tell(overlay, listener, as_json=as_json))
+    _say_ready(hub.name, place.spoken, as_json=as_json)
+    try:
+        await told_to_end.wait()
+    finally:
+        telling.cancel()
+        dialling.stop()
+        await listener.stop()
+    if refusals:
+        raise BetimesError(f"this peer was refused: {refusals[0]}")
+
+
+def _say_ready(address: str, spoken: str, *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps({"address": address, "ready": True}) + "\n")
+    else:
+        results().print(f"peer {address}: {spoken}, for peers and clients", markup=False, soft_wrap=True)
+    sys.stdout.flush()
+
+
+async def _tell(overlay: PeerOverlay, listener: Listener, *, as_json: bool) -> None:
+    """Publish how the peer is doing, and print it where that was asked for."""
+    from betimes.broker.peers.status import EVERY_S, StatusTelling
+
+    telling = StatusTelling(overlay, listener.hub.announce)
+    while True:
+        told = telling.tick(listener.now_s())
+        listener.flush()
+        if told is not None and as_json:
+            sys.stdout.write(told.decode() + "\n")
+            sys.stdout.flush()
+        await asyncio.sleep(EVERY_S)

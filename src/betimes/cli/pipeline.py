@@ -1,0 +1,136 @@
+"""What do the brokers' own records teach? `betimes pipeline` turns telemetry into tables, on Spark."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from betimes.pipeline.tables.shapes import TABLES, tables_page
+from betimes.terminal.progress import progress_bar
+from betimes.terminal.spark_options import MasterOption, RemoteOption, open_spark
+from betimes.terminal.terminal import JsonOption, print_facts, print_json, print_notice, print_table
+
+if TYPE_CHECKING:
+    from betimes.pipeline.telemetry.run_facts import RunFacts
+
+QUARANTINE_NOTICE = "set aside, each row with its reason: {rows} of them, in {place}"
+
+RUN_EXAMPLES = """\
+[bold]Examples[/bold]
+
+betimes simulate examples/city.toml --telemetry out/city
+
+betimes pipeline run --telemetry out/city --tables out/tables
+
+betimes pipeline run --telemetry out/live --tables out/tables --since 15m --json
+
+betimes pipeline run --telemetry /shared/live --tables /shared/tables --master spark://head:7077
+"""
+TABLES_EXAMPLES = """\
+[bold]Examples[/bold]
+
+betimes pipeline tables
+"""
+
+pipeline_app = typer.Typer(
+    name="pipeline",
+    help="Turn what brokers wrote down into distributions, matches and measured on-time shares, on Spark.",
+    epilog=RUN_EXAMPLES,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+
+@pipeline_app.command("run", epilog=RUN_EXAMPLES)
+def run_command(
+    telemetry: Annotated[
+        Path, typer.Option("--telemetry", help="What brokers or the simulator wrote.", metavar="DIR")
+    ],
+    tables: Annotated[
+        Path, typer.Option("--tables", help="Where the tables go; those of the last run stay until then.")
+    ],
+    master: MasterOption = None,
+    remote: RemoteOption = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            help="Only the last 15m of each broker, or what came after 2026-03-01T12:00 by its clock.",
+        ),
+    ] = None,
+    broker: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--broker",
+            help="A broker of the network; say it of each, if some write no telemetry. "
+            "Rows that name others go to quarantine. Default: those that wrote.",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Learn from telemetry: links, brokers, publishers, who wanted what, and what came in time.
+
+    Bad rows go to quarantine with their reason. Running it twice changes nothing; a run that is cut short
+    leaves the tables of the one before.
+    """
+    from betimes.pipeline.telemetry.job import PipelineSettings, check_places, read_brokers, run_pipeline
+    from betimes.pipeline.telemetry.survey import read_since
+
+    settings = PipelineSettings(since=read_since(since), brokers=read_brokers(broker or ()))
+    check_places(telemetry, tables)
+    spark = open_spark("betimes pipeline", master, remote)
+    with progress_bar(f"from {telemetry} to tables") as advance:
+        facts = run_pipeline(spark, telemetry, tables, settings, advance)
+    show_run(facts, tables, as_json=as_json)
+
+
+def show_run(facts: RunFacts, tables: Path, *, as_json: bool) -> None:
+    """Print what came out of a run, and what of it needs a look."""
+    from betimes.pipeline.telemetry.run_facts import facts_for_json
+
+    shown = facts_for_json(facts)
+    if facts.quarantined:
+        place = tables / "current" / "quarantine"
+        print_notice(QUARANTINE_NOTICE.format(rows=f"{sum(facts.quarantined.values()):,}", place=place))
+    if facts.is_unfinished:
+        print_notice(
+            f"{facts.telemetry}: brokers still write there, or were cut short; what is not settled yet waits"
+        )
+    if as_json:
+        print_json(shown)
+        return
+    names = ("files", "brokers", "links", "publishers", "open_subscriptions", "over_s")
+    results = ("wanted", "on_time", "on_time_share", "earning", "took_s")
+    print_facts(str(tables / "current"), {name.replace("_", " "): shown[name] for name in (*names, *results)})
+    print_table("tables", ["table", "rows"], list(facts.rows.items()), numbers=["rows"])
+    if facts.quarantined:
+        print_table("quarantine", ["reason", "rows"], list(facts.quarantined.items()), numbers=["rows"])
+
+
+@pipeline_app.command("tables", epilog=TABLES_EXAMPLES)
+def tables_command(
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the reference page with all columns.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List the tables that the pipeline keeps, and what a row of each is."""
+    if markdown:
+        sys.stdout.write(tables_page())
+    elif as_json:
+        print_json(
+            {
+                table.name: {
+                    "row": table.row,
+                    "divided_by": table.divided_by,
+                    "columns": {column.name: column.type for column in table.columns},
+                }
+                for table in TABLES.values()
+            }
+        )
+    else:
+        rows = [(table.name, table.row, table.source or "-") for table in TABLES.values()]
+        print_table("tables", ["table", "a row is", "from telemetry"], rows)

@@ -1,0 +1,225 @@
+"""What share will reach each subscriber in time, and where is time lost? `betimes predict`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from betimes.language.files.scenario_file import read_scenario
+from betimes.model.errors import BetimesError, SettingError
+from betimes.model.topology import LayeredWorld
+from betimes.terminal.files import read_text_file
+from betimes.terminal.terminal import JsonOption, print_json, print_notice, print_table
+
+if TYPE_CHECKING:
+    from betimes.model.statistics import NetworkStatistics
+    from betimes.prediction.forecasts import Model
+    from betimes.prediction.losses import Loss
+    from betimes.prediction.predict import Prediction
+
+SUBSCRIBERS_SHOWN, STATIONS_SHOWN = 10, 8
+LOSSES_SHOWN = 3
+EXPLAINED_MAX = 1000  # with --json: whose losses are worked out
+
+EXAMPLES = """\
+[bold]Examples[/bold]
+
+betimes predict examples/city.toml
+
+betimes predict examples/city.toml --model gg1 --json
+
+betimes predict examples/paper.toml --seed 7
+
+betimes predict --tables out/tables
+"""
+
+ScenarioArgument = Annotated[
+    Path | None, typer.Argument(help="The scenario file, or --tables instead.", metavar="[TOPOLOGY.toml]")
+]
+TablesOption = Annotated[
+    Path | None,
+    typer.Option("--tables", help="What `betimes pipeline run` learned of a network.", metavar="DIR"),
+]
+ModelOption = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        help="How waits are thought of: wait (ours: as they are spread), or the paper's mm1 and gg1 "
+        "(everybody waits the mean, and nothing is dropped).",
+    ),
+]
+SeedOption = Annotated[
+    int, typer.Option("--seed", help="Which network a recipe becomes: a file that has one generated.")
+]
+KeepOption = Annotated[
+    bool,
+    typer.Option("--keep-expired", help="Brokers serve what has expired, too. Betimes's own drop it."),
+]
+
+
+def predict_command(
+    scenario: ScenarioArgument = None,
+    tables: TablesOption = None,
+    model: ModelOption = "wait",
+    seed: SeedOption = 1,
+    keep_expired: KeepOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Predict what share of what they want will reach subscribers in time, without running anything.
+
+    From a scenario's numbers, or from those that the pipeline learned from
+    telemetry. From speeds of links, rates of publishers and filters follow the loads of
+    brokers and links, the waits there, and how delays of whole ways are spread.
+    The interval is what comes of waits a quarter longer or shorter.
+
+    Brokers are taken to serve first come, first served: how far off that is
+    for those that choose, docs/background/on-time-share.md says.
+    """
+    source, statistics = statistics_from(scenario, tables, seed)
+    facts = prediction_facts(statistics, model, early_drop=not keep_expired)
+    if as_json:
+        print_json({"file": str(source), **facts})
+    else:
+        print_prediction(f"{source}, model {model}", facts)
+
+
+def statistics_from(scenario: Path | None, tables: Path | None, seed: int) -> tuple[Path, NetworkStatistics]:
+    """Return the statistics to predict from, and where they stand: in a scenario, or in tables."""
+    if (scenario is None) == (tables is None):
+        hint = "betimes predict examples/city.toml, or betimes predict --tables out/tables"
+        problem = "name a scenario file or --tables" + (", not both" if tables is not None else "")
+        raise BetimesError(f"{problem}\nhint: {hint}")
+    if scenario is not None:
+        return scenario, scenario_numbers(scenario, seed)
+    assert tables is not None, "one of the two is named"
+    from betimes.pipeline.telemetry.model import learn_statistics
+
+    statistics = learn_statistics(tables)
+    if not statistics.publishers or not statistics.subscriptions:
+        past = learn_statistics(tables, looks_back=True)
+        if past.publishers and past.subscriptions:
+            hint = "betimes report and betimes twin look back at those that were"
+            raise BetimesError(f"{tables}: no subscription is open at the end of it\nhint: {hint}")
+        raise BetimesError(f"{tables}: nobody published, or nobody subscribed, while it was learned")
+    return tables, statistics
+
+
+def scenario_numbers(scenario: Path, seed: int) -> NetworkStatistics:
+    """Return a scenario's own numbers."""
+    from betimes.prediction.scenario_statistics import scenario_statistics
+    from betimes.simulator.worlds import make_scenario
+
+    if seed < 0:
+        raise SettingError("--seed", seed, "must not be negative")
+    world = read_scenario(read_text_file(scenario), str(scenario))
+    network = make_scenario(world, seed) if isinstance(world, LayeredWorld) else world
+    if network.faults:
+        print_notice(f"{scenario}: its faults are left out; what is predicted is the network in order")
+    return scenario_statistics(network)
+
+
+def model_named(name: str) -> Model:
+    """Return a model of waits."""
+    from betimes.prediction.forecasts import Model
+
+    if name not in list(Model):
+        raise SettingError("--model", name, "no such model", f"one of {', '.join(Model)}")
+    return Model(name)
+
+
+def prediction_facts(statistics: NetworkStatistics, model: str, *, early_drop: bool) -> dict[str, Any]:
+    """Return what --json prints."""
+    from betimes.prediction.losses import Losses
+    from betimes.prediction.predict import Predictor, prediction_of
+
+    chosen = model_named(model)
+    predictor = Predictor(statistics)
+    forecaster = predictor.forecaster(chosen, early_drop=early_drop)
+    forecast = predictor.forecast(forecaster)
+    prediction = prediction_of(predictor, forecaster, forecast)
+    losses = Losses(predictor, forecaster, forecast)
+    order = sorted(range(len(prediction.subscribers)), key=lambda each: prediction.subscribers[each].share)
+    explained = {number: losses.of(number) for number in order[:EXPLAINED_MAX]}
+    return {
+        "model": chosen.value,
+        "expired_are_dropped": forecaster.early_drop,
+        "subscribers": _subscriber_facts(statistics, prediction, explained),
+        "stations": [
+            {
+                "station": each.name,
+                "load": each.load,
+                "arrivals_per_s": each.arrivals_per_s,
+                "wait_s_mean": each.wait_s_mean,
+            }
+            for each in prediction.stations
+        ],
+    }
+
+
+def _subscriber_facts(
+    statistics: NetworkStatistics, prediction: Prediction, explained: dict[int, list[Loss]]
+) -> list[dict[str, Any]]:
+    return [
+        {
+            "subscriber": each.subscriber,
+            "predicted_share": each.share,
+            "low": each.low,
+            "high": each.high,
+            "asked": statistics.subscriptions[number].qos.reliability,
+            "wanted_per_s": each.wanted_per_s,
+            "lost_at": [
+                {
+                    "place": loss.place,
+                    "wait_s": loss.wait_s,
+                    "taking_s": loss.taking_s,
+                    "share_gained_if_instant": loss.share_gained,
+                }
+                for loss in explained.get(number, [])
+            ],
+        }
+        for number, each in enumerate(prediction.subscribers)
+    ]
+
+
+def print_prediction(title: str, facts: dict[str, Any]) -> None:
+    """Print it for a person: the worst served, what costs them most, and the busiest stations."""
+    worst = sorted(facts["subscribers"], key=lambda each: (each["predicted_share"], each["subscriber"]))
+    rows = [
+        (
+            each["subscriber"],
+            f"{each['predicted_share']:.3f}",
+            f"{each['low']:.3f} to {each['high']:.3f}",
+            each["asked"],
+            each["wanted_per_s"],
+            lost_text(each["lost_at"]),
+        )
+        for each in worst[:SUBSCRIBERS_SHOWN]
+    ]
+    count = len(worst)
+    shown = "subscribers" if count <= len(rows) else f"the {len(rows)} worst served of {count} subscribers"
+    columns = ["subscriber", "on time", "interval", "asked", "wanted per s", "most time is lost at"]
+    print_table(f"{title}: {shown}", columns, rows)
+    stations = [
+        (each["station"], f"{each['load']:.2f}", each["arrivals_per_s"], f"{each['wait_s_mean']:.3f}")
+        for each in facts["stations"][:STATIONS_SHOWN]
+    ]
+    print_table(
+        "the busiest brokers and links", ["where", "load", "arrivals per s", "mean wait (s)"], stations
+    )
+
+
+def lost_text(losses: list[dict[str, Any]]) -> str:
+    """Return where most is lost, in a few words.
+
+    >>> lost_text([{"place": "a->b", "wait_s": 0.25, "taking_s": 0.5, "share_gained_if_instant": 0.125}])
+    'a->b 0.75 s (+12.5 %)'
+    """
+    parts = [
+        f"{each['place']} {each['wait_s'] + each['taking_s']:.2f} s"
+        f" (+{100 * each['share_gained_if_instant']:.1f} %)"
+        for each in losses[:LOSSES_SHOWN]
+        if each["share_gained_if_instant"] >= 0.001
+    ]
+    return ", ".join(parts) or "-"

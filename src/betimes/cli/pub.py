@@ -1,0 +1,213 @@
+"""How is a message published from a shell? `betimes pub`, with the letters of mosquitto_pub."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from betimes.client.request import checked_qos, checked_topic_name, describe
+from betimes.model.errors import BetimesError, SettingError
+from betimes.terminal.client_options import (
+    CafileOption,
+    ClientIdOption,
+    HostOption,
+    PasswordOption,
+    PortOption,
+    QosOption,
+    Reach,
+    UrlOption,
+    UserOption,
+    reach,
+)
+from betimes.terminal.files import read_binary_file
+
+if TYPE_CHECKING:
+    from betimes.client.connection import Client
+
+PAYLOAD_BYTES_MAX = 64 * 1024 * 1024
+LINE_BYTES_MAX = 1024 * 1024
+CHUNK_BYTES = 65_536
+LINES_WAITING_MAX = 100  # read from standard input, and not published yet
+
+EXAMPLES = """\
+[bold]Examples[/bold]
+
+betimes pub -t traffic/a4 -m fast --attribute speed=61 --attribute kind=car
+
+betimes pub -t traffic/a4 -m fast --deadline 10s --importance 3 -q 1
+
+tail -f log | betimes pub -h broker.example -t log -l --bandwidth 15KB/s
+"""
+
+AttributeOption = Annotated[
+    list[str] | None,
+    typer.Option("--attribute", help="An attribute for filters, as speed=61. May be repeated."),
+]
+BandwidthOption = Annotated[
+    str | None,
+    typer.Option(
+        "--bandwidth",
+        help="What these messages will take, such as 15KB/s: told to those who ask for a guarantee.",
+        metavar="X",
+    ),
+]
+DeadlineOption = Annotated[
+    str | None, typer.Option("--deadline", help="How old it may get on its way, such as 10s.")
+]
+ImportanceOption = Annotated[
+    int | None, typer.Option("--importance", help="Told to those who get it, as $importance.", metavar="N")
+]
+
+
+def pub_command(
+    topic: Annotated[str | None, typer.Option("--topic", "-t", help="What it is about.")] = None,
+    message: Annotated[str | None, typer.Option("--message", "-m", help="The message.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="Send what is in this file.")] = None,
+    lines: Annotated[
+        bool, typer.Option("--stdin-line", "-l", help="Send each line of standard input, as it comes.")
+    ] = False,
+    whole: Annotated[
+        bool, typer.Option("--stdin-file", "-s", help="Send all of standard input as one message.")
+    ] = False,
+    empty: Annotated[bool, typer.Option("--null-message", "-n", help="Send an empty message.")] = False,
+    attribute: AttributeOption = None,
+    deadline: DeadlineOption = None,
+    importance: ImportanceOption = None,
+    bandwidth: BandwidthOption = None,
+    qos: QosOption = 0,
+    retain: Annotated[
+        bool, typer.Option("--retain", "-r", help="The broker keeps it for those who come later.")
+    ] = False,
+    host: HostOption = None,
+    port: PortOption = None,
+    client_id: ClientIdOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+    cafile: CafileOption = None,
+    url: UrlOption = None,
+) -> None:
+    """Publish messages to an MQTT broker of version 5.
+
+    One of -m, -f, -l, -s and -n says what. With -q 1 or 2 a message counts as sent when the broker has
+    taken it. Ends with 2 where the broker refuses, and with 69 where it cannot be reached or the
+    connection breaks.
+    """
+    given = [message is not None, file is not None, lines, whole, empty]
+    if sum(given) != 1:
+        problem = "say what to send" if not any(given) else "say only once what to send"
+        raise BetimesError(f"{problem}\nhint: one of -m TEXT, -f FILE, -l, -s, -n")
+    reached = reach(
+        [] if topic is None else [topic],
+        host=host,
+        port=port,
+        user=user,
+        password=password,
+        client_id=client_id,
+        cafile=cafile,
+        url=url,
+    )
+    if len(reached.topics) > 1:
+        raise SettingError("--topic", topic, "the address names a topic too")
+    payload = None if lines else _payload(message, file, whole=whole)
+    options = {
+        "attributes": read_pairs(attribute or []),
+        "deadline": deadline,
+        "importance": importance,
+        "qos": qos,
+        "retain": retain,
+    }
+    _check(reached.topics[0], options)
+    advertised = None if bandwidth is None else {reached.topics[0]: bandwidth}
+    asyncio.run(_publish(reached, payload, options, advertised))
+
+
+def _check(topic: str, options: Mapping[str, Any]) -> None:
+    """Tell of a mistake before any broker is asked."""
+    checked_topic_name(topic)
+    checked_qos(options["qos"])
+    describe(options["attributes"], options["deadline"], options["importance"])
+
+
+def read_pairs(pairs: list[str]) -> dict[str, str]:
+    """Return attributes from name=value; the broker reads as a number what is one.
+
+    >>> read_pairs(["speed=61", "note=a=b"])
+    {'speed': '61', 'note': 'a=b'}
+    """
+    attributes: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            raise SettingError("--attribute", pair, "is not name=value", "write --attribute speed=61")
+        if name in attributes:
+            raise SettingError("--attribute", pair, f"{name} is stated twice")
+        attributes[name] = value
+    return attributes
+
+
+def _payload(message: str | None, file: Path | None, *, whole: bool) -> bytes:
+    if message is not None:
+        return os.fsencode(message)
+    if file is not None:
+        return read_binary_file(file, PAYLOAD_BYTES_MAX)
+    if not whole:
+        return b""
+    data = sys.stdin.buffer.read(PAYLOAD_BYTES_MAX + 1)
+    if len(data) > PAYLOAD_BYTES_MAX:
+        raise BetimesError(f"standard input: is larger than {PAYLOAD_BYTES_MAX // 2**20} MB")
+    return data
+
+
+async def _publish(
+    reached: Reach, payload: bytes | None, options: dict[str, Any], advertised: dict[str, str] | None
+) -> None:
+    from betimes.client.connection import connected
+
+    async with connected(reached.address, ca=reached.ca, advertise=advertised) as client:
+        if payload is not None:
+            await _send(client, reached, payload, options)
+        else:
+            async for line in stdin_lines():
+                await _send(client, reached, line, options)
+
+
+async def _send(client: Client, reached: Reach, payload: bytes, options: dict[str, Any]) -> None:
+    await client.publish(reached.topics[0], payload, **options)
+
+
+async def stdin_lines() -> AsyncIterator[bytes]:
+    """Yield each line of standard input when it comes, while the event loop goes on.
+
+    A thread reads, with no more than a few lines in advance; it does not keep the process from ending.
+    """
+    loop = asyncio.get_running_loop()
+    waiting: asyncio.Queue[bytes | BetimesError | None] = asyncio.Queue(LINES_WAITING_MAX)
+
+    def put(line: bytes | BetimesError | None) -> None:
+        asyncio.run_coroutine_threadsafe(waiting.put(line), loop).result()
+
+    def read() -> None:
+        rest = b""
+        # Not sys.stdin: a thread that waits in it holds a lock that Python wants when it ends.
+        while len(rest) <= LINE_BYTES_MAX and (chunk := os.read(0, CHUNK_BYTES)):
+            *whole, rest = (rest + chunk).split(b"\n")
+            for line in whole:
+                put(line)
+        if len(rest) > LINE_BYTES_MAX:
+            put(BetimesError(f"standard input: a line is longer than {LINE_BYTES_MAX} bytes"))
+        elif rest:
+            put(rest)
+        put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    while (line := await waiting.get()) is not None:
+        if isinstance(line, BetimesError):
+            raise line
+        yield line

@@ -1,0 +1,381 @@
+"""How are messages watched from a shell? `betimes sub`, with the letters of mosquitto_sub."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import logging
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from betimes.client.addresses import Address, read_address
+from betimes.client.errors import UnreachableError
+from betimes.client.request import ask
+from betimes.language.quantities import read_duration_s, show_duration
+from betimes.matching.topics import shared_parts
+from betimes.model.errors import SettingError
+from betimes.model.events import number_reading
+from betimes.model.user_properties import NOW
+from betimes.terminal.client_options import (
+    CafileOption,
+    ClientIdOption,
+    HostOption,
+    PasswordOption,
+    PortOption,
+    QosOption,
+    Reach,
+    UrlOption,
+    UserOption,
+    reach,
+)
+from betimes.terminal.resume_file import alone_with, read_resume_file, write_resume_file
+from betimes.terminal.terminal import print_notice
+
+if TYPE_CHECKING:
+    from betimes.client.messages import Message
+    from betimes.client.subscriptions import Subscription
+
+TIMED_OUT = 27  # as mosquitto_sub ends
+RECONNECT_S = 60.0  # for so long a lost connection is tried again
+KNOWN_MAX = 1_000_000  # more than a broker keeps: so many lie between two lives of one
+PRINTED_MAX = 1000  # messages, before it is written down that they were
+WRITTEN_WITHIN_S = 0.1
+
+EXAMPLES = """\
+[bold]Examples[/bold]
+
+betimes sub -t 'traffic/#' --filter "speed > 50 AND kind = 'car'" --max-delay 250ms -v
+
+betimes sub -t 'traffic/#' -C 1 -W 10s --json
+
+betimes sub -t traffic/a4 --bandwidth 20KB/s --latency 100ms
+
+betimes sub -t 'traffic/#' --resume traffic.resume --also mqtt://127.0.0.1:1884
+
+betimes sub -L mqtts://anna@broker.example/traffic/a4 --cafile ca.pem
+"""
+
+TopicOption = Annotated[
+    list[str] | None,
+    typer.Option("--topic", "-t", help="A topic, or a pattern with + and #. May be repeated."),
+]
+VerboseOption = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Print topic, id and age before each message.")
+]
+FilterOption = Annotated[
+    str | None,
+    typer.Option("--filter", help="Only events for which this is true: as in a WHERE of Spark SQL."),
+]
+MaxDelayOption = Annotated[
+    str | None, typer.Option("--max-delay", help="How old a message may be, such as 250ms.")
+]
+ReliabilityOption = Annotated[
+    float | None,
+    typer.Option("--reliability", help="The share that is to come in time, 0 to 1.", metavar="X"),
+]
+BandwidthOption = Annotated[
+    str | None,
+    typer.Option("--bandwidth", help="To be reserved all the way, such as 20KB/s, or any.", metavar="X"),
+]
+LatencyOption = Annotated[
+    str | None, typer.Option("--latency", help="How long the way may take that is reserved, such as 100ms.")
+]
+CountOption = Annotated[
+    int | None, typer.Option("--count", "-C", help="End after so many messages.", metavar="N", min=1)
+]
+WaitOption = Annotated[
+    str | None, typer.Option("--wait", "-W", help="End after this time, in seconds or such as 2m.")
+]
+ResumeOption = Annotated[
+    Path | None,
+    typer.Option("--resume", help="Go on where this file says, keep it up to date.", metavar="FILE"),
+]
+AlsoOption = Annotated[
+    list[str] | None,
+    typer.Option("--also", help="A broker to turn to when one is lost. May be repeated.", metavar="URL"),
+]
+PriceOption = Annotated[float, typer.Option("--price", help="What a message in time is worth.", metavar="X")]
+
+
+def sub_command(
+    topic: TopicOption = None,
+    filter: FilterOption = None,  # noqa: A002 -- named after its option
+    max_delay: MaxDelayOption = None,
+    price: PriceOption = 1.0,
+    reliability: ReliabilityOption = None,
+    bandwidth: BandwidthOption = None,
+    latency: LatencyOption = None,
+    qos: QosOption = 0,
+    count: CountOption = None,
+    wait: WaitOption = None,
+    resume: ResumeOption = None,
+    also: AlsoOption = None,
+    verbose: VerboseOption = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object to a line.")] = False,
+    host: HostOption = None,
+    port: PortOption = None,
+    client_id: ClientIdOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+    cafile: CafileOption = None,
+    url: UrlOption = None,
+) -> None:
+    """Print the messages that come, one to a line, until interrupted.
+
+    Ends with 27 when --wait is over before --count is reached, with 2 where the broker refuses, and with
+    69 where it cannot be reached or the connection breaks. Only Betimes's own brokers tell id and age.
+
+    With --resume, what is published while the command does not run, or its connection is lost, is printed
+    when it is back, once, as far as the broker has kept it; what it has not kept is told on standard
+    error. The first time it begins now. A lost connection is opened again for a minute, at the brokers of
+    --also too. Who is killed may print the last few messages again.
+    """
+    wait_s = None if wait is None else _seconds(wait)
+    reached = reach(
+        topic or [],
+        host=host,
+        port=port,
+        user=user,
+        password=password,
+        client_id=client_id,
+        cafile=cafile,
+        url=url,
+    )
+    asked: dict[str, Any] = {
+        "filter": filter,
+        "max_delay": max_delay,
+        "price": price,
+        "reliability": reliability,
+    }
+    asked |= {"bandwidth": bandwidth, "latency": latency, "qos": qos}
+    _check(reached.topics, asked)
+    printer = Printer(verbose=verbose, as_json=as_json, count=count)
+    others = [_other(reached, each) for each in also or []]
+    with _told_of_connections(), nullcontext() if resume is None else alone_with(resume):
+        bookmark = None if resume is None else Bookmark(resume)
+        try:
+            asyncio.run(asyncio.wait_for(_watch(reached, others, asked, printer, bookmark), wait_s))
+        except TimeoutError:
+            raise _time_is_over(reached, printer, wait) from None
+
+
+def _time_is_over(reached: Reach, printer: Printer, wait: str | None) -> Exception:
+    """Tell silence from a broker that never answered."""
+    if printer.has_begun:
+        return typer.Exit(TIMED_OUT)
+    return UnreachableError(f"{reached.address}: did not answer within {wait}")
+
+
+def _check(topics: Iterable[str], asked: Mapping[str, Any]) -> None:
+    """Tell of a mistake before any broker is asked."""
+    seen = set()
+    for each in topics:
+        shared_parts(ask(each, **asked).topic)
+        if each in seen:
+            raise SettingError("--topic", each, "is named already", "once is enough")
+        seen.add(each)
+
+
+@contextmanager
+def _told_of_connections() -> Iterator[None]:
+    """Have it told when a connection is lost, and when there is another; and what becomes of guarantees."""
+    tellers = [logging.getLogger(f"betimes.client.{name}") for name in ("connection", "subscriptions")]
+    handler = logging.Handler()
+    handler.emit = lambda record: print_notice(record.getMessage())  # type: ignore[method-assign]
+    for told in tellers:
+        told.addHandler(handler)
+    try:
+        yield
+    finally:
+        for told in tellers:
+            told.removeHandler(handler)
+
+
+class Printer:
+    """Writes messages to standard output, each at once, up to a number."""
+
+    def __init__(self, *, verbose: bool = False, as_json: bool = False, count: int | None = None) -> None:
+        self.verbose = verbose
+        self._as_json = as_json
+        self._left = count
+        self.has_begun = False  # a broker has answered
+
+    @property
+    def is_done(self) -> bool:
+        """Say whether that was all."""
+        return self._left == 0
+
+    def print(self, message: Message) -> None:
+        """Write a message."""
+        if self.is_done:
+            return
+        if self._as_json:
+            line = json.dumps(facts(message), ensure_ascii=False, allow_nan=False).encode()
+        elif self.verbose:
+            line = shown(message)
+        else:
+            line = message.payload
+        sys.stdout.buffer.write(line + b"\n")
+        sys.stdout.buffer.flush()
+        if self._left is not None:
+            self._left -= 1
+
+
+def facts(message: Message) -> dict[str, Any]:
+    """Return what --json prints of a message; a payload that is no text is in base64."""
+    try:
+        payload = {"payload": message.payload.decode()}
+    except UnicodeDecodeError:
+        payload = {"payload_base64": base64.b64encode(message.payload).decode()}
+    return {
+        "topic": message.topic,
+        **payload,
+        "attributes": dict(message.attributes),
+        "id": message.id,
+        "age_s": message.age_s,
+        "qos": message.qos,
+        "retain": message.retain,
+    }
+
+
+def shown(message: Message) -> bytes:
+    """Return what --verbose prints of a message: topic, id, age and payload."""
+    age = "-" if message.age_s is None else _age_text(message.age_s)
+    return f"{message.topic} {message.id or '-'} {age} ".encode() + message.payload
+
+
+def _age_text(age_s: float) -> str:
+    """Return an age to a tenth of a millisecond; below one millisecond, to a microsecond."""
+    return show_duration(round(age_s, 4 if age_s >= 0.001 else 6))
+
+
+class Bookmark:
+    """Keeps the file of where all subscriptions are."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._tokens = read_resume_file(path)
+        self._subscriptions: list[Subscription] = []
+        self._printed = 0  # since it was written
+        self._due: asyncio.TimerHandle | None = None  # when it is written next
+
+    def settings(self, topic: str) -> dict[str, Any]:
+        """Return how a topic is subscribed to."""
+        return {"mode": "semi-durable", "after": self._tokens.get(topic, ())}
+
+    def follow(self, subscriptions: list[Subscription]) -> None:
+        """Keep the file for these."""
+        self._subscriptions = subscriptions
+        self.save()
+
+    def printed(self) -> None:
+        """Note that a message was printed; write that down soon, or after some of them."""
+        self._printed += 1
+        if self._printed >= PRINTED_MAX:
+            self.save()
+        elif self._due is None:
+            self._due = asyncio.get_running_loop().call_later(WRITTEN_WITHIN_S, self.save)
+
+    def save(self) -> None:
+        """Write down where all of them are."""
+        self._printed = 0
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+        found = {each.asked.topic: each.tokens() for each in self._subscriptions}
+        known = {topic: tokens for topic, tokens in found.items() if tokens != [NOW]}
+        now = {topic: tokens for topic, tokens in self._tokens.items() if topic not in found} | known
+        if now != self._tokens:
+            self._tokens = now
+            write_resume_file(self._path, now)
+
+
+def _other(reached: Reach, url: str) -> Address:
+    """Return the address of another broker, where we are who we are at the first."""
+    found = read_address(url)
+    return replace(
+        found,
+        user=found.user or reached.address.user,
+        password=found.password or reached.address.password,
+        client_id=found.client_id or reached.address.client_id,
+    )
+
+
+async def _watch(
+    reached: Reach,
+    others: list[Address],
+    asked: dict[str, Any],
+    printer: Printer,
+    bookmark: Bookmark | None,
+) -> None:
+    from betimes.client.connection import connected
+
+    reconnect_s = 0.0 if bookmark is None and not others else RECONNECT_S
+    async with (
+        connected(reached.address, *others, ca=reached.ca, reconnect=reconnect_s) as client,
+        AsyncExitStack() as open_ones,
+    ):
+        subscriptions = [
+            await open_ones.enter_async_context(
+                client.subscribe(topic, **asked, **({} if bookmark is None else bookmark.settings(topic)))
+            )
+            for topic in reached.topics
+        ]
+        printer.has_begun = True
+        if bookmark is not None:
+            bookmark.follow(subscriptions)
+        if any(asked[each] is not None for each in ("reliability", "bandwidth", "latency")):
+            for subscription in subscriptions:
+                print_notice(
+                    subscription.answer or f"{subscription.asked.topic}: the broker promises nothing"
+                )
+        if printer.verbose:
+            print_notice(f"subscribed to {', '.join(reached.topics)} at {reached.address}")
+        tasks = [asyncio.create_task(_print_all(each, printer, bookmark)) for each in subscriptions]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for subscription in subscriptions:
+                _tell_news(subscription)
+            if bookmark is not None:
+                bookmark.save()
+            if client.dropped or client.late:
+                print_notice(f"not printed: {client.dropped} came too fast, {client.late} waited too long")
+
+
+async def _print_all(subscription: Subscription, printer: Printer, bookmark: Bookmark | None) -> None:
+    async for message in subscription:
+        _tell_news(subscription)
+        printer.print(message)
+        if bookmark is not None:
+            bookmark.printed()
+        if printer.is_done:
+            return
+
+
+def _tell_news(subscription: Subscription) -> None:
+    while subscription.gaps:
+        gap = subscription.gaps.popleft()
+        many = f"{gap.at_most} at most" if gap.at_most <= KNOWN_MAX else "how many is not known"
+        print_notice(f"missing: of {gap.origin}, from {gap.first} to {gap.last}, {many} ({gap.why})")
+
+
+def _seconds(text: str) -> float:
+    number = number_reading(text)
+    seconds = read_duration_s(text) if number is None else number
+    if seconds <= 0:
+        hint = "write 10 or 2m, or leave it out to wait for ever"
+        raise SettingError("--wait", text, "must be more than 0", hint)
+    return seconds

@@ -1,0 +1,60 @@
+"""How does one stay connected to one of some brokers, without an event loop? By going on to the next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from betimes.client.addresses import Address
+from betimes.client.blocking.connection import DirectLine
+from betimes.client.errors import UnreachableError
+
+PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 2.0  # between two attempts to connect
+
+T = TypeVar("T")
+
+
+class PatientLine:
+    """A connection that is opened when it is needed, and again, elsewhere, for as long as patience lasts."""
+
+    def __init__(
+        self, addresses: Sequence[Address], *, ca: str | Path | None, timeout_s: float, patience_s: float
+    ) -> None:
+        self._addresses = addresses
+        self._ca = ca
+        self._timeout_s = timeout_s
+        self._patience_s = patience_s
+        self._place = 0
+        self._line: DirectLine | None = None
+
+    @property
+    def address(self) -> Address:
+        """Return which broker is talked to."""
+        return self._addresses[self._place]
+
+    def close(self) -> None:
+        """Hang up."""
+        line, self._line = self._line, None
+        if line is not None:
+            line.close()
+
+    def do(self, action: Callable[[DirectLine], T]) -> T:
+        """Do something on the connection; all of it again on the next one where that is lost."""
+        end_s, pause_s = time.monotonic() + self._patience_s, PAUSE_S_MIN
+        while True:
+            was_open = self._line is not None
+            try:
+                if self._line is None:
+                    self._line = DirectLine(self.address, ca=self._ca, timeout_s=self._timeout_s)
+                return action(self._line)
+            except UnreachableError:
+                self.close()
+                if was_open:
+                    continue  # it may have been cut while nothing was asked
+                if time.monotonic() + pause_s > end_s:
+                    raise
+                self._place = (self._place + 1) % len(self._addresses)
+            time.sleep(pause_s)
+            pause_s = min(2.0 * pause_s, PAUSE_S_MAX)

@@ -1,0 +1,176 @@
+"""What was published between two positions? Read from a broker's buffer, as often as one likes.
+
+A position is a number for each origin, as in `$id`. `plan` says how far so many messages reach; `read` brings
+all that is wanted between two positions, and what is missing there. The broker answers in parts, and from the
+end of each the next is asked for (docs/resuming.md).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+
+import mqtt5
+
+from betimes.client.addresses import Address
+from betimes.client.blocking.connection import FAILED, DirectLine
+from betimes.client.blocking.failover import PatientLine
+from betimes.client.errors import ConnectionLostError, SubscriptionRefusedError
+from betimes.client.messages import read_gap
+from betimes.language.resume_tokens import read_resume_token
+from betimes.model.errors import TextError
+from betimes.model.positions import Gap
+from betimes.model.user_properties import (
+    ALL,
+    BUFFERED,
+    FILTER,
+    GAPS,
+    KEPT,
+    LOST,
+    OUTSTANDING,
+    POSITION,
+    RESUME_AFTER,
+    RESUME_UNTIL,
+)
+
+PLANNED_MAX = 10_000_000  # messages of one plan
+
+Positions = Mapping[str, int]  # the last number, by origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is read of a range."""
+
+    topic: str
+    filter: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How far some messages reach."""
+
+    positions: dict[str, int]
+    kept: int  # messages up to there, of whatever topic
+    lost: int  # at most, that are not kept any more
+    is_whole: bool  # all that is published comes to this broker, and is kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of a range: what came, and what is missing."""
+
+    packets: list[mqtt5.PublishPacket]
+    gaps: list[Gap] = field(default_factory=list)
+    came_at_s: float = 0.0  # on the wall clock
+
+
+class RangeReader:
+    """Reads ranges at one of some brokers: at the next where one cannot be had, for so long."""
+
+    def __init__(
+        self,
+        addresses: Sequence[Address],
+        *,
+        ca: str | Path | None = None,
+        timeout_s: float = 10.0,
+        patience_s: float = 0.0,
+    ) -> None:
+        self._line = PatientLine(addresses, ca=ca, timeout_s=timeout_s, patience_s=patience_s)
+
+    def __enter__(self) -> RangeReader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._line.close()
+
+    def plan(
+        self, wanted: Wanted, after: Positions, *, until: Positions | None = None, most: int = PLANNED_MAX
+    ) -> Plan:
+        """Return how far so many messages reach, behind a position and up to another."""
+        ends = [f"+{most}", *_tokens(until or {})]
+        told, _ = self._line.do(lambda line: _ask(line, wanted, after, ends))
+        positions = dict(after)
+        for origin, number in told.positions.items():
+            positions[origin] = max(number, positions.get(origin, 0))
+        return Plan(positions=positions, kept=told.kept, lost=told.lost, is_whole=told.is_whole)
+
+    def read(self, wanted: Wanted, after: Positions, until: Positions) -> Iterator[Part]:
+        """Yield all that is wanted behind a position up to another, and what is missing there."""
+        at = dict(after)
+        while any(number > at.get(origin, 0) for origin, number in until.items()):
+            told, came = self._line.do(partial(_ask, wanted=wanted, after=at, ends=_tokens(until)))
+            yield came
+            if all(number <= at.get(origin, 0) for origin, number in told.positions.items()):
+                raise ConnectionLostError(f"{self._line.address}: the broker gets no further")
+            at |= told.positions
+
+
+@dataclass(slots=True)
+class _Told:
+    """What a SUBACK says of a range."""
+
+    outstanding: int = 0
+    gaps: int = 0
+    lost: int = 0
+    kept: int = 0
+    is_whole: bool = False
+    positions: dict[str, int] = field(default_factory=dict)
+
+
+def _ask(line: DirectLine, wanted: Wanted, after: Positions, ends: Sequence[str]) -> tuple[_Told, Part]:
+    """Ask for a range, and return what the broker says of it and what it sends."""
+    properties = [(RESUME_AFTER, token) for token in _tokens(after)]
+    properties += [(RESUME_UNTIL, end) for end in ends]
+    properties += [] if wanted.filter is None else [(FILTER, wanted.filter)]
+    line.send(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter(wanted.topic)], user_properties=properties))
+    suback, *packets = line.receive()
+    if not isinstance(suback, mqtt5.SubAckPacket):
+        raise ConnectionLostError(f"the broker sent {type(suback).__name__} where SUBACK was due")
+    code = suback.reason_codes[0]
+    if code.value >= FAILED:
+        raise SubscriptionRefusedError(wanted.topic, code.value, str(code), suback.reason_str or "")
+    told = _told(suback.user_properties)
+    if not told.positions:
+        raise SubscriptionRefusedError(
+            wanted.topic, 0x83, "not understood", "the broker knows no ranges: is it one of Betimes's?"
+        )
+    while len(packets) < told.outstanding + told.gaps:
+        packets += line.receive()
+    gaps = (read_gap(each.payload) for each in packets[: told.gaps])
+    came = Part(
+        packets=packets[told.gaps :],  # gaps come first
+        gaps=[gap for gap in gaps if gap is not None],
+        came_at_s=time.time(),
+    )
+    return told, came
+
+
+def _told(properties: Sequence[tuple[str, str]]) -> _Told:
+    told = _Told()
+    for name, value in properties:
+        if name == POSITION:
+            try:
+                origin, had = read_resume_token(value)
+            except TextError:
+                continue
+            told.positions[origin] = had.floor
+        elif name == BUFFERED:
+            told.is_whole = value == ALL
+        elif name in (OUTSTANDING, GAPS, LOST, KEPT) and value.isascii() and value.isdigit():
+            setattr(told, name, int(value))
+    return told
+
+
+def _tokens(positions: Positions) -> list[str]:
+    return [f"{origin}:{number}" for origin, number in sorted(positions.items())]

@@ -1,1 +1,0 @@
-"""What people touch: the commands, the pictures, the tables."""

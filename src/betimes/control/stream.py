@@ -1,0 +1,202 @@
+"""How does the control centre learn while telemetry comes? `betimes control --stream`, file by file."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
+
+from betimes.client.addresses import Address
+from betimes.control.rounds import Centre, Round, check_told, predict_and_tell, print_round
+from betimes.control.telemetry_tap import TelemetryTap
+from betimes.language.quantities import read_duration_s
+from betimes.model.errors import BetimesError, SettingError, TextError
+from betimes.telemetry.spool import Spool
+from betimes.terminal.terminal import print_notice
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from betimes.model.statistics import NetworkStatistics
+    from betimes.pipeline.live.alarms import Alarm
+    from betimes.pipeline.live.rows import LiveSettings
+    from betimes.pipeline.live.stream import NewFile
+    from betimes.prediction.predict import Prediction
+
+STREAM = "stream"  # below the tables: what is kept from batch to batch
+KEPT_S_MAX = 7 * 24 * 3600.0
+MEASURE_EVERY_S = 30.0
+LATE, ALARM_GAP = "2m", 0.1  # unless told otherwise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSettings:
+    """What a stream keeps, and what it raises an alarm for."""
+
+    live: LiveSettings
+    alarm_gap: float
+
+
+def read_stream_settings(since: str, late: str | None, alarm: float | None) -> StreamSettings:
+    """Return what the options of a stream say."""
+    from betimes.pipeline.live.rows import LiveSettings
+
+    alarm_gap = ALARM_GAP if alarm is None else alarm
+    if not 0.0 <= alarm_gap <= 1.0:
+        raise SettingError("--alarm", alarm, "must be between 0 and 1", "for example 0.1")
+    kept_s = _duration_s("--since", since)
+    if kept_s > KEPT_S_MAX:
+        raise SettingError("--since", since, "a stream keeps a week at most", "for example 15m")
+    return StreamSettings(
+        live=LiveSettings(kept_s=kept_s, late_s=_duration_s("--late", late or LATE)), alarm_gap=alarm_gap
+    )
+
+
+def _duration_s(name: str, text: str) -> float:
+    try:
+        return read_duration_s(text)
+    except TextError as error:
+        raise SettingError(name, text, error.problem, "for example 15m") from None
+
+
+def run_stream(
+    spark: SparkSession,
+    centre: Centre,
+    settings: StreamSettings,
+    *,
+    every_s: float,
+    ending: threading.Event,
+    once: bool,
+    as_json: bool,
+) -> None:
+    """Learn from each new file, of brokers or of what they tell, and tell them, until somebody ends it."""
+    from betimes.pipeline.live.stream import follow
+
+    stream = ControlStream(spark, centre, settings)
+    done: list[Round] = []
+    before: list[NewFile] = []  # what was told, and is in a batch that is over
+
+    def act(batch: int, files: list[NewFile]) -> None:
+        if centre.is_told:
+            Spool.remove(each.path for each in before)
+            before[:] = files
+        try:
+            done[:] = [stream.take(batch, files)]
+        except BetimesError as error:
+            if once:
+                raise
+            print_notice(f"this round came to nothing: {error}")
+        else:
+            print_round(done[0], as_json=as_json)
+
+    place = centre.tables / STREAM
+    place.mkdir(parents=True, exist_ok=True)
+    tap = TelemetryTap(centre.brokers, centre.telemetry, ca=centre.ca) if centre.is_told else nullcontext()
+    with tap:
+        follow(spark, centre.telemetry, place, act, every_s=every_s, ending=ending, once=once)
+    if once and done:
+        check_told(done[0])
+
+
+class ControlStream:
+    """A control centre that learns batch by batch."""
+
+    def __init__(self, spark: SparkSession, centre: Centre, settings: StreamSettings) -> None:
+        from betimes.pipeline.live.alarms import Watch
+        from betimes.pipeline.live.rows import LiveRows
+
+        self._spark = spark
+        self._centre = centre
+        self._settings = settings
+        self._rows = LiveRows(centre.tables / STREAM, settings.live)
+        self._watch = Watch(settings.alarm_gap)
+        self._began_at_s = time.time()
+        self._measure_at_s = -math.inf  # when the next round is one that measures
+
+    def take(self, batch: int, files: Sequence[NewFile]) -> Round:
+        """Learn from new files, predict, and tell the brokers; now and then measure, and look for alarms.
+
+        To measure takes as long as to learn, and new files wait meanwhile: so it is not done in every round.
+        """
+        from betimes.pipeline.live.tables import live_model, live_tables
+        from betimes.telemetry.files import labels_in
+
+        began_s = time.monotonic()
+        centre, live = self._centre, self._settings.live
+        known = sorted(labels_in(centre.telemetry))
+        folder, state = self._rows.take_in(self._spark, [each.path for each in files], batch, known)
+        told: list[tuple[Round, NetworkStatistics, Prediction]] = []
+
+        def tell(statistics: NetworkStatistics) -> None:
+            done, prediction = predict_and_tell(centre, statistics, began_s)
+            fresh = [each.written_at_s for each in files if each.written_at_s >= self._began_at_s]
+            lag_s = time.time() - min(fresh) if fresh else done.took_s
+            told.append((replace(done, lag_s=lag_s), statistics, prediction))
+
+        if began_s < self._measure_at_s:
+            tell(live_model(self._spark, folder, centre.tables / STREAM, live))
+        else:
+            self._measure_at_s = began_s + MEASURE_EVERY_S
+            live_tables(self._spark, folder, centre.tables, live, state, tell)
+            self._after_measuring(*told[0][1:])
+        done = told[0][0]
+        return replace(done, set_aside=sum(state.set_aside.values()), alarms=self._watch.open)
+
+    def _after_measuring(self, statistics: NetworkStatistics, prediction: Prediction) -> None:
+        from betimes.pipeline.tables.predictions import write_predictions
+
+        write_predictions(self._centre.tables, statistics, prediction, made_at_s=time.time())
+        for problem in self._raise_alarms(statistics, prediction):
+            print_notice(problem)
+
+    def _raise_alarms(self, statistics: NetworkStatistics, prediction: Prediction) -> list[str]:
+        """Hold what was measured against what is predicted; return what could not be told."""
+        from betimes.pipeline.live.alarms import measured_shares, predicted_shares, write_alarms
+        from betimes.pipeline.tables.files import current_tables
+
+        centre = self._centre
+        measured = measured_shares(current_tables(centre.tables))
+        alarms = self._watch.look(measured, predicted_shares(statistics, prediction), time.time())
+        write_alarms(centre.tables, alarms)
+        if not alarms:
+            return []
+        for alarm in alarms:
+            print_notice(alarm_text(alarm))
+        failed = asyncio.run(tell_alarms(alarms, centre))
+        return [f"not told of alarms: {address}: {error}" for address, error in failed.items()]
+
+
+def alarm_text(alarm: Alarm) -> str:
+    """Return an alarm for a person to read."""
+    verb = "gets" if alarm.state == "begins" else "gets again what is predicted:"
+    low, high = alarm.predicted_low, alarm.predicted_high
+    predicted = f"{low:.3f}" if low == high else f"{low:.3f} to {high:.3f}"
+    return (
+        f"alarm {alarm.state}: {alarm.subscriber} at {alarm.home} {verb} {alarm.measured:.3f} on time "
+        f"({alarm.measured_low:.3f} to {alarm.measured_high:.3f}), predicted {predicted}"
+    )
+
+
+async def tell_alarms(alarms: Sequence[Alarm], centre: Centre) -> dict[Address, BetimesError]:
+    """Have every broker tell its clients; return what went wrong, by broker."""
+    from betimes.broker.admission.control_topics import alarm_topic, signed_alarm
+    from betimes.client.connection import connected
+
+    async def tell(address: Address) -> BetimesError | None:
+        try:
+            async with connected(address, ca=centre.ca) as client:
+                for alarm in alarms:
+                    topic = alarm_topic(alarm.home, alarm.subscriber)
+                    payload, signature = signed_alarm(topic, asdict(alarm), time.time_ns(), centre.secret)
+                    await client.publish_signed(topic, payload, signature)
+        except BetimesError as error:
+            return error
+        return None
+
+    answers = await asyncio.gather(*(tell(address) for address in centre.brokers))
+    return {address: error for address, error in zip(centre.brokers, answers, strict=True) if error}

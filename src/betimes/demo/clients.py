@@ -1,0 +1,184 @@
+"""How do real clients meet a live network? They replay departures there, and count what arrives in time.
+
+Publishers and subscribers are MQTT clients in this one process, so that one clock tells every age.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import aiomqtt
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+from prometheus_client.parser import text_string_to_metric_families
+
+from betimes.demo.flights import TOPIC, Departure, read_payload
+from betimes.demo.scores import Tally
+from betimes.model.errors import BetimesError
+from betimes.model.subscriptions import Subscription
+from betimes.terminal.fleet import HOST
+from betimes.terminal.progress import Advance
+
+READY_S_MAX = 90.0  # until every airport reaches every subscriber's broker
+READY_TOPIC = "ready"
+PROBE_EVERY_S = 0.1
+AFTERWARDS_S = 0.5  # after the longest bound, for what is under way
+METRICS_S_MAX = 5.0
+LOST = "betimes_lost_total"
+
+Pairs = Iterable[tuple[str, str]]
+
+
+async def replay(
+    departures: Sequence[Departure],
+    subscriptions: Sequence[Subscription],
+    ports: Mapping[str, int],
+    advance: Advance,
+) -> Tally:
+    """Publish all departures when they are due, each at the broker named after its airport."""
+    tally = Tally(subscriptions)
+    airports = sorted({each.origin for each in departures})
+    try:
+        async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+            listening = []
+            for each in subscriptions:
+                client = await stack.enter_async_context(_client(ports[each.home], each.id))
+                await _subscribe(client, each)
+                listening.append(group.create_task(_listen(client, each.id, tally)))
+            publishers = {
+                airport: await stack.enter_async_context(_client(ports[airport.lower()], airport))
+                for airport in airports
+            }
+            homes = sorted({each.home for each in subscriptions})
+            await _until_linked(stack, publishers, {home: ports[home] for home in homes})
+            await _publish(departures, publishers, tally, advance)
+            await asyncio.sleep(max(each.qos.delay_s_max for each in subscriptions) + AFTERWARDS_S)
+            for task in listening:
+                task.cancel()
+    except (ExceptionGroup, aiomqtt.MqttError) as error:
+        raise _first(error) from error
+    return tally
+
+
+def _first(error: Exception) -> Exception:
+    """Return the first of several errors; where a client lost its broker, an error that says so."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return (
+        BetimesError(f"a client lost its broker ({error})") if isinstance(error, aiomqtt.MqttError) else error
+    )
+
+
+def _client(port: int, name: str) -> aiomqtt.Client:
+    return aiomqtt.Client(
+        HOST, port, identifier=name, protocol=aiomqtt.ProtocolVersion.V5, timeout=READY_S_MAX
+    )
+
+
+def _properties(kind: int, pairs: Pairs) -> Properties:
+    properties = Properties(kind)  # type: ignore[no-untyped-call]
+    properties.UserProperty = list(pairs)
+    return properties
+
+
+def wish_properties(subscription: Subscription) -> list[tuple[str, str]]:
+    """Return what a subscriber says beyond the topic, as docs/mqtt.md has it."""
+    qos = subscription.qos
+    return [
+        ("filter", subscription.filter.text),
+        ("max-delay", f"{qos.delay_s_max * 1000.0:g}ms"),
+        ("price", f"{qos.price:g}"),
+    ]
+
+
+async def _subscribe(client: aiomqtt.Client, subscription: Subscription) -> None:
+    wish = _properties(PacketTypes.SUBSCRIBE, wish_properties(subscription))
+    (granted,) = await client.subscribe(f"{TOPIC}/#", properties=wish)
+    code = granted if isinstance(granted, int) else granted.value
+    if code >= 0x80:
+        raise BetimesError(f"{subscription.id}: the broker refuses the subscription (0x{code:02x})")
+
+
+async def _listen(client: aiomqtt.Client, subscriber: str, tally: Tally) -> None:
+    async for message in client.messages:
+        now_s = time.monotonic()
+        assert isinstance(message.payload, bytes), "aiomqtt hands on what came"
+        number, sent_s = read_payload(message.payload)
+        tally.arrive(subscriber, number, now_s - sent_s)
+
+
+async def _until_linked(
+    stack: AsyncExitStack, publishers: Mapping[str, aiomqtt.Client], homes: Mapping[str, int]
+) -> None:
+    """Wait until something from every airport reaches every home.
+
+    A home tells the others of its subscriptions in their order: where this last one is known, all are.
+    """
+    end_s = time.monotonic() + READY_S_MAX
+    for home, port in homes.items():
+        watcher = await stack.enter_async_context(_client(port, f"ready-{home}"))
+        await watcher.subscribe(f"{READY_TOPIC}/{home}")
+        missing = set(publishers)
+        while missing:
+            if time.monotonic() > end_s:
+                raise BetimesError(
+                    f"nothing from {', '.join(sorted(missing))} reaches {home}: links are down"
+                )
+            for airport in missing:
+                await publishers[airport].publish(f"{READY_TOPIC}/{home}", airport)
+            missing -= await _heard(watcher, PROBE_EVERY_S)
+
+
+async def _heard(watcher: aiomqtt.Client, for_s: float) -> set[str]:
+    """Return what a watcher hears within a while."""
+    heard: set[str] = set()
+    try:
+        async with asyncio.timeout(for_s):
+            async for message in watcher.messages:
+                assert isinstance(message.payload, bytes), "aiomqtt hands on what came"
+                heard.add(message.payload.decode())
+    except TimeoutError:
+        pass
+    return heard
+
+
+async def _publish(
+    departures: Sequence[Departure],
+    publishers: Mapping[str, aiomqtt.Client],
+    tally: Tally,
+    advance: Advance,
+) -> None:
+    start_s = time.monotonic()
+    for done, departure in enumerate(departures):
+        advance(done, len(departures))
+        due_s = start_s + departure.at_s
+        await asyncio.sleep(max(due_s - time.monotonic(), 0.0))
+        named = ((name, str(value)) for name, value in departure.attributes.items())
+        properties = _properties(PacketTypes.PUBLISH, named)
+        sent_s = time.monotonic()
+        tally.publish(departure, sent_s - due_s)
+        publisher = publishers[departure.origin]
+        await publisher.publish(departure.topic, departure.payload(sent_s), properties=properties)
+    advance(len(departures), len(departures))
+
+
+def dropped_by_reason(metrics_ports: Iterable[int]) -> dict[str, int]:
+    """Return what brokers say they dropped, from their pages for Prometheus."""
+    dropped: Counter[str] = Counter()
+    for port in metrics_ports:
+        try:
+            with urlopen(f"http://{HOST}:{port}/metrics", timeout=METRICS_S_MAX) as page:
+                text = page.read().decode()
+        except (URLError, OSError) as error:
+            raise BetimesError(f"{HOST}:{port}: a broker does not tell its metrics ({error})") from None
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                if sample.name == LOST and sample.value:
+                    dropped[sample.labels["reason"]] += int(sample.value)
+    return dict(dropped)

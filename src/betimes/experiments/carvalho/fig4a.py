@@ -1,0 +1,84 @@
+"""Do more event types make better use of the network (004, figure 4, bandwidth over event types)?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from betimes.experiments.carvalho.network import curve_means, rises, run_of, run_row, show
+from betimes.experiments.figure import Claim, Figure, Panel, Plan, Point, Row, curve_points
+
+NUMBERS, QUICK_NUMBERS = (1, 5, 20, 50, 100, 200), (1, 20, 200)
+OWN_FLOWS, SHARED = "each its own flow", "flows merged into trees"
+
+
+def rows(plan: Plan) -> list[dict[str, Any]]:
+    """Return every number of types, with and without merging."""
+    return [
+        run_of(seed, types=types, shared=shared)
+        for seed in plan.seeds
+        for types in (QUICK_NUMBERS if plan.quick else NUMBERS)
+        for shared in (False, True)
+    ]
+
+
+def points(results: Sequence[Row]) -> list[Point]:
+    """Return utilisation and what was accepted over types."""
+    return [
+        point
+        for panel, y in (("utilisation", "utilisation"), ("accepted", "accepted"))
+        for curve, shared in ((OWN_FLOWS, False), (SHARED, True))
+        for point in curve_points(results, panel=panel, curve=curve, x="types", y=y, where={"shared": shared})
+    ]
+
+
+def claims(results: Sequence[Row]) -> list[Claim]:
+    """Return what section 6.1 says of types."""
+    own = curve_means(results, "types", "utilisation", shared=False)
+    merged = curve_means(results, "types", "accepted", shared=True)
+    apart = curve_means(results, "types", "accepted", shared=False)
+    return [
+        Claim(
+            text="utilisation (per cent) grows with the number of event types",
+            published="grows",
+            measured=show(own),
+            held=rises(own),
+        ),
+        Claim(
+            text="with a single type most of the network remains unused (below 2 per cent)",
+            published="under-utilised",
+            measured=show(own[:1]),
+            held=own[0][1] < 2.0,
+        ),
+        Claim(
+            text="ours: merged into trees, more subscriptions are accepted at every number of types",
+            published="-",
+            measured=f"{show(merged)}; without: {show(apart)}",
+            held=all(left[1] > right[1] for left, right in zip(merged, apart, strict=True)),
+        ),
+    ]
+
+
+FIGURE = Figure(
+    name="carvalho-4a",
+    title="Utilisation over event types (Carvalho et al., figure 4)",
+    about="how much of the network can be reserved as there are more event types",
+    panels=(
+        Panel(
+            key="utilisation",
+            title="bandwidth that is reserved",
+            x_label="event types",
+            y_label="of all links (per cent)",
+        ),
+        Panel(
+            key="accepted",
+            title="subscriptions accepted",
+            x_label="event types",
+            y_label="accepted until 100 refusals in a row",
+        ),
+    ),
+    rows=rows,
+    run=run_row,
+    points=points,
+    claims=claims,
+)

@@ -1,0 +1,94 @@
+"""Do replicas of the rendezvous make better use of the network (004, figure 4, bandwidth over replicas)?
+
+Subscriptions are not merged, as in the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from betimes.experiments.carvalho.network import TYPES, curve_means, rises, run_of, run_row, show
+from betimes.experiments.figure import Claim, Figure, Panel, Plan, Point, Row, curve_points
+
+REPLICAS, QUICK_REPLICAS = (1, 2, 4, 8, 16), (1, 4, 16)
+NUMBERS = (1, TYPES)
+
+
+def curve_of(types: int) -> str:
+    """Return how a number of types is written."""
+    return "1 event type" if types == 1 else f"{types} event types"
+
+
+def rows(plan: Plan) -> list[dict[str, Any]]:
+    """Return every number of replicas, for one type and for many."""
+    return [
+        run_of(seed, types=types, replicas=replicas)
+        for seed in plan.seeds
+        for replicas in (QUICK_REPLICAS if plan.quick else REPLICAS)
+        for types in NUMBERS
+    ]
+
+
+def points(results: Sequence[Row]) -> list[Point]:
+    """Return utilisation and what was accepted over replicas."""
+    return [
+        point
+        for panel, y in (("utilisation", "utilisation"), ("accepted", "accepted"))
+        for types in NUMBERS
+        for point in curve_points(
+            results, panel=panel, curve=curve_of(types), x="replicas", y=y, where={"types": types}
+        )
+    ]
+
+
+def claims(results: Sequence[Row]) -> list[Claim]:
+    """Return what section 6.2 says of utilisation."""
+    one = curve_means(results, "replicas", "utilisation", types=1)
+    many = curve_means(results, "replicas", "utilisation", types=TYPES)
+    accepted = curve_means(results, "replicas", "accepted", types=1)
+    return [
+        Claim(
+            text="a single type: utilisation (per cent) grows with the replicas",
+            published="grows",
+            measured=show(one),
+            held=rises(one),
+        ),
+        Claim(
+            text="a single type: more subscriptions are satisfied with more replicas",
+            published="more",
+            measured=show(accepted),
+            held=rises(accepted),
+        ),
+        Claim(
+            text="with several replicas, a single type makes better use of resources than many types",
+            published="better",
+            measured=f"1 type: {show(one[1:])}; {TYPES} types: {show(many[1:])}",
+            held=all(left[1] > right[1] for left, right in zip(one[1:], many[1:], strict=True)),
+        ),
+    ]
+
+
+FIGURE = Figure(
+    name="carvalho-4b",
+    title="Utilisation over replicas (Carvalho et al., figure 4)",
+    about="how much of the network can be reserved as rendezvous have more replicas",
+    panels=(
+        Panel(
+            key="utilisation",
+            title="bandwidth that is reserved",
+            x_label="replicas of the rendezvous",
+            y_label="of all links (per cent)",
+        ),
+        Panel(
+            key="accepted",
+            title="subscriptions accepted",
+            x_label="replicas of the rendezvous",
+            y_label="accepted until 100 refusals in a row",
+        ),
+    ),
+    rows=rows,
+    run=run_row,
+    points=points,
+    claims=claims,
+)

@@ -1,0 +1,102 @@
+"""What do replicas gain in latency, and cost in messages (004, figure 4, both over replicas)?
+
+Latencies are compared at equal load: at saturation, more replicas have also accepted more, over longer ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from betimes.experiments.carvalho.network import (
+    COUNTED,
+    EQUAL_LOAD,
+    TYPES,
+    curve_means,
+    rises,
+    run_of,
+    run_row,
+    show,
+)
+from betimes.experiments.figure import Claim, Figure, Panel, Plan, Point, Row, curve_points
+
+REPLICAS, QUICK_REPLICAS = (1, 2, 3, 4, 6, 8, 12, 16), (1, 4, 16)
+MOST, FEW = 16, 4
+GAIN_AT_FEW = 0.6  # of what 16 replicas gain, is there at 4
+LINEAR_WITHIN = 0.15  # of the straight line from the first to the last
+CURVE = f"IndiQoS, {TYPES} types"
+
+
+def rows(plan: Plan) -> list[dict[str, Any]]:
+    """Return every number of replicas, at equal load."""
+    return [
+        run_of(seed, replicas=replicas, accepted_max=EQUAL_LOAD)
+        for seed in plan.seeds
+        for replicas in (QUICK_REPLICAS if plan.quick else REPLICAS)
+    ]
+
+
+def points(results: Sequence[Row]) -> list[Point]:
+    """Return latency and messages over replicas."""
+    return [
+        point
+        for panel, y in (("latency", "latency_ms"), ("messages", "messages"))
+        for point in curve_points(results, panel=panel, curve=CURVE, x="replicas", y=y, where={})
+    ]
+
+
+def claims(results: Sequence[Row]) -> list[Claim]:
+    """Return what section 6.2 says of latency and signalling."""
+    latency = curve_means(results, "replicas", "latency_ms")
+    messages = curve_means(results, "replicas", "messages")
+    at = dict(latency)
+    gain = (at[1] - at[FEW]) / (at[1] - at[MOST])
+    (first_x, first_y), (last_x, last_y) = messages[0], messages[-1]
+    slope = (last_y - first_y) / (last_x - first_x)
+    off = max(abs(y / (first_y + slope * (x - first_x)) - 1.0) for x, y in messages)
+    return [
+        Claim(
+            text="latency (ms) falls with the replicas",
+            published="falls",
+            measured=show(latency),
+            held=rises([(x, -y) for x, y in latency]),
+        ),
+        Claim(
+            text=f"most of what {MOST} replicas gain is there with {FEW} (at least {GAIN_AT_FEW:.0%})",
+            published="significant gains with four, no significant improvement beyond",
+            measured=f"{gain:.0%}",
+            held=gain >= GAIN_AT_FEW,
+        ),
+        Claim(
+            text="messages per accepted request grow with the replicas, in a straight line "
+            f"(within {LINEAR_WITHIN:.0%})",
+            published="increases",
+            measured=f"{show(messages)}; off by {off:.0%}",
+            held=rises(messages) and off <= LINEAR_WITHIN,
+        ),
+    ]
+
+
+FIGURE = Figure(
+    name="carvalho-4c-d",
+    title="Latency and signalling over replicas (Carvalho et al., figure 4)",
+    about="what more replicas of the rendezvous gain in latency, and cost in messages",
+    panels=(
+        Panel(
+            key="latency",
+            title=f"latency, at {EQUAL_LOAD} accepted",
+            x_label="replicas of the rendezvous",
+            y_label="mean latency (ms)",
+        ),
+        Panel(
+            key="messages",
+            title="signalling: all but advertisements and refreshes",
+            x_label="replicas of the rendezvous",
+            y_label=COUNTED,
+        ),
+    ),
+    rows=rows,
+    run=run_row,
+    points=points,
+    claims=claims,
+)

@@ -1,0 +1,198 @@
+"""What does each way to find a way cost, and how good is what it finds (004, figure 4, comparison)?
+
+IndiQoS with 1 and 3 replicas, flooding of network state and of requests, and both of ours. Counted is every
+message of an accepted request, answers and dead ends included; for flooding of state also the updates that
+it causes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from betimes.experiments.carvalho.flooding import FNS, FNS_EVERY
+from betimes.experiments.carvalho.network import (
+    COORD,
+    COUNTED,
+    DIRECT,
+    EQUAL_LOAD,
+    FR,
+    INDIQOS,
+    TYPES,
+    ratio,
+    run_of,
+    run_row,
+    value,
+)
+from betimes.experiments.figure import Claim, Figure, Panel, Plan, Point, Row, Spread, by_seed
+
+SATURATED = 0  # accepted_max: as many as there is room for
+ONE, THREE = "IndiQoS, 1 replica", "IndiQoS, 3 replicas"
+FLOODED = ("FNS, full links over a tree", "FNS, every change over every link", "FR")
+SCHEMES: dict[str, dict[str, Any]] = {
+    ONE: {"scheme": INDIQOS, "replicas": 1},
+    THREE: {"scheme": INDIQOS, "replicas": 3},
+    FLOODED[0]: {"scheme": FNS, "replicas": 1},
+    FLOODED[1]: {"scheme": FNS_EVERY, "replicas": 1},
+    FLOODED[2]: {"scheme": FR, "replicas": 1},
+    DIRECT: {"scheme": DIRECT, "replicas": 1},
+    COORD: {"scheme": COORD, "replicas": 1},
+}
+LOADS = (EQUAL_LOAD, SATURATED)
+
+
+def rows(plan: Plan) -> list[dict[str, Any]]:
+    """Return every scheme, at equal load and until it is full."""
+    return [
+        run_of(seed, accepted_max=load, **scheme)
+        for seed in plan.seeds
+        for load in LOADS
+        for scheme in SCHEMES.values()
+        if not plan.quick or scheme["scheme"] != FNS_EVERY
+    ]
+
+
+def points(results: Sequence[Row]) -> list[Point]:
+    """Return one point for each scheme: latency over messages, at equal load and at saturation."""
+    found = []
+    for panel, load in (("equal", EQUAL_LOAD), ("full", SATURATED)):
+        for curve, scheme in SCHEMES.items():
+            here = {**scheme, "accepted_max": load}
+            if not by_seed(results, "messages", here):
+                continue  # not in a quick look
+            messages, latency = (value(results, y, **here) for y in ("messages", "latency_ms"))
+            found.append(
+                Point(
+                    panel=panel,
+                    curve=curve,
+                    x=messages.mean,
+                    y=latency.mean,
+                    sd=latency.sd,
+                    seeds=latency.count,
+                )
+            )
+    for number, (curve, scheme) in enumerate(SCHEMES.items(), 1):
+        here = {**scheme, "accepted_max": SATURATED}
+        if not by_seed(results, "accepted", here):
+            continue
+        accepted = value(results, "accepted", **here)
+        found.append(
+            Point(
+                panel="accepted", curve=curve, x=number, y=accepted.mean, sd=accepted.sd, seeds=accepted.count
+            )
+        )
+    return found
+
+
+def claims(results: Sequence[Row]) -> list[Claim]:
+    """Return what section 6.3 says, and what ours adds; a quick look leaves a scheme out."""
+    found = [*papers_claims(results), *own_claims(results)]
+    return [claim for claim in found if "nan" not in claim.measured]
+
+
+def times(results: Sequence[Row], y: str, load: int, above: str, below: str) -> Spread:
+    """Return how many times as much one scheme has as another at one load."""
+    return ratio(
+        results,
+        y,
+        {**SCHEMES[above], "accepted_max": load},
+        {**SCHEMES[below], "accepted_max": load},
+    )
+
+
+def papers_claims(results: Sequence[Row]) -> list[Claim]:
+    """Return what section 6.3 says."""
+    tree, every, requested = (times(results, "messages", SATURATED, name, ONE) for name in FLOODED)
+    tree_at_equal_load = times(results, "messages", EQUAL_LOAD, FLOODED[0], ONE)
+    slower = times(results, "latency_ms", EQUAL_LOAD, THREE, FLOODED[2])
+    saved = times(results, "messages", EQUAL_LOAD, FLOODED[2], THREE)
+    return [
+        Claim(
+            text="flooding network state costs five times IndiQoS's messages (1 replica), updates flooded "
+            "only when a link fills, over a tree",
+            published="5",
+            measured=f"{tree}; at equal load, where few links are full, {tree_at_equal_load}",
+            held=tree.near(5.0),
+        ),
+        Claim(
+            text="the same, every change flooded over every link: at least five times",
+            published="5",
+            measured=str(every),
+            held=every.mean >= 5.0,
+        ),
+        Claim(
+            text="flooding requests costs at least five times IndiQoS's messages (1 replica)",
+            published="5",
+            measured=str(requested),
+            held=requested.mean >= 5.0,
+        ),
+        Claim(
+            text="IndiQoS (3 replicas) is slower than who knows everything by less than it saves in messages",
+            published="the increase in latency is smaller than the signalling gains",
+            measured=f"latency {slower} times; messages of FR {saved} times",
+            held=1.0 < slower.mean < saved.mean,
+        ),
+    ]
+
+
+def own_claims(results: Sequence[Row]) -> list[Claim]:
+    """Return what ours adds."""
+    more = times(results, "accepted", SATURATED, COORD, THREE)
+    faster = [times(results, "latency_ms", load, COORD, THREE) for load in LOADS]
+    cheaper = [times(results, "messages", load, COORD, THREE) for load in LOADS]
+    known = times(results, "latency_ms", EQUAL_LOAD, COORD, FLOODED[0])
+    return [
+        Claim(
+            text="ours: coord with 1 replica accepts at least 3 times what IndiQoS with 3 replicas does",
+            published="-",
+            measured=f"{more} times",
+            held=more.mean >= 3.0,
+        ),
+        Claim(
+            text="ours: with lower latency and fewer messages, at equal load and with all that it accepts",
+            published="-",
+            measured=f"latency {faster[0]} and {faster[1]} times; "
+            f"messages {cheaper[0]} and {cheaper[1]} times",
+            held=all(each.mean < 1.0 for each in (*faster, *cheaper)),
+        ),
+        Claim(
+            text="ours: coord comes within half again of the latency of who knows everything, at equal load",
+            published="-",
+            measured=f"{known} times",
+            held=known.mean <= 1.5,
+        ),
+    ]
+
+
+FIGURE = Figure(
+    name="carvalho-4e-f",
+    title="IndiQoS, flooding and ours (Carvalho et al., figure 4)",
+    about="what finding a way costs in messages, and how long the way takes, by scheme",
+    panels=(
+        Panel(
+            key="equal",
+            title=f"{TYPES} types, at {EQUAL_LOAD} accepted",
+            x_label=COUNTED,
+            y_label="mean latency (ms)",
+            x_is_logarithmic=True,
+        ),
+        Panel(
+            key="full",
+            title=f"{TYPES} types, all that it accepts",
+            x_label=COUNTED,
+            y_label="mean latency (ms)",
+            x_is_logarithmic=True,
+        ),
+        Panel(
+            key="accepted",
+            title="subscriptions accepted, of 1,520",
+            x_label="scheme, in the order of the legend",
+            y_label="accepted until 100 refusals in a row",
+        ),
+    ),
+    ours=(DIRECT, COORD),
+    rows=rows,
+    run=run_row,
+    points=points,
+    claims=claims,
+)

@@ -1,0 +1,252 @@
+"""What did Carvalho et al. simulate (004, section 6), and what comes of one run of it?
+
+A transit-stub internet; on it an overlay that its nodes make themselves, by joining one after the other. A
+link of the overlay has eight slots in each direction, and a subscription takes one (12.5 per cent). 30 per
+cent of the nodes have a subscriber; each type has one publisher somewhere. Subscribers ask for types in
+random order, one after the other, until a hundred are refused in a row or everybody has asked for
+everything.
+
+Messages are counted one by one: questions and offers, reservations and their answers, searches with their
+dead ends, all that an accepted request caused. Advertisements and refreshes are not among them.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from betimes.experiments.carvalho.flooding import FNS, FNS_EVERY, FloodingNetwork
+from betimes.experiments.figure import Row, Spread, by_seed, paired_ratios, spread
+from betimes.model.errors import SettingError
+from betimes.reservations.outcomes import Accepted
+from betimes.reservations.overlay.dht import DhtSettings
+from betimes.reservations.overlay_node import OverlaySettings
+from betimes.reservations.requests import Wish
+from betimes.reservations.signals import Manner
+from betimes.simulator.chance import stream
+from betimes.simulator.reservation_overlay import Overlay
+from betimes.simulator.transit_stub import TransitStubWorld, latencies_s
+
+SLOTS = 8  # of a link, in each direction
+SLOT_BYTES_PER_S = 1_000
+SUBSCRIBING = 0.3  # of all nodes
+REFUSED_IN_A_ROW_MAX = 100
+BEATS = 12  # after the last node has joined, until tables have settled
+TYPES = 20  # where a figure is not about them
+KEPT = 8  # overlays
+EQUAL_LOAD = 100  # accepted subscriptions at which latencies are compared
+INDIQOS, DIRECT, COORD, FR = "indiqos", "direct", "coord", "fr"
+MANNERS = {INDIQOS: Manner.RENDEZVOUS, DIRECT: Manner.DIRECT, COORD: Manner.COORDINATES}
+FLOODING = (FNS, FNS_EVERY, FR)
+COUNTED = "messages per accepted request"
+WORLDS = {
+    252: TransitStubWorld(),
+    1000: TransitStubWorld(domains=4, transit_nodes=5, stubs=7, stub_nodes=7),
+    4000: TransitStubWorld(domains=5, transit_nodes=8, stubs=9, stub_nodes=11),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What became of one request after the other."""
+
+    accepted: int
+    refused: int
+    latency_s: float  # mean over the accepted
+    messages: float  # likewise
+
+
+def settled_overlay(nodes: int, seed: int) -> Overlay:
+    """Return the overlay that so many nodes make; nothing lapses, because nothing crashes.
+
+    Many runs begin with the same one: a process keeps the last few as they were, and hands out copies.
+    """
+    found = pickle.loads(_settled(nodes, seed))
+    assert isinstance(found, Overlay)
+    return found
+
+
+@lru_cache(maxsize=KEPT)
+def _settled(nodes: int, seed: int) -> bytes:
+    if nodes not in WORLDS:
+        raise SettingError("nodes", nodes, "no such world", f"one of {', '.join(map(str, WORLDS))}")
+    settings = OverlaySettings(
+        dht=DhtSettings(beat_every_s=30.0, lost_after_s=45.0),
+        refresh_every_s=float("inf"),
+        lapse_after_s=float("inf"),
+    )
+    overlay = Overlay(
+        latencies_s(WORLDS[nodes], seed), seed, settings=settings, link_bytes_per_s=SLOTS * SLOT_BYTES_PER_S
+    )
+    overlay.grow(BEATS)
+    return pickle.dumps(overlay)
+
+
+def publishers(names: Sequence[str], types: int, seed: int) -> list[str]:
+    """Return the node where each type is published."""
+    return [str(name) for name in stream(seed, "publishers").choice(np.array(names), types)]
+
+
+def requests(names: Sequence[str], types: int, seed: int) -> list[tuple[str, int]]:
+    """Return who asks for which type, in order."""
+    chance = stream(seed, "requests")
+    count = round(SUBSCRIBING * len(names))
+    subscribers = chance.choice(np.array(names), count, replace=False)
+    pairs = [(str(name), number) for name in subscribers for number in range(types)]
+    return [pairs[at] for at in chance.permutation(len(pairs))]
+
+
+def ask_one_by_one(
+    asked: Sequence[tuple[str, int]], ask: Callable[[str, int], tuple[float, int] | None], accepted_max: int
+) -> Asked:
+    """Ask until nothing is accepted any more; `ask` returns latency and messages of what is."""
+    latencies, messages = [], []
+    refused, in_a_row = 0, 0
+    for name, number in asked:
+        found = ask(name, number)
+        if found is None:
+            refused, in_a_row = refused + 1, in_a_row + 1
+        else:
+            latencies.append(found[0])
+            messages.append(found[1])
+            in_a_row = 0
+        if in_a_row >= REFUSED_IN_A_ROW_MAX or len(latencies) == accepted_max:
+            break
+    return Asked(
+        accepted=len(latencies),
+        refused=refused,
+        latency_s=sum(latencies) / len(latencies) if latencies else float("nan"),
+        messages=sum(messages) / len(messages) if messages else float("nan"),
+    )
+
+
+class Requests:
+    """Requests to an overlay, in one manner; all of them can be given back."""
+
+    def __init__(self, overlay: Overlay, *, scheme: str, replicas: int, is_shared: bool) -> None:
+        self._overlay = overlay
+        self._scheme = scheme
+        self._replicas = replicas
+        self._is_shared = is_shared
+        self._held: list[tuple[str, str]] = []
+
+    def advertise(self, homes: Sequence[str]) -> None:
+        """Let every type be known."""
+        for number, home in enumerate(homes):
+            self._overlay.advertise(home, f"type {number}", SLOT_BYTES_PER_S, self._replicas)
+            self._overlay.settle()
+
+    def ask(self, name: str, number: int) -> tuple[float, int] | None:
+        """Ask for one type at one node; return latency and messages, or None if it was refused."""
+        overlay = self._overlay
+        overlay.news.clear()
+        overlay.sent.clear()
+        wish = Wish(
+            subscription=f"{number} at {name}, {self._scheme}",
+            event_type=f"type {number}",
+            replicas=self._replicas,
+            manner=MANNERS[self._scheme],
+            is_shared=self._is_shared,
+        )
+        overlay.subscribe(name, wish)
+        overlay.settle()
+        (news,) = overlay.news
+        if not isinstance(news, Accepted):
+            return None
+        self._held.append((name, wish.subscription))
+        return news.latency_s, overlay.sent.total()
+
+    def give_back(self) -> None:
+        """Release everything."""
+        for name, subscription in self._held:
+            self._overlay.unsubscribe(name, subscription)
+            self._overlay.settle()
+        self._held.clear()
+
+
+def utilisation(overlay: Overlay) -> float:
+    """Return the share of all links' bandwidth that is promised, in per cent."""
+    links = overlay.links()
+    promised = sum(overlay.nodes[source].outward.promised(target) for source, target in links)
+    return 100.0 * promised / (SLOTS * SLOT_BYTES_PER_S * len(links))
+
+
+def run_row(row: Row) -> dict[str, Any]:
+    """Run one row (scheme, replicas, types, shared, accepted_max, nodes, seed) and return what came of it."""
+    seed, types, scheme = int(row["seed"]), int(row["types"]), str(row["scheme"])
+    overlay = settled_overlay(int(row["nodes"]), seed)
+    homes = publishers(overlay.names, types, seed)
+    wanted = requests(overlay.names, types, seed)
+    if scheme in FLOODING:
+        network = FloodingNetwork(overlay, SLOTS)
+        asked = ask_one_by_one(
+            wanted, lambda name, number: network.ask(homes[number], name, scheme), int(row["accepted_max"])
+        )
+        used = 100.0 * network.utilisation
+    else:
+        asking = Requests(
+            overlay, scheme=scheme, replicas=int(row["replicas"]), is_shared=bool(row["shared"])
+        )
+        asking.advertise(homes)
+        asked = ask_one_by_one(wanted, asking.ask, int(row["accepted_max"]))
+        used = utilisation(overlay)
+    return {
+        "accepted": asked.accepted,
+        "refused": asked.refused,
+        "latency_ms": 1000.0 * asked.latency_s,
+        "messages": asked.messages,
+        "utilisation": used,
+    }
+
+
+def run_of(seed: int, **different: Any) -> dict[str, Any]:
+    """Return a row with the usual values, but for these."""
+    usual: dict[str, Any] = {
+        "scheme": INDIQOS,
+        "replicas": 1,
+        "types": TYPES,
+        "shared": False,
+        "accepted_max": 0,  # as many as there is room for
+        "nodes": 252,
+    }
+    assert different.keys() <= usual.keys(), "a parameter of these runs"
+    return {**usual, **different, "seed": seed}
+
+
+def value(rows: Sequence[Row], y: str, **where: Any) -> Spread:
+    """Return the spread over seeds of a column, of the rows that fit."""
+    return spread(by_seed(rows, y, where).values())
+
+
+def ratio(rows: Sequence[Row], y: str, above: dict[str, Any], below: dict[str, Any]) -> Spread:
+    """Return how many times as much one kind of run has as another, seed by seed."""
+    return spread(paired_ratios(by_seed(rows, y, above), by_seed(rows, y, below)) or [float("nan")])
+
+
+def curve_means(rows: Sequence[Row], x: str, y: str, **where: Any) -> list[tuple[float, float]]:
+    """Return (x, mean over seeds) of the rows that fit, by x."""
+    fitting = [row for row in rows if all(row[name] == each for name, each in where.items())]
+    places = sorted({float(row[x]) for row in fitting})
+    return [
+        (place, spread([float(row[y]) for row in fitting if float(row[x]) == place]).mean) for place in places
+    ]
+
+
+def rises(curve: Sequence[tuple[float, float]]) -> bool:
+    """Tell whether a curve goes up from point to point."""
+    return all(left[1] < right[1] for left, right in pairwise(curve))
+
+
+def show(curve: Sequence[tuple[float, float]]) -> str:
+    """Return a curve as a few words.
+
+    >>> show([(1.0, 0.5), (16.0, 0.25)])
+    '0.5 at 1, 0.25 at 16'
+    """
+    return ", ".join(f"{y:.3g} at {x:g}" for x, y in curve)

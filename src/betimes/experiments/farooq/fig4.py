@@ -1,0 +1,101 @@
+"""What do nondurable subscribers get, fixed and mobile (003, figure 4)?
+
+The paper's figure has the highest rates that its brokers sustain; this one has what subscribers get of any
+rate below. The highest rates of live brokers are measured by `benchmarks/bench_modes.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from betimes.experiments.farooq.mobility import (
+    NONDURABLE,
+    SHARE_AWAY,
+    THROUGHPUT_AND_LOSS,
+    form_claim,
+    form_points,
+    nondurable_loss,
+    ratio,
+    run_of,
+    run_row,
+    value,
+)
+from betimes.experiments.figure import Claim, Figure, Plan, Point, Published, Row, curve_points
+
+RATES, QUICK_RATES = (50.0, 150.0, 317.0), (50.0, 317.0)
+FIXED, MOBILE = 0.0, SHARE_AWAY
+CURVES = {"fixed": FIXED, NONDURABLE: MOBILE}
+CLOSE = 0.9  # "close to that in the fixed networks"
+PUBLISHED_LOSS = 7.45  # per cent, section 5.3
+ALMOST = 0.3  # per cent of all messages: as far as a published loss may be off
+
+
+def rows(plan: Plan) -> list[dict[str, Any]]:
+    """Return fixed and mobile subscribers at every rate."""
+    return [
+        run_of(plan, seed, NONDURABLE, rate=rate, share_away=share_away)
+        for seed in plan.seeds
+        for rate in (QUICK_RATES if plan.quick else RATES)
+        for share_away in CURVES.values()
+    ]
+
+
+def points(results: Sequence[Row]) -> list[Point]:
+    """Return throughput and loss over the rate, and the closed form."""
+    found = [
+        point
+        for panel in ("throughput", "loss")
+        for curve, share_away in CURVES.items()
+        for point in curve_points(
+            results, panel=panel, curve=curve, x="rate", y=panel, where={"share_away": share_away}
+        )
+    ]
+    return found + form_points(
+        results,
+        nondurable_loss,
+        panel="loss",
+        curve="closed form: P",
+        x="rate",
+        where={"share_away": MOBILE},
+    )
+
+
+def claims(results: Sequence[Row]) -> list[Claim]:
+    """Return what section 4 says of figure 4, as far as a simulation tells."""
+    last = max(float(row["rate"]) for row in results)
+    part = ratio(
+        results,
+        "throughput",
+        {"share_away": MOBILE, "rate": last},
+        {"share_away": FIXED, "rate": last},
+    )
+    lost = value(results, "loss", share_away=MOBILE, rate=last)
+    return [
+        Claim(
+            text=f"mobile subscribers get close to what fixed ones do (at least {CLOSE:.0%})",
+            published="close",
+            measured=f"{part} times",
+            held=part.mean >= CLOSE,
+        ),
+        Claim(
+            text=f"loss of nondurable subscribers, in per cent (within {ALMOST})",
+            published=f"{PUBLISHED_LOSS}",
+            measured=str(lost),
+            held=abs(lost.mean - PUBLISHED_LOSS) <= max(ALMOST, 2.0 * lost.sd),
+        ),
+        form_claim([row for row in results if row["share_away"]], NONDURABLE, nondurable_loss, 0.05),
+    ]
+
+
+FIGURE = Figure(
+    name="farooq-4",
+    title="Nondurable subscribers (Farooq et al., figure 4; simulated: highest rates are in bench_modes)",
+    about="what nondurable subscribers get and lose, fixed and mobile",
+    panels=THROUGHPUT_AND_LOSS,
+    published=(Published(panel="loss", curve=NONDURABLE, x=317.0, y=PUBLISHED_LOSS),),
+    rows=rows,
+    run=run_row,
+    points=points,
+    claims=claims,
+)

@@ -1,0 +1,182 @@
+"""How many subscribers are satisfied, if some are refused (001, figure 7)?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from betimes.experiments.figure import Claim, Figure, Panel, Plan, Point, Row, curve_points, spread
+from betimes.experiments.pongthawornkamol.network import paper_network
+from betimes.prediction.admission_policies import POLICIES, Network, Settings, policy_named
+from betimes.prediction.forecasts import Model
+from betimes.simulator.matching_stations import run_stations
+
+BROKERS, SUBSCRIBERS, MATCHING_S_EACH = 4, 10, 0.010
+RATES, QUICK_RATES = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0), (1.0, 2.0, 4.0)  # of each of eight publishers
+DURATION_S, QUICK_DURATION_S, WARM_UP_S = 4_000.0, 1_000.0, 50.0
+PAPERS = ("random", "hi-req-first", "low-req-first", "overlap-first")
+OURS = "reverse-greedy"
+MEAN_WAITS = "optimum by mean waits"  # what the paper's model takes for the optimum
+NEAR_OPTIMUM, VIOLATED_MAX = 0.02, 0.10
+
+
+def rows(plan: Plan) -> list[dict[str, Any]]:
+    """Return every policy at every rate, on an instance for each seed."""
+    return [
+        {
+            "policy": policy,
+            "rate": rate,
+            "seed": seed,
+            "duration_s": QUICK_DURATION_S if plan.quick else DURATION_S,
+        }
+        for seed in plan.seeds
+        for rate in (QUICK_RATES if plan.quick else RATES)
+        for policy in (*POLICIES, MEAN_WAITS)
+    ]
+
+
+def run_row(row: Row) -> dict[str, Any]:
+    """Admit by a policy, and simulate those who were admitted."""
+    seed = int(row["seed"])
+    statistics = paper_network(
+        seed,
+        brokers=BROKERS,
+        subscribers=SUBSCRIBERS,
+        rate_per_s=float(row["rate"]),
+        matching_s_each=MATCHING_S_EACH,
+    )
+    by_mean = row["policy"] == MEAN_WAITS
+    settings = Settings(model=Model.GG1 if by_mean else Model.WAIT)
+    network = Network(statistics, statistics.subscriptions, settings)
+    admitted = policy_named("optimum" if by_mean else row["policy"])(network)
+    inside = tuple(each for each in statistics.subscriptions if each.id in admitted.shares)
+    kept = 0
+    if inside:
+        outcome = run_stations(
+            replace(statistics, subscriptions=inside),
+            seed,
+            duration_s=float(row["duration_s"]),
+            warm_up_s=WARM_UP_S,
+        )
+        asked = [each.qos.reliability or 0.0 for each in inside]
+        kept = sum(share >= wish for share, wish in zip(outcome.shares.tolist(), asked, strict=True))
+    return {
+        "admitted": len(inside),
+        "predicted": admitted.satisfied / SUBSCRIBERS,
+        "satisfied": kept / SUBSCRIBERS,
+        "violated": len(inside) - kept,
+        "violated_share": (len(inside) - kept) / len(inside) if inside else 0.0,
+    }
+
+
+def points(results: Sequence[Row]) -> list[Point]:
+    """Return satisfied subscribers as predicted and as measured, and broken promises, over the rate."""
+    return [
+        point
+        for panel in ("predicted", "satisfied", "violated_share")
+        for policy in (*POLICIES, MEAN_WAITS)
+        for point in curve_points(
+            results, panel=panel, curve=policy, x="rate", y=panel, where={"policy": policy}
+        )
+    ]
+
+
+def claims(results: Sequence[Row]) -> list[Claim]:
+    """Return what section VI-D says of figure 7, and what this project says."""
+    rates = sorted({float(row["rate"]) for row in results})
+    measured = {policy: _by_rate(results, policy, "satisfied") for policy in (*POLICIES, MEAN_WAITS)}
+    predicted = {policy: _by_rate(results, policy, "predicted") for policy in POLICIES}
+    mean = {policy: spread(measured[policy]).mean for policy in measured}
+    gap = max(best - own for best, own in zip(predicted["optimum"], predicted[OURS], strict=True))
+    broken = {policy: _broken(results, policy, rates) for policy in (OURS, "optimum", MEAN_WAITS)}
+    admitting = [policy for policy in POLICIES if policy != "none"]
+    worst = [
+        rate
+        for place, rate in enumerate(rates)
+        if measured["none"][place] <= min(measured[policy][place] for policy in admitting)
+    ]
+    return [
+        Claim(
+            text="without admission control fewest are satisfied (measured, over all rates)",
+            published="the worst",
+            measured=", ".join(f"{policy} {mean[policy]:.3f}" for policy in measured),
+            held=mean["none"] < min(mean[policy] for policy in admitting),
+        ),
+        Claim(
+            text="without admission control fewest are satisfied, at every single rate",
+            published="the worst",
+            measured=f"so at {', '.join(f'{rate:g}' for rate in worst) or 'none'} of {len(rates)} rates",
+            held=worst == rates,
+        ),
+        Claim(
+            text="of the paper's four orders, low-req-first satisfies most (measured, over all rates)",
+            published="slightly better",
+            measured=", ".join(f"{policy} {mean[policy]:.3f}" for policy in PAPERS),
+            held=mean["low-req-first"] == max(mean[policy] for policy in PAPERS),
+        ),
+        Claim(
+            text=f"ours: reverse greedy is within {NEAR_OPTIMUM:g} of the optimum at every rate (predicted)",
+            published="-",
+            measured=f"at most {gap:.3f} below",
+            held=gap <= NEAR_OPTIMUM + 1e-9,
+        ),
+        Claim(
+            text=f"ours: at most {VIOLATED_MAX:.0%} of those admitted are violated at any rate (measured)",
+            published="-",
+            measured="; ".join(f"{policy}: at most {most:.1%}" for policy, most in broken.items()),
+            held=broken[OURS] <= VIOLATED_MAX,
+        ),
+    ]
+
+
+def _by_rate(results: Sequence[Row], policy: str, column: str) -> list[float]:
+    rates = sorted({float(row["rate"]) for row in results})
+    return [
+        spread(
+            float(row[column]) for row in results if row["policy"] == policy and float(row["rate"]) == rate
+        ).mean
+        for rate in rates
+    ]
+
+
+def _broken(results: Sequence[Row], policy: str, rates: Sequence[float]) -> float:
+    """Return the greatest share of admitted subscribers, at any rate, that did not get what was promised."""
+    shares = []
+    for rate in rates:
+        of = [row for row in results if row["policy"] == policy and float(row["rate"]) == rate]
+        admitted = sum(int(row["admitted"]) for row in of)
+        shares.append(sum(int(row["violated"]) for row in of) / admitted if admitted else 0.0)
+    return max(shares)
+
+
+FIGURE = Figure(
+    name="pongthawornkamol-7",
+    title="Satisfied subscribers by admission policy (Pongthawornkamol & Nahrstedt, figure 7)",
+    about="how many subscribers get what they ask for, if some are refused",
+    panels=(
+        Panel(
+            key="predicted",
+            title="a) as predicted",
+            x_label="publishing rate (messages per second and publisher)",
+            y_label="share of subscribers satisfied",
+        ),
+        Panel(
+            key="satisfied",
+            title="b) as measured",
+            x_label="publishing rate (messages per second and publisher)",
+            y_label="share of subscribers satisfied",
+        ),
+        Panel(
+            key="violated_share",
+            title="c) promises broken",
+            x_label="publishing rate (messages per second and publisher)",
+            y_label="share of those admitted",
+        ),
+    ),
+    ours=(OURS,),
+    rows=rows,
+    run=run_row,
+    points=points,
+    claims=claims,
+)

@@ -1,0 +1,124 @@
+"""What share arrives in time, and at what traffic, as publishing gets faster (000, figure 6)? PSD."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from betimes.experiments.figure import (
+    Claim,
+    Figure,
+    Panel,
+    Plan,
+    Point,
+    Published,
+    Row,
+    curve_points,
+    spread,
+)
+from betimes.experiments.wang.network import (
+    CONGESTED,
+    OURS,
+    PAPERS,
+    PSD,
+    at_rate,
+    beats_claim,
+    means,
+    rate_rows,
+    ratio,
+    ratio_claim,
+    rises,
+    run_row,
+    show,
+)
+
+DELIVERY_RATES = {"eb": 0.401, "fifo": 0.225, "rl": 0.116}
+ALMOST = 0.05  # "almost the same": within so much of each other
+
+
+def rows(plan: Plan) -> list[dict[str, Any]]:
+    """Return every strategy at every rate."""
+    return rate_rows(plan, PSD)
+
+
+def points(results: Sequence[Row]) -> list[Point]:
+    """Return delivery rate and messages over the rate."""
+    return [
+        point
+        for panel in ("delivery_rate", "messages")
+        for strategy in (*PAPERS, *OURS)
+        for point in curve_points(
+            results, panel=panel, curve=strategy, x="rate", y=panel, where={"strategy": strategy}
+        )
+    ]
+
+
+def claims(results: Sequence[Row]) -> list[Claim]:
+    """Return what section 6.2 says of figure 6, held or not, and what this project says."""
+    share = {strategy: means(results, strategy, "delivery_rate") for strategy in PAPERS}
+    same = ratio(results, "eb", "pc", "delivery_rate")
+    found = {name: spread(at_rate(results, name, "delivery_rate").values()) for name in DELIVERY_RATES}
+    return [
+        *(
+            Claim(
+                text=f"delivery rate of {name.upper()} falls with the rate",
+                published="falls",
+                measured=show(curve),
+                held=rises([(x, -y) for x, y in curve]),
+            )
+            for name, curve in share.items()
+        ),
+        Claim(
+            text=f"EB and PC have almost the same delivery rate (within {ALMOST:.0%}, rate 15)",
+            published="almost the same",
+            measured=f"EB over PC {same} times",
+            held=abs(same.mean - 1) <= ALMOST,
+        ),
+        Claim(
+            text="EB and PC deliver more than FIFO and RL (rate 15)",
+            published="higher",
+            measured=", ".join(f"{name} {curve[-1][1]:.3f}" for name, curve in share.items()),
+            held=min(share["eb"][-1][1], share["pc"][-1][1]) > max(share["fifo"][-1][1], share["rl"][-1][1]),
+        ),
+        *(
+            Claim(
+                text=f"delivery rate of {name.upper()} (rate 15)",
+                published=f"{published:.3f}",
+                measured=str(found[name]),
+                held=found[name].near(published),
+            )
+            for name, published in DELIVERY_RATES.items()
+        ),
+        ratio_claim(results, "messages, EB over FIFO (rate 15)", "eb", "fifo", "messages", 1.17),
+        ratio_claim(results, "messages, EB over RL (rate 15)", "eb", "rl", "messages", 1.60),
+        beats_claim(results, "delivery_rate", "on time"),
+    ]
+
+
+FIGURE = Figure(
+    name="wang-6",
+    title="On-time share and traffic, publisher-specified delay (Wang et al. 2006, figure 6)",
+    about="what share arrives in time, and at what traffic, as publishing gets faster",
+    panels=(
+        Panel(
+            key="delivery_rate",
+            title="a) delivery rate",
+            x_label="publishing rate (messages per minute and publisher)",
+            y_label="share delivered in time",
+        ),
+        Panel(
+            key="messages",
+            title="b) message number",
+            x_label="publishing rate (messages per minute and publisher)",
+            y_label="messages received by brokers",
+        ),
+    ),
+    published=tuple(
+        Published(panel="delivery_rate", curve=name, x=CONGESTED, y=y) for name, y in DELIVERY_RATES.items()
+    ),
+    ours=OURS,
+    rows=rows,
+    run=run_row,
+    points=points,
+    claims=claims,
+)

@@ -1,0 +1,133 @@
+"""What did Wang et al. simulate (000, section 6.1), and what comes of one run of it?
+
+Two scenarios: PSD, where the publisher states the delay bound, and SSD, where each subscriber states a
+bound and a price.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from betimes.experiments.figure import Claim, Plan, Row, Spread, by_seed, paired_ratios, spread
+from betimes.model.distributions import Uniform
+from betimes.model.errors import SettingError
+from betimes.model.topology import LayeredWorld, Tier
+from betimes.scheduling.strategies import strategy_named
+from betimes.simulator.network import Network
+from betimes.simulator.worlds import make_scenario
+
+PSD, SSD = "psd", "ssd"
+CONGESTED = 15.0  # the publishing rate, per minute and publisher, at which the paper gives its numbers
+RATES = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 15.0)
+QUICK_RATES = (2.0, 6.0, 10.0, 15.0)
+DURATION_S, QUICK_DURATION_S = 7200.0, 1800.0
+PAPERS = ("eb", "pc", "fifo", "rl")
+OURS = ("late-binding", "look-ahead")
+
+
+def paper_world(scenario: str, rate_per_min: float, duration_s: float = DURATION_S) -> LayeredWorld:
+    """Return the paper's network at a publishing rate; a seed makes it a scenario."""
+    if scenario not in (PSD, SSD):
+        raise SettingError("scenario", scenario, "no such scenario", "psd or ssd")
+    tiers = (
+        Tier(delay_s_max=10.0, price=3.0),
+        Tier(delay_s_max=30.0, price=2.0),
+        Tier(delay_s_max=60.0, price=1.0),
+    )
+    return LayeredWorld(
+        name=f"wang-{scenario}",
+        duration_s=duration_s,
+        link_s_per_kb=Uniform(0.050, 0.100),
+        attribute_values=Uniform(0.0, 10.0),
+        publisher_rate_per_s=rate_per_min / 60.0,
+        deadline_s=Uniform(10.0, 30.0) if scenario == PSD else None,
+        tiers=tiers if scenario == SSD else (),
+    )
+
+
+def run_row(row: Row) -> dict[str, Any]:
+    """Run one row of parameters (scenario, strategy, rate, seed, duration_s) and return what came of it."""
+    world = paper_world(row["scenario"], float(row["rate"]), float(row["duration_s"]))
+    seed = int(row["seed"])
+    outcome = Network(make_scenario(world, seed), strategy_named(row["strategy"]), seed).run()
+    return {
+        "delivery_rate": outcome.delivery_rate,
+        "earning": outcome.earning,
+        "messages": outcome.messages,
+        "wanted": outcome.wanted,
+        "out_of_order": outcome.out_of_order,
+        "drops": {reason.value: count for reason, count in sorted(outcome.drops.items())},
+    }
+
+
+def rate_rows(plan: Plan, scenario: str) -> list[dict[str, Any]]:
+    """Return the runs of figures 5 and 6: every strategy at every rate."""
+    return [
+        {
+            "scenario": scenario,
+            "strategy": strategy,
+            "rate": rate,
+            "seed": seed,
+            "duration_s": QUICK_DURATION_S if plan.quick else DURATION_S,
+        }
+        for seed in plan.seeds
+        for rate in (QUICK_RATES if plan.quick else RATES)
+        for strategy in (*PAPERS, *OURS)
+    ]
+
+
+def at_rate(rows: Sequence[Row], strategy: str, y: str, rate: float = CONGESTED) -> dict[int, float]:
+    """Return one value per seed for a strategy at a rate."""
+    return by_seed(rows, y, {"strategy": strategy, "rate": rate})
+
+
+def ratio(rows: Sequence[Row], above: str, below: str, y: str) -> Spread:
+    """Return how many times as much one strategy has as another at the congested rate, paired by seed."""
+    return spread(paired_ratios(at_rate(rows, above, y), at_rate(rows, below, y)))
+
+
+def ratio_claim(rows: Sequence[Row], text: str, above: str, below: str, y: str, published: float) -> Claim:
+    """Return the claim that one strategy has so many times as much as another."""
+    found = ratio(rows, above, below, y)
+    return Claim(text=text, published=f"{published:g}", measured=str(found), held=found.near(published))
+
+
+def means(rows: Sequence[Row], strategy: str, y: str) -> list[tuple[float, float]]:
+    """Return (rate, mean over seeds), by rate."""
+    rates = sorted({float(row["rate"]) for row in rows})
+    return [(rate, spread(at_rate(rows, strategy, y, rate).values()).mean) for rate in rates]
+
+
+def rises(curve: Sequence[tuple[float, float]]) -> bool:
+    """Tell whether a curve goes up from point to point."""
+    return all(left[1] < right[1] for left, right in pairwise(curve))
+
+
+def peak(curve: Sequence[tuple[float, float]]) -> float:
+    """Return where a curve is highest."""
+    return max(curve, key=lambda point: point[1])[0]
+
+
+def show(curve: Sequence[tuple[float, float]]) -> str:
+    """Return a curve as a few words.
+
+    >>> show([(1.0, 0.5), (15.0, 0.25)])
+    '0.5 at 1, 0.25 at 15'
+    """
+    return ", ".join(f"{y:.4g} at {x:g}" for x, y in curve)
+
+
+def beats_claim(rows: Sequence[Row], y: str, what: str) -> Claim:
+    """Return this project's own claim: late binding over EB, seed by seed."""
+    gains = paired_ratios(at_rate(rows, "late-binding", y), at_rate(rows, "eb", y))
+    traffic = ratio(rows, "late-binding", "eb", "messages")
+    won = sum(gain >= 1.10 for gain in gains)
+    return Claim(
+        text=f"ours: late binding has at least 10 % more {what} than EB on nine seeds in ten, "
+        "with at most 15 % more messages (rate 15)",
+        published="-",
+        measured=f"{won} of {len(gains)} seeds, {spread(gains)} times; messages {traffic} times",
+        held=won >= 0.9 * len(gains) and traffic.mean <= 1.15,
+    )

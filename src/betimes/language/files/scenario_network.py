@@ -1,0 +1,329 @@
+"""Which network did the person draw: brokers, links, publishers, subscribers and faults?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from betimes.language.files.distributions import attribute_spread, number_spread
+from betimes.language.files.table_reader import (
+    PRICE_MAX,
+    Table,
+    WrongValueError,
+    any_text,
+    flag,
+    name,
+    number_between,
+    one_of,
+    positive,
+    quantity,
+)
+from betimes.language.filters.parse import ReadFilter, read_filter
+from betimes.language.guarantees import read_guarantee, read_profile
+from betimes.language.quantities import (
+    read_duration_s,
+    read_frequency_per_s,
+    read_rate_kb_per_s,
+    read_size_kb,
+    read_speed_s_per_kb,
+)
+from betimes.language.suggestions import did_you_mean, quoted
+from betimes.model.distributions import Constant, Distribution
+from betimes.model.errors import TextError
+from betimes.model.filters import EVERYTHING
+from betimes.model.guarantees import Guarantee
+from betimes.model.subscriptions import QoS, Subscription
+from betimes.model.topology import Fault, FaultKind, Link, Publisher
+
+BROKERS_MAX = 10_000
+LINKS_MAX = 100_000
+PUBLISHERS_MAX = 100_000
+SUBSCRIBERS_MAX = 1_000_000
+FAULTS_MAX = 10_000
+
+duration = quantity(read_duration_s, "10s")
+size = quantity(read_size_kb, "50KB")
+data_rate = quantity(read_rate_kb_per_s, "20KB/s")
+frequency = quantity(read_frequency_per_s, "15/min")
+speed = quantity(read_speed_s_per_kb, "75ms/KB")
+gaps = one_of("exponential", "uniform", "constant")
+
+_RATE_LEAST_KB_PER_S = read_rate_kb_per_s("1B/d")
+_UNREAD = ReadFilter(EVERYTHING, frozenset())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """What a hand-written scenario is made of."""
+
+    brokers: tuple[str, ...]
+    links: tuple[Link, ...]
+    publishers: tuple[Publisher, ...]
+    subscriptions: tuple[Subscription, ...]
+    faults: tuple[Fault, ...]
+
+
+def read_network(top: Table, *, needs_people: bool = True) -> Network:
+    """Return the network in a scenario file; what is wrong with it is noted in the table.
+
+    A file for live brokers needs no publishers and subscribers: those come by themselves.
+    """
+    reader = _NetworkReader(top, needs_people=needs_people)
+    brokers = reader.brokers()
+    links = reader.links()
+    publishers = reader.publishers()
+    subscriptions = reader.subscribers(links, publishers)
+    faults = read_faults(top, brokers, (link.name for link in (*links, *_access_links(publishers))))
+    return Network(
+        brokers=brokers, links=links, publishers=publishers, subscriptions=subscriptions, faults=faults
+    )
+
+
+class _NetworkReader:
+    """Reads one kind of thing after the other; knows the names that were given before."""
+
+    def __init__(self, top: Table, *, needs_people: bool) -> None:
+        self._top = top
+        self._needs_people = needs_people
+        self._brokers: dict[str, str] = {}  # name -> place
+        self._unknown_brokers = 0  # while a link or publisher has no known end, nothing is said of ways
+        self._filters: dict[str, ReadFilter | TextError] = {}
+
+    def brokers(self) -> tuple[str, ...]:
+        """Return the brokers' names."""
+        for table in self._top.tables("brokers", BROKERS_MAX, 'write [[brokers]] and name = "b1" below it'):
+            _new_name(table, self._brokers)
+            table.close()
+        if "brokers" not in self._top:
+            self._top.complain(
+                "brokers", "there are no brokers", 'write [[brokers]] and name = "b1" below it'
+            )
+        return tuple(self._brokers)
+
+    def links(self) -> tuple[Link, ...]:
+        """Return the links, those both ways as two."""
+        links: dict[str, Link] = {}
+        for table in self._top.tables("links", LINKS_MAX):
+            source, target = self._broker(table, "from"), self._broker(table, "to")
+            both_ways = table.optional("both_ways", flag, otherwise=False)
+            ends = ((source, target), (target, source)) if both_ways else ((source, target),)
+            if source == target and source:
+                table.complain("to", f"the link leads from {quoted(source)} to itself")
+            first = read_link(table, source, target)
+            for start, end in ends:
+                link = Link(
+                    source=start,
+                    target=end,
+                    s_per_kb_mean=first.s_per_kb_mean,
+                    s_per_kb_sd=first.s_per_kb_sd,
+                    delay_s=first.delay_s,
+                )
+                if link.name in links and source != target:
+                    table.complain("to", f"there is a link {link.name} already")
+                if source and target:  # else something was said already
+                    links[link.name] = link
+            table.close()
+        return tuple(links.values())
+
+    def publishers(self) -> tuple[Publisher, ...]:
+        """Return the publishers."""
+        names: dict[str, str] = dict(self._brokers)  # an access link goes from one name to the other
+        found: list[Publisher] = []
+        hint = "write [[publishers]] with name, broker and rate below it" if self._needs_people else ""
+        for table in self._top.tables("publishers", PUBLISHERS_MAX, hint):
+            own, broker = _new_name(table, names), self._broker(table, "broker")
+            found.append(_publisher(table, own, broker))
+            table.close()
+        return tuple(found)
+
+    def subscribers(
+        self, links: Iterable[Link], publishers: tuple[Publisher, ...]
+    ) -> tuple[Subscription, ...]:
+        """Return the subscriptions; publishers must be able to reach each, and have its attributes."""
+        ways_known = bool(publishers) and not self._unknown_brokers
+        reached = _reached(links, (publisher.broker for publisher in publishers))
+        attributes = frozenset(name for publisher in publishers for name in publisher.attributes)
+        names: dict[str, str] = {}
+        found: list[Subscription] = []
+        hint = "write [[subscribers]] with name, broker and filter below it" if self._needs_people else ""
+        for table in self._top.tables("subscribers", SUBSCRIBERS_MAX, hint):
+            own, broker = _new_name(table, names), self._broker(table, "broker")
+            if ways_known and broker and broker not in reached:
+                advice = "links go one way: add one towards it, or write both_ways = true"
+                table.complain("broker", f"no publisher can reach {quoted(broker)}", advice)
+            read = self._filter(table)
+            if publishers:
+                _check_attributes(table, read.attributes, attributes)
+            found.append(Subscription(id=own, home=broker, filter=read.filter, qos=read_qos(table)))
+            table.close()
+        return tuple(found)
+
+    def _broker(self, table: Table, key: str) -> str:
+        """Return the broker that a key names, or nothing where there is none of that name."""
+        broker = table.required(key, name, "", '"b1"')
+        self._unknown_brokers += broker not in self._brokers
+        if broker and broker not in self._brokers:
+            hint = did_you_mean(broker, self._brokers, "brokers")
+            table.complain(key, f"there is no broker {quoted(broker)}", hint)
+            return ""
+        return broker
+
+    def _filter(self, table: Table) -> ReadFilter:
+        """Return a subscriber's filter; the same text is read once, for many subscribers share theirs."""
+
+        def read(value: object) -> ReadFilter:
+            text = any_text(value)
+            if text not in self._filters:
+                try:
+                    self._filters[text] = read_filter(text)
+                except TextError as error:
+                    self._filters[text] = error
+            known = self._filters[text]
+            if isinstance(known, TextError):
+                raise known
+            return known
+
+        return table.optional("filter", read, _UNREAD)
+
+
+def read_link(table: Table, source: str, target: str) -> Link:
+    """Return the link a table describes: mean and deviation per kilobyte, or a rate; and a delay."""
+    by_rate = "rate" in table
+    table.ignore("rate")
+    if by_rate == ("mean" in table):
+        problem = "mean and rate are two ways to say one thing" if by_rate else "the speed is missing"
+        table.complain("rate" if by_rate else "mean", problem, 'write mean = "75ms/KB" or rate = "20KB/s"')
+    s_per_kb = table.optional("rate", _speed_of_rate, 1.0) if by_rate else 1.0
+    mean = table.optional("mean", positive(speed), s_per_kb)
+    return Link(
+        source=source,
+        target=target,
+        s_per_kb_mean=mean,
+        s_per_kb_sd=table.optional("deviation", speed, 0.0),
+        delay_s=table.optional("delay", duration, 0.0),
+    )
+
+
+def read_faults(
+    top: Table, brokers: Iterable[str] | None = None, links: Iterable[str] | None = None
+) -> tuple[Fault, ...]:
+    """Return the faults of a scenario; their names are checked where the brokers and links are known."""
+    known = {
+        FaultKind.BROKER: None if brokers is None else frozenset(brokers),
+        FaultKind.LINK: None if links is None else frozenset(links),
+    }
+    found: list[Fault] = []
+    for table in top.tables("faults", FAULTS_MAX):
+        kind = FaultKind.LINK if "link" in table else FaultKind.BROKER
+        if ("link" in table) == ("broker" in table):
+            table.complain(
+                kind, "a fault has either a link or a broker", 'write link = "a->b" or broker = "b"'
+            )
+        target = table.optional("link", _link_name, "") or table.optional("broker", name, "")
+        names = known[kind]
+        if target and names is not None and target not in names:
+            table.complain(
+                kind, f"there is no {kind} {quoted(target)}", did_you_mean(target, names, f"{kind}s")
+            )
+        at_s = table.required("at", duration, 0.0, '"10m"')
+        lasts_s = table.optional("for", positive(duration), math.inf)
+        found.append(Fault(kind=kind, name=target, at_s=at_s, lasts_s=lasts_s))
+        table.ignore("broker")  # known, even where it stands beside a link
+        table.close()
+    return tuple(found)
+
+
+def _publisher(table: Table, own: str, broker: str) -> Publisher:
+    access = table.table("access")
+    link = None if access is None else read_link(access, own, broker)
+    if access is not None:
+        access.close()
+    return Publisher(
+        name=own,
+        broker=broker,
+        rate_per_s=table.required("rate", positive(frequency), 1.0, '"15/min"'),
+        gaps=table.optional("gaps", gaps, "exponential"),
+        attributes=_attributes(table),
+        size_kb=table.optional("size", number_spread(size), Constant(1.0)),
+        deadline_s=table.optional("deadline", number_spread(duration), None),
+        access=link,
+        profile=table.optional("qos_profile", lambda value: read_profile(any_text(value)), None),
+    )
+
+
+def _attributes(table: Table) -> Mapping[str, Distribution]:
+    inner = table.table("attributes")
+    if inner is None:
+        return {}
+    return {key: inner.optional(key, attribute_spread, Constant(0.0)) for key in inner}
+
+
+def read_qos(table: Table) -> QoS:
+    """Return what a subscriber asks for beside the content."""
+    return QoS(
+        delay_s_max=table.optional("max_delay", positive(duration), math.inf),
+        price=table.optional("price", number_between(0.0, PRICE_MAX), 1.0),
+        reliability=table.optional("reliability", number_between(0.0, 1.0), None),
+        guarantee=_guarantee(table),
+    )
+
+
+def _guarantee(table: Table) -> Guarantee | None:
+    """Return what is to be reserved: conditions under `qos`, or a bandwidth alone."""
+    bandwidth = table.optional("bandwidth", positive(data_rate), None)
+    stated = table.optional("qos", lambda value: read_guarantee(any_text(value)), None)
+    if "bandwidth" in table and "qos" in table:
+        table.complain(
+            "bandwidth", "qos and bandwidth are two ways to say one thing", "leave one of them out"
+        )
+    if bandwidth is not None:
+        return Guarantee(bandwidth_kb_per_s=bandwidth)
+    return stated
+
+
+def _new_name(table: Table, taken: dict[str, str]) -> str:
+    """Return a thing's own name, and remember it; no two of a kind may share one."""
+    own = table.required("name", name, "", '"b1"')
+    if own in taken:
+        table.complain("name", f"the name {quoted(own)} is taken", f"by {taken[own]}")
+    elif own:
+        taken[own] = table.place
+    return own
+
+
+def _check_attributes(table: Table, asked: frozenset[str], published: frozenset[str]) -> None:
+    for unknown in sorted(asked - published):
+        hint = did_you_mean(unknown, sorted(published), "attributes")
+        table.complain("filter", f"no publisher has an attribute {quoted(unknown)}", hint)
+
+
+def _reached(links: Iterable[Link], start: Iterable[str]) -> frozenset[str]:
+    """Return the brokers to which a way leads from any of the first ones."""
+    onward: dict[str, list[str]] = {}
+    for link in links:
+        onward.setdefault(link.source, []).append(link.target)
+    waiting = list(start)
+    reached = set(waiting)
+    while waiting:
+        fresh = [target for target in onward.get(waiting.pop(), ()) if target not in reached]
+        reached.update(fresh)
+        waiting += fresh
+    return frozenset(reached)
+
+
+def _access_links(publishers: Iterable[Publisher]) -> Iterable[Link]:
+    return (publisher.access for publisher in publishers if publisher.access is not None)
+
+
+def _speed_of_rate(value: object) -> float:
+    """Return the seconds per kilobyte of a data rate."""
+    rate_kb_per_s = data_rate(value)
+    if rate_kb_per_s < _RATE_LEAST_KB_PER_S:
+        raise WrongValueError("this is as good as no link", "a rate is at least 1B/d")
+    return 1 / rate_kb_per_s
+
+
+def _link_name(value: object) -> str:
+    """Return a link's name without spaces around its arrow."""
+    return "->".join(part.strip() for part in any_text(value).split("->"))

@@ -1,0 +1,312 @@
+"""How are a network's statistics written down, to be handed from one program to another?
+
+As JSON of bounded size, with a version. What does not read as such is refused with all its mistakes, each
+with its place, so that a broker never plans by half a model. A key that is left out has its usual value;
+bounds that are not stated are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from betimes.language.files.table_reader import (
+    PRICE_MAX,
+    Mistakes,
+    Table,
+    WrongValueError,
+    any_text,
+    count_between,
+    described,
+    number_between,
+)
+from betimes.language.filters.parse import parse_filter
+from betimes.language.json.distributions import (
+    NOT_NEGATIVE,
+    ZERO,
+    any_spread,
+    plain_value,
+    read_spread,
+    spread_data,
+)
+from betimes.model.distributions import Constant
+from betimes.model.errors import BetimesError, FileMistakesError, Mistake
+from betimes.model.events import Value
+from betimes.model.filters import EVERYTHING
+from betimes.model.statistics import (
+    BrokerStatistics,
+    ContentSample,
+    LinkStatistics,
+    NetworkStatistics,
+    PublisherStatistics,
+    WaitStatistics,
+)
+from betimes.model.subscriptions import ANY_TOPIC, QoS, Subscription
+
+VERSION = 1
+BYTES_MAX = 64_000_000
+BROKERS_MAX = 10_000
+LINKS_MAX = 100_000
+PUBLISHERS_MAX = 100_000
+SAMPLE_MAX = 10_000  # of one publisher
+SUBSCRIPTIONS_MAX = 1_000_000
+WAITS_MAX = 1_000_000
+ATTRIBUTES_MAX = 1_000
+SECONDS_MAX = 1e12
+SHARE = number_between(0.0, 1.0)
+SECONDS = number_between(0.0, SECONDS_MAX)
+ONE = Constant(1.0)
+
+
+class StatisticsTooLargeError(BetimesError):
+    """Statistics that take more room than may be handed on: says how much, and how much is allowed."""
+
+
+def statistics_text(statistics: NetworkStatistics) -> str:
+    """Return statistics as JSON; `read_statistics` reads it again."""
+    data: dict[str, Any] = {
+        "version": VERSION,
+        "learned_at_s": statistics.learned_at_s,
+        "over_s": statistics.over_s,
+        "brokers": [_broker_data(each) for each in statistics.brokers],
+        "links": [_link_data(each) for each in statistics.links],
+        "publishers": [_publisher_data(each) for each in statistics.publishers],
+        "subscriptions": [_subscription_data(each) for each in statistics.subscriptions],
+        "waits": [_wait_data(each) for each in statistics.waits],
+    }
+    text = json.dumps(_stated(data), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    _check_size(text, "the statistics")
+    return text
+
+
+def _check_size(text: str, source: str) -> None:
+    size_bytes = len(text.encode(errors="surrogatepass"))
+    if size_bytes > BYTES_MAX:
+        raise StatisticsTooLargeError(
+            f"{source}: {size_bytes:,} bytes, and at most {BYTES_MAX:,} are allowed\n"
+            "hint: learn from smaller samples, or of fewer subscriptions"
+        )
+
+
+def _stated(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is stated: nothing, and no bound, are left out."""
+    return {key: value for key, value in data.items() if value is not None and value != math.inf}
+
+
+def _broker_data(broker: BrokerStatistics) -> dict[str, Any]:
+    return {
+        "name": broker.name,
+        "processing_s": spread_data(broker.processing_s),
+        "processing_s_per_subscription": broker.processing_s_per_subscription,
+    }
+
+
+def _link_data(link: LinkStatistics) -> dict[str, Any]:
+    return _stated(
+        {
+            "source": link.source,
+            "target": link.target,
+            "reliability": link.reliability,
+            "delay_s": spread_data(link.delay_s),
+            "s_per_kb": None if link.s_per_kb is None else spread_data(link.s_per_kb),
+        }
+    )
+
+
+def _publisher_data(publisher: PublisherStatistics) -> dict[str, Any]:
+    return _stated(
+        {
+            "name": publisher.name,
+            "broker": publisher.broker,
+            "rate_per_s": publisher.rate_per_s,
+            "gaps_scv": publisher.gaps_scv,
+            "size_kb": spread_data(publisher.size_kb),
+            "topic": publisher.topic,
+            "attributes": {name: spread_data(each) for name, each in publisher.attributes.items()},
+            "deadline_s": None if publisher.deadline_s is None else spread_data(publisher.deadline_s),
+            "sample": [
+                _stated(
+                    {
+                        "topic": each.topic,
+                        "attributes": _plain_attributes(each.attributes),
+                        "deadline_s": each.deadline_s,
+                        "weight": each.weight,
+                    }
+                )
+                for each in publisher.sample
+            ],
+        }
+    )
+
+
+def _plain_attributes(attributes: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the attributes that have a value; a number that is none reads as no number either way."""
+    return {
+        name: value
+        for name, value in attributes.items()
+        if value is not None and not (isinstance(value, float) and not math.isfinite(value))
+    }
+
+
+def _subscription_data(subscription: Subscription) -> dict[str, Any]:
+    qos = subscription.qos
+    return _stated(
+        {
+            "id": subscription.id,
+            "home": subscription.home,
+            "pattern": subscription.pattern,
+            "filter": subscription.filter.text,
+            "delay_s_max": qos.delay_s_max,
+            "price": qos.price,
+            "reliability": qos.reliability,
+            "subscribers": subscription.subscribers,
+        }
+    )
+
+
+def _wait_data(wait: WaitStatistics) -> dict[str, Any]:
+    return {
+        "publisher": wait.publisher,
+        "station": wait.station,
+        "count": wait.count,
+        "waited_share": wait.waited_share,
+        "mean_s": wait.mean_s,
+        "variance": wait.variance,
+    }
+
+
+def read_statistics(text: str, source: str) -> NetworkStatistics:
+    """Return the statistics that a text says; a FileMistakesError lists what is wrong with it."""
+    _check_size(text, source)
+    try:
+        data = json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        problem = f"this is not JSON ({error})"
+        raise FileMistakesError(source, (Mistake(place="the text", problem=problem),)) from None
+    mistakes = Mistakes()
+    if not isinstance(data, dict):
+        mistakes.add("the text", f"a table was expected here, not {described(data)}")
+        mistakes.raise_if_any(source)
+    root = Table(data, "", mistakes)
+    version = root.required("version", count_between(0, 10**9), 0, str(VERSION))
+    if version != VERSION:
+        root.complain(
+            "version", f"{version} is not known here: it must be {VERSION}", "use one version of Betimes"
+        )
+        mistakes.raise_if_any(source)
+    statistics = NetworkStatistics(
+        brokers=tuple(map(_broker, root.tables("brokers", BROKERS_MAX))),
+        links=tuple(map(_link, root.tables("links", LINKS_MAX))),
+        publishers=tuple(map(_publisher, root.tables("publishers", PUBLISHERS_MAX))),
+        subscriptions=tuple(map(_subscription, root.tables("subscriptions", SUBSCRIPTIONS_MAX))),
+        waits=tuple(map(_wait, root.tables("waits", WAITS_MAX))),
+        learned_at_s=root.optional("learned_at_s", SECONDS, None),
+        over_s=root.optional("over_s", SECONDS, 0.0),
+    )
+    root.close()
+    _check_ids(statistics, mistakes)
+    mistakes.raise_if_any(source)
+    return statistics
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")
+
+
+def _check_ids(statistics: NetworkStatistics, mistakes: Mistakes) -> None:
+    seen: set[str] = set()
+    for place, subscription in enumerate(statistics.subscriptions):
+        if subscription.id in seen:
+            mistakes.add(f"subscriptions[{place}].id", f"{subscription.id!r} is there already")
+        seen.add(subscription.id)
+
+
+def _broker(table: Table) -> BrokerStatistics:
+    broker = BrokerStatistics(
+        name=table.required("name", any_text, "", '"a"'),
+        processing_s=read_spread(table, "processing_s", ZERO),
+        processing_s_per_subscription=table.optional("processing_s_per_subscription", SECONDS, 0.0),
+    )
+    table.close()
+    return broker
+
+
+def _link(table: Table) -> LinkStatistics:
+    link = LinkStatistics(
+        source=table.required("source", any_text, "", '"a"'),
+        target=table.required("target", any_text, "", '"b"'),
+        reliability=table.optional("reliability", SHARE, 1.0),
+        delay_s=read_spread(table, "delay_s", ZERO),
+        s_per_kb=read_spread(table, "s_per_kb", ZERO) if "s_per_kb" in table else None,
+    )
+    table.close()
+    return link
+
+
+def _publisher(table: Table) -> PublisherStatistics:
+    attributes = table.table("attributes")
+    publisher = PublisherStatistics(
+        name=table.required("name", any_text, "", '"p"'),
+        broker=table.required("broker", any_text, "", '"a"'),
+        rate_per_s=table.required("rate_per_s", NOT_NEGATIVE, 0.0, "1.0"),
+        gaps_scv=table.optional("gaps_scv", NOT_NEGATIVE, 1.0),
+        size_kb=read_spread(table, "size_kb", ONE),
+        topic=table.optional("topic", any_text, ""),
+        attributes={} if attributes is None else {name: any_spread(attributes, name) for name in attributes},
+        deadline_s=read_spread(table, "deadline_s", ZERO) if "deadline_s" in table else None,
+        sample=tuple(map(_sample, table.tables("sample", SAMPLE_MAX))),
+    )
+    table.close()
+    return publisher
+
+
+def _sample(table: Table) -> ContentSample:
+    sample = ContentSample(
+        topic=table.optional("topic", any_text, ""),
+        attributes=table.optional("attributes", _attributes, {}),
+        deadline_s=table.optional("deadline_s", SECONDS, math.inf),
+        weight=table.optional("weight", NOT_NEGATIVE, 1.0),
+    )
+    table.close()
+    return sample
+
+
+def _attributes(value: object) -> dict[str, Value]:
+    if not isinstance(value, dict):
+        raise WrongValueError(f"a table was expected here, not {described(value)}")
+    if len(value) > ATTRIBUTES_MAX:
+        raise WrongValueError(f"there are {len(value):,} attributes, and {ATTRIBUTES_MAX:,} are allowed")
+    return {name: plain_value(each) for name, each in value.items()}
+
+
+def _subscription(table: Table) -> Subscription:
+    reliability = table.optional("reliability", SHARE, None)
+    subscription = Subscription(
+        id=table.required("id", any_text, "", '"s"'),
+        home=table.required("home", any_text, "", '"b"'),
+        pattern=table.optional("pattern", any_text, ANY_TOPIC),
+        filter=table.optional("filter", lambda value: parse_filter(any_text(value)), EVERYTHING),
+        qos=QoS(
+            delay_s_max=table.optional("delay_s_max", SECONDS, math.inf),
+            price=table.optional("price", number_between(0.0, PRICE_MAX), 1.0),
+            reliability=reliability,
+        ),
+        subscribers=table.optional("subscribers", count_between(1, 10**9), 1),
+    )
+    table.close()
+    return subscription
+
+
+def _wait(table: Table) -> WaitStatistics:
+    wait = WaitStatistics(
+        publisher=table.required("publisher", any_text, "", '"p"'),
+        station=table.required("station", any_text, "", '"a->b"'),
+        count=table.required("count", NOT_NEGATIVE, 0.0, "100"),
+        waited_share=table.required("waited_share", SHARE, 0.0, "0.5"),
+        mean_s=table.required("mean_s", SECONDS, 0.0, "0.1"),
+        variance=table.required("variance", NOT_NEGATIVE, 0.0, "0.01"),
+    )
+    table.close()
+    return wait

@@ -1,0 +1,139 @@
+"""Which rows of a segment do many events meet? The walk over its tree, tile by tile.
+
+A tile's tables stay in the processor's cache while all events of a chunk pass them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from betimes.kernels.compile import kernel
+from betimes.matching.index.rows import Rows
+from betimes.matching.index.simd import fetch_line
+from betimes.matching.index.tile_visit import CANDIDATES_MAX, Layout, visit_tiles
+from betimes.matching.index.tree import DEPTH, LANE, LOW, SKIP, SPAN, TILE
+
+_CODE_MASK = 0xFFFF
+_LINE_PLACES = 16  # finds of four bytes in a cache line
+_FETCHED_MAX = 256  # finds of an event that are fetched ahead; the processor goes on by itself
+
+
+@kernel
+def match_events(
+    layout: Layout,
+    rows: Rows,
+    readings: NDArray[np.float64],
+    codes: NDArray[np.uint16],
+    levels: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    found: NDArray[np.int32],
+    capacity: int,
+) -> None:
+    """Match all events; each level of the tree lists those that came through."""
+    nodes = layout.nodes
+    through = np.zeros(levels.shape[0], np.int64)
+    candidates = np.empty(CANDIDATES_MAX, np.int64)
+    plan = np.empty(1, np.int32)
+    through[0] = readings.shape[0]
+    by_lane = np.empty(
+        (codes.shape[1], codes.shape[0]), np.uint16
+    )  # the tree walks lanes, the bitmaps events
+    for event in range(codes.shape[0]):
+        levels[0, event] = event
+        for lane in range(codes.shape[1]):
+            by_lane[lane, event] = codes[event, lane]
+    node = 0
+    while node < nodes.shape[0]:
+        depth = nodes[node, DEPTH]
+        above, here = levels[depth - 1], levels[depth]
+        through[depth] = let_through(nodes[node], by_lane, above, through[depth - 1], here)
+        if through[depth] == 0:
+            node = nodes[node, SKIP]
+            continue
+        if nodes[node, TILE] >= 0:
+            plan[0] = nodes[node, TILE]
+            visit_tiles(
+                plan,
+                0,
+                here,
+                1,
+                through[depth],
+                layout,
+                rows,
+                codes,
+                readings,
+                candidates,
+                counts,
+                found,
+                capacity,
+            )
+        node += 1
+
+
+@kernel
+def let_through(
+    node: NDArray[np.int32],
+    by_lane: NDArray[np.uint16],
+    above: NDArray[np.int32],
+    asked: int,
+    here: NDArray[np.int32],
+) -> int:
+    """List the events that pass a node's test; return how many."""
+    if node[LANE] < 0:
+        for place in range(asked):
+            here[place] = above[place]
+        return asked
+    codes, low, span = by_lane[node[LANE]], node[LOW], node[SPAN]
+    through = 0
+    for place in range(asked):
+        event = above[place]
+        here[through] = event
+        through += (
+            (np.int64(codes[event]) - low) & _CODE_MASK
+        ) <= span  # no branch: it would be mispredicted
+    return through
+
+
+@kernel
+def first_tiles(nodes: NDArray[np.int32], codes: NDArray[np.uint16], firsts: NDArray[np.int32]) -> None:
+    """Write at which node each event comes to its first tile: events close by have it in common."""
+    for event in range(codes.shape[0]):
+        node = 0
+        while node < nodes.shape[0]:
+            lane = nodes[node, LANE]
+            if (
+                lane >= 0
+                and ((np.int64(codes[event, lane]) - nodes[node, LOW]) & _CODE_MASK) > nodes[node, SPAN]
+            ):
+                node = nodes[node, SKIP]
+            elif nodes[node, TILE] < 0:
+                node += 1
+            else:
+                break
+        firsts[event] = node
+
+
+@kernel
+def gather_found(
+    found: NDArray[np.int32],
+    capacity: int,
+    events: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    row_keys: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    keys: NDArray[np.int32],
+) -> None:
+    """Write the keys of the rows that the listed events found in one segment to the answer.
+
+    Among what an event found, those are the finds between its two `ends`.
+    """
+    for number in range(events.shape[0]):
+        event, ahead = events[number], events[min(number + 2, events.shape[0] - 1)]
+        for place in range(ends[0, ahead], min(ends[1, ahead], ends[0, ahead] + _FETCHED_MAX), _LINE_PLACES):
+            fetch_line(found, ahead * capacity + place)  # places of events are far from one another
+        first, count = ends[0, event], ends[1, event] - ends[0, event]
+        source = found[event * capacity + first : event * capacity + first + count]
+        target = keys[offsets[event] + first : offsets[event] + first + count]
+        for place in range(count):
+            target[place] = row_keys[np.uint32(source[place])]  # never below 0: no need to look

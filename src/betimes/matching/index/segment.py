@@ -1,0 +1,157 @@
+"""How are many rows laid out for matching, and how does one of them go away again?
+
+A segment is built once from its rows and never grows. A removed row is only marked: its bits in the first
+table of its tile go, and the next build leaves it out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from betimes.kernels.address_book import address_book
+from betimes.matching.index.batch_walk import first_tiles, match_events
+from betimes.matching.index.lane_cells import codes_of_events, cut_lanes
+from betimes.matching.index.row_groups import grouped_rows
+from betimes.matching.index.rows import NONE, Rows
+from betimes.matching.index.tile_visit import Layout
+from betimes.matching.index.tiles import clear_rows, fill_ends, fill_tiles, survey_tiles
+from betimes.matching.index.tree import DEPTH, TILE, grow_tree
+
+_LINE_BYTES = 64
+_LANES_WITH_ENDS_MAX = 64  # past it, doubtful rows are checked exactly: their ends would fill the memory
+
+
+class Segment:
+    """Rows with the tree, the tiles and the cuts to match them by."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._cuts, spans = cut_lanes(rows)
+        lane_cells = np.diff(self._cuts.starts).astype(np.int32) + 1
+        self._layout, self._plan_of_row, order = _laid_out(rows, spans, lane_cells)
+        self.rows = rows.take(order)
+        self.alive = np.ones(rows.size, np.bool_)
+        self.living = rows.size
+        self._by_key = np.argsort(self.rows.keys, kind="stable").astype(np.int32)
+        self._sorted_keys = self.rows.keys[self._by_key]
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Make what kernels are called with, and the arrays they write their steps to."""
+        self._depth = int(self._layout.nodes[:, DEPTH].max(initial=0))
+        self._codes = np.zeros((1, _padded(len(self._cuts.lanes))), np.uint16)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        del state["_codes"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self._layout.words.ctypes.data % _LINE_BYTES:  # a file that is mapped into memory is aligned
+            words = _aligned_words(len(self._layout.words))
+            words[:] = self._layout.words
+            self._layout = self._layout._replace(words=words)
+        self._make_room()
+
+    def __len__(self) -> int:
+        return self.rows.size
+
+    @property
+    def size_bytes(self) -> int:
+        """Return how much memory the rows and their layout take."""
+        return sum(array.nbytes for array in (*self._layout, *self._cuts, *self.rows))
+
+    def rows_of(self, key: int) -> NDArray[np.int32]:
+        """Return the rows of this key that have not been removed."""
+        first = stop = int(self._sorted_keys.searchsorted(key))
+        while stop < len(self._sorted_keys) and self._sorted_keys[stop] == key:
+            stop += 1
+        rows = self._by_key[first:stop]
+        return rows[self.alive[rows]]
+
+    def has_any(self, keys: NDArray[np.int64]) -> bool:
+        """Tell whether one of these keys has a row here that has not been removed."""
+        return bool(np.isin(keys, self.rows.keys[self.alive]).any())
+
+    def drop(self, rows: NDArray[np.int32]) -> None:
+        """Never find these rows again."""
+        self.alive[rows] = False
+        self.living -= len(rows)
+        clear_rows(rows, self._plan_of_row[rows], self._layout.plans, self._layout.words)
+
+    def living_rows(self) -> Rows:
+        """Return the rows that have not been removed."""
+        if self.living == len(self):
+            return self.rows
+        return self.rows.take(np.flatnonzero(self.alive))
+
+    def addresses(self) -> NDArray[np.int64]:
+        """Return this segment's part of an address book."""
+        return address_book((*self._layout, *self._cuts, *self.rows, self._codes))
+
+    @property
+    def plan_lines(self) -> int:
+        """Return how many tiles and tables there are together: an event looks into no more than that."""
+        return len(self._layout.plans)
+
+    def codes(self, readings: NDArray[np.float64]) -> NDArray[np.uint16]:
+        """Return the codes of these events on the lanes that are cut here."""
+        codes = np.zeros((len(readings), _padded(len(self._cuts.lanes))), np.uint16)
+        codes_of_events(self._cuts, readings, codes)
+        return codes
+
+    def neighbours(self, codes: NDArray[np.uint16]) -> NDArray[np.int64]:
+        """Return an order of these events in which those that come to the same tiles are together."""
+        firsts = np.empty(len(codes), np.int32)
+        first_tiles(self._layout.nodes, codes, firsts)
+        return np.argsort(firsts.astype(np.uint16), kind="stable")  # 16 bits are sorted in linear time
+
+    def match_many(
+        self,
+        readings: NDArray[np.float64],
+        codes: NDArray[np.uint16],
+        counts: NDArray[np.int64],
+        found: NDArray[np.int32],
+        capacity: int,
+    ) -> None:
+        """Add to the events' counts, and to the rows they found while there is capacity (at least 1)."""
+        levels = np.empty((self._depth + 1, len(readings)), np.int32)
+        match_events(self._layout, self.rows, readings, codes, levels, counts, found, capacity)
+
+
+def _laid_out(
+    rows: Rows, spans: NDArray[np.int32], lane_cells: NDArray[np.int32]
+) -> tuple[Layout, NDArray[np.int32], NDArray[np.int64]]:
+    """Return the layout, the plan of each row's tile, and the order to bring the rows in."""
+    order, groups = grouped_rows(rows.starts, spans, lane_cells)
+    nodes, tile_bounds = grow_tree(rows.starts, spans, lane_cells, order, groups)
+    lane_count = len(lane_cells)
+    checked = rows.previous != NONE
+    with_set = np.flatnonzero(rows.marks[:, 1] != NONE)
+    checked[np.searchsorted(rows.starts, with_set, side="right") - 1] = True
+    plans, places, bitmaps = survey_tiles(tile_bounds, order, rows.starts, spans, checked, lane_count)
+    words = _aligned_words(8 * bitmaps)
+    fill_tiles(tile_bounds, order, rows.starts, spans, checked, plans, places, lane_count, words)
+    blocks = _padded(lane_count) // 8 if lane_count <= _LANES_WITH_ENDS_MAX else 0
+    ends = np.empty((rows.size, blocks * 16), np.uint16)
+    fill_ends(order, rows.starts, spans, checked, lane_count, ends)
+    with_tile = nodes[:, TILE] >= 0
+    nodes[with_tile, TILE] = places[nodes[with_tile, TILE]]
+    plan_of_row = np.repeat(places, tile_bounds[:, 1] - tile_bounds[:, 0])
+    return Layout(nodes, plans, words, ends), plan_of_row, order
+
+
+def _padded(lanes: int) -> int:
+    """Return so many lanes and one that is always 0, filled up to whole blocks of eight."""
+    return (lanes // 8 + 1) * 8
+
+
+def _aligned_words(count: int) -> NDArray[np.uint64]:
+    """Return zeros that begin at a cache line, so that no bitmap lies across two."""
+    room = np.empty(count + _LINE_BYTES // 8, np.uint64)
+    room[:] = 0  # unlike np.zeros, np.empty asks the system for large pages
+    skipped = (-room.ctypes.data % _LINE_BYTES) // 8
+    return room[skipped : skipped + count]

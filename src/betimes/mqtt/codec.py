@@ -1,0 +1,266 @@
+"""What packets are in these bytes?
+
+One `Wire` per connection turns what a socket brought into packets, and packets into what a socket takes, in
+the version of MQTT that the CONNECT asked for: 5, or 3.1.1 through `mqtt3`. It has no socket itself.
+
+The codec is `mqtt5`. It raises IndexError where bytes are missing, ValueError where one is malformed. But a
+text that is not UTF-8 makes it panic (a BaseException, and a trace on standard error), and some things pass
+that the standard forbids. So packets are walked here before they are read, copying nothing but topics and
+texts: PUBLISH is the hot path. Numbers in brackets are sections of the MQTT 5 standard.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import mqtt5
+
+from betimes.mqtt import mqtt311 as mqtt3
+from betimes.mqtt.runs import Run
+from betimes.mqtt.validation import (
+    CLIENT_ID_NOT_VALID,
+    HASH,
+    MALFORMED,
+    PACKET_TOO_LARGE,
+    PLUS,
+    PROTOCOL_ERROR,
+    SUBSCRIPTION_ID,
+    TOPIC_ALIAS_INVALID,
+    UNSUPPORTED_VERSION,
+    WireError,
+    are_plain,
+    check_packet,
+    check_packet_id,
+    check_properties,
+    check_topic,
+    number_at,
+)
+
+Packet = mqtt5.Packet
+Item = Packet | Run
+
+PACKET_BYTES_MAX = 2 << 20
+# Nobody is known before CONNECT, so little is kept for them: room for a will of 64 KB and as much beside it.
+CONNECT_BYTES_MAX = 128 << 10
+# The most that a length in four bytes can tell, less what version 5 adds to a packet of 3.1.1.
+PACKET_BYTES_LIMIT = (1 << 28) - 1024
+
+# What mqtt5 says where the standard speaks of a protocol error; whatever else it refuses is malformed.
+_ILLEGAL = re.compile(
+    "Duplicate|Topic alias must be set|Subscription ID|Receive max|Maximum pack|Invalid bool"
+)
+
+_CONNECT, _CONNACK, _PLAIN_PUBLISH, _AUTH = 0x10, 0x20, 0x30, 0xF0
+_PUBLISH_FIRST_BYTES = {0x30, 0x31, 0x32, 0x33, 0x34, 0x35, 0x3A, 0x3B, 0x3C, 0x3D}
+_BOTH_SIDES = _PUBLISH_FIRST_BYTES | {0x40, 0x50, 0x62, 0x70, 0xE0, _AUTH}
+_FROM_CLIENTS = frozenset(_BOTH_SIDES | {0x82, 0xA2, 0xC0})
+_FROM_SERVERS = frozenset(_BOTH_SIDES | {0x90, 0xB0, 0xD0})
+_TO_OPEN_AS_CLIENT = frozenset({_CONNECT})
+_TO_OPEN_AS_SERVER = frozenset({_CONNACK, _AUTH})  # AUTH may go to and fro before CONNACK
+_ABOUT_THE_CONNECTION = _TO_OPEN_AS_CLIENT | _TO_OPEN_AS_SERVER
+_WELL_FORMED = _FROM_CLIENTS | _FROM_SERVERS | _ABOUT_THE_CONNECTION
+
+_NEVER: Final = 1 << 62  # longer than any data
+
+
+class Wire:
+    """The bytes of one connection, both ways; `dialled` if this side opened it and so hears a server."""
+
+    def __init__(self, *, packet_bytes_max: int = PACKET_BYTES_MAX, dialled: bool = False) -> None:
+        self.version = 5
+        self._dialled = dialled
+        self._packet_bytes_max = min(packet_bytes_max, PACKET_BYTES_LIMIT)
+        self._bytes_max = min(packet_bytes_max, CONNECT_BYTES_MAX)
+        self._expected = _TO_OPEN_AS_SERVER if dialled else _TO_OPEN_AS_CLIENT
+        self._is_plain = False  # the connection is open, and of version 5
+        self._broken = False
+        self._rest = bytearray()  # the packet that is not complete yet, never more than one
+        self._awaited_bytes = 0  # how long it must be before it is worth a look
+        self.fed = b""  # what the packets of the last time were read from, one behind the other
+        self.bundles = False  # what is published in a row, as a `Run`
+        # Publishers repeat themselves: the start of a PUBLISH (QoS 0, no properties) that was found good, up
+        # to its payload, and how long it was in all; and of this what comes after the length, and the topic.
+        self._known_start = b""
+        self._known_bytes = _NEVER
+        self._known_body = b""
+        self._known_topic = ""
+
+    def feed(self, data: bytes) -> list[Item]:
+        """Return every packet that is complete now, in order; what comes after an error is ignored."""
+        if self._broken:
+            return []
+        if self._rest:
+            self._rest += data
+            if len(self._rest) < self._awaited_bytes:
+                return []
+            data = bytes(self._rest)
+            self._rest.clear()
+        packets: list[Item] = []
+        self.fed = data
+        try:
+            self._take(data, packets)
+        except (WireError, ValueError) as error:  # ValueError is what mqtt5 and mqtt3 say
+            self._broken = True
+            refused = error if isinstance(error, WireError) else _of_codec(str(error))
+            refused.packets = packets
+            raise refused from None
+        return packets
+
+    def encode(self, packet: Packet) -> bytes:
+        """Return the packet in this connection's version; nothing, where that version has no such packet."""
+        return packet.write() if self.version == 5 else mqtt3.written(packet)
+
+    def _take(self, data: bytes, packets: list[Item]) -> None:
+        """Append the complete packets of the data, and keep the rest."""
+        view = memoryview(data)
+        size = len(data)
+        at = 0
+        while at < size:
+            end = at + self._known_bytes
+            if end <= size and data.startswith(self._known_start, at):
+                if self.bundles and self._known_start[0] == _PLAIN_PUBLISH:
+                    edges = self._edges(data, at, size)
+                    packets.append(Run(data, edges, self._known_topic, self.version))
+                    at = edges[-1]
+                    continue
+                packets.append(mqtt5.read(view[at:end])[0])
+                at = end
+                continue
+            first = data[at]
+            if first not in self._expected:
+                raise self._unexpected(first)
+            body = at + 2
+            if body >= size or (length := data[at + 1]) > 0x7F:
+                if body < size and 0 < data[body] < 0x80:  # two bytes, as most have that are not one
+                    length += (data[body] << 7) - 0x80
+                    body += 1
+                else:
+                    length, body = number_at(data, at + 1, size)
+            end = body + length if length >= 0 else size + 1  # one more byte of the length at least
+            if end - at > self._bytes_max:
+                raise WireError(PACKET_TOO_LARGE, f"{end - at} bytes, where {self._bytes_max} are allowed")
+            if end > size:
+                self._rest += view[at:]
+                self._awaited_bytes = end - at
+                return
+            if self._is_plain and first != _AUTH:
+                if first < 0x40:
+                    self._check_publish(data, at, body, end)
+                else:
+                    check_packet(data, first, body, end)
+                packets.append(mqtt5.read(view[at:end])[0])
+            else:
+                packets.append(self._read(data[at:end], body - at))
+            at = end
+
+    def _edges(self, data: bytes, at: int, size: int) -> list[int]:
+        """Return where each PUBLISH begins that is like the known one but for its payload; and the end."""
+        start, length, known = self._known_start, self._known_bytes, self._known_body
+        edges = [at]
+        while True:
+            end = at + length
+            if end <= size and data.startswith(start, at):
+                edges.append(end)
+                at = end
+                continue
+            if at + 2 >= size or data[at] != start[0]:
+                return edges
+            body, rest = at + 2, data[at + 1]
+            if rest > 0x7F:
+                if not 0 < data[body] < 0x80:  # most have one or two bytes
+                    return edges
+                rest += (data[body] << 7) - 0x80
+                body += 1
+            end = body + rest
+            is_like = rest >= len(known) and data.startswith(known, body)
+            if end > size or end - at > self._bytes_max or not is_like:
+                return edges
+            start, length = data[at:body] + known, end - at
+
+    def _check_publish(self, data: bytes, start: int, body: int, end: int) -> None:
+        """Refuse what mqtt5 would let through, or panic at, in a PUBLISH [3.3]."""
+        at = body + 2
+        if at > end:
+            raise WireError(MALFORMED, "the PUBLISH ends before its topic")
+        at += data[body] << 8 | data[body + 1]
+        topic = data[body + 2 : at]
+        if 0 in topic or HASH in topic or PLUS in topic or not topic.isascii():
+            check_topic(topic)
+        if has_id := data[start] & 0x06:
+            check_packet_id(data, at, end)
+            at += 2
+        if at >= end:
+            raise WireError(MALFORMED, "the PUBLISH ends before its properties")
+        if length := data[at]:
+            stop = at + 1 + length
+            if length > 0x7F or stop > end or not are_plain(data[at + 1 : stop]):
+                # [MQTT-3.3.4-6]: a client has no business to send subscription identifiers.
+                check_properties(data, at, end, forbidden=0 if self._dialled else SUBSCRIPTION_ID)
+        elif topic and not has_id and self._is_plain:
+            self._remember(data[start:end], body - start, at + 1 - start, topic.decode())
+
+    def _remember(self, whole: bytes, body: int, payload: int, topic: str) -> None:
+        """Know a PUBLISH again that differs in its payload only."""
+        self._known_start = whole[:payload]
+        self._known_bytes = len(whole)
+        self._known_body = whole[body:payload]
+        self._known_topic = topic
+
+    def _read(self, whole: bytes, body: int) -> Packet:
+        """Read a packet about the connection itself, or any of version 3.1.1."""
+        first, written, start = whole[0], whole, body
+        if first == _CONNECT:
+            self._choose_version(whole[body:])
+        if self.version == 4:
+            whole = mqtt3.as_version_5(first, whole[body:])
+            _, body = number_at(whole, 1, len(whole))
+        if first & 0xF0 == 0x30:
+            self._check_publish(whole, 0, body, len(whole))
+        else:
+            check_packet(whole, first, body, len(whole))
+        packet = mqtt5.read(memoryview(whole))[0]
+        if first == _PLAIN_PUBLISH and self.bundles and isinstance(packet, mqtt5.PublishPacket):
+            self._remember(written, start, len(written) - len(packet.payload), packet.topic)
+        if first in _ABOUT_THE_CONNECTION:
+            self._check_meaning(packet)
+        return packet
+
+    def _choose_version(self, body: bytes) -> None:
+        """Take the version that a CONNECT asks for; an old one is refused in the form of 3.1.1 [3.1.2.2]."""
+        is_known, level = body.startswith(b"\x00\x04MQTT"), body[6] if len(body) > 6 else 0
+        # The highest bit is how Mosquitto marks its bridges.
+        if body.startswith(b"\x00\x06MQIsdp") or (is_known and level & 0x7F < 5):
+            self.version = 4
+        if not is_known or level not in (4, 5):
+            raise WireError(UNSUPPORTED_VERSION, "neither MQTT 5 nor MQTT 3.1.1")
+
+    def _check_meaning(self, packet: Packet) -> None:
+        """Refuse what a packet about the connection itself may not say; CONNECT and CONNACK open it."""
+        if isinstance(packet, mqtt5.AuthPacket):
+            if packet.authentication_method is None:
+                raise WireError(PROTOCOL_ERROR, "an AUTH without its method")
+            return
+        if isinstance(packet, mqtt5.ConnectPacket):
+            if self.version == 4 and not packet.client_id and not packet.clean_start:
+                raise WireError(CLIENT_ID_NOT_VALID, "a session can be kept only under a client id")
+            if packet.authentication_data is not None and packet.authentication_method is None:
+                raise WireError(PROTOCOL_ERROR, "authentication data without a method")
+        self._expected = _FROM_SERVERS if self._dialled else _FROM_CLIENTS
+        self._bytes_max = self._packet_bytes_max
+        self._is_plain = self.version == 5
+
+    def _unexpected(self, first: int) -> WireError:
+        """Tell why a packet may not start with this byte here."""
+        if first not in _WELL_FORMED:
+            return WireError(MALFORMED, f"no packet starts with 0x{first:02x}")
+        if self._expected in (_TO_OPEN_AS_CLIENT, _TO_OPEN_AS_SERVER):
+            return WireError(PROTOCOL_ERROR, "the first packet must be CONNECT, or CONNACK from a server")
+        sender = "server" if self._dialled else "client"
+        return WireError(PROTOCOL_ERROR, f"no {sender} may send a packet with 0x{first:02x} now")
+
+
+def _of_codec(problem: str) -> WireError:
+    if problem.startswith("Topic alias must be != 0"):
+        return WireError(TOPIC_ALIAS_INVALID, problem)
+    return WireError(PROTOCOL_ERROR if _ILLEGAL.match(problem) else MALFORMED, problem)

@@ -1,0 +1,211 @@
+"""Is a packet one that may be read? What the codec would let through, or panic at, is found here.
+
+Numbers in brackets are sections of the MQTT 5 standard.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from betimes.model.errors import BetimesError
+
+if TYPE_CHECKING:
+    from betimes.mqtt.codec import Item
+
+MALFORMED: Final = 0x81
+PROTOCOL_ERROR: Final = 0x82
+UNSUPPORTED_VERSION: Final = 0x84
+CLIENT_ID_NOT_VALID: Final = 0x85
+TOPIC_NAME_INVALID: Final = 0x90
+TOPIC_ALIAS_INVALID: Final = 0x94
+PACKET_TOO_LARGE: Final = 0x95
+
+# Where properties stand, by the kind of packet; others may end before them.
+_PROPERTIES_AT = {2: 2, 4: 3, 5: 3, 6: 3, 7: 3, 8: 2, 9: 2, 10: 2, 11: 2, 14: 1, 15: 1}
+_ALWAYS_PROPERTIES = frozenset((2, 8, 9, 10, 11, 15))
+# Properties [2.2.2.2] by how their values are written.
+_FIXED_WIDTHS = dict.fromkeys(b"\x01\x17\x19\x24\x25\x28\x29\x2a", 1)
+_FIXED_WIDTHS |= dict.fromkeys(b"\x13\x21\x22\x23", 2) | dict.fromkeys(b"\x02\x11\x18\x27", 4)
+_TEXTS = frozenset(b"\x03\x08\x12\x15\x1a\x1c\x1f")
+_BINARIES = frozenset(b"\x09\x16")
+_PAYLOAD_FORMAT, _RESPONSE_TOPIC, SUBSCRIPTION_ID, _USER_PROPERTY = 0x01, 0x08, 0x0B, 0x26
+
+HASH, PLUS = b"#+"  # a number is found in bytes ten times sooner than bytes are
+
+
+class WireError(BetimesError):
+    """The peer sent what it may not: the reason code to answer with, and the packets that came before.
+
+    The code goes into a CONNACK where none was sent yet, into a DISCONNECT after that.
+    """
+
+    def __init__(self, reason_code: int, problem: str) -> None:
+        self.reason_code = reason_code
+        self.problem = problem
+        self.packets: list[Item] = []
+        super().__init__(problem)
+
+
+def check_packet(data: bytes, first: int, body: int, end: int) -> None:
+    """Refuse what mqtt5 would let through, or panic at, in any packet but a PUBLISH."""
+    kind = first >> 4
+    if 4 <= kind <= 11:
+        check_packet_id(data, body, end)
+    elif kind == 1:
+        _check_connect(data, body, end)
+    at = body + _PROPERTIES_AT.get(kind, end)
+    if at < end or kind in _ALWAYS_PROPERTIES:
+        at = check_properties(data, at, end)
+        if kind in (8, 10):
+            _check_filters(data, at, end, have_options=kind == 8)
+
+
+def _check_connect(data: bytes, body: int, end: int) -> None:
+    """Walk a CONNECT [3.1], whose protocol name and level are known to be right."""
+    at = check_properties(data, body + 10, end)
+    flags = data[body + 7]
+    if flags & 0x01 or (not flags & 0x04 and flags & 0x38):
+        raise WireError(MALFORMED, "flags of the CONNECT that must be 0")
+    at = _check_text(data, at, end)
+    if flags & 0x04:
+        at = check_properties(data, at, end)
+        topic = at + 2
+        at = _check_text(data, at, end)
+        check_topic(data[topic:at] or b"#")
+        at = _after_binary(data, at, end)
+    if flags & 0x80:
+        _check_text(data, at, end)
+
+
+def _check_filters(data: bytes, at: int, end: int, *, have_options: bool) -> None:
+    """Walk the filters of a SUBSCRIBE or an UNSUBSCRIBE [3.8.3, 3.10.3]; what they mean is not asked."""
+    if at == end:
+        raise WireError(PROTOCOL_ERROR, "no topic filter in a packet that needs one")
+    while at < end:
+        start = at + 2
+        at = _check_text(data, at, end)
+        if at == start:
+            raise WireError(MALFORMED, "a topic filter that is empty")
+        if have_options:
+            if at == end:
+                raise WireError(MALFORMED, "a topic filter without its options")
+            _check_options(data[at], is_shared=data.startswith(b"$share/", start))
+            at += 1
+
+
+def _check_options(options: int, *, is_shared: bool) -> None:
+    """Refuse what the options of a subscription may not be [3.8.3.1]."""
+    if options & 0xC0:
+        raise WireError(MALFORMED, "reserved bits of subscription options that are set")
+    if options & 0x03 == 0x03 or options & 0x30 == 0x30:
+        raise WireError(PROTOCOL_ERROR, "a QoS or retain handling of 3")
+    if options & 0x04 and is_shared:
+        raise WireError(PROTOCOL_ERROR, "no-local on a shared subscription")
+
+
+def are_plain(properties: bytes) -> bool:
+    """Tell, sooner than a full walk, whether these 127 bytes at most are user properties in ASCII."""
+    length = len(properties)
+    at = texts = 0
+    try:
+        while at < length and properties[at] == _USER_PROPERTY and not properties[at + 1]:
+            at += properties[at + 2] + 3
+            if properties[at]:
+                return False
+            at += properties[at + 1] + 2
+            texts += 2
+    except IndexError:
+        return False
+    # Each length has one 0, as its upper half. A further one would be an empty text or U+0000.
+    return at == length and properties.count(0) == texts and properties.isascii()
+
+
+def check_properties(data: bytes, at: int, end: int, *, forbidden: int = 0) -> int:
+    """Walk the properties whose length stands here [2.2.2], and return where they end."""
+    length, at = number_at(data, at, end)
+    stop = at + length
+    if length < 0 or stop > end:
+        raise WireError(MALFORMED, "properties that are longer than their packet")
+    while at < stop:
+        at = _check_property(data, at, stop, forbidden)
+    if at > stop:
+        raise WireError(MALFORMED, "a property that is longer than all of them")
+    return stop
+
+
+def _check_property(data: bytes, at: int, stop: int, forbidden: int) -> int:
+    """Walk one property, and return where it ends."""
+    kind = data[at]
+    at += 1
+    if kind == forbidden:
+        raise WireError(PROTOCOL_ERROR, f"property 0x{kind:02x} in a packet from a client")
+    if kind == _USER_PROPERTY:
+        return _check_text(data, _check_text(data, at, stop), stop)
+    if kind in _TEXTS:
+        end = _check_text(data, at, stop)
+        if kind == _RESPONSE_TOPIC:
+            check_topic(data[at + 2 : end] or b"#")
+        return end
+    if kind == _PAYLOAD_FORMAT and at < stop and data[at] > 1:
+        raise WireError(PROTOCOL_ERROR, "a payload format other than 0 and 1")
+    if kind in _FIXED_WIDTHS:
+        return at + _FIXED_WIDTHS[kind]
+    if kind in _BINARIES:
+        return _after_binary(data, at, stop)
+    if kind == SUBSCRIPTION_ID:
+        return number_at(data, at, stop)[1]
+    raise WireError(MALFORMED, f"there is no property 0x{kind:02x}")
+
+
+def check_topic(topic: bytes) -> None:
+    """Refuse a topic name that no topic can have [4.7]."""
+    if HASH in topic or PLUS in topic:
+        raise WireError(TOPIC_NAME_INVALID, "a topic name with a wildcard, or an empty one")
+    _check_characters(topic)
+
+
+def _check_text(data: bytes, at: int, end: int) -> int:
+    """Refuse what is not a text [1.5.4]: its length in two bytes, and UTF-8; return where it ends."""
+    stop = _after_binary(data, at, end)
+    _check_characters(data[at + 2 : stop])
+    return stop
+
+
+def _check_characters(text: bytes) -> None:
+    if 0 in text:
+        raise WireError(MALFORMED, "a text with U+0000 in it")
+    if not text.isascii():
+        text.decode()  # a UnicodeDecodeError is a ValueError
+
+
+def _after_binary(data: bytes, at: int, end: int) -> int:
+    """Return where the binary data, or the text, end that start here [1.5.6]."""
+    stop = at + 2
+    if stop <= end:
+        stop += data[at] << 8 | data[at + 1]
+    if stop > end:
+        raise WireError(MALFORMED, "a text or binary data that are longer than their packet")
+    return stop
+
+
+def check_packet_id(data: bytes, at: int, end: int) -> None:
+    """Refuse a packet whose identifier [2.2.1] is missing or 0."""
+    if at + 2 > end:
+        raise WireError(MALFORMED, "the packet ends before its packet identifier")
+    if not data[at] and not data[at + 1]:
+        raise WireError(PROTOCOL_ERROR, "packet identifier 0")
+
+
+def number_at(data: bytes, at: int, end: int) -> tuple[int, int]:
+    """Return a variable byte integer [1.5.5] and where it ends; -1 if it is not all there."""
+    value = shift = 0
+    while at < end:
+        digit = data[at]
+        at += 1
+        value |= (digit & 0x7F) << shift
+        if digit < 0x80 and (digit or not shift):
+            return value, at
+        shift += 7
+        if digit == 0 or shift == 28:
+            raise WireError(MALFORMED, "a variable byte integer that is too long")
+    return -1, at

@@ -1,0 +1,204 @@
+"""How is each part of what a peer wants covered: by one parent, or by all publishers that matter (002)?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from betimes.matching.dz.expressions import Dz, DzSet, covers, overlaps
+from betimes.peers.parents import Card
+
+PUBLISHERS_MAX = 1_000  # that one peer knows of
+COUNTED_FOR = 5.0  # cycles that a measured rate is made of
+
+
+class Line:
+    """One dz-expression of a peer: who feeds it, and what came of it."""
+
+    __slots__ = (
+        "count",
+        "counted_since",
+        "depth",
+        "heard",
+        "is_late",
+        "late_since",
+        "parent",
+        "publishers",
+        "rate",
+        "since",
+    )
+
+    def __init__(self, now: float) -> None:
+        self.parent: str | None = None  # a subscriber
+        self.publishers: set[str] = set()
+        self.since = now  # it was uncovered since then, if it is
+        self.heard = now  # something came
+        self.depth = math.inf  # what the last one had taken
+        self.is_late = False
+        self.late_since = now
+        self.count = 0.0
+        self.counted_since = now
+        self.rate: float | None = None  # of events
+
+    def part(self, now: float) -> Line:
+        """Return a line for a part of it, which the same feed."""
+        found = Line(now)
+        found.parent, found.publishers = self.parent, set(self.publishers)
+        found.depth, found.is_late, found.late_since = self.depth, self.is_late, self.late_since
+        return found
+
+    def note(self, weight: float, delay: float, now: float) -> None:
+        """Note that an event came."""
+        self.heard = now
+        self.depth = delay
+        self.count += weight
+
+    def judge(self, is_late: bool, now: float) -> None:
+        """Note whether what came was too late."""
+        if is_late and not self.is_late:
+            self.late_since = now
+        self.is_late = is_late
+
+    def measure(self, now: float) -> None:
+        """Find out how many events come, once there was time enough."""
+        elapsed = now - self.counted_since
+        if elapsed >= COUNTED_FOR:
+            self.rate = self.count / elapsed
+            self.count, self.counted_since = 0.0, now
+
+    def fed_by(self) -> list[str]:
+        """Return who feeds it."""
+        return [*([] if self.parent is None else [self.parent]), *sorted(self.publishers)]
+
+    def replace(self, name: str, now: float, *, publishes: bool) -> list[str]:
+        """Be fed by somebody from now on; return those who are not needed any more."""
+        if publishes and self.parent is None:
+            self.publishers.add(name)
+            self.heard = now
+            return []
+        old = [each for each in self.fed_by() if each != name]
+        self.parent, self.publishers = (None, {name}) if publishes else (name, set())
+        self.since = self.heard = now
+        self.depth, self.is_late = math.inf, False
+        return old
+
+    def lose(self, name: str, now: float) -> bool:
+        """Note that somebody feeds it no longer; tell whether that one did."""
+        if self.parent == name:
+            self.parent = None
+        elif name in self.publishers:
+            self.publishers.remove(name)
+        else:
+            return False
+        self.since, self.depth, self.is_late = now, math.inf, False
+        return True
+
+
+class Lines:
+    """All that a peer wants, and the publishers it knows of."""
+
+    def __init__(self, wanted: Iterable[Dz], now: float) -> None:
+        self.by_dz: dict[Dz, Line] = {dz: Line(now) for dz in wanted}
+        self.dz: DzSet = tuple(self.by_dz)  # what it wants
+        self.publishers: dict[str, Card] = {}
+        self._relevant: dict[Dz, frozenset[str]] = {}
+
+    def change(self, wanted: Iterable[Dz], now: float, *, keeps_parts: bool = False) -> dict[str, DzSet]:
+        """Want something else; return what is not wanted any more of those who feed it.
+
+        Who feeds a part that stays goes on with it; with `keeps_parts` also who feeds more than that part.
+        """
+        old = self.by_dz
+        self.by_dz = {}
+        for dz in wanted:
+            wider = [line for each, line in old.items() if covers(each, dz)] if keeps_parts else []
+            self.by_dz[dz] = old.get(dz) or (wider[0].part(now) if wider else Line(now))
+        self.dz = tuple(self.by_dz)
+        leaving: dict[str, list[Dz]] = {}
+        for dz, line in old.items():
+            if dz not in self.by_dz:
+                for name in line.fed_by():
+                    leaving.setdefault(name, []).append(dz)
+        return {name: tuple(parts) for name, parts in leaving.items()}
+
+    def measured(self) -> dict[Dz, float]:
+        """Return how many events come of each part, where that is known."""
+        return {dz: line.rate for dz, line in self.by_dz.items() if line.rate is not None}
+
+    def rates(self, told: Iterable[tuple[Dz, float]]) -> dict[Dz, float]:
+        """Return how many events come of parts, by what others told and by what publishers say."""
+        found = dict(told)
+        for card in self.publishers.values():
+            found.update(card.rates)
+        return found
+
+    def overall_rate(self) -> float | None:
+        """Return how many events all publishers say they publish; None: nobody says."""
+        rates = [rate for card in self.publishers.values() for _, rate in card.rates]
+        return sum(rates) if rates else None
+
+    def hear_of(self, publisher: Card) -> None:
+        """Learn of a publisher, or of what it publishes now."""
+        known = self.publishers.get(publisher.name)
+        if known is None and len(self.publishers) >= PUBLISHERS_MAX:
+            return
+        if known is None or known.dz != publisher.dz:
+            self._relevant.clear()
+        self.publishers[publisher.name] = publisher
+
+    def forget(self, publisher: str) -> None:
+        """Know no longer of a publisher."""
+        if self.publishers.pop(publisher, None) is not None:
+            self._relevant.clear()
+
+    def relevant(self, dz: Dz) -> frozenset[str]:
+        """Return the publishers that publish something of this."""
+        found = self._relevant.get(dz)
+        if found is None:
+            found = self._relevant[dz] = frozenset(
+                [
+                    name
+                    for name, card in self.publishers.items()
+                    if any(overlaps(each, dz) for each in card.dz)
+                ]
+            )
+        return found
+
+    def is_covered(self, dz: Dz, line: Line) -> bool:
+        """Tell whether a parent feeds it, or every publisher that matters."""
+        if line.parent is not None:
+            return True
+        relevant = self.relevant(dz)
+        return bool(relevant) and relevant <= line.publishers
+
+    def uncovered(self) -> list[Dz]:
+        """Return what is not covered."""
+        return [dz for dz, line in self.by_dz.items() if not self.is_covered(dz, line)]
+
+    def late(self) -> list[Dz]:
+        """Return what comes too late from a parent that is kept all the same."""
+        return [dz for dz, line in self.by_dz.items() if line.is_late]
+
+    def of(self, notice_dz: Dz) -> tuple[Dz, Line] | None:
+        """Return the line that an event belongs to."""
+        bits, length = notice_dz.bits, notice_dz.length
+        for dz, line in self.by_dz.items():
+            if bits >> length - dz.length == dz.bits:
+                return dz, line
+        return None
+
+    def of_parent(self, name: str) -> DzSet:
+        """Return what somebody feeds."""
+        return tuple(
+            [dz for dz, line in self.by_dz.items() if line.parent == name or name in line.publishers]
+        )
+
+    def parents(self) -> set[str]:
+        """Return all who feed something."""
+        found = {line.parent for line in self.by_dz.values() if line.parent is not None}
+        return found.union(*[line.publishers for line in self.by_dz.values()])
+
+    @property
+    def depth(self) -> float:
+        """Return how long the slowest of it takes to come; inf as long as something does not come."""
+        return max([line.depth for line in self.by_dz.values()], default=math.inf)

@@ -1,0 +1,41 @@
+"""How do children learn that a parent is well while nothing is published, and how late things are there?
+
+Now and then a parent says of all that it serves how late it is here. That goes from hop to hop, as distances
+do in routing: a parent without a parent says that nothing comes, and in a cycle the numbers grow until
+somebody leaves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from betimes.matching.dz.expressions import Dz, covers
+from betimes.peers.children import Children
+from betimes.peers.coverage import Line, Lines
+from betimes.peers.messages import Beat, Tell
+
+
+def beats_to(children: Children, lines: Lines | None) -> list[Tell]:
+    """Return what to say to each child; without lines one publishes, and is not late at all."""
+    return [
+        Tell(name, Beat(tuple([(dz, _depth(dz, lines)) for dz in sorted(child.served)])))
+        for name, child in children.by_name.items()
+    ]
+
+
+def _depth(dz: Dz, lines: Lines | None) -> float:
+    if lines is None:
+        return 0.0
+    for wider, line in lines.by_dz.items():
+        if covers(wider, dz):
+            return line.depth if lines.is_covered(wider, line) else math.inf
+    return math.inf
+
+
+def depths_from(sender: str, beat: Beat, lines: Lines) -> Iterator[tuple[Dz, Line, float]]:
+    """Return what a beat says of lines that its sender feeds, where anything comes at all."""
+    for dz, depth in beat.depths:
+        line = lines.by_dz.get(dz)
+        if line is not None and depth < math.inf and (line.parent == sender or sender in line.publishers):
+            yield dz, line, depth

@@ -1,0 +1,70 @@
+"""Which events does a peer need of all that a parent would give it: its own, and those of its children?
+
+Who receives more than it wants to find a better place offers all of that to others, and few may take it. So
+it tells each parent what is needed for now, and tells it anew as soon as a child needs more: its place stays
+what it was, and what nobody below wants is not sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from betimes.matching.dz.expressions import Dz, DzSet, coarsened, covers
+from betimes.peers.children import Children
+from betimes.peers.coverage import Lines
+from betimes.peers.messages import Refresh, Tell
+from betimes.peers.parents import Card
+
+NEEDED_MAX = 32  # expressions that are told of one; beyond, some coarser ones
+
+
+def needed_of(dz: Dz, wanted: Iterable[Dz]) -> DzSet:
+    """Return what of one expression is wanted, in so many parts at most; none of them has wildcards."""
+    parts = []
+    for each in wanted:
+        if covers(each, dz):
+            return (dz,)
+        if covers(dz, each):
+            parts.append(each)
+    if len(parts) > 1:
+        parts = list(coarsened(parts, NEEDED_MAX))
+    return tuple(parts)
+
+
+class Needs:
+    """What one peer told its parents of what it needs."""
+
+    def __init__(self, wanted: DzSet) -> None:
+        self.wanted = wanted  # by its own application
+        self._told: dict[str, tuple[DzSet, DzSet]] = {}
+        self._below: DzSet = ()  # what was wanted here and below when it was last looked at,
+        self._needed: dict[Dz, DzSet] = {}  # and what of each expression that is
+
+    def whole(self, lines: Lines, children: Children) -> DzSet:
+        """Return the expressions of which everything is needed, so that what comes is what there is."""
+        needed = self.of_each(lines.dz, children)
+        return tuple([dz for dz in lines.dz if needed[dz] == (dz,)])
+
+    def of_each(self, served: DzSet, children: Children) -> dict[Dz, DzSet]:
+        """Return what is needed of each expression; most often nothing changed since the last time."""
+        below = (*self.wanted, *children.all_needed())
+        if below != self._below:
+            self._below, self._needed = below, {}
+        for dz in served:
+            if dz not in self._needed:
+                self._needed[dz] = needed_of(dz, below)
+        return self._needed
+
+    def news(
+        self, card: Callable[[], Card], lines: Lines, children: Children, *, repeats: bool = False
+    ) -> list[Tell]:
+        """Return what to tell parents that know something else; with `repeats`, all of them."""
+        known, self._told = self._told, {}
+        needed = self.of_each(lines.dz, children)
+        found = []
+        for name in sorted(lines.parents()):
+            served = lines.of_parent(name)
+            told = self._told[name] = served, tuple([part for dz in served for part in needed[dz]])
+            if repeats or known.get(name, (served, served)) != told:  # a new parent sends all
+                found.append(Tell(name, Refresh(card(), *told)))
+        return found

@@ -1,0 +1,388 @@
+"""What does one peer of the brokerless overlay do (002, sections 4 and 5)?
+
+Sans-I/O: what others say, and its turn in each cycle, go in with the time; what it says and what its
+application gets come out. Links carry the expressions they serve, so that every event comes once.
+
+Two protocols. In the paper's a peer leaves a parent from which events come too late. In ours it keeps that
+parent while it looks for one from which they would come in time (*make before break*), leaves parents from
+which nothing comes (*starve*), takes over the child that had to go for it (*adopt*), offers more
+than it wants only as far as that needs no further publisher, and of that is sent only what somebody below
+wants (*needs*); in the end it asks for less where its bound turned out to be too much to ask (*yield*), so
+that it stands in nobody's way.
+
+A peer publishes or subscribes; who does both is two peers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from betimes.matching.dz.expressions import Dz, DzSet
+from betimes.matching.dz.spaces import CellBox, Space
+from betimes.model.bounded_map import Lately
+from betimes.peers.candidates import Candidates
+from betimes.peers.children import Children, View
+from betimes.peers.coverage import Line, Lines
+from betimes.peers.heartbeat import beats_to, depths_from
+from betimes.peers.messages import (
+    Accepted,
+    Adopt,
+    Beat,
+    Connect,
+    DetectCycle,
+    Dismissed,
+    Got,
+    Hint,
+    Leave,
+    Notice,
+    PeerEffect,
+    Refresh,
+    Said,
+    Tell,
+)
+from betimes.peers.needs import Needs
+from betimes.peers.parents import PUBLISHER_DELAY, Card
+from betimes.peers.proposals import coarser_for
+from betimes.peers.settings import PeerSettings
+
+CLAIM_MAX = 5.0  # times its bound, that a peer states at most
+UNRELATED = (Hint, Beat, DetectCycle)  # to what is needed
+SEEN_MAX = 2_048  # events that are remembered, so that none is delivered twice
+
+
+class Peer:
+    """One participant; `boxes` are what its application wants, `advertised` what it publishes."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: PeerSettings,
+        space: Space,
+        view: View,
+        *,
+        delay_max: float = PUBLISHER_DELAY,
+        boxes: Sequence[CellBox] = (),
+        advertised: DzSet = (),
+        chance: Callable[[], float],
+        now: float = 0.0,
+    ) -> None:
+        self.name = name
+        self.settings = settings
+        self.delay_max = delay_max
+        self.publishes = delay_max == PUBLISHER_DELAY
+        self.claim = delay_max  # the bound that it states: more, where that turned out to be too much to ask
+        self._claimed_at = self._within_at = now  # it was well then; its bandwidth was kept to
+        self._space = space
+        self._view = view
+        self._chance = chance
+        self._advertised = advertised
+        self._accuracy = settings.accuracy(space, boxes)
+        self.lines = Lines(self._accuracy.finest(), now)
+        self.children = Children(settings, view, chance)
+        self._needs = Needs(self._accuracy.finest())
+        self._whole_rates: dict[Dz, float] = {}  # that were measured, of parts of which everything comes
+        self._candidates = Candidates(name, settings, view, self.children, chance)
+        self._cards: dict[str, Card] = {}  # of parents
+        self._seen: Lately[tuple[str, int], None] = Lately(SEEN_MAX)
+        self._refreshed = now
+        self._proposed: tuple[str, DzSet] | None = None  # to whom, and what one would receive
+        self.requests = 0  # that were sent
+        self.received = self.unwanted = 0.0  # events
+        self.repeated = 0  # that came again
+        self.published_rate: float | None = None
+
+    @property
+    def dz(self) -> DzSet:
+        """Return what it receives, or publishes."""
+        return self._advertised if self.publishes else self.lines.dz
+
+    def card(self) -> Card:
+        """Return what it tells of itself."""
+        if self.publishes:
+            return Card(self.name, self.dz, PUBLISHER_DELAY, 0.0, self.rates())
+        return Card(self.name, self.lines.dz, self.claim, self.lines.depth, self.rates())
+
+    def rates(self) -> tuple[tuple[Dz, float], ...]:
+        """Return how many events it publishes, or sees, by expression."""
+        if self.publishes:
+            rate = self.published_rate
+            return () if rate is None else tuple([(dz, rate / len(self.dz)) for dz in self.dz])
+        measured = self._whole_rates if self.settings.tells_needs else self.lines.measured()
+        return tuple(measured.items())
+
+    # --- its turn
+
+    def act(self, now: float) -> list[PeerEffect]:
+        """Take its turn: keep connections up, and look for what is missing."""
+        effects = self._keep_up(now)
+        if self.publishes:
+            return effects
+        missing, late = self.lines.uncovered(), self.lines.late()
+        if not missing and not late:
+            self._claimed_at = now
+            return effects
+        if now - self._claimed_at > self.settings.yield_after and self.claim < CLAIM_MAX * self.delay_max:
+            self.claim, self._claimed_at = self.claim + self.settings.yield_step, now
+        if missing and not self.settings.keeps_parts:
+            effects += self._coarsen(missing, now)
+            missing = self.lines.uncovered()
+        return effects + self._ask(missing or late, now, is_late=not missing)
+
+    def _keep_up(self, now: float) -> list[PeerEffect]:
+        """Forget who is silent, say that one is here, and measure."""
+        effects: list[PeerEffect] = []
+        if now - self._refreshed < self.settings.refresh_every:
+            return effects
+        self._refreshed = now
+        self.children.forget_silent(now)
+        for dz, line in self.lines.by_dz.items():
+            line.measure(now)
+            if line.parent is not None and now - line.heard > self.settings.starve_after:
+                effects += self._leave(line.parent, dz, now)
+        if self.settings.tells_needs:
+            whole = self._needs.whole(self.lines, self.children)
+            self._whole_rates = {dz: rate for dz, rate in self.lines.measured().items() if dz in whole}
+        effects += self._refresh(repeats=True)
+        if self.settings.beats:
+            effects += beats_to(self.children, None if self.publishes else self.lines)
+        return effects + self._refine(now)
+
+    def _refresh(self, *, repeats: bool = False) -> list[Tell]:
+        """Say that one is here to all parents, or what is needed to those who do not know it."""
+        if self.settings.tells_needs:
+            return self._needs.news(self.card, self.lines, self.children, repeats=repeats)
+        parents = sorted(self.lines.parents()) if repeats else []
+        return [Tell(name, Refresh(self.card(), self.lines.of_parent(name))) for name in parents]
+
+    def _ask(self, needed: list[Dz], now: float, *, is_late: bool) -> list[PeerEffect]:
+        """Ask somebody for what has been needed longest, and for what else that one has."""
+        asked = min(needed, key=lambda dz: self.lines.by_dz[dz].since)
+        chosen = self._candidates.best(asked, self.lines, self.claim, now, is_late=is_late)
+        if chosen is None:
+            return []
+        self._candidates.asked(chosen.name, now)
+        self.requests += 1
+        proposed = self._proposed_for(asked, now, is_late=is_late)
+        if proposed is not None:
+            new = tuple([dz for dz in proposed if dz not in self.lines.by_dz])
+            if all(map(chosen.serves, new)):
+                self._proposed = (chosen.name, proposed)
+                return [Tell(chosen.name, Connect(self.card()._replace(dz=proposed), new))]
+        wanted = tuple([dz for dz in needed if chosen.serves(dz)])
+        return [Tell(chosen.name, Connect(self.card(), wanted))]
+
+    # --- how much it receives (section 5)
+
+    def want(self, boxes: Sequence[CellBox], now: float) -> list[PeerEffect]:
+        """Change what its application wants."""
+        self._accuracy = self.settings.accuracy(self._space, boxes)
+        self._needs.wanted = wanted = self._accuracy.finest()
+        return [*self._set_dz(wanted, now), *self.children.keep_to(wanted)]
+
+    def _coarsen(self, missing: list[Dz], now: float) -> list[PeerEffect]:
+        """Receive more than is wanted where nobody was found for long, as far as may be."""
+        for dz in missing:
+            line = self.lines.by_dz[dz]
+            if now - line.since >= self.settings.coarsen_after:
+                line.since = now
+                coarse = self._coarser(dz)
+                if coarse is not None:
+                    return self._set_dz(coarse, now)
+        return []
+
+    def _proposed_for(self, dz: Dz, now: float, *, is_late: bool) -> DzSet | None:
+        """Return what to receive instead, to find a better place for something that is late or missing."""
+        if not is_late and not self.settings.keeps_parts:
+            return None
+        line = self.lines.by_dz[dz]
+        steps = int((now - (line.late_since if is_late else line.since)) / self.settings.coarsen_after)
+        return self._coarser(dz, steps if self.settings.keeps_parts else min(steps, 1))
+
+    def _coarser(self, dz: Dz, steps: int = 1) -> DzSet | None:
+        told, only = self._view.rates(), self.settings.keeps_late
+        return coarser_for(dz, self._accuracy, self.lines, told, steps=steps, same_publishers=only)
+
+    def _refine(self, now: float) -> list[PeerEffect]:
+        """Receive less than now where more comes than may be."""
+        fine = self._accuracy.finer(self.dz, self.lines.measured(), self.lines.overall_rate)
+        if fine is None:
+            self._within_at = now
+        if fine is None or now - self._within_at < self.settings.refine_after:
+            return []
+        return [*self._set_dz(fine, now), *self.children.keep_to(fine)]
+
+    def _set_dz(self, wanted: DzSet, now: float) -> list[PeerEffect]:
+        """Change what is received; who feeds a part that stays goes on with it."""
+        leaving = self.lines.change(wanted, now, keeps_parts=self.settings.keeps_parts)
+        going_on = self.lines.parents() if self.settings.keeps_parts else set()
+        return [
+            Tell(name, Refresh(self.card(), self.lines.of_parent(name)) if name in going_on else Leave(parts))
+            for name, parts in leaving.items()
+        ]
+
+    # --- what others say
+
+    def receive(self, sender: str, message: Said, now: float, *, took: float = 1.0) -> list[PeerEffect]:
+        """Take in what another peer says, which took so long: a hop, or seconds."""
+        if isinstance(message, Notice):
+            return self._take(sender, message, now, took)
+        effects = self._hear(sender, message, now, took)
+        return effects if isinstance(message, UNRELATED) else [*effects, *self._refresh()]
+
+    def _hear(self, sender: str, message: Said, now: float, took: float) -> list[PeerEffect]:
+        match message:
+            case Connect():
+                above = [card for name, card in self._cards.items() if name in self.lines.parents()]
+                return self.children.connect(message, self.card(), above, now)
+            case Accepted():
+                return self._accepted(message, now)
+            case Hint():
+                self._candidates.hear_hint(message.card)
+            case Dismissed():
+                self._candidates.hear_hint(message.card)
+                for dz in message.served:
+                    if dz in self.lines.by_dz:
+                        self.lines.by_dz[dz].lose(sender, now)
+            case Leave():
+                self.children.left(sender, message.served)
+            case Adopt():
+                return self.children.adopt(message, self.card(), now)
+            case Refresh():
+                return self.children.refreshed(sender, message, self.card(), now)
+            case Beat():
+                return self._hear_beat(sender, message, now, took)
+            case DetectCycle():
+                return self._detect(sender, message, now)
+        return []
+
+    def hear_of(self, publisher: Card) -> None:
+        """Learn of a publisher."""
+        self.lines.hear_of(publisher)
+
+    def lost(self, name: str, now: float) -> None:
+        """Take in that a neighbour is gone."""
+        self.children.lost(name)
+        self.lines.forget(name)
+        for line in self.lines.by_dz.values():
+            line.lose(name, now)
+
+    def _accepted(self, message: Accepted, now: float) -> list[PeerEffect]:
+        """Be fed by a parent with what is still missing; leave others that it stands in for."""
+        card, effects, unwanted = message.card, list[PeerEffect](), []
+        if self._proposed is not None and self._proposed[0] == card.name:
+            if any(dz in self._proposed[1] and dz not in self.lines.by_dz for dz in message.served):
+                effects += self._set_dz(self._proposed[1], now)
+            self._proposed = None
+        self._cards = {name: each for name, each in self._cards.items() if name in self.lines.parents()}
+        self._cards[card.name] = card
+        for dz in message.served:
+            line = self.lines.by_dz.get(dz)
+            if line is None or (line.parent is not None and line.parent != card.name and not line.is_late):
+                unwanted.append(dz)
+            elif line.parent != card.name:
+                old = line.replace(card.name, now, publishes=card.publishes)
+                effects += [Tell(name, Leave((dz,))) for name in old]
+                effects += self._ask_for_cycle(card, dz)
+        if unwanted:
+            effects.append(Tell(card.name, Leave(tuple(unwanted))))
+        return effects
+
+    def _leave(self, name: str, dz: Dz, now: float) -> list[PeerEffect]:
+        self.lines.by_dz[dz].lose(name, now)
+        return [Tell(name, Leave((dz,)))]
+
+    # --- cycles, for each expression
+
+    def _ask_for_cycle(self, parent: Card, dz: Dz) -> list[PeerEffect]:
+        # Where bounds are stated anew their order is no safeguard, and anybody could be in the cycle.
+        among = self.claim if self.settings.yield_after == math.inf else math.inf
+        return self.children.ask_for_cycle(parent, DetectCycle(self.name, dz, among))
+
+    def _detect(self, sender: str, message: DetectCycle, now: float) -> list[PeerEffect]:
+        line = self.lines.by_dz.get(message.dz)
+        if line is None or line.parent != sender or message.delay_max not in (self.claim, math.inf):
+            return []
+        if message.originator == self.name:
+            return self._leave(sender, message.dz, now)
+        if not message.steps_left:
+            return []
+        return self.children.pass_on(message._replace(steps_left=message.steps_left - 1))
+
+    # --- events (algorithm 2)
+
+    def publish(self, notice: Notice) -> list[PeerEffect]:
+        """Send an event to the children that want it."""
+        return self.children.forward(notice, but="")
+
+    def _take(self, sender: str, notice: Notice, now: float, took: float) -> list[PeerEffect]:
+        """Take in an event: hand it over, and on to whoever below, or above, has to have it."""
+        is_from_below = sender in self.children.by_name
+        found = self.lines.of(notice.dz)
+        if found is None:
+            return [] if is_from_below else [Tell(sender, Leave((notice.dz,)))]
+        dz, line = found
+        is_from_above = sender == line.parent or sender in line.publishers
+        if not is_from_above and not is_from_below:
+            return [Tell(sender, Leave((dz,)))]
+        event = (notice.publisher, notice.number)
+        if event in self._seen:
+            self.repeated += 1
+            return []
+        self._seen.note(event, None)
+        delay = notice.delay + took
+        onward = notice._replace(delay=delay)
+        effects = self.children.forward(onward, but=sender)
+        if (
+            line.parent is not None
+            and line.parent != sender
+            and (not is_from_above or sender == notice.publisher)
+        ):
+            effects.append(Tell(line.parent, onward))
+        if is_from_above:
+            line.note(notice.weight, delay, now)
+            effects += self._judge(dz, line, delay, now)
+        elif line.parent is None and notice.publisher not in line.publishers:
+            effects.append(
+                Tell(notice.publisher, Connect(self.card(), (dz,)))
+            )  # it is new, and seen below first
+        self.received += notice.weight
+        if self._accuracy.wants(notice.cells):
+            self._accuracy.wanted(notice.weight, now)
+            effects.append(Got(notice, delay, delay <= self.delay_max))
+        else:
+            self.unwanted += notice.weight
+        return effects
+
+    def _hear_beat(self, sender: str, beat: Beat, now: float, took: float) -> list[PeerEffect]:
+        """Take in how late things are at a parent; leave it where it can only be a cycle."""
+        effects: list[PeerEffect] = []
+        for dz, line, depth in depths_from(sender, beat, self.lines):
+            line.heard, line.depth = now, depth + took
+            is_cycle = sender == line.parent and line.depth > CLAIM_MAX * self.delay_max
+            effects += self._leave(sender, dz, now) if is_cycle else self._judge(dz, line, line.depth, now)
+        return effects
+
+    def _judge(self, dz: Dz, line: Line, delay: float, now: float) -> list[PeerEffect]:
+        """Do something about a parent from which events come too late."""
+        is_late = delay > self.claim
+        if self.settings.keeps_late:
+            line.judge(is_late, now)
+        elif is_late and line.parent is not None and self.leaves_when_late(line):
+            return self._leave(line.parent, dz, now)
+        return []
+
+    def leaves_when_late(self, line: Line) -> bool:
+        """Tell whether a parent is left at once if something comes too late: the paper's way."""
+        if self.settings.keeps_late or line.parent is None:
+            return False
+        return self._cards[line.parent].delay_max == self.claim
+
+    def took(self, received: int, wanted: int, repeated: int, now: float) -> None:
+        """Count events that came, of which lines know already."""
+        self.received += received
+        self.unwanted += received - wanted
+        self.repeated += repeated
+        for count in (1, wanted - 1):  # a rate is known when the first one comes
+            if wanted and count:
+                self._accuracy.wanted(count, now)

@@ -1,0 +1,39 @@
+"""What would a peer receive if it were to receive more, to find a better place (002, section 5.1)?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from betimes.matching.dz.expressions import Dz, DzSet, covers
+from betimes.matching.dz.rates import MeasuredRates
+from betimes.peers.accuracy import Accuracy
+from betimes.peers.coverage import Lines
+
+
+def coarser_for(
+    dz: Dz,
+    accuracy: Accuracy,
+    lines: Lines,
+    told: Iterable[tuple[Dz, float]],
+    *,
+    steps: int = 1,
+    same_publishers: bool = False,
+) -> DzSet | None:
+    """Return what to receive with one expression divided less, so many times or as often as may be.
+
+    With `same_publishers` none that needs more of them: they have little room, so that it is no gain.
+    """
+    if steps < 1 or accuracy.is_exact:
+        return None
+    rates = MeasuredRates(lines.rates(told))
+    needed = max(len(lines.relevant(dz)), 1)
+    found, current, wide = None, lines.dz, dz
+    for _ in range(steps):
+        coarse = accuracy.coarser(current, wide, rates)
+        if coarse is None:
+            break
+        wide = next((each for each in coarse if covers(each, wide)), wide)
+        if same_publishers and len(lines.relevant(wide)) > needed:
+            break
+        found = current = coarse
+    return found

@@ -1,0 +1,283 @@
+"""Who wants which event, for millions of subscriptions and any number of events?
+
+`match` takes frames or tables and returns a frame; `match_files` writes Parquet files straight from the
+tasks. Both ask `match_plans` how: one index for all subscriptions, or cells. A subscriber with several
+subscriptions to an event is named once.
+"""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from betimes.pipeline.match.exchange import (
+    BLOCKS,
+    ROW,
+    CellMatching,
+    EventPacking,
+    Handout,
+    WishPacking,
+    attributes_of,
+    bad_rows_task,
+)
+from betimes.pipeline.match.forms import ANSWER, Form, answer_schema
+from betimes.pipeline.match.plan import (
+    MB,
+    MatchPlan,
+    MatchSettings,
+    Sample,
+    divided_plan,
+    tasks_for,
+    whole_plan,
+)
+from betimes.pipeline.match.tasks import MatchTask, SetPlace
+from betimes.pipeline.rows.events import EventShape, event_columns
+from betimes.pipeline.rows.sources import RowSource, frame_rows, read_rows
+from betimes.pipeline.rows.subscription_set import SubscriptionSet, save_set
+from betimes.pipeline.rows.subscriptions import (
+    QUARANTINE,
+    SUBSCRIBER,
+    SubscriptionsError,
+    SubscriptionShape,
+    Wishes,
+    read_wishes,
+)
+from betimes.pipeline.spark.session import cores, is_local, is_remote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SAMPLE_ROWS = 20_000  # of subscriptions, and of events
+SURELY_SMALL = 20_000  # subscriptions that need no sample to know how large they are
+QUARANTINED_MAX = 100_000  # rows that are kept one by one
+_AGREED_BYTES_MIN = 1 << 16
+Tables = Any  # a frame, or a source of rows
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matching:
+    """The answer, a frame that Spark works out when it is asked for; what was set aside; how it is done."""
+
+    frame: DataFrame
+    quarantine: pa.Table
+    plan: MatchPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """What both ways to match begin with."""
+
+    events: RowSource
+    event_shape: EventShape
+    subscriptions: RowSource
+    wish_shape: SubscriptionShape
+    form: Form
+    schema: pa.Schema
+
+
+def match(
+    events: Tables,
+    subscriptions: Tables,
+    *,
+    form: Form = Form.LISTS,
+    ids: Sequence[str] = (),
+    settings: MatchSettings | None = None,
+) -> Matching:
+    """Return who wants which event; both tables are frames, or rows that `row_sources` opened."""
+    prepared = prepare(events, subscriptions, form, ids)
+    wanted, quarantine, plan = planned(prepared, settings or MatchSettings())
+    if wanted is None:
+        return Matching(frame=divided_frame(prepared, plan), quarantine=quarantine, plan=plan)
+    task = whole_task(prepared, wanted)
+    given = prepared.events.handed_out(task.columns)
+    frame = given.mapInArrow(task.to_spark(), _ddl(prepared.schema))
+    return Matching(frame=frame, quarantine=quarantine, plan=plan)
+
+
+def _counted(lists: DataFrame) -> DataFrame:
+    """Return how many want each event, where only lists tell: somebody may be found in several cells."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    listed, count = ANSWER[Form.LISTS], ANSWER[Form.COUNTS]
+    return lists.withColumn(count, F.size(listed).cast("bigint")).drop(listed)
+
+
+def _with_form(prepared: Prepared, form: Form) -> Prepared:
+    return prepare(prepared.events, prepared.subscriptions, form, prepared.event_shape.ids)
+
+
+def prepare(events: Tables, subscriptions: Tables, form: Form, ids: Sequence[str]) -> Prepared:
+    """Return both tables with what their columns mean, or raise what is wrong with them."""
+    happened = events if isinstance(events, RowSource) else frame_rows(events, "events")
+    wished = (
+        subscriptions if isinstance(subscriptions, RowSource) else frame_rows(subscriptions, "subscriptions")
+    )
+    shape = EventShape.of(happened.schema, ids, happened.name)
+    wish_shape = SubscriptionShape.of(wished.schema, wished.name)
+    named = [happened.schema.field(name).remove_metadata() for name in shape.ids]
+    schema = answer_schema(named, form, wished.schema.field(SUBSCRIBER).type)
+    return Prepared(
+        events=happened,
+        event_shape=shape,
+        subscriptions=wished,
+        wish_shape=wish_shape,
+        form=form,
+        schema=schema,
+    )
+
+
+def planned(
+    prepared: Prepared, settings: MatchSettings
+) -> tuple[SubscriptionSet | None, pa.Table, MatchPlan]:
+    """Return the set of all subscriptions, if there shall be one; what is set aside; and the plan."""
+    subscriptions, events = prepared.subscriptions, prepared.events
+    columns, shape = prepared.wish_shape.columns, prepared.wish_shape
+    rows = read_rows(subscriptions, columns, SAMPLE_ROWS)
+    wishes, bad = read_wishes(rows, shape, subscriptions.name)
+    sampled = SubscriptionSet(wishes)
+    bytes_each = max(sampled.index.size_bytes / max(len(wishes), 1), 1.0)
+    expected_mb = subscriptions.rows * bytes_each / MB
+    if expected_mb <= settings.index_mb_max:
+        if subscriptions.rows > SAMPLE_ROWS:
+            wishes, bad = read_wishes(read_rows(subscriptions, columns), shape, subscriptions.name)
+            sampled = SubscriptionSet(wishes)
+        _check_some_left(wishes, bad, subscriptions.name)
+        plan = whole_plan(subscriptions.rows, events.rows, sampled.index.size_bytes / MB, settings)
+        return sampled, bad, plan
+    happened = read_rows(events, prepared.event_shape.needed(sampled.attributes), SAMPLE_ROWS)
+    batches = happened.combine_chunks().to_batches() or [
+        pa.RecordBatch.from_pylist([], schema=happened.schema)
+    ]
+    sample = Sample(
+        wishes=wishes,
+        subscriptions=subscriptions.rows,
+        bytes_each=bytes_each,
+        happened=event_columns(batches[0], prepared.event_shape, sampled.attributes),
+        events=events.rows,
+    )
+    tasks = tasks_for(cores(events.spark), settings, expected_mb)
+    plan = divided_plan(sample, settings, tasks, is_repeated=_is_repeated(subscriptions))
+    return None, _bad_rows(prepared), plan
+
+
+def _check_some_left(wishes: Wishes, bad: pa.Table, source: str) -> None:
+    if not len(wishes) and bad.num_rows:
+        first = bad.slice(0, 1).to_pylist()[0]
+        hint = f"none of its {bad.num_rows:,} subscriptions can be read"
+        raise SubscriptionsError(f"{source}: {first['reason']}: {first['detail']}\nhint: {hint}")
+
+
+def _bad_rows(prepared: Prepared) -> pa.Table:
+    """Return the subscriptions that cannot be read, found by tasks."""
+    source = prepared.subscriptions
+    task = bad_rows_task(source.reader, prepared.wish_shape)
+    given = source.handed_out(prepared.wish_shape.columns)
+    found = given.mapInArrow(task, _ddl(QUARANTINE)).limit(QUARANTINED_MAX).toArrow()
+    return found.cast(QUARANTINE)
+
+
+def _ddl(schema: pa.Schema) -> Any:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema)
+
+
+def whole_task(prepared: Prepared, wanted: SubscriptionSet) -> MatchTask:
+    """Return what tasks do where one index holds all subscriptions, which is put where they find it."""
+    return MatchTask(
+        place=placed_set(prepared.events.spark, wanted),
+        reader=prepared.events.reader,
+        shape=prepared.event_shape,
+        form=prepared.form,
+        columns=tuple(prepared.event_shape.needed(wanted.attributes)),
+        schema=prepared.schema,
+    )
+
+
+def placed_set(spark: SparkSession, wanted: SubscriptionSet) -> SetPlace:
+    """Write a set where all workers find it: on this machine, or sent to theirs by Spark."""
+    folder = Path(tempfile.mkdtemp(prefix="betimes-match-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = folder / f"subscriptions-{uuid.uuid4().hex}.set"
+    save_set(wanted, path)
+    if is_remote(spark):
+        spark.addArtifacts(str(path), file=True)
+    elif is_local(spark.sparkContext.master or ""):
+        return SetPlace(name=str(path), is_sent=False)
+    else:
+        spark.sparkContext.addFile(str(path))
+    return SetPlace(name=path.name, is_sent=True)
+
+
+def divided_frame(prepared: Prepared, plan: MatchPlan) -> DataFrame:
+    """Return the answer of a divided match: blocks meet in tasks, and an event's answers are joined."""
+    if prepared.form is Form.COUNTS and plan.is_repeated:
+        return _counted(divided_frame(_with_form(prepared, Form.LISTS), plan))
+    events, subscriptions = prepared.events, prepared.subscriptions
+    handout = Handout.of(plan.shares)
+    needed = tuple(prepared.event_shape.needed(_all_attributes(prepared)))
+    wishes = WishPacking(
+        reader=subscriptions.reader, shape=prepared.wish_shape, groups=plan.groups, handout=handout
+    )
+    happened = EventPacking(
+        reader=events.reader,
+        shape=prepared.event_shape,
+        columns=needed,
+        attributes=attributes_of(plan.groups),
+        groups=plan.groups,
+        handout=handout,
+    )
+    schema = pa.schema([pa.field(ROW, pa.int64()), *prepared.schema])
+    cells = CellMatching(
+        wish_shape=prepared.wish_shape, event_shape=prepared.event_shape, form=prepared.form, schema=schema
+    )
+    packed_wishes = subscriptions.handed_out(prepared.wish_shape.columns).mapInArrow(wishes.task(), BLOCKS)
+    packed_events = events.handed_out(needed).mapInArrow(happened.task(), BLOCKS)
+    blocks = packed_wishes.unionByName(packed_events).repartitionById(plan.tasks, "task")
+    found = blocks.sortWithinPartitions("cell", "kind").mapInArrow(cells.task(), _ddl(schema))
+    return _joined(found, prepared, plan)
+
+
+def _all_attributes(prepared: Prepared) -> frozenset[str]:
+    """Return all attributes that subscriptions may look at: of filters only the tasks know them."""
+    shape = prepared.wish_shape
+    if shape.filter:
+        return frozenset(prepared.event_shape.columns)
+    return frozenset((*shape.lows, *shape.highs, *shape.equals))
+
+
+def _joined(found: DataFrame, prepared: Prepared, plan: MatchPlan) -> DataFrame:
+    """Bring together what several cells found for one event, if several were asked."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    ids = [f"`{name}`" for name in prepared.event_shape.ids]
+    name = ANSWER[prepared.form]
+    if plan.event_copies <= 1.0:
+        whole = found
+    elif prepared.form is Form.PAIRS:
+        whole = found.dropDuplicates([ROW, name]) if plan.is_repeated else found
+    else:
+        together = F.sum(name) if prepared.form is Form.COUNTS else F.flatten(F.collect_list(name))
+        if plan.is_repeated:
+            together = F.array_distinct(together)
+        firsts = [F.first(each).alias(each.strip("`")) for each in ids]
+        answer = F.when(F.count(name) > 0, together).alias(name)
+        whole = found.groupBy(f"`{ROW}`").agg(*firsts, answer)
+    return whole.select(*ids, name)
+
+
+def _is_repeated(source: RowSource) -> bool:
+    """Tell whether somebody has several subscriptions."""
+    if source.frame is not None:
+        return source.frame.select(SUBSCRIBER).distinct().count() < source.rows
+    names = read_rows(source, [SUBSCRIBER])[SUBSCRIBER]
+    return len(names.unique()) < source.rows

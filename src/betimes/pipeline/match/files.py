@@ -1,0 +1,242 @@
+"""How does a match become files? From two tables to a folder with the answer, and what was set aside.
+
+`OUT/matches` holds the answer as Parquet, `OUT/quarantine.parquet` what could not be read, with reason and
+place, and `OUT/summary.json` how it was done and what came out. The answer takes its place when all of it is
+there.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from betimes.model.errors import BetimesError
+from betimes.pipeline.match.api import Prepared, divided_frame, planned, prepare, whole_task
+from betimes.pipeline.match.forms import ANSWER, Form
+from betimes.pipeline.match.plan import MatchPlan, MatchSettings
+from betimes.pipeline.match.tasks import WRITTEN
+from betimes.pipeline.rows.sources import RowSource, open_rows
+from betimes.pipeline.rows.subscription_set import SubscriptionSet
+from betimes.pipeline.rows.subscriptions import QUARANTINE
+from betimes.pipeline.spark.watched_jobs import watched
+from betimes.pipeline.tables.parquet import check_writable, write_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MATCHES, SET_ASIDE, SUMMARY = "matches", "quarantine.parquet", "summary.json"
+UNREADABLE = "event that cannot be read"
+Progress = Callable[[int, int], None]  # tasks done, in all
+
+
+class MatchError(BetimesError):
+    """A match that cannot be written: names the place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchRequest:
+    """What is to be matched, and where the answer goes."""
+
+    events: str
+    subscriptions: str
+    out: Path
+    form: Form = Form.LISTS
+    ids: Sequence[str] = ()
+    settings: MatchSettings = field(default_factory=MatchSettings)
+    overwrite: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchFacts:
+    """What came out."""
+
+    plan: MatchPlan
+    form: Form
+    wanted: int  # events that somebody wants
+    pairs: int
+    unreadable: int  # events
+    set_aside: dict[str, int]  # rows by reason
+    task_share_max: float | None  # of the events, those that the busiest task had; where tasks tell
+    tasks_processor_s: float | None  # of the tasks that matched and wrote; where they tell
+    took_s: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return {
+            "form": self.form.value,
+            "events": self.plan.events,
+            "subscriptions": self.plan.subscriptions,
+            "wanted_events": self.wanted,
+            "pairs": self.pairs,
+            "unreadable_events": self.unreadable,
+            "set_aside": self.set_aside,
+            "task_share_max": self.task_share_max,
+            "tasks_processor_s": self.tasks_processor_s,
+            "took_s": round(self.took_s, 3),
+            "plan": self.plan.facts(),
+        }
+
+
+def check_out(out: Path, *, overwrite: bool) -> None:
+    """Raise a BetimesError if the answer cannot go there."""
+    there = [name for name in (MATCHES, SET_ASIDE, SUMMARY) if (out / name).exists()]
+    if there and not overwrite:
+        hint = "name another folder, or say --overwrite"
+        raise MatchError(f"{out}: already holds {' and '.join(there)}\nhint: {hint}")
+    check_writable(out)
+
+
+@contextmanager
+def staged_answer(out: Path) -> Iterator[Path]:
+    """Give a folder to write the answer into; when all went well, it takes the place of the one before."""
+    out.mkdir(parents=True, exist_ok=True)
+    staging, place = out.absolute() / f".{MATCHES}-{uuid.uuid4().hex}", out / MATCHES
+    try:
+        yield staging
+        if place.exists():
+            shutil.rmtree(place)
+        staging.replace(place)
+    except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)
+        with suppress(OSError):  # it was there before, and is not empty
+            out.rmdir()
+        raise
+
+
+def explain_files(spark: SparkSession, request: MatchRequest) -> MatchPlan:
+    """Return how a match would be done, without doing it."""
+    return planned(_opened(spark, request), request.settings)[2]
+
+
+def _opened(spark: SparkSession, request: MatchRequest) -> Prepared:
+    events, subscriptions = open_rows(spark, request.events), open_rows(spark, request.subscriptions)
+    return prepare(events, subscriptions, request.form, request.ids)
+
+
+def match_files(spark: SparkSession, request: MatchRequest, progress: Progress | None = None) -> MatchFacts:
+    """Match two tables, write the answer, and return what came out."""
+    check_out(request.out, overwrite=request.overwrite)
+    began_s = time.monotonic()
+    prepared = _opened(spark, request)
+    wanted, quarantine, plan = planned(prepared, request.settings)
+    tell = progress or (lambda _done, _total: None)
+    with staged_answer(request.out) as staging:
+        if wanted is None:
+            written = _write_divided(prepared, plan, staging, tell)
+        else:
+            written = _write_whole(prepared, wanted, staging, tell)
+    bad = pa.concat_tables([quarantine, written.unreadable_rows])
+    write_table(bad, request.out / SET_ASIDE)
+    facts = MatchFacts(
+        plan=plan,
+        form=request.form,
+        wanted=written.wanted,
+        pairs=written.pairs,
+        unreadable=written.unreadable,
+        set_aside=dict(Counter(bad["reason"].to_pylist())),
+        task_share_max=written.task_share_max,
+        tasks_processor_s=written.tasks_processor_s,
+        took_s=time.monotonic() - began_s,
+    )
+    (request.out / SUMMARY).write_text(json.dumps(facts.as_dict(), indent=2) + "\n")
+    return facts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Written:
+    wanted: int
+    pairs: int
+    unreadable: int
+    unreadable_rows: pa.Table
+    task_share_max: float | None = None
+    tasks_processor_s: float | None = None
+
+
+def _write_whole(prepared: Prepared, wanted: SubscriptionSet, folder: Path, tell: Progress) -> _Written:
+    """Let tasks write a file each, and keep those of the attempts that counted."""
+    folder.mkdir()
+    task = whole_task(prepared, wanted)
+    events: RowSource = prepared.events
+    frame = events.handed_out(task.columns).mapInArrow(task.to_files(str(folder)), WRITTEN)
+    tasks = events.tasks
+    told = watched(
+        events.spark, frame.toArrow, tasks, lambda done: tell(done, tasks), "the match"
+    ).to_pylist()
+    tell(tasks, tasks)
+    files = {row["file"] for row in told if row["file"]}
+    missing = sorted(name for name in files if not (folder / name).exists())
+    if missing:
+        hint = "name a folder on a file system that this machine and all workers see under the same path"
+        raise MatchError(
+            f"{folder.parent}: a worker wrote {missing[0]} there, but it is not here\nhint: {hint}"
+        )
+    for path in folder.iterdir():
+        if path.name not in files:
+            path.unlink()
+    if not files:  # a folder without any file could not be read
+        write_table(task.schema.empty_table(), folder / "part-0.parquet")
+    rows = [each for row in told for each in json.loads(row["told"])]
+    return _Written(
+        wanted=sum(row["wanted"] for row in told),
+        pairs=sum(row["pairs"] for row in told),
+        unreadable=sum(row["unreadable"] for row in told),
+        unreadable_rows=_unreadable_rows(rows),
+        task_share_max=max((row["events"] for row in told), default=0) / max(events.rows, 1),
+        tasks_processor_s=math.fsum(row["processor_s"] for row in told),
+    )
+
+
+def _unreadable_rows(rows: Sequence[dict[str, Any]]) -> pa.Table:
+    named = [{"name": None, "reason": UNREADABLE} | row for row in rows]
+    return pa.Table.from_pylist(named, schema=QUARANTINE)
+
+
+def _write_divided(prepared: Prepared, plan: MatchPlan, folder: Path, tell: Progress) -> _Written:
+    """Let Spark write what the cells found, and count it."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    spark, form = prepared.events.spark, prepared.form
+    frame = divided_frame(prepared, plan)
+
+    def write() -> None:
+        frame.write.option("compression", "zstd").parquet(str(folder))
+
+    watched(spark, write, plan.tasks, lambda done: tell(done, plan.tasks), "the match")
+    tell(plan.tasks, plan.tasks)
+    name = ANSWER[form]
+    found = spark.read.schema(frame.schema).parquet(str(folder))
+    size = {Form.LISTS: F.size(name), Form.COUNTS: F.col(name), Form.PAIRS: F.lit(1)}[form]
+    is_read = F.col(name).isNotNull()
+    ids = [F.col(f"`{each}`") for each in prepared.event_shape.ids]
+    events = F.count_distinct(F.when(is_read, F.struct(*ids))) if form is Form.PAIRS else F.count(name)
+    counted = found.agg(
+        events.alias("wanted"), F.sum(F.when(is_read, size)).alias("pairs"), F.count_if(~is_read).alias("bad")
+    ).first()
+    assert counted is not None
+    lost = found.filter(~is_read).limit(1000).toArrow().to_pylist() if counted["bad"] else []
+    rows = [
+        {
+            "source": prepared.events.name,
+            "row": None,
+            "name": ":".join(str(row[each]) for each in prepared.event_shape.ids),
+            "detail": "its content is no JSON object",
+        }
+        for row in lost
+    ]
+    return _Written(
+        wanted=counted["wanted"],
+        pairs=counted["pairs"] or 0,
+        unreadable=counted["bad"],
+        unreadable_rows=_unreadable_rows(rows),
+    )

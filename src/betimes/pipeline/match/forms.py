@@ -1,0 +1,150 @@
+"""In which form is it told who wants what? One list for each event, one row for each pair, or counts.
+
+A list for each event is the usual form: it says an event's name once, and pairs are one `explode` away.
+Events that nobody wants have no row. An event that cannot be read has a row with nothing in place of the
+answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from betimes.pipeline.rows.events import EventColumns, is_text
+from betimes.pipeline.rows.subscription_set import Found, SubscriptionSet
+
+PAIRS_AT_ONCE = 1 << 24  # as many again while they are written
+STEP_FIRST = 2048
+STEP_MAX = 32_768
+
+
+class Form(StrEnum):
+    """What a row of the answer is."""
+
+    LISTS = "lists"  # an event, and all who want it
+    PAIRS = "pairs"  # an event, and one who wants it
+    COUNTS = "counts"  # an event, and how many want it
+
+
+ANSWER = {Form.LISTS: "subscribers", Form.PAIRS: "subscriber", Form.COUNTS: "count"}
+
+
+def answer_type(form: Form, subscriber: pa.DataType) -> pa.DataType:
+    """Return the type of the answer's column where subscribers are of this type."""
+    plain = pa.string() if is_text(subscriber) else subscriber
+    return {Form.LISTS: pa.list_(plain), Form.PAIRS: plain, Form.COUNTS: pa.int64()}[form]
+
+
+def answer_schema(ids: Sequence[pa.Field], form: Form, subscriber: pa.DataType) -> pa.Schema:
+    """Return the columns of the answer."""
+    return pa.schema([*ids, pa.field(ANSWER[form], answer_type(form, subscriber))])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Who wants some events, as rows; how many events somebody wants, and by how many in all."""
+
+    rows: pa.RecordBatch
+    wanted: int
+    pairs: int
+
+
+def answered(
+    ids: Sequence[pa.Array], events: EventColumns, wanted: SubscriptionSet, form: Form, schema: pa.Schema
+) -> Answer:
+    """Return who wants these events."""
+    unreadable = np.fromiter(events.unreadable, np.int64, len(events.unreadable))
+    if form is Form.COUNTS:
+        counts = wanted.count(events)
+        counts[unreadable] = 0
+        chosen = np.flatnonzero(counts)
+        answer: pa.Array = pa.array(counts[chosen])
+        pairs, some = int(counts.sum()), len(chosen)
+    else:
+        found = _readable(wanted.find_people(events), unreadable)
+        pairs = len(found.keys)
+        there = np.flatnonzero(found.counts())
+        chosen, some = found.events[there], len(there)
+        answer = subscribers_of(found.keys, wanted.people, schema.field(ANSWER[form]).type)
+        if form is Form.LISTS:
+            offsets = np.append(found.offsets[there], pairs).astype(np.int32)
+            answer = pa.ListArray.from_arrays(pa.array(offsets), answer)
+        else:
+            chosen = np.repeat(chosen, found.counts()[there])
+    if len(unreadable):
+        chosen = np.concatenate((chosen, unreadable))
+        nothing: Any = pa.nulls(len(unreadable), answer.type)
+        answer = pa.concat_arrays([answer, nothing])
+    places = pa.array(chosen)
+    columns = [*(column.take(places) for column in ids), answer]
+    rows = pa.RecordBatch.from_arrays(columns, names=schema.names)
+    return Answer(rows=rows, wanted=some, pairs=pairs)
+
+
+def subscribers_of(keys: NDArray[np.int32], people: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return the subscribers with these keys; texts stay written once."""
+    inner = kind.value_type if pa.types.is_list(kind) else kind
+    if pa.types.is_string(inner):
+        texts = people.dictionary_decode() if pa.types.is_dictionary(people.type) else people
+        if len(keys) < len(people):  # few of them are named: only those are written
+            used, places = np.unique(keys, return_inverse=True)
+            keys, texts = places.astype(np.int32), texts.take(pa.array(used))
+        return pa.DictionaryArray.from_arrays(pa.array(keys), texts.cast(pa.string()))
+    if pa.types.is_integer(people.type) and not people.null_count:
+        # Each key is a place; "clip" is numpy's word for not asking again, and three times as fast.
+        return pa.array(np.take(people.to_numpy(), keys, mode="clip"))
+    return people.take(pa.array(keys))
+
+
+def _readable(found: Found, unreadable: NDArray[np.int64]) -> Found:
+    """Leave out what was found for events that cannot be read: it was looked for without their attributes."""
+    if not len(unreadable):
+        return found
+    counts = found.counts()
+    is_kept = ~np.isin(found.events, unreadable)
+    keys = found.keys[np.repeat(is_kept, counts)]
+    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.where(is_kept, counts, 0))))
+    return Found(events=found.events, offsets=offsets, keys=keys)
+
+
+def plain_texts(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the batch as Spark takes it: with every text written out."""
+    columns = []
+    for column, field in zip(batch.columns, schema, strict=True):
+        columns.append(_plain(column).cast(field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    if pa.types.is_dictionary(column.type):
+        return column.dictionary_decode()
+    if pa.types.is_list(column.type) and pa.types.is_dictionary(column.type.value_type):
+        mask = column.is_null() if column.null_count else None
+        return pa.ListArray.from_arrays(column.offsets, column.values.dictionary_decode(), mask=mask)
+    return column
+
+
+class Steps:
+    """How many events are matched at once: fewer where each finds many, so that answers fit the memory."""
+
+    def __init__(self) -> None:
+        self.size = STEP_FIRST
+
+    def of(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Return the rows, some at a time."""
+        start = 0
+        while start < rows.num_rows:
+            some = rows.slice(start, self.size)
+            start += some.num_rows
+            yield some
+
+    def learn(self, events: int, pairs: int) -> None:
+        """Take as many at once as will find so many pairs at most, if the next are like these."""
+        fitting = PAIRS_AT_ONCE * events // max(pairs, 1)
+        self.size = int(min(max(fitting, 1), 8 * self.size, STEP_MAX))

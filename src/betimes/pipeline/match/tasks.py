@@ -1,0 +1,201 @@
+"""What does a task do with its events, where one index holds all subscriptions?
+
+It maps the index's file into its memory, which its process keeps for the next task, and goes through its
+events. The answer goes on to Spark, or straight into a Parquet file: then only a line about each file comes
+back, because lists that cross from Python to Java cost several times what finding them did.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from betimes.pipeline.match.forms import STEP_MAX, Answer, Form, Steps, answered, plain_texts
+from betimes.pipeline.rows.events import EventShape, event_columns
+from betimes.pipeline.rows.sources import PieceReader
+from betimes.pipeline.rows.subscription_set import SubscriptionSet, load_set
+
+SPLIT_TYPES = (pa.int32(), pa.int64())  # Spark reads unsigned ones only as they are
+UNREADABLE_TOLD_MAX = 1000  # of one task, that are named one by one
+WRITTEN = (
+    "file string, events bigint, wanted bigint, pairs bigint, unreadable bigint, told string, "
+    "processor_s double"
+)
+WRITTEN_SCHEMA = pa.schema(
+    [
+        ("file", pa.string()),
+        ("events", pa.int64()),
+        ("wanted", pa.int64()),
+        ("pairs", pa.int64()),
+        ("unreadable", pa.int64()),
+        ("told", pa.string()),
+        ("processor_s", pa.float64()),
+    ]
+)
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetPlace:
+    """Where a worker finds the file of an index: a path, or a file that Spark sent to it."""
+
+    name: str
+    is_sent: bool
+
+    def path(self) -> Path:
+        """Return the path on this machine."""
+        if not self.is_sent:
+            return Path(self.name)
+        from pyspark import SparkFiles
+
+        return Path(SparkFiles.get(self.name))
+
+
+_kept: dict[SetPlace, SubscriptionSet] = {}  # one per worker process
+
+
+def kept_set(place: SetPlace) -> SubscriptionSet:
+    """Return the set, which stays mapped while tasks ask for the same one."""
+    found = _kept.get(place)
+    if found is None:
+        _kept.clear()
+        found = _kept[place] = load_set(place.path())
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Some events of a task, and who wants them."""
+
+    answer: Answer
+    events: int
+    unreadable: list[dict[str, object]]  # with source, row and detail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchTask:
+    """All that a task must know beside its events."""
+
+    place: SetPlace
+    reader: PieceReader
+    shape: EventShape
+    form: Form
+    columns: tuple[str, ...]  # to be read
+    schema: pa.Schema  # of the answer
+
+    def to_spark(self) -> Callable[[Batches], Batches]:
+        """Return the function that hands the answer to Spark."""
+
+        def task(batches: Batches) -> Batches:
+            for step in self._steps(batches):
+                if step.answer.rows.num_rows:
+                    yield plain_texts(step.answer.rows, self.schema)
+
+        return task
+
+    def to_files(self, folder: str) -> Callable[[Batches], Batches]:
+        """Return the function that writes the answer into a file of its own, and tells of it."""
+
+        def task(batches: Batches) -> Batches:
+            began_s = time.process_time()
+            # Each attempt has a file of its own; only those that are told of are kept.
+            path = Path(folder) / f"part-{uuid.uuid4().hex}.parquet"
+            events = wanted = pairs = lost = 0
+            told: list[dict[str, object]] = []
+            with AnswerFile(path) as file:
+                for step in self._steps(batches):
+                    events += step.events
+                    wanted += step.answer.wanted
+                    pairs += step.answer.pairs
+                    lost += len(step.unreadable)
+                    told += step.unreadable[: UNREADABLE_TOLD_MAX - len(told)]
+                    file.write(step.answer.rows)
+            row = {
+                "file": path.name if file.is_begun else None,
+                "events": events,
+                "wanted": wanted,
+                "pairs": pairs,
+                "unreadable": lost,
+                "told": json.dumps(told),
+                "processor_s": time.process_time() - began_s,
+            }
+            yield pa.RecordBatch.from_pylist([row], schema=WRITTEN_SCHEMA)
+
+        return task
+
+    def _steps(self, batches: Batches) -> Iterator[Step]:
+        wanted = kept_set(self.place)
+        steps = Steps()
+        for piece in self.reader.pieces(batches, self.columns, STEP_MAX):
+            first_row = piece.first_row
+            for rows in steps.of(piece.rows):
+                events = event_columns(rows, self.shape, wanted.attributes)
+                ids = [rows.column(name) for name in self.shape.ids]
+                answer = answered(ids, events, wanted, self.form, self.schema)
+                steps.learn(rows.num_rows, answer.pairs)
+                unreadable: list[dict[str, object]] = [
+                    {"source": piece.source, "row": first_row + row, "detail": detail}
+                    for row, detail in events.unreadable.items()
+                ]
+                yield Step(answer=answer, events=rows.num_rows, unreadable=unreadable)
+                first_row += rows.num_rows
+
+
+class AnswerFile:
+    """A Parquet file that is begun with the first rows; each call writes a row group."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: pq.ParquetWriter | None = None
+
+    @property
+    def is_begun(self) -> bool:
+        """Tell whether there is a file."""
+        return self._file is not None
+
+    def __enter__(self) -> AnswerFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Write the rows of one step."""
+        if not rows.num_rows:
+            return
+        if self._file is None:
+            # Texts are written once already; to look for repeated numbers takes longer than to write them.
+            coded = [field.name for field in rows.schema if _is_coded(field.type)]
+            self._file = pq.ParquetWriter(
+                self._path,
+                rows.schema,
+                compression="zstd",
+                use_dictionary=coded or False,
+                column_encoding=_by_bytes(rows.schema.field(rows.num_columns - 1)),
+                write_statistics=False,
+            )
+        self._file.write_batch(rows)
+
+
+def _by_bytes(answer: pa.Field) -> dict[str, str] | None:
+    """Return that numbers of the answer are written byte by byte, the first bytes of all of them first.
+
+    Low bytes are chance and high ones alike: told apart they are smaller, and take a quarter of the time.
+    """
+    is_list = pa.types.is_list(answer.type)
+    kind = answer.type.value_type if is_list else answer.type
+    if kind not in SPLIT_TYPES:
+        return None
+    return {f"{answer.name}.list.element" if is_list else answer.name: "BYTE_STREAM_SPLIT"}
+
+
+def _is_coded(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_dictionary(kind.value_type if pa.types.is_list(kind) else kind))

@@ -1,0 +1,252 @@
+"""If these subscriptions had existed, who would have received what, when, and in time?
+
+The events that brokers wrote down are matched with subscriptions that may never have been. How long each
+event would have been under way follows from what was measured: matching at the broker where it entered, and
+on the way of least mean transmission time each link's waits and speed (000, eqs. 4 and 5). The network is
+taken as it was: what the new subscriptions would have added to its load is not in it (`betimes predict` and
+`betimes admit` reckon with that).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from betimes.pipeline.match.api import match
+from betimes.pipeline.match.files import MATCHES, SET_ASIDE, SUMMARY, check_out, staged_answer
+from betimes.pipeline.match.forms import Form
+from betimes.pipeline.match.plan import MatchPlan, MatchSettings
+from betimes.pipeline.replay.delays import Ways, learned_ways, on_time_chance
+from betimes.pipeline.replay.terms import ReplayWishes, Terms, known_brokers, wishes_in
+from betimes.pipeline.rows.sources import frame_rows, open_rows, parquet_files, parquet_rows, read_rows
+from betimes.pipeline.rows.subscriptions import SUBSCRIBER, SubscriptionShape
+from betimes.pipeline.spark.watched_jobs import watched
+from betimes.pipeline.tables.files import current_tables
+from betimes.pipeline.tables.parquet import write_table
+from betimes.pipeline.tables.shapes import EVENTS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CARRIED = ("origin", "number", "broker", "time_s", "size_kb", "deadline_s", "share")
+SUBSCRIBERS = "subscribers.parquet"
+DDL = (
+    "origin string, number bigint, subscriber string, home string, published_s double, arrives_s double, "
+    "delay_s_mean double, delay_s_sd double, delay_s_allowed double, on_time_chance double, price double, "
+    "weight double"
+)
+SCHEMA = pa.schema(
+    [
+        (name, {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64()}[kind])
+        for name, kind in (column.strip().split() for column in DDL.split(","))
+    ]
+)
+Numbers = NDArray[np.float64]
+Batches = Iterator[pa.RecordBatch]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayTask:
+    """Works out, inside a task, what becomes of events and those who want them."""
+
+    ways: Ways
+    terms: Terms
+
+    def task(self) -> Callable[[Batches], Batches]:
+        """Return the function for Spark."""
+
+        def task(batches: Batches) -> Batches:
+            for batch in batches:
+                yield self.outcome(batch)
+
+        return task
+
+    def outcome(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a row for each event and person; somebody who wants it twice has the best terms."""
+        lists = batch.column("subscribers")
+        event = np.repeat(np.arange(batch.num_rows), lists.value_lengths().fill_null(0).to_numpy())
+        key = lists.flatten().to_numpy().astype(np.int64)
+        terms, count = self.terms, max(len(self.terms.people), 1)
+        pairs, place = np.unique(event * count + terms.person[key], return_inverse=True)
+        bound_s, price = np.zeros(len(pairs)), np.zeros(len(pairs))
+        np.maximum.at(bound_s, place, terms.bound_s[key])
+        np.maximum.at(price, place, terms.price[key])
+        event, person = pairs // count, pairs % count
+        homes = {name: number for number, name in enumerate(self.ways.homes)}
+        brokers = {name: number for number, name in enumerate(self.ways.brokers)}
+        way = (
+            np.array([brokers[name] for name in batch.column("broker").to_pylist()], np.int64)[event],
+            np.array([homes[home] for _, home in terms.people], np.int64)[person],
+        )
+        size_kb, born_s, deadline_s, share = (
+            np.asarray(batch.column(name), np.float64)[event]
+            for name in ("size_kb", "time_s", "deadline_s", "share")
+        )
+        mean_s = self.ways.fixed_s_mean[way] + size_kb * self.ways.s_per_kb_mean[way]
+        sd_s = np.sqrt(self.ways.fixed_s_variance[way] + size_kb**2 * self.ways.s_per_kb_variance[way])
+        allowed_s = np.minimum(bound_s, deadline_s)
+        chance = on_time_chance(allowed_s, mean_s, sd_s) * self.ways.arriving_share[way]
+        is_reached = np.isfinite(mean_s)
+        names = [terms.people[number] for number in person.tolist()]
+        return pa.RecordBatch.from_arrays(
+            [
+                batch.column("origin").take(pa.array(event)),
+                batch.column("number").take(pa.array(event)),
+                pa.array([name for name, _ in names], pa.string()),
+                pa.array([home for _, home in names], pa.string()),
+                pa.array(born_s),
+                pa.array(born_s + mean_s, mask=~is_reached),
+                pa.array(mean_s, mask=~is_reached),
+                pa.array(sd_s, mask=~is_reached),
+                pa.array(allowed_s),
+                pa.array(chance),
+                pa.array(price),
+                pa.array(np.rint(1.0 / share)),
+            ],
+            schema=SCHEMA,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayRequest:
+    """What is to be replayed, and where the answer goes."""
+
+    tables: Path
+    subscriptions: str
+    out: Path
+    settings: MatchSettings = field(default_factory=MatchSettings)
+    overwrite: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayFacts:
+    """What came out, in all and for each subscriber."""
+
+    plan: MatchPlan
+    subscribers: pa.Table
+    set_aside: int
+    took_s: float
+
+    def total(self, name: str) -> float:
+        """Return the sum of a column over all subscribers."""
+        return math.fsum(value or 0.0 for value in self.subscribers[name].to_pylist())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        wanted = self.total("wanted")
+        return {
+            "events": self.plan.events,
+            "subscriptions": self.plan.subscriptions,
+            "wanted": wanted,
+            "on_time": self.total("on_time"),
+            "on_time_share": self.total("on_time") / wanted if wanted else None,
+            "earning": self.total("earning"),
+            "offered": self.total("offered"),
+            "unreachable": self.total("unreachable"),
+            "set_aside": self.set_aside,
+            "took_s": round(self.took_s, 3),
+            "plan": self.plan.facts(),
+        }
+
+
+def replay(spark: SparkSession, request: ReplayRequest, progress: Progress | None = None) -> ReplayFacts:
+    """Replay stored events to subscriptions, write who would have received what, and return the sums."""
+    began_s = time.monotonic()
+    check_out(request.out, overwrite=request.overwrite)
+    folder = current_tables(request.tables)
+    events = parquet_rows(spark, parquet_files(folder / EVENTS.name), str(request.tables))
+    wished = open_rows(spark, request.subscriptions)
+    brokers = sorted(read_rows(events, ["broker"])["broker"].unique().to_pylist())
+    wishes = wishes_in(
+        read_rows(wished, list(wished.schema.names)), request.subscriptions, known_brokers(folder, brokers)
+    )
+    homes = sorted({home for _, home in wishes.terms.people})
+    task = ReplayTask(ways=learned_ways(folder, brokers, homes), terms=wishes.terms)
+    numbered = spark.createDataFrame(_numbered(wishes.rows, request.subscriptions))
+    wanted = frame_rows(numbered, request.subscriptions)
+    found = match(events, wanted, form=Form.LISTS, ids=CARRIED, settings=request.settings)
+    outcome = found.frame.mapInArrow(task.task(), DDL)
+    tell = progress or (lambda _done, _total: None)
+    with staged_answer(request.out) as staging:
+        watched(
+            spark,
+            lambda: outcome.write.parquet(str(staging)),
+            events.tasks,
+            lambda done: tell(done, events.tasks),
+            "the replay",
+        )
+    tell(events.tasks, events.tasks)
+    sums = summed_up(spark, str(request.out.absolute() / MATCHES))
+    summary = with_idle(sums, wishes.terms, map(int, found.quarantine["name"].to_pylist()))
+    quarantine = _named(found.quarantine, wishes)
+    write_table(summary, request.out / SUBSCRIBERS)
+    write_table(quarantine, request.out / SET_ASIDE)
+    facts = ReplayFacts(
+        plan=found.plan,
+        subscribers=summary,
+        set_aside=quarantine.num_rows,
+        took_s=time.monotonic() - began_s,
+    )
+    (request.out / SUMMARY).write_text(json.dumps(facts.as_dict(), indent=2) + "\n")
+    return facts
+
+
+def _numbered(rows: pa.Table, source: str) -> pa.Table:
+    """Return the subscriptions under their numbers: somebody with several must be told apart by terms."""
+    place = rows.schema.get_field_index(SUBSCRIBER)
+    numbered = rows.set_column(place, SUBSCRIBER, pa.array(range(rows.num_rows), pa.int64()))
+    return numbered.select(SubscriptionShape.of(numbered.schema, source).columns)
+
+
+def _named(quarantine: pa.Table, wishes: ReplayWishes) -> pa.Table:
+    """Return what was set aside under the names of the subscribers, with what was set aside before."""
+    numbers = [int(number) for number in quarantine["name"].to_pylist()]
+    names = [str(wishes.rows[SUBSCRIBER][number].as_py()) for number in numbers]
+    named = quarantine.set_column(2, "name", pa.array(names, pa.string()))
+    rows = pa.array([wishes.row[number] for number in numbers], pa.int64())
+    return pa.concat_tables([named.set_column(1, "row", rows), wishes.set_aside]).sort_by("row")
+
+
+def with_idle(summary: pa.Table, terms: Terms, set_aside: Iterable[int]) -> pa.Table:
+    """Return the sums of everybody who has a subscription, also of those who want none of the events."""
+    counted = np.setdiff1d(np.arange(len(terms.person)), np.array(list(set_aside), np.int64))
+    people = {terms.people[number] for number in terms.person[counted].tolist()}
+    known = set(zip(summary["subscriber"].to_pylist(), summary["home"].to_pylist(), strict=True))
+    nothing = dict.fromkeys(("wanted", "on_time", "offered", "earning", "unreachable"), 0.0)
+    idle = [{"subscriber": name, "home": home} | nothing for name, home in people - known]
+    whole = pa.concat_tables([summary, pa.Table.from_pylist(idle, schema=summary.schema)])
+    return whole.sort_by([("subscriber", "ascending"), ("home", "ascending")])
+
+
+def summed_up(spark: SparkSession, place: str) -> pa.Table:
+    """Return per subscriber what it would have wanted, and what of it is expected in time."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    weight, chance, price = F.col("weight"), F.col("on_time_chance"), F.col("price")
+    reached = F.col("delay_s_mean").isNotNull()
+    frame = (
+        spark.read.parquet(place)
+        .groupBy("subscriber", "home")
+        .agg(
+            F.sum(weight).alias("wanted"),
+            F.sum(weight * chance).alias("on_time"),
+            (F.sum(weight * chance) / F.sum(weight)).alias("on_time_share"),
+            (F.sum(F.when(reached, weight * F.col("delay_s_mean"))) / F.sum(F.when(reached, weight))).alias(
+                "delay_s_mean"
+            ),
+            F.sum(weight * price).alias("offered"),
+            F.sum(weight * chance * price).alias("earning"),
+            F.sum(F.when(~reached, weight).otherwise(0.0)).alias("unreachable"),
+        )
+    )
+    return frame.toArrow()

@@ -1,0 +1,273 @@
+"""Where do the rows of a big table come from: out of files that tasks read themselves, or of a frame?
+
+Rows that cross from Java to Python cost several microseconds each, more than matching does. So Spark hands
+out names of Parquet files and numbers of row groups, and a task reads those with pyarrow, only the columns it
+needs. Other formats, other file systems and frames that somebody made come through Spark. Either way a task
+gets `Piece`s.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from betimes.model.errors import BetimesError
+from betimes.pipeline.rows.csv import BROKEN, csv_frame, quoted
+from betimes.pipeline.spark.session import cores
+from betimes.pipeline.telemetry.histograms import folder_values
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FILES_MAX = 100_000
+TASKS_PER_CORE = 4  # so that no core waits long for the last
+ROWS_PER_TASK_MAX = 2_000_000
+SAMPLED_GROUPS_MAX = 16
+JSON_LINE = '{"event": 1, "speed": 61}'
+PARQUET, CSV, JSON = "parquet", "csv", "json"
+ENDINGS = {
+    ".parquet": PARQUET,
+    ".csv": CSV,
+    ".json": JSON,
+    ".jsonl": JSON,
+    ".ndjson": JSON,
+}
+
+
+class RowsError(BetimesError):
+    """A table that cannot be read: names the place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """Some rows, where they stand, and the number of the first."""
+
+    rows: pa.RecordBatch
+    source: str
+    first_row: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowGroup:
+    """A part of a Parquet file."""
+
+    path: str
+    number: int
+    first_row: int  # counted from 1 in the file
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowSource:
+    """Rows to be read in tasks: those of a frame, or those of row groups."""
+
+    spark: SparkSession
+    schema: pa.Schema
+    name: str
+    rows: int
+    frame: DataFrame | None = None
+    groups: tuple[RowGroup, ...] = ()
+
+    @property
+    def reader(self) -> PieceReader:
+        """Return what a task reads its pieces with."""
+        return PieceReader(in_files=self.frame is None, name=self.name)
+
+    @property
+    def tasks(self) -> int:
+        """Return how many tasks share the row groups."""
+        wanted = max(TASKS_PER_CORE * cores(self.spark), math.ceil(self.rows / ROWS_PER_TASK_MAX))
+        return max(min(len(self.groups), wanted), 1)
+
+    def handed_out(self, columns: Sequence[str]) -> DataFrame:
+        """Return the frame that tasks are given."""
+        if self.frame is not None:  # Spark gives tasks no column with a dot in its name: by number, then
+            return self.frame.select(*map(quoted, columns)).toDF(*map(str, range(len(columns))))
+        return _groups_frame(self.spark, self.groups, self.tasks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PieceReader:
+    """Reads, inside a task, what Spark handed out."""
+
+    in_files: bool
+    name: str
+
+    def pieces(self, batches: Iterator[pa.RecordBatch], columns: Sequence[str], step: int) -> Iterator[Piece]:
+        """Return the rows of a task, some thousands at a time."""
+        seen = 1
+        for batch in batches:
+            if self.in_files:
+                for given in batch.to_pylist():
+                    yield from _file_pieces(given["path"], given["group"], given["first_row"], columns, step)
+            else:
+                named = pa.RecordBatch.from_arrays(batch.columns, names=list(columns))
+                for start in range(0, batch.num_rows, step):
+                    yield Piece(rows=named.slice(start, step), source=self.name, first_row=seen + start)
+                seen += batch.num_rows
+
+
+def _file_pieces(path: str, group: int, first_row: int, columns: Sequence[str], step: int) -> Iterator[Piece]:
+    constants = {name: value for name, value in folder_values(path).items() if name in columns}
+    inside = [name for name in columns if name not in constants]
+    with pq.ParquetFile(path, memory_map=True) as file:
+        for rows in file.iter_batches(step, [group], columns=inside, use_threads=False):
+            whole = rows
+            for name, value in constants.items():
+                whole = whole.append_column(name, pa.array([value] * rows.num_rows, pa.string()))
+            yield Piece(rows=whole.select(list(columns)), source=path, first_row=first_row)
+            first_row += rows.num_rows
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """Return the Parquet files at a place: itself, or all below it but hidden ones."""
+    found = _files_at(path, "*.parquet")
+    if not found:
+        raise RowsError(
+            f"{path}: there are no Parquet files there\nhint: name a file, or a folder of *.parquet"
+        )
+    if len(found) > FILES_MAX:
+        raise RowsError(f"{path}: {len(found):,} files; at most {FILES_MAX:,} are read at once")
+    return found
+
+
+def _files_at(path: Path, pattern: str) -> list[Path]:
+    """Return a file, or those in a folder that are not hidden; nothing where none can be seen from here."""
+    if path.is_file():
+        return [path]
+    return [
+        each
+        for each in sorted(path.rglob(pattern))
+        if not any(part.startswith((".", "_")) for part in each.relative_to(path).parts)
+    ]
+
+
+def format_of(place: str) -> str:
+    """Return the format of a table by its name; a folder is of the format of the files in it.
+
+    >>> format_of("events.jsonl"), format_of("s3a://bucket/events")
+    ('json', 'parquet')
+    """
+    path = Path(place)
+    if path.is_dir():
+        there = {ENDINGS[each.suffix]: each for each in _files_at(path, "*") if each.suffix in ENDINGS}
+        if len(there) > 1:
+            names = " and ".join(str(each.relative_to(path)) for each in there.values())
+            raise RowsError(f"{place}: {names} are not of one format\nhint: name a folder for each format")
+        return next(iter(there), PARQUET)
+    found = ENDINGS.get(path.suffix)
+    if found is None and "://" not in place:
+        hint = f"its name must end with {', '.join(ENDINGS)}"
+        raise RowsError(f"{place}: of which format is it?\nhint: {hint}")
+    return found or PARQUET
+
+
+def check_rows_place(place: str) -> str:
+    """Return the format of a table that somebody named; a RowsError if it is seen at once to be none."""
+    if "://" not in place and not Path(place).exists():
+        hint = "a path from here, or an address that Spark knows, such as s3a://bucket/events"
+        raise RowsError(f"{place}: there is no such file or folder\nhint: {hint}")
+    return format_of(place)
+
+
+def open_rows(spark: SparkSession, place: str) -> RowSource:
+    """Return the rows of a table that somebody named: a file, a folder, or an address that Spark knows."""
+    kind = check_rows_place(place)
+    if "://" not in place and kind == PARQUET:
+        return parquet_rows(spark, parquet_files(Path(place)), place)
+    address = place if "://" in place else str(Path(place).absolute())  # Spark may stand elsewhere
+    reader = spark.read
+    if kind == CSV:
+        frame = csv_frame(spark, address, _files_at(Path(place), "*.csv"))
+    elif kind == JSON:
+        frame = reader.json(address)
+        if not set(frame.columns) - {BROKEN}:
+            problem = "holds no JSON" if frame.columns else "is empty"
+            raise RowsError(f"{place}: {problem}\nhint: an object on each line, such as {JSON_LINE}")
+    else:
+        frame = reader.parquet(address)
+    return frame_rows(frame, place)
+
+
+def frame_rows(frame: DataFrame, name: str) -> RowSource:
+    """Return the rows of a frame."""
+    schema = frame.limit(0).toArrow().schema
+    return RowSource(spark=frame.sparkSession, schema=schema, name=name, rows=frame.count(), frame=frame)
+
+
+def parquet_rows(spark: SparkSession, files: Sequence[Path], name: str) -> RowSource:
+    """Return the rows of Parquet files, to be read in tasks."""
+    groups: list[RowGroup] = []
+    schema: pa.Schema | None = None
+    for path in files:
+        try:
+            with pq.ParquetFile(path) as file:
+                here, metadata = file.schema_arrow, file.metadata
+        except (pa.ArrowException, OSError) as error:
+            raise RowsError(
+                f"{path}: is damaged, or no Parquet file ({str(error).splitlines()[0]})"
+            ) from error
+        if schema is not None and here.names != schema.names:
+            raise RowsError(f"{path}: its columns are not those of {files[0]}")
+        schema = here
+        first = 1
+        for number in range(metadata.num_row_groups):
+            rows = metadata.row_group(number).num_rows
+            groups.append(RowGroup(path=str(path.absolute()), number=number, first_row=first, rows=rows))
+            first += rows
+    assert schema is not None, "no files"
+    for column in folder_values(str(files[0].absolute())):
+        if column not in schema.names:
+            schema = schema.append(pa.field(column, pa.string()))
+    rows = sum(each.rows for each in groups)
+    return RowSource(spark=spark, schema=schema, name=name, rows=rows, groups=tuple(groups))
+
+
+def _groups_frame(spark: SparkSession, groups: Sequence[RowGroup], tasks: int) -> DataFrame:
+    """Return the row groups, in tasks that have about as many rows each."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    ordered = sorted(groups, key=lambda each: (-each.rows, each.path, each.number))
+    loads = np.zeros(tasks)
+    task = []
+    for each in ordered:
+        lightest = int(loads.argmin())
+        loads[lightest] += each.rows
+        task.append(lightest)
+    table = pa.table(
+        {
+            "path": pa.array([each.path for each in ordered], pa.string()),
+            "group": pa.array([each.number for each in ordered], pa.int32()),
+            "first_row": pa.array([each.first_row for each in ordered], pa.int64()),
+            "task": pa.array(task, pa.int32()),
+        }
+    )
+    frame = spark.createDataFrame(table).coalesce(1)
+    placed = frame.repartitionById(tasks, F.col("task")) if tasks > 1 else frame
+    return placed.select("path", "group", "first_row")
+
+
+def read_rows(source: RowSource, columns: Sequence[str], rows_max: int | None = None) -> pa.Table:
+    """Return rows in this process: all of them, or spaced ones, about as many as asked for."""
+    is_sampled = rows_max is not None and source.rows > rows_max
+    if source.frame is not None:
+        frame = source.frame.select(*map(quoted, columns))
+        return (frame.sample(rows_max / source.rows, 1) if is_sampled and rows_max else frame).toArrow()
+    chosen = source.groups
+    if is_sampled:
+        chosen = chosen[:: math.ceil(len(chosen) / SAMPLED_GROUPS_MAX)]
+    every = max(sum(each.rows for each in chosen) // rows_max, 1) if is_sampled and rows_max else 1
+    parts = []
+    for group in chosen:
+        for piece in _file_pieces(group.path, group.number, group.first_row, columns, 1 << 17):
+            taken = pa.array(np.arange(0, piece.rows.num_rows, every))
+            parts.append(piece.rows.take(taken) if every > 1 else piece.rows)
+    fields = [source.schema.field(name) for name in columns]
+    return pa.Table.from_batches(parts) if parts else pa.schema(fields).empty_table()

@@ -1,0 +1,188 @@
+"""Which subscribers of a set want each event of a batch? The brokers' own index, saved and mapped.
+
+A set is built once, written to one file, and mapped into the memory of every worker process: those on one
+machine share its pages, and none of them reads what no event asks for. The file is a pickle whose arrays lie
+outside of it, each at a multiple of 64 bytes; a map that is private to the process is writeable, as the
+kernels expect.
+"""
+
+from __future__ import annotations
+
+import mmap
+import pickle
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from betimes.matching.index.event_batch import EventBatch, TextColumn
+from betimes.matching.index.index import MatchingIndex
+from betimes.pipeline.rows.events import EventColumns
+from betimes.pipeline.rows.subscriptions import Wishes
+from betimes.pipeline.rows.topic_lanes import (
+    WHOLE_TOPIC,
+    PatternCheck,
+    is_checked_afterwards,
+    pattern_columns,
+    topic_columns,
+)
+
+MAGIC = b"betimes-set-1\0\0\0"
+_ALIGNED_BYTES = 64
+_HEADER = struct.Struct("<16sqq")  # what it is, the length of the pickle, how many buffers there are
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Who wants the events of a batch: those of `events[i]` are `keys[offsets[i] : offsets[i + 1]]`.
+
+    Events stand in the order in which the index answered; to bring long answers in order would cost more.
+    """
+
+    events: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    keys: NDArray[np.int32]
+
+    def counts(self) -> NDArray[np.int64]:
+        """Return how many want each event."""
+        return np.diff(self.offsets)
+
+
+class SubscriptionSet:
+    """Subscriptions in an index; a key is the place of a subscription among the wishes it was built from."""
+
+    def __init__(self, wishes: Wishes) -> None:
+        patterns = wishes.patterns
+        texts = pattern_columns(patterns) if patterns is not None else {}
+        written = np.zeros(len(wishes), np.bool_)
+        written[list(wishes.filters)] = True
+        plain = np.flatnonzero(~written)
+        self.index = MatchingIndex()
+        self.index.add_many((place, wishes.whole_filter(place)) for place in wishes.filters)
+        self.index.add_columns(
+            plain,
+            lows={name: column[plain] for name, column in wishes.lows.items()},
+            highs={name: column[plain] for name, column in wishes.highs.items()},
+            texts={name: _taken(column, plain) for name, column in (texts | dict(wishes.equals)).items()},
+        )
+        self.subscribers = wishes.subscribers
+        coded = wishes.subscribers.dictionary_encode()
+        self.is_repeated = len(coded.dictionary) < len(wishes)
+        self._person = np.asarray(coded.indices, np.int32) if self.is_repeated else np.empty(0, np.int32)
+        self._people = coded.dictionary if self.is_repeated else wishes.subscribers
+        self._checked = np.array(
+            [*(is_checked_afterwards(text) for text in patterns.texts), False] if patterns else [], np.bool_
+        )
+        self._pattern = patterns.codes.astype(np.int32) if patterns else np.empty(0, np.int32)
+        self._check = PatternCheck(patterns.texts if patterns else ())
+        self.attributes = self.index.attributes
+
+    def __len__(self) -> int:
+        return len(self.subscribers)
+
+    def find(self, events: EventColumns) -> Found:
+        """Return which subscriptions want each event."""
+        topics = events.topics
+        matches = self.index.match_many(self._batch(events))
+        # of events that begin at one place all but the last are wanted by nobody
+        order = np.argsort(2 * matches.starts + (matches.counts() > 0), kind="stable")
+        offsets = np.concatenate((matches.starts[order], [len(matches.keys)]))
+        found = Found(events=order, offsets=offsets, keys=matches.keys)
+        return self._checked_pairs(found, topics) if self._checked.any() else found
+
+    def find_people(self, events: EventColumns) -> Found:
+        """Return which subscribers want each event, each once; a key is a place in `people`."""
+        found = self.find(events)
+        if not self.is_repeated:
+            return found
+        event = np.repeat(np.arange(len(found.events)), found.counts())
+        pairs = np.unique(event * len(self._people) + self._person[found.keys])
+        counts = np.bincount(pairs // len(self._people), minlength=len(found.events))
+        offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+        keys = (pairs % len(self._people)).astype(np.int32)
+        return Found(events=found.events, offsets=offsets, keys=keys)
+
+    def count(self, events: EventColumns) -> NDArray[np.int64]:
+        """Return how many subscribers want each event: cheaper than who they are, if all is as usual."""
+        if self.is_repeated or self._checked.any():
+            found = self.find_people(events)
+            counts = np.zeros(len(found.events), np.int64)
+            counts[found.events] = found.counts()
+            return counts
+        return self.index.count_many(self._batch(events))
+
+    @property
+    def people(self) -> pa.Array:
+        """Return the subscribers, each once."""
+        return self._people
+
+    def _batch(self, events: EventColumns) -> EventBatch:
+        lanes = [name for name in self.attributes if name.partition(":")[0] == WHOLE_TOPIC]
+        if not lanes or events.topics is None:
+            return events.batch
+        texts = dict(events.batch.texts) | topic_columns(events.topics, lanes)
+        return EventBatch(
+            size=events.batch.size, numbers=events.batch.numbers, texts=texts, flags=events.batch.flags
+        )
+
+    def _checked_pairs(self, found: Found, topics: TextColumn | None) -> Found:
+        """Leave out the pairs whose topic does not meet the pattern after all."""
+        doubtful = np.flatnonzero(self._checked[self._pattern[found.keys]])
+        event = found.events[np.searchsorted(found.offsets, doubtful, side="right") - 1]
+        texts = topics.texts if topics is not None else ()
+        codes = topics.codes if topics is not None else np.full(len(found.events), -1, np.int32)
+        topic = codes[event].astype(np.int64) % (len(texts) + 1)  # none: the place after the last
+        holds = np.ones(len(found.keys), np.bool_)
+        pattern = self._pattern[found.keys[doubtful]].astype(np.int64)
+        holds[doubtful] = self._check.meets(pattern, texts, topic)
+        sums: NDArray[np.int64] = np.concatenate((np.zeros(1, np.int64), np.cumsum(holds)))
+        return Found(events=found.events, offsets=sums[found.offsets], keys=found.keys[holds])
+
+
+def _taken(column: TextColumn, places: NDArray[np.int64]) -> TextColumn:
+    return TextColumn(texts=column.texts, codes=column.codes[places])
+
+
+def save_set(built: SubscriptionSet, path: Path) -> int:
+    """Write a set to a file; return its size in bytes."""
+    buffers: list[Any] = []
+    body = pickle.dumps(built, protocol=5, buffer_callback=lambda each: buffers.append(each.raw()))
+    sizes = [len(each) for each in buffers]
+    with path.open("wb") as file:
+        file.write(_HEADER.pack(MAGIC, len(body), len(sizes)))
+        file.write(struct.pack(f"<{len(sizes)}q", *sizes))
+        file.write(body)
+        for each in buffers:
+            file.seek(_aligned(file.tell()))
+            file.write(each)
+        end = file.tell()
+        file.truncate(end)
+    return end
+
+
+def load_set(path: Path) -> SubscriptionSet:
+    """Return a set from its file, mapped into memory."""
+    with path.open("rb") as file:
+        mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
+    magic, body_bytes, count = _HEADER.unpack_from(mapped)
+    assert magic == MAGIC, f"{path}: no set of subscriptions"
+    sizes = struct.unpack_from(f"<{count}q", mapped, _HEADER.size)
+    start = _HEADER.size + 8 * count
+    body = mapped[start : start + body_bytes]
+    place = start + body_bytes
+    buffers = []
+    for size in sizes:
+        place = _aligned(place)
+        buffers.append(mapped[place : place + size])
+        place += size
+    built = pickle.loads(body, buffers=buffers)
+    assert isinstance(built, SubscriptionSet)
+    return built
+
+
+def _aligned(place: int) -> int:
+    return -(-place // _ALIGNED_BYTES) * _ALIGNED_BYTES

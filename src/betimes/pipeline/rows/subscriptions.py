@@ -1,0 +1,315 @@
+"""How do rows of a table become subscriptions, and which rows do not?
+
+`subscriber` says whose it is, `filter` is a filter as text, `topic` (or `pattern`) a pattern of topics. Boxes
+may stand in columns instead, which is what millions of subscriptions are best kept in: `speed>=` and
+`speed<=` are the ends of an interval, `kind=` a text that must be equal; an empty cell is no constraint. All
+that a row says must hold. Other columns are not looked at. A row that cannot be read is set aside with its
+reason and its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from betimes.language.filters.fast_path import read_filter_fast
+from betimes.language.suggestions import closest
+from betimes.matching.index.event_batch import MISSING_CODE, TextColumn
+from betimes.matching.topics import shared_parts
+from betimes.model.errors import BetimesError, TextError
+from betimes.model.filters import Box, Filter, Interval, TextSet
+from betimes.pipeline.rows.events import is_number, is_text, number_column, text_column
+from betimes.pipeline.rows.topic_lanes import lane_of
+from betimes.pipeline.rows.values import numbers_in, with_other_readings
+
+SUBSCRIBER, FILTER = "subscriber", "filter"
+PATTERNS = ("topic", "pattern")
+LOW, HIGH, EQUAL = ">=", "<=", "="
+SHARED_FLAG = "is_shared"
+MISTYPED = 0.8  # so like a word that it is hardly another
+OTHER_SIGNS = ("<", ">", "!=", "==")  # that columns might end with, and cannot
+TEXT_LETTERS_MAX = 400
+MISSING, NO_NUMBER = "missing value", "value that is no number"
+QUARANTINE = pa.schema(
+    [
+        ("source", pa.string()),
+        ("row", pa.int64()),
+        ("name", pa.string()),
+        ("reason", pa.string()),
+        ("detail", pa.string()),
+    ]
+)
+
+_readings: dict[str, Filter | TextError] = {}
+_READINGS_MAX = 200_000
+
+
+class SubscriptionsError(BetimesError):
+    """A table that cannot be read as subscriptions: says what is missing and what there is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionShape:
+    """Which columns of a table say what of its subscriptions."""
+
+    pattern: str | None
+    filter: bool
+    lows: Mapping[str, str]  # by attribute: the column
+    highs: Mapping[str, str]
+    equals: Mapping[str, str]
+    is_shared: bool
+
+    @classmethod
+    def of(cls, schema: pa.Schema, source: str = "subscriptions") -> SubscriptionShape:
+        """Return what the columns of a table say, or raise a SubscriptionsError."""
+        names = list(schema.names)
+        listed = f"there are {', '.join(names[:20])}"
+        if SUBSCRIBER not in names:
+            raise SubscriptionsError(f"{source}: no column {SUBSCRIBER!r}\nhint: {listed}")
+        lows = {name.removesuffix(LOW).strip(): name for name in names if name.endswith(LOW)}
+        highs = {name.removesuffix(HIGH).strip(): name for name in names if name.endswith(HIGH)}
+        ends = (*lows.values(), *highs.values())
+        equals = {
+            name.removesuffix(EQUAL).strip(): name
+            for name in names
+            if name.endswith(EQUAL) and name not in ends
+        }
+        _check_names(names, source)
+        pattern = next((name for name in PATTERNS if name in names), None)
+        if not (ends or equals or pattern or FILTER in names):
+            hint = f"say what is wanted in {FILTER}, topic, or columns like speed>= and kind=; {listed}"
+            raise SubscriptionsError(f"{source}: no column says what is wanted\nhint: {hint}")
+        for name in ends:
+            kind = schema.field(name).type
+            _check_type(schema, name, is_number(kind) or is_text(kind), "numbers", source)
+        for name in (
+            *equals.values(),
+            *([pattern] if pattern else []),
+            *([FILTER] if FILTER in names else []),
+        ):
+            _check_type(schema, name, is_text(schema.field(name).type), "texts", source)
+        return cls(
+            pattern=pattern,
+            filter=FILTER in names,
+            lows=lows,
+            highs=highs,
+            equals=equals,
+            is_shared=SHARED_FLAG in names,
+        )
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the columns to be read."""
+        named = [*self.lows.values(), *self.highs.values(), *self.equals.values()]
+        told = [FILTER] if self.filter else []
+        told += [self.pattern] if self.pattern else []
+        return [SUBSCRIBER, *told, *named, *([SHARED_FLAG] if self.is_shared else [])]
+
+
+def _check_names(names: Sequence[str], source: str) -> None:
+    """Refuse columns that were meant to say something: left out, a subscription would want too much."""
+    if all(name in names for name in PATTERNS):
+        hint = "both say of which topics; leave one out"
+        raise SubscriptionsError(f"{source}: has columns {' and '.join(PATTERNS)}\nhint: {hint}")
+    told = {SUBSCRIBER, FILTER, *PATTERNS} - {*names, *(PATTERNS if {*PATTERNS} & {*names} else ())}
+    for name in names:
+        problem = f"{source}: column {name!r} says nothing"
+        if name.endswith(OTHER_SIGNS):
+            hint = "ends are said by columns like speed>= and speed<=, values by kind=, all else in filter"
+            raise SubscriptionsError(f"{problem}\nhint: {hint}")
+        near = closest(name, told, MISTYPED)
+        if near is not None:
+            raise SubscriptionsError(f"{problem}\nhint: did you mean {near}?")
+
+
+def _check_type(schema: pa.Schema, name: str, is_right: bool, what: str, source: str) -> None:
+    kind = schema.field(name).type
+    if not is_right and not pa.types.is_null(kind):
+        hint = f"write them as {what}, or say it in column {FILTER}"
+        raise SubscriptionsError(f"{source}: column {name!r} must hold {what}, not {kind}\nhint: {hint}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """Subscriptions by columns: who wants what. All of a row's constraints must hold."""
+
+    subscribers: pa.Array
+    lows: Mapping[str, NDArray[np.float64]]  # NaN: no end
+    highs: Mapping[str, NDArray[np.float64]]
+    equals: Mapping[str, TextColumn]
+    patterns: TextColumn | None
+    filters: Mapping[int, Filter]  # of the rows whose filter is a text
+
+    def __len__(self) -> int:
+        return len(self.subscribers)
+
+    def ranges(self, attribute: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return between which numbers each wish can hold, around all boxes of a filter; NaN: no end."""
+        none = np.full(len(self), np.nan)
+        lows = np.array(self.lows.get(attribute, none))
+        highs = np.array(self.highs.get(attribute, none))
+        for place, wanted in self.filters.items():
+            low, high = hull(wanted, attribute)
+            lows[place] = np.fmax(lows[place], low)
+            highs[place] = np.fmin(highs[place], high)
+        return lows, highs
+
+    def whole_filter(self, place: int) -> Filter:
+        """Return all that one wish asks for, as one filter; a pattern's wildcards are left to be checked."""
+        asked: list[tuple[str, Interval | TextSet]] = []
+        for name in dict.fromkeys((*self.lows, *self.highs)):
+            low = self.lows[name][place] if name in self.lows else np.nan
+            high = self.highs[name][place] if name in self.highs else np.nan
+            if not (np.isnan(low) and np.isnan(high)):
+                ends = (-np.inf if np.isnan(low) else low, np.inf if np.isnan(high) else high)
+                asked.append((name, Interval(float(ends[0]), float(ends[1]))))
+        for name, column in self.equals.items():
+            if column.codes[place] != MISSING_CODE:
+                asked.append((name, TextSet(frozenset({column.texts[column.codes[place]]}))))
+        if self.patterns is not None and self.patterns.codes[place] != MISSING_CODE:
+            lane = lane_of(self.patterns.texts[self.patterns.codes[place]])
+            if lane is not None:
+                asked.append((lane[0], TextSet(frozenset({lane[1]}))))
+        boxes = self.filters[place].boxes if place in self.filters else (Box(),)
+        return Filter(tuple(Box((*box.constraints, *asked)) for box in boxes))
+
+
+def hull(wanted: Filter, attribute: str) -> tuple[float, float]:
+    """Return between which numbers an attribute lies wherever the filter holds; NaN: it may be anything."""
+    low, high = np.inf, -np.inf
+    for box in wanted.boxes:
+        ends = [each for name, each in box.constraints if name == attribute and isinstance(each, Interval)]
+        if not ends:
+            return np.nan, np.nan
+        low = min(low, max(each.low for each in ends))
+        high = max(high, min(each.high for each in ends))
+    return (low if np.isfinite(low) else np.nan), (high if np.isfinite(high) else np.nan)
+
+
+def read_wishes(
+    rows: pa.Table, shape: SubscriptionShape, source: str = "subscriptions", first_row: int = 1
+) -> tuple[Wishes, pa.Table]:
+    """Return the subscriptions of some rows, and the rows that are none, with their reasons."""
+    reasons: dict[int, tuple[str, str]] = {}
+    filters = _filters(rows, reasons) if shape.filter else {}
+    rows = _with_numbers(rows, shape, reasons)
+    if shape.pattern:
+        _check_patterns(rows, shape.pattern, reasons)
+    if shape.is_shared:
+        for place in np.flatnonzero(pc.fill_null(rows[SHARED_FLAG], fill_value=False).to_numpy()).tolist():
+            reasons[place] = ("shared subscription", "its members take turns: none of them wants an event")
+    for place in np.flatnonzero(pc.is_null(rows[SUBSCRIBER]).to_numpy()).tolist():
+        reasons[place] = (MISSING, SUBSCRIBER)
+    bad = quarantine_rows(rows, reasons, source, first_row)
+    if reasons:
+        kept = np.setdiff1d(np.arange(rows.num_rows), np.fromiter(reasons, np.int64))
+        places = {old: new for new, old in enumerate(kept.tolist())}
+        filters = {places[old]: wanted for old, wanted in filters.items() if old in places}
+        rows = rows.take(pa.array(kept))
+    return _wishes(rows, shape, filters), bad
+
+
+def _with_numbers(rows: pa.Table, shape: SubscriptionShape, reasons: dict[int, tuple[str, str]]) -> pa.Table:
+    """Return the rows with numbers for the ends of intervals that are written as texts."""
+    for name in (*shape.lows.values(), *shape.highs.values()):
+        if is_text(rows[name].type):
+            values, wrong = numbers_in(_one_array(rows[name]))
+            reasons |= {place: (NO_NUMBER, f"{name} is {text}") for place, text in wrong.items()}
+            numbers = pa.array(values, from_pandas=True)
+            rows = rows.set_column(rows.schema.get_field_index(name), name, numbers)
+    return rows
+
+
+def _wishes(rows: pa.Table, shape: SubscriptionShape, filters: Mapping[int, Filter]) -> Wishes:
+    def whole(name: str) -> pa.Array:
+        return _one_array(rows[name])
+
+    equals = {name: text_column(_as_text(whole(column))) for name, column in shape.equals.items()}
+    equals, filters = with_other_readings(equals, filters)
+    return Wishes(
+        subscribers=whole(SUBSCRIBER),
+        lows={name: number_column(whole(column)) for name, column in shape.lows.items()},
+        highs={name: number_column(whole(column)) for name, column in shape.highs.items()},
+        equals=equals,
+        patterns=text_column(_as_text(whole(shape.pattern))) if shape.pattern else None,
+        filters=filters,
+    )
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    whole = column.combine_chunks()
+    if isinstance(whole, pa.ChunkedArray):
+        return whole.chunk(0) if whole.num_chunks else pa.array([], whole.type)
+    return whole
+
+
+def _as_text(column: pa.Array) -> pa.Array:
+    return column.cast(pa.string()) if pa.types.is_null(column.type) else column
+
+
+def _filters(rows: pa.Table, reasons: dict[int, tuple[str, str]]) -> dict[int, Filter]:
+    found: dict[int, Filter] = {}
+    for place, text in enumerate(rows[FILTER].to_pylist()):
+        if text is None:
+            continue
+        read = reading(text)
+        if isinstance(read, Filter):
+            found[place] = read
+        else:
+            reasons[place] = ("filter that cannot be read", read.in_one_line)
+    return found
+
+
+def reading(text: str) -> Filter | TextError:
+    """Return the filter that a text says, or what is wrong with it; each text is read once for a while."""
+    known = _readings.get(text)
+    if known is None:
+        if len(_readings) >= _READINGS_MAX:
+            _readings.clear()
+        try:
+            known = read_filter_fast(text)
+        except TextError as error:
+            known = error
+        _readings[text] = known
+    return known
+
+
+def _check_patterns(rows: pa.Table, column: str, reasons: dict[int, tuple[str, str]]) -> None:
+    patterns = text_column(_as_text(_one_array(rows[column])))
+    wrong = {code: why for code, text in enumerate(patterns.texts) if (why := _pattern_problem(text))}
+    if wrong:
+        for place in np.flatnonzero(np.isin(patterns.codes, list(wrong))).tolist():
+            reasons.setdefault(place, wrong[int(patterns.codes[place])])
+
+
+def _pattern_problem(text: str) -> tuple[str, str] | None:
+    try:
+        group, _ = shared_parts(text)
+    except TextError as error:
+        return "topic pattern that cannot be read", error.in_one_line
+    if group is not None:
+        return "shared subscription", "its members take turns: none of them wants an event"
+    return None
+
+
+def quarantine_rows(
+    rows: pa.Table, reasons: Mapping[int, tuple[str, str]], source: str, first_row: int = 1
+) -> pa.Table:
+    """Return what is wrong with some of the rows, for the quarantine."""
+    places = sorted(reasons)
+    names: Sequence[object] = rows[SUBSCRIBER].take(pa.array(places, pa.int64())).to_pylist()
+    return pa.table(
+        {
+            "source": [source] * len(places),
+            "row": [first_row + place for place in places],
+            "name": [None if name is None else str(name) for name in names],
+            "reason": [reasons[place][0] for place in places],
+            "detail": [reasons[place][1][:TEXT_LETTERS_MAX] for place in places],
+        },
+        schema=QUARANTINE,
+    )

@@ -1,0 +1,100 @@
+"""How do topic patterns become texts that must be equal, so that the index finds them at once?
+
+A pattern without wildcards must equal the topic. Of one with wildcards, the levels before the first wildcard
+must equal as many levels of the topic: `a/b/#` asks that the topic's first two levels are `a/b`. What that
+does not decide (`+`, and a wildcard at the beginning, which does not meet topics that begin with `$`) is
+checked afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from betimes.matching.index.event_batch import MISSING_CODE, TextColumn
+from betimes.matching.topics import topic_matches
+
+WHOLE_TOPIC = "$topic"  # no attribute: their names do not begin with $
+LEVELS_MAX = 8  # of a pattern before its first wildcard that are looked up; more are checked afterwards
+_ANSWERS_MAX = 1_000_000
+
+
+def lane_of(pattern: str) -> tuple[str, str] | None:
+    """Return under which name a pattern asks for which text; nothing where it begins with a wildcard.
+
+    >>> lane_of("a/b"), lane_of("a/b/#"), lane_of("a/+/c"), lane_of("#")
+    (('$topic', 'a/b'), ('$topic:2', 'a/b'), ('$topic:1', 'a'), None)
+    """
+    levels = pattern.split("/")
+    wild = next((place for place, level in enumerate(levels) if level in ("+", "#")), None)
+    if wild is None:
+        return WHOLE_TOPIC, pattern
+    kept = min(wild, LEVELS_MAX)
+    return (f"{WHOLE_TOPIC}:{kept}", "/".join(levels[:kept])) if kept else None
+
+
+def is_checked_afterwards(pattern: str) -> bool:
+    """Tell whether equal texts do not decide yet whether a topic meets the pattern."""
+    levels = pattern.split("/")
+    return "+" in levels or levels[0] == "#" or (levels[-1] == "#" and len(levels) - 1 > LEVELS_MAX)
+
+
+def pattern_columns(patterns: TextColumn) -> dict[str, TextColumn]:
+    """Return what patterns ask for, as columns of texts under the names of lanes."""
+    lanes = [lane_of(pattern) for pattern in patterns.texts]
+    columns: dict[str, TextColumn] = {}
+    for name in dict.fromkeys(lane[0] for lane in lanes if lane is not None):
+        texts: dict[str, int] = {}
+        codes = [
+            texts.setdefault(lane[1], len(texts)) if lane is not None and lane[0] == name else MISSING_CODE
+            for lane in lanes
+        ]
+        spread = np.array([*codes, MISSING_CODE], np.int32)[patterns.codes]
+        columns[name] = TextColumn(texts=tuple(texts), codes=spread)
+    return columns
+
+
+def topic_columns(topics: TextColumn, names: Sequence[str]) -> dict[str, TextColumn]:
+    """Return the topics of events under the names of these lanes: whole, or their first levels."""
+    columns: dict[str, TextColumn] = {}
+    for name in names:
+        kept = None if name == WHOLE_TOPIC else int(name.partition(":")[2])
+        texts: dict[str, int] = {}
+        codes = [
+            texts.setdefault("/".join(topic.split("/")[:kept]), len(texts))
+            if kept is None or topic.count("/") + 1 >= kept
+            else MISSING_CODE
+            for topic in topics.texts
+        ]
+        spread = np.array([*codes, MISSING_CODE], np.int32)[topics.codes]
+        columns[name] = TextColumn(texts=tuple(texts), codes=spread)
+    return columns
+
+
+class PatternCheck:
+    """Which pairs of patterns and topics meet; few differ, and their answers are remembered."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._patterns = tuple(patterns)
+        self._met: dict[tuple[int, str], bool] = {}
+
+    def meets(
+        self, pattern: NDArray[np.int64], topics: Sequence[str], topic: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Tell of each pair whether the topic meets the pattern; an event without a topic meets only `#`."""
+        pairs, place = np.unique(pattern * (len(topics) + 1) + topic, return_inverse=True)
+        answers = [
+            self._meets(pair // (len(topics) + 1), [*topics, ""][pair % (len(topics) + 1)])
+            for pair in pairs.tolist()
+        ]
+        return np.array(answers, np.bool_)[place]
+
+    def _meets(self, pattern: int, topic: str) -> bool:
+        found = self._met.get((pattern, topic))
+        if found is None:
+            if len(self._met) >= _ANSWERS_MAX:
+                self._met.clear()
+            found = self._met[pattern, topic] = topic_matches(self._patterns[pattern], topic)
+        return found

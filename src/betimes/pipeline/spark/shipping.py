@@ -1,0 +1,51 @@
+"""How does Betimes' own code reach the workers of a cluster? As a zip; local workers have it already.
+
+Its name tells its content: by it workers know again what was compiled from the same code. The packages that
+Betimes depends on (numpy, numba, pyarrow, ...) must be installed on the workers.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import shutil
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import betimes
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+SHIPPED = {".py", ".toml"}  # a scenario is among the modules
+
+
+def zip_package(directory: Path) -> Path:
+    """Write the package into one zip, importable from it, and return its path; same code, same name."""
+    from betimes.kernels.compile import SHIPPED_AS  # and numba, which takes a while
+
+    root = Path(betimes.__file__).parent
+    files = sorted(file for file in root.rglob("*") if file.suffix in SHIPPED)
+    contents = {f"betimes/{file.relative_to(root).as_posix()}": file.read_bytes() for file in files}
+    digest = hashlib.sha256()
+    for name, content in contents.items():
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+    target = directory / f"{SHIPPED_AS}{digest.hexdigest()[:16]}.zip"
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+    return target
+
+
+def ship_package(spark: SparkSession) -> None:
+    """Give the workers of this session the package."""
+    directory = Path(tempfile.mkdtemp(prefix="betimes-ship-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    package = zip_package(directory)
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        spark.addArtifacts(str(package), pyfile=True)
+    else:
+        spark.sparkContext.addPyFile(str(package))

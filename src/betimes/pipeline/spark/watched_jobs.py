@@ -1,0 +1,129 @@
+"""How is a job of Spark followed while it runs, and stopped when the user has enough of it?"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from betimes.model.errors import BetimesError
+from betimes.pipeline.spark.session import is_remote
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+POLL_S = 0.2
+CANCEL_S_MAX = 10.0
+
+
+class JobError(BetimesError):
+    """Spark itself failed: what it said, without its stacks."""
+
+
+def watched(
+    spark: SparkSession, action: Callable[[], Any], tasks: int, tell: Callable[[int], None], what: str
+) -> Any:
+    """Return what an action returns that starts jobs; tell, now and then, how many of so many tasks are done.
+
+    When the wait for it is interrupted, its jobs are cancelled.
+    """
+    count = TaskCount(spark, tasks, what)
+    under_way = Background(lambda: count.run(action), what)
+    try:
+        tell(0)
+        while not under_way.wait(POLL_S):
+            tell(count.done())
+    except BaseException:
+        _stop(count, under_way)
+        raise
+    return under_way.value()
+
+
+def _stop(count: TaskCount, under_way: Background) -> None:
+    """Stop the job, not only the waiting for it: a thread still reading from Spark crashes Python's exit."""
+
+    def cancel() -> None:
+        # Again and again, because a job that is not submitted yet cannot be cancelled yet.
+        while not under_way.wait(POLL_S) and time.monotonic() < deadline_s:
+            count.cancel()
+
+    deadline_s = time.monotonic() + CANCEL_S_MAX
+    # In another thread: this one may have been interrupted with an answer of Java's still to be read.
+    Background(cancel, "cancelling").wait(CANCEL_S_MAX)
+
+
+class TaskCount:
+    """How many tasks of an action are done, as Spark's status tracker tells; unknown over Spark Connect."""
+
+    def __init__(self, spark: SparkSession, tasks: int, what: str) -> None:
+        self._spark = spark
+        self._context = None if is_remote(spark) else spark.sparkContext
+        self._tasks = tasks
+        self._what = what
+        self._group = f"betimes-{uuid.uuid4().hex}"
+
+    def run(self, action: Callable[[], Any]) -> Any:
+        """Run the action in the calling thread, its jobs marked as ours."""
+        if self._context is not None:
+            self._context.setJobGroup(self._group, f"Betimes: {self._what}", interruptOnCancel=True)
+        return action()
+
+    def done(self) -> int:
+        """Return how many tasks are done."""
+        if self._context is None:
+            return 0
+        tracker = self._context.statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
+        stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+        return max((s.numCompletedTasks for s in stages if s and s.numTasks == self._tasks), default=0)
+
+    def cancel(self) -> None:
+        """Stop the jobs."""
+        if self._context is not None:
+            self._context.cancelJobGroup(self._group)
+        else:
+            self._spark.interruptAll()
+
+
+class Background:
+    """A value that a thread is working out."""
+
+    def __init__(self, action: Callable[[], Any], what: str) -> None:
+        self._action = action
+        self._what = what
+        self._value: Any = None
+        self._error: BaseException | None = None
+        # Not Thread.join: when Ctrl-C interrupts that, Python takes the thread for ended.
+        self._ended = threading.Event()
+        threading.Thread(target=self._work, daemon=True, name="betimes-job").start()
+
+    def _work(self) -> None:
+        try:
+            self._value = self._action()
+        except BaseException as error:  # noqa: BLE001 -- raised again by value()
+            self._error = error
+        finally:
+            self._ended.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait so long at most; tell whether it is ready."""
+        return self._ended.wait(seconds)
+
+    def value(self) -> Any:
+        """Return the value, or raise a JobError with what Spark said; an error of ours stays what it is."""
+        if isinstance(self._error, BetimesError):
+            raise self._error
+        if self._error is not None:
+            raise JobError(f"{self._what} failed in Spark: {what_spark_said(self._error)}") from self._error
+        return self._value
+
+
+def what_spark_said(error: BaseException) -> str:
+    """Return the few lines of a Spark error that say something: no stacks, not the same twice."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    telling = [
+        line for line in lines if line and not line.startswith(("at ", "...", "Driver stacktrace", "File "))
+    ]
+    return "\n  ".join(dict.fromkeys(telling[:6])) or type(error).__name__

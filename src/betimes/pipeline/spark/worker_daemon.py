@@ -1,0 +1,70 @@
+"""How do Spark's Python processes start without compiling PySpark, and importing the same things, each time?
+
+Spark runs this in place of `pyspark.daemon` where it is told to (`spark.python.daemon.module`). It puts
+archives of its own first on the path: they hold no compiled code, and Python 3.11 reads their directories
+anew before every task. Where PySpark is installed they are left out. And what most tasks need is imported
+here, once: the processes of tasks are forked from this one, and need not look for garbage in it.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+MODULE = "betimes.pipeline.spark.worker_daemon"
+ARCHIVES = ("pyspark.zip", "py4j-", "spark-core_")
+# Not Betimes itself: where a cluster was sent it, tasks must find that one.
+PRELOADED = ("pyspark.worker", "pandas", "pyarrow.parquet", "pyarrow.dataset", "scipy.special", "sqlglot")
+# A fork of a process with several threads may wait for ever for one that it does not have.
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
+
+
+def without_archives(path: Sequence[str]) -> list[str]:
+    """Return a path without Spark's own archives if PySpark is installed elsewhere on it, else all of it.
+
+    >>> without_archives(["/spark/python/lib/pyspark.zip", "/nowhere"])
+    ['/spark/python/lib/pyspark.zip', '/nowhere']
+    """
+    kept = [each for each in path if not Path(each).name.startswith(ARCHIVES)]
+    is_installed = all(any((Path(each) / name).is_dir() for each in kept) for name in ("pyspark", "py4j"))
+    return kept if is_installed else list(path)
+
+
+def preload() -> None:
+    """Import what tasks need, as far as it is there, and make numba ready."""
+    for name in PRELOADED:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            continue
+    try:
+        from numba.core import entrypoints
+        from numba.core.registry import cpu_target
+    except ImportError:
+        return
+    # What numba does before the first kernel, compiled or from its cache.
+    entrypoints.init_all()
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()
+
+
+def main() -> None:
+    """Serve as Spark's daemon does."""
+    for name in [each for each in sys.modules if each.partition(".")[0] == "betimes"]:
+        del sys.modules[name]
+    sys.path[:] = without_archives(sys.path)
+    for name, value in ONE_THREAD.items():
+        os.environ.setdefault(name, value)
+    preload()
+    daemon = importlib.import_module("pyspark.daemon")
+    gc.collect()
+    gc.freeze()
+    daemon.manager()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""What do the options of `format("betimes")` say? Read once, on the driver, before anything runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from betimes.client.addresses import Address, read_address
+from betimes.client.blocking.ranges import PLANNED_MAX, RangeReader, Wanted
+from betimes.client.request import checked_text, duration_text
+from betimes.language.filters.parse import parse_filter
+from betimes.language.quantities import read_duration_s
+from betimes.language.suggestions import did_you_mean
+from betimes.matching.topics import check_topic_name, check_topic_pattern
+from betimes.model.errors import SettingError, TextError
+
+LATEST, EARLIEST = "latest", "earliest"
+PARTITIONS_MAX = 1_000
+ADDRESSES_MAX = 100
+IN_FLIGHT_MAX = 10_000
+TOPICS_REMEMBERED = 4_096
+
+WHERE = ("url", "user", "password", "ca", "timeout", "reconnect")
+READING = (
+    "topic", "filter", "starting", "ending", "messages_per_batch", "partitions", "gaps", "part",
+)  # fmt: skip
+WRITING = ("topic", "deadline", "importance", "in_flight")
+SPARKS = ("checkpointlocation", "path", "querystarttimestamp", "queryname")  # that are not for us
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Which brokers, and how long to wait for them."""
+
+    addresses: tuple[Address, ...]
+    ca: str | None
+    timeout_s: float
+    patience_s: float  # for which a broker that is away is tried again
+
+    def reader(self, *, patience_s: float | None = None) -> RangeReader:
+        """Return who reads there."""
+        return RangeReader(
+            self.addresses,
+            ca=self.ca,
+            timeout_s=self.timeout_s,
+            patience_s=self.patience_s if patience_s is None else patience_s,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """What a stream reads, from where, and how much at once."""
+
+    place: Place
+    wanted: Wanted
+    starting: str | dict[str, int] | None  # None: it is not said
+    ending: str | dict[str, int] | None  # of a batch
+    messages_per_batch: int
+    partitions: int
+    gaps: str | None  # the directory of the table of gaps
+    takes_part: bool  # also from a broker that does not get, or keep, everything
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkOptions:
+    """Where rows go as events, and what holds for all of them."""
+
+    place: Place
+    topic: str | None  # None: a column says it
+    deadline: str | None
+    importance: int | None
+    in_flight: int  # messages that wait for their acknowledgement
+
+
+def read_source_options(options: Mapping[str, str]) -> SourceOptions:
+    """Return what the options of a reader say; a mistake in one is told by its name."""
+    found = _known(options, READING)
+    if "topic" not in found:
+        raise SettingError(
+            "topic", None, "says what to read, and is missing", '.option("topic", "traffic/#")'
+        )
+    if found.get("filter") is not None:
+        parse_filter(found["filter"])
+    topic = checked_text("topic", found["topic"])
+    check_topic_pattern(topic)
+    gaps = found.get("gaps")
+    if gaps is not None and Path(gaps).exists() and not Path(gaps).is_dir():
+        raise SettingError("gaps", gaps, "is a file", "name a folder for the table of gaps")
+    part = found.get("part", "refuse")
+    if part not in ("refuse", "accept"):
+        raise SettingError("part", part, "must be refuse or accept")
+    return SourceOptions(
+        place=_place(found),
+        wanted=Wanted(topic=topic, filter=found.get("filter")),
+        starting=_position("starting", found.get("starting")),
+        ending=_position("ending", found.get("ending")),
+        messages_per_batch=_count("messages_per_batch", found, 100_000, PLANNED_MAX),
+        partitions=_count("partitions", found, 1, PARTITIONS_MAX),
+        gaps=gaps,
+        takes_part=part == "accept",
+    )
+
+
+def read_sink_options(options: Mapping[str, str]) -> SinkOptions:
+    """Return what the options of a writer say; a mistake in one is told by its name."""
+    found = _known(options, WRITING)
+    deadline = found.get("deadline")
+    return SinkOptions(
+        place=_place(found),
+        topic=checked_topic(found["topic"]) if "topic" in found else None,
+        deadline=None if deadline is None else duration_text("deadline", deadline),
+        importance=_count("importance", found, 1, 10**6) if "importance" in found else None,
+        in_flight=_count("in_flight", found, 1_000, IN_FLIGHT_MAX),
+    )
+
+
+@lru_cache(maxsize=TOPICS_REMEMBERED)
+def checked_topic(text: str) -> str:
+    """Return the text, if something can be published there."""
+    check_topic_name(checked_text("topic", text))
+    return text
+
+
+def _known(options: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
+    found = {name.lower(): value for name, value in options.items()}
+    for name in found:
+        if name not in (*WHERE, *names, *SPARKS):
+            hint = did_you_mean(name, (*WHERE, *names), "options")
+            raise SettingError("option", name, "there is no such option", hint)
+    if "url" not in found:
+        raise SettingError("url", None, "names the broker, and is missing", "mqtt://127.0.0.1:1883")
+    return found
+
+
+def _place(found: Mapping[str, str]) -> Place:
+    texts = found["url"].split()
+    if not 1 <= len(texts) <= ADDRESSES_MAX:
+        raise SettingError("url", len(texts), f"name between 1 and {ADDRESSES_MAX} brokers")
+    addresses = [read_address(text) for text in texts]
+    user, password = found.get("user"), found.get("password")
+    return Place(
+        addresses=tuple(
+            replace(
+                each,
+                user=each.user if user is None else user,
+                password=each.password if password is None else password,
+            )
+            for each in addresses
+        ),
+        ca=found.get("ca"),
+        timeout_s=_duration_s("timeout", found.get("timeout", "10s")),
+        patience_s=_duration_s("reconnect", found.get("reconnect", "60s")),
+    )
+
+
+def _duration_s(name: str, text: str) -> float:
+    try:
+        return read_duration_s(text)
+    except TextError as error:
+        raise SettingError(name, text, error.problem, "for example 10s") from None
+
+
+def _count(name: str, found: Mapping[str, str], usual: int, most: int) -> int:
+    text = found.get(name, str(usual))
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:20]) <= most:
+        raise SettingError(name, text, f"must be a whole number between 1 and {most}")
+    return int(text)
+
+
+def _position(name: str, text: str | None) -> str | dict[str, int] | None:
+    if text is None or text in (LATEST, EARLIEST):
+        return text
+    hint = 'write latest, earliest, or numbers by broker: {"b1": 1794807910540078}'
+    try:
+        numbers = json.loads(text)
+    except ValueError:
+        raise SettingError(name, text, "cannot be read", hint) from None
+    if not isinstance(numbers, dict) or not all(type(each) is int and each >= 0 for each in numbers.values()):
+        raise SettingError(name, text, "must be a number for each broker", hint)
+    return numbers

@@ -1,0 +1,211 @@
+"""How does Spark read what is published? By ranges of message ids, which a broker keeps for a while.
+
+An offset is a position: for each origin the number of its last message, just what `resume-after` takes. The
+driver asks the broker how far the next batch reaches; tasks read what lies between. So a range is the same
+for whoever reads it, again after a crash too, as long as the broker keeps it; what it does not keep any more
+is counted in the offset (`lost`), and told in the table of gaps.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from betimes.client.blocking.ranges import PLANNED_MAX, Plan, Positions, RangeReader
+from betimes.client.errors import RefusedError, UnreachableError
+from betimes.model.errors import BetimesError, SettingError
+from betimes.pipeline.streams.gap_table import write_gaps
+from betimes.pipeline.streams.options import EARLIEST, LATEST, SourceOptions
+from betimes.pipeline.streams.rows import batches, check_schema
+
+POSITIONS, LOST = "positions", "lost"  # in an offset
+MESSAGES_PER_PARTITION_MIN = 1_000  # fewer are not worth another task
+
+
+class Range(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, after: Positions, until: Positions) -> None:
+        super().__init__((dict(after), dict(until)))
+        self.after = dict(after)
+        self.until = dict(until)
+
+
+class BatchReader(DataSourceReader):
+    """Reads what is kept between two positions."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        check_schema(schema)
+        self._options = options
+        self._schema = schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return what each task reads."""
+        with self._options.place.reader() as reader:
+            after = position_of(reader, self._options, self._options.starting or EARLIEST)
+            until = position_of(reader, self._options, self._options.ending or LATEST)
+            return split(reader, self._options, after, until) or [Range({}, {})]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one range."""
+        assert isinstance(partition, Range), "as `partitions` made it"
+        return read_range(self._options, self._schema, partition)
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads what is published, batch after batch."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        check_schema(schema)
+        self._options = options
+        self._schema = schema
+        self._reader: RangeReader | None = None
+        self._target: dict[str, int] | None = None  # where a stream that is to end ends
+        self._before: tuple[dict[str, int], int] | None = None  # where the last batch began, and its losses
+        self._away_since_s: float | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 -- Spark's name
+        """Return where a new query begins."""
+        starting = self._options.starting or LATEST
+        return _offset(position_of(self._asked(), self._options, starting), 0)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 -- Spark's name
+        """Return how much one batch may hold."""
+        return ReadMaxRows(self._options.messages_per_batch)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 -- Spark's name
+        """Note where all that is there by now ends."""
+        self._target = position_of(self._asked(), self._options, LATEST)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """Return how far the next batch reaches; nowhere as long as the broker is away, for a while."""
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else PLANNED_MAX
+        after, lost = dict(start[POSITIONS]), int(start[LOST])
+        try:
+            lost += self._lost_since(after)
+            plan = self._plan(after, min(most, PLANNED_MAX))
+        except (UnreachableError, RefusedError) as error:
+            self._wait_or_raise(error)
+            return start
+        self._away_since_s = None
+        self._before = (after, plan.lost)
+        return _offset(plan.positions, lost + plan.lost)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 -- Spark's name
+        """Return where the broker is by now, for the progress of the query."""
+        try:
+            return {POSITIONS: position_of(self._asked(), self._options, LATEST)}
+        except BetimesError:
+            return None  # the next batch says what is wrong
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Return what each task reads of a batch."""
+        began = dict(start[POSITIONS])
+        if self._before is None or self._before[0] != began:  # planned in an earlier life, and read again
+            self._before = (began, int(end[LOST]) - int(start[LOST]))
+        return split(self._asked(), self._options, start[POSITIONS], end[POSITIONS])
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one range."""
+        assert isinstance(partition, Range), "as `partitions` made it"
+        return read_range(self._options, self._schema, partition)
+
+    def stop(self) -> None:
+        """Hang up."""
+        if self._reader is not None:
+            self._reader.close()
+
+    def _asked(self) -> RangeReader:
+        """Return whom to ask; the connection stays from batch to batch."""
+        if self._reader is None:
+            self._reader = self._options.place.reader(patience_s=0.0)
+        return self._reader
+
+    def _plan(self, after: dict[str, int], most: int) -> Plan:
+        plan = self._asked().plan(self._options.wanted, after, until=self._target, most=most)
+        check_whole(plan, self._options)
+        return plan
+
+    def _lost_since(self, reached: dict[str, int]) -> int:
+        """Return how much of the batch before was lost between its plan and its reading, at most."""
+        if self._before is None or self._before[0] == reached:
+            return 0
+        began, counted = self._before
+        plan = self._asked().plan(self._options.wanted, began, until=reached)
+        return max(plan.lost - counted, 0)
+
+    def _wait_or_raise(self, error: BetimesError) -> None:
+        """Let a broker be away for so long: it restarts, or has not heard of the others yet."""
+        now_s = time.monotonic()
+        if self._away_since_s is None:
+            self._away_since_s = now_s
+        if now_s - self._away_since_s > self._options.place.patience_s:
+            raise error
+
+
+def position_of(reader: RangeReader, options: SourceOptions, said: str | dict[str, int]) -> dict[str, int]:
+    """Return the position that somebody means: a number for each origin."""
+    if isinstance(said, dict):
+        return said
+    if said == EARLIEST:
+        return {}
+    plan = reader.plan(options.wanted, {})
+    check_whole(plan, options)
+    return plan.positions
+
+
+def check_whole(plan: Plan, options: SourceOptions) -> None:
+    """Raise an error if the broker does not have everything, unless that is accepted."""
+    if not plan.is_whole and not options.takes_part:
+        problem = "this broker does not get, or does not keep, everything of these topics"
+        hint = 'fetch = ["#"] in its [buffer], or option("part", "accept") for what it has'
+        raise SettingError("topic", options.wanted.topic, problem, hint)
+
+
+def split(
+    reader: RangeReader, options: SourceOptions, after: Positions, until: Positions
+) -> list[InputPartition]:
+    """Return ranges that together are the whole, of about as many messages each."""
+    ends = {origin: number for origin, number in until.items() if number > after.get(origin, 0)}
+    if not ends:
+        return []
+    at, ranges = dict(after), []
+    if options.partitions > 1:
+        kept = reader.plan(options.wanted, at, until=ends).kept
+        each = max(math.ceil(kept / options.partitions), MESSAGES_PER_PARTITION_MIN)
+        for _ in range(min(math.ceil(kept / each), options.partitions) - 1):
+            reached = reader.plan(options.wanted, at, until=ends, most=each).positions
+            ranges.append(Range(at, reached))
+            at = reached
+    return [*ranges, Range(at, {**at, **ends})]
+
+
+def read_range(options: SourceOptions, schema: StructType, asked: Range) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a range, and write down what is missing."""
+    gaps = []
+    with options.place.reader() as reader:
+        parts = reader.read(options.wanted, asked.after, asked.until)
+
+        def noted() -> Iterator[Any]:
+            for part in parts:
+                gaps.extend(part.gaps)
+                yield part
+
+        yield from batches(noted(), schema)
+    if options.gaps is not None:
+        write_gaps(options.gaps, options.wanted, asked.after, asked.until, gaps)
+
+
+def _offset(positions: Positions, lost: int) -> dict[str, Any]:
+    return {POSITIONS: dict(sorted(positions.items())), LOST: lost}

@@ -1,0 +1,207 @@
+"""Where do the tables lie, and how does a new set of them take the place of the old one?
+
+`TABLES/current` is a link to the folder of the last run that came to its end, `TABLES/runs/NUMBER`. A run
+writes into a folder of its own and sets the link last, in one step: a reader finds the old tables or the new
+ones, whole, and a run that is cut short leaves the old. The run before is kept: somebody may be reading it.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from betimes.model.errors import BetimesError
+from betimes.pipeline.tables.damage import damage_in
+from betimes.pipeline.tables.shapes import SAMPLE, TableShape
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+    from pyspark.sql import DataFrame, SparkSession
+
+CURRENT = "current"
+RUNS = "runs"
+LOCK = ".lock"
+NO_SPACE = os.strerror(errno.ENOSPC)
+ROWS_PER_FILE = 2_000_000
+_EVENT = [
+    ("topic", pa.string()),
+    ("content", pa.string()),
+    ("deadline_s", pa.float64()),
+    ("weight", pa.float64()),
+]
+ARROW_TYPES = {
+    "string": pa.string(),
+    "double": pa.float64(),
+    "bigint": pa.int64(),
+    "boolean": pa.bool_(),
+    "array<double>": pa.list_(pa.float64()),
+    SAMPLE: pa.list_(pa.struct(_EVENT)),
+}
+
+
+class TablesError(BetimesError):
+    """Tables that are not there, or cannot be written: names the place."""
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Keep other runs away from a directory of tables, which is made if need be."""
+    try:
+        (directory / RUNS).mkdir(parents=True, exist_ok=True)
+        lock = (directory / LOCK).open("w")
+    except OSError as error:
+        hint = "name another directory"
+        raise TablesError(f"{directory}: cannot be written to ({error.strerror})\nhint: {hint}") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            hint = "wait for its end, or name another directory"
+            raise TablesError(f"{directory}: another run is writing there\nhint: {hint}") from error
+        yield
+
+
+def check_tables_place(directory: Path) -> None:
+    """Raise a TablesError if tables cannot be written there now."""
+    with _locked(directory):
+        pass
+
+
+@contextmanager
+def new_tables(directory: Path) -> Iterator[Path]:
+    """Give a folder to write tables into; when all went well, it becomes the current one."""
+    with _locked(directory):
+        last = _last_run(directory)
+        _remove_others(directory, {last})  # what runs that were cut short have left
+        staging = directory / RUNS / f"{_number(last) + 1:06}"
+        staging.mkdir()
+        try:
+            yield staging
+        except BaseException as error:
+            shutil.rmtree(staging, ignore_errors=True)
+            if NO_SPACE in str(error):  # as Java says it, among much else
+                hint = "make room there, or where Spark keeps what it works on (/tmp, or SPARK_LOCAL_DIRS)"
+                raise TablesError(f"{directory}: cannot be written to ({NO_SPACE})\nhint: {hint}") from error
+            raise
+        _set_current(directory, staging)
+        _remove_others(directory, {last, staging.name})
+
+
+def current_tables(directory: Path) -> Path:
+    """Return the folder of the current tables."""
+    current = directory / CURRENT
+    if not current.is_dir():
+        hint = f"betimes pipeline run --telemetry DIR --tables {directory} writes them"
+        raise TablesError(f"{directory}: there are no tables\nhint: {hint}")
+    return current.resolve()
+
+
+def write_frame(
+    frame: DataFrame, table: TableShape, folder: Path, files: int = 1, *, is_small: bool = False
+) -> DataFrame:
+    """Write a table into the folder of a run, in so many files or folders; return it as it is read back.
+
+    Where all it is made from is small, it is made by one task, and nothing is exchanged for that.
+    """
+    chosen = frame.select(*table.names)
+    if is_small:
+        placed = chosen.coalesce(1)
+    elif files > 1 and table.divided_by:
+        placed = chosen.repartitionByRange(files, table.divided_by, *table.names[:-1])
+    else:
+        placed = chosen.repartition(files)
+    ordered = placed.sortWithinPartitions(*([table.divided_by] if table.divided_by else []), table.names[0])
+    writer = ordered.write.option("maxRecordsPerFile", ROWS_PER_FILE)
+    if table.divided_by:
+        writer = writer.partitionBy(table.divided_by)
+    writer.parquet(str(folder / table.name))
+    return read_frame(frame.sparkSession, table, folder)
+
+
+def read_frame(spark: SparkSession, table: TableShape, folder: Path) -> DataFrame:
+    """Return a table of a run."""
+    return spark.read.schema(table.ddl).parquet(str(folder / table.name))
+
+
+def read_arrow(table: TableShape, folder: Path, columns: list[str] | None = None) -> pa.Table:
+    """Return a table of a run without Spark; nothing, with its columns, where it has no rows."""
+    found = _dataset(table, folder)
+    names = columns or list(table.names)
+    if found is None:
+        types = {column.name: ARROW_TYPES[column.type] for column in table.columns}
+        return pa.table({name: pa.array([], types[name]) for name in names})
+    with _naming_damaged_file(folder / table.name):
+        return found.to_table(columns=names)
+
+
+def read_batches(table: TableShape, folder: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """Return some columns of a table piece by piece: of a large one there is never more in memory."""
+    found = _dataset(table, folder)
+    if found is not None:
+        with _naming_damaged_file(folder / table.name):
+            yield from found.to_batches(columns=columns)
+
+
+def _dataset(table: TableShape, folder: Path) -> ds.Dataset | None:
+    import pyarrow.dataset as ds
+
+    place = folder / table.name
+    if not place.is_dir():
+        hint = "another version wrote them? run betimes pipeline again"
+        raise TablesError(f"{place}: there is no such table\nhint: {hint}")
+    if not any(place.rglob("*.parquet")):
+        return None
+    parts = pa.schema([(table.divided_by, pa.string())] if table.divided_by else [])
+    with _naming_damaged_file(place):
+        found = ds.dataset(place, format="parquet", partitioning=ds.partitioning(parts, flavor="hive"))
+    missing = [name for name in table.names if name not in found.schema.names]
+    if missing:
+        raise TablesError(f"{place}: lacks column {', '.join(missing)}\nhint: run betimes pipeline again")
+    return found
+
+
+@contextmanager
+def _naming_damaged_file(place: Path) -> Iterator[None]:
+    """Where a table cannot be read because a file is damaged, raise a TablesError that names the file."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        for path in sorted(place.rglob("*.parquet")):
+            problem = damage_in(path)
+            if problem:
+                raise TablesError(f"{path}: {problem}\nhint: run betimes pipeline again") from error
+        raise
+
+
+def _last_run(directory: Path) -> str | None:
+    link = directory / CURRENT
+    return link.readlink().name if link.is_symlink() else None
+
+
+def _number(run: str | None) -> int:
+    return int(run) if run and run.isdigit() else 0
+
+
+def _set_current(directory: Path, run: Path) -> None:
+    """Let the link point to a run, in one step."""
+    new = directory / f".{CURRENT}"
+    new.unlink(missing_ok=True)
+    new.symlink_to(Path(RUNS) / run.name)
+    try:
+        new.replace(directory / CURRENT)
+    except OSError as error:
+        raise TablesError(f"{directory / CURRENT}: cannot be replaced ({error.strerror})") from error
+
+
+def _remove_others(directory: Path, kept: set[str | None]) -> None:
+    for run in (directory / RUNS).iterdir():
+        if run.name not in kept:
+            shutil.rmtree(run, ignore_errors=True)

@@ -1,0 +1,304 @@
+"""How is a quantity spread, over millions of rows in many files? One pass, whose result no order can change.
+
+Every doubling of the quantity is divided into 64 cells, so that a fast link and an outlier fit one scale.
+For each cell the messages are counted, and the values, in steps of a ten-thousandth, are added up with their
+squares. Those are sums of whole numbers below 2**53, which are exact: however rows are divided among tasks,
+the same comes out to the last digit. Spark hands out files and adds up; a task reads its files with pyarrow,
+because rows that cross from Java to Python cost more than everything else here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from betimes.model.distributions import Histogram
+from betimes.pipeline.spark.session import cores
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+CELLS_PER_DOUBLING = 64
+STEP_BITS = 14  # a value is so many bits long, at most one part in 16,384 off
+ZERO_CELL = -(2**20)  # of the value 0, which no doubling holds
+HISTOGRAM_CELLS = 200
+TAIL_SHARE = 0.001  # of each end of a histogram: what lies there is counted to its last cell
+TASKS_PER_CORE = 4  # so that no core waits long for the last
+BATCHES_HELD_MAX = 16
+PLACES_MAX = 2_000_000  # of (group, cell) that are counted without sorting
+Numbers = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """What is measured in a file: a column, perhaps divided by another, for each value of the key columns."""
+
+    keys: tuple[str, ...]
+    value: str
+    divisor: str | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the columns to be read."""
+        return [*self.keys, "share", self.value, *([self.divisor] if self.divisor else [])]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """Rows, messages, steps and squared steps in each cell, by cell."""
+
+    cell: Codes
+    rows: Codes
+    count: Numbers
+    steps: Numbers
+    squares: Numbers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How a quantity is spread; quantiles and ends are right to one per cent, the rest is exact."""
+
+    rows: int
+    count: float
+    mean: float
+    variance: float
+    cells: tuple[tuple[float, float, float], ...] = field(repr=False)  # low, high, count; ascending
+
+    @classmethod
+    def of(cls, cells: Cells) -> Spread:
+        """Return what the cells say."""
+        order = np.argsort(cells.cell)
+        cell, count = cells.cell[order], cells.count[order]
+        unit = np.where(cell == ZERO_CELL, 0.0, np.exp2(cell // CELLS_PER_DOUBLING - STEP_BITS, dtype=float))
+        total = float(count.sum())
+        # fsum, so that it matters neither here in which order cells come.
+        mean = math.fsum(unit * cells.steps[order]) / total
+        square = math.fsum(unit**2 * cells.squares[order]) / total
+        edges = [cell_ends(each) for each in cell.tolist()]
+        return cls(
+            rows=int(cells.rows.sum()),
+            count=total,
+            mean=mean,
+            variance=max(square - mean**2, 0.0),
+            cells=tuple((*ends, number) for ends, number in zip(edges, count.tolist(), strict=True)),
+        )
+
+    @property
+    def least(self) -> float:
+        """Return where the lowest cell begins."""
+        return self.cells[0][0]
+
+    @property
+    def most(self) -> float:
+        """Return where the highest cell ends."""
+        return self.cells[-1][1]
+
+    def quantile(self, share: float) -> float:
+        """Return the value below which this share lies, values spread evenly within a cell."""
+        wanted, below = share * self.count, 0.0
+        for low, high, count in self.cells:
+            if below + count >= wanted:
+                return low + (high - low) * (wanted - below) / count
+            below += count
+        return self.most
+
+    def histogram(self, cells: int = HISTOGRAM_CELLS) -> Histogram:
+        """Return it with cells of equal width; the first and the last hold the tails beyond them too."""
+        start, end = self.quantile(TAIL_SHARE), self.quantile(1.0 - TAIL_SHARE)
+        if not end > start:
+            start, end = self.least, self.most if self.most > self.least else self.least + 1e-9
+        width = (end - start) / cells
+        low, high, count = np.array(self.cells).T
+        edges = start + width * np.arange(cells + 1)
+        edges[0], edges[-1] = min(edges[0], low[0]), max(edges[-1], high[-1])
+        below = np.interp(edges, np.append(low, high[-1]), np.append(0.0, np.cumsum(count)))
+        if self.cells[0][1] == 0.0:  # zeros lie at one place, which is in the first cell
+            below = below.clip(min=self.cells[0][2])
+            below[0] = 0.0
+        return Histogram(start=start, width=width, weights=tuple(np.diff(below).tolist()))
+
+
+def cell_ends(cell: int) -> tuple[float, float]:
+    """Return where a cell begins and ends.
+
+    >>> cell_ends(CELLS_PER_DOUBLING), cell_ends(ZERO_CELL)
+    ((1.0, 1.015625), (0.0, 0.0))
+    """
+    if cell == ZERO_CELL:
+        return 0.0, 0.0
+    doubling, place = divmod(cell, CELLS_PER_DOUBLING)
+    start = 0.5 + place / (2 * CELLS_PER_DOUBLING)
+    return math.ldexp(start, doubling), math.ldexp(start + 0.5 / CELLS_PER_DOUBLING, doubling)
+
+
+def cells_of(values: Numbers) -> tuple[Codes, Numbers]:
+    """Return the cell of each value, and the value in whole steps of its doubling."""
+    part, doubling = np.frexp(values)
+    place = ((part - 0.5) * (2 * CELLS_PER_DOUBLING)).astype(np.int64)
+    cell = doubling.astype(np.int64) * CELLS_PER_DOUBLING + place
+    cell[values == 0.0] = ZERO_CELL
+    return cell, np.rint(part * 2.0**STEP_BITS)
+
+
+def counted(groups: Codes, values: Numbers, weights: Numbers) -> tuple[Codes, Cells]:
+    """Return the groups and cells that occur, with what they hold."""
+    cell, steps = cells_of(values)
+    group_names, group = _dense(groups)
+    cell_names, place = _dense(cell)
+    at = group * len(cell_names) + place
+    places = len(group_names) * len(cell_names)
+    if places > PLACES_MAX:
+        names, at = np.unique(at, return_inverse=True)
+        places = len(names)
+    else:
+        names = np.arange(places)
+    weighted = weights * steps
+    rows = np.bincount(at, minlength=places)
+    here = np.flatnonzero(rows)
+    return group_names[names[here] // len(cell_names)], Cells(
+        cell=cell_names[names[here] % len(cell_names)],
+        rows=rows[here],
+        count=_added(at, weights, places)[here],
+        steps=_added(at, weighted, places)[here],
+        squares=_added(at, weighted * steps, places)[here],
+    )
+
+
+def _added(at: Codes, values: Numbers, places: int) -> Numbers:
+    return np.bincount(at, values, places).astype(np.float64, copy=False)
+
+
+def _dense(codes: Codes) -> tuple[Codes, Codes]:
+    """Return the codes that occur, ascending, and each code's place among them."""
+    least = int(codes.min(initial=0))
+    span = int(codes.max(initial=0)) - least + 1
+    if span > PLACES_MAX:
+        names, places = np.unique(codes, return_inverse=True)
+        return names, places
+    occurs = np.zeros(span, np.int64)
+    occurs[codes - least] = 1
+    return np.flatnonzero(occurs) + least, (np.cumsum(occurs) - 1)[codes - least]
+
+
+def file_task(measure: Measure) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function that Spark calls with the paths of one task's files."""
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found: list[pa.RecordBatch] = []
+        for batch in batches:
+            for path in batch.column(0).to_pylist():
+                found += (_counted_rows(rows, measure) for rows in _row_groups(path, measure))
+                if len(found) >= BATCHES_HELD_MAX:
+                    found = _merged(found, measure)
+        yield from _merged(found, measure)
+
+    return task
+
+
+def _merged(batches: list[pa.RecordBatch], measure: Measure) -> list[pa.RecordBatch]:
+    """Return what several batches count, added up: less to hand to Spark."""
+    if len(batches) < 2:
+        return batches
+    sums = ("rows", "count", "steps", "squares")
+    whole = pa.Table.from_batches(batches).group_by([*measure.keys, "cell"], use_threads=False)
+    added = whole.aggregate([(name, "sum") for name in sums])
+    named = added.rename_columns([name.removesuffix("_sum") for name in added.column_names])
+    merged: list[pa.RecordBatch] = named.select(batches[0].schema.names).combine_chunks().to_batches()
+    return merged
+
+
+def _row_groups(path: str, measure: Measure) -> Iterator[pa.Table]:
+    import pyarrow.parquet as pq
+
+    constants = folder_values(path)
+    inside = [name for name in measure.columns if name not in constants]
+    texts = [name for name in measure.keys if name not in constants]
+    file = pq.ParquetFile(path, read_dictionary=texts, memory_map=True)
+    for number in range(file.num_row_groups):
+        rows = file.read_row_group(number, columns=inside, use_threads=False)
+        for name in measure.keys:
+            if name in constants:
+                codes = pa.array(np.zeros(rows.num_rows, np.int32))
+                rows = rows.append_column(name, pa.DictionaryArray.from_arrays(codes, [constants[name]]))
+        if rows.num_rows:
+            yield rows
+
+
+def folder_values(path: str) -> dict[str, str]:
+    """Return the columns that a file's folders say (`target=b2`), as Spark writes them.
+
+    >>> folder_values("/tables/transfers/target=b%2F2/part-0.parquet")
+    {'target': 'b/2'}
+    """
+    from urllib.parse import unquote
+
+    pairs = (folder.partition("=") for folder in path.split("/")[:-1] if "=" in folder)
+    return {name: unquote(value) for name, _, value in pairs}
+
+
+def _counted_rows(rows: pa.Table, measure: Measure) -> pa.RecordBatch:
+    columns = [_one_chunk(rows[name]) for name in measure.keys]
+    groups = np.zeros(rows.num_rows, np.int64)
+    for column in columns:
+        groups = groups * len(column.dictionary) + column.indices.to_numpy()
+    values = rows[measure.value].to_numpy()
+    if measure.divisor:
+        values = values / rows[measure.divisor].to_numpy()
+    found, cells = counted(groups, values, np.rint(1.0 / rows["share"].to_numpy()))
+    keys: list[pa.Array] = []
+    for column in reversed(columns):
+        found, code = np.divmod(found, len(column.dictionary))
+        keys.insert(0, column.dictionary.take(pa.array(code)).cast(pa.string()))
+    numbers = [cells.cell, cells.rows, cells.count, cells.steps, cells.squares]
+    return pa.RecordBatch.from_arrays(
+        [*keys, *(pa.array(each) for each in numbers)], schema=pa.schema(_columns(measure))
+    )
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    whole = column.combine_chunks()
+    return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+
+
+def _columns(measure: Measure) -> list[tuple[str, Any]]:
+    numbers = {"cell": pa.int64(), "rows": pa.int64(), "count": pa.float64()}
+    sums = {"steps": pa.float64(), "squares": pa.float64()}
+    return [(name, pa.string()) for name in measure.keys] + list((numbers | sums).items())
+
+
+def cell_frame(spark: SparkSession, files: Sequence[str], measure: Measure) -> DataFrame:
+    """Return what each cell of each group holds, counted by tasks that read files each."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    tasks = max(min(len(files), TASKS_PER_CORE * cores(spark)), 1)
+    ddl = ", ".join(f"`{name}` string" for name in measure.keys)
+    sums = ("cell bigint", "rows bigint", "count double", "steps double", "squares double")
+    table = pa.table({"path": pa.array(sorted(files), pa.string()), "task": np.arange(len(files)) % tasks})
+    paths = spark.createDataFrame(table).coalesce(1)
+    placed = paths.repartitionById(tasks, F.col("task").cast("int")) if tasks > 1 else paths
+    counts = placed.select("path").mapInArrow(file_task(measure), ", ".join((ddl, *sums)))
+    added = [F.sum(name).alias(name) for name in ("rows", "count", "steps", "squares")]
+    return counts.groupBy(*measure.keys, "cell").agg(*added)
+
+
+def spreads(spark: SparkSession, files: Sequence[str], measure: Measure) -> Mapping[tuple[str, ...], Spread]:
+    """Return how a measure is spread in some Parquet files, for each value of its keys, sorted by them."""
+    if not files:
+        return {}
+    table = cell_frame(spark, files, measure).toArrow()
+    names = list(zip(*(table[name].to_pylist() for name in measure.keys), strict=True))
+    places: dict[tuple[str, ...], list[int]] = {}
+    for place, name in enumerate(names):
+        places.setdefault(name, []).append(place)
+    columns = {name: table[name].to_numpy() for name in ("cell", "rows", "count", "steps", "squares")}
+    return {
+        name: Spread.of(Cells(**{column: values[at] for column, values in columns.items()}))
+        for name, at in sorted(places.items())
+    }

@@ -1,0 +1,267 @@
+"""How does telemetry become tables? `run_pipeline` is the whole job, from a directory to a directory.
+
+First the rows are sorted into good and bad and written as base tables; then everything else is worked out
+from those. The tables take their place together, at the end (`table_files.py`). A second run over the same
+telemetry writes the same rows.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from betimes.model.errors import BetimesError, SettingError
+from betimes.pipeline.tables import shapes as tables
+from betimes.pipeline.tables.damage import naming_damaged_files
+from betimes.pipeline.tables.files import check_tables_place, new_tables, write_frame
+from betimes.pipeline.telemetry.clocks import clock_differences, clocks_ahead_s
+from betimes.pipeline.telemetry.distributions import (
+    broker_distributions,
+    link_distributions,
+    link_losses,
+    publisher_distributions,
+    wait_distributions,
+)
+from betimes.pipeline.telemetry.histograms import Measure, spreads
+from betimes.pipeline.telemetry.input import TelemetryInput, check_telemetry, open_telemetry, union
+from betimes.pipeline.telemetry.on_time_shares import measured_reliability
+from betimes.pipeline.telemetry.quarantine import sort_out
+from betimes.pipeline.telemetry.run_facts import RunFacts, write_facts
+from betimes.pipeline.telemetry.subscription_spans import subscription_spans
+from betimes.pipeline.telemetry.survey import Since, Survey, survey
+from betimes.pipeline.telemetry.wanted_events import EVENT_COLUMNS, Circumstances, match_task
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+T = TypeVar("T")
+Progress = Callable[[int, int], None]  # steps done, in all
+AT_ONCE = 3  # things that are worked on side by side
+ROWS_PER_TASK = 1_000_000
+FILES_MAX = 1000  # of one table
+COMPILED_ROWS_MIN = 1_000_000  # below, Spark takes longer to compile each query than to run it
+STEPS = 17
+SPEED = Measure(keys=("source", "target"), value="transfer_s", divisor="size_kb")
+ALWAYS_WHOLE = ("subscribed", "unsubscribed")  # what holds may have begun long before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineSettings:
+    """What a run is asked for."""
+
+    since: Since = field(default_factory=Since)
+    brokers: Sequence[str] = ()  # of the network; none said: all that wrote telemetry
+
+
+class Run:
+    """One run: the session, where it writes, and how far it is."""
+
+    def __init__(
+        self, spark: SparkSession, folder: Path, survey: Survey, tell: Callable[[], None], *, is_small: bool
+    ) -> None:
+        self.spark = spark
+        self.folder = folder
+        self.survey = survey
+        self.tell = tell
+        self._is_small = is_small
+
+    def write(self, frame: DataFrame, table: tables.TableShape, rows: int = 0) -> DataFrame:
+        """Write a table of about so many rows, and go on from its files."""
+        files = min(max(math.ceil(rows / ROWS_PER_TASK), 1), FILES_MAX)
+        written = write_frame(frame, table, self.folder, files, is_small=self._is_small)
+        self.tell()
+        return written
+
+
+def check_places(telemetry: Path, tables_directory: Path) -> None:
+    """Raise what is wrong with the two directories as far as it is seen at once, before Spark is started."""
+    check_telemetry(telemetry)
+    check_tables_place(tables_directory)
+
+
+def run_pipeline(
+    spark: SparkSession,
+    telemetry: Path,
+    tables_directory: Path,
+    settings: PipelineSettings | None = None,
+    progress: Progress | None = None,
+) -> RunFacts:
+    """Turn a directory of telemetry into tables, and return what came out."""
+    asked = settings or PipelineSettings()
+    began_s, done, telling = time.monotonic(), 0, threading.Lock()
+
+    def tell() -> None:
+        nonlocal done
+        with telling:
+            done += 1
+            if progress is not None:
+                progress(min(done, STEPS), STEPS)
+
+    found = open_telemetry(spark, telemetry)
+    if not found.rows:
+        raise BetimesError(f"{telemetry}: its files hold no rows\nhint: nothing happened, or not long enough")
+    is_small = found.rows < COMPILED_ROWS_MIN
+    with (
+        naming_damaged_files(telemetry),
+        compiling(spark, pays=not is_small),
+        new_tables(tables_directory.absolute()) as folder,  # workers stand elsewhere
+    ):
+        seen = survey(found)
+        tell()
+        run = Run(spark, folder, seen, tell, is_small=is_small)
+        base = _base_tables(run, found, asked)
+        files = sorted(str(path) for path in (folder / tables.TRANSFERS.name).rglob("*.parquet"))
+        models = model_tasks(run, base, files, is_unfinished=found.is_unfinished)
+        models.insert(1, lambda: write_reliability(run, base, is_unfinished=found.is_unfinished))
+        together(models)
+        facts = write_facts(folder, found, seen, asked.since, time.monotonic() - began_s)
+    if progress is not None:
+        progress(STEPS, STEPS)
+    return facts
+
+
+@contextmanager
+def compiling(spark: SparkSession, *, pays: bool) -> Iterator[None]:
+    """Let Spark compile queries to Java and plan them anew under way, or not, for a while."""
+    small = {"codegen.wholeStage": "false", "codegen.factoryMode": "NO_CODEGEN", "adaptive.enabled": "false"}
+    names = {} if pays else {f"spark.sql.{name}": value for name, value in small.items()}
+    before = {name: str(spark.conf.get(name)) for name in names}
+    try:
+        for name, value in names.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
+def _base_tables(run: Run, telemetry: TelemetryInput, settings: PipelineSettings) -> dict[str, DataFrame]:
+    """Sort all rows into good and bad, and write both."""
+    known = list(settings.brokers) or sorted(telemetry.labels.union(run.survey.brokers))
+    begins_s = run.survey.begins_s(settings.since)
+    recent = {
+        kind: frame if kind in ALWAYS_WHOLE else _since(frame, begins_s)
+        for kind, frame in telemetry.frames.items()
+    }
+    sorted_rows = sort_out(recent, known)
+    run.tell()
+    good = sorted_rows.good
+    bad = union([run.spark.createDataFrame([], tables.QUARANTINE.ddl), *sorted_rows.bad])
+    rows = run.survey.rows
+    received, sent = as_transfers(good["received"]), as_waits(good["sent"])
+    spans = subscription_spans(good["subscribed"], good["unsubscribed"])
+    base = [
+        (bad, tables.QUARANTINE, 0),
+        (good["published"], tables.EVENTS, rows["published"]),
+        (spans, tables.SUBSCRIPTIONS, 0),
+        (received, tables.TRANSFERS, rows["received"]),
+        (sent, tables.WAITS, rows["sent"]),
+        (as_deliveries(good["delivered"]), tables.DELIVERIES, rows["delivered"]),
+        (good["dropped"], tables.DROPS, rows["dropped"]),
+        (good["answered"].withColumnRenamed("broker", "home"), tables.ADMISSIONS, 0),
+    ]
+    written = together([partial(run.write, *each) for each in base])
+    named = {table.name: frame for (_, table, _), frame in zip(base, written, strict=True)}
+    return named | {"queued": good["queued"]}
+
+
+def _since(frame: DataFrame, begins_s: Mapping[str, float]) -> DataFrame:
+    """Return the rows of the time that counts; those without a time stay, for the quarantine."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    if not begins_s:
+        return frame
+    pairs = [F.lit(each) for pair in sorted(begins_s.items()) for each in pair]
+    begin_s = F.try_element_at(F.create_map(*pairs), F.col("broker"))
+    return frame.filter(F.coalesce(F.col("time_s") >= begin_s, F.expr("true")))
+
+
+def as_transfers(received: DataFrame) -> DataFrame:
+    """Return what came off links, by link."""
+    return received.withColumnsRenamed({"neighbour": "source", "broker": "target"})
+
+
+def as_waits(sent: DataFrame) -> DataFrame:
+    """Return what was given to links, by link."""
+    return sent.withColumnsRenamed({"broker": "source", "neighbour": "target"})
+
+
+def as_deliveries(delivered: DataFrame) -> DataFrame:
+    """Return what reached subscribers, and whether in time."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    on_time = F.col("age_s") <= F.col("delay_s_allowed")
+    return delivered.withColumnRenamed("broker", "home").withColumn("on_time", on_time)
+
+
+def model_tasks(
+    run: Run,
+    base: Mapping[str, DataFrame],
+    files: Sequence[str],
+    speed: Measure = SPEED,
+    *,
+    is_unfinished: bool,
+) -> list[Callable[[], DataFrame]]:
+    """Return what writes the distributions that models are made of; `files` are those of the transfers."""
+    events, transfers, waits = base["events"], base["transfers"], base["waits"]
+
+    def write_links() -> DataFrame:
+        losses = link_losses(waits, transfers, run.survey.every, is_unfinished=is_unfinished)
+        found = spreads(run.spark, files, speed)
+        return run.write(link_distributions(run.spark, found, losses), tables.LINKS)
+
+    return [
+        write_links,
+        lambda: run.write(wait_distributions(waits), tables.WAIT_DISTRIBUTIONS),
+        lambda: run.write(broker_distributions(events, base["queued"]), tables.BROKERS),
+        lambda: run.write(publisher_distributions(events), tables.PUBLISHERS),
+    ]
+
+
+def write_reliability(run: Run, base: Mapping[str, DataFrame], *, is_unfinished: bool) -> DataFrame:
+    """Find out who wanted what, and what share of it came in time."""
+    circumstances = Circumstances(
+        folder=str(run.folder.absolute()),
+        ahead_s=_clocks_ahead_s(base, run.survey.rows["published"]),
+        last_s=run.survey.last_s if is_unfinished else {},
+        every=run.survey.every,
+    )
+    run.tell()
+    events = base["events"].select(*EVENT_COLUMNS)
+    wanted = events.mapInArrow(match_task(circumstances), tables.MATCHES.ddl)
+    matches = run.write(wanted, tables.MATCHES, 4 * run.survey.rows["delivered"])
+    return run.write(measured_reliability(matches, base["deliveries"]), tables.RELIABILITY)
+
+
+def together(actions: Sequence[Callable[[], T]]) -> list[T]:
+    """Do independent things side by side: while one is being planned, another is worked on."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        started = [pool.submit(each) for each in actions]
+        try:
+            return [each.result() for each in started]
+        finally:
+            for each in started:  # where one has failed, the others need not begin
+                each.cancel()
+
+
+def _clocks_ahead_s(base: Mapping[str, DataFrame], rows: int) -> dict[str, float]:
+    """Return by how much each broker's clock is ahead, as transfers and deliveries tell."""
+    columns = ["origin", "number", "broker", "time_s", "age_s"]
+    arrivals = base["transfers"].withColumnRenamed("target", "broker").select(*columns)
+    ends = base["deliveries"].withColumnRenamed("home", "broker").select(*columns)
+    return clocks_ahead_s(clock_differences(base["events"], arrivals.unionByName(ends), rows))
+
+
+def read_brokers(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the brokers that a person named, each once; an empty name is a mistake."""
+    if any(not name.strip() for name in names):
+        raise SettingError("--broker", "", "a broker has a name")
+    return tuple(dict.fromkeys(names))

@@ -1,0 +1,65 @@
+"""What share of what they wanted reached subscribers in time, as measured, and how sure is that?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from betimes.pipeline.tables.shapes import RELIABILITY
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+Z_95 = 1.959963984540054  # of the normal distribution, 95 % lie within so many deviations
+BORN_S_APART_MAX = (
+    30.0  # further apart, two events of one number are two: a broker without a store counts anew
+)
+MONEY = "decimal(38,6)"
+
+
+def measured_reliability(matches: DataFrame, deliveries: DataFrame) -> DataFrame:
+    """Return per subscriber what it wanted, what came in time, and what that earned."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    keys = ["subscriber", "home"]
+    event = ["origin", "number", *keys]
+    settled = matches.filter("is_settled").select(*event, "born_s", "weight", "price")
+    in_time = deliveries.filter("on_time").select(
+        *event, (F.col("time_s") - F.col("age_s")).alias("delivery_born_s")
+    )
+    is_same = F.abs(F.col("born_s") - F.col("delivery_born_s")) <= BORN_S_APART_MAX
+    arrived = (
+        settled.join(in_time, on=event, how="inner")
+        .filter(is_same)
+        .select(*settled.columns)
+        .dropDuplicates([*event, "born_s"])
+    )
+    worth = F.sum((F.col("weight") * F.col("price")).cast(MONEY)).cast("double")
+    wanted = settled.groupBy(*keys).agg(
+        F.count("*").alias("count_rows"),
+        F.sum("weight").alias("wanted"),
+        F.sum(F.col("weight") * F.col("weight")).alias("squares"),
+        worth.alias("offered"),
+    )
+    got = arrived.groupBy(*keys).agg(F.sum("weight").alias("on_time"), worth.alias("earning"))
+    share = F.col("on_time_share")
+    # Rows of different weight say less than as many alike.
+    rows = F.col("wanted") * F.col("wanted") / F.col("squares")
+    return (
+        wanted.join(got, on=keys, how="left")
+        .fillna(0.0, ["on_time", "earning"])
+        .withColumn("on_time_share", F.col("on_time") / F.col("wanted"))
+        .withColumn("on_time_share_low", wilson(share, rows, -1))
+        .withColumn("on_time_share_high", wilson(share, rows, 1))
+        .select(*RELIABILITY.names)
+    )
+
+
+def wilson(share: Column, count: Column, side: int) -> Column:
+    """Return an end of the interval in which a share lies with 95 % confidence (Wilson 1927)."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    square = Z_95**2
+    middle = share + square / (2.0 * count)
+    half = Z_95 * F.sqrt(share * (1.0 - share) / count + square / (4.0 * count * count))
+    end = (middle + side * half) / (1.0 + square / count)
+    return F.least(F.greatest(end, F.lit(0.0)), F.lit(1.0))

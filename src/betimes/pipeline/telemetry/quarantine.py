@@ -1,0 +1,236 @@
+"""Which rows of telemetry are good, and what is wrong with the others?
+
+A bad row goes to the quarantine with its reason and costs no good row its place. What is checked is what
+`model/telemetry.py` states; the first thing wrong is the one that is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from betimes.language.files.table_reader import PRICE_MAX
+from betimes.language.filters.parse import parse_filter
+from betimes.matching.topics import shared_parts
+from betimes.model.errors import SettingError, TextError
+from betimes.pipeline.telemetry.input import FILE, WRONG, all_rows
+from betimes.telemetry.files import table_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+TIME_S_MAX = 253_402_300_800.0  # the year 10000
+DURATION_S_MAX = 1e7  # of one wait, transfer or matching: a hundred days
+SIZE_KB_MAX = 1e9
+CONTENT_LETTERS_MAX = 4000
+TEXTS_TOLD_MAX = 10_000  # filters and patterns that cannot be read
+VERDICT = "verdict"
+
+CLOCK_COLUMNS = ("time_s", "age_s")
+DURATION_COLUMNS = ("wait_s", "transfer_s", "matching_s")
+BOUND_COLUMNS = ("deadline_s", "delay_s_max", "delay_s_allowed")  # infinity: none
+COUNT_COLUMNS = ("number", "wanted", "stored", "queue_length", "destinations", "subscribers")
+NAME_COLUMNS = ("broker", "origin", "neighbour", "destination", "subscriber", "pattern")
+TEXT_READERS: dict[str, Callable[[str], object]] = {"filter": parse_filter, "pattern": shared_parts}
+# What must hold of columns that are not times. Python writes down numbers that JSON does not have.
+VALUE_CONDITIONS = {
+    "share": "share > 0 AND share <= 1",
+    "size_kb": f"size_kb > 0 AND size_kb <= {SIZE_KB_MAX}D",
+    "price": f"price BETWEEN 0D AND {PRICE_MAX}D",
+    "content": "STARTSWITH(content, '{') AND"
+    " TRY_PARSE_JSON(REGEXP_REPLACE(content, '-?(NaN|Infinity)', 'null')) IS NOT NULL",
+    "reliability": "reliability BETWEEN 0D AND 1D",
+    "predicted_share": "predicted_share BETWEEN 0D AND 1D",
+    **{name: f"`{name}` >= 0" for name in COUNT_COLUMNS},
+    **{name: f"`{name}` != ''" for name in NAME_COLUMNS},
+}
+OTHER_BROKER_COLUMNS = ("broker", "neighbour", "destination")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortedRows:
+    """Good rows by kind, as the telemetry has them, and the bad ones of each kind that has any."""
+
+    good: Mapping[str, DataFrame]
+    bad: Sequence[DataFrame]
+
+
+def sort_out(frames: Mapping[str, DataFrame], brokers: Sequence[str]) -> SortedRows:
+    """Return the rows of all kinds, sorted into good and bad."""
+    verdicts = {kind: judged(frame, kind, brokers) for kind, frame in frames.items()}
+    verdicts["subscribed"] = with_unreadable_texts(verdicts["subscribed"])
+    told = with_bad_rows(verdicts)
+    return SortedRows(
+        good={
+            kind: good_rows(told[kind], kind) if kind in told else frame.select(*table_schema(kind).names)
+            for kind, frame in frames.items()
+        },
+        bad=[quarantine_rows(frame, kind) for kind, frame in told.items()],
+    )
+
+
+def judged(frame: DataFrame, kind: str, brokers: Sequence[str]) -> DataFrame:
+    """Return the rows of a kind with a verdict: nothing, or the reason and the detail of what is wrong."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    return frame.withColumn(VERDICT, F.expr(verdict_text(kind, brokers)))
+
+
+def verdict_text(kind: str, brokers: Sequence[str]) -> str:
+    """Return the verdict on a row as an expression of SQL.
+
+    As text, because it has some thirty parts for each kind of row: built one by one, each would be several
+    calls to Java, and take longer than all that is done with it.
+    """
+    names = table_schema(kind).names
+    known = ", ".join(sql_text(name) for name in brokers)
+    checks = [("missing value", name, f"`{name}` IS NULL") for name in names]
+    checks += [
+        ("impossible time", name, f"`{name}` NOT BETWEEN 0D AND {most}")
+        for columns, most in (
+            (CLOCK_COLUMNS, f"{TIME_S_MAX}D"),
+            (DURATION_COLUMNS, f"{DURATION_S_MAX}D"),
+            (BOUND_COLUMNS, "CAST('Infinity' AS DOUBLE)"),  # NaN is above it, as Spark orders numbers
+        )
+        for name in columns
+        if name in names
+    ]
+    checks += [
+        ("impossible value", name, f"NOT ({condition})")
+        for name, condition in VALUE_CONDITIONS.items()
+        if name in names
+    ]
+    checks += [
+        ("unknown broker", name, f"`{name}` NOT IN ({known})")
+        for name in OTHER_BROKER_COLUMNS
+        if name in names
+    ]
+    wrong_type = _verdict_text("wrong type", f"CONCAT_WS(', ', {WRONG})")
+    branches = [f"WHEN SIZE({WRONG}) > 0 THEN {wrong_type}"]
+    branches += [f"WHEN {bad} THEN {_verdict_text(reason, _held(name))}" for reason, name, bad in checks]
+    return f"CASE {' '.join(branches)} END"
+
+
+def sql_text(text: str) -> str:
+    """Return a text as a literal of SQL, whatever is in it."""
+    return f"CAST(X'{text.encode().hex()}' AS STRING)"
+
+
+def _held(name: str) -> str:
+    held = f"COALESCE(CAST(`{name}` AS STRING), 'nothing')"
+    return f"CONCAT('{name} is ', SUBSTRING({held}, 1, 200))"
+
+
+def _verdict_text(reason: str, detail: str) -> str:
+    return f"NAMED_STRUCT('reason', '{reason}', 'detail', {detail})"
+
+
+def with_unreadable_texts(frame: DataFrame) -> DataFrame:
+    """Return judged subscriptions, with a verdict where a filter or a pattern cannot be read."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    fair = frame.filter(F.col(VERDICT).isNull())
+    texts = fair.select(F.explode(F.array(*(_named_text(name) for name in TEXT_READERS))).alias("text"))
+    found = texts.select("text.*").distinct().mapInArrow(_unreadable, "name string, text string")
+    bad = found.limit(TEXTS_TOLD_MAX + 1).collect()
+    if len(bad) > TEXTS_TOLD_MAX:
+        problem = f"has more than {TEXTS_TOLD_MAX:,} filters or patterns that cannot be read"
+        raise SettingError("telemetry", "subscribed", problem, "was it written by another version?")
+    verdict = F.col(VERDICT)
+    for name in sorted({row.name for row in bad}):
+        texts_of = [row.text for row in bad if row.name == name]
+        told = F.expr(_verdict_text("impossible value", _held(name)))
+        verdict = F.coalesce(verdict, F.when(F.col(name).isin(*texts_of), told))
+    return frame.withColumn(VERDICT, verdict)
+
+
+def _named_text(name: str) -> Column:
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    return F.struct(F.lit(name).alias("name"), F.col(name).alias("text"))
+
+
+def _unreadable(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Keep of each batch the texts that nobody can read."""
+    for batch in batches:
+        yield batch.filter(pa.array([not _reads(**row) for row in batch.to_pylist()], pa.bool_()))
+
+
+def _reads(name: str, text: str) -> bool:
+    try:
+        TEXT_READERS[name](text)
+    except TextError:
+        return False
+    return True
+
+
+def with_bad_rows(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    """Return the judged rows of the kinds of which any is bad, with a verdict on those there twice too.
+
+    One pass finds both. In most telemetry there is neither, and then nobody has to judge a row again.
+    """
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    marked = {
+        kind: frame.withColumn("hash", F.when(F.col(VERDICT).isNull(), F.xxhash64(*table_schema(kind).names)))
+        for kind, frame in frames.items()
+    }
+    counts = all_rows(marked, ("hash",)).groupBy("kind", "hash").count()
+    found = counts.filter("hash IS NULL OR count > 1").select("kind", "hash").persist()
+    is_repeated: dict[str, bool] = {}
+    for row in found.select("kind", F.col("hash").isNotNull().alias("repeated")).distinct().collect():
+        is_repeated[row.kind] = row.repeated or is_repeated.get(row.kind, False)
+    return {
+        kind: _told_apart(marked[kind], kind, found.filter(F.col("kind") == kind).select("hash"))
+        if is_repeated[kind]
+        else frame
+        for kind, frame in frames.items()
+        if kind in is_repeated
+    }
+
+
+def _told_apart(marked: DataFrame, kind: str, repeated: DataFrame) -> DataFrame:
+    """Compare whole the rows whose hash occurs twice, and say which of them stand there already.
+
+    A broker notes each subscriber's loss of a message by a row of its own, so that rows of `dropped` may be
+    alike within a file; of them only those are repeated that stand in another file too.
+    """
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    from pyspark.sql import Window
+
+    names = table_schema(kind).names
+    alone = marked.join(repeated, on="hash", how="left_anti")
+    suspects = marked.join(repeated, on="hash", how="left_semi")
+    in_file = F.row_number().over(Window.partitionBy(*names, FILE).orderBy(FILE))
+    copy = in_file if kind == "dropped" else F.lit(1)
+    place = F.row_number().over(Window.partitionBy(*names, VERDICT, "copy").orderBy(FILE))
+    again = F.struct(
+        F.lit("duplicate").alias("reason"), F.lit("the same row is there already").alias("detail")
+    )
+    told = suspects.withColumn("copy", copy).withColumn("place", place)
+    verdict = F.coalesce(F.col(VERDICT), F.when(F.col("place") > 1, again))
+    return alone.unionByName(told.withColumn(VERDICT, verdict).select(*alone.columns)).drop("hash")
+
+
+def quarantine_rows(frame: DataFrame, kind: str) -> DataFrame:
+    """Return the rows with a verdict, as the table of the quarantine has them."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    row = F.to_json(F.struct(*table_schema(kind).names))
+    return frame.filter(F.col(VERDICT).isNotNull()).select(
+        FILE,
+        F.col(f"{VERDICT}.reason").alias("reason"),
+        F.col(f"{VERDICT}.detail").alias("detail"),
+        F.substring(row, 1, CONTENT_LETTERS_MAX).alias("content"),
+        F.lit(kind).alias("kind"),
+    )
+
+
+def good_rows(frame: DataFrame, kind: str) -> DataFrame:
+    """Return the rows without a verdict, as the telemetry has them."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    return frame.filter(F.col(VERDICT).isNull()).select(*table_schema(kind).names)

@@ -1,0 +1,112 @@
+"""What came out of a run of the pipeline? A summary, kept beside the tables as `run.json`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+
+from betimes.pipeline.tables.files import TablesError, read_arrow
+from betimes.pipeline.tables.shapes import (
+    LINKS,
+    PUBLISHERS,
+    QUARANTINE,
+    RELIABILITY,
+    SUBSCRIPTIONS,
+    TABLES,
+)
+from betimes.pipeline.telemetry.input import TelemetryInput
+from betimes.pipeline.telemetry.survey import Since, Survey
+
+FILE = "run.json"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """What was read, what was set aside and why, and what was learned."""
+
+    telemetry: str
+    files: int
+    is_unfinished: bool
+    over_s: float  # the longest span of any broker's rows
+    last_s: float  # the latest row, on the clock of the broker that wrote it
+    brokers: int
+    rows: Mapping[str, int]  # of each table
+    quarantined: Mapping[str, int]  # by reason
+    open_subscriptions: int
+    publishers: int
+    links: int
+    wanted: float
+    on_time: float
+    earning: float
+    took_s: float
+
+    @property
+    def on_time_share(self) -> float | None:
+        """Return the share of all that was wanted."""
+        return self.on_time / self.wanted if self.wanted else None
+
+
+def write_facts(
+    folder: Path, telemetry: TelemetryInput, seen: Survey, since: Since, took_s: float
+) -> RunFacts:
+    """Sum up the tables of a run and write that beside them."""
+    reliability = read_arrow(RELIABILITY, folder)
+    reasons = read_arrow(QUARANTINE, folder, ["reason"])["reason"].value_counts().to_pylist()
+    until_s = read_arrow(SUBSCRIPTIONS, folder, ["until_s"])["until_s"]
+    facts = RunFacts(
+        telemetry=str(telemetry.directory),
+        files=telemetry.files,
+        is_unfinished=telemetry.is_unfinished,
+        over_s=seen.over_s(since),
+        last_s=max(seen.last_s.values(), default=0.0),
+        brokers=len(seen.brokers),
+        rows={table.name: _count(table.name, folder) for table in TABLES.values() if table.is_filled},
+        quarantined={
+            each["values"]: each["counts"] for each in sorted(reasons, key=lambda each: each["values"])
+        },
+        open_subscriptions=until_s.null_count,
+        publishers=_count(PUBLISHERS.name, folder),
+        links=_count(LINKS.name, folder),
+        wanted=_sum(reliability["wanted"]),
+        on_time=_sum(reliability["on_time"]),
+        earning=_sum(reliability["earning"]),
+        took_s=took_s,
+    )
+    # What differs from run to run is not kept: two runs over the same telemetry write the same.
+    kept = asdict(facts) | {"version": VERSION}
+    del kept["took_s"]
+    (folder / FILE).write_text(json.dumps(kept, indent=2, allow_nan=False) + "\n")
+    return facts
+
+
+def read_facts(folder: Path) -> RunFacts:
+    """Return the summary of a run."""
+    path = folder / FILE
+    try:
+        kept = json.loads(path.read_text())
+        if kept.pop("version") != VERSION:
+            raise TablesError(f"{path}: is of another version\nhint: run betimes pipeline again")
+        return RunFacts(**kept, took_s=0.0)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise TablesError(f"{path}: cannot be read ({error})\nhint: run betimes pipeline again") from error
+
+
+def facts_for_json(facts: RunFacts) -> dict[str, Any]:
+    """Return what --json prints."""
+    return asdict(facts) | {"on_time_share": facts.on_time_share}
+
+
+def _count(name: str, folder: Path) -> int:
+    import pyarrow.parquet as pq
+
+    return sum(pq.read_metadata(path).num_rows for path in (folder / name).rglob("*.parquet"))
+
+
+def _sum(column: Any) -> float:
+    return float(pc.sum(column).as_py() or 0.0)

@@ -1,0 +1,108 @@
+"""Which brokers wrote telemetry, of which times on their clocks, and of how many events?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from betimes.language.quantities import read_duration_s
+from betimes.model.errors import SettingError, TextError
+from betimes.pipeline.telemetry.input import TelemetryInput, all_rows
+from betimes.pipeline.telemetry.quarantine import TIME_S_MAX
+
+BROKERS_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Since:
+    """From when on telemetry counts: the last seconds of each broker, or a time on every broker's clock."""
+
+    last_s: float | None = None
+    time_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What is there, before anything is looked at closely. Times are on each broker's own clock."""
+
+    rows: Mapping[str, int]  # by kind
+    first_s: Mapping[str, float]  # by broker
+    last_s: Mapping[str, float]
+    every: Mapping[str, int]  # of each broker: the n of which it writes down one
+
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        """Return who wrote telemetry."""
+        return tuple(sorted(self.last_s))
+
+    def begins_s(self, since: Since) -> dict[str, float]:
+        """Return from when on each broker's rows count."""
+        if since.last_s is not None:
+            return {broker: last_s - since.last_s for broker, last_s in self.last_s.items()}
+        if since.time_s is not None:
+            return dict.fromkeys(self.brokers, since.time_s)
+        return {}
+
+    def over_s(self, since: Since) -> float:
+        """Return the longest span that any broker's rows cover."""
+        begins_s = self.begins_s(since)
+        spans = [
+            last_s - max(self.first_s[broker], begins_s.get(broker, 0.0))
+            for broker, last_s in self.last_s.items()
+        ]
+        return max(0.0, *spans)
+
+
+def read_since(text: str | None) -> Since:
+    """Return what `--since` says: a duration such as `15m`, or a date and time such as 2026-03-01T12:00."""
+    if text is None:
+        return Since()
+    try:
+        return Since(time_s=datetime.fromisoformat(text).astimezone().timestamp())
+    except (ValueError, OverflowError, OSError):
+        pass
+    try:
+        return Since(last_s=read_duration_s(text))
+    except TextError as error:
+        hint = "write 15m for the last quarter of an hour, or a time such as 2026-03-01T12:00"
+        raise SettingError("--since", text, "is neither a duration nor a date", hint) from error
+
+
+def survey(telemetry: TelemetryInput) -> Survey:
+    """Return what the telemetry covers; rows that make no sense do not count for it."""
+    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+
+    usable = (
+        F.col("time_s").between(0.0, TIME_S_MAX)
+        & (F.col("share") > 0.0)
+        & (F.col("share") <= 1.0)
+        & (F.col("broker") != "")
+    )
+    # Subscriptions are all written down, whatever the share of events.
+    share = F.when(~F.col("kind").isin("subscribed", "unsubscribed", "answered"), F.col("share"))
+    found = (
+        all_rows(telemetry.frames, ("broker", "time_s", "share"))
+        .groupBy("kind", "broker")
+        .agg(
+            F.count("*").alias("rows"),
+            F.min(F.when(usable, F.col("time_s"))).alias("time_s"),
+            F.max(F.when(usable, F.col("time_s"))).alias("time_s_most"),
+            F.min(F.when(usable, share)).alias("share"),
+        )
+        .limit(BROKERS_MAX * len(telemetry.frames) + 1)
+        .collect()
+    )
+    rows = dict.fromkeys(telemetry.frames, 0)
+    first_s: dict[str, float] = {}
+    last_s: dict[str, float] = {}
+    every: dict[str, int] = {}
+    for row in found:
+        rows[row.kind] += row.rows
+        if row.time_s is not None:
+            first_s[row.broker] = min(row.time_s, first_s.get(row.broker, row.time_s))
+            last_s[row.broker] = max(row.time_s_most, last_s.get(row.broker, row.time_s_most))
+            every[row.broker] = max(round(1.0 / (row.share or 1.0)), every.get(row.broker, 1))
+    if len(last_s) > BROKERS_MAX:
+        raise SettingError("telemetry", telemetry.directory, f"is of more than {BROKERS_MAX:,} brokers")
+    return Survey(rows=rows, first_s=first_s, last_s=last_s, every=every)

@@ -1,0 +1,155 @@
+"""Who wanted which event? Events times the subscriptions that held when it was published.
+
+The brokers' own index does it, on Arrow batches inside Spark's tasks. A subscriber with several subscriptions
+to an event gets it once, with the widest bound and the highest price among them, as from a live broker.
+Members of shared subscriptions (`$share/…`) take turns, so none of them can be said to have wanted an event:
+they are left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from betimes.pipeline.rows.events import EventShape, event_columns
+from betimes.pipeline.rows.subscription_set import SubscriptionSet
+from betimes.pipeline.rows.subscriptions import SubscriptionShape, read_wishes
+from betimes.pipeline.tables.files import read_arrow
+from betimes.pipeline.tables.shapes import MATCHES, SUBSCRIPTIONS
+
+SETTLED_S_MAX = 60.0  # after so long all is known that will be, where no bound says so sooner
+EVENTS_PER_STEP = 4096
+EVENT_COLUMNS = ("origin", "number", "broker", "time_s", "share", "topic", "deadline_s", "content")
+SCHEMA = pa.schema(
+    [
+        ("origin", pa.string()),
+        ("number", pa.int64()),
+        ("born_s", pa.float64()),
+        ("subscriber", pa.string()),
+        ("delay_s_allowed", pa.float64()),
+        ("price", pa.float64()),
+        ("weight", pa.float64()),
+        ("is_settled", pa.bool_()),
+        ("home", pa.string()),
+    ]
+)
+assert tuple(SCHEMA.names) == MATCHES.names
+
+Codes = NDArray[np.int64]
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What a task must know beside the events: where subscriptions are, and what is known of brokers."""
+
+    folder: str  # of the run's tables
+    ahead_s: Mapping[str, float] = field(default_factory=dict)  # each broker's clock
+    last_s: Mapping[str, float] = field(default_factory=dict)  # until when it wrote, if it is not at its end
+    every: Mapping[str, int] = field(default_factory=dict)  # of which events it writes down one
+
+
+class Wanted:
+    """The subscriptions that are not shared, in an index."""
+
+    def __init__(self, table: pa.Table, circumstances: Circumstances) -> None:
+        plain = table.filter(pc.invert(table["is_shared"]))
+        self._subscribers = plain["subscriber"].to_pylist()
+        self._homes = plain["home"].to_pylist()
+        people = {
+            pair: code
+            for code, pair in enumerate(dict.fromkeys(zip(self._subscribers, self._homes, strict=True)))
+        }
+        self.person = np.array(
+            [people[pair] for pair in zip(self._subscribers, self._homes, strict=True)], np.int64
+        )
+        self.people = list(people)
+        self.bound_s = _numbers(plain["delay_s_max"])
+        self.price = _numbers(plain["price"])
+        self.from_s = _numbers(plain["from_s"])
+        self.until_s = _numbers(pc.fill_null(plain["until_s"], math.inf))
+        self.ahead_s = np.array([circumstances.ahead_s.get(home, 0.0) for home in self._homes])
+        self.every = np.array([circumstances.every.get(home, 1) for home in self._homes], np.int64)
+        self.last_s = np.array([circumstances.last_s.get(home, math.inf) for home in self._homes])
+        wishes, bad = read_wishes(plain, SubscriptionShape.of(plain.schema))
+        assert not bad.num_rows, "subscriptions that cannot be read are in quarantine"
+        self.set = SubscriptionSet(wishes)
+
+
+_kept: dict[str, Wanted] = {}  # one per worker process: building the index takes a while
+
+
+def match_task(
+    circumstances: Circumstances,
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function that Spark calls with the events of one task."""
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        wanted = _wanted(circumstances)
+        for batch in batches:
+            for start in range(0, batch.num_rows, EVENTS_PER_STEP):
+                found = matches_of(batch.slice(start, EVENTS_PER_STEP), wanted, circumstances)
+                if found.num_rows:
+                    yield found
+
+    return task
+
+
+def _wanted(circumstances: Circumstances) -> Wanted:
+    found = _kept.get(circumstances.folder)
+    if found is None:
+        _kept.clear()
+        table = read_arrow(SUBSCRIPTIONS, Path(circumstances.folder))
+        found = _kept[circumstances.folder] = Wanted(table, circumstances)
+    return found
+
+
+def matches_of(batch: pa.RecordBatch, wanted: Wanted, circumstances: Circumstances) -> pa.RecordBatch:
+    """Return who wanted the events of a batch."""
+    if not len(wanted.set) or not batch.num_rows:
+        return pa.RecordBatch.from_pylist([], schema=SCHEMA)
+    happened = event_columns(batch, EventShape.of(batch.schema), frozenset())
+    found = wanted.set.find(happened)
+    event, key = np.repeat(found.events, found.counts()), found.keys.astype(np.int64)
+    ahead_s = np.array([circumstances.ahead_s.get(name, 0.0) for name in batch["broker"].to_pylist()])
+    born_s = (_numbers(batch["time_s"]) - ahead_s)[event] + wanted.ahead_s[key]
+    number = batch["number"].to_numpy()
+    is_there = (wanted.from_s[key] <= born_s) & (born_s < wanted.until_s[key])
+    is_there &= number[event] % wanted.every[key] == 0
+    event, key, born_s = event[is_there], key[is_there], born_s[is_there]
+    # One row for each event and person, with the best terms.
+    pairs, first, place = np.unique(
+        event * len(wanted.people) + wanted.person[key], return_index=True, return_inverse=True
+    )
+    bound_s, price = np.zeros(len(pairs)), np.zeros(len(pairs))
+    np.maximum.at(bound_s, place, wanted.bound_s[key])
+    np.maximum.at(price, place, wanted.price[key])
+    event, key, born_s = event[first], key[first], born_s[first]
+    allowed_s = np.minimum(bound_s, _numbers(batch["deadline_s"])[event])
+    every = np.rint(1.0 / _numbers(batch["share"])).astype(np.int64)[event]
+    people = [wanted.people[code] for code in (pairs % len(wanted.people)).tolist()]
+    return pa.RecordBatch.from_arrays(
+        [
+            batch["origin"].take(pa.array(event)),
+            pa.array(number[event]),
+            pa.array(born_s),
+            pa.array([subscriber for subscriber, _ in people], pa.string()),
+            pa.array(allowed_s),
+            pa.array(price),
+            pa.array(np.lcm(every, wanted.every[key]).astype(float)),
+            pa.array(born_s + np.minimum(allowed_s, SETTLED_S_MAX) <= wanted.last_s[key]),
+            pa.array([home for _, home in people], pa.string()),
+        ],
+        schema=SCHEMA,
+    )
+
+
+def _numbers(column: pa.Array | pa.ChunkedArray) -> Numbers:
+    return np.asarray(column.cast(pa.float64()), np.float64)

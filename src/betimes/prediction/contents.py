@@ -1,0 +1,357 @@
+"""What will a publisher send, and which share of it does somebody want (C_p of 001)?
+
+A content is a list of *atoms*: kinds of events, each with its mass. Where attributes are independent and few
+values matter, the atoms are all their combinations, and masses are exact; a range of numbers counts as one
+value where no filter tells its numbers apart. Where there are too many, an even lattice of events stands for
+them. A sample of real events is taken as it is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from betimes.matching.topics import topic_matches
+from betimes.model.distributions import Choice, Constant, Distribution
+from betimes.model.events import Value
+from betimes.model.filters import Constraint, Filter, Interval
+from betimes.model.statistics import ContentSample, PublisherStatistics
+from betimes.model.subscriptions import ANY_TOPIC, Subscription
+from betimes.prediction.quantiles import below, quantiles
+
+Numbers = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+ATOMS_MAX = 200_000
+LATTICE_ATOMS = 4096
+DEADLINES_MAX = 16  # kinds of lifetimes told apart
+
+
+class NumberColumn:
+    """One attribute of all atoms where all are numbers, or missing (NaN)."""
+
+    def __init__(self, values: Numbers) -> None:
+        self._values = values
+        self._present = ~np.isnan(values)
+
+    def values(self, _shape: tuple[int, ...]) -> list[Value]:
+        """Return the value of each atom."""
+        return [None if value != value else value for value in self._values.tolist()]  # noqa: PLR0124 -- NaN
+
+    def holds(self, constraint: Constraint) -> Flags:
+        """Tell of which atoms a constraint is true."""
+        if isinstance(constraint, Interval):
+            low, high, values = constraint.low, constraint.high, self._values
+            above = values >= low if constraint.low_inside else values > low
+            return above & (values <= high if constraint.high_inside else values < high)
+        # any number, or none, will do: the constraint does not look at which it is
+        return np.where(self._present, constraint.holds(0.5), constraint.holds(None))
+
+
+class CodedColumn:
+    """One attribute of all atoms: a code for each, and the values that codes stand for."""
+
+    def __init__(self, values: Sequence[Value], codes: NDArray[np.int64]) -> None:
+        self._values = values
+        self._codes = codes
+
+    def values(self, shape: tuple[int, ...]) -> list[Value]:
+        """Return the value of each atom."""
+        return [self._values[code] for code in np.broadcast_to(self._codes, shape).reshape(-1).tolist()]
+
+    def holds(self, constraint: Constraint) -> Flags:
+        """Tell of which atoms a constraint is true."""
+        truth = np.array([constraint.holds(value) for value in self._values], dtype=np.bool_)
+        return truth[self._codes]
+
+
+Column = NumberColumn | CodedColumn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Content:
+    """All that a publisher sends: masses that add up to 1, and how soon it is of no use any more.
+
+    `deadline_masses` is [atom, lifetime] where lifetimes go with content, else one row for all of it.
+    """
+
+    masses: Numbers
+    columns: Mapping[str, Column]
+    shape: tuple[int, ...]  # of the combinations: one axis for each column; of a sample: (atoms,)
+    topics: tuple[str, ...]
+    topic_codes: NDArray[np.int64] | None  # None: one topic for all
+    deadlines_s: Numbers
+    deadline_shares: Numbers | None  # of all atoms alike; None: `deadline_codes` says which atom has which
+    deadline_codes: NDArray[np.int64] | None = None
+
+    @property
+    def atoms(self) -> int:
+        """Return how many there are."""
+        return len(self.masses)
+
+    def wanted(self, subscription: Subscription) -> Flags | None:
+        """Tell which atoms a subscription wants; None where its topic pattern lets none of them through."""
+        on_topic = [lets_through(subscription.pattern, topic) for topic in self.topics]
+        if not any(on_topic):
+            return None
+        found = self.matching(subscription.filter)
+        return (
+            found
+            if all(on_topic) or self.topic_codes is None
+            else found & np.array(on_topic)[self.topic_codes]
+        )
+
+    def matching(self, content_filter: Filter) -> Flags:
+        """Tell which atoms a filter matches."""
+        return matching_rows(content_filter, self.columns, self.shape)
+
+    def events(self) -> list[dict[str, Value]]:
+        """Return the attributes of every atom."""
+        columns = [column.values(self.shape) for column in self.columns.values()]
+        names = tuple(self.columns)
+        if not columns:
+            return [{} for _ in range(self.atoms)]
+        return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+    def mass(self, wanted: Flags) -> float:
+        """Return how much of everything that is."""
+        return float(np.add.reduce(self.masses, where=wanted))
+
+    def mass_by_deadline(self, wanted: Flags) -> Numbers:
+        """Return how much of everything that is, by lifetime (one for each of `deadlines_s`)."""
+        if self.deadline_shares is not None:
+            return self.mass(wanted) * self.deadline_shares
+        assert self.deadline_codes is not None
+        weights = self.masses * wanted
+        return np.bincount(self.deadline_codes, weights, len(self.deadlines_s)).astype(np.float64)
+
+
+def matching_rows(content_filter: Filter, columns: Mapping[str, Column], shape: tuple[int, ...]) -> Flags:
+    """Tell which rows a filter matches, by columns of values; shape is that of all their combinations."""
+    found = np.zeros(shape, dtype=np.bool_)
+    missing = np.zeros(1, dtype=np.bool_)
+    for box in content_filter.boxes:
+        inside = np.ones((1,) * len(shape), dtype=np.bool_)
+        for name, constraint in box.constraints:
+            column = columns.get(name)
+            inside = inside & (
+                missing | constraint.holds(None) if column is None else column.holds(constraint)
+            )
+        found |= inside
+    return found.reshape(-1)
+
+
+def content_of(
+    publisher: PublisherStatistics,
+    subscriptions: Iterable[Subscription] = (),
+    *,
+    atoms_max: int = ATOMS_MAX,
+    any_filter: bool = False,
+) -> Content:
+    """Return what a publisher sends, exact for these subscriptions if that takes no more than so many atoms.
+
+    With `any_filter` it is to serve filters that are not known yet: ranges are then told apart by a lattice.
+    """
+    if publisher.sample:
+        return _content_of_sample(publisher.sample)
+    filters = {
+        id(each.filter): each.filter for each in subscriptions if lets_through(each.pattern, publisher.topic)
+    }.values()
+    asked = {name for each in filters for name in each.attributes()}
+    names = [name for name in publisher.attributes if any_filter or name in asked]
+    deadlines_s, shares = _deadlines(publisher)
+    axes = [_axis(publisher.attributes[name], name, filters, any_filter=any_filter) for name in names]
+    if all(axis is not None for axis in axes):
+        counts = [len(axis[0]) for axis in axes if axis is not None]
+        if math.prod(counts) <= atoms_max:
+            return _combinations(
+                publisher, names, [axis for axis in axes if axis is not None], deadlines_s, shares
+            )
+    return _lattice(publisher, names, deadlines_s, shares, min(LATTICE_ATOMS, atoms_max))
+
+
+_Axis = tuple[list[Value], Numbers]  # values, and the mass of each
+
+
+def _axis(
+    distribution: Distribution, name: str, filters: Iterable[Filter], *, any_filter: bool
+) -> _Axis | None:
+    """Return the values of an attribute that are to be told apart; None where there is no end of them."""
+    match distribution:
+        case Constant(value=value):
+            return [value], np.ones(1)
+        case Choice(values=values, weights=weights):
+            masses = np.array(weights or (1.0,) * len(values), dtype=np.float64)
+            masses /= masses.sum()
+            return (list(values), masses) if any_filter else _told_apart(list(values), masses, name, filters)
+    if any_filter:
+        return None
+    ends = sorted(
+        {
+            end
+            for each in filters
+            for box in each.boxes
+            for attribute, constraint in box.constraints
+            if attribute == name and isinstance(constraint, Interval)
+            for end in (constraint.low, constraint.high)
+            if math.isfinite(end)
+        }
+    )
+    if not ends:
+        return [float(quantiles(distribution, np.array([0.5]))[0])], np.ones(1)
+    cumulative = np.concatenate([[0.0], below(distribution, np.array(ends)), [1.0]])
+    masses = np.diff(cumulative)
+    middles = [
+        ends[0] - 1.0,
+        *((low + high) / 2 for low, high in itertools.pairwise(ends)),
+        ends[-1] + 1.0,
+    ]
+    kept = masses > 0.0
+    return [middle for middle, keep in zip(middles, kept, strict=True) if keep], masses[kept]
+
+
+def _told_apart(values: list[Value], masses: Numbers, name: str, filters: Iterable[Filter]) -> _Axis:
+    """Return values that stand for all that no constraint tells from them."""
+    constraints = {
+        constraint
+        for each in filters
+        for box in each.boxes
+        for attribute, constraint in box.constraints
+        if attribute == name
+    }
+    kinds: dict[tuple[bool, ...], int] = {}
+    truths = [tuple(constraint.holds(value) for constraint in constraints) for value in values]
+    codes = [kinds.setdefault(truth, len(kinds)) for truth in truths]
+    return [values[codes.index(kind)] for kind in range(len(kinds))], np.bincount(codes, masses).astype(
+        np.float64
+    )
+
+
+@lru_cache(maxsize=10_000)
+def lets_through(pattern: str, topic: str) -> bool:
+    """Tell whether a topic is wanted; `#` is everything, for brokers' own topics are not in statistics."""
+    return pattern == ANY_TOPIC or topic_matches(pattern, topic)
+
+
+def _combinations(
+    publisher: PublisherStatistics, names: list[str], axes: list[_Axis], deadlines_s: Numbers, shares: Numbers
+) -> Content:
+    shape = tuple(len(values) for values, _ in axes) or (1,)
+    masses = np.ones(1)
+    columns: dict[str, Column] = {}
+    for place, (name, (values, weights)) in enumerate(zip(names, axes, strict=True)):
+        along = [1] * len(shape)
+        along[place] = len(values)
+        columns[name] = CodedColumn(values, np.arange(len(values)).reshape(along))
+        masses = (masses[:, None] * weights[None, :]).reshape(-1)
+    return Content(
+        masses=masses,
+        columns=columns,
+        shape=shape,
+        topics=(publisher.topic,),
+        topic_codes=None,
+        deadlines_s=deadlines_s,
+        deadline_shares=shares,
+    )
+
+
+def _lattice(
+    publisher: PublisherStatistics, names: list[str], deadlines_s: Numbers, shares: Numbers, count: int
+) -> Content:
+    """Return evenly spread events: the additive recurrence by the generalised golden ratio."""
+    ratio = 2.0
+    for _ in range(64):
+        ratio = (1.0 + ratio) ** (1.0 / (len(names) + 1))
+    columns: dict[str, Column] = {}
+    for place, name in enumerate(names):
+        chances = (0.5 + np.arange(1, count + 1) * ratio ** -(place + 1.0)) % 1.0
+        distribution = publisher.attributes[name]
+        if isinstance(distribution, Choice):
+            weights = np.array(distribution.weights or (1.0,) * len(distribution.values))
+            codes = np.searchsorted(np.cumsum(weights / weights.sum())[:-1], chances, side="right")
+            columns[name] = CodedColumn(distribution.values, codes.astype(np.int64))
+        else:
+            columns[name] = NumberColumn(quantiles(distribution, chances))
+    return Content(
+        masses=np.full(count, 1.0 / count),
+        columns=columns,
+        shape=(count,),
+        topics=(publisher.topic,),
+        topic_codes=None,
+        deadlines_s=deadlines_s,
+        deadline_shares=shares,
+    )
+
+
+def _deadlines(publisher: PublisherStatistics) -> tuple[Numbers, Numbers]:
+    """Return a publisher's lifetimes and the share of each; a spread one by its quantiles."""
+    spread = publisher.deadline_s
+    if spread is None:
+        return np.array([math.inf]), np.ones(1)
+    if isinstance(spread, Constant):
+        return np.array([spread.value]), np.ones(1)
+    chances = (np.arange(DEADLINES_MAX) + 0.5) / DEADLINES_MAX
+    return quantiles(spread, chances), np.full(DEADLINES_MAX, 1.0 / DEADLINES_MAX)
+
+
+def _content_of_sample(sample: Sequence[ContentSample]) -> Content:
+    masses = np.array([each.weight for each in sample], dtype=np.float64)
+    masses /= masses.sum()
+    names = dict.fromkeys(name for each in sample for name in each.attributes)
+    topics, topic_codes = _codes([each.topic for each in sample])
+    deadlines_s, deadline_codes = _few_deadlines(np.array([each.deadline_s for each in sample]), masses)
+    return Content(
+        masses=masses,
+        columns={name: _column([each.attributes.get(name) for each in sample]) for name in names},
+        shape=(len(sample),),
+        topics=tuple(str(topic) for topic in topics),
+        topic_codes=topic_codes,
+        deadlines_s=deadlines_s,
+        deadline_shares=np.ones(1) if len(deadlines_s) == 1 else None,
+        deadline_codes=deadline_codes,
+    )
+
+
+def _few_deadlines(deadlines_s: Numbers, masses: Numbers) -> tuple[Numbers, NDArray[np.int64]]:
+    """Return lifetimes and who has which; where there are many, neighbours share their mean."""
+    distinct, codes = np.unique(deadlines_s, return_inverse=True)
+    if len(distinct) <= DEADLINES_MAX:
+        return distinct, codes.astype(np.int64)
+    of_each = np.bincount(codes, masses)
+    finite = np.isfinite(distinct)
+    ranks = (np.cumsum(of_each) - of_each / 2) / of_each[finite].sum()
+    groups = np.where(
+        finite,
+        np.minimum((ranks * (DEADLINES_MAX - 1)).astype(np.int64), DEADLINES_MAX - 2),
+        DEADLINES_MAX - 1,
+    )
+    totals = np.bincount(groups, of_each, minlength=DEADLINES_MAX)
+    sums = np.bincount(
+        groups[finite], (of_each * np.where(finite, distinct, 0.0))[finite], minlength=DEADLINES_MAX
+    )
+    means = np.where(totals > 0, sums / np.maximum(totals, 1e-300), 0.0)
+    means[-1] = math.inf
+    return means, groups[codes].astype(np.int64)
+
+
+def _column(values: list[Value]) -> Column:
+    if all(
+        value is None or (isinstance(value, float | int) and not isinstance(value, bool)) for value in values
+    ):
+        numbers = np.array([math.nan if value is None else value for value in values], dtype=np.float64)
+        return NumberColumn(np.where(np.isinf(numbers), math.nan, numbers))
+    distinct, codes = _codes(values)
+    return CodedColumn(distinct, codes)
+
+
+def _codes(values: Sequence[Value]) -> tuple[list[Value], NDArray[np.int64]]:
+    # 1, 1.0 and True are equal and hash alike, but are not the same to a filter
+    found: dict[tuple[type, Value], int] = {}
+    codes = [found.setdefault((type(value), value), len(found)) for value in values]
+    return [value for _, value in found], np.array(codes, dtype=np.int64)

@@ -1,0 +1,117 @@
+"""Where on the way is time lost, and what would it bring if it were not?
+
+For each place on the ways to a subscriber: how long its events wait there and how long they take otherwise,
+on average over all that it wants; and what its share would gain if the place took no time and lost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from betimes.prediction.delay_grids import Transform
+from betimes.prediction.forecasts import Forecast, Forecaster
+from betimes.prediction.journeys import NOWHERE
+from betimes.prediction.on_time_shares import on_time_chances
+from betimes.prediction.predict import Predictor
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """What one place costs one subscriber."""
+
+    place: str
+    wait_s: float  # on average over the events it wants; inf where waits grow without end
+    taking_s: float  # to be served and to travel
+    share_gained: float  # if the place took no time and lost nothing
+
+
+class Losses:
+    """Finds out where subscribers' time is lost, from a forecast."""
+
+    def __init__(self, predictor: Predictor, forecaster: Forecaster, forecast: Forecast) -> None:
+        self._predictor, self._forecaster, self._forecast = predictor, forecaster, forecast
+        self._stored = len(predictor.statistics.subscriptions)
+        waits = predictor.grid.transform(forecast.wait_laws)
+        sources = range(len(predictor.sources))
+        source_waits = [forecaster.source_waits(number, forecast, waits) for number in sources]
+        self._own = [forecaster.passing(number, source_waits[number], self._stored) for number in sources]
+
+    def of(self, number: int) -> list[Loss]:
+        """Return the places on the ways to a subscriber, the most costly first."""
+        predictor = self._predictor
+        wanted = float(predictor.wanted_per_s()[number])
+        if wanted <= 0.0:
+            return []
+        wait_s, taking_s, gained = (np.zeros(len(predictor.layout.places)) for _ in range(3))
+        passed: set[int] = set()
+        for source_number, source in enumerate(predictor.sources):
+            node = int(source.journey.node_of_broker[predictor.homes[number]])
+            masses = [(each, predictor.demands[each].masses[number]) for each in source.publishers]
+            weight = sum(predictor.rates[each] * float(mass.sum()) for each, mass in masses) / wanted
+            if node == NOWHERE or weight <= 0.0:
+                continue
+            path = source.journey.path(node)
+            places = source.journey.places[path]
+            passed |= set(places.tolist())
+            waits, takes = self._means(source_number, places)
+            wait_s[places] += weight * waits
+            taking_s[places] += weight * takes
+            kept = np.array([predictor.layout.places[place].reliability for place in places])
+            gained[places] += self._gains(source_number, number, path, kept, masses) / wanted
+        found = [
+            Loss(
+                place=predictor.layout.places[place].name,
+                wait_s=float(wait_s[place]),
+                taking_s=float(taking_s[place]),
+                share_gained=float(max(gained[place], 0.0)),
+            )
+            for place in passed
+        ]
+        return sorted(found, key=lambda each: (-each.share_gained, -each.wait_s - each.taking_s, each.place))
+
+    def _means(self, source: int, places: NDArray[np.int64]) -> tuple[Numbers, Numbers]:
+        moments = [
+            self._forecaster.source_moments(source, self._forecast, place) for place in places.tolist()
+        ]
+        takes = [self._forecaster.taking_s_mean(source, place, self._stored) for place in places.tolist()]
+        return np.array([each.mean_s for each in moments]), np.array(takes)
+
+    def _gains(
+        self,
+        source: int,
+        number: int,
+        path: Sequence[int],
+        kept: Numbers,
+        masses: Sequence[tuple[int, Numbers]],
+    ) -> Numbers:
+        """Return for each node of a path the rate of events that would be in time if it cost nothing."""
+        predictor, grid = self._predictor, self._predictor.grid
+        own = self._own[source][path]
+        last = predictor.ends.last_transform(number)
+        below = np.clip(
+            grid.cumulative(np.vstack([own.prod(axis=0)[None], _without_each(own)]) * last), 0.0, 1.0
+        )
+        stable = np.concatenate([[np.abs(own[:, 0]).min() > 0.0], np.abs(_without_each(own)[:, 0]) > 0.0])
+        in_time = np.zeros(len(path) + 1)
+        for publisher, mass in masses:
+            deadlines_s = predictor.demands[publisher].content.deadlines_s
+            lifetimes_s = np.minimum(deadlines_s, predictor.bounds_s[number])
+            for lifetime_s, part in zip(lifetimes_s.tolist(), mass.tolist(), strict=True):
+                chances = on_time_chances(grid, below, stable, lifetime_s)
+                in_time += predictor.rates[publisher] * part * chances
+        arriving = kept.prod() * float(predictor.ends.reliability[number])
+        return np.asarray(arriving * (in_time[1:] / kept - in_time[0]))
+
+
+def _without_each(own: Transform) -> Transform:
+    """Return for each row the product of all others."""
+    before, after = np.ones_like(own), np.ones_like(own)
+    np.cumprod(own[:-1], axis=0, out=before[1:])
+    after[:-1] = np.cumprod(own[:0:-1], axis=0)[::-1]
+    return before * after

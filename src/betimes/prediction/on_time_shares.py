@@ -1,0 +1,117 @@
+"""Which share of a publisher's events is in time, once the delays to the subscribers' brokers are known?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from betimes.model.distributions import Constant, NumberDistribution
+from betimes.model.subscriptions import Subscription
+from betimes.prediction.delay_grids import DelayGrid, Transform
+from betimes.prediction.journeys import NOWHERE, Journey, Layout
+
+Numbers = NDArray[np.float64]
+ROWS_AT_ONCE = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Delays:
+    """P(delay <= point) for each distinct end of ways, what is beyond the grid, and what no link lost."""
+
+    below: Numbers  # [row, cell]
+    arriving: Numbers  # by row: 0 where no way leads there
+    stable: NDArray[np.bool_]  # by row: something gets through, however late
+
+
+class Ends:
+    """Where ways end: at a broker, or behind it over a link to the subscriber; alike ones share a row."""
+
+    def __init__(
+        self, layout: Layout, subscriptions: Sequence[Subscription], homes: Sequence[int], grid: DelayGrid
+    ) -> None:
+        self.grid = grid
+        self._layout = layout
+        self._laws: dict[NumberDistribution, int] = {}
+        self._transforms: list[Transform] = []
+        self._rows: dict[tuple[int, int], int] = {}
+        found = [self.end(each, home) for each, home in zip(subscriptions, homes, strict=True)]
+        self.row_of = np.array([row for row, _ in found], dtype=np.int64)
+        self.reliability = np.array([reliability for _, reliability in found])
+
+    @property
+    def count(self) -> int:
+        """Return how many rows there are."""
+        return len(self._rows)
+
+    def end(self, subscription: Subscription, home: int) -> tuple[int, float]:
+        """Return the row of a subscription's end, a new one if need be, and what its last link keeps."""
+        law, reliability = self._last_link(subscription)
+        return self._rows.setdefault((home, law), len(self._rows)), reliability
+
+    def _last_link(self, subscription: Subscription) -> tuple[int, float]:
+        link = self._layout.last_links.get(subscription.id)
+        if link is None:
+            return self._law(Constant(0.0)), 1.0
+        return self._law(link.delay_s), link.reliability
+
+    def _law(self, law: NumberDistribution) -> int:
+        if law not in self._laws:
+            self._laws[law] = len(self._transforms)
+            self._transforms.append(self.grid.transform(self.grid.masses(law)))
+        return self._laws[law]
+
+    def last_transform(self, number: int) -> Transform:
+        """Return the transform of the delay on the last link to a subscription."""
+        row = int(self.row_of[number])
+        return self._transforms[list(self._rows)[row][1]]
+
+    def delays_below(self, journey: Journey, leaving: Transform) -> Delays:
+        """Return the delays from one source to all ends of ways."""
+        homes, law_of_row = (np.array([key[part] for key in self._rows], dtype=np.int64) for part in (0, 1))
+        nodes = journey.node_of_broker[homes]
+        reached = nodes != NOWHERE
+        below = np.zeros((len(nodes), self.grid.cells))
+        laws = np.array(self._transforms)
+        places = np.flatnonzero(reached)
+        for start in range(0, len(places), ROWS_AT_ONCE):
+            rows = places[start : start + ROWS_AT_ONCE]
+            below[rows] = self.grid.cumulative(leaving[nodes[rows]] * laws[law_of_row[rows]])
+        np.clip(below, 0.0, 1.0, out=below)
+        return Delays(
+            below=below,
+            arriving=np.where(reached, journey.leaving[nodes], 0.0),
+            stable=reached & (np.abs(leaving[nodes, 0]) > 0.0),
+        )
+
+
+def shares_of(in_time_per_s: Numbers, wanted_per_s: Numbers) -> Numbers:
+    """Return the shares that are in time, 1 where nothing is wanted; what is not a number is 0."""
+    nothing = wanted_per_s <= 0.0
+    shares = np.where(nothing, 1.0, in_time_per_s / np.where(nothing, 1.0, wanted_per_s))
+    return np.clip(np.where(np.isfinite(shares), shares, 0.0), 0.0, 1.0)
+
+
+def on_time_chances(grid: DelayGrid, below: Numbers, stable: NDArray[np.bool_], lifetime_s: float) -> Numbers:
+    """Return for each row of P(delay <= point) how likely a lifetime is kept; an endless one always."""
+    return stable.astype(np.float64) if lifetime_s == np.inf else below[:, grid.cell(lifetime_s)]
+
+
+def on_time_rates(
+    grid: DelayGrid,
+    delays: Delays,
+    rows: NDArray[np.int64],
+    masses: Numbers,
+    deadlines_s: Numbers,
+    bounds_s: Numbers,
+) -> Numbers:
+    """Return for each subscription the mass of what is in time; masses are [subscription, lifetime]."""
+    found = np.zeros(len(rows))
+    for column, deadline_s in enumerate(deadlines_s.tolist()):
+        lifetimes_s = np.minimum(bounds_s, deadline_s)
+        in_time = delays.below[rows, grid.cell_of(lifetimes_s)]
+        chance = np.where(np.isinf(lifetimes_s), delays.stable[rows], in_time)
+        found += masses[:, column] * chance
+    return found * delays.arriving[rows]

@@ -1,0 +1,61 @@
+"""Which share of events is still of use after waiting so long at a place?
+
+An event expires when the time it has been under way, the wait included, exceeds its lifetime.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from betimes.kernels.compile import kernel
+from betimes.prediction.delay_grids import DelayGrid
+from betimes.prediction.journeys import Indices
+
+Numbers = NDArray[np.float64]
+FOR_EVER = -1  # instead of a cell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Lifetimes:
+    """How long the events of a source are of use to anybody behind each node. inf: for ever."""
+
+    seconds: Numbers  # [node, lifetime]
+    shares: Numbers  # of the events, by lifetime
+
+    def cells(self, grid: DelayGrid) -> Indices:
+        """Return the last cell of a grid that is within each lifetime; FOR_EVER for an endless one."""
+        return np.where(np.isinf(self.seconds), FOR_EVER, grid.cell_of(self.seconds))
+
+
+@kernel
+def survivors(ages: Numbers, rows: Indices, lasts: Indices, shares: Numbers, alive: Numbers) -> None:
+    """Fill [node, cell]: the share of a node's events that is alive after waiting so long there.
+
+    `ages` [row, cell] are the masses of events' ages when they arrive, and are added up in place; `rows` says
+    which of them is each node's. `lasts` [node, lifetime] are cells, FOR_EVER for endless lifetimes.
+    """
+    cells = ages.shape[1]
+    for row in range(ages.shape[0]):
+        for cell in range(1, cells):
+            ages[row, cell] += ages[row, cell - 1]
+    for node in range(len(rows)):
+        for lifetime in range(len(shares)):
+            last, share, row = lasts[node, lifetime], shares[lifetime], rows[node]
+            if last == FOR_EVER:
+                for cell in range(cells):
+                    alive[node, cell] += share
+            for cell in range(last + 1):
+                alive[node, cell] += share * ages[row, last - cell]
+        for cell in range(cells):  # what is rounded must not leave the shares
+            alive[node, cell] = min(max(alive[node, cell], 0.0), 1.0)
+
+
+@kernel
+def add_rates(alive_per_s: Numbers, places: Indices, rates_per_s: Numbers, alive: Numbers) -> None:
+    """Add to [place, cell] the rates of what is alive at each node, by the shares [node, cell]."""
+    for node in range(len(places)):
+        for cell in range(alive.shape[1]):
+            alive_per_s[places[node], cell] += rates_per_s[node] * alive[node, cell]

@@ -1,0 +1,113 @@
+"""What goes over a broker right now? A tap: some messages, as they come, while somebody looks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from betimes.client.connection import connect
+from betimes.client.messages import Message
+from betimes.model.errors import BetimesError, TextError
+from betimes.reporting.dashboard.feed import Place
+
+SHOWN_MAX = 50
+TEXT_MAX = 300
+TAPS_MAX = 20  # open at once, of all pages
+
+
+def filter_problem(text: str) -> str:
+    """Return what is wrong with a filter, with its place; nothing where it is right, or empty."""
+    from betimes.language.filters.parse import parse_filter
+
+    if not text.strip():
+        return ""
+    try:
+        parse_filter(text)
+    except TextError as error:
+        return str(error)
+    return ""
+
+
+def topic_problem(text: str) -> str:
+    """Return what is wrong with a topic pattern; nothing where it is right."""
+    from betimes.matching.topics import check_topic_pattern
+
+    try:
+        check_topic_pattern(text)
+    except TextError as error:
+        return str(error)
+    return ""
+
+
+def message_row(number: int, message: Message) -> dict[str, Any]:
+    """Return a message as a row of a table."""
+    attributes = ", ".join(f"{name} = {value}" for name, value in message.attributes.items())
+    return {
+        "number": number,
+        "topic": _cut(message.topic),
+        "id": message.id or "",
+        "age": "" if message.age_s is None else f"{1000.0 * message.age_s:,.0f} ms",
+        "attributes": _cut(attributes),
+        "payload": _cut(message.payload[: 2 * TEXT_MAX].decode("utf-8", errors="replace")),
+    }
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= TEXT_MAX else f"{text[: TEXT_MAX - 1]}…"
+
+
+class EventTap:
+    """One page's tap."""
+
+    open_taps = 0
+
+    def __init__(self, place: Place, changed: Callable[[], None]) -> None:
+        self.rows: deque[dict[str, Any]] = deque(maxlen=SHOWN_MAX)  # the newest first
+        self.count = 0
+        self.problem = ""
+        self._place = place
+        self._changed = changed
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether it runs."""
+        return self._task is not None
+
+    async def start(self, topic: str, wanted: str) -> None:
+        """Open it, in place of one that may be open."""
+        await self.stop()
+        if EventTap.open_taps >= TAPS_MAX:
+            self.problem = f"{TAPS_MAX} taps are open already, on other pages"
+            self._changed()
+            return
+        self.rows.clear()
+        self.count, self.problem = 0, ""
+        EventTap.open_taps += 1
+        self._task = asyncio.create_task(self._run(topic, wanted))
+
+    async def stop(self) -> None:
+        """Close it."""
+        task, self._task = self._task, None
+        if task is not None:
+            EventTap.open_taps -= 1
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _run(self, topic: str, wanted: str) -> None:
+        try:
+            async with (
+                connect(self._place.url, **self._place.options) as client,
+                client.subscribe(topic, filter=wanted.strip() or None) as messages,
+            ):
+                async for message in messages:
+                    self.count += 1
+                    self.rows.appendleft(message_row(self.count, message))
+                    self._changed()
+        except BetimesError as error:
+            self.problem = str(error)
+            self._changed()

@@ -1,0 +1,60 @@
+"""How do all figures of the papers look together? One page, with every claim as held or not held."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+from betimes.experiments.figure import Claim
+from betimes.reporting.page import PageTable, Section, page_text
+from betimes.reporting.run_figure import FigureRun
+
+PAPERS = {
+    "wang": "Bounded-delay scheduling (Wang et al., 2006)",
+    "pongthawornkamol": "Predicting on-time delivery (Pongthawornkamol and Nahrstedt)",
+    "tariq": "The brokerless overlay (Tariq et al., 2011)",
+    "farooq": "Semi-durable subscriptions (Farooq et al.)",
+    "carvalho": "Reservations through rendezvous points (Carvalho et al., 2005)",
+}
+
+
+def figures_page(runs: Sequence[FigureRun], unfinished: Sequence[tuple[str, str]], about: str) -> str:
+    """Return the page: a section for each figure; those that came to no end are named with the reason."""
+    claims = [claim for run in runs for claim in run.claims]
+    held = sum(claim.held for claim in claims)
+    numbers = [
+        ("claims held", f"{held} of {len(claims)}"),
+        ("figures", f"{len(runs):,}"),
+        ("runs", f"{sum(len(run.rows) for run in runs):,}"),
+        ("runs failed", f"{sum(len(run.failures) for run in runs):,}"),
+    ]
+    sections = [_section(run) for run in runs]
+    if unfinished:
+        table = PageTable(columns=["figure", "why"], rows=list(unfinished))
+        sections.append(Section(key="unfinished", title="Came to no end", tables=[table]))
+    return page_text("The figures of the five papers", about, numbers, sections)
+
+
+def _section(run: FigureRun) -> Section:
+    paper = PAPERS.get(run.figure.name.split("-")[0], "")
+    table = PageTable(
+        columns=["", "claim", "published", "measured"], rows=[_claim_row(each) for each in run.claims]
+    )
+    return Section(
+        key=run.figure.name,
+        title=run.figure.name,
+        texts=[f"{paper}: {run.figure.about}.", f"{len(run.rows):,} runs, {run.took_s:,.0f} s."],
+        pictures=[_picture(Path(run.files["png"]), run.figure.title)],
+        tables=[table] if run.claims else [],
+    )
+
+
+def _claim_row(claim: Claim) -> tuple[str, str, str, str]:
+    return "held" if claim.held else "not held", claim.text, claim.published, claim.measured
+
+
+def _picture(png: Path, about: str) -> str:
+    data = base64.b64encode(png.read_bytes()).decode("ascii")
+    return f'<img src="data:image/png;base64,{data}" alt="{escape(about)}">'

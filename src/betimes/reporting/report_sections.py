@@ -1,0 +1,292 @@
+"""What does a report on a network say? Its sections, from tables that the pipeline wrote."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from betimes.model.distributions import Histogram
+from betimes.model.statistics import NetworkStatistics
+from betimes.pipeline.live.alarms import measured_shares, predicted_shares
+from betimes.pipeline.tables.files import current_tables, read_arrow
+from betimes.pipeline.tables.predictions import BY_TWIN, kept_predictions
+from betimes.pipeline.tables.report_facts import Flow, Leg, ReportFacts, report_facts
+from betimes.pipeline.tables.shapes import ADMISSIONS
+from betimes.pipeline.telemetry.model import learn_statistics, speeds_seen
+from betimes.pipeline.telemetry.run_facts import RunFacts, read_facts
+from betimes.prediction.forecasts import Model
+from betimes.prediction.predict import predict
+from betimes.reporting.network_picture import draw_network
+from betimes.reporting.page import PageTable, Section
+from betimes.reporting.report_plots import (
+    LINKS_SHOWN,
+    ROWS_SHOWN,
+    Share,
+    Way,
+    draw_agreement,
+    draw_drops,
+    draw_earnings,
+    draw_links,
+    draw_queues,
+    draw_shares,
+    draw_ways,
+)
+
+FIRST_COME = "They are made from these tables, and take brokers to serve first come, first served."
+FORETOLD = "They are those of the network's twin, made before all this, and kept with the tables."
+NOTHING = "Of this, the tables say nothing."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """All that a report is made of."""
+
+    run: RunFacts
+    facts: ReportFacts
+    statistics: NetworkStatistics
+    shares: tuple[Share, ...]  # the worst served first
+    admissions: tuple[dict[str, Any], ...]
+    speeds: Mapping[str, Histogram]  # of links, by name, as they were seen
+    predicted_by: str = FIRST_COME
+
+    @property
+    def off_mean(self) -> float | None:
+        """Return how far predictions are from what was measured, on average over subscribers."""
+        off = [abs(each.predicted - each.measured) for each in self.shares if each.predicted is not None]
+        return sum(off) / len(off) if off else None
+
+
+def findings_in(tables: Path, model: Model | None = None) -> Findings:
+    """Read the current tables in a directory, with predictions.
+
+    Those are what a twin foretold, where that lies with the tables and no model is named; else they are
+    made here.
+    """
+    folder = current_tables(tables)
+    statistics = learn_statistics(tables, looks_back=True)
+    foretold = kept_predictions(folder, BY_TWIN) if model is None else {}
+    predicted = foretold
+    if not foretold and statistics.publishers and statistics.subscriptions:
+        forecast = predict(statistics, model or Model.WAIT, early_drop=True)
+        predicted = predicted_shares(statistics, forecast)
+    shares = [_share(row, predicted) for row in measured_shares(folder)]
+    return Findings(
+        run=read_facts(folder),
+        facts=report_facts(folder),
+        statistics=statistics,
+        shares=tuple(sorted(shares, key=lambda each: (each.measured, each.name))),
+        admissions=tuple(read_arrow(ADMISSIONS, folder).to_pylist()),
+        speeds=speeds_seen(folder),
+        predicted_by=FORETOLD if foretold else FIRST_COME,
+    )
+
+
+def _share(row: Mapping[str, Any], predicted: Mapping[tuple[str, str], list[float]]) -> Share:
+    # one who has several subscriptions is measured as one; their predictions are taken together
+    shares = predicted.get((row["subscriber"], row["home"]), [])
+    return Share(
+        name=f"{row['subscriber']} at {row['home']}",
+        measured=row["on_time_share"],
+        low=row["on_time_share_low"],
+        high=row["on_time_share_high"],
+        predicted=sum(shares) / len(shares) if shares else None,
+        earning=row["earning"],
+        offered=row["offered"],
+    )
+
+
+def report_sections(found: Findings) -> list[Section]:
+    """Return the sections of a report, in the order in which people ask."""
+    return [
+        _shares_section(found),
+        _network_section(found),
+        _ways_section(found),
+        _queues_section(found),
+        _drops_section(found),
+        _earnings_section(found),
+        _links_section(found),
+        _admissions_section(found),
+        _doubts_section(found),
+    ]
+
+
+def _shares_section(found: Findings) -> Section:
+    texts = [
+        "Of what each subscriber wanted, the share that came within its bound; the worst served come first."
+    ]
+    pictures = []
+    if not found.shares:
+        return Section(key="on-time", title="On time", texts=[NOTHING])
+    if len(found.shares) > ROWS_SHOWN:
+        texts.append(f"Shown are {ROWS_SHOWN} of {len(found.shares):,} subscribers.")
+    pictures.append(draw_shares(found.shares))
+    if found.off_mean is not None:
+        texts.append(f"Predictions are {found.off_mean:.3f} off on average. {found.predicted_by}")
+        pictures.append(draw_agreement(found.shares))
+    rows = [(each.name, each.measured, each.low, each.high, each.predicted) for each in found.shares]
+    columns = ["subscriber", "measured", "at least", "at most", "predicted"]
+    table = PageTable(columns=columns, rows=rows, right=columns[1:])
+    return Section(key="on-time", title="On time", texts=texts, pictures=pictures, tables=[table])
+
+
+def _network_section(found: Findings) -> Section:
+    legs, over_s = found.facts.legs, found.run.over_s or 1.0
+    carried: dict[tuple[str, str], float] = {}
+    busy_s: dict[tuple[str, str], float] = {}
+    for leg in legs:
+        link = leg.source, leg.target
+        carried[link] = carried.get(link, 0.0) + leg.count
+        busy_s[link] = busy_s.get(link, 0.0) + leg.count * leg.transfer_s_mean
+    homes: dict[str, int] = {}
+    for each in found.statistics.subscriptions:
+        homes[each.home] = homes.get(each.home, 0) + 1
+    names = sorted(
+        {each.name for each in found.statistics.brokers} | {end for link in carried for end in link}
+    )
+    if not names:
+        return Section(key="network", title="The network", texts=[NOTHING])
+    loads = {link: seconds / over_s for link, seconds in busy_s.items()}
+    text = (
+        "Dots are brokers, with how many subscriptions each holds; a link is as wide as it carried messages. "
+        "The number is the part of the time that something was on its way there; links that are busy most "
+        "of the time are orange."
+    )
+    picture = draw_network(names, carried, loads, homes)
+    return Section(key="network", title="The network", texts=[text], pictures=[picture])
+
+
+def _ways_section(found: Findings) -> Section:
+    ways = ways_of(found.facts.legs, found.facts.flows)
+    if not ways:
+        return Section(key="time", title="Where the time goes", texts=[NOTHING])
+    text = (
+        "What messages spend their time on between the broker they enter at and the subscribers' one, "
+        "the ways with most deliveries first. Dropped messages are not in it."
+    )
+    return Section(key="time", title="Where the time goes", texts=[text], pictures=[draw_ways(ways)])
+
+
+def ways_of(legs: Sequence[Leg], flows: Sequence[Flow]) -> list[Way]:
+    """Return, for each broker that events enter at and each that they are for, what they meet on the way."""
+    ways = []
+    for flow in sorted(flows, key=lambda each: (-each.delivered, each.origin, each.home)):
+        steps = _steps([leg for leg in legs if leg.origin == flow.origin], flow.origin, flow.home)
+        if steps:
+            times = tuple(
+                (f"{leg.source} → {leg.target}", leg.wait_s_mean, leg.transfer_s_mean) for leg in steps
+            )
+            ways.append(Way(name=f"{flow.origin} to {flow.home}", steps=times, delivered=flow.delivered))
+    return ways
+
+
+def _steps(legs: Sequence[Leg], start: str, end: str) -> list[Leg]:
+    """Return the shortest chain of legs from one broker to another; none where there is no way."""
+    came_by: dict[str, Leg | None] = {start: None}
+    waiting = deque([start])
+    while waiting and end not in came_by:
+        here = waiting.popleft()
+        for leg in legs:
+            if leg.source == here and leg.target not in came_by:
+                came_by[leg.target] = leg
+                waiting.append(leg.target)
+    steps: list[Leg] = []
+    last = came_by.get(end)
+    while last is not None:
+        steps.append(last)
+        last = came_by[last.source]
+    return steps[::-1]
+
+
+def _queues_section(found: Findings) -> Section:
+    if not found.facts.queues:
+        return Section(key="queues", title="Queues", texts=[NOTHING])
+    text = (
+        "Messages that had come to a broker and were not sent on yet. Those that were dropped are not in it."
+    )
+    return Section(key="queues", title="Queues", texts=[text], pictures=[draw_queues(found.facts.queues)])
+
+
+def _drops_section(found: Findings) -> Section:
+    drops = found.facts.drops
+    if not drops:
+        return Section(key="drops", title="Dropped", texts=["Nothing was dropped."])
+    reasons: dict[str, float] = {}
+    for each in drops:
+        reasons[each.reason] = reasons.get(each.reason, 0.0) + each.count
+    rows = sorted(reasons.items(), key=lambda pair: -pair[1])
+    table = PageTable(columns=["reason", "messages"], rows=rows, right=["messages"])
+    return Section(key="drops", title="Dropped", pictures=[draw_drops(drops)], tables=[table])
+
+
+def _earnings_section(found: Findings) -> Section:
+    if not any(each.offered for each in found.shares):
+        return Section(key="earning", title="Earnings", texts=[NOTHING])
+    earned, offered = (sum(getattr(each, name) for each in found.shares) for name in ("earning", "offered"))
+    text = f"Messages in time were worth {earned:,.0f} of the {offered:,.0f} that were on offer."
+    return Section(key="earning", title="Earnings", texts=[text], pictures=[draw_earnings(found.shares)])
+
+
+def _links_section(found: Findings) -> Section:
+    links = [each for each in found.statistics.links if each.s_per_kb is not None]
+    if not links:
+        return Section(key="links", title="Links", texts=[NOTHING])
+    text = (
+        "How long a kilobyte took: as it was seen (bars), and the bell curve of the same mean and deviation "
+        "(line). A few that took very long make the curve much wider than the bars; what lies more than "
+        "four deviations from the mean is beyond the picture."
+    )
+    texts = [text]
+    unseen = [each.name for each in links if each.name not in found.speeds]
+    if unseen:
+        texts.append(f"How it was spread is not known of {', '.join(unseen[:LINKS_SHOWN])}.")
+    if len(links) > LINKS_SHOWN:
+        texts.append(f"Shown are {LINKS_SHOWN} of {len(links)} links.")
+    rows = [
+        (
+            each.name,
+            each.s_per_kb.mean * 1e3,
+            each.s_per_kb.variance**0.5 * 1e3,
+            f"{1 - each.reliability:.2%}",
+        )
+        for each in links
+        if each.s_per_kb is not None
+    ]
+    columns = ["link", "mean, ms per kB", "deviation", "lost"]
+    table = PageTable(columns=columns, rows=rows, right=columns[1:])
+    picture = draw_links(links, found.speeds)
+    return Section(key="links", title="Links", texts=texts, pictures=[picture], tables=[table])
+
+
+def _admissions_section(found: Findings) -> Section:
+    if not found.admissions:
+        return Section(key="promises", title="Promises", texts=["Nobody asked for an on-time share."])
+    rows = [
+        (
+            f"{each['subscriber']} at {each['home']}",
+            each["pattern"],
+            each["reliability"],
+            each["predicted_share"],
+            "admitted" if each["admitted"] else "refused",
+            each["reason"],
+        )
+        for each in found.admissions
+    ]
+    columns = ["subscriber", "topics", "asked", "predicted", "answer", "said"]
+    table = PageTable(columns=columns, rows=rows, right=["asked", "predicted"])
+    return Section(key="promises", title="Promises", tables=[table])
+
+
+def _doubts_section(found: Findings) -> Section:
+    """Say what the numbers do not rest on."""
+    texts = []
+    if found.run.is_unfinished:
+        texts.append("Brokers were still writing, or were cut short; what was not settled is not in it.")
+    rows = list(found.run.quarantined.items())
+    texts.append(
+        f"{sum(found.run.quarantined.values()):,} rows of telemetry made no sense and were set aside."
+    )
+    tables = [PageTable(columns=["reason", "rows"], rows=rows, right=["rows"])] if rows else []
+    return Section(key="doubts", title="What is not in it", texts=texts, tables=tables)

@@ -1,0 +1,308 @@
+"""Which flows come through a node, from whom, to whom: how are trees of reservations made and unmade?
+
+A reservation walks upstream. Each node it comes to promises bandwidth on its link to the one before, and
+sends it on, until it comes to the publisher's node or to one that has the flow already: there it becomes a
+branch (004, section 5.2). The answer walks back. A link without room, or a way that takes too long, is
+denied. What is held is refreshed from link to link by who needs it; where that ends the promise lapses, and
+is released upstream. Where a flow comes no longer, all below it are told.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from betimes.reservations.link_accounts import NOTHING, Reservations
+from betimes.reservations.overlay.dht import Tell
+from betimes.reservations.overlay.identifiers import id_of
+from betimes.reservations.rendezvous import Ways
+from betimes.reservations.signals import Broken, Denied, Granted, Leaving, Refresh, Release, Reserve, Taken
+
+HERE = ""  # downstream of a node is also a subscriber at the node itself
+
+
+@dataclass(slots=True)
+class Branch:
+    """A flow at one node: where it comes from, and who below has it or waits for it."""
+
+    bytes_per_s: int
+    upstream: str | None = None  # None: it begins here
+    latency_s: float = math.inf  # from the publisher; inf: not granted yet
+    below: dict[str, bool] = field(default_factory=dict)  # neighbour: granted
+    is_taken: bool = False  # in place of another way to the same home
+
+    @property
+    def is_granted(self) -> bool:
+        """Tell whether the flow comes all the way."""
+        return self.latency_s < math.inf
+
+
+class Branches:
+    """All flows at one node. Answers for a subscriber at the node come out as a `Tell` to the node itself."""
+
+    def __init__(
+        self,
+        ways: Ways,
+        outward: Reservations,
+        inward: Reservations,
+        *,
+        lapse_after_s: float,
+        is_published: Callable[[str], bool],
+    ) -> None:
+        self.is_published = is_published  # a flow of this name, at this node
+        self._ways = ways
+        self._outward = outward
+        self._inward = inward
+        self._lapse_after_s = lapse_after_s
+        self._branches: dict[str, Branch] = {}
+
+    def __len__(self) -> int:
+        return len(self._branches)
+
+    @property
+    def flows(self) -> tuple[str, ...]:
+        """Return the flows that come here, or are asked for."""
+        return tuple(self._branches)
+
+    def below(self, flow: str) -> tuple[str, ...]:
+        """Return the neighbours to which events of a flow go on, HERE among them."""
+        branch = self._branches.get(flow)
+        return () if branch is None else tuple([name for name, granted in branch.below.items() if granted])
+
+    def upstream(self, flow: str) -> str | None:
+        """Return the neighbour from which a flow comes; None where it begins here, or is not known."""
+        branch = self._branches.get(flow)
+        return None if branch is None else branch.upstream
+
+    def branch(self, flow: str) -> Branch | None:
+        """Return a flow at this node, if it comes here."""
+        return self._branches.get(flow)
+
+    def begin(self, flow: str, bytes_per_s: int) -> Branch:
+        """Return a flow that begins at this node; it is forgotten with the last who needs it."""
+        return self._branches.setdefault(flow, Branch(bytes_per_s, latency_s=0.0))
+
+    def come_from(self, sender: str, flow: str, bytes_per_s: int, latency_s: float) -> Branch | None:
+        """Return a flow that a search has brought here from a neighbour; None where the link has no room."""
+        if not self._inward.promise(flow, sender, bytes_per_s):
+            return None
+        branch = self._branches[flow] = Branch(bytes_per_s, upstream=sender, latency_s=latency_s)
+        return branch
+
+    def extend(self, flow: str, branch: Branch, neighbour: str, now_s: float) -> bool:
+        """Let a flow that comes here go on to a neighbour; tell whether there was room."""
+        if neighbour in branch.below:
+            return True
+        lapses_s = now_s + self._lapse_after_s
+        if not self._outward.promise(flow, neighbour, branch.bytes_per_s, lapses_s):
+            return False
+        branch.below[neighbour] = True
+        return True
+
+    def cut(self, flow: str, branch: Branch, neighbour: str) -> None:
+        """Let a flow go no longer to a neighbour; it stays here."""
+        branch.below.pop(neighbour, None)
+        self._outward.release(flow, neighbour)
+
+    def end_if_unneeded(self, flow: str, branch: Branch, *, tells_upstream: bool = True) -> list[Tell]:
+        """Forget a flow that nobody below has or waits for, and tell who sends it."""
+        if branch.below:
+            return []
+        del self._branches[flow]
+        if branch.upstream is None:
+            return []
+        self._inward.release(flow, branch.upstream)
+        return [Tell(branch.upstream, Release(flow))] if tells_upstream else []
+
+    def reserve(self, sender: str, reserve: Reserve, now_s: float) -> list[Tell]:
+        """Let a flow come to a neighbour, or to a subscriber HERE."""
+        branch = self._branches.get(reserve.flow)
+        if branch is not None and sender in branch.below:  # asked twice: the first answer was lost
+            return self._grant(reserve.flow, branch, [sender]) if branch.is_granted else []
+        if sender == branch_upstream(branch) or reserve.bytes_per_s <= 0:
+            return [self._tell(sender, Denied(reserve.flow))]
+        if reserve.publisher == self._ways.me.name and not self.is_published(reserve.flow):
+            return [self._tell(sender, Denied(reserve.flow, is_gone=True))]
+        if sender != HERE:
+            lapses_s = now_s + self._lapse_after_s
+            if not self._outward.promise(reserve.flow, sender, reserve.bytes_per_s, lapses_s):
+                instead = self._outward.instead(reserve.flow, sender)
+                return [self._tell(sender, Denied(reserve.flow, instead))]
+        if branch is None:
+            branch = self._branches[reserve.flow] = Branch(reserve.bytes_per_s)
+            branch.below[sender] = False
+            if reserve.publisher == self._ways.me.name:
+                return self._granted(reserve.flow, branch, 0.0)
+            return self._go_on(reserve, branch)
+        branch.below[sender] = False
+        if not branch.is_granted:
+            return []  # it waits with the others
+        if branch.latency_s > reserve.latency_s_left:
+            self.cut(reserve.flow, branch, sender)
+            return [self._tell(sender, Denied(reserve.flow, NOTHING._replace(is_met=True)))]
+        return self._grant(reserve.flow, branch, [sender])
+
+    def granted(self, sender: str, granted: Granted) -> list[Tell]:
+        """Take in that a flow comes all the way."""
+        branch = self._branches.get(granted.flow)
+        if branch is None or branch.upstream != sender:
+            return [Tell(sender, Release(granted.flow))]  # nobody waits for it any more
+        return self._granted(
+            granted.flow, branch, granted.latency_s + (self._ways.latency_from_s(sender) or 0.0)
+        )
+
+    def denied(self, sender: str, denied: Denied) -> list[Tell]:
+        """Take in that there is no way by a neighbour."""
+        branch = self._branches.get(denied.flow)
+        if branch is None or branch.upstream != sender or branch.is_granted:
+            return []
+        self._inward.release(denied.flow, sender)
+        return self._deny_all(denied, branch)
+
+    def take(self, sender: str, flow: str) -> list[Tell]:
+        """Let events take this way in place of another, here and above."""
+        branch = self._branches.get(flow)
+        if branch is None or sender not in branch.below or branch.is_taken:
+            return []
+        branch.is_taken = True
+        return [] if branch.upstream is None else [Tell(branch.upstream, Taken(flow))]
+
+    def leave(self, sender: str, flow: str) -> list[Tell]:
+        """Note, here and above, that a flow will not be needed below much longer."""
+        branch = self._branches.get(flow)
+        if branch is None or sender not in branch.below:
+            return []
+        self._outward.leave(flow, sender)
+        if branch.upstream is None or len(branch.below) > 1:
+            return []
+        self._inward.leave(flow, branch.upstream)
+        return [Tell(branch.upstream, Leaving(flow))]
+
+    def release(self, sender: str, flow: str) -> list[Tell]:
+        """Let a flow come to a neighbour no longer, and end it here if nobody else below has it."""
+        branch = self._branches.get(flow)
+        if branch is None or sender not in branch.below:
+            return []
+        self.cut(flow, branch, sender)
+        return self.end_if_unneeded(flow, branch)
+
+    def refreshed(self, sender: str, flows: tuple[str, ...], now_s: float) -> list[Tell]:
+        """Hold on to what a neighbour still needs; tell it of what is not there."""
+        unknown = [
+            flow
+            for flow in flows
+            if not self._outward.refresh(flow, sender, now_s + self._lapse_after_s)
+            or flow not in self._branches
+        ]
+        return [Tell(sender, Broken(tuple(unknown)))] if unknown else []
+
+    def broken(self, sender: str, flows: tuple[str, ...]) -> list[Tell]:
+        """Take in that flows come no longer from a neighbour."""
+        told: list[Tell] = []
+        for flow in flows:
+            branch = self._branches.get(flow)
+            if branch is not None and branch.upstream == sender:
+                told += self._break(flow, branch)
+        return told
+
+    def lost(self, neighbour: str) -> list[Tell]:
+        """Give up all that came from, or went to, a neighbour whose link was lost."""
+        told: list[Tell] = []
+        for flow, branch in list(self._branches.items()):
+            if neighbour in branch.below:
+                told += self.release(neighbour, flow)
+            if branch.upstream == neighbour and flow in self._branches:
+                told += self._break(flow, branch)
+        return told
+
+    def end_all(self) -> list[Tell]:
+        """Give up every flow: who is below finds another way, who is above keeps no promise."""
+        told: list[Tell] = []
+        for flow, branch in list(self._branches.items()):
+            told += self._break(flow, branch)
+            if branch.upstream is not None:
+                told.append(Tell(branch.upstream, Release(flow)))
+        return told
+
+    def end_unpublished(self) -> list[Tell]:
+        """Give up flows that begin here and that nobody publishes here any more."""
+        begun = [(flow, branch) for flow, branch in self._branches.items() if branch.upstream is None]
+        gone = [(flow, branch) for flow, branch in begun if not self.is_published(flow)]
+        return [tell for flow, branch in gone for tell in self._break(flow, branch)]
+
+    def refreshes(self) -> list[Tell]:
+        """Return what keeps alive at neighbours what is needed here: one message for each of them."""
+        by_neighbour: dict[str, list[str]] = {}
+        for flow, branch in self._branches.items():
+            if branch.upstream is not None and branch.is_granted:
+                by_neighbour.setdefault(branch.upstream, []).append(flow)
+        return [Tell(name, Refresh(tuple(flows))) for name, flows in by_neighbour.items()]
+
+    def lapse(self, now_s: float) -> list[Tell]:
+        """End what nobody refreshed in time; who waited for it is told, should it be there still."""
+        told: list[Tell] = []
+        for flow, neighbour in self._outward.lapsed(now_s):
+            branch = self._branches.get(flow)
+            if branch is not None and neighbour in branch.below:
+                told.append(Tell(neighbour, Broken((flow,))))
+                told += self.release(neighbour, flow)
+        return told
+
+    def _go_on(self, reserve: Reserve, branch: Branch) -> list[Tell]:
+        """Send a reservation on upstream, or deny it."""
+        onward = self._onward(reserve)
+        if onward is None:
+            return self._deny_all(Denied(reserve.flow), branch)
+        left_s = reserve.latency_s_left - (self._ways.latency_from_s(onward) or 0.0)
+        if left_s < 0.0 or not self._inward.promise(reserve.flow, onward, reserve.bytes_per_s):
+            instead = self._inward.instead(reserve.flow, onward)
+            return self._deny_all(Denied(reserve.flow, NOTHING if left_s < 0.0 else instead), branch)
+        branch.upstream = onward
+        ahead = reserve._replace(
+            latency_s_left=left_s,
+            way=None if reserve.way is None else reserve.way[1:],
+            visited=(*reserve.visited, self._ways.me.name),
+        )
+        return [Tell(onward, ahead)]
+
+    def _onward(self, reserve: Reserve) -> str | None:
+        """Return the neighbour from which the flow should come."""
+        if reserve.way is not None:
+            return reserve.way[0] if reserve.way else None
+        onward = self._ways.next_hop(id_of(reserve.publisher))
+        return None if onward is None or onward.name in reserve.visited else onward.name
+
+    def _granted(self, flow: str, branch: Branch, latency_s: float) -> list[Tell]:
+        branch.latency_s = latency_s
+        return self._grant(flow, branch, [name for name, granted in branch.below.items() if not granted])
+
+    def _grant(self, flow: str, branch: Branch, names: list[str]) -> list[Tell]:
+        for name in names:
+            branch.below[name] = True
+        return [self._tell(name, Granted(flow, branch.latency_s)) for name in names]
+
+    def _deny_all(self, denied: Denied, branch: Branch) -> list[Tell]:
+        """Deny a flow to all who wait for it, and forget it."""
+        told = [self._tell(name, denied) for name in branch.below]
+        for name in branch.below:
+            self._outward.release(denied.flow, name)
+        del self._branches[denied.flow]
+        return told
+
+    def _break(self, flow: str, branch: Branch) -> list[Tell]:
+        """Forget a flow that comes no longer, and tell those below."""
+        del self._branches[flow]
+        if branch.upstream is not None:
+            self._inward.release(flow, branch.upstream)
+        for name in branch.below:
+            self._outward.release(flow, name)
+        return [self._tell(name, Broken((flow,))) for name in branch.below]
+
+    def _tell(self, name: str, message: Granted | Denied | Broken) -> Tell:
+        return Tell(self._ways.me.name if name == HERE else name, message)
+
+
+def branch_upstream(branch: Branch | None) -> str | None:
+    """Return where a branch comes from, if there is one."""
+    return None if branch is None else branch.upstream

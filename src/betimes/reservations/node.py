@@ -1,0 +1,230 @@
+"""What does a node do that makes promises along paths, by whatever it knows of the ways (004, section 5)?
+
+Sans-I/O: messages from neighbours and what applications ask go in with the time; messages to neighbours and
+news for applications come out. What a node says to itself it hears at once, and no message is sent. It says
+nothing to any but its neighbours: so it works over a hash table's links (`reservations/overlay_node.py`) as
+over the links of a network in which everybody knows everybody (`reservations/overlay/mesh.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from betimes.reservations.flow_names import source_of
+from betimes.reservations.flow_tree import Branches
+from betimes.reservations.link_accounts import Reservations
+from betimes.reservations.overlay.dht import Tell
+from betimes.reservations.rendezvous import REPLICAS_MAX, Rendezvous, Ways
+from betimes.reservations.requests import Effect, Wish, Wishes
+from betimes.reservations.search import Searches
+from betimes.reservations.signals import (
+    Advertise,
+    Broken,
+    Declined,
+    Denied,
+    Extend,
+    Granted,
+    Invite,
+    Leaving,
+    Offers,
+    Refresh,
+    Release,
+    Reserve,
+    StepBack,
+    Subscribe,
+    Taken,
+    Withdraw,
+)
+
+ADVERTISED_MAX = 10_000  # types that are published at one node
+PROMISED_SHARE_MAX = 0.9  # of a link's rate: nodes have to talk, and what is not reserved must not starve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservingSettings:
+    """How long promises hold."""
+
+    refresh_every_s: float = 10.0
+    lapse_after_s: float = 30.0  # without a refresh
+    answer_s_max: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Published:
+    bytes_per_s: int
+    replicas: int
+
+
+class ReservingNode:
+    """One node: what it is the rendezvous of, what it has promised, who is here."""
+
+    def __init__(
+        self,
+        ways: Ways,
+        settings: ReservingSettings,
+        link_bytes_per_s: Callable[[str], int],
+        inward_bytes_per_s: Callable[[str], int] | None = None,  # where links differ by direction
+    ) -> None:
+        self.name = ways.me.name
+        self.outward = Reservations(link_bytes_per_s)
+        self.inward = Reservations(inward_bytes_per_s or link_bytes_per_s)
+        self.rendezvous = Rendezvous(ways, self.outward, lapse_after_s=settings.lapse_after_s)
+        self.branches = Branches(
+            ways,
+            self.outward,
+            self.inward,
+            lapse_after_s=settings.lapse_after_s,
+            is_published=self._is_published,
+        )
+        self.searches = Searches(ways, self.branches, self.outward)
+        self.wishes = Wishes(
+            self.name, self.rendezvous, self.branches, self.searches, answer_s_max=settings.answer_s_max
+        )
+        self._refresh_every_s = settings.refresh_every_s
+        self._published: dict[str, _Published] = {}
+        self._refreshed_s = 0.0
+
+    def advertise(
+        self, event_type: str, bytes_per_s: int, now_s: float, *, replicas: int = 1
+    ) -> list[Effect]:
+        """Let it be known that a type is published here, and takes so much bandwidth."""
+        assert 0 < replicas <= REPLICAS_MAX, "replicas have a bound"
+        assert len(self._published) < ADVERTISED_MAX, "types have a bound"
+        self._published[event_type] = _Published(bytes_per_s, replicas)
+        return self._settle(self.rendezvous.advertise(event_type, bytes_per_s, replicas, now_s), now_s)
+
+    def withdraw(self, event_type: str, now_s: float) -> list[Effect]:
+        """Let it be known that a type is published here no longer.
+
+        Nobody else can have it from now on. Who has it keeps it until the next refresh: a publisher that
+        only loses its connection is back by then.
+        """
+        published = self._published.pop(event_type, None)
+        if published is None:
+            return []
+        return self._settle(self.rendezvous.withdraw(event_type, published.replicas), now_s)
+
+    def subscribe(self, wish: Wish, now_s: float) -> list[Effect]:
+        """Ask for a reservation for a subscriber here."""
+        assert 0 < wish.replicas <= REPLICAS_MAX, "replicas have a bound"
+        return self._settle(self.wishes.subscribe(wish, now_s), now_s)
+
+    def ask_again(self, wish: Wish, now_s: float) -> list[Effect]:
+        """Ask anew for what a subscriber here has not got; what it has it keeps."""
+        if wish.subscription in self.wishes:
+            return self._settle(self.wishes.ask_again(now_s, wish.subscription), now_s)
+        return self.subscribe(wish, now_s)
+
+    def confirm(self, subscription: str, now_s: float) -> list[Effect]:
+        """Let a subscriber here keep what was only tried."""
+        return self._settle(self.wishes.confirm(subscription, now_s), now_s)
+
+    def unsubscribe(self, subscription: str, now_s: float) -> list[Effect]:
+        """Give back what a subscriber here has."""
+        return self._settle(self.wishes.unsubscribe(subscription, now_s), now_s)
+
+    def receive(self, sender: str, message: object, now_s: float) -> list[Effect]:
+        """Take in a message from a neighbour."""
+        return self._settle(self._take(sender, message, now_s), now_s)
+
+    def lost(self, neighbour: str, now_s: float) -> list[Effect]:
+        """Take in that the link to a neighbour is gone."""
+        return self._settle(self.branches.lost(neighbour), now_s)
+
+    def ways_changed(self, now_s: float) -> list[Effect]:
+        """Take in that there are other ways now, for what is published here and what is not reserved yet."""
+        return self._settle([*self._advertise_all(now_s), *self.wishes.start_over(now_s)], now_s)
+
+    def leave(self, now_s: float) -> list[Effect]:
+        """Say goodbye; whoever has flows through here finds other ways, and from here, none."""
+        told = [tell for event_type in tuple(self._published) for tell in self.withdraw(event_type, now_s)]
+        return told + [tell for tell in self.branches.end_all() if tell.to != self.name]
+
+    def beat(self, now_s: float) -> list[Effect]:
+        """Do what is due: refreshes, what has lapsed, answers that did not come."""
+        self.rendezvous.lapse(now_s)
+        effects: list[Effect] = list(self.branches.lapse(now_s))
+        effects += self.wishes.beat(now_s)
+        if now_s - self._refreshed_s >= self._refresh_every_s:
+            self._refreshed_s = now_s
+            effects += self.refresh(now_s)
+        return self._settle(effects, now_s)
+
+    def refresh(self, now_s: float) -> list[Effect]:
+        """Say again what is to hold: advertisements, wishes and flows; end what nobody publishes."""
+        effects: list[Effect] = list(self.branches.end_unpublished())
+        effects += self.branches.refreshes()
+        return [*effects, *self._advertise_all(now_s), *self.wishes.ask_again(now_s)]
+
+    def _advertise_all(self, now_s: float) -> list[Tell]:
+        return [
+            tell
+            for event_type, published in self._published.items()
+            for tell in self.rendezvous.advertise(
+                event_type, published.bytes_per_s, published.replicas, now_s
+            )
+        ]
+
+    def _is_published(self, flow: str) -> bool:
+        source = source_of(flow)
+        return source is not None and source[0] in self._published
+
+    def _settle(self, effects: Iterable[Effect], now_s: float) -> list[Effect]:
+        """Hear what is said to oneself, until only what is for others is left."""
+        outward: list[Effect] = []
+        waiting = list(effects)
+        while waiting:
+            effect = waiting.pop(0)
+            if isinstance(effect, Tell) and effect.to == self.name:
+                waiting = [*self._take(self.name, effect.message, now_s), *waiting]
+            else:
+                outward.append(effect)
+        return outward
+
+    def _take(self, sender: str, message: object, now_s: float) -> list[Effect]:  # noqa: C901 -- one case each
+        is_own = sender == self.name
+        match message:
+            case Subscribe():
+                return list(self.rendezvous.take_question(sender, message))
+            case Offers():
+                if message.back:
+                    return list(self.rendezvous.take_offers(message))
+                return self.wishes.take_offers(message, now_s)
+            case Reserve():
+                return list(self.branches.reserve(sender, message, now_s))
+            case Granted():
+                if is_own:
+                    return self.wishes.granted(message, now_s)
+                return list(self.branches.granted(sender, message))
+            case Denied():
+                if is_own:
+                    return self.wishes.denied(message, now_s)
+                return list(self.branches.denied(sender, message))
+            case Invite():
+                return list(self.searches.take_invitation(message, now_s))
+            case Declined():
+                if message.back:
+                    return list(self.searches.take_declined(message))
+                return self.wishes.denied(Denied(message.flow, message.instead, message.is_gone), now_s)
+            case Extend():
+                return list(self.searches.extended(sender, message, now_s))
+            case StepBack():
+                return list(self.searches.stepped_back(sender, message, now_s))
+            case Taken():
+                return list(self.branches.take(sender, message.flow))
+            case Leaving():
+                return list(self.branches.leave(sender, message.flow))
+            case Release():
+                return list(self.branches.release(sender, message.flow))
+            case Refresh():
+                return list(self.branches.refreshed(sender, message.flows, now_s))
+            case Broken():
+                if is_own:
+                    return self.wishes.broken(message.flows, now_s)
+                return list(self.branches.broken(sender, message.flows))
+            case Advertise():
+                return list(self.rendezvous.take_advertisement(sender, message, now_s))
+            case Withdraw():
+                return list(self.rendezvous.take_withdrawal(message))
+        raise AssertionError(f"no message of an overlay: {message!r}")

@@ -1,0 +1,217 @@
+"""How is a flow obtained for all at a node who want it, and moved where one of them needs it sooner?
+
+One way is asked for at a time, under a name of its own unless all nodes share the flow's tree. Where a flow
+comes that is too slow for somebody, another way is looked for beside the one that is held: links that both
+take have their promise once. If there is one that is soon enough, all have the flow by that from then on.
+Events are led over to it (`Branches.take`), and the way that it came by is held until those under way have
+come; then it is given back. If there is none, who asked is refused, and the others keep what they have. Who
+wants more than comes to a home has all of it moved likewise, to a way that has so much. At a home all this
+is only tried at first: nobody is moved until who asked has all that it asked for, of every publisher, and it
+is confirmed.
+"""
+
+from __future__ import annotations
+
+import math
+
+from betimes.reservations.flow_names import read_flow
+from betimes.reservations.flow_tree import HERE, Branches
+from betimes.reservations.overlay.dht import Tell
+from betimes.reservations.search import Searches
+from betimes.reservations.shared_flows import Claim, SharedFlow, Tried
+from betimes.reservations.signals import Denied, Granted, Invite, Reserve
+
+Outcome = Tell | Claim  # a claim that has the flow by now, or that was given up
+
+
+class Obtaining:
+    """The flows that subscribers of one node have or ask for."""
+
+    def __init__(self, me: str, branches: Branches, searches: Searches, *, answer_s_max: float) -> None:
+        self._me = me
+        self._branches = branches
+        self._searches = searches
+        self._answer_s_max = answer_s_max
+        self._flows: dict[str, SharedFlow] = {}  # by the name that claims have
+        self._named: dict[str, SharedFlow] = {}  # by the names of ways that they come by, or are asked for
+        self._ways = 0  # that were asked for beside others
+
+    def __len__(self) -> int:
+        return len(self._flows)
+
+    def seek(self, claim: Claim, now_s: float) -> list[Outcome]:
+        """Have a flow that comes here already, wait with who asks for it, or ask."""
+        shared = self._flows.setdefault(claim.flow, SharedFlow(claim.flow))
+        shared.claims[claim.subscription] = claim
+        if shared.comes_as is not None and shared.serves(claim):
+            claim.hold(shared.comes_as, shared.latency_s)
+            return [claim]
+        return [] if shared.asked_as is not None else self._try_next(shared, now_s)
+
+    def granted(self, granted: Granted, now_s: float) -> list[Outcome]:
+        """Take in that a flow has come to this node; where nobody wants it any more, let it go."""
+        shared = self._named.get(granted.flow)
+        if shared is None:
+            return self._release(granted.flow)
+        if granted.flow == shared.comes_as or (shared.tried and granted.flow == shared.tried.name):
+            return []  # it is said twice
+        asked, asker = shared.asked, shared.asker
+        assert asked is not None, "a way that has a name and is not had is asked for"
+        assert asker is not None, "likewise, by somebody"
+        concerned = shared.concerned_by(granted.latency_s, asked.bytes_per_s)
+        if not concerned:
+            if granted.flow == shared.name:
+                asker.instead = asker.instead._replace(is_met=True)
+            if shared.bound_s(asker) < asked.latency_s_left:  # others have it by now who need it sooner
+                asker.apart.append(asked)
+            return [*self._release(granted.flow), *self._try_next(shared, now_s)]
+        taker = concerned[0]
+        shared.asked, shared.deadline_s = None, math.inf
+        if taker.is_tried_first:
+            shared.try_for(taker, granted.flow, granted.latency_s, asked.bytes_per_s)
+            return [taker]
+        return self._lead_over(
+            shared, Tried(taker, granted.flow, granted.latency_s, asked.bytes_per_s), now_s
+        )
+
+    def confirm(self, claim: Claim, now_s: float) -> list[Outcome]:
+        """Let all who want a flow have it by the way that was tried for one of them."""
+        shared = self._flows[claim.flow]
+        tried, shared.tried = shared.tried, None
+        assert tried is not None, "what is confirmed was tried"
+        assert tried.claim is claim, "for who asked for it"
+        claim.comes_as, claim.is_tried = None, False
+        return self._lead_over(shared, tried, now_s)
+
+    def denied(self, denied: Denied, now_s: float) -> list[Outcome]:
+        """Take in that a way does not lead to this node: try the next."""
+        shared = self._named.get(denied.flow)
+        if shared is None or denied.flow != shared.asked_as:
+            return []  # who holds the flow did not ask
+        if denied.is_gone:
+            waiting = [each for each in shared.claims.values() if not each.is_held]
+            for claim in waiting:
+                claim.is_gone = True
+            return [outcome for claim in waiting for outcome in (claim, *self._let_go(claim))]
+        if shared.asker is not None:
+            shared.asker.instead = shared.asker.instead.or_better(denied.instead)
+        return self._try_next(shared, now_s)
+
+    def broken(self, name: str, now_s: float) -> tuple[list[Claim], list[Outcome]]:
+        """Take in that a way is no longer; return who had the flow by it, or waited for that."""
+        shared = self._named.get(name)
+        if shared is None:
+            return [], []
+        if shared.tried is not None and name == shared.tried.name:
+            claim = shared.tried.claim
+            return [claim], self.leave(claim, now_s)
+        if name == shared.comes_as:
+            concerned = shared.holders
+        else:
+            concerned = [each for each in shared.claims.values() if not each.is_held]
+        concerned.sort(key=lambda each: -each.bytes_per_s)  # who asks for less can share what is had for more
+        return concerned, [outcome for claim in concerned for outcome in self._let_go(claim)]
+
+    def leave(self, claim: Claim, now_s: float) -> list[Outcome]:
+        """Forget who wants a flow no longer; if others waited for what it tried, it is their turn."""
+        shared = self._flows.get(claim.flow)
+        if shared is None or shared.claims.get(claim.subscription) is not claim:
+            return []  # it did not ask yet, or was forgotten
+        outcomes = self._let_go(claim)
+        return outcomes + (self._try_next(shared, now_s) if claim.is_tried else [])
+
+    def _let_go(self, claim: Claim) -> list[Outcome]:
+        """Forget who wants a flow no longer, and give back what nobody else here needs."""
+        shared = self._flows[claim.flow]
+        del shared.claims[claim.subscription]
+        outcomes: list[Outcome] = []
+        if shared.tried is not None and shared.tried.claim is claim:
+            del self._named[shared.tried.name]
+            outcomes += self._release(shared.tried.name)
+            shared.tried = None
+        if shared.comes_as is not None and not shared.holders:
+            for name in (shared.comes_as, *shared.left):
+                outcomes += self._release(name)
+            del self._named[shared.comes_as]
+            shared.comes_as, shared.latency_s, shared.bytes_per_s, shared.left = None, math.inf, 0, {}
+        if shared.asked_as is not None and shared.asker is None:
+            outcomes += self._release(shared.asked_as)
+            self._end_question(shared)
+        if not shared.claims:
+            del self._flows[shared.name]
+        return outcomes
+
+    def beat(self, now_s: float) -> list[Outcome]:
+        """Go on without answers that did not come in time; give back ways by which nothing comes any more."""
+        outcomes: list[Outcome] = []
+        for shared in list(self._flows.values()):
+            for name in [name for name, until_s in shared.left.items() if until_s <= now_s]:
+                del shared.left[name]
+                outcomes += self._release(name)
+            if shared.asked_as is not None and shared.deadline_s <= now_s:
+                if shared.asker is not None:
+                    shared.asker.all_answered = False
+                outcomes += self._release(shared.asked_as)
+                outcomes += self._try_next(shared, now_s)
+        return outcomes
+
+    def _lead_over(self, shared: SharedFlow, way: Tried, now_s: float) -> list[Outcome]:
+        """Let a flow come by another way for all; the one that it came by is left when it is empty."""
+        before = shared.comes_as
+        outcomes: list[Outcome] = [*shared.come(way.name, way.latency_s, way.bytes_per_s)]
+        assert outcomes, "who is served was looked at before"
+        if before is not None:
+            del self._named[before]
+            shared.left[before] = now_s + self._answer_s_max
+            outcomes += self._branches.leave(HERE, before)
+        if way.name != shared.name:
+            outcomes += self._branches.take(HERE, way.name)
+        return outcomes + self._try_next(shared, now_s)
+
+    def _try_next(self, shared: SharedFlow, now_s: float) -> list[Outcome]:
+        """Ask for the next way of whose turn it is; who has none left is refused."""
+        outcomes: list[Outcome] = []
+        self._end_question(shared)
+        while (claim := shared.asker) is not None:
+            if claim.left and not shared.is_held:
+                return outcomes + self._ask(shared, claim, claim.left.pop(), now_s)
+            if claim.apart and (shared.is_held or claim.instead.is_met):
+                return outcomes + self._ask(shared, claim, claim.apart.pop(), now_s, is_apart=True)
+            claim.fastest_s = min(claim.fastest_s, shared.latency_s)
+            claim.instead = shared.instead_for(claim)
+            outcomes += [claim, *self._let_go(claim)]
+        return outcomes
+
+    def _ask(
+        self,
+        shared: SharedFlow,
+        claim: Claim,
+        way: Reserve | Invite,
+        now_s: float,
+        *,
+        is_apart: bool = False,
+    ) -> list[Outcome]:
+        """Ask for a way that is enough for who asks and for all who have the flow."""
+        bytes_per_s = max(claim.bytes_per_s, shared.bytes_per_s)
+        name = self._name_of_way(shared, bytes_per_s, is_apart=is_apart)
+        asked = way._replace(flow=name, bytes_per_s=bytes_per_s, latency_s_left=shared.bound_s(claim))
+        shared.asked, shared.deadline_s = asked, now_s + self._answer_s_max
+        self._named[name] = shared
+        if isinstance(asked, Invite):
+            return list(self._searches.invite(asked, now_s))
+        return list(self._branches.reserve(HERE, asked, now_s))
+
+    def _name_of_way(self, shared: SharedFlow, bytes_per_s: int, *, is_apart: bool) -> str:
+        flow = read_flow(shared.name)
+        if flow is None or (flow.home is None and not is_apart):
+            return shared.name
+        self._ways += 1
+        return flow._replace(bytes_per_s=bytes_per_s, home=self._me, way=self._ways).name
+
+    def _end_question(self, shared: SharedFlow) -> None:
+        if shared.asked_as is not None and shared.asked_as != shared.comes_as:
+            self._named.pop(shared.asked_as, None)
+        shared.asked, shared.deadline_s = None, math.inf
+
+    def _release(self, name: str) -> list[Outcome]:
+        return list(self._branches.release(HERE, name))

@@ -1,0 +1,147 @@
+"""What is a subscriber told: that it has what it wants, or why not, and what would fit (004, section 5.4)?"""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+from typing import NamedTuple
+
+from betimes.language.quantities import show_duration, show_rate
+from betimes.reservations.link_accounts import NOTHING
+from betimes.reservations.shared_flows import Claim
+
+NOTHING_FITS = "links on the way are full or state no rate, or what others have of it there cannot be moved"
+
+
+class Refusal(StrEnum):
+    """Why there is no reservation."""
+
+    NO_BANDWIDTH = "no bandwidth"
+    TOO_SLOW = "too slow"
+    NOBODY_PUBLISHES = "nobody publishes this"
+    NO_ANSWER = "no answer"
+    NO_WAY = "no way was found"  # though no link was short of room: links are down, or others take too long
+    TOO_MANY = "too many"
+
+
+class Accepted(NamedTuple):
+    """The bandwidth is promised all the way."""
+
+    subscription: str
+    publisher: str
+    flow: str
+    bytes_per_s: int
+    latency_s: float
+
+
+class Refused(NamedTuple):
+    """There is no reservation; if that is not definite, there may be one that lapses soon."""
+
+    subscription: str
+    publisher: str | None
+    reason: Refusal
+    is_definite: bool
+    room_bytes_per_s: int  # what would have fitted
+    latency_s: float  # of the fastest way, of the farthest publisher; inf where none is known
+    shared_bytes_per_s: int = 0  # that others have of the same events: it might be shared
+    had_s: float | None = None  # a latency that was tried and can be had; inf: none; None: nothing was tried
+
+    @property
+    def is_sharing_better(self) -> bool:
+        """Tell whether more can be had by asking for what others have."""
+        return self.shared_bytes_per_s > self.room_bytes_per_s
+
+    @property
+    def fits_bytes_per_s(self) -> int:
+        """Return what might be had instead; 0 for nothing."""
+        return max(self.shared_bytes_per_s, self.room_bytes_per_s)
+
+    def without(self, tried: Refused) -> Refused:
+        """Return the refusal with what might be had still, after what seemed to fit was refused too.
+
+        That may have been for want of another publisher's bandwidth, of which others may have less to share.
+        """
+        both = (self.shared_bytes_per_s, tried.shared_bytes_per_s)
+        shared = max([each for each in both if each < self.fits_bytes_per_s], default=0)
+        room = self.room_bytes_per_s
+        if not self.is_sharing_better:
+            room = min(tried.room_bytes_per_s, room - 1)
+        return self._replace(shared_bytes_per_s=shared, room_bytes_per_s=room)
+
+
+class Interrupted(NamedTuple):
+    """What was accepted is lost, and is asked for anew."""
+
+    subscription: str
+    publisher: str
+
+
+def _reason(claim: Claim) -> Refusal:
+    if not claim.all_answered:
+        return Refusal.NO_ANSWER
+    if claim.is_too_slow:
+        return Refusal.TOO_SLOW
+    return Refusal.NO_BANDWIDTH if claim.instead.is_short else Refusal.NO_WAY
+
+
+def refusal(claim: Claim, claims: list[Claim]) -> Refused:
+    """Return what is told of one of a wish's claims that is refused.
+
+    Where what takes the room is given back shortly, or is only tried for another claim of the same wish, it
+    is not definite: another time, or with another way for that one, there may be room.
+    """
+    reason, instead = _reason(claim), NOTHING if claim.is_too_slow else claim.instead
+    is_passing = instead.is_passing or any(each.is_tried for each in claims)
+    is_known = reason == Refusal.TOO_SLOW or (reason == Refusal.NO_BANDWIDTH and not is_passing)
+    return Refused(
+        claim.subscription,
+        claim.publisher,
+        reason,
+        is_known and not claim.instead.is_cut,
+        min(instead.room_bytes_per_s, claim.bytes_per_s - 1),
+        max([each.fastest_s for each in claims]),
+        instead.shared_bytes_per_s,
+    )
+
+
+def accepted(claim: Claim) -> Accepted:
+    """Return what is told of a claim that is held."""
+    assert claim.comes_as is not None, "only what is held is accepted"
+    return Accepted(claim.subscription, claim.publisher, claim.comes_as, claim.bytes_per_s, claim.latency_s)
+
+
+def refused(subscription: str, reason: Refusal, *, is_definite: bool) -> Refused:
+    """Return the refusal of a wish for which no way was even looked at."""
+    return Refused(subscription, None, reason, is_definite, 0, math.inf)
+
+
+def why(refused: Refused) -> str:
+    """Return why something was refused, in words.
+
+    >>> why(Refused("s", "b1", Refusal.NO_BANDWIDTH, True, 12_000, 0.05))
+    'no bandwidth; 12KB/s would fit'
+    """
+    if refused.reason == Refusal.NO_BANDWIDTH:
+        if not refused.fits_bytes_per_s:
+            nothing = f"nothing fits: {NOTHING_FITS}" if refused.is_definite else "nothing fits now"
+            return f"{refused.reason}; {nothing}"
+        shared = ", shared with those who have it" if refused.is_sharing_better else ""
+        return f"{refused.reason}; {show_rate(refused.fits_bytes_per_s / 1000.0)} would fit{shared}"
+    if refused.reason == Refusal.TOO_SLOW:
+        fastest_s = enough_s(refused.latency_s)
+        told = f"{refused.reason}; the fastest way takes {show_duration(fastest_s)}"
+        if refused.had_s is None or refused.had_s <= fastest_s:
+            return told
+        if math.isinf(refused.had_s):
+            return f"{told}, and there is no room either"
+        return f"{told} and has no room; {show_duration(enough_s(refused.had_s))} can be had"
+    return str(refused.reason)
+
+
+def enough_s(latency_s: float) -> float:
+    """Return a bound that so much keeps, in tenths of a millisecond, so that who asks for it gets it.
+
+    >>> enough_s(0.16164), enough_s(0.05)
+    (0.1617, 0.05)
+    """
+    return math.ceil(round(latency_s * 10_000, 6)) / 10_000

@@ -1,0 +1,58 @@
+"""What does one node of an overlay do: find its neighbours, and make promises on its links (004)?
+
+A node of the hash table that reserves (`reservations/node.py`) over the links that the table gives it.
+Sans-I/O: the simulator drives this class, and a live broker can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from betimes.reservations.node import ReservingNode, ReservingSettings
+from betimes.reservations.overlay.dht import Contacts, DhtNode, DhtSettings, Join, Leave, Ping, Pong
+from betimes.reservations.requests import Effect
+
+DHT_MESSAGES = (Ping, Pong, Join, Contacts, Leave)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverlaySettings(ReservingSettings):
+    """What the nodes of an overlay are configured with."""
+
+    dht: DhtSettings = field(default_factory=DhtSettings)
+
+
+class OverlayNode(ReservingNode):
+    """One node: its part of the table, and all that a reserving node has."""
+
+    def __init__(self, name: str, settings: OverlaySettings, link_bytes_per_s: Callable[[str], int]) -> None:
+        self.dht = DhtNode(name, settings.dht)
+        super().__init__(self.dht, settings, link_bytes_per_s)
+
+    def join(self, through: str, now_s: float) -> list[Effect]:
+        """Become part of an overlay with the help of a node that is."""
+        return list(self.dht.join(through, now_s))
+
+    def leave(self, now_s: float) -> list[Effect]:
+        """Say goodbye, to the table before flows end: who asks anew does so past this node."""
+        return [*self.dht.leave(), *super().leave(now_s)]
+
+    def receive(self, sender: str, message: object, now_s: float) -> list[Effect]:
+        """Take in a message from another node."""
+        if isinstance(message, DHT_MESSAGES):
+            return list(self.dht.receive(message, now_s))
+        return super().receive(sender, message, now_s)
+
+    def lost(self, neighbour: str, now_s: float) -> list[Effect]:
+        """Take in that the link to a neighbour is gone."""
+        return [*self.dht.lost(neighbour, now_s), *super().lost(neighbour, now_s)]
+
+    def beat(self, now_s: float) -> list[Effect]:
+        """Do what is due: pings, and what a reserving node does."""
+        self.dht.pinned = {*self.outward.neighbours, *self.inward.neighbours}
+        before = set(self.dht.neighbours)
+        effects: list[Effect] = list(self.dht.beat(now_s))
+        for gone in sorted(before.difference(self.dht.neighbours)):
+            effects += super().lost(gone.name, now_s)
+        return effects + super().beat(now_s)

@@ -1,0 +1,177 @@
+"""Where do those who publish a type and those who want it meet (004, sections 5.1 and 5.4)?
+
+The rendezvous of a type is the node closest to hash(T); with k replicas there are k. Advertisements and
+questions walk there by the table's next hops and collect what each link takes and has room for. The
+rendezvous puts both halves together: a way for each publisher. Advertisements are soft state, like all
+else.
+
+Walks carry their hops, because a way is cut where it would come to a node twice, and reserved along. A
+neighbour that was never measured is taken to be next door.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from betimes.reservations.link_accounts import Reservations
+from betimes.reservations.overlay.coordinates import Coordinate
+from betimes.reservations.overlay.dht import HOPS_MAX, Tell
+from betimes.reservations.overlay.identifiers import Contact, rendezvous_key
+from betimes.reservations.signals import Advertise, Hop, Offer, Offers, Subscribe, Withdraw, without_loops
+
+TYPES_MAX = 100_000  # advertised at one rendezvous
+PUBLISHERS_MAX = 64  # of one type that a rendezvous names; more are forgotten first come, first kept
+REPLICAS_MAX = 64
+
+
+class Ways(Protocol):
+    """What is asked of routing: `DhtNode` has it."""
+
+    me: Contact
+    coordinate: Coordinate
+
+    def next_hop(self, key: int) -> Contact | None:
+        """Return the next node towards a key; None where that is here."""
+        ...
+
+    def latency_s(self, name: str) -> float | None:
+        """Return the latency of the link to a neighbour, if it was measured."""
+        ...
+
+    def latency_from_s(self, name: str) -> float | None:
+        """Return the latency of the link from a neighbour, likewise."""
+        ...
+
+    def estimated_s(self, name: str, there: Coordinate, target: str) -> float | None:
+        """Return the latency from a neighbour, or from here, to a node at some place; None if unknown."""
+        ...
+
+    def fastest_from_s(self, name: str) -> float | None:
+        """Return what the fastest of all ways from a node takes; None where not all links are known."""
+        ...
+
+    @property
+    def neighbours(self) -> tuple[Contact, ...]:
+        """Return the other ends of the links."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Advertised:
+    publisher: str
+    bytes_per_s: int
+    coordinate: Coordinate
+    hops: tuple[Hop, ...]  # from the publisher to here
+    lapses_s: float
+
+
+class Rendezvous:
+    """What one node knows of those who publish, as far as it is their rendezvous; and what walks past."""
+
+    def __init__(self, ways: Ways, outward: Reservations, *, lapse_after_s: float) -> None:
+        self._ways = ways
+        self._outward = outward
+        self._lapse_after_s = lapse_after_s
+        self._advertised: dict[tuple[str, int], dict[str, _Advertised]] = {}  # by type and replica
+
+    def __len__(self) -> int:
+        return sum([len(found) for found in self._advertised.values()])
+
+    def advertise(self, event_type: str, bytes_per_s: int, replicas: int, now_s: float) -> list[Tell]:
+        """Tell every replica that this type is published here; to be said again before it lapses."""
+        own = self._ways.me.name
+        told: list[Tell] = []
+        for replica in range(replicas):
+            walk = Advertise(event_type, replica, own, bytes_per_s, self._ways.coordinate, (Hop(own),), 0)
+            told += self._walk_advertisement(walk, now_s)
+        return told
+
+    def withdraw(self, event_type: str, replicas: int) -> list[Tell]:
+        """Tell every replica that this type is published here no longer."""
+        own = self._ways.me.name
+        walks = [Withdraw(event_type, replica, own, HOPS_MAX) for replica in range(replicas)]
+        return [tell for walk in walks for tell in self.take_withdrawal(walk)]
+
+    def ask(self, subscription: str, number: int, event_type: str, replica: int) -> list[Tell]:
+        """Ask a replica for ways to those who publish a type; the answer is `Offers`, perhaps to oneself."""
+        own = self._ways.me.name
+        return self._walk_question(Subscribe(subscription, number, event_type, replica, (Hop(own),)))
+
+    def take_advertisement(self, sender: str, walk: Advertise, now_s: float) -> list[Tell]:
+        """Take in an advertisement that walks past, or has come to its rendezvous."""
+        here = Hop(self._ways.me.name, self._ways.latency_from_s(sender) or 0.0, walk.room_bytes_per_s)
+        return self._walk_advertisement(walk._replace(hops=(*walk.hops, here)), now_s)
+
+    def take_withdrawal(self, walk: Withdraw) -> list[Tell]:
+        """Take in a withdrawal that walks past, or has come to its rendezvous."""
+        onward = self._ways.next_hop(rendezvous_key(walk.event_type, walk.replica))
+        if onward is not None:
+            onward_walk = walk._replace(hops_left=walk.hops_left - 1)
+            return [Tell(onward.name, onward_walk)] if onward_walk.hops_left else []
+        at = (walk.event_type, walk.replica)
+        self._advertised.get(at, {}).pop(walk.publisher, None)
+        if not self._advertised.get(at):
+            self._advertised.pop(at, None)
+        return []
+
+    def take_question(self, sender: str, walk: Subscribe) -> list[Tell]:
+        """Take in a question that walks past, or has come to its rendezvous."""
+        here = Hop(self._ways.me.name, self._ways.latency_s(sender) or 0.0, self._outward.room(sender))
+        return self._walk_question(walk._replace(hops=(*walk.hops, here)))
+
+    def take_offers(self, offers: Offers) -> list[Tell]:
+        """Send an answer back the way its question came."""
+        return [Tell(offers.back[0], offers._replace(back=offers.back[1:]))]
+
+    def lapse(self, now_s: float) -> None:
+        """Forget who did not advertise again in time."""
+        for at, found in list(self._advertised.items()):
+            for publisher in [name for name, each in found.items() if each.lapses_s <= now_s]:
+                del found[publisher]
+            if not found:
+                del self._advertised[at]
+
+    def _walk_advertisement(self, walk: Advertise, now_s: float) -> list[Tell]:
+        onward = self._ways.next_hop(rendezvous_key(walk.event_type, walk.replica))
+        if onward is not None:
+            if len(walk.hops) > HOPS_MAX:
+                return []
+            return [Tell(onward.name, walk._replace(room_bytes_per_s=self._outward.room(onward.name)))]
+        return self._note(walk, now_s)
+
+    def _note(self, walk: Advertise, now_s: float) -> list[Tell]:
+        at = (walk.event_type, walk.replica)
+        if at not in self._advertised and len(self._advertised) >= TYPES_MAX:
+            return []
+        found = self._advertised.setdefault(at, {})
+        if walk.publisher in found or len(found) < PUBLISHERS_MAX:
+            found[walk.publisher] = _Advertised(
+                publisher=walk.publisher,
+                bytes_per_s=walk.bytes_per_s,
+                coordinate=walk.coordinate,
+                hops=walk.hops,
+                lapses_s=now_s + self._lapse_after_s,
+            )
+        return []
+
+    def _walk_question(self, walk: Subscribe) -> list[Tell]:
+        onward = self._ways.next_hop(rendezvous_key(walk.event_type, walk.replica))
+        if onward is not None:
+            return [Tell(onward.name, walk)] if len(walk.hops) <= HOPS_MAX else []
+        found = self._advertised.get((walk.event_type, walk.replica), {})
+        offers = [self._offer(walk.hops, each) for each in found.values()]
+        back = tuple([hop.name for hop in reversed(walk.hops)][1:])
+        answer = Offers(walk.subscription, walk.number, walk.replica, back, tuple(offers))
+        return [Tell(self._ways.me.name, answer)] if not back else self.take_offers(answer)
+
+    def _offer(self, asked: tuple[Hop, ...], advertised: _Advertised) -> Offer:
+        """Return the way from who asked over this node to a publisher."""
+        there = advertised.hops
+        upstream = [
+            Hop(there[at].name, there[at + 1].latency_s, there[at + 1].room_bytes_per_s)
+            for at in range(len(there) - 2, -1, -1)
+        ]
+        way = without_loops((*asked, *upstream))
+        fresh_hops = sum([hop in asked for hop in way])
+        return Offer(advertised.publisher, advertised.bytes_per_s, advertised.coordinate, way, fresh_hops)

@@ -1,0 +1,177 @@
+"""How does a flow find its way by itself, past links that are full? Ours beside 004: greedy by coordinates.
+
+The rendezvous has named the publisher; the subscriber's node invites the flow. From the publisher's node it
+goes from neighbour to neighbour, each time to the one that promises to be nearest to the subscriber among
+those whose link has room, and reserves as it goes. It starts at the publisher because that is where links
+fill first, and who owns a link knows its room. Where no neighbour is nearer it goes on by the table, which
+leads there in any case. A dead end steps back; where time is short, a search may come to it again if it is
+there sooner. A node that has the flow already takes over from there: the new branch begins at it.
+
+All that a search has to remember travels with it, so nothing is left behind where one gets lost: promises
+lapse.
+"""
+
+from __future__ import annotations
+
+import math
+
+from betimes.reservations.flow_tree import HERE, Branch, Branches
+from betimes.reservations.link_accounts import NOTHING, Reservations
+from betimes.reservations.overlay.dht import HOPS_MAX, Tell
+from betimes.reservations.overlay.identifiers import id_of
+from betimes.reservations.rendezvous import Ways
+from betimes.reservations.shared_flows import SAME_LATENCY
+from betimes.reservations.signals import Declined, Extend, Granted, Invite, Release, StepBack, Visit
+
+# What a link takes counts less than what is left behind it: else a search goes in many small steps.
+LINK_WEIGHT = 0.4
+TRAIL_MAX = 16  # nodes on a way
+VISITED_MAX = 32  # nodes that one search may come to
+
+
+class Searches:
+    """The searches that come through one node."""
+
+    def __init__(self, ways: Ways, branches: Branches, outward: Reservations) -> None:
+        self._ways = ways
+        self._branches = branches
+        self._outward = outward
+
+    def fastest_s(self, publisher: str) -> float:
+        """Return what the fastest of all ways from a publisher's node takes; inf where nobody knows."""
+        known_s = self._ways.fastest_from_s(publisher)
+        return math.inf if known_s is None else known_s
+
+    def invitation(self, flow: str, bytes_per_s: int, publisher: str, latency_s_max: float) -> Invite:
+        """Return what this node would say to a publisher's to have its flow."""
+        me = self._ways.me.name
+        return Invite(flow, bytes_per_s, publisher, me, self._ways.coordinate, latency_s_max, ())
+
+    def invite(self, invite: Invite, now_s: float) -> list[Tell]:
+        """Ask for a flow; the answer is `Granted`, or `Declined`, to oneself."""
+        return self.take_invitation(invite, now_s)
+
+    def take_invitation(self, invite: Invite, now_s: float) -> list[Tell]:
+        """Send an invitation on to its publisher's node, or begin to search there."""
+        me = self._ways.me.name
+        hops = (*invite.hops, me)
+        back = tuple(reversed(hops[:-1]))
+        if invite.publisher == me and not self._branches.is_published(invite.flow):
+            return self.take_declined(Declined(invite.flow, NOTHING, back, is_gone=True))
+        if invite.publisher == me and invite.bytes_per_s > 0:
+            branch = self._branches.begin(invite.flow, invite.bytes_per_s)
+            begun, visited = invite._replace(hops=hops), (Visit(me, 0.0),)
+            search = Extend(begun, 0.0, (me,), visited, by_table=False, instead=NOTHING)
+            return self._search(search, branch, now_s)
+        onward = self._ways.next_hop(id_of(invite.publisher))
+        if onward is None or len(hops) > HOPS_MAX:
+            is_gone = invite.publisher != me  # its node is; else nothing is asked for
+            return self.take_declined(Declined(invite.flow, NOTHING, back, is_gone=is_gone))
+        return [Tell(onward.name, invite._replace(hops=hops))]
+
+    def take_declined(self, declined: Declined) -> list[Tell]:
+        """Send a refusal back the way its invitation came."""
+        if not declined.back:
+            return [Tell(self._ways.me.name, declined)]
+        return [Tell(declined.back[0], declined._replace(back=declined.back[1:]))]
+
+    def extended(self, sender: str, extend: Extend, now_s: float) -> list[Tell]:
+        """Take in a flow that is looking for its way."""
+        invite, me = extend.invite, self._ways.me.name
+        if invite.bytes_per_s <= 0:
+            return []  # nobody asks for nothing
+        latency_s = extend.latency_s + (self._ways.latency_from_s(sender) or 0.0)
+        branch = self._branches.branch(invite.flow)
+        told: list[Tell] = []
+        trail, visited = (*extend.trail, me), (*extend.visited, Visit(me, latency_s))
+        if branch is None:
+            branch = self._branches.come_from(sender, invite.flow, invite.bytes_per_s, latency_s)
+            if branch is None:
+                return [Tell(sender, StepBack(extend._replace(visited=visited), is_kept=False))]
+        elif branch.upstream != sender:  # it comes here already: from here on it is this node's search
+            told, trail = [Tell(sender, Release(invite.flow))], (me,)
+            # a refusal has to go back from here, from neighbour to neighbour
+            invite = invite._replace(hops=(*invite.hops, *extend.trail[1:], me))
+            extend = extend._replace(instead=extend.instead._replace(is_met=True))
+        onward = extend._replace(invite=invite, trail=trail, visited=visited)
+        return told + self._search(onward, branch, now_s)
+
+    def stepped_back(self, sender: str, back: StepBack, now_s: float) -> list[Tell]:
+        """Try another neighbour after a dead end."""
+        extend = back.extend
+        flow, me = extend.invite.flow, self._ways.me.name
+        branch = self._branches.branch(flow)
+        if branch is None:
+            return []  # it ended meanwhile; the subscriber's node will not wait for ever
+        if not back.is_kept:
+            self._branches.cut(flow, branch, sender)
+        trail = extend.trail[: extend.trail.index(me) + 1] if me in extend.trail else (me,)
+        return self._search(extend._replace(trail=trail), branch, now_s)
+
+    def _search(self, extend: Extend, branch: Branch, now_s: float) -> list[Tell]:
+        """Deliver the flow here, let it go on, or step back."""
+        invite = extend.invite
+        if invite.subscriber == self._ways.me.name:
+            branch.below[HERE] = True
+            return [Tell(invite.subscriber, Granted(invite.flow, branch.latency_s))]
+        onward, extend = self._onward(extend, branch)
+        if onward is not None and self._branches.extend(invite.flow, branch, onward, now_s):
+            return [Tell(onward, extend._replace(latency_s=branch.latency_s))]
+        told = self._branches.end_if_unneeded(invite.flow, branch, tells_upstream=False)
+        if len(extend.trail) > 1:
+            return [*told, Tell(extend.trail[-2], StepBack(extend, is_kept=bool(branch.below)))]
+        if branch.upstream is not None and not branch.below:
+            told.append(Tell(branch.upstream, Release(invite.flow)))
+        back = tuple(reversed(invite.hops))
+        if back[:1] == (self._ways.me.name,):
+            back = back[1:]
+        declined = Declined(invite.flow, extend.instead, back)
+        return told + self.take_declined(declined)
+
+    def _onward(self, extend: Extend, branch: Branch) -> tuple[str | None, Extend]:
+        """Return the neighbour that seems best, and what the search knows more."""
+        invite = extend.invite
+        if len(extend.visited) >= VISITED_MAX:
+            return None, extend._replace(instead=extend.instead._replace(is_cut=True))
+        if len(extend.trail) >= TRAIL_MAX:
+            return None, extend
+        left_s = invite.latency_s_left - branch.latency_s
+        best: tuple[float, str] | None = None
+        instead, is_nearer = extend.instead, False
+        aim = (invite.coordinate, invite.subscriber)
+        own_s = self._ways.estimated_s(self._ways.me.name, *aim) or 0.0
+        table = self._ways.next_hop(id_of(invite.subscriber))
+        for _, name in self._ways.neighbours:
+            latency_s = self._ways.latency_s(name)
+            if (
+                latency_s is None
+                or latency_s > left_s
+                or _has_seen(extend, name, branch.latency_s + latency_s)
+            ):
+                continue
+            has_it = name in branch.below
+            if not has_it and not self._outward.fits(invite.flow, name, branch.bytes_per_s):
+                instead = instead.or_better(self._outward.instead(invite.flow, name))
+                continue
+            if extend.by_table and table is not None and name == table.name:
+                return name, extend._replace(instead=instead)
+            is_there = name == invite.subscriber
+            rest_s = 0.0 if is_there else self._ways.estimated_s(name, *aim)
+            if rest_s is not None:
+                is_nearer |= rest_s < own_s
+                cost_s = LINK_WEIGHT * latency_s + rest_s
+                if best is None or (cost_s, name) < best:
+                    best = (cost_s, name)
+        extend = extend._replace(instead=instead)
+        if best is not None and not is_nearer and not extend.by_table:
+            return self._onward(extend._replace(by_table=True), branch)
+        return (None if best is None else best[1]), extend
+
+
+def _has_seen(extend: Extend, name: str, latency_s: float) -> bool:
+    """Tell whether a search need not come to a node: it is on its way, or was no way on, and no later."""
+    soonest_s = min([visit.latency_s for visit in extend.visited if visit.name == name], default=None)
+    if soonest_s is None:
+        return False
+    is_in_no_hurry = extend.invite.latency_s_left == math.inf
+    return is_in_no_hurry or name in extend.trail or soonest_s <= latency_s * SAME_LATENCY

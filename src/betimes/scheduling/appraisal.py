@@ -1,0 +1,227 @@
+"""What is each waiting message worth to a link that has just fallen free (000, sections 5.1 to 5.4)?
+
+One pass over everything a broker holds. Arrays instead of objects, because this runs for every message
+sent. A *slot* is a waiting message, a *row* one (destination, bound) behind it, a *way* one
+(neighbour, destination). Every appraisal has the same signature (`Appraise`): it lists the candidates
+and the hopeless in `results`, writes a verdict into every row it looked at, and returns how many there
+are of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from betimes.kernels.compile import kernel
+from betimes.scheduling.success import forward_delay_mean_s, success_probability
+
+# slots[slot, …]; HURRIED is not 0 where a subscriber states a bound
+FIRST, ROWS, BORN_S, SIZE_KB, ENTERED_S, HURRIED = range(6)
+SLOT_FACTS = 6
+# rows[row, …], sorted by destination; a row that has been sent or dropped has destination GONE;
+# VERDICT is what the last appraisal found, for the link it was made for
+DESTINATION, BOUND_S, PRICE, COUNT, VERDICT = range(5)
+NOBODY_YET = 1e-9  # what is to be kept for subscribers to come counts so little, but lives
+GONE = -1.0
+STAYS, GOES, HOPELESS = 0.0, 1.0, 2.0
+# ways[…, neighbour, destination]; WAIT_S is what messages lately waited behind the neighbour
+OPEN, FIXED_S, S_PER_KB_MEAN, S_PER_KB_SD, WAIT_S = range(5)
+WAY_FACTS = 5
+# results[…, candidate]
+SLOT, BENEFIT, POSTPONED, LIFETIME_S, HOPELESS_SLOT = range(5)
+
+Array = NDArray[np.float64]
+# (now_s, link, slot_count, slots, rows, ways, free_at_s by link, contention, postponed_s, hopeless_at,
+# results); contention is 0 where nothing waits and 1 where messages wait a transmission time or more
+Appraise = Callable[
+    [float, int, int, Array, Array, Array, Array, float, float, float, Array], tuple[int, int]
+]
+
+
+class Weights(NamedTuple):
+    """How a candidate's score is made up; the highest goes first."""
+
+    benefit: float = 0.0  # of EB, eq. 3
+    postponed_benefit: float = 0.0  # of EB', eq. 8
+    lifetime_s: float = 0.0  # of the mean over the subscribers it can still reach before their bounds
+
+
+@kernel
+def best_candidate(results: Array, found: int, benefit: float, postponed: float, lifetime: float) -> int:
+    """Return which candidate scores highest; of equals the first, which has waited longest."""
+    best, highest = 0, 0.0
+    for each in range(found):
+        score = benefit * results[BENEFIT, each] + postponed * results[POSTPONED, each]
+        if lifetime != 0.0:  # without a bound it is infinite
+            score += lifetime * results[LIFETIME_S, each]
+        if each == 0 or score > highest:
+            best, highest = each, score
+    return best
+
+
+def best_candidates(
+    results: Array, found: int, benefit: float, postponed: float, lifetime: float, count: int
+) -> NDArray[np.int64]:
+    """Return so many candidates, those that score highest first; of equals the first."""
+    scores = benefit * results[BENEFIT, :found] + postponed * results[POSTPONED, :found]
+    if lifetime != 0.0:
+        scores += lifetime * results[LIFETIME_S, :found]
+    if count < found:
+        least = -np.partition(-scores, count - 1)[count - 1]
+        above, equal = np.flatnonzero(scores > least), np.flatnonzero(scores == least)
+        chosen = np.sort(np.concatenate([above, equal[: count - len(above)]]))
+    else:
+        chosen = np.arange(found)
+    return chosen[np.argsort(-scores[chosen], kind="stable")]
+
+
+@kernel
+def journey_s(ways: Array, link: int, destination: int, size_kb: float) -> float:
+    """Return the mean time from sending to arrival by this way, if nothing waits on it (eq. 4)."""
+    return forward_delay_mean_s(
+        ways[FIXED_S, link, destination], size_kb, ways[S_PER_KB_MEAN, link, destination]
+    )
+
+
+@kernel
+def success_by_way(ways: Array, link: int, destination: int, size_kb: float, remaining_s: float) -> float:
+    """Return the chance to arrive within the remaining time when sent now by this way (eq. 5)."""
+    slack_s = remaining_s - journey_s(ways, link, destination, size_kb)
+    return success_probability(slack_s, size_kb * ways[S_PER_KB_SD, link, destination])
+
+
+@kernel
+def appraise_lifetime(
+    now_s: float,
+    link: int,
+    slot_count: int,
+    slots: Array,
+    rows: Array,
+    ways: Array,
+    _free_at_s: Array,
+    _contention: float,
+    _postponed_s: float,
+    _hopeless_at: float,
+    results: Array,
+) -> tuple[int, int]:
+    """Look only at how much time is left: for FIFO and RL, which weigh nothing and drop what has expired."""
+    found, hopeless = 0, 0
+    for slot in range(slot_count):
+        first = int(slots[slot, FIRST])
+        end = first + int(slots[slot, ROWS])
+        age_s = now_s - slots[slot, BORN_S]
+        lifetime_s, alive, eligible = 0.0, 0.0, False
+        for row in range(first, end):
+            destination = int(rows[row, DESTINATION])
+            rows[row, VERDICT] = STAYS
+            if destination < 0 or ways[OPEN, link, destination] == 0.0:
+                continue
+            eligible = True
+            rows[row, VERDICT] = GOES
+            remaining_s = rows[row, BOUND_S] - age_s
+            if remaining_s >= 0.0:
+                count = max(rows[row, COUNT], NOBODY_YET)
+                alive += count
+                lifetime_s += count * remaining_s
+        if alive > 0.0:
+            results[SLOT, found] = slot
+            results[LIFETIME_S, found] = lifetime_s / alive
+            found += 1
+        elif eligible:
+            results[HOPELESS_SLOT, hopeless] = slot
+            hopeless += 1
+            _condemn(rows, first, end)
+    return found, hopeless
+
+
+@kernel
+def appraise_benefit(
+    now_s: float,
+    link: int,
+    slot_count: int,
+    slots: Array,
+    rows: Array,
+    ways: Array,
+    _free_at_s: Array,
+    _contention: float,
+    postponed_s: float,
+    hopeless_at: float,
+    results: Array,
+) -> tuple[int, int]:
+    """Weigh EB and EB' over the subscribers behind the link (eqs. 3 and 8), each by its one shortest path.
+
+    A message is hopeless when none of them has a chance above `hopeless_at` (eq. 11).
+    """
+    found, hopeless = 0, 0
+    for slot in range(slot_count):
+        first = int(slots[slot, FIRST])
+        end = first + int(slots[slot, ROWS])
+        size_kb, age_s = slots[slot, SIZE_KB], now_s - slots[slot, BORN_S]
+        benefit, postponed, hope, eligible = 0.0, 0.0, 0.0, False
+        for row in range(first, end):
+            destination = int(rows[row, DESTINATION])
+            rows[row, VERDICT] = STAYS
+            if destination < 0 or ways[OPEN, link, destination] == 0.0:
+                continue
+            eligible = True
+            rows[row, VERDICT] = GOES
+            remaining_s = rows[row, BOUND_S] - age_s - ways[WAIT_S, link, destination]
+            success = success_by_way(ways, link, destination, size_kb, remaining_s)
+            later = success_by_way(ways, link, destination, size_kb, remaining_s - postponed_s)
+            hope = max(hope, success)
+            benefit += success * rows[row, PRICE]
+            postponed += later * rows[row, PRICE]
+        if hope > hopeless_at:
+            results[SLOT, found] = slot
+            results[BENEFIT, found] = benefit
+            results[POSTPONED, found] = postponed
+            found += 1
+        elif eligible:
+            results[HOPELESS_SLOT, hopeless] = slot
+            hopeless += 1
+            _condemn(rows, first, end)
+    return found, hopeless
+
+
+@kernel
+def appraise_expired(now_s: float, slot_count: int, slots: Array, rows: Array, results: Array) -> int:
+    """Find the destinations all of whose bounds have passed; return in how many slots there are some.
+
+    A destination with a bound still open keeps its other rows: they are counted where they are missed.
+    """
+    found = 0
+    for slot in range(slot_count):
+        row = int(slots[slot, FIRST])
+        end = row + int(slots[slot, ROWS])
+        age_s = now_s - slots[slot, BORN_S]
+        any_late = False
+        while row < end:
+            stop = destination_end(rows, row, end)
+            late = rows[row, DESTINATION] >= 0.0 and rows[row:stop, BOUND_S].max() < age_s
+            rows[row:stop, VERDICT] = HOPELESS if late else STAYS
+            any_late |= late
+            row = stop
+        if any_late:
+            results[HOPELESS_SLOT, found] = slot
+            found += 1
+    return found
+
+
+@kernel
+def destination_end(rows: Array, row: int, end: int) -> int:
+    """Return where the rows with this row's destination end."""
+    stop = row + 1
+    while stop < end and rows[stop, DESTINATION] == rows[row, DESTINATION]:
+        stop += 1
+    return stop
+
+
+@kernel
+def _condemn(rows: Array, first: int, end: int) -> None:
+    """Turn the verdict on what would have gone."""
+    for row in range(first, end):
+        if rows[row, VERDICT] == GOES:
+            rows[row, VERDICT] = HOPELESS

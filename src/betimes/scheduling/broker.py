@@ -1,0 +1,387 @@
+"""What does a broker do with a message? Deliver here, keep for elsewhere, choose what a free link sends.
+
+Sans-I/O: every method takes the time and returns effects; nothing else goes in or out. The simulator and
+the server drive this same class. What it does not do: keep time (the driver calls `link_free` and
+`sweep`), find routes (it is handed a `RoutingTable`), or repeat a message that a neighbour acknowledged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from betimes.model.events import Event, EventId, Message
+from betimes.model.telemetry import Reason
+from betimes.model.topology import Link
+from betimes.routing.link_estimates import LinkEstimate
+from betimes.routing.routing_table import RoutingTable
+from betimes.scheduling.appraisal import (
+    FIXED_S,
+    GOES,
+    HOPELESS,
+    OPEN,
+    S_PER_KB_MEAN,
+    S_PER_KB_SD,
+    WAIT_S,
+    WAY_FACTS,
+)
+from betimes.scheduling.bandwidth_shares import PromisedShares
+from betimes.scheduling.demand_table import Demand, DemandTable
+from betimes.scheduling.destination_sets import DestinationSets, Split
+from betimes.scheduling.effects import Drop, Effect, Keep, Send, made
+from betimes.scheduling.local_delivery import LocalDelivery
+from betimes.scheduling.output_queue import OutputQueue, Taken
+from betimes.scheduling.pinned_routes import PinnedWays, Pins
+from betimes.scheduling.queue_kernels import promise_of_links
+from betimes.scheduling.strategies import Strategy
+from betimes.scheduling.wait_means import NEWEST_WEIGHT, blend_waits, note_vain_waits, widened
+
+MESSAGES_MAX = 100_000  # waiting at one broker
+UNAWAITED_PART = 0.5  # of the queue, that is for messages which are only to be kept elsewhere
+TRANSMISSION_S_MIN = 1e-9  # a link that takes no time at all divides by nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerSettings:
+    """What a broker is configured with."""
+
+    strategy: Strategy
+    processing_s: float = 0.0  # PD of 000, as known to all: part of the delay still to come
+    messages_max: int = MESSAGES_MAX
+    kb_max: float = np.inf  # likewise
+    learns_links: bool = False  # measure the links' speeds instead of keeping to the configured ones
+
+
+class Broker:
+    """One broker's state. Routes may be exchanged at any time; waiting messages follow the new ones."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        demand: DemandTable,
+        routes: RoutingTable,
+        settings: BrokerSettings,
+        published: int = 0,
+    ) -> None:
+        self.name = name
+        self.settings = settings
+        self.published = published  # so many events have entered here, also before a restart
+        self._demand = demand
+        self._queue = OutputQueue()
+        self.shares = PromisedShares()
+        self._has_shares = False  # asked for every message
+        self._local = LocalDelivery(name)
+        self._in_flight: dict[str, dict[int, tuple[Message, float]]] = {}  # by ticket, and when sent
+        self._tickets = 0
+        self._idle: list[bool] = []  # by link
+        self._size_kb_mean = 0.0
+        self._wait_s_mean = 0.0  # here and behind, over all destinations
+        self._estimates: dict[str, LinkEstimate] = {}
+        self._wait_s_ahead = np.zeros(0)  # by number: what messages lately waited from here on
+        # The same for destinations alone, for the neighbours to know. The driver hands it over with each
+        # acknowledgement, so it costs no message of its own.
+        self.onward_wait_s = self._wait_s_ahead
+        self._neighbour_wait_s: dict[str, NDArray[np.float64]] = {}  # before the routes of the moment
+        self._heard_wait_s: list[NDArray[np.float64]] = []  # by link: rows of the ways
+        self._routes = routes
+        self._pins = Pins({}, routes)
+        self._set_routes(routes, {})
+
+    @property
+    def queue_length(self) -> int:
+        """Return how many messages wait here."""
+        return len(self._queue)
+
+    def next_id(self) -> EventId:
+        """Return the id of the next event to enter here."""
+        self.published += 1
+        return EventId(self.name, self.published)
+
+    def publish(self, event: Event, now_s: float) -> list[Effect]:
+        """Take in an event that enters the network here."""
+        demand = self._demand.demand(event)
+        return self._accept(event, demand, demand.homes, age_s=0.0, now_s=now_s)
+
+    def receive(self, message: Message, *, took_s: float, now_s: float) -> list[Effect]:
+        """Take in a message from a neighbour, so many seconds after it was sent."""
+        demand = self._demand.demand(message.event)
+        age_s = message.age_s + took_s
+        # where nobody wants it any more, it need not go
+        destinations = demand.among(message.destinations)
+        return self._accept(message.event, demand, destinations, age_s=age_s, now_s=now_s)
+
+    def link_free(
+        self, neighbour: str, now_s: float, onward_wait_s: NDArray[np.float64] | None = None
+    ) -> list[Effect]:
+        """Choose what goes next: the neighbour has what was sent, and says what waits lie behind it.
+
+        For drivers that keep one message at a time on a link; others call `acknowledged` and `link_ready`.
+        """
+        under_way = self._in_flight.pop(neighbour, None)
+        if under_way is not None and self.settings.learns_links:
+            for message, sent_s in under_way.values():
+                self._observe(neighbour, message, now_s - sent_s)
+        if onward_wait_s is not None and self.settings.strategy.counts_waits:
+            self.hear_waits(neighbour, onward_wait_s)
+        return self.link_ready(neighbour, now_s)
+
+    def acknowledged(self, neighbour: str, ticket: int, transfer_s: float) -> Message | None:
+        """Note that a neighbour has a message, which took so long; return it if it was under way."""
+        found = self._in_flight.get(neighbour, {}).pop(ticket, None)
+        if found is None:
+            return None
+        self._observe(neighbour, found[0], transfer_s)
+        return found[0]
+
+    def _observe(self, neighbour: str, message: Message, transfer_s: float) -> None:
+        if self.settings.learns_links and neighbour in self._estimates:
+            self._estimates[neighbour].observe(message.event.size_kb, transfer_s)
+
+    def hear_waits(self, neighbour: str, onward_wait_s: NDArray[np.float64]) -> None:
+        """Learn how long messages lately waited behind a neighbour, by destination."""
+        link = self._routes.row.get(neighbour)
+        if link is not None and self.settings.strategy.counts_waits:
+            self._heard_wait_s[link][: len(onward_wait_s)] = onward_wait_s
+
+    def link_ready(self, neighbour: str, now_s: float, room: int = 1) -> list[Effect]:
+        """Choose what goes next on a link that can take another message, or several."""
+        link = self._routes.row.get(neighbour)
+        if link is None:
+            return []
+        self._idle[link] = True
+        any_way = self.settings.strategy.any_way
+        if any_way:
+            self._free_at_s[link] = now_s  # only who chooses between ways asks for it
+        if not self._queue.count:
+            return []
+        effects = self._serve(link, now_s, room)
+        if any_way and self._idle[link] and self._queue.count:
+            # it left what waits to better ways; an idle one among them would not be asked otherwise
+            for other, idle in enumerate(self._idle):
+                effects += self._serve(other, now_s) if idle and other != link else []
+        return effects
+
+    def estimated_link(self, configured: Link) -> Link:
+        """Return a link of this broker as it is known by now; the first call names it as one to measure."""
+        if not self.settings.learns_links:
+            return configured
+        return self._estimates.setdefault(configured.target, LinkEstimate(configured)).link()
+
+    def link_lost(self, neighbour: str, now_s: float) -> list[Effect]:
+        """Take back what was under way to a neighbour that has gone; the driver then re-routes."""
+        effects: list[Effect] = []
+        link = self._routes.row.get(neighbour)
+        if link is not None:
+            self._idle[link] = True
+        for message, sent_s in self._in_flight.pop(neighbour, {}).values():
+            demand = self._demand.demand(message.event)
+            age_s = message.age_s + (now_s - sent_s)
+            split = self._sets.split(demand.among(message.destinations))
+            if split.others:
+                effects.append(self._keep(message.event, demand, split, age_s, now_s))
+        return effects
+
+    def reroute(self, routes: RoutingTable, now_s: float, pinned: PinnedWays | None = None) -> list[Effect]:
+        """Follow new routes: what waits is not moved, it merely finds other ways open."""
+        busy = {name for name, idle in zip(self._routes.neighbours, self._idle, strict=True) if not idle}
+        free_at_s = dict(zip(self._routes.neighbours, self._free_at_s.tolist(), strict=True))
+        self._set_routes(routes, self._pins.pinned if pinned is None else pinned)
+        for link, neighbour in enumerate(routes.neighbours):
+            self._idle[link] = neighbour not in busy
+            self._free_at_s[link] = free_at_s.get(neighbour, 0.0)
+        effects = self.sweep(now_s)
+        for link in range(len(routes.neighbours)):
+            effects += self._serve(link, now_s) if self._idle[link] else []
+        return effects
+
+    def promise(self, neighbour: str, kb_per_s: Mapping[str, float], now_s: float) -> None:
+        """Set the bandwidth that flows (`flow_of`) are promised on a link; that goes before all else."""
+        self.shares.promise(neighbour, kb_per_s, now_s)
+        self._has_shares = bool(self.shares)
+        self._queue.watch(self.shares.flows)
+
+    def pin(self, pinned: PinnedWays, now_s: float) -> list[Effect]:
+        """Let flows go to some homes by these neighbours and by no others, until it is said anew."""
+        return [] if pinned == self._pins.pinned else self.reroute(self._routes, now_s, pinned)
+
+    def sweep(self, now_s: float) -> list[Effect]:
+        """Drop what has expired while no link looked at it."""
+        return [self._give_up(slot, now_s) for slot in self._queue.expired(now_s)]
+
+    def give_up_all(self, reason: Reason, now_s: float) -> list[Effect]:
+        """Drop everything held, for this one reason: the broker goes away, or no way is left."""
+        effects: list[Effect] = []
+        under_way = [pair for sent in self._in_flight.values() for pair in sent.values()]
+        for message, sent_s in under_way:
+            age_s = message.age_s + (now_s - sent_s)
+            demand = self._demand.demand(message.event)
+            effects.append(self._miss(message.event, demand, message.destinations, age_s, reason))
+        self._in_flight.clear()
+        self._idle = [True] * len(self._idle)
+        held = self._queue.condemn_all()
+        return effects + [self._drop(self._queue.take(slot, HOPELESS, now_s), reason) for slot in held]
+
+    def _set_routes(self, routes: RoutingTable, pinned: PinnedWays) -> None:
+        strategy, count = self.settings.strategy, len(routes.neighbours)
+        known = len(self._routes.destinations)
+        heard_wait_s = [waits_s[:known] for waits_s in self._heard_wait_s]
+        self._neighbour_wait_s.update(zip(self._routes.neighbours, heard_wait_s, strict=False))
+        pins, self._pins = self._pins, Pins(pinned, routes)
+        if pins:
+            self._queue.renumber(pins.renumbered(self._pins))
+        self._routes = routes
+        self._idle = [True] * count
+        self._s_per_kb: list[float] = routes.link_s_per_kb.tolist()
+        self._free_at_s, self._promise = np.zeros(count), np.zeros(count)
+        self._ways = np.zeros((WAY_FACTS, count, len(routes.destinations)))
+        self._ways[OPEN] = routes.downhill if strategy.any_way else routes.primary
+        self._ways[FIXED_S] = routes.hops * self.settings.processing_s + routes.delay_s
+        self._ways[S_PER_KB_MEAN] = routes.s_per_kb_mean
+        self._ways[S_PER_KB_SD] = routes.s_per_kb_sd
+        self._ways = self._pins.widened(self._ways)
+        self._sets = DestinationSets(self.name, self._pins.names, routes.column, self._ways[OPEN] != 0.0)
+        self._heard_wait_s = list(self._ways[WAIT_S])
+        # A network may grow: destinations that were not known come behind those that were.
+        self._wait_s_ahead = widened(self.onward_wait_s, len(self._pins.names))
+        self.onward_wait_s = self._wait_s_ahead[: len(routes.destinations)]
+        for link, neighbour in enumerate(routes.neighbours):
+            waits_s = self._neighbour_wait_s.get(neighbour)
+            if waits_s is not None:
+                self._ways[WAIT_S, link] = widened(waits_s, len(self._pins.names))
+
+    def _accept(
+        self, event: Event, demand: Demand, destinations: frozenset[str], *, age_s: float, now_s: float
+    ) -> list[Effect]:
+        split = self._sets.split(destinations)
+        effects = self._local.deliver(event, demand, age_s) if split.is_here else []
+        if split.others:
+            kept = self._keep(event, demand, split, age_s, now_s)
+            effects.append(kept)
+            if True in self._idle and isinstance(kept, Keep):  # in a crowd no link is idle
+                for link in self._idle_for(event, demand, split):
+                    effects += self._serve(link, now_s)
+        return effects
+
+    def _idle_for(self, event: Event, demand: Demand, split: Split) -> list[int]:
+        """Return the idle links that lead on; the one that promises most takes all that it serves well."""
+        links = [link for link in split.links if self._idle[link]]
+        if self._pins:
+            pinned = [link for home, _, link in self._pins.columns(event) if home in split.others]
+            links = sorted({*links, *[link for link in pinned if self._idle[link]]})
+        if len(links) > 1:
+            promise_of_links(demand.rows, split.numbers, self._ways, event.size_kb, self._promise)
+            promised = np.maximum(self._promise, 0.0).tolist()
+            links.sort(key=promised.__getitem__, reverse=True)
+        return links
+
+    def _keep(self, event: Event, demand: Demand, split: Split, age_s: float, now_s: float) -> Effect:
+        """Put a message into the queue, if there is room."""
+        queue, count_max, kb_max = self._queue, self.settings.messages_max, self.settings.kb_max
+        is_roomy = queue.count < UNAWAITED_PART * count_max and queue.waiting_kb < UNAWAITED_PART * kb_max
+        if not is_roomy and self._is_full_for(demand, split.others):
+            return self._miss(event, demand, split.others, age_s, Reason.QUEUE_FULL)
+        queue.put(event, demand.rows, split.numbers, born_s=now_s - age_s, now_s=now_s)
+        if self._pins:
+            for home, pin, _ in self._pins.columns(event):
+                if home in split.others:
+                    queue.move_last(self._routes.column[home], pin)
+        self._size_kb_mean += (event.size_kb - self._size_kb_mean) * NEWEST_WEIGHT
+        return made(Keep, (event, age_s, queue.count))
+
+    def _is_full_for(self, demand: Demand, destinations: frozenset[str]) -> bool:
+        """Tell whether there is no room any more for what nobody waits for yet, or for anything."""
+        settings, queue = self.settings, self._queue
+        fill = max(queue.count / settings.messages_max, queue.waiting_kb / settings.kb_max)
+        return fill >= 1.0 or not any(demand.subscribers_at(home) for home in destinations)
+
+    def _miss(
+        self, event: Event, demand: Demand, destinations: frozenset[str], age_s: float, reason: Reason
+    ) -> Drop:
+        """Give up a message that is not in the queue."""
+        missed = {home: demand.subscribers_at(home) for home in sorted(destinations)}
+        return Drop(
+            event=event,
+            age_s=age_s,
+            reason=reason,
+            destinations=tuple(missed),
+            subscribers=tuple(missed.values()),
+        )
+
+    def _serve(self, link: int, now_s: float, room: int = 1) -> list[Effect]:
+        """Let an idle link choose: first what is hopeless goes, then the best is sent."""
+        queue, strategy = self._queue, self.settings.strategy
+        if not queue.count:
+            return []
+        effects: list[Effect] = []
+        if self._has_shares:
+            effects = self._serve_promised(link, now_s, room)
+            room -= len(effects)
+            if not room:
+                return effects
+        transmission_s = self._size_kb_mean * self._s_per_kb[link]
+        contention = 0.0
+        if self._wait_s_mean:
+            contention = min(1.0, self._wait_s_mean / max(transmission_s, TRANSMISSION_S_MIN))
+        postponed_s = strategy.postponed_by * transmission_s
+        ways, free_at_s = self._ways, self._free_at_s
+        if room > 1:
+            best, hopeless = queue.choose(
+                strategy, link, ways, free_at_s, contention, postponed_s, now_s, room
+            )
+            effects += [self._give_up(slot, now_s) for slot in hopeless]
+            return effects + [self._send(link, queue.take(slot, GOES, now_s)[:4], now_s) for slot in best]
+        going, hopeless = queue.take_next(strategy, link, ways, free_at_s, contention, postponed_s, now_s)
+        for slot in hopeless:
+            effects.append(self._give_up(slot, now_s))
+        if going is not None:
+            effects.append(self._send(link, going, now_s))
+        return effects
+
+    def _serve_promised(self, link: int, now_s: float, room: int) -> list[Effect]:
+        """Send what flows are owed on a link, as far as it waits."""
+        effects: list[Effect] = []
+        neighbour = self._routes.neighbours[link]
+        while len(effects) < room:
+            due = self.shares.due(neighbour, now_s)
+            waiting = [self._queue.first_of(flow, link, self._ways, now_s) for flow in due]
+            slot = next((found for found in waiting if found is not None), None)
+            if slot is None:
+                break
+            effects.append(self._send(link, self._queue.take(slot, GOES, now_s)[:4], now_s))
+        return effects
+
+    def _give_up(self, slot: int, now_s: float) -> Drop:
+        taken = self._queue.take(slot, HOPELESS, now_s)
+        if self.settings.strategy.any_way:
+            note_vain_waits(self._wait_s_ahead, self._ways, taken.destinations, taken.wait_s)
+        return self._drop(taken, Reason.EXPIRED if taken.all_expired else Reason.HOPELESS)
+
+    def _drop(self, taken: Taken, reason: Reason) -> Drop:
+        names = self._pins.names
+        destinations = tuple([names[number] for number in taken.destinations.tolist()])
+        return made(Drop, (taken.event, taken.age_s, reason, destinations, tuple(taken.subscribers.tolist())))
+
+    def _send(self, link: int, going: tuple[Event, float, float, NDArray[np.int64]], now_s: float) -> Send:
+        """Let a link have what was taken out of the queue for it."""
+        event, age_s, wait_s, destinations = going
+        neighbour, ticket = self._routes.neighbours[link], self._tickets + 1
+        if self.settings.strategy.counts_waits:
+            self._learn_wait(link, destinations, wait_s)
+        message = made(Message, (event, age_s, self._sets.named(destinations)))
+        self._idle[link] = False
+        if self.settings.strategy.any_way:
+            self._free_at_s[link] = now_s + event.size_kb * self._s_per_kb[link]
+        if self._has_shares:
+            self.shares.spend(neighbour, event, now_s)
+        self._tickets = ticket
+        self._in_flight.setdefault(neighbour, {})[ticket] = (message, now_s)
+        return made(Send, (neighbour, message, wait_s, ticket))
+
+    def _learn_wait(self, link: int, destinations: NDArray[np.int64], wait_s: float) -> None:
+        """Move the running mean of the wait from here on: what it waited here, and what lies behind."""
+        ahead_s = blend_waits(self._wait_s_ahead, self._ways, link, destinations, wait_s)
+        self._wait_s_mean += (ahead_s - self._wait_s_mean) * NEWEST_WEIGHT

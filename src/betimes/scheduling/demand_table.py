@@ -1,0 +1,244 @@
+"""Who wants this event, by when, at what price? The left half of the paper's subscription table.
+
+Subscribers with the same home broker and the same bound stand or fall together, so they are one row of
+demand with their prices added up: what the scheduler weighs is then the number of homes and bounds, not
+of subscribers. The sums in (3) and (8) are the same.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from betimes.kernels.compile import kernel
+from betimes.matching.index.index import MatchingIndex
+from betimes.matching.topics import TopicTree
+from betimes.model.errors import SettingError
+from betimes.model.events import Event
+from betimes.model.subscriptions import Subscription
+from betimes.scheduling.appraisal import BOUND_S, COUNT, DESTINATION, PRICE, VERDICT
+
+EVENTS_REMEMBERED = 4096
+AUDIENCES_REMEMBERED = 1024
+AUDIENCE_REMEMBERED_MAX = 1024  # subscriptions; to tell larger ones apart takes as long as to group them
+MET = 1.0  # while an event's rows are added up
+NO_KEYS = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Demand:
+    """What one event is worth where: a row per (home, bound), sorted by home (see qos.appraisal)."""
+
+    rows: NDArray[np.float64]
+    at_home: Mapping[str, tuple[Subscription, ...]]
+    homes: frozenset[str]  # of at_home
+    wanted: int
+    deadline_s: float  # the publisher's bound, which is in the rows
+
+    def among(self, destinations: frozenset[str]) -> frozenset[str]:
+        """Return those of these destinations where somebody wants it; most often all of them."""
+        return destinations if destinations <= self.homes else destinations & self.homes
+
+    def subscribers_at(self, home: str) -> int:
+        """Return how many subscribers want it there."""
+        return sum([each.subscribers for each in self.at_home.get(home, ())])
+
+
+class DemandTable:
+    """All subscriptions of the network, as flooding brings them to every broker.
+
+    Homes are numbered in the order of `homes`, which is also the order of the routing table's columns.
+    Brokers that share a table (in the simulator they all hold the same one) share its short memory of
+    the events just matched. Events that the same subscriptions want are wanted alike, so what was worked
+    out for one is good for the next, all of it where the publisher's bound is the same. A row for nobody,
+    which only lets a broker keep an event, is left out where somebody there wants the event anyway, and no
+    sooner.
+    """
+
+    def __init__(
+        self,
+        homes: Iterable[str],
+        subscriptions: Iterable[Subscription] = (),
+        *,
+        remembered_max: int = EVENTS_REMEMBERED,
+    ) -> None:
+        self.homes = tuple(homes)
+        self._remembered_max = remembered_max
+        self._home_number = {home: number for number, home in enumerate(self.homes)}
+        self._indexes: dict[str, MatchingIndex] = {}  # by topic pattern
+        self._patterns: TopicTree[MatchingIndex] = TopicTree()
+        self._subscriptions: list[Subscription | None] = []
+        self._key: dict[str, int] = {}
+        self._free_keys: list[int] = []
+        self._kind_number: dict[tuple[int, float], int] = {}  # a kind: the same home and bound
+        self._kinds = np.zeros((16, 5))  # [kind, DESTINATION | BOUND_S | PRICE | COUNT | 0]; sums start at 0
+        self._members = np.zeros((16, 3))  # [key, kind | price | subscribers]
+        self._recent: dict[Event, Demand] = {}
+        self._audiences: dict[bytes, Demand] = {}  # by keys; with the last publisher's bound
+        for subscription in subscriptions:
+            self.add(subscription)
+
+    def __len__(self) -> int:
+        return len(self._key)
+
+    def add_home(self, home: str) -> None:
+        """Take in a broker that was not known; those known keep their numbers."""
+        if home not in self._home_number:
+            self._home_number[home] = len(self.homes)
+            self.homes += (home,)
+
+    def hears(self, topic: str) -> bool:
+        """Tell whether anybody may want something of this topic."""
+        return bool(self._patterns.match(topic))
+
+    def add(self, subscription: Subscription) -> None:
+        """Take in a subscription; its id must be new and its home known."""
+        if subscription.id in self._key:
+            raise SettingError("subscription", subscription.id, "there is one with this name already")
+        if subscription.home not in self._home_number:
+            raise SettingError("home", subscription.home, "no such broker in this network")
+        key = self._free_keys.pop() if self._free_keys else len(self._subscriptions)
+        if key == len(self._subscriptions):
+            self._subscriptions.append(None)
+        index = self._indexes.get(subscription.pattern)
+        if index is None:
+            index = self._indexes[subscription.pattern] = MatchingIndex()
+            self._patterns.add(subscription.pattern, index)
+        index.add(key, subscription.filter)
+        self._subscriptions[key] = subscription
+        self._key[subscription.id] = key
+        self._members = _with_room_for(self._members, key)
+        self._members[key] = (self._kind(subscription), subscription.qos.price, subscription.subscribers)
+        self._forget()
+
+    def remove(self, subscription_id: str) -> None:
+        """Forget a subscription."""
+        if subscription_id not in self._key:
+            raise SettingError("subscription", subscription_id, "there is none with this name")
+        key = self._key.pop(subscription_id)
+        forgotten = self._subscriptions[key]
+        assert forgotten is not None, "every key in use has its subscription"
+        index = self._indexes[forgotten.pattern]
+        index.remove(key)
+        if not len(index):
+            del self._indexes[forgotten.pattern]
+            self._patterns.remove(forgotten.pattern, index)
+        self._subscriptions[key] = None
+        self._free_keys.append(key)
+        self._forget()
+
+    def demand(self, event: Event) -> Demand:
+        """Return who wants the event, grouped by home and bound."""
+        known = self._recent.get(event)
+        if known is not None:
+            return known
+        demand = self._work_out(event)
+        if len(self._recent) >= self._remembered_max:
+            del self._recent[next(iter(self._recent))]
+        self._recent[event] = demand
+        return demand
+
+    def _kind(self, subscription: Subscription) -> int:
+        home, bound_s = self._home_number[subscription.home], subscription.qos.delay_s_max
+        kind = self._kind_number.setdefault((home, bound_s), len(self._kind_number))
+        self._kinds = _with_room_for(self._kinds, kind)
+        self._kinds[kind] = (home, bound_s, 0.0, 0.0, 0.0)
+        return kind
+
+    def _forget(self) -> None:
+        self._recent.clear()
+        self._audiences.clear()
+
+    def _work_out(self, event: Event) -> Demand:
+        found_keys = [index.match(event.attributes) for index in self._patterns.match(event.topic)]
+        keys = found_keys[0] if len(found_keys) == 1 else np.concatenate([NO_KEYS, *found_keys])
+        if len(keys) > AUDIENCE_REMEMBERED_MAX:
+            return self._grouped(keys, event.deadline_s)
+        audience = keys.tobytes()
+        known = self._audiences.get(audience)
+        if known is None:
+            if len(self._audiences) >= AUDIENCES_REMEMBERED:
+                del self._audiences[next(iter(self._audiences))]
+        elif known.deadline_s == event.deadline_s:
+            return known
+        demand = self._audiences[audience] = self._grouped(keys, event.deadline_s, known)
+        return demand
+
+    def _grouped(self, keys: NDArray[np.int64], deadline_s: float, known: Demand | None = None) -> Demand:
+        """Return what these subscriptions want together; who they are may be known from another event."""
+        rows = np.empty((min(len(keys), len(self._kind_number)), 5))
+        used, wanted = _group(keys, self._members, self._kinds, deadline_s, rows)
+        at_home = self._by_home(keys) if known is None else known.at_home
+        homes = frozenset(at_home) if known is None else known.homes
+        return Demand(rows=rows[:used], at_home=at_home, homes=homes, wanted=wanted, deadline_s=deadline_s)
+
+    def _by_home(self, keys: NDArray[np.int64]) -> dict[str, tuple[Subscription, ...]]:
+        at_home: defaultdict[str, list[Subscription]] = defaultdict(list)
+        for found in map(self._subscriptions.__getitem__, keys.tolist()):
+            assert found is not None, "the index knows a subscription that the table has forgotten"
+            at_home[found.home].append(found)
+        return {home: tuple(found) for home, found in at_home.items()}
+
+
+def _with_room_for(table: NDArray[np.float64], row: int) -> NDArray[np.float64]:
+    return table if row < len(table) else np.concatenate([table, np.zeros_like(table)])
+
+
+@kernel
+def _group(
+    keys: NDArray[np.int64],
+    members: NDArray[np.float64],
+    kinds: NDArray[np.float64],
+    deadline_s: float,
+    rows: NDArray[np.float64],
+) -> tuple[int, int]:
+    """Add up prices and counts by kind, and write a row for each kind met, by home.
+
+    Return how many rows are needed, and how many subscribers there are.
+    """
+    wanted = 0.0
+    met = np.empty(len(rows), np.int64)
+    found = 0
+    for key in keys:
+        kind = int(members[key, 0])
+        if kinds[kind, VERDICT] == 0.0:
+            kinds[kind, VERDICT] = MET
+            met[found] = kind
+            found += 1
+        kinds[kind, PRICE] += members[key, 1]
+        kinds[kind, COUNT] += members[key, 2]
+        wanted += members[key, 2]
+    order = np.argsort(kinds[met[:found], DESTINATION])
+    for row in range(found):
+        kind = met[order[row]]
+        kinds[kind, VERDICT] = 0.0
+        rows[row] = kinds[kind]
+        rows[row, BOUND_S] = min(kinds[kind, BOUND_S], deadline_s)
+        kinds[kind, PRICE] = 0.0
+        kinds[kind, COUNT] = 0.0
+    return _leave_out(rows, found), int(wanted)
+
+
+@kernel
+def _leave_out(rows: NDArray[np.float64], found: int) -> int:
+    """Leave out rows for nobody where somebody at the same home is as patient; return how many are left."""
+    used = 0
+    for row in range(found):
+        needed = rows[row, COUNT] > 0.0
+        if not needed:
+            needed = True
+            for other in range(found):
+                if (
+                    rows[other, COUNT] > 0.0
+                    and rows[other, DESTINATION] == rows[row, DESTINATION]
+                    and rows[other, BOUND_S] >= rows[row, BOUND_S]
+                ):
+                    needed = False
+        if needed:
+            rows[used] = rows[row]
+            used += 1
+    return used

@@ -1,0 +1,226 @@
+"""What if the next hop is chosen only when a link falls free? (Ours; 000 binds each message to one path.)
+
+Single shortest paths leave parallel links idle while messages wait for busy ones. Here a link that falls
+free looks at every message that it brings nearer to its destination. Where nothing waits it takes those
+destinations which no earlier way would serve better; the more messages wait, the worse it may be than that
+way, because destinations that travel together cost one transmission. Every copy carries its own set of
+destinations, so nothing is delivered twice; every hop is nearer to them, so nothing circles.
+
+The waits measured downstream decide between ways, and only between ways: what goes first is decided
+by benefit alone, and what is hopeless by the journey alone. A mean wait says how crowded a way is, but
+not how long a message that is worth more than others would wait there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from betimes.kernels.compile import inlined, kernel
+from betimes.scheduling.appraisal import (
+    BENEFIT,
+    BORN_S,
+    BOUND_S,
+    DESTINATION,
+    FIRST,
+    GOES,
+    HOPELESS,
+    HOPELESS_SLOT,
+    OPEN,
+    POSTPONED,
+    PRICE,
+    ROWS,
+    S_PER_KB_SD,
+    SIZE_KB,
+    SLOT,
+    STAYS,
+    VERDICT,
+    WAIT_S,
+    Array,
+    destination_end,
+    journey_s,
+)
+from betimes.scheduling.success import success_probability
+
+
+@inlined
+def prospects(
+    ways: Array, link: int, rows: Array, row: int, stop: int, size_kb: float, age_s: float
+) -> tuple[float, float]:
+    """Return EB of one destination by one way (eq. 3), and the best chance of any subscriber there."""
+    destination = int(rows[row, DESTINATION])
+    earning, hope = 0.0, 0.0
+    if ways[OPEN, link, destination] != 0.0:
+        arrival_s = age_s + journey_s(ways, link, destination, size_kb)
+        spread_s = size_kb * ways[S_PER_KB_SD, link, destination]
+        for each in range(row, stop):
+            success = success_probability(rows[each, BOUND_S] - arrival_s, spread_s)
+            earning += success * rows[each, PRICE]
+            hope = max(hope, success)
+    return earning, hope
+
+
+@inlined
+def earliest_way(ways: Array, link: int, destination: int, size_kb: float, until_free_s: Array) -> int:
+    """Return the link that brings a message to a destination first, waits counted; this one if it is."""
+    earliest = link
+    earliest_s = journey_s(ways, link, destination, size_kb) + ways[WAIT_S, link, destination]
+    for other in range(ways.shape[1]):
+        if ways[OPEN, other, destination] != 0.0:
+            arrival_s = until_free_s[other] + ways[WAIT_S, other, destination]
+            arrival_s += journey_s(ways, other, destination, size_kb)
+            if arrival_s < earliest_s:
+                earliest, earliest_s = other, arrival_s
+    return earliest
+
+
+@inlined
+def better_by(
+    ways: Array,
+    link: int,
+    other: int,
+    rows: Array,
+    row: int,
+    stop: int,
+    size_kb: float,
+    age_s: float,
+    start_s: float,
+    share_of_best: float,
+    hopeless_at: float,
+) -> bool:
+    """Say whether another link, from when it starts, earns so much more that a destination is left to it.
+
+    A link without hope would not take it, so it is none to wait for.
+    """
+    destination = int(rows[row, DESTINATION])
+    waited_s = age_s + ways[WAIT_S, link, destination]
+    here = prospects(ways, link, rows, row, stop, size_kb, waited_s)[0]
+    prices = 0.0
+    for each in range(row, stop):
+        prices += rows[each, PRICE]
+    # no way earns more than all prices together, so often there is nothing to look for
+    if here >= share_of_best * prices:
+        return False
+    waited_s = start_s + ways[WAIT_S, other, destination]
+    there, hope = prospects(ways, other, rows, row, stop, size_kb, waited_s)
+    if here >= share_of_best * there:
+        return False
+    # without the waits its hope is greater still, and that is what counts
+    return hope > hopeless_at or prospects(ways, other, rows, row, stop, size_kb, start_s)[1] > hopeless_at
+
+
+@kernel
+def hope_elsewhere(
+    ways: Array,
+    link: int,
+    rows: Array,
+    row: int,
+    stop: int,
+    size_kb: float,
+    age_s: float,
+    until_free_s: Array,
+) -> float:
+    """Return the best chance of any subscriber of one destination by another link, once it is free."""
+    best = 0.0
+    for other in range(ways.shape[1]):
+        if other != link:
+            start_s = age_s + until_free_s[other]
+            best = max(best, prospects(ways, other, rows, row, stop, size_kb, start_s)[1])
+    return best
+
+
+@kernel
+def is_reachable(ways: Array, destination: int) -> bool:
+    """Say whether any way to a destination is open."""
+    open_ways = 0.0
+    for link in range(ways.shape[1]):
+        open_ways += ways[OPEN, link, destination]
+    return open_ways > 0.0
+
+
+@inlined
+def judge(
+    ways: Array,
+    link: int,
+    rows: Array,
+    row: int,
+    stop: int,
+    size_kb: float,
+    age_s: float,
+    until_free_s: Array,
+    share_of_best: float,
+    hopeless_at: float,
+) -> tuple[float, float]:
+    """Return the verdict on one destination, and what it would earn by this link."""
+    earning, hope = prospects(ways, link, rows, row, stop, size_kb, age_s)
+    if hope <= hopeless_at:
+        if not is_reachable(ways, int(rows[row, DESTINATION])):
+            return STAYS, earning  # a way may come back before its time is over
+        elsewhere = hope_elsewhere(ways, link, rows, row, stop, size_kb, age_s, until_free_s)
+        return (STAYS if elsewhere > hopeless_at else HOPELESS), earning
+    other = earliest_way(ways, link, int(rows[row, DESTINATION]), size_kb, until_free_s)
+    start_s = age_s + until_free_s[other]
+    if other != link and better_by(
+        ways, link, other, rows, row, stop, size_kb, age_s, start_s, share_of_best, hopeless_at
+    ):
+        return STAYS, earning
+    return GOES, earning
+
+
+@kernel
+def appraise_any_way(
+    now_s: float,
+    link: int,
+    slot_count: int,
+    slots: Array,
+    rows: Array,
+    ways: Array,
+    free_at_s: Array,
+    contention: float,
+    postponed_s: float,
+    hopeless_at: float,
+    results: Array,
+) -> tuple[int, int]:
+    """Weigh, for each message, the destinations that this link serves about as well as any other would.
+
+    A destination is hopeless when no subscriber there has a chance above `hopeless_at` by any way.
+    """
+    found, hopeless = 0, 0
+    share_of_best = 1.0 - contention
+    until_free_s = np.maximum(free_at_s - now_s, 0.0)
+    for slot in range(slot_count):
+        row = int(slots[slot, FIRST])
+        end = row + int(slots[slot, ROWS])
+        size_kb, age_s = slots[slot, SIZE_KB], now_s - slots[slot, BORN_S]
+        benefit, postponed, any_goes, any_hopeless = 0.0, 0.0, False, False
+        while row < end:
+            stop = destination_end(rows, row, end)
+            if rows[row, DESTINATION] >= 0.0:
+                verdict, earning = judge(
+                    ways,
+                    link,
+                    rows,
+                    row,
+                    stop,
+                    size_kb,
+                    age_s,
+                    until_free_s,
+                    share_of_best,
+                    hopeless_at,
+                )
+                for each in range(row, stop):
+                    rows[each, VERDICT] = verdict
+                any_hopeless |= verdict == HOPELESS
+                if verdict == GOES:
+                    any_goes = True
+                    benefit += earning
+                    postponed += prospects(ways, link, rows, row, stop, size_kb, age_s + postponed_s)[0]
+            row = stop
+        if any_hopeless:
+            results[HOPELESS_SLOT, hopeless] = slot
+            hopeless += 1
+        if any_goes:
+            results[SLOT, found] = slot
+            results[BENEFIT, found] = benefit
+            results[POSTPONED, found] = postponed
+            found += 1
+    return found, hopeless

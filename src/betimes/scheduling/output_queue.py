@@ -1,0 +1,301 @@
+"""What waits at a broker, and for whom? One pool for all links, in arrival order, as arrays.
+
+A message waits once, with a row for each (destination, bound) it still has to reach; a link's output
+queue is the rows that its ways are open to. So choosing, dropping and re-routing are one pass over flat
+arrays, and a change of routes changes no queue. The arrays' columns are those of `qos.appraisal`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from betimes.model.events import Event, EventId
+from betimes.scheduling.appraisal import (
+    DESTINATION,
+    FIRST,
+    GOES,
+    HOPELESS,
+    HOPELESS_SLOT,
+    SLOT,
+    SLOT_FACTS,
+    VERDICT,
+    appraise_expired,
+    best_candidate,
+    best_candidates,
+)
+from betimes.scheduling.bandwidth_shares import flow_of
+from betimes.scheduling.choose_next import NOT_TAKEN, NUMBER_OF, choice_book, take_next
+from betimes.scheduling.effects import made
+from betimes.scheduling.queue_kernels import mark_rows, put_rows, squeeze_rows, take_rows
+from betimes.scheduling.strategies import Strategy
+
+SLOTS_AT_FIRST, ROWS_AT_FIRST = 64, 1024
+ROW_COLUMNS, RESULT_COLUMNS = 5, 5
+NOT_BOOKED = np.zeros(0)
+
+# What is sent: the event, its age, its wait here, and its destinations, which are good until more is sent.
+Going = tuple[Event, float, float, NDArray[np.int64]]
+
+
+class Taken(NamedTuple):
+    """What left the pool: destinations by number, with how many subscribers each had.
+
+    Both are good until more is taken.
+    """
+
+    event: Event
+    age_s: float
+    wait_s: float  # here
+    destinations: NDArray[np.int64]
+    subscribers: NDArray[np.int64]
+    all_expired: bool
+
+
+class OutputQueue:
+    """The waiting messages of one broker. A slot number is good until the next `put`."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []  # by slot
+        # By slot: of what is in no hurry the origin, which keeps its order.
+        self._flows: list[str | None] = []
+        self._newest: dict[str, int] = {}  # by origin: the highest number that came, while something waits
+        self._turned: set[str] = set()  # origins of which an earlier number came after a later one
+        self._watched: dict[str, list[int]] = {}  # by flow: the slots of its events, as they came
+        self._slots = np.zeros((SLOTS_AT_FIRST, SLOT_FACTS))
+        self._rows = np.zeros((ROWS_AT_FIRST, ROW_COLUMNS))
+        self._results = np.zeros((RESULT_COLUMNS, SLOTS_AT_FIRST))
+        self._taken = np.zeros((2, ROWS_AT_FIRST), dtype=np.int64)
+        self._going = np.zeros((2, ROWS_AT_FIRST), dtype=np.int64)
+        self._slot_count = 0
+        self._row_count = 0
+        self._booked_ways = self._booked_free_at_s = NOT_BOOKED
+        self.count = 0  # of messages
+        self.waiting_kb = 0.0
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_booked_ways": NOT_BOOKED}  # a copy has arrays of its own
+
+    def put(
+        self,
+        event: Event,
+        demand: NDArray[np.float64],
+        destinations: NDArray[np.int64],
+        *,
+        born_s: float,
+        now_s: float,
+    ) -> None:
+        """Let an event wait for those rows of demand that go to these destinations, in ascending order."""
+        if self._slot_count == len(self._slots) or self._row_count + len(demand) > len(self._rows):
+            self._make_room(len(demand))
+        slot, event_id, size_kb = self._slot_count, event.id, event.size_kb
+        self._row_count, is_hurried = put_rows(
+            demand, destinations, self._slots, slot, self._row_count, born_s, size_kb, now_s, self._rows
+        )
+        self.events.append(event)
+        self._flows.append(None if is_hurried else event_id.origin)
+        self._note_order(event_id)
+        if self._watched and flow_of(event) in self._watched:
+            self._watched[flow_of(event)].append(slot)
+        self._slot_count = slot + 1
+        self.count += 1
+        self.waiting_kb += size_kb
+
+    def move_last(self, destination: int, other: int) -> None:
+        """Let what came last go to another destination in place of one."""
+        rows = self._rows[int(self._slots[self._slot_count - 1, FIRST]) : self._row_count, DESTINATION]
+        rows[rows == destination] = other
+
+    def renumber(self, numbers: NDArray[np.float64]) -> None:
+        """Give every destination the number that stands at its own."""
+        rows = self._rows[: self._row_count, DESTINATION]
+        waiting = rows >= 0.0
+        rows[waiting] = numbers[rows[waiting].astype(np.int64)]
+
+    def watch(self, flows: Iterable[str]) -> None:
+        """Keep track of the events of these flows, and of no others, so that `first_of` finds them."""
+        self._watched = {flow: [] for flow in flows}
+        self._find_watched()
+
+    def first_of(self, flow: str, link: int, ways: NDArray[np.float64], now_s: float) -> int | None:
+        """Return the longest waiting slot of a watched flow that a link leads on; then `take` what GOES."""
+        slots = self._watched.get(flow, [])
+        for slot in tuple(slots):
+            left, going = mark_rows(slot, self._slots, self._rows, ways, link, now_s)
+            if going:
+                return slot
+            if not left:
+                slots.remove(slot)
+        return None
+
+    def _find_watched(self) -> None:
+        for flow in self._watched:
+            self._watched[flow] = []
+        for slot, event in enumerate(self.events) if self._watched else ():
+            if flow_of(event) in self._watched:
+                self._watched[flow_of(event)].append(slot)
+
+    def waiting(self) -> list[Event]:
+        """Return the events that wait; slot numbers are good no longer."""
+        self._make_room(0)
+        return list(self.events)
+
+    def choose(
+        self,
+        strategy: Strategy,
+        link: int,
+        ways: NDArray[np.float64],
+        free_at_s: NDArray[np.float64],
+        contention: float,
+        postponed_s: float,
+        now_s: float,
+        room: int = 1,
+    ) -> tuple[list[int], list[int]]:
+        """Return the slots this link should send next, the best first, and those where something is hopeless.
+
+        A link that has room for several gets as many: to appraise everything for each would take long.
+        """
+        results = self._results
+        found, hopeless = strategy.appraise(
+            now_s,
+            link,
+            self._slot_count,
+            self._slots,
+            self._rows,
+            ways,
+            free_at_s,
+            contention,
+            postponed_s,
+            strategy.gives_up_at(contention),
+            results,
+        )
+        gone = self._hopeless(hopeless)
+        if found == 0:
+            return [], gone
+        if room > 1:
+            best = best_candidates(results, found, *strategy.score, room)
+            return self._in_order(results[SLOT, best].astype(np.int64).tolist(), found), gone
+        only = best_candidate(results, found, *strategy.score)
+        return self._in_order([int(results[SLOT, only])], found), gone
+
+    def take_next(
+        self,
+        strategy: Strategy,
+        link: int,
+        ways: NDArray[np.float64],
+        free_at_s: NDArray[np.float64],
+        contention: float,
+        postponed_s: float,
+        now_s: float,
+    ) -> tuple[Going | None, list[int]]:
+        """Take out what this link should send next, if anything; return the slots with something hopeless.
+
+        The same as to `choose` for a room of one and then to `take` what GOES, in less time.
+        """
+        if ways is not self._booked_ways or free_at_s is not self._booked_free_at_s:
+            self._booked_ways, self._booked_free_at_s = ways, free_at_s
+            self._book = choice_book((self._slots, self._rows, self._results, self._going), ways, free_at_s)
+        benefit, postponed, lifetime = strategy.score
+        hopeless, found, slot, count, left, age_s, wait_s = take_next(
+            self._book,
+            NUMBER_OF[strategy.appraise],
+            now_s,
+            link,
+            self._slot_count,
+            contention,
+            postponed_s,
+            strategy.gives_up_at(contention),
+            benefit,
+            postponed,
+            lifetime,
+        )
+        gone = self._hopeless(hopeless) if hopeless else []
+        if not found:
+            return None, gone
+        if count == NOT_TAKEN:
+            (slot,) = self._in_order([slot], found)
+            taken = self.take(slot, GOES, now_s)
+            return (taken.event, taken.age_s, taken.wait_s, taken.destinations.copy()), gone
+        event = self.events[slot]
+        if left == 0:
+            self.count -= 1
+            self.waiting_kb -= event.size_kb
+        return (event, age_s, wait_s, self._going[0, :count]), gone
+
+    def _hopeless(self, count: int) -> list[int]:
+        return list(self._results[HOPELESS_SLOT, :count].astype(np.int64).tolist())
+
+    def _in_order(self, chosen: list[int], found: int) -> list[int]:
+        """Let what is in no hurry go in the order of its origin: that costs nobody anything."""
+        if len(chosen) == 1 and (found == 1 or self._flows[chosen[0]] is None):
+            return chosen
+        flows = [self._flows[slot] for slot in chosen]
+        if flows.count(None) == len(chosen):
+            return chosen
+        candidates = self._results[SLOT, :found].astype(np.int64).tolist()  # as they came
+        earliest = {
+            flow: self._of_flow(candidates, flow) for flow in dict.fromkeys(flows) if flow is not None
+        }
+        return [
+            slot if flow is None else next(earliest[flow]) for slot, flow in zip(chosen, flows, strict=True)
+        ]
+
+    def _of_flow(self, candidates: list[int], flow: str) -> Iterator[int]:
+        slots = (slot for slot in candidates if self._flows[slot] == flow)
+        return iter(sorted(slots, key=self._number)) if flow in self._turned else slots
+
+    def _number(self, slot: int) -> int:
+        return self.events[slot].id.number
+
+    def _note_order(self, came: EventId) -> None:
+        """Note where numbers come in no order any more: a lost link gives back what was under way."""
+        if not self.count:
+            self._newest.clear()
+            self._turned.clear()
+        if came.number < self._newest.get(came.origin, 0):
+            self._turned.add(came.origin)
+        else:
+            self._newest[came.origin] = came.number
+
+    def expired(self, now_s: float) -> list[int]:
+        """Return the slots where something has expired, and mark it as hopeless."""
+        found = appraise_expired(now_s, self._slot_count, self._slots, self._rows, self._results)
+        return self._hopeless(found)
+
+    def condemn_all(self) -> list[int]:
+        """Mark everything as hopeless and return the slots that hold something."""
+        self._make_room(0)
+        self._rows[: self._row_count, VERDICT] = HOPELESS
+        return list(range(self._slot_count))
+
+    def take(self, slot: int, verdict: float, now_s: float) -> Taken:
+        """Take out of the pool the rows of a slot on which the last appraisal gave this verdict."""
+        taken, event = self._taken, self.events[slot]
+        found, left, alive, age_s, wait_s = take_rows(slot, self._slots, self._rows, verdict, now_s, taken)
+        if left == 0:
+            self.count -= 1
+            self.waiting_kb -= event.size_kb
+        return made(Taken, (event, age_s, wait_s, taken[0, :found], taken[1, :found], alive == 0))
+
+    def _make_room(self, rows_needed: int) -> None:
+        """Squeeze out what is gone; grow where that is not enough."""
+        keep = np.zeros(self._slot_count, dtype=np.bool_)
+        self._row_count = int(squeeze_rows(self._slot_count, self._slots, self._rows, keep))
+        self.events = [event for event, kept in zip(self.events, keep.tolist(), strict=True) if kept]
+        self._flows = [flow for flow, kept in zip(self._flows, keep.tolist(), strict=True) if kept]
+        self._slot_count = len(self.events)
+        self._find_watched()
+        if self._slot_count * 2 > len(self._slots):
+            self._slots = np.concatenate([self._slots, np.zeros_like(self._slots)])
+            self._results = np.zeros((RESULT_COLUMNS, len(self._slots)))
+        while (self._row_count + rows_needed) * 2 > len(self._rows):
+            self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
+            self._taken = np.zeros((2, len(self._rows)), dtype=np.int64)
+            self._going = np.zeros((2, len(self._rows)), dtype=np.int64)
+        self._booked_ways = NOT_BOOKED

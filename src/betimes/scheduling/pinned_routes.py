@@ -1,0 +1,67 @@
+"""Which flows keep to the way that was promised to them, whatever way would be open (004, section 5.3)?
+
+What is promised along a path is of no use to an event that takes another. So a flow's destination may be
+pinned to a neighbour. To what waits, and to all that chooses among it, a pin is one more destination: a
+column of the ways, behind those of the homes, that is open to one link only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from betimes.model.events import Event
+from betimes.routing.routing_table import RoutingTable
+from betimes.scheduling.appraisal import OPEN
+from betimes.scheduling.bandwidth_shares import flow_of
+
+# By flow (`promised_shares.flow_of`) and the broker where it enters: by which neighbour to which home.
+PinnedWays = Mapping[tuple[str, str], Mapping[str, str]]
+NO_PINS: Mapping[str, str] = {}
+
+
+class Pins:
+    """The pins of one broker, and where their columns are."""
+
+    def __init__(self, pinned: PinnedWays, routes: RoutingTable) -> None:
+        self.pinned = pinned
+        self._routes = routes
+        pairs = {
+            (home, neighbour)
+            for ways in pinned.values()
+            for home, neighbour in ways.items()
+            if home in routes.column and neighbour in routes.row
+        }
+        self._column = {pair: len(routes.destinations) + at for at, pair in enumerate(sorted(pairs))}
+        self.names: tuple[str, ...] = (*routes.destinations, *[home for home, _ in self._column])  # by column
+
+    def __bool__(self) -> bool:
+        return bool(self._column)
+
+    def columns(self, event: Event) -> list[tuple[str, int, int]]:
+        """Return an event's pinned homes, with their columns and the links that those are open to."""
+        ways = self.pinned.get((flow_of(event), event.id.origin), NO_PINS)
+        return [
+            (home, self._column[home, neighbour], self._routes.row[neighbour])
+            for home, neighbour in ways.items()
+            if (home, neighbour) in self._column
+        ]
+
+    def widened(self, ways: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the ways with a column for each pin."""
+        if not self._column:
+            return ways
+        column = self._routes.column
+        pins = ways[:, :, [column[home] for home, _ in self._column]].copy()
+        pins[OPEN] = 0.0
+        for at, (_, neighbour) in enumerate(self._column):
+            pins[OPEN, self._routes.row[neighbour], at] = 1.0
+        return np.concatenate([ways, pins], axis=2)
+
+    def renumbered(self, later: Pins) -> NDArray[np.float64]:
+        """Return for each column the one that it becomes; a pin that is gone becomes its home's own."""
+        homes = later._routes.column
+        kept = [later._column.get(pair, homes[pair[0]]) for pair in self._column]
+        return np.array([*range(len(self._routes.destinations)), *kept], dtype=np.float64)

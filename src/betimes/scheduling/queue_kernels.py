@@ -1,0 +1,172 @@
+"""How is what waits put down, marked, taken out and moved together? Compiled, as each message needs it.
+
+The arrays are those of `qos.appraisal`; `output_queue` keeps them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from betimes.kernels.compile import inlined, kernel
+from betimes.scheduling.appraisal import (
+    BORN_S,
+    BOUND_S,
+    COUNT,
+    DESTINATION,
+    ENTERED_S,
+    FIRST,
+    GOES,
+    GONE,
+    HURRIED,
+    OPEN,
+    PRICE,
+    ROWS,
+    SIZE_KB,
+    STAYS,
+    VERDICT,
+    WAIT_S,
+    Array,
+    journey_s,
+)
+
+CLOSED = -1.0  # what a link promises that leads nowhere
+JOURNEY_S_MIN = 1e-9  # a journey that takes no time divides by nothing
+
+
+@inlined
+def copy_row(source: Array, row: int, target: Array, place: int) -> None:
+    """Copy one row: number by number takes a fraction of the time of a slice."""
+    for column in range(source.shape[1]):
+        target[place, column] = source[row, column]
+
+
+@kernel
+def put_rows(
+    demand: Array,
+    asked: NDArray[np.int64],
+    slots: Array,
+    slot: int,
+    first: int,
+    born_s: float,
+    size_kb: float,
+    now_s: float,
+    rows: Array,
+) -> tuple[int, bool]:
+    """Copy the rows asked for (by ascending destinations, as rows are) behind the last one.
+
+    Return where the rows now end, and whether a subscriber among them states a bound.
+    """
+    is_hurried = False
+    end, place = first, 0
+    for each in range(len(demand)):
+        while place < len(asked) and asked[place] < demand[each, DESTINATION]:
+            place += 1
+        if place == len(asked):
+            break
+        if asked[place] == demand[each, DESTINATION]:
+            copy_row(demand, each, rows, end)
+            end += 1
+            is_hurried |= demand[each, COUNT] > 0.0 and demand[each, BOUND_S] < np.inf
+    slots[slot, FIRST], slots[slot, ROWS], slots[slot, BORN_S] = first, end - first, born_s
+    slots[slot, SIZE_KB], slots[slot, ENTERED_S], slots[slot, HURRIED] = size_kb, now_s, is_hurried
+    return end, is_hurried
+
+
+@kernel
+def promise_of_links(
+    demand: Array, asked: NDArray[np.int64], ways: Array, size_kb: float, promise: Array
+) -> None:
+    """Write down what each link promises for the rows asked for: prices per second of the journey.
+
+    CLOSED where it leads to none of them.
+    """
+    promise[:] = CLOSED
+    place = 0
+    for each in range(len(demand)):
+        destination = int(demand[each, DESTINATION])
+        while place < len(asked) and asked[place] < destination:
+            place += 1
+        if place == len(asked):
+            break
+        if asked[place] != destination:
+            continue
+        for link in range(ways.shape[1]):
+            if ways[OPEN, link, destination] != 0.0:
+                journey = journey_s(ways, link, destination, size_kb) + ways[WAIT_S, link, destination]
+                promise[link] = max(promise[link], 0.0) + demand[each, PRICE] / max(journey, JOURNEY_S_MIN)
+
+
+@kernel
+def mark_rows(slot: int, slots: Array, rows: Array, ways: Array, link: int, now_s: float) -> tuple[int, int]:
+    """Give the verdict GOES to the rows of a slot that a link leads to, and on the average in time.
+
+    Return how many rows there still are, and how many go.
+    """
+    first = int(slots[slot, FIRST])
+    age_s = now_s - slots[slot, BORN_S]
+    left, going = 0, 0
+    for row in range(first, first + int(slots[slot, ROWS])):
+        destination = int(rows[row, DESTINATION])
+        rows[row, VERDICT] = STAYS
+        if destination < 0:
+            continue
+        left += 1
+        if ways[OPEN, link, destination] != 0.0:
+            arrives_s = age_s + journey_s(ways, link, destination, slots[slot, SIZE_KB])
+            if rows[row, BOUND_S] >= arrives_s:
+                rows[row, VERDICT] = GOES
+                going += 1
+    return left, going
+
+
+@kernel
+def take_rows(
+    slot: int, slots: Array, rows: Array, verdict: float, now_s: float, out: NDArray[np.int64]
+) -> tuple[int, int, int, float, float]:
+    """Mark the rows with this verdict as gone, and list destinations and subscribers in `out`.
+
+    Return how many destinations there are, how many rows stay, how many that go are in time, and the
+    message's age and its wait here.
+    """
+    first = int(slots[slot, FIRST])
+    found, left, alive = 0, 0, 0
+    age_s = now_s - slots[slot, BORN_S]
+    for row in range(first, first + int(slots[slot, ROWS])):
+        destination = int(rows[row, DESTINATION])
+        if destination < 0:
+            continue
+        if rows[row, VERDICT] != verdict:
+            left += 1
+            continue
+        if rows[row, BOUND_S] >= age_s:
+            alive += 1
+        # rows are sorted by destination, so equal ones are neighbours
+        if found == 0 or out[0, found - 1] != destination:
+            out[0, found] = destination
+            out[1, found] = 0
+            found += 1
+        out[1, found - 1] += int(rows[row, COUNT])
+        rows[row, DESTINATION] = GONE
+    if left == 0:
+        slots[slot, ROWS] = 0  # so that nobody looks at them again
+    return found, left, alive, age_s, now_s - slots[slot, ENTERED_S]
+
+
+@kernel
+def squeeze_rows(slot_count: int, slots: Array, rows: Array, keep: NDArray[np.bool_]) -> int:
+    """Move what still waits to the front, in order; say which slots were kept and how many rows there are."""
+    next_slot, next_row = 0, 0
+    for slot in range(slot_count):
+        first, start = int(slots[slot, FIRST]), next_row
+        for row in range(first, first + int(slots[slot, ROWS])):
+            if rows[row, DESTINATION] >= 0.0:
+                copy_row(rows, row, rows, next_row)
+                next_row += 1
+        if next_row > start:
+            keep[slot] = True
+            slots[next_slot] = slots[slot]
+            slots[next_slot, FIRST] = start
+            slots[next_slot, ROWS] = next_row - start
+            next_slot += 1
+    return next_row

@@ -1,0 +1,238 @@
+"""What would the brokers have written down? Effects become the records of `model.telemetry`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from betimes.model.events import Event, EventId
+from betimes.model.subscriptions import Subscription
+from betimes.model.telemetry import (
+    Answered,
+    Delivered,
+    Dropped,
+    Published,
+    Queued,
+    Received,
+    Record,
+    Sent,
+    Subscribed,
+    Unsubscribed,
+)
+from betimes.scheduling.effects import Deliver, Drop, Effect, Keep, Send
+
+Sink = Callable[[Record], None]
+
+
+class Recorder:
+    """Turns what happens into records, and hands them to a sink.
+
+    With `every` n, the driver asks of each event whether it is one of those written down: every n-th of its
+    origin, so that all brokers that use the same n write down the same ones. `offset_s` is what the times of
+    records are ahead of the driver's clock.
+    """
+
+    def __init__(self, sink: Sink, *, every: int = 1, offset_s: float = 0.0) -> None:
+        self._sink = sink
+        self.every = every
+        self._share = 1.0 / every
+        self._offset_s = offset_s
+
+    def takes(self, event_id: EventId) -> bool:
+        """Tell whether an event is one of those that are written down."""
+        return event_id.number % self.every == 0
+
+    def published(
+        self, broker: str, event: Event, wanted: int, now_s: float, *, stored: int, matching_s: float
+    ) -> None:
+        """Record that an event entered, and was looked for in so many subscriptions."""
+        self._sink(
+            Published(
+                time_s=now_s + self._offset_s,
+                broker=broker,
+                share=self._share,
+                origin=event.id.origin,
+                number=event.id.number,
+                publisher=event.publisher,
+                topic=event.topic,
+                size_kb=event.size_kb,
+                deadline_s=event.deadline_s,
+                wanted=wanted,
+                content=json.dumps(dict(event.attributes), sort_keys=True),
+                stored=stored,
+                matching_s=matching_s,
+            )
+        )
+
+    def subscribed(self, subscription: Subscription, now_s: float) -> None:
+        """Record that a subscription holds from now on, or still."""
+        qos = subscription.qos
+        self._sink(
+            Subscribed(
+                time_s=now_s + self._offset_s,
+                broker=subscription.home,
+                subscriber=subscription.id,
+                pattern=subscription.pattern,
+                filter=subscription.filter.text,
+                delay_s_max=qos.delay_s_max,
+                price=qos.price,
+                reliability=qos.reliability or 0.0,
+            )
+        )
+
+    def unsubscribed(self, broker: str, subscriber: str, pattern: str, now_s: float) -> None:
+        """Record that a subscription holds no longer."""
+        self._sink(
+            Unsubscribed(time_s=now_s + self._offset_s, broker=broker, subscriber=subscriber, pattern=pattern)
+        )
+
+    def answered(
+        self,
+        broker: str,
+        subscriber: str,
+        pattern: str,
+        *,
+        asked: float,
+        predicted_share: float,
+        admitted: bool,
+        reason: str,
+        now_s: float,
+    ) -> None:
+        """Record what was said to somebody who asked for an on-time share."""
+        self._sink(
+            Answered(
+                time_s=now_s + self._offset_s,
+                broker=broker,
+                subscriber=subscriber,
+                pattern=pattern,
+                reliability=asked,
+                predicted_share=predicted_share,
+                admitted=admitted,
+                reason=reason,
+            )
+        )
+
+    def received(
+        self, broker: str, neighbour: str, event: Event, *, age_s: float, transfer_s: float, now_s: float
+    ) -> None:
+        """Record that a message came off a link."""
+        self._sink(
+            Received(
+                time_s=now_s + self._offset_s,
+                broker=broker,
+                share=self._share,
+                neighbour=neighbour,
+                origin=event.id.origin,
+                number=event.id.number,
+                publisher=event.publisher,
+                age_s=age_s,
+                transfer_s=transfer_s,
+                size_kb=event.size_kb,
+            )
+        )
+
+    def effect(self, broker: str, effect: Effect, now_s: float) -> None:
+        """Record what a broker decided: one record, or one for each subscriber or destination."""
+        match effect:
+            case Keep():
+                self._keep(broker, effect, now_s)
+            case Send():
+                self._send(broker, effect, now_s)
+            case Deliver():
+                self._deliver(broker, effect, now_s)
+            case Drop():
+                self._drop(broker, effect, now_s)
+
+    def _keep(self, broker: str, keep: Keep, now_s: float) -> None:
+        event = keep.event
+        self._sink(
+            Queued(
+                time_s=now_s + self._offset_s,
+                broker=broker,
+                share=self._share,
+                origin=event.id.origin,
+                number=event.id.number,
+                publisher=event.publisher,
+                age_s=keep.age_s,
+                queue_length=keep.queue_length,
+            )
+        )
+
+    def _send(self, broker: str, send: Send, now_s: float) -> None:
+        event = send.message.event
+        self._sink(
+            Sent(
+                time_s=now_s + self._offset_s,
+                broker=broker,
+                share=self._share,
+                neighbour=send.neighbour,
+                origin=event.id.origin,
+                number=event.id.number,
+                publisher=event.publisher,
+                age_s=send.message.age_s,
+                wait_s=send.wait_s,
+                size_kb=event.size_kb,
+                destinations=len(send.message.destinations),
+            )
+        )
+
+    def _deliver(self, broker: str, deliver: Deliver, now_s: float) -> None:
+        event = deliver.event
+        for subscription in deliver.subscriptions:
+            self.delivered(
+                broker,
+                event,
+                subscription.id,
+                age_s=deliver.age_s,
+                delay_s_allowed=subscription.delay_s_allowed(event),
+                price=subscription.qos.price,
+                out_of_order=subscription.id in deliver.out_of_order,
+                now_s=now_s,
+            )
+
+    def delivered(
+        self,
+        broker: str,
+        event: Event,
+        subscriber: str,
+        *,
+        age_s: float,
+        delay_s_allowed: float,
+        price: float,
+        out_of_order: bool,
+        now_s: float,
+    ) -> None:
+        """Record that a subscriber got an event."""
+        self._sink(
+            Delivered(
+                time_s=now_s + self._offset_s,
+                broker=broker,
+                share=self._share,
+                subscriber=subscriber,
+                origin=event.id.origin,
+                number=event.id.number,
+                publisher=event.publisher,
+                age_s=age_s,
+                delay_s_allowed=delay_s_allowed,
+                price=price,
+                out_of_order=out_of_order,
+            )
+        )
+
+    def _drop(self, broker: str, drop: Drop, now_s: float) -> None:
+        event = drop.event
+        for destination, subscribers in zip(drop.destinations, drop.subscribers, strict=True):
+            self._sink(
+                Dropped(
+                    time_s=now_s + self._offset_s,
+                    broker=broker,
+                    share=self._share,
+                    destination=destination,
+                    origin=event.id.origin,
+                    number=event.id.number,
+                    publisher=event.publisher,
+                    age_s=drop.age_s,
+                    reason=drop.reason.value,
+                    subscribers=subscribers,
+                )
+            )

@@ -1,0 +1,116 @@
+"""Which waiting message goes first (000, section 5)?
+
+A strategy appraises what waits and scores the candidates; the highest goes first and ties go to the
+longest waiting. The paper's abbreviations: EB expected benefit, PC postponing cost, EBPC both, RL
+remaining lifetime.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+from betimes.model.errors import SettingError
+from betimes.scheduling.appraisal import Appraise, Weights, appraise_benefit, appraise_lifetime
+from betimes.scheduling.late_binding import appraise_any_way
+
+HOPELESS_AT = 0.0005  # epsilon of eq. 11 in the paper's simulation
+LITTLE_CHANCE = 0.3  # epsilon of our own strategies in a crowd: what is this unlikely only takes others' time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strategy:
+    """How a broker chooses what its free link sends next, and what it gives up."""
+
+    name: str
+    about: str
+    score: Weights
+    appraise: Appraise = appraise_benefit
+    hopeless_at: float = HOPELESS_AT
+    hopeless_at_crowded: float = (
+        HOPELESS_AT  # the same where messages wait; what lies between is in proportion
+    )
+    postponed_by: float = 1.0  # transmission times; FT of eq. 6 is one
+    counts_waits: bool = False  # the waits measured downstream matter
+    any_way: bool = False  # every neighbour nearer to the destination is a way, not only the shortest
+
+    def gives_up_at(self, contention: float) -> float:
+        """Return the chance at or below which a message is hopeless (epsilon of eq. 11).
+
+        On an idle network even a small chance costs nothing; in a crowd it costs somebody else's.
+        """
+        return self.hopeless_at + (self.hopeless_at_crowded - self.hopeless_at) * contention
+
+
+FIRST_COME = Weights()  # all alike, so that the longest waiting goes first
+LEAST_LIFETIME = Weights(lifetime_s=-1.0)
+EXPECTED_BENEFIT = Weights(benefit=1.0)
+POSTPONING_COST = Weights(benefit=1.0, postponed_benefit=-1.0)  # PC = EB - EB' (eq. 9)
+
+
+def benefit_and_cost(benefit_weight: float) -> Weights:
+    """Return the score EBPC = r * EB + (1 - r) * PC (eq. 10), which is EB - (1 - r) * EB'."""
+    if not 0.0 <= benefit_weight <= 1.0:
+        raise SettingError("r", benefit_weight, "the weight of EB must be between 0 and 1")
+    return Weights(benefit=1.0, postponed_benefit=benefit_weight - 1.0)
+
+
+FIFO = Strategy(name="fifo", about="first come, first served", score=FIRST_COME, appraise=appraise_lifetime)
+RL = Strategy(
+    name="rl", about="least remaining lifetime first", score=LEAST_LIFETIME, appraise=appraise_lifetime
+)
+EB = Strategy(name="eb", about="greatest expected benefit first (000)", score=EXPECTED_BENEFIT)
+PC = Strategy(name="pc", about="greatest postponing cost first (000)", score=POSTPONING_COST)
+
+
+def ebpc(benefit_weight: float = 0.5) -> Strategy:
+    """Return EBPC with weight r of EB."""
+    return Strategy(
+        name=f"ebpc:{benefit_weight:g}",
+        about=f"EB and PC together, EB with weight {benefit_weight:g} (000)",
+        score=benefit_and_cost(benefit_weight),
+    )
+
+
+LOOK_AHEAD = Strategy(
+    name="look-ahead",
+    about="ours: EBPC that counts the waits downstream and drops what has little chance",
+    score=benefit_and_cost(0.5),
+    hopeless_at_crowded=LITTLE_CHANCE,
+    postponed_by=2.0,
+    counts_waits=True,
+)
+LATE_BINDING = Strategy(
+    name="late-binding",
+    about="ours: EBPC where the next hop is chosen only when a link falls free",
+    score=benefit_and_cost(0.6),
+    appraise=appraise_any_way,
+    hopeless_at_crowded=LITTLE_CHANCE,
+    postponed_by=2.0,
+    counts_waits=True,
+    any_way=True,
+)
+
+STRATEGIES = {strategy.name: strategy for strategy in (FIFO, RL, EB, PC, ebpc(0.5), LOOK_AHEAD, LATE_BINDING)}
+
+
+def strategy_named(name: str) -> Strategy:
+    """Return the strategy of this name; `ebpc:0.7` is EBPC with r = 0.7, and `ebpc` has 0.5.
+
+    >>> strategy_named("ebpc").name, strategy_named("ebpc:0.7").name
+    ('ebpc:0.5', 'ebpc:0.7')
+    """
+    head, colon, weight = name.partition(":")
+    if head == "ebpc":
+        try:
+            return ebpc(float(weight) if colon else 0.5)
+        except (ValueError, SettingError):
+            problem = "what follows ebpc: must be a number between 0 and 1"
+            raise SettingError("strategy", name, problem, "try ebpc:0.5") from None
+    if name not in STRATEGIES:
+        near = difflib.get_close_matches(name, STRATEGIES, n=1)
+        known = f"one of {', '.join(STRATEGIES)}"
+        raise SettingError(
+            "strategy", name, "no such strategy", f"did you mean {near[0]}? ({known})" if near else known
+        )
+    return STRATEGIES[name]

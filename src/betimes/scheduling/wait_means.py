@@ -1,0 +1,56 @@
+"""What do messages lately wait from a broker on, by destination? Running means, moved by each message."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from betimes.kernels.compile import kernel
+from betimes.scheduling.appraisal import OPEN, WAIT_S
+
+NEWEST_WEIGHT = 0.025  # of the newest value in a running mean: a memory of about forty messages
+VAIN_WEIGHT = NEWEST_WEIGHT / 2  # of a wait for nothing: it tells how crowded it is, but was cut short
+
+
+def widened(waits_s: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """Return waits with room for more destinations, of which nothing is known yet."""
+    missing = count - len(waits_s)
+    return np.concatenate([waits_s, np.zeros(missing)]) if missing else waits_s
+
+
+@kernel
+def blend_waits(
+    onward_wait_s: NDArray[np.float64],
+    ways: NDArray[np.float64],
+    link: int,
+    destinations: NDArray[np.int64],
+    wait_s: float,
+) -> float:
+    """Move the running means of these destinations; return the newest value, averaged over them."""
+    total_s = 0.0
+    for destination in destinations:
+        ahead_s = wait_s + ways[WAIT_S, link, destination]
+        onward_wait_s[destination] += (ahead_s - onward_wait_s[destination]) * NEWEST_WEIGHT
+        total_s += ahead_s
+    return total_s / len(destinations)
+
+
+@kernel
+def note_vain_waits(
+    onward_wait_s: NDArray[np.float64],
+    ways: NDArray[np.float64],
+    destinations: NDArray[np.int64],
+    wait_s: float,
+) -> None:
+    """Move the running means up where a message waited longer than they say, and in vain.
+
+    Those that go are the best ones, and wait least: by them alone a crowded broker would look inviting.
+    """
+    for destination in destinations:
+        behind_s = np.inf
+        for link in range(ways.shape[1]):
+            if ways[OPEN, link, destination] != 0.0:
+                behind_s = min(behind_s, ways[WAIT_S, link, destination])
+        ahead_s = wait_s + behind_s
+        if onward_wait_s[destination] < ahead_s < np.inf:
+            onward_wait_s[destination] += (ahead_s - onward_wait_s[destination]) * VAIN_WEIGHT

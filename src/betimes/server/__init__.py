@@ -1,1 +1,0 @@
-"""What happens? The brokers of `node` on the real clock. The only room with sockets."""

@@ -1,0 +1,337 @@
+"""How do many events go through an overlay that stays as it is meanwhile? Message by message, compiled.
+
+The twin of what peers do with an event (`Peer.receive`), in the same order, on a table of who feeds whom with
+what. An event because of which somebody would leave or connect is left to the peers themselves, which then
+are looked at anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from betimes.kernels.compile import inlined, kernel
+from betimes.peers.coverage import Line
+from betimes.peers.peer import Peer
+from betimes.simulator.peers.tables import (
+    BITS,
+    CHILD,
+    FEEDERS,
+    FEEDERS_STOP,
+    LEAVES,
+    LENGTH,
+    NEEDED,
+    NEEDED_STOP,
+    NOBODY,
+    PARENT,
+    Boxes,
+    Integers,
+    Links,
+    Rows,
+    wants,
+)
+
+NOT_TAKEN, AGAIN, FROM_BELOW, FROM_ABOVE = range(4)  # what became of a message
+ROOM = 1_024  # rows for peers that are looked at anew
+GOT_MAX = 65_536  # that are written down at a time
+
+Got = tuple[int, int, bool]
+
+
+class Tally(NamedTuple):
+    """What came, by peer or by line."""
+
+    seen: Integers  # the last event
+    repeated: Integers
+    received: Integers
+    wanted: Integers
+    of_line: Integers
+    delay: NDArray[np.float64]  # of the last event of a line
+    was_late: NDArray[np.bool_]  # the first one,
+    is_late: NDArray[np.bool_]  # the last one,
+    turned: NDArray[np.bool_]  # and whether one came in time in between, and the next did not
+
+
+class Messages(NamedTuple):
+    """Those of one event, in the order in which they were sent."""
+
+    sender: Integers
+    to: Integers
+    delay: NDArray[np.float64]  # before it was sent
+    line: Integers
+    fate: Integers
+
+
+class Events(NamedTuple):
+    """What is published."""
+
+    codes: Integers  # with a leading 1
+    cells: Integers  # by event and dimension
+    published: Integers  # event and publisher, one after another
+
+
+@inlined
+def forwarded(
+    links: Links, messages: Messages, sent: int, here: int, but: int, code: int, delay: float
+) -> int:
+    """Send an event to the children that need it; return how many messages there are now."""
+    length = 0
+    while code >> length:
+        length += 1
+    for child in range(links.child_first[here], links.child_stop[here]):
+        if links.children[child, CHILD] == but:
+            continue
+        for need in range(links.children[child, NEEDED], links.children[child, NEEDED_STOP]):
+            if code >> (length - links.needed[need, 1]) == links.needed[need, 0]:
+                messages.sender[sent], messages.to[sent] = here, links.children[child, CHILD]
+                messages.delay[sent] = delay
+                sent += 1
+                break
+    return sent
+
+
+@inlined
+def line_of(links: Links, here: int, code: int) -> int:
+    """Return the line that an event belongs to, or -1."""
+    length = 0
+    while code >> length:
+        length += 1
+    for line in range(links.line_first[here], links.line_stop[here]):
+        if code >> (length - links.lines[line, LENGTH]) == links.lines[line, BITS]:
+            return line
+    return -1
+
+
+@inlined
+def is_child(links: Links, here: int, other: int) -> bool:
+    """Tell whether a peer feeds another."""
+    for child in range(links.child_first[here], links.child_stop[here]):
+        if links.children[child, CHILD] == other:
+            return True
+    return False
+
+
+@inlined
+def is_fed_by(links: Links, line: int, publisher: int) -> bool:
+    """Tell whether a publisher feeds a line."""
+    for feeder in range(links.lines[line, FEEDERS], links.lines[line, FEEDERS_STOP]):
+        if links.feeders[feeder] == publisher:
+            return True
+    return False
+
+
+@kernel
+def spread(links: Links, seen: Integers, messages: Messages, code: int, origin: int, stamp: int) -> int:
+    """Let one event go through all peers; return how many messages that took, -1 where something changes."""
+    sent = forwarded(links, messages, 0, origin, NOBODY, code, 0.0)
+    at = 0
+    while at < sent:
+        sender, here, delay = messages.sender[at], messages.to[at], messages.delay[at] + 1.0
+        messages.fate[at] = NOT_TAKEN
+        if here < 0:
+            return -1
+        is_below = is_child(links, here, sender)
+        line = line_of(links, here, code)
+        if line < 0:
+            if not is_below:
+                return -1
+            at += 1
+            continue
+        parent = links.lines[line, PARENT]
+        is_above = sender == parent or is_fed_by(links, line, sender)
+        if not is_above and not is_below:
+            return -1
+        if seen[here] == stamp:
+            messages.fate[at] = AGAIN
+            at += 1
+            continue
+        seen[here] = stamp
+        sent = forwarded(links, messages, sent, here, sender, code, delay)
+        if parent not in (NOBODY, sender) and (not is_above or sender == origin):
+            messages.sender[sent], messages.to[sent], messages.delay[sent] = here, parent, delay
+            sent += 1
+        if is_above:
+            if links.lines[line, LEAVES] and delay > links.claims[here]:
+                return -1
+        elif parent == NOBODY and not is_fed_by(links, line, origin):
+            return -1
+        messages.fate[at] = FROM_ABOVE if is_above else FROM_BELOW
+        messages.line[at] = line
+        at += 1
+    return sent
+
+
+@inlined
+def note_line(tally: Tally, line: int, delay: float, is_late: bool) -> None:
+    """Note that an event came from above."""
+    if not tally.of_line[line]:
+        tally.was_late[line] = is_late
+    elif is_late and not tally.is_late[line]:
+        tally.turned[line] = True
+    tally.of_line[line] += 1
+    tally.delay[line], tally.is_late[line] = delay, is_late
+
+
+@kernel
+def flood(
+    links: Links,
+    tally: Tally,
+    messages: Messages,
+    boxes: Boxes,
+    events: Events,
+    start: int,
+    got: NDArray[np.int64],
+) -> tuple[int, int, int, bool]:
+    """Publish events from one of them on; return where it stopped, how many were got, and messages.
+
+    It stops at an event that changes something (and returns True), or where there may be no room to write
+    down who got it.
+    """
+    found, said = 0, 0
+    for at in range(start, events.published.shape[0]):
+        if got.shape[0] - found < tally.seen.shape[0]:
+            return at, found, said, False
+        event, origin = events.published[at]
+        sent = spread(links, tally.seen, messages, events.codes[event], origin, at)
+        if sent < 0:
+            return at, found, said, True
+        said += sent
+        for number in range(sent):
+            here, fate = messages.to[number], messages.fate[number]
+            if fate == AGAIN:
+                tally.repeated[here] += 1
+            elif fate != NOT_TAKEN:
+                delay = messages.delay[number] + 1.0
+                if fate == FROM_ABOVE:
+                    note_line(tally, messages.line[number], delay, delay > links.claims[here])
+                tally.received[here] += 1
+                if wants(boxes, here, events.cells[event]):
+                    tally.wanted[here] += 1
+                    got[found, 0], got[found, 1] = here, event
+                    got[found, 2] = delay <= links.delays_max[here]
+                    found += 1
+    return events.published.shape[0], found, said, False
+
+
+def _tally(peers: int, lines: int) -> Tally:
+    return Tally(
+        seen=np.full(peers, NOBODY, np.int64),
+        repeated=np.zeros(peers, np.int64),
+        received=np.zeros(peers, np.int64),
+        wanted=np.zeros(peers, np.int64),
+        of_line=np.zeros(lines, np.int64),
+        delay=np.zeros(lines),
+        was_late=np.zeros(lines, np.bool_),
+        is_late=np.zeros(lines, np.bool_),
+        turned=np.zeros(lines, np.bool_),
+    )
+
+
+def _messages(most: int) -> Messages:
+    sender, to, line, fate = (np.empty(most, np.int64) for _ in range(4))
+    return Messages(sender=sender, to=to, delay=np.empty(most), line=line, fate=fate)
+
+
+class Flood:
+    """Peers as they are now, and events that go through them."""
+
+    def __init__(self, peers: Sequence[Peer], places: Mapping[str, int], boxes: Boxes, now: float) -> None:
+        self._peers = peers
+        self._places = places  # of those who are here, by name
+        self._boxes = boxes
+        self._now = now
+        self._keeps_late = peers[0].settings.keeps_late
+        self.messages = 0
+        self._got = np.empty((max(GOT_MAX, 2 * len(peers)), 3), np.int64)
+        self._make_tables()
+
+    def run(self, events: Events, start: int) -> tuple[int, list[Got]]:
+        """Publish from one event on; return the next that peers have to see to, and who got what."""
+        found: list[Got] = []
+        while True:
+            start, count, said, is_over = flood(
+                self._links, self._tally, self._sent, self._boxes, events, start, self._got
+            )
+            self.messages += said
+            found += [(place, event, bool(in_time)) for place, event, in_time in self._got[:count].tolist()]
+            if is_over or start == len(events.published):
+                self._hand_over()
+                return start, found
+
+    def look_again(self, places: Collection[int]) -> None:
+        """Look anew at some peers, which have changed."""
+        rows = self._rows_of(places, self._used)
+        tables = (self._links.lines, self._links.feeders, self._links.children, self._links.needed)
+        if any(size > len(table) for size, table in zip(rows.sizes(), tables, strict=True)):
+            self._make_tables()
+        else:
+            self._write(rows, places)
+
+    def _rows_of(self, places: Iterable[int], used: Sequence[int]) -> Rows:
+        rows = Rows(used)
+        for place in places:
+            rows.add(self._peers[place], self._places)
+        return rows
+
+    def _make_tables(self) -> None:
+        """Look at all peers; leave room for those that are looked at again."""
+        count = len(self._peers)
+        rows = self._rows_of(range(count), (0, 0, 0, 0))
+        lines, feeders, children, needed = (size + size // 4 + ROOM for size in rows.sizes())
+        first, stop, child_first, child_stop = (np.zeros(count, np.int64) for _ in range(4))
+        self._links = Links(
+            line_first=first,
+            line_stop=stop,
+            child_first=child_first,
+            child_stop=child_stop,
+            claims=np.zeros(count),
+            delays_max=np.array([peer.delay_max for peer in self._peers]),
+            lines=np.empty((lines, 6), np.int64),
+            feeders=np.empty(feeders, np.int64),
+            children=np.empty((children, 3), np.int64),
+            needed=np.empty((needed, 2), np.int64),
+        )
+        self._tally = _tally(count, lines)
+        # everybody sends once to each child, and to a parent
+        self._sent = _messages(children + count + 1)
+        self._seen_lines: list[Line] = []
+        self._write(rows, range(count))
+
+    def _write(self, rows: Rows, places: Collection[int]) -> None:
+        links, at = self._links, list(places)
+        links.line_first[at], links.line_stop[at] = rows.line_first, rows.line_stop
+        links.child_first[at], links.child_stop[at] = rows.child_first, rows.child_stop
+        links.claims[at] = [self._peers[place].claim for place in at]
+        lines, feeders, children, needed = self._used = rows.sizes()
+        if rows.lines:
+            links.lines[rows.used[0] : lines] = rows.lines
+        if rows.children:
+            links.children[rows.used[2] : children] = rows.children
+        if rows.needed:
+            links.needed[rows.used[3] : needed] = rows.needed
+        links.feeders[rows.used[1] : feeders] = rows.feeders
+        self._seen_lines += rows.seen_lines
+
+    def _hand_over(self) -> None:
+        """Tell peers what came, as if they had seen it event by event."""
+        tally, now = self._tally, self._now
+        at = np.flatnonzero(tally.of_line)
+        columns = (tally.of_line, tally.delay, tally.was_late, tally.turned, tally.is_late)
+        for place, count, delay, was_late, turned, is_late in zip(
+            at.tolist(), *(each[at].tolist() for each in columns), strict=True
+        ):
+            line = self._seen_lines[place]
+            line.note(count, delay, now)
+            if self._keeps_late:
+                for each in (was_late, False, True, is_late) if turned else (was_late, is_late):
+                    line.judge(each, now)
+        tally.of_line[at], tally.turned[at] = 0, False
+        at = np.flatnonzero(tally.received + tally.repeated)
+        by_peer = (tally.received, tally.wanted, tally.repeated)
+        for place, *counts in zip(at.tolist(), *(each[at].tolist() for each in by_peer), strict=True):
+            self._peers[place].took(*counts, now)
+        for each in by_peer:
+            each[at] = 0

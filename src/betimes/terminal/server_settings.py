@@ -1,0 +1,76 @@
+"""With what does a server start? Its configuration file, and the files that it names beside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from betimes.language.files.network_section import SECRET_LENGTH_MIN
+from betimes.language.files.server_file import read_server_file
+from betimes.model.errors import SettingError
+from betimes.model.network_settings import NetworkSettings
+from betimes.model.server_settings import ServerSettings
+from betimes.terminal.files import read_text_file
+
+WAYS_IN = (
+    "name a password file (betimes passwd writes one) with --passwords, or let everybody in: --anonymous"
+)
+
+
+def settings_from(config: Path | None) -> ServerSettings:
+    """Return the settings in a file, or the usual ones."""
+    if config is None:
+        return ServerSettings()
+    settings = read_server_file(read_text_file(config), str(config))
+
+    def beside(name: str | None) -> str | None:
+        return None if name is None else str(config.parent / name)
+
+    telemetry = settings.telemetry
+    control = beside(settings.control_secret_file)
+    return replace(
+        settings,
+        control_secret="" if control is None else read_secret(Path(control), "control_secret_file"),
+        control_secret_file=control,
+        network=None if settings.network is None else _with_files(settings.network, config),
+        store=beside(settings.store),
+        telemetry=telemetry and replace(telemetry, directory=str(config.parent / telemetry.directory)),
+        passwords=beside(settings.passwords),
+        access=beside(settings.access),
+        certificate=beside(settings.certificate),
+        key=beside(settings.key),
+        client_ca=beside(settings.client_ca),
+        more_doors=tuple(
+            replace(
+                door,
+                certificate=beside(door.certificate),
+                key=beside(door.key),
+                client_ca=beside(door.client_ca),
+            )
+            for door in settings.more_doors
+        ),
+    )
+
+
+def read_secret(path: Path, setting: str) -> str:
+    """Return the secret in a file that a setting names."""
+    secret = read_text_file(path).strip()
+    if len(secret) < SECRET_LENGTH_MIN:
+        hint = f"write at least {SECRET_LENGTH_MIN} letters into it: openssl rand -hex 16 > {path.name}"
+        raise SettingError(setting, str(path), "holds no secret worth the name", hint)
+    return secret
+
+
+def _with_files(network: NetworkSettings, config: Path) -> NetworkSettings:
+    """Return network settings with the secret read, and certificates looked for beside the file."""
+    from betimes.scheduling.strategies import strategy_named
+
+    secret = network.secret
+    if network.secret_file is not None:
+        secret = read_secret(config.parent / network.secret_file, "network.secret_file")
+    strategy_named(network.strategy)
+    links = tuple(
+        each if each.authorities is None else replace(each, authorities=str(config.parent / each.authorities))
+        for each in network.links
+    )
+    return replace(network, secret=secret, links=links)

@@ -1,0 +1,37 @@
+"""Where does the work run? The options that name a cluster, and opening Spark while the user watches."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from betimes.terminal.progress import waiting
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MasterOption = Annotated[
+    str | None,
+    typer.Option("--master", help="Spark master: local[4], spark://HOST:7077, yarn. Default: this machine."),
+]
+RemoteOption = Annotated[
+    str | None,
+    typer.Option("--remote", help="Spark Connect server: sc://HOST:15002, instead of --master."),
+]
+
+
+def open_spark(app_name: str, master: str | None = None, remote: str | None = None) -> SparkSession:
+    """Open Spark, or raise an error the user can do something about."""
+    from betimes.pipeline.spark.session import open_session
+
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_news)
+    with waiting("starting Spark"):
+        return open_session(app_name, master=master, remote=remote)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Tell whether nobody else says it: what breaks between Python and Java is raised, too."""
+    return "py4j" not in record.pathname

@@ -1,0 +1,54 @@
+"""Does only who may come in come in, and with the rights of who they proved to be?"""
+
+from __future__ import annotations
+
+from betimes.broker.access.acl import AccessList
+from betimes.broker.access.authentication import Gate
+from betimes.broker.access.passwords import Cost, PasswordFile
+
+USERS = PasswordFile().with_user("ann", b"secret", Cost(ln=4))
+LIST = AccessList.read("topic read open\nuser ann\ntopic readwrite ann/#\n", "list")
+
+
+def test_nobody_comes_in_unless_it_is_said():
+    assert Gate().admits(None, None) is False
+    assert Gate().admits("ann", b"secret") is False
+    assert Gate(anonymous=True).admits(None, None) is True
+    assert Gate(passwords=USERS).admits(None, b"secret") is False
+
+
+def test_a_password_is_looked_at_where_that_may_take_long():
+    gate = Gate(passwords=PasswordFile().with_user("ann", b"secret", Cost(ln=4)))
+    assert gate.admits("ann", b"secret") is None
+    assert gate.prove("ann", b"secret")
+    assert gate.admits("ann", b"secret") is True  # it is remembered
+    assert gate.admits("ann", b"wrong") is None
+    assert not gate.prove("ann", b"wrong")
+    assert not gate.prove("bob", b"secret")
+    assert gate.admits("ann", None) is False
+    assert not gate.prove(None, None)
+
+
+def test_with_passwords_and_anonymous_a_name_must_still_be_proved():
+    gate = Gate(anonymous=True, passwords=PasswordFile().with_user("ann", b"secret", Cost(ln=4)))
+    assert gate.admits(None, None) is True
+    assert gate.admits("ann", b"wrong") is None
+    assert gate.admits("ann", None) is False
+
+
+def test_a_name_that_nobody_proved_gives_no_rights():
+    open_gate = Gate(anonymous=True, access=LIST)
+    user = open_gate.proven_user("ann")
+    assert user is None
+    rights = open_gate.rights(user, "c")
+    assert rights is not None
+    assert not rights.may_read("ann/mail")
+    assert rights.may_read("open")
+    closed = Gate(passwords=USERS, access=LIST)
+    rights = closed.rights(closed.proven_user("ann"), "c")
+    assert rights is not None
+    assert rights.may_write("ann/mail")
+
+
+def test_without_a_list_everything_is_allowed():
+    assert Gate(anonymous=True).rights(None, "c") is None

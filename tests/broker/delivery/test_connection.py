@@ -1,0 +1,203 @@
+"""Does a connection turn bytes into answers, within what both sides take?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mqtt5
+import pytest
+from tests.broker.talking import Client, new_hub
+
+from betimes.broker.access.authentication import Gate
+from betimes.broker.access.passwords import Cost, PasswordFile
+from betimes.broker.delivery.connection import ALIASES_OUT_MAX, HELD_MAX, OUTBOX_BYTES_MAX, Connection
+
+Answer, Gone = mqtt5.ConnAckReasonCode, mqtt5.DisconnectReasonCode
+
+
+def test_bytes_may_come_one_by_one():
+    hub = new_hub()
+    connection = Connection(hub, peer="test", now_s=0.0)
+    for byte in mqtt5.ConnectPacket("c").write():
+        connection.receive(bytes((byte,)), 1.0)
+    assert "c" in hub.sessions
+    assert connection in hub.talking
+    assert connection.heard_at_s == 1.0
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [(b"\xc0\x00", Answer.PROTOCOL_ERROR), (b"\x00\x00", Answer.MALFORMED_PACKET)],
+)
+def test_what_does_not_begin_with_connect_is_told_so(data, code):
+    connection = Connection(new_hub(), peer="test", now_s=0.0)
+    connection.receive(data, 0.0)
+    answer: Any = mqtt5.read(memoryview(connection.take_outbox()))[0]
+    assert answer.reason_code is code
+    assert answer.reason_str
+    assert connection.closing
+
+
+def test_packets_before_a_malformed_one_are_served_and_then_it_is_told_why():
+    hub = new_hub()
+    sub, pub = Client(hub, "sub"), Client(hub, "pub")
+    sub.subscribe("t")
+    pub.connection.receive(mqtt5.PublishPacket("t", b"x").write() + b"\x00\x00", 0.0)
+    assert sub.got() == [("t", b"x")]
+    (goodbye,) = pub.read()
+    assert goodbye.reason_code is Gone.MALFORMED_PACKET
+    assert pub.connection.closing
+    assert "pub" not in hub.sessions
+
+
+def test_a_packet_larger_than_allowed_is_refused():
+    client = Client(new_hub(packet_bytes_max=1000))
+    (goodbye,) = client.publish("t", b"x" * 1000)
+    assert goodbye.reason_code is Gone.PACKET_TOO_LARGE
+
+
+def test_what_comes_after_a_goodbye_is_ignored():
+    hub = new_hub()
+    sub, pub = Client(hub, "sub"), Client(hub, "pub", will=mqtt5.Will("t", payload=b"will"))
+    sub.subscribe("t")
+    late = mqtt5.PublishPacket("t", b"late").write()
+    pub.connection.receive(mqtt5.DisconnectPacket().write() + late + b"\x00\x00", 0.0)
+    pub.connection.receive(late, 0.0)
+    pub.connection.lost(0.0)
+    assert sub.got() == []
+    assert pub.read() == []
+
+
+def test_topics_are_abbreviated_for_a_client_that_takes_aliases_and_anew_on_each_connection():
+    hub = new_hub()
+    pub = Client(hub, "pub")
+    for _ in range(2):
+        sub = Client(hub, "sub", topic_alias_max=1)
+        sub.subscribe("#")
+        for topic in ("one", "one", "two", "one"):
+            pub.publish(topic)
+        seen = [(each.topic, each.topic_alias) for each in sub.read()]
+        assert seen == [("one", 1), ("", 1), ("two", None), ("", 1)]
+
+
+def test_only_so_many_topics_are_abbreviated():
+    hub = new_hub()
+    sub, pub = Client(hub, "sub", topic_alias_max=65_535), Client(hub, "pub")
+    sub.subscribe("#")
+    for number in range(ALIASES_OUT_MAX + 5):
+        pub.publish(f"t{number}")
+    assert sum(each.topic_alias is not None for each in sub.read()) == ALIASES_OUT_MAX
+
+
+def test_an_alias_the_client_never_heard_of_is_not_used():
+    hub = new_hub()
+    sub, pub = Client(hub, "sub", topic_alias_max=5, max_packet_size=60), Client(hub, "pub")
+    sub.subscribe("t")
+    pub.publish("t", b"x" * 100)
+    pub.publish("t", b"small")
+    (got,) = sub.read()
+    assert (got.topic, got.topic_alias) == ("t", 1)
+
+
+def test_a_full_outbox_makes_publications_wait_until_it_is_written():
+    hub = new_hub()
+    sub, pub = Client(hub, "sub"), Client(hub, "pub")
+    sub.subscribe("t")
+    for _ in range(10):
+        pub.publish("t", b"x" * (OUTBOX_BYTES_MAX // 4))
+    assert sub.connection.blocked
+    first = len(sub.read())
+    assert first < 10
+    sub.connection.drained(0.0)
+    sub.connection.take_outbox()
+    assert not hub.lost
+
+
+def test_a_plain_publication_needs_another_way_where_topics_are_abbreviated():
+    hub = new_hub()
+    plain, short = Client(hub, "plain"), Client(hub, "short", topic_alias_max=1)
+    for client in (plain, short):
+        client.subscribe("t")
+    Client(hub, "pub").publish("t")
+    assert hub.sent == 2
+    assert (plain.read()[0].topic_alias, short.read()[0].topic_alias) == (None, 1)
+
+
+def held(password: bytes = b"secret") -> Client:
+    gate = Gate(passwords=PasswordFile().with_user("ann", b"secret", Cost(ln=4)))
+    return Client(new_hub(gate=gate), "c", username="ann", password=password)
+
+
+def test_a_client_waits_while_its_password_is_looked_at_and_is_then_served():
+    client = held()
+    assert client.connack is None
+    assert client.connection.unproven is not None
+    client.send(mqtt5.PingReqPacket())
+    client.connection.proven(True, 0.0)
+    connack, pong = client.read()
+    assert connack.reason_code is Answer.SUCCESS
+    assert isinstance(pong, mqtt5.PingRespPacket)
+    assert client.hub.sessions["c"].user == "ann"
+
+
+def test_a_client_with_a_wrong_password_is_turned_away():
+    client = held(b"wrong")
+    client.send(mqtt5.PingReqPacket())
+    client.connection.proven(False, 0.0)
+    (connack,) = client.read()
+    assert connack.reason_code is Answer.BAD_USER_NAME_OR_PASSWORD
+    assert client.connection.closing
+    assert not client.hub.sessions
+
+
+def test_little_is_kept_for_whom_nobody_knows_yet():
+    client = held()
+    for _ in range(HELD_MAX + 1):
+        client.send(mqtt5.PingReqPacket())
+    assert client.read()[0].reason_code is Answer.QUOTA_EXCEEDED
+    client.connection.proven(True, 0.0)  # too late
+    assert not client.hub.sessions
+
+
+def test_a_mistake_behind_a_connect_that_waits_is_answered_in_a_connack():
+    client = held()
+    client.connection.receive(b"\x30\x07\x00\x01t\x03\x23\x00\x00", 0.0)  # topic alias 0
+    assert client.read()[0].reason_code is Answer.PROTOCOL_ERROR
+    client.connection.proven(True, 0.0)
+    assert client.read() == []
+
+
+def test_who_goes_while_it_waits_is_forgotten():
+    client = held()
+    client.connection.lost(0.0)
+    client.connection.proven(True, 0.0)
+    assert not client.hub.sessions
+
+
+def test_a_client_is_silent_after_one_and_a_half_keep_alives():
+    assert Client(new_hub(), keep_alive=10, now_s=5.0).connection.silent_at_s() == 20.0
+    assert Client(new_hub(), keep_alive=0).connection.silent_at_s() == float("inf")
+
+
+def test_who_publishes_too_fast_is_to_be_read_after_a_pause():
+    hub = new_hub(publications_per_s_max=10.0)
+    client = Client(hub, keep_alive=10)
+    for _ in range(10):
+        client.publish("t")
+    assert client.connection.pause_s == 0.0
+    client.connection.receive(mqtt5.PublishPacket("t", b"x").write() * 5, 0.0)
+    assert client.connection.pause_s == pytest.approx(0.5)
+    assert client.connection.silent_at_s() == pytest.approx(15.5)
+    assert (hub.received, hub.traffic.pauses) == (15, 1)
+    client.now_s = 3.0
+    client.publish("t")
+    assert client.connection.pause_s == 0.0
+
+
+def test_the_pace_of_a_client_outlives_its_connection():
+    hub = new_hub(publications_per_s_max=10.0)
+    client = Client(hub, session_expiry_interval=100)
+    client.connection.receive(mqtt5.PublishPacket("t", b"x").write() * 30, 0.0)
+    again = Client(hub, clean_start=False, session_expiry_interval=100)
+    again.publish("t")
+    assert again.connection.pause_s == pytest.approx(2.1)

@@ -1,0 +1,64 @@
+"""Is the last word on each topic kept, within bounds, until it is void or taken back?"""
+
+from __future__ import annotations
+
+import mqtt5
+
+from betimes.broker.delivery.publication import Publication
+from betimes.broker.delivery.retained import Retained
+
+
+def said(topic: str, payload: bytes = b"x", *, expiry_s: int | None = None) -> Publication:
+    packet = mqtt5.PublishPacket(topic, payload, retain=True, message_expiry_interval=expiry_s)
+    return Publication(packet, topic, born_s=0.0)
+
+
+def payloads(retained: Retained, pattern: str, now_s: float = 0.0) -> list[bytes]:
+    return sorted(each.packet.payload for each in retained.meeting(pattern, now_s))
+
+
+def test_the_newest_takes_the_place_of_the_older_and_an_empty_one_removes_it():
+    retained = Retained(10, 10_000)
+    assert retained.keep(said("a/b", b"1"))
+    assert retained.keep(said("a/b", b"2"))
+    assert retained.keep(said("a/c", b"3"))
+    assert payloads(retained, "a/+") == [b"2", b"3"]
+    assert retained.keep(said("a/b", b""))
+    assert retained.keep(said("nothing/there", b""))
+    assert payloads(retained, "#") == [b"3"]
+
+
+def test_what_has_become_void_is_forgotten():
+    retained = Retained(10, 10_000)
+    retained.keep(said("a", expiry_s=5))
+    assert payloads(retained, "a", 4.9) == [b"x"]
+    assert payloads(retained, "a", 5.0) == []
+    assert not len(retained)
+
+
+def test_there_is_room_for_so_many():
+    retained = Retained(1, 10_000)
+    assert retained.keep(said("a"))
+    assert not retained.keep(said("b"))
+    assert retained.keep(said("a", b"new"))
+    assert retained.keep(said("a", b""))
+    assert retained.keep(said("b"))
+
+
+def test_there_is_room_for_so_much_and_it_is_given_back():
+    retained = Retained(100, 3_000)
+    for _ in range(20):
+        assert retained.keep(said("a", b"x" * 2_000))
+        assert not retained.keep(said("b", b"x" * 2_000))
+        assert retained.keep(said("a", b""))
+    assert retained.keep(said("b", b"x" * 2_000))
+
+
+def test_what_takes_the_place_of_what_is_noted():
+    noted: list[tuple[Publication | None, Publication | None]] = []
+    retained = Retained(9, 10_000)
+    retained.note = lambda old, new: noted.append((old, new))
+    first, second, empty = said("a", b"1"), said("a", b"2"), said("a", b"")
+    for each in (first, second, empty, empty):
+        retained.keep(each)
+    assert noted == [(None, first), (first, second), (second, None)]

@@ -1,0 +1,142 @@
+"""Does each topic reach those who subscribed to it, and of a shared subscription one?"""
+
+from __future__ import annotations
+
+import mqtt5
+from tests.broker.talking import Client, new_hub
+
+from betimes.broker.access.acl import AccessList
+from betimes.broker.delivery.publication import Publication
+from betimes.broker.delivery.session import Session
+from betimes.broker.delivery.subscriptions import Audience, Audiences, Grant, Shares, warm_up
+from betimes.model.positions import Have
+from betimes.mqtt.subscribe_options import read_wish
+
+
+def session(client_id: str) -> Session:
+    return Session(client_id, queue_bytes_max=1000, lose=lambda *_: None)
+
+
+def grant(client_id: str, pattern: str = "t", *, text: str = "", group: str | None = None) -> Grant:
+    wish = read_wish([("filter", text)]) if text else None
+    return Grant(session=session(client_id), pattern=pattern, group=group, wish=wish)
+
+
+def publication(topic: str = "t", **attributes: str) -> Publication:
+    packet = mqtt5.PublishPacket(topic, b"x", user_properties=list(attributes.items()))
+    return Publication(packet, topic, born_s=0.0)
+
+
+def names(grants) -> list[str]:
+    return sorted(each.session.client_id for each in grants)
+
+
+def test_an_audience_is_whoever_subscribed_and_whose_filter_is_met():
+    audience = Audience("t")
+    assert not audience
+    plain, fast, slow = grant("plain"), grant("fast", text="speed > 50"), grant("slow", text="speed < 50")
+    audience.add(plain)
+    was_plain = audience.is_plain
+    for each in (fast, slow):
+        audience.add(each)
+    assert (was_plain, audience.is_plain) == (True, False)
+    assert names(audience.wanting(publication(speed="61"))) == ["fast", "plain"]
+    audience.remove(fast)
+    assert names(audience.wanting(publication(speed="61"))) == ["plain"]
+    audience.add(grant("again", text="speed > 60"))  # in the place of the one that left
+    assert names(audience.wanting(publication(speed="61"))) == ["again", "plain"]
+    audience.remove(plain)
+    assert audience
+
+
+def test_kernels_can_be_had_before_they_are_needed():
+    warm_up()
+    audience = Audience("t")
+    audience.add(grant("fast", text="speed > 50"))
+    assert names(audience.wanting(publication(speed="61"))) == ["fast"]
+
+
+def test_patterns_come_and_go():
+    audiences = Audiences()
+    one, other = grant("a", "x/+"), grant("b", "x/#")
+    audiences.add(one)
+    audiences.add(other)
+    assert {each.pattern for each in audiences.hearing("x/1")} == {"x/+", "x/#"}
+    assert audiences.count == 2
+    audiences.remove(one)
+    assert [each.pattern for each in audiences.hearing("x/1")] == ["x/#"]
+    audiences.remove(other)
+    assert audiences.hearing("x/1") == ()
+    assert audiences.count == 0
+
+
+def connected(client_id: str, hub) -> Grant:
+    client = Client(hub, client_id)
+    assert client.connection.session is not None
+    return Grant(session=client.connection.session, pattern="t", group="g")
+
+
+def test_a_share_goes_to_who_can_take_it_then_to_who_is_busy_then_to_who_is_away():
+    hub, shares = new_hub(), Shares()
+    away, busy, ready = grant("away", group="g"), connected("busy", hub), connected("ready", hub)
+    shares.members += [away, busy, ready]
+    assert busy.session.connection is not None
+    busy.session.connection.blocked = True
+    assert [shares.pick(publication()) for _ in range(2)] == [ready, ready]
+    shares.members.remove(ready)
+    assert shares.pick(publication()) is busy
+    shares.members.remove(busy)
+    assert shares.pick(publication()) is away
+
+
+def test_a_share_goes_only_to_who_wants_it_and_may_have_it():
+    shares = Shares()
+    shares.members += [grant("slow", text="speed < 50"), grant("fast", text="speed > 50")]
+    for _ in range(3):
+        picked = shares.pick(publication(speed="61"))
+        assert picked is not None
+        assert picked.session.client_id == "fast"
+    shares.members[1].session.rights = AccessList.read("topic write t", "list").rights(None, "fast")
+    assert shares.pick(publication(speed="61")) is None
+    assert shares.pick(publication()) is None
+
+
+def test_another_member_stands_in_for_one_who_left():
+    audiences = Audiences()
+    left, stays = grant("left", group="g"), grant("stays", group="g")
+    for each in (left, stays, grant("other", group="h")):
+        audiences.add(each)
+    audiences.remove(left)
+    assert audiences.stand_in(left, publication()) is stays
+    audiences.remove(stays)
+    assert audiences.stand_in(left, publication()) is None
+
+
+def test_what_a_client_that_came_back_has_is_known():
+    hub = new_hub()
+    Client(hub, "c1")
+    grant = Grant(session=hub.sessions["c1"], pattern="t", have={"b2": Have(floor=5)})
+    packet = mqtt5.PublishPacket("t", b"x")
+    numbers = [n for n in (4, 5, 6) if grant.has(Publication(packet, "t", born_s=0.0, origin="b2", number=n))]
+    assert numbers == [4, 5]
+    assert not grant.has(Publication(packet, "t", born_s=0.0, origin="b3", number=1))
+
+
+def test_only_what_somebody_came_back_with_may_be_had():
+    audiences, packet = Audiences(), mqtt5.PublishPacket("t", b"x")
+    first, second = (
+        Grant(session=session(name), pattern="t", have={"b2": Have(floor=floor, above=above)})
+        for name, floor, above in (("c1", 5, frozenset({8})), ("c2", 3, frozenset()))
+    )
+
+    def may_be_had() -> list[int]:
+        each = {n: Publication(packet, "t", born_s=0.0, origin="b2", number=n) for n in (5, 8, 9)}
+        return [number for number, publication in each.items() if audiences.may_be_had(publication)]
+
+    assert may_be_had() == []
+    audiences.add(first)
+    audiences.add(second)
+    assert may_be_had() == [5, 8]
+    audiences.remove(first)
+    audiences.remove(second)
+    assert may_be_had() == []

@@ -1,0 +1,74 @@
+"""Is what brokers say of sessions read as it was written, and everything else refused?"""
+
+from __future__ import annotations
+
+import json
+import math
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from betimes.broker.handover.packets import (
+    Ask,
+    AskId,
+    Late,
+    More,
+    No,
+    Part,
+    Taken,
+    read_said,
+    written,
+)
+from betimes.broker.links.packets import LinkError
+
+ID = AskId("b1", 7)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        Ask(id=ID, client_id="ben", user=None, packet_bytes_max=10),
+        Ask(id=ID, client_id="b\nn", user="ben", packet_bytes_max=10),
+        No(id=ID),
+        No(id=ID, is_moving=True),
+        Part(id=ID, number=2, is_last=True, expiry_s=math.inf, rows=[["i", 5]], packets=b"\n\x00\n"),
+        More(id=ID, parts=3),
+        Taken(id=ID),
+        Late(id=ID, rows=[], packets=b""),
+    ],
+)
+def test_it_is_read_as_it_was_written(said):
+    assert read_said(written(said)) == said
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=4)
+            | st.dictionaries(
+                st.sampled_from(
+                    [
+                        "asker",
+                        "number",
+                        "ask",
+                        "user",
+                        "bytes",
+                        "no",
+                        "part",
+                        "last",
+                        "expiry",
+                        "rows",
+                        "late",
+                    ]
+                ),
+                inner,
+            )
+        ),
+    )
+)
+def test_garbage_is_an_error_of_the_link_or_makes_sense(told):
+    with suppress(LinkError):  # and no other
+        assert read_said(json.dumps(told).encode()).id.asker

@@ -1,0 +1,146 @@
+"""Is what durable sessions elsewhere are promised kept until the next broker has it, whoever is killed?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import mqtt5
+import pytest
+from tests.broker.networks import Net
+from tests.broker.talking import OPEN_GATE
+
+from betimes.broker.core.hub import Hub
+from betimes.broker.core.restore import restore
+from betimes.broker.delivery.publication import Publication
+from betimes.broker.durability.store import Store
+from betimes.broker.joining import federate
+from betimes.broker.links.custody import Custody
+from betimes.broker.links.duplicates import Seen
+from betimes.broker.storage.change_tables import Changes, Row
+from betimes.model.events import EventId
+from betimes.model.server_settings import Limits
+
+
+class Shelf:
+    """A store file without a file: rows that outlive their broker."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, dict[Row, Row]] = {}
+
+    def write(self, changes: Sequence[Changes]) -> None:
+        for change in changes:
+            rows = self.rows.setdefault(change.table.name, {})
+            width = len(change.table.key_columns)
+            for key in change.removed:
+                rows.pop(key, None)
+            rows.update({row[:width]: row for row in change.put})
+
+    def read(self, table: Any) -> list[Row]:
+        return sorted(self.rows.get(table.name, {}).values(), key=lambda row: row[0] or 0)
+
+
+class DurableNet(Net):
+    """Brokers that remember: what they commit, they know in their next life."""
+
+    def __init__(self, *names: str) -> None:
+        self.shelves = {name: Shelf() for name in names}
+        super().__init__(*names)
+
+    def start(self, name: str, **settings: Any) -> Hub:
+        plain = super().start(name, **settings)
+        store = Store(self.shelves[name].write)
+        hub = self.hubs[name] = Hub(name, gate=OPEN_GATE, limits=Limits(), store=store)
+        restore(hub, self.shelves[name].read, source=name, now_s=self.now_s, wall_s=self.now_s)
+        assert plain.federation is not None
+        federate(hub, plain.federation.settings, epoch=plain.federation.bulletins.epoch)
+        return hub
+
+    def _collect(self) -> None:
+        for hub in self.hubs.values():
+            assert hub.store is not None
+            hub.store.commit()
+        super()._collect()
+
+
+def publication(number=1, **options):
+    packet = mqtt5.PublishPacket("news", b"x", qos=mqtt5.QoS(1), packet_id=1, **options)
+    return Publication(packet, "news", born_s=0.0, origin="a", number=number)
+
+
+def test_an_event_is_kept_until_all_its_destinations_are_served():
+    shelf = Shelf()
+    store = Store(shelf.write)
+    custody = Custody(store)
+    custody.take(publication(), frozenset("bc"))
+    custody.take(publication(), frozenset("d"))
+    store.commit()
+    assert len(shelf.rows["custody"]) == 1
+    custody.release(EventId("a", 1), ["b", "x"])
+    custody.release(EventId("z", 9), ["b"])
+    store.commit()
+    assert next(iter(shelf.rows["custody"].values()))[-1] == '["c", "d"]'
+    custody.release(EventId("a", 1), ["c", "d"])
+    store.commit()
+    assert (shelf.rows["custody"], shelf.rows["publications"], len(custody)) == ({}, {}, 0)
+
+
+def test_what_was_seen_is_remembered_by_the_store():
+    shelf = Shelf()
+    store = Store(shelf.write)
+    seen = Seen(table=store.seen, numbers_max=2)
+    for number in (1, 2, 3):
+        assert seen.is_new(EventId("a", number), durable=True)
+    store.commit()
+    assert sorted(shelf.rows["seen"]) == [("a", 2), ("a", 3)]
+    again = Seen(table=store.seen, found=[EventId("a", 2), EventId("a", 3)])
+    assert not again.is_new(EventId("a", 3), durable=True)
+    assert again.is_new(EventId("a", 4))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("killed", ["a", "b", "c"])
+@pytest.mark.parametrize("after_s", [0.0, 0.003, 0.01, 0.05, 0.2])
+def test_whoever_is_killed_a_durable_subscriber_gets_everything_once(killed, after_s):
+    net = DurableNet("a", "b", "c")
+    net.join("a", "b", s_per_kb=0.01)
+    net.join("b", "c", s_per_kb=0.02)
+    net.run(1.0)
+    alice = net.client("c", "alice", session_expiry_interval=1000)
+    alice.subscribe("news", qos=2)
+    net.run(0.5)
+    alice.connection.lost(net.now_s)
+    bob = net.client("a", "bob")
+    for number in range(30):
+        bob.publish("news", str(number).encode().ljust(500), qos=1)
+    net.run(after_s)
+    net.kill(killed)
+    net.run(1.0)
+    net.start(killed)
+    for one, other in (("a", "b"), ("b", "c")):
+        if killed in (one, other):
+            net.join(one, other, s_per_kb=0.01)
+    net.run(8.0)
+    alice = net.client("c", "alice", clean_start=False, session_expiry_interval=1000)
+    got = [int(packet.payload) for packet in alice.first if isinstance(packet, mqtt5.PublishPacket)]
+    assert sorted(got) == list(range(30))
+    net.run(1.0)
+    assert net.shelves["a"].rows["custody"] == {}
+    assert net.shelves["b"].rows.get("custody", {}) == {}
+
+
+def test_what_becomes_void_while_its_destination_is_away_is_given_up():
+    net = DurableNet("a", "b")
+    net.join("a", "b")
+    net.run(1.0)
+    net.client("b", "alice", session_expiry_interval=1000).subscribe("news", qos=1)
+    net.run(0.5)
+    net.kill("b")
+    net.run(0.5)
+    net.client("a", "bob").publish("news", qos=1, message_expiry_interval=3)
+    net.run(0.1)
+    net.kill("a")
+    net.start("a")
+    net.run(10.0)
+    assert net.hubs["a"].lost == {"expired": 1}
+    assert net.shelves["a"].rows["custody"] == {}

@@ -1,0 +1,140 @@
+"""How do tests get a network of brokers without sockets? Hubs joined by pipes, on a clock that tests move."""
+
+from __future__ import annotations
+
+import heapq
+from itertools import count
+from typing import Any
+
+from tests.broker.talking import OPEN_GATE, Client
+
+from betimes.broker.core.hub import Hub
+from betimes.broker.delivery.connection import Connection
+from betimes.broker.joining import federate
+from betimes.broker.links.broker_link import LinkEnd
+from betimes.model.buffer_settings import BufferSettings
+from betimes.model.network_settings import LinkTerms, NetworkSettings
+from betimes.model.server_settings import Limits
+
+TICK_S = 0.25
+END = b""  # the other side has hung up
+_epochs = count(1)
+
+
+class Net:
+    """Brokers by name; bytes between them take `delay_s`, and KBs as long as the link says."""
+
+    def __init__(self, *names: str, buffer: BufferSettings | None = None, **settings: Any) -> None:
+        self.now_s = 100.0
+        self.hubs: dict[str, Hub] = {}
+        self._buffer = buffer
+        self._settings = {"secret": "hush", **settings}
+        self._pipes: dict[Connection, tuple[Connection, float, float]] = {}
+        self._free_s: dict[Connection, float] = {}
+        self._agenda: list[tuple[float, int, Connection, bytes]] = []
+        self._order = count()
+        self.bytes_sent = 0
+        for name in names:
+            self.start(name)
+
+    def start(self, name: str, **settings: Any) -> Hub:
+        """Start a broker, or another life of one."""
+        hub = self.hubs[name] = Hub(name, gate=OPEN_GATE, limits=Limits())
+        hub.received = next(_epochs) * 1_000_000  # ids do not begin anew with another life
+        if self._buffer is not None:
+            hub.keep_for_return(self._buffer)
+        federate(hub, NetworkSettings(**{**self._settings, **settings}), epoch=next(_epochs))
+        return hub
+
+    def join(
+        self, one: str, other: str, *, delay_s: float = 0.001, s_per_kb: float = 0.0, **terms: Any
+    ) -> None:
+        """Let one broker dial another."""
+        dialler, answerer = self.hubs[one], self.hubs[other]
+        near = Connection(dialler, peer=other, now_s=self.now_s, dialled=True)
+        far = Connection(answerer, peer=one, now_s=self.now_s)
+        self._pipes[near] = (far, delay_s, s_per_kb)
+        self._pipes[far] = (near, delay_s, s_per_kb)
+        assert dialler.federation is not None
+        LinkEnd(dialler.federation, near, LinkTerms(to=other, host="x", **terms), self.now_s).dial()
+
+    def cut(self, one: str, other: str) -> None:
+        """Break the link between two brokers; what is on the way is lost."""
+        for near, (far, _, _) in list(self._pipes.items()):
+            if {near.hub.name, far.hub.name} == {one, other}:
+                del self._pipes[near]
+                near.lost(self.now_s)
+
+    def kill(self, name: str, **noticed_after_s: float) -> None:
+        """Let a broker vanish without a word; its neighbours notice at once, or later."""
+        hub = self.hubs.pop(name)
+        for near, (far, _, _) in list(self._pipes.items()):
+            if near.hub is hub:
+                self._pipes.pop(near, None)
+            elif far.hub is hub and near.hub.name in noticed_after_s:
+                at_s = self.now_s + noticed_after_s[near.hub.name]
+                heapq.heappush(self._agenda, (at_s, next(self._order), near, END))
+            elif far.hub is hub:
+                self._pipes.pop(near, None)
+                near.lost(self.now_s)
+
+    def ends(self, broker: str) -> dict[str, LinkEnd]:
+        """Return the links of a broker that are up."""
+        federation = self.hubs[broker].federation
+        assert federation is not None
+        return federation.ends
+
+    def client(self, broker: str, client_id: str, **connect: Any) -> Client:
+        """Connect a client to a broker."""
+        return Client(self.hubs[broker], client_id, now_s=self.now_s, **connect)
+
+    def run(self, for_s: float = 0.0) -> None:
+        """Let time pass, and with it everything that happens meanwhile."""
+        end_s = self.now_s + for_s
+        while True:
+            self._collect()
+            due_s = [self._agenda[0][0]] if self._agenda else []
+            wake_s = [hub.federation.wake_at_s() for hub in self.hubs.values() if hub.federation]
+            next_s = max(min([*due_s, *wake_s, self.now_s - self.now_s % TICK_S + TICK_S]), self.now_s)
+            if next_s > end_s:
+                break
+            self.now_s = next_s
+            while self._agenda and self._agenda[0][0] <= self.now_s:
+                _, _, connection, data = heapq.heappop(self._agenda)
+                if connection in self._pipes and data is END:
+                    del self._pipes[connection]
+                    connection.lost(self.now_s)
+                elif connection in self._pipes:
+                    connection.receive(data, self.now_s)
+            for hub in self.hubs.values():
+                assert hub.federation is not None
+                if self.now_s % TICK_S == 0.0:
+                    hub.tick(self.now_s)
+                if hub.federation.wake_at_s() <= self.now_s:
+                    hub.federation.settle(self.now_s)
+        self.now_s = end_s
+
+    def _collect(self) -> None:
+        """Take what lies in the outboxes of links onto its way."""
+        for hub in list(self.hubs.values()):
+            for connection in list(hub.talking):
+                pipe = self._pipes.get(connection)
+                if connection.session is not None:
+                    continue  # tests read what clients get
+                hub.talking.discard(connection)
+                data = connection.take_outbox()
+                if pipe is None:
+                    continue
+                far, delay_s, s_per_kb = pipe
+                if data:
+                    self.bytes_sent += len(data)
+                    free_s = (
+                        max(self._free_s.get(connection, 0.0), self.now_s) + len(data) / 1000.0 * s_per_kb
+                    )
+                    self._free_s[connection] = free_s
+                    heapq.heappush(self._agenda, (free_s + delay_s, next(self._order), far, data))
+                if connection.blocked:
+                    connection.drained(self.now_s)
+                if connection.closing:
+                    del self._pipes[connection]
+                    heapq.heappush(self._agenda, (self.now_s + 10 * delay_s, next(self._order), far, END))

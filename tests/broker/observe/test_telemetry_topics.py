@@ -1,0 +1,83 @@
+"""Does who listens hear what a broker writes down, and is nothing gathered where nobody does?"""
+
+from __future__ import annotations
+
+import mqtt5
+import pytest
+from tests.broker.talking import Client, new_hub
+from tests.pipeline.records import record
+
+from betimes.broker.observe import telemetry_topics as module
+from betimes.broker.observe.telemetry_log import start_logbook
+from betimes.broker.observe.telemetry_topics import TelemetryTopics
+from betimes.model.server_settings import ServerSettings, TelemetrySettings
+from betimes.model.telemetry import Published, Sent
+from betimes.telemetry.messages import read_telemetry
+
+
+def heard(client):
+    """Return who told how many records of which kind."""
+    told = [read_telemetry(topic, bytes(payload)) for topic, payload in client.got()]
+    return [(each.broker, each.kind, each.rows.num_rows) for each in told]
+
+
+def test_nothing_is_gathered_until_somebody_listens():
+    hub = new_hub()
+    topics = TelemetryTopics(hub)
+    topics.take(record(Published))
+    assert not topics.tick(1.0)
+    anna = Client(hub, "anna")
+    anna.subscribe("$betimes/telemetry/#")
+    assert topics.tick(2.0)  # she has begun
+    assert not topics.tick(3.0)
+    for number in range(3):
+        topics.take(record(Published, number=number))
+    topics.take(record(Sent))
+    topics.tick(4.0)
+    assert heard(anna) == [(hub.name, "published", 3), (hub.name, "sent", 1)]
+    anna.ask(mqtt5.UnsubscribePacket(2, ["$betimes/telemetry/#"]))
+    topics.tick(5.0)
+    topics.take(record(Published))
+    topics.tick(6.0)
+    assert heard(anna) == []
+
+
+def test_many_records_are_several_messages_and_too_many_are_left_out(monkeypatch):
+    monkeypatch.setattr(module, "RECORDS_PER_MESSAGE", 4)
+    monkeypatch.setattr(module, "RECORDS_HELD_MAX", 10)
+    hub = new_hub()
+    topics = TelemetryTopics(hub)
+    anna = Client(hub, "anna")
+    anna.subscribe("$betimes/telemetry/+/published")
+    topics.tick(1.0)
+    for number in range(12):
+        topics.take(record(Published, number=number))
+    topics.tick(2.0)
+    assert [rows for _, _, rows in heard(anna)] == [4, 4, 2]
+    assert topics.left_out == 2
+
+
+def test_what_is_published_at_a_broker_is_told_beside_its_files(tmp_path):
+    hub = new_hub()
+    settings = ServerSettings(telemetry=TelemetrySettings(directory=str(tmp_path), share=1.0))
+    logbook = start_logbook(hub, settings, clock_ahead_s=0.0)
+    assert logbook is not None
+    assert logbook.topics is not None
+    anna, bob = Client(hub, "anna"), Client(hub, "bob")
+    anna.subscribe("$betimes/telemetry/#")
+    assert logbook.topics.tick(1.0)
+    logbook.tell_again()
+    bob.publish("news")
+    logbook.topics.tick(2.0)
+    kinds = {kind for _, kind, _ in heard(anna)}
+    assert {"published", "subscribed"} <= kinds
+    logbook.topics.tick(3.0)
+    assert heard(anna) == []  # telling is nothing to tell of
+    logbook.close()
+
+
+@pytest.mark.parametrize("pattern", ["#", "+/telemetry/#"])
+def test_wildcards_do_not_reach_it(pattern):
+    hub = new_hub()
+    Client(hub, "anna").subscribe(pattern)
+    assert not TelemetryTopics(hub).tick(1.0)

@@ -1,0 +1,146 @@
+"""Who is let in as a peer, and what ends a connection with one?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mqtt5
+import pytest
+from tests.broker.peer_networks import PeerNet, address, plan
+from tests.broker.talking import Client
+
+from betimes.broker.delivery.publication import QUALITIES, Publication
+from betimes.broker.links.packets import LIFE, LINK, VERSION
+from betimes.broker.peers.link import AGREEMENT, EVENTS_UNDER_WAY_MAX, PEER
+
+OURS = plan("x").agreement.text
+
+
+class Stranger(Client):
+    """A peer that is only packets."""
+
+    def __init__(self, net: PeerNet, name: str = "a", **changes: Any) -> None:
+        properties = {LINK: VERSION, PEER: "s:1", LIFE: "1", AGREEMENT: OURS} | changes.pop("properties", {})
+        told = [(key, value) for key, value in properties.items() if value is not None]
+        changes.setdefault("password", b"")
+        super().__init__(
+            net.hubs[name], "s:1", now_s=net.now_s, username="s:1", user_properties=told, **changes
+        )
+
+    def say(self, topic: str, payload: bytes = b"", **properties: str) -> list[Any]:
+        told = [(f"${name}", value) for name, value in properties.items()]
+        packet = mqtt5.PublishPacket(topic, payload, qos=QUALITIES[1], packet_id=1, user_properties=told)
+        return self.ask(packet)
+
+
+def started() -> PeerNet:
+    net = PeerNet()
+    net.start("a", published="x >= 0")
+    return net
+
+
+def test_a_peer_with_the_same_agreement_is_let_in():
+    net = started()
+    stranger = Stranger(net)
+    assert stranger.connack.reason_code.value == 0
+    assert dict(stranger.connack.user_properties)[PEER] == address("a")
+    assert set(net.overlay("a").mail.links) == {"s:1"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"properties": {AGREEMENT: "wind:0..40, 6 levels, delays in hops"}}, "who joins has wind"),
+        ({"properties": {AGREEMENT: None}}, "none of that"),
+        ({"properties": {PEER: None}}, "links with peers only"),
+        ({"properties": {PEER: "nowhere"}}, "called by its address"),
+        ({"properties": {PEER: "a:1"}}, "this peer itself"),
+        ({"properties": {LINK: "0"}}, "version"),
+        ({"password": b"wrong"}, "secret"),
+    ],
+)
+def test_others_are_refused_with_the_reason(changes, reason):
+    net = started()
+    stranger = Stranger(net, **changes)
+    assert stranger.connack.reason_code.value >= 0x80
+    assert reason in stranger.connack.reason_str
+    assert reason in net.overlay("a").complaints[-1]
+    assert not net.overlay("a").mail.links
+
+
+@pytest.mark.parametrize(
+    ("topic", "payload", "properties", "reason"),
+    [
+        ("$betimes/peer", b"{}", {}, "do not say"),
+        ("$betimes/peer", b'["b:1", "a:1", "Leave", ["01"]]', {}, "speaks for b:1"),
+        (
+            "$betimes/peer",
+            b'["s:1", "a:1", "Connect", ["b:1", ["01"], 2, null, []], ["01"]]',
+            {},
+            "speaks for b:1",
+        ),
+        ("$betimes/gossip", b"[]", {}, "gossip"),
+        ("$betimes/bulletin", b"{}", {}, "nothing is known of the topic"),
+        ("$betimes/beat", b"", {}, "when it was sent"),
+        ("t", b"", {}, "where it comes from"),
+        ("t", b"", {"via": "s%3A1:1 0 1 - 0 - a%3A1"}, "how far it has come"),
+        ("t", b"", {"via": "s%3A1:1 0 1 - 0 - a%3A1", "from": "b:1 0"}, "sends an event for b:1"),
+        ("t", b"", {"via": "s%3A1:1 0 1 - 0 - a%3A1 b%3A1", "from": "s:1 0"}, "sends an event"),
+    ],
+)
+def test_what_makes_no_sense_ends_the_connection_and_is_written_down(topic, payload, properties, reason):
+    net = started()
+    stranger = Stranger(net)
+    *_, last = stranger.say(topic, payload, **properties)
+    assert isinstance(last, mqtt5.DisconnectPacket)
+    assert reason in (last.reason_str or "")
+    assert reason in net.overlay("a").complaints[-1]
+    assert stranger.connection.closing
+    assert not net.overlay("a").mail.links
+
+
+def test_packets_that_have_no_place_end_the_connection():
+    for packet in (mqtt5.PingReqPacket(), mqtt5.PubAckPacket(7)):
+        net = started()
+        stranger = Stranger(net)
+        assert isinstance(stranger.ask(packet)[-1], mqtt5.DisconnectPacket)
+        assert len(net.overlay("a").complaints) == 1
+
+
+def test_an_event_for_nobody_here_is_acknowledged_and_forgotten():
+    net = started()
+    stranger = Stranger(net)
+    answers = stranger.say("t", b"", via="s%3A1:1 0 1 - 0 - z%3A1", **{"from": "s:1 0"})
+    assert [type(each) for each in answers] == [mqtt5.PubAckPacket]
+
+
+def test_who_acknowledges_nothing_gets_no_more_events():
+    net = started()
+    Stranger(net)
+    (end,) = net.overlay("a").mail.links.values()
+    packet = mqtt5.PublishPacket("t", b"x")
+    publication = Publication(packet, "t", born_s=net.now_s, origin="a:1", number=1)
+    sent = [
+        end.send_event(publication, sender="a:1+", to="s:1", hops=0, now_s=net.now_s)
+        for _ in range(EVENTS_UNDER_WAY_MAX + 1)
+    ]
+    assert sent.count(False) == 1
+
+
+def test_who_is_silent_for_too_long_is_gone():
+    net = started()
+    stranger = Stranger(net)
+    net.run(net.overlay("a").plan.lost_after_s + 2.0)
+    assert stranger.connection.closing
+    assert "too long" in net.overlay("a").complaints[-1]
+
+
+def test_a_link_that_nobody_needs_ends_without_anybody_being_gone():
+    net = started()
+    net.start("b", join="a", wanted="x > 5")
+    net.run(3.0)
+    (end,) = net.overlay("b").mail.links.values()
+    end.end_spare(net.now_s)
+    net.run(0.1)
+    assert not net.overlay("a").mail.links
+    assert net.overlay("b").subscriber.lines.publishers

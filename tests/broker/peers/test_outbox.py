@@ -1,0 +1,83 @@
+"""Does what is said wait for a link, in bounds, and is one link enough?"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tests.broker.peer_networks import PeerNet
+from tests.broker.talking import new_hub
+
+from betimes.broker.delivery.connection import Connection
+from betimes.broker.peers.link import PeerLink
+from betimes.broker.peers.outbox import (
+    DIALS_MAX,
+    DOUBLE_AFTER_S,
+    LINKS_MAX,
+    SPARE_AFTER_S,
+    WAITING_MAX,
+    PeerMail,
+)
+
+
+def link(neighbour: str, *, is_dialled: bool = True, life: str = "1") -> PeerLink:
+    overlay = PeerNet().start("me")
+    connection = Connection(new_hub(), peer=neighbour, now_s=0.0)
+    found = PeerLink(overlay, connection, neighbour, 0.0)
+    found.is_dialled, found.life = is_dialled, life
+    return found
+
+
+def _note(said: list[int], number: int, _link: PeerLink) -> None:
+    said.append(number)
+
+
+def test_what_is_said_waits_until_there_is_a_link_and_then_no_more():
+    mail, dialled, said = PeerMail(), list[str](), list[int]()
+    mail.dial = dialled.append
+    for number in range(WAITING_MAX + 1):
+        assert mail.post("a:1", partial(_note, said, number))
+    assert dialled == ["a:1"]
+    end = link("a:1")
+    mail.up(end, "me:1")
+    for post in mail.take_waiting("a:1"):
+        post(end)
+    assert said == list(range(1, WAITING_MAX + 1))  # the oldest had to go
+    mail.post("a:1", lambda link: said.append(-1))
+    assert said[-1] == -1
+    assert dialled == ["a:1"]
+
+
+def test_not_everybody_is_dialled_at_once():
+    mail = PeerMail()
+    posted = [mail.post(f"a:{number + 1}", lambda link: None) for number in range(DIALS_MAX + 1)]
+    assert posted.count(False) == 1
+
+
+def test_of_two_links_both_sides_keep_the_one_that_the_first_by_name_dialled():
+    mine, theirs = link("b:1"), link("b:1", is_dialled=False)
+    for order in ([mine, theirs], [theirs, mine]):
+        mail = PeerMail()
+        assert [mail.up(each, "a:1") for each in order] == [None, None]
+        assert mail.links["b:1"] is mine
+        assert mail.spare(set(), DOUBLE_AFTER_S) == []
+        assert mail.spare(set(), DOUBLE_AFTER_S + 1.0) == [theirs]
+        assert not mail.down(theirs)
+        assert mail.down(mine)
+
+
+def test_another_life_takes_the_place_of_the_one_before():
+    mail, old, new = PeerMail(), link("b:1"), link("b:1", life="2")
+    mail.up(old, "a:1")
+    assert mail.up(new, "a:1") is old
+    assert mail.links["b:1"] is new
+
+
+def test_of_too_many_links_those_go_that_nobody_needs():
+    mail = PeerMail()
+    ends = [link(f"b:{number + 1}") for number in range(LINKS_MAX + 2)]
+    for number, each in enumerate(ends):
+        each.used_s = float(number)
+        mail.up(each, "a:1")
+    now_s = SPARE_AFTER_S + LINKS_MAX
+    assert mail.spare({"b:1"}, now_s) == ends[1:3]
+    assert mail.spare({each.neighbour for each in ends}, now_s) == []

@@ -1,0 +1,64 @@
+"""Does a new gate hold for who is inside already?"""
+
+from __future__ import annotations
+
+import mqtt5
+from tests.broker.talking import Client, new_hub
+
+from betimes.broker.access.acl import AccessList
+from betimes.broker.access.authentication import Gate
+from betimes.broker.access.passwords import Cost, PasswordFile
+from betimes.broker.core.hub import Hub
+from betimes.broker.reloading import change_gate
+
+COST = Cost(ln=4)
+ANN = PasswordFile().with_user("ann", b"secret", COST)
+BOTH = ANN.with_user("bob", b"secret", COST)
+
+
+def gate(passwords: PasswordFile, *lines: str) -> Gate:
+    access = AccessList.read("".join(f"{line}\n" for line in lines), "list") if lines else None
+    return Gate(anonymous=True, passwords=passwords, access=access)
+
+
+def user(hub: Hub, name: str, **connect) -> Client:
+    client = Client(hub, name, username=name, password=b"secret", **connect)
+    client.connection.proven(True, 0.0)  # as the driver does
+    client.read()
+    return client
+
+
+def test_rights_are_those_of_the_new_list_from_the_next_message_on():
+    hub = new_hub(gate=gate(BOTH, "user ann", "topic readwrite a", "user bob", "topic readwrite a"))
+    ann, bob = user(hub, "ann"), user(hub, "bob")
+    ann.subscribe("a")
+    bob.publish("a", b"1")
+    assert ann.got() == [("a", b"1")]
+    assert change_gate(hub, gate(BOTH, "user bob", "topic readwrite a"), 0.0) == 0
+    bob.publish("a", b"2")
+    assert ann.got() == []
+    (answer,) = ann.publish("a", qos=1)
+    assert answer.reason_code.value == 0x87
+    assert change_gate(hub, gate(BOTH), 0.0) == 0
+    bob.publish("a", b"3")
+    assert ann.got() == [("a", b"3")]
+
+
+def test_a_user_who_is_known_no_more_is_sent_away_and_others_stay():
+    hub = new_hub(gate=gate(BOTH))
+    ann, bob = user(hub, "ann"), user(hub, "bob", session_expiry_interval=1000)
+    nobody = Client(hub, "nobody")
+    assert change_gate(hub, gate(ANN), 0.0) == 1
+    (goodbye,) = bob.read()
+    assert goodbye.reason_code is mqtt5.DisconnectReasonCode.NOT_AUTHORIZED
+    assert set(hub.sessions) == {"ann", "nobody"}
+    for client in (ann, nobody):
+        (pong,) = client.ask(mqtt5.PingReqPacket())
+        assert isinstance(pong, mqtt5.PingRespPacket)
+
+
+def test_who_comes_next_meets_the_new_gate():
+    hub = new_hub(gate=gate(ANN))
+    change_gate(hub, Gate(passwords=BOTH), 0.0)
+    assert Client(hub, "x").connack.reason_code.value == 0x86
+    assert hub.gate.prove("bob", b"secret")

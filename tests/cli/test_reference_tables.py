@@ -1,0 +1,60 @@
+"""Does the reference know every key and property that is read, and are its examples right?"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from betimes.cli.reference_tables import KEYS, PROPERTIES
+from betimes.language.files.server_file import read_server_file
+from betimes.model import user_properties
+
+LANGUAGE = Path(__file__).resolve().parents[2] / "src" / "betimes" / "language"
+READERS = ("files/server_file.py", "files/network_section.py", "files/buffer_section.py")
+NOT_PROPERTIES = {"OWN", "NOW", "ALL", "PART", "GAP_TOPIC", "RESERVATION_TOPIC"}
+
+
+def file_with(table: str, lines: list[str]) -> str:
+    """Return a file with these lines in a table, and what else that table needs."""
+    if table == "[[buffer.partitions]]":
+        return "\n".join([table, *lines])
+    if table == "[[network.links]]":
+        given = [] if any(line.startswith("to =") for line in lines) else ['to = "south"']
+        return "\n".join(["[network]", 'secret = "at least sixteen letters"', table, *given, *lines])
+    if table == "[network]" and not any("secret" in line for line in lines):
+        lines = ['secret = "at least sixteen letters"', *lines]
+    if table == "[telemetry]" and not any(line.startswith("directory") for line in lines):
+        lines = ['directory = "t"', *lines]
+    return "\n".join([table, *lines])
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: f"{key.table} {key.name}")
+def test_every_example_is_one_that_a_broker_takes(key):
+    lines = [f"{key.name} = {key.example}"]
+    if key.name in ("key", "client_ca"):
+        lines.append('certificate = "broker.crt"')
+    if key.name in ("tls", "authorities"):
+        lines.append('address = "south.example:1883"')
+    if key.name == "authorities":
+        lines.append("tls = true")
+    read_server_file(file_with(key.table, lines), "reference")
+
+
+def test_every_key_that_is_read_is_told():
+    read = {
+        name
+        for reader in READERS
+        for name in re.findall(r'\.(?:optional|required)\(\s*"(\w+)"', (LANGUAGE / reader).read_text())
+    }
+    assert read == {key.name for key in KEYS}
+
+
+def test_every_property_is_told():
+    names = {
+        value
+        for name, value in vars(user_properties).items()
+        if name.isupper() and isinstance(value, str) and name not in NOT_PROPERTIES
+    }
+    assert names == {each.name for each in PROPERTIES}
