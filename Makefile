@@ -53,7 +53,7 @@ $(KERNELS): $(STAMP) $(shell grep -rl --include='*.py' '@kernel' src)
 CLASSES := $(VENV)/.classes
 $(CLASSES): $(STAMP)
 	@echo "Keeping Spark's classes at hand (once, some 20 s) ..."
-	@$(BIN)/python -c 'from betimes.pipeline.spark.class_archive import write_archive; write_archive()' \
+	@$(BIN)/python -c 'from betimes.pipeline.sweeps.warm_archive import write_archive; write_archive()' \
 	  || echo "going on without: Spark starts more slowly"
 	@touch $@
 

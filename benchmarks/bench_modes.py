@@ -77,7 +77,7 @@ class Reader(asyncio.Protocol):
         self.tail: deque[bytes] = deque(maxlen=TAIL)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)
+        self.transport = cast("asyncio.Transport", transport)
         self.transport.write(self._hello)
 
     def data_received(self, data: bytes) -> None:

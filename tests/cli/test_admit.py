@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from betimes.cli.app import MISTAKE, run
+from betimes.cli.app import run
+from betimes.terminal.exit_codes import MISTAKE
 
 CITY = Path(__file__).resolve().parents[2] / "examples" / "city.toml"
 

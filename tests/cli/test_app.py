@@ -11,9 +11,10 @@ import pytest
 from betimes import __version__
 from betimes.cli import app as app_module
 from betimes.cli import filter as filter_module
-from betimes.cli.app import BUG, MISTAKE, command_names, run
-from betimes.cli.main import INTERRUPTED, main
+from betimes.cli.app import command_names, run
+from betimes.cli.main import main
 from betimes.model.errors import BetimesError
+from betimes.terminal.exit_codes import BUG, INTERRUPTED, MISTAKE
 
 
 def test_the_version_is_printed_and_all_is_well(capsys):

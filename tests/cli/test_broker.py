@@ -19,10 +19,11 @@ import trustme
 
 from betimes.broker.access.authentication import Gate
 from betimes.broker.access.passwords import Cost, PasswordFile
-from betimes.cli.app import MISTAKE, run
+from betimes.cli.app import run
 from betimes.cli.broker import endpoints, open_gate, run_broker
 from betimes.model.errors import BetimesError
 from betimes.model.server_settings import Door, ServerSettings
+from betimes.terminal.exit_codes import MISTAKE
 
 WITHIN_S = 60.0  # far more than it takes
 

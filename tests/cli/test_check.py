@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
-from betimes.cli.app import MISTAKE, run
+from betimes.cli.app import run
 from betimes.cli.check import scenario_facts
 from betimes.model.distributions import Uniform
 from betimes.model.topology import LayeredWorld, Link, Scenario
+from betimes.terminal.exit_codes import MISTAKE
 
 RECIPE = LayeredWorld(link_s_per_kb=Uniform(0.05, 0.1), attribute_values=Uniform(0, 10))
 

@@ -6,9 +6,10 @@ import socket
 
 import pytest
 
-from betimes.cli.app import MISTAKE, run
+from betimes.cli.app import run
 from betimes.cli.dashboard import check_port, metrics_address
 from betimes.model.errors import BetimesError, SettingError
+from betimes.terminal.exit_codes import MISTAKE
 
 
 @pytest.mark.long

@@ -6,9 +6,10 @@ import json
 
 import pytest
 
-from betimes.cli.app import MISTAKE, run
+from betimes.cli.app import run
 from betimes.cli.doctor import machine_facts, start_facts
 from betimes.pipeline.spark.java import NoJavaError
+from betimes.terminal.exit_codes import MISTAKE
 
 
 @pytest.mark.long

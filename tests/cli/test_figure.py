@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 
 from betimes.cli import figure as figure_module
-from betimes.cli.app import MISTAKE, run
+from betimes.cli.app import run
 from betimes.cli.figure import print_points, print_run
 from betimes.experiments.catalogue import FIGURES
 from betimes.experiments.figure import Claim, Point
 from betimes.model.errors import BetimesError
 from betimes.reporting.run_figure import FigureRun
+from betimes.terminal.exit_codes import FAILED, MISTAKE
 
 
 def judged(*, held, failures=()):
@@ -61,7 +62,7 @@ def test_a_run_that_failed_ends_with_one(monkeypatch, capsys):
     monkeypatch.setattr(
         figure_module, "run_figure", lambda *given, **named: judged(held=True, failures=[failure])
     )
-    assert run(["figure", "wang-6", "--json"]) == figure_module.FAILED
+    assert run(["figure", "wang-6", "--json"]) == FAILED
     assert json.loads(capsys.readouterr().out)["failures"] == [failure]
 
 

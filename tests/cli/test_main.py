@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from betimes.cli import main as start
+from betimes.terminal.exit_codes import INTERRUPTED
 
 
 def test_it_runs_a_command(monkeypatch, capsys):
@@ -30,7 +31,7 @@ def test_an_interruption_while_loading_is_told_without_a_traceback(monkeypatch, 
     monkeypatch.setattr(builtins, "__import__", interrupted)
     with pytest.raises(SystemExit) as left:
         start.main()
-    assert left.value.code == start.INTERRUPTED
+    assert left.value.code == INTERRUPTED
     assert capsys.readouterr().err == "interrupted\n"
 
 

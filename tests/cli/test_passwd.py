@@ -15,10 +15,10 @@ import pytest
 
 from betimes.broker.access import passwords as passwords_module
 from betimes.broker.access.passwords import PasswordFile
-from betimes.cli.app import MISTAKE, run
-from betimes.cli.main import INTERRUPTED
+from betimes.cli.app import run
 from betimes.cli.passwd import replace_file
 from betimes.model.errors import BetimesError
+from betimes.terminal.exit_codes import INTERRUPTED, MISTAKE
 
 
 @pytest.fixture(autouse=True)

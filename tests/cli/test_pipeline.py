@@ -7,12 +7,13 @@ import json
 import pytest
 from tests.pipeline.records import damaged_inside, record, small_world, written
 
-from betimes.cli.app import MISTAKE, run
+from betimes.cli.app import run
 from betimes.cli.pipeline import show_run
 from betimes.model.telemetry import Received
 from betimes.pipeline.tables.files import new_tables
 from betimes.pipeline.tables.shapes import TABLES, tables_page
 from betimes.pipeline.telemetry.run_facts import RunFacts
+from betimes.terminal.exit_codes import MISTAKE
 
 FACTS = RunFacts(
     telemetry="live", files=8, is_unfinished=True, over_s=900.0, last_s=1e9, brokers=2, rows={"events": 4},

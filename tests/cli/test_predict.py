@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from betimes.cli.app import MISTAKE, run
+from betimes.cli.app import run
 from betimes.cli.predict import lost_text
 from betimes.cli.simulate import simulate
 from betimes.language.files.scenario_file import read_scenario
+from betimes.terminal.exit_codes import MISTAKE
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 CITY = EXAMPLES / "city.toml"

@@ -12,9 +12,10 @@ from tests.cli.shells import COMMAND, WITHIN_S, listening, shell
 from tests.cli.test_broker import started
 
 from betimes.broker.access.passwords import Cost, PasswordFile
-from betimes.cli.app import MISTAKE, UNAVAILABLE, run
+from betimes.cli.app import run
 from betimes.cli.pub import read_pairs
 from betimes.model.errors import SettingError
+from betimes.terminal.exit_codes import MISTAKE, UNAVAILABLE
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from betimes.cli.app import MISTAKE, command_names, run
+from betimes.cli.app import command_names, commands, run
 from betimes.cli.reference import PAGES, commands_page, metrics_page
+from betimes.terminal.exit_codes import MISTAKE
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 
@@ -27,7 +28,7 @@ def test_a_page_that_is_not_there_is_a_mistake_with_a_hint(capsys):
 
 
 def test_every_command_is_on_the_page():
-    page = commands_page()
+    page = commands_page(commands())
     for name in command_names():
         assert f"## betimes {name}" in page
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from betimes.cli.app import MISTAKE, run
+from betimes.cli.app import run
 from betimes.cli.simulate import outcome_facts, simulate, with_duration
 from betimes.language.files.scenario_file import read_scenario
 from betimes.model.errors import SettingError
 from betimes.telemetry.files import read_table
+from betimes.terminal.exit_codes import MISTAKE
 
 CITY = Path(__file__).resolve().parents[2] / "examples" / "city.toml"
 

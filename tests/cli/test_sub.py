@@ -15,9 +15,10 @@ import pytest
 from tests.cli.shells import COMMAND, WITHIN_S, listening, shell
 from tests.cli.test_broker import started
 
-from betimes.cli.app import MISTAKE, UNAVAILABLE, run
+from betimes.cli.app import run
 from betimes.cli.sub import TIMED_OUT, Printer, facts, shown
 from betimes.client.messages import Message
+from betimes.terminal.exit_codes import MISTAKE, UNAVAILABLE
 from betimes.terminal.resume_file import read_resume_file
 
 pytestmark = pytest.mark.live

@@ -8,9 +8,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from betimes.cli.app import MISTAKE, run
+from betimes.cli.app import run
 from betimes.cli.telemetry import link_speeds, telemetry_facts
 from betimes.telemetry.files import KINDS, read_table
+from betimes.terminal.exit_codes import MISTAKE
 
 CITY = Path(__file__).resolve().parents[2] / "examples" / "city.toml"
 

@@ -7,8 +7,9 @@ import json
 import pytest
 from tests.pipeline.report_tables import NASTY, make_empty_tables, make_tables
 
-from betimes.cli.app import MISTAKE, run
+from betimes.cli.app import run
 from betimes.cli.twin import CANDIDATES, Question, read_question, times
+from betimes.terminal.exit_codes import MISTAKE
 
 ANN = "name = 'ann', broker = 'a', filter = 'x > 0', max_delay = '2s', price = 3"
 

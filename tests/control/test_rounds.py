@@ -13,7 +13,7 @@ import pytest
 from tests.pipeline.records import written
 
 import betimes
-from betimes.cli.app import MISTAKE, UNAVAILABLE, run
+from betimes.cli.app import run
 from betimes.client.addresses import read_address
 from betimes.client.errors import SubscriptionRefusedError, UnreachableError
 from betimes.control.rounds import (
@@ -28,6 +28,7 @@ from betimes.model.errors import BetimesError
 from betimes.model.statistics import NetworkStatistics
 from betimes.model.topology import Link
 from betimes.pipeline.telemetry.model import learn_statistics
+from betimes.terminal.exit_codes import MISTAKE, UNAVAILABLE
 from betimes.terminal.fleet import HOST, Fleet, FleetPlan, free_ports
 
 SECRET = "a secret of the control centre"
@@ -139,27 +140,12 @@ def centre(folder: Path, ports: Iterable[int], secret: str) -> Centre:
 def test_a_round_in_which_a_broker_was_not_told_ends_with_its_reason(tmp_path, capsys, monkeypatch):
     (tmp_path / "secret").write_text(SECRET)
     written(tmp_path / "telemetry", [])
-    monkeypatch.setattr("betimes.control.rounds.open_spark", lambda *_: None)
+    monkeypatch.setattr("betimes.cli.control.open_spark", lambda *_: None)
     for problems, unreachable, code in ((("away",), 1, UNAVAILABLE), (("refused",), 0, MISTAKE)):
         outcome = done(told=0, problems=problems, unreachable=unreachable)
         monkeypatch.setattr("betimes.control.rounds.one_round", lambda *_, outcome=outcome: outcome)
         assert control(tmp_path, {"a": 1883}) == code
         assert "1 of 1 brokers were not told" in capsys.readouterr().err
-
-
-def test_what_cannot_be_done_is_said_before_spark_is_started(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("betimes.control.rounds.open_spark", pytest.fail)
-    (tmp_path / "secret").write_text(SECRET)
-    assert control(tmp_path, {"a": 1883}) == MISTAKE
-    assert "telemetry: there is no such directory" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("more", [[], ["--stream", "--once"]])
-def test_telemetry_is_needed_but_for_a_stream_that_goes_on(more, tmp_path, capsys):
-    (tmp_path / "secret").write_text(SECRET)
-    places = ["--tables", str(tmp_path / "tables"), "--control-secret", str(tmp_path / "secret")]
-    assert run(["control", f"mqtt://{HOST}", *places, *more]) == MISTAKE
-    assert "--telemetry" in capsys.readouterr().err
 
 
 def test_brokers_that_cannot_be_reached_are_told_apart_from_those_that_refuse():
@@ -192,24 +178,6 @@ def test_brokers_without_telemetry_are_pointed_out(capsys):
     for writers in ((), tuple("abcdef")):
         print_round(replace(done(told=6), writers=writers), as_json=True)
         assert "telemetry" not in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (["--every", "soon"], "--every"),
-        (["--every", "0s"], "must be at least 1s"),
-        (["--since", "never"], "--since"),
-        (["--alarm", "0.2"], "--alarm"),
-        (["--late", "5m"], "says something only with --stream"),
-        (["--control-secret", "no/such/file"], "no/such/file"),
-        (["nonsense"], "an address begins with"),
-    ],
-)
-def test_a_mistake_is_told_before_anything_is_started(more, said, tmp_path, capsys):
-    (tmp_path / "secret").write_text(SECRET)
-    assert control(tmp_path, {"a": 1883}, *more) == MISTAKE
-    assert said in capsys.readouterr().err
 
 
 @pytest.mark.long

@@ -17,7 +17,7 @@ from tests.pipeline.records import record, small_world, written
 
 import betimes
 from betimes.broker.admission.admission import Promises
-from betimes.cli.app import MISTAKE, run
+from betimes.cli.app import run
 from betimes.client.addresses import read_address
 from betimes.client.blocking.connection import DirectLine
 from betimes.control.rounds import Centre
@@ -27,6 +27,7 @@ from betimes.model.telemetry import Delivered, Received
 from betimes.pipeline.live.alarms import Alarm
 from betimes.pipeline.live.tables import WINDOWS
 from betimes.pipeline.tables.files import current_tables, read_arrow
+from betimes.terminal.exit_codes import MISTAKE
 from betimes.terminal.fleet import Fleet, FleetPlan, free_ports
 
 SECRET = "a secret of the control centre"
@@ -122,7 +123,7 @@ def test_what_a_stream_cannot_do_is_told_by_its_option(asked, named):
 
 
 def test_a_stream_needs_telemetry(tmp_path: Path, capsys, monkeypatch):
-    monkeypatch.setattr("betimes.control.rounds.open_spark", pytest.fail)
+    monkeypatch.setattr("betimes.cli.control.open_spark", pytest.fail)
     (tmp_path / "secret").write_text(SECRET)
     places = ["--telemetry", str(tmp_path / "no"), "--tables", str(tmp_path / "tables")]
     asked = ["control", "mqtt://a", *places, "--control-secret", str(tmp_path / "secret"), "--stream"]

@@ -14,7 +14,8 @@ import pytest
 from tests.cli.shells import COMMAND, WITHIN_S
 from tests.pipeline.report_tables import make_tables
 
-from betimes.cli.app import MISTAKE, UNAVAILABLE, run
+from betimes.cli.app import run
+from betimes.terminal.exit_codes import MISTAKE, UNAVAILABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 BAD_TOML = "name = 'x'\n[[brokers]\n"

@@ -9,9 +9,8 @@ from tests.reservations.overlay.small_overlays import SETTINGS, small_overlay
 
 from betimes.reservations.flow_tree import HERE
 from betimes.reservations.outcomes import Accepted
-from betimes.reservations.overlay.dht import Tell
 from betimes.reservations.requests import Wish
-from betimes.reservations.signals import Granted, Leaving, Reserve, Taken
+from betimes.reservations.signals import Granted, Leaving, Reserve, Taken, Tell
 
 
 @pytest.fixture

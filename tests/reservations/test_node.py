@@ -12,10 +12,9 @@ import pytest
 from betimes.model.topology import Link
 from betimes.reservations.node import ReservingNode, ReservingSettings
 from betimes.reservations.outcomes import Accepted, Interrupted, Refusal, Refused
-from betimes.reservations.overlay.dht import Tell
 from betimes.reservations.overlay.mesh import MeshWays
 from betimes.reservations.requests import Wish
-from betimes.reservations.signals import Manner
+from betimes.reservations.signals import Manner, Tell
 from betimes.routing.routing_table import routing_tables
 
 ENDS = (("a", "b"), ("b", "c"), ("c", "f"), ("a", "d"), ("d", "e"), ("e", "f"))

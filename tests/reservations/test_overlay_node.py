@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from betimes.reservations.outcomes import Accepted, Refusal, Refused
-from betimes.reservations.overlay.dht import Contacts, Ping, Pong, Rumour, Tell
+from betimes.reservations.overlay.dht import Contacts, Ping, Pong, Rumour
 from betimes.reservations.overlay.identifiers import contact_of
 from betimes.reservations.overlay_node import OverlayNode, OverlaySettings
 from betimes.reservations.requests import Wish
+from betimes.reservations.signals import Tell
 
 
 def alone():

@@ -14,13 +14,14 @@ from tests.pipeline.clusters import connect_server
 from tests.pipeline.match_tables import expected, random_events, random_wishes
 from tests.pipeline.telemetry.test_job import CITY
 
-from betimes.cli.app import MISTAKE, run
+from betimes.cli.app import run
 from betimes.cli.simulate import simulate, with_duration
 from betimes.experiments.catalogue import FIGURES
 from betimes.experiments.figure import Plan
 from betimes.language.files.scenario_file import read_scenario
 from betimes.pipeline.tables.files import current_tables, read_arrow
 from betimes.pipeline.tables.shapes import MATCHES
+from betimes.terminal.exit_codes import MISTAKE
 from betimes.terminal.fleet import HOST, Fleet, FleetPlan, free_ports
 
 WITHIN_S = 600.0

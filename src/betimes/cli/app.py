@@ -25,6 +25,7 @@ from betimes.cli import (
     admit,
     broker,
     check,
+    control,
     dashboard,
     demo,
     doctor,
@@ -45,16 +46,10 @@ from betimes.cli import (
     telemetry,
     twin,
 )
-from betimes.cli.main import INTERRUPTED
 from betimes.client.errors import UnreachableError
-from betimes.control import rounds as control
 from betimes.model.errors import BetimesError
+from betimes.terminal.exit_codes import BUG, INTERRUPTED, MISTAKE, READER_GONE, UNAVAILABLE
 from betimes.terminal.terminal import print_error, print_notice, results
-
-MISTAKE = 2
-UNAVAILABLE = 69
-BUG = 70
-READER_GONE = 141
 
 ABOUT = """\
 Publish/subscribe for information that goes stale.

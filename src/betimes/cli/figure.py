@@ -11,6 +11,7 @@ import typer
 from betimes.experiments.figure import Figure, Plan, Point
 from betimes.model.errors import BetimesError, SettingError
 from betimes.reporting.run_figure import FigureRun, make_plan, run_figure
+from betimes.terminal.exit_codes import FAILED
 from betimes.terminal.spark_options import MasterOption, RemoteOption
 from betimes.terminal.terminal import (
     JsonOption,
@@ -25,7 +26,6 @@ from betimes.terminal.terminal import (
 DEFAULT_OUT = Path("out")
 PAGE = "figures.html"
 SEEDS, QUICK_SEEDS = 10, 3
-FAILED = 1  # the exit code when it ran, and a run failed
 
 LIST_EXAMPLES = """\
 [bold]Examples[/bold]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
-INTERRUPTED = 130
+from betimes.terminal.exit_codes import INTERRUPTED
 
 
 def main() -> NoReturn:

@@ -34,6 +34,7 @@ betimes reference configuration > configuration.md
 
 
 def reference_command(
+    context: typer.Context,
     page: Annotated[
         str, typer.Argument(help="commands, configuration, properties or metrics.", metavar="PAGE")
     ],
@@ -41,21 +42,17 @@ def reference_command(
     """Print a page of the reference, as Markdown: commands, configuration, properties or metrics."""
     if page not in PAGES:
         raise SettingError("PAGE", page, "there is no such page", f"one of {', '.join(PAGES)}")
-    sys.stdout.write(PAGES[page]())
+    sys.stdout.write(PAGES[page](context.find_root().command))
 
 
-def commands_page() -> str:
+def commands_page(root: Any) -> str:
     """Return all commands with their options."""
-    from typer.main import get_command
-
-    from betimes.cli.app import app
-
     parts = [
         "# Reference: commands",
         MADE_BY.format("commands"),
         COMMANDS_ABOUT,
     ]
-    for name, command in sorted(_leaves(get_command(app))):
+    for name, command in sorted(_leaves(root)):
         about = (command.help or "").strip().split("\n\n")[0].replace("\n", " ")
         parts += [f"## betimes {name}", about]
         rows = [_parameter_row(each) for each in command.params if each.name != "help"]
@@ -166,9 +163,9 @@ def _table(columns: list[str], rows: list[list[str]]) -> str:
     return "\n".join(lines + [f"| {' | '.join(row)} |" for row in cells])
 
 
-PAGES: dict[str, Callable[[], str]] = {
+PAGES: dict[str, Callable[[Any], str]] = {  # of the root command
     "commands": commands_page,
-    "configuration": configuration_page,
-    "properties": properties_page,
-    "metrics": metrics_page,
+    "configuration": lambda _: configuration_page(),
+    "properties": lambda _: properties_page(),
+    "metrics": lambda _: metrics_page(),
 }

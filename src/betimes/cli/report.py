@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from betimes.cli.predict import model_named
 from betimes.terminal.progress import waiting
 from betimes.terminal.terminal import JsonOption, print_facts, print_json
-
-if TYPE_CHECKING:
-    from betimes.reporting.report_sections import Findings
 
 EXAMPLES = """\
 [bold]Examples[/bold]
@@ -51,7 +48,7 @@ def report_command(
     """
     chosen = None if model is None else model_named(model)
     from betimes.reporting.page import check_page_place, page_text, write_page
-    from betimes.reporting.report_sections import findings_in, report_sections
+    from betimes.reporting.report_sections import findings_in, in_short, report_json, report_sections
 
     check_page_place(out)
     with waiting(f"reading {tables}"):
@@ -75,41 +72,3 @@ def report_command(
             "page",
         )
         print_facts("", {name.replace("_", " "): facts[name] for name in shown})
-
-
-def report_json(found: Findings) -> dict[str, Any]:
-    """Return the page's main numbers."""
-    return {
-        "brokers": found.run.brokers,
-        "links": found.run.links,
-        "publishers": found.run.publishers,
-        "subscribers": len(found.shares),
-        "wanted": found.run.wanted,
-        "on_time": found.run.on_time,
-        "on_time_share": found.run.on_time_share,
-        "earning": found.run.earning,
-        "offered": sum(each.offered for each in found.shares),
-        "dropped": sum(each.count for each in found.facts.drops),
-        "prediction_off_mean": found.off_mean,
-        "predictions": None if found.off_mean is None else found.predicted_by,
-        "quarantined": sum(found.run.quarantined.values()),
-    }
-
-
-def in_short(found: Findings) -> list[tuple[str, str]]:
-    """Return the numbers at the top of the page."""
-    from betimes.reporting.report_sections import FIRST_COME
-
-    facts = report_json(found)
-    share, off = facts["on_time_share"], facts["prediction_off_mean"]
-    offered = facts["offered"]
-    assumed = ", were it first come, first served" if found.predicted_by == FIRST_COME else ""
-    return [
-        ("on time, of what was wanted", "-" if share is None else f"{share:.1%}"),
-        ("earned, of what was on offer", f"{facts['earning'] / offered:.1%}" if offered else "-"),
-        ("messages wanted", f"{facts['wanted']:,.0f}"),
-        ("dropped", f"{facts['dropped']:,.0f}"),
-        (f"predictions off, on average{assumed}", "-" if off is None else f"{off:.3f}"),
-        ("brokers", f"{facts['brokers']:,}"),
-        ("subscribers", f"{facts['subscribers']:,}"),
-    ]

@@ -94,10 +94,9 @@ class Story:
 
     def tell(self, part: str) -> Path:
         """Make tables of a part, with what was foretold of it, and a page of those; return the page."""
-        from betimes.cli.report import in_short
         from betimes.pipeline.tables.predictions import write_rows
         from betimes.reporting.page import page_text, write_page
-        from betimes.reporting.report_sections import findings_in, report_sections
+        from betimes.reporting.report_sections import findings_in, in_short, report_sections
 
         self.learn(part)
         write_rows(self._folder / TABLES, self._foretold)

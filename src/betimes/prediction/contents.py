@@ -17,10 +17,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from betimes.matching.columns import CodedColumn, Column, NumberColumn, matching_rows
 from betimes.matching.topics import topic_matches
 from betimes.model.distributions import Choice, Constant, Distribution
 from betimes.model.events import Value
-from betimes.model.filters import Constraint, Filter, Interval
+from betimes.model.filters import Filter, Interval
 from betimes.model.statistics import ContentSample, PublisherStatistics
 from betimes.model.subscriptions import ANY_TOPIC, Subscription
 from betimes.prediction.quantiles import below, quantiles
@@ -31,47 +32,6 @@ Flags = NDArray[np.bool_]
 ATOMS_MAX = 200_000
 LATTICE_ATOMS = 4096
 DEADLINES_MAX = 16  # kinds of lifetimes told apart
-
-
-class NumberColumn:
-    """One attribute of all atoms where all are numbers, or missing (NaN)."""
-
-    def __init__(self, values: Numbers) -> None:
-        self._values = values
-        self._present = ~np.isnan(values)
-
-    def values(self, _shape: tuple[int, ...]) -> list[Value]:
-        """Return the value of each atom."""
-        return [None if value != value else value for value in self._values.tolist()]  # noqa: PLR0124 -- NaN
-
-    def holds(self, constraint: Constraint) -> Flags:
-        """Tell of which atoms a constraint is true."""
-        if isinstance(constraint, Interval):
-            low, high, values = constraint.low, constraint.high, self._values
-            above = values >= low if constraint.low_inside else values > low
-            return above & (values <= high if constraint.high_inside else values < high)
-        # any number, or none, will do: the constraint does not look at which it is
-        return np.where(self._present, constraint.holds(0.5), constraint.holds(None))
-
-
-class CodedColumn:
-    """One attribute of all atoms: a code for each, and the values that codes stand for."""
-
-    def __init__(self, values: Sequence[Value], codes: NDArray[np.int64]) -> None:
-        self._values = values
-        self._codes = codes
-
-    def values(self, shape: tuple[int, ...]) -> list[Value]:
-        """Return the value of each atom."""
-        return [self._values[code] for code in np.broadcast_to(self._codes, shape).reshape(-1).tolist()]
-
-    def holds(self, constraint: Constraint) -> Flags:
-        """Tell of which atoms a constraint is true."""
-        truth = np.array([constraint.holds(value) for value in self._values], dtype=np.bool_)
-        return truth[self._codes]
-
-
-Column = NumberColumn | CodedColumn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -130,21 +90,6 @@ class Content:
         assert self.deadline_codes is not None
         weights = self.masses * wanted
         return np.bincount(self.deadline_codes, weights, len(self.deadlines_s)).astype(np.float64)
-
-
-def matching_rows(content_filter: Filter, columns: Mapping[str, Column], shape: tuple[int, ...]) -> Flags:
-    """Tell which rows a filter matches, by columns of values; shape is that of all their combinations."""
-    found = np.zeros(shape, dtype=np.bool_)
-    missing = np.zeros(1, dtype=np.bool_)
-    for box in content_filter.boxes:
-        inside = np.ones((1,) * len(shape), dtype=np.bool_)
-        for name, constraint in box.constraints:
-            column = columns.get(name)
-            inside = inside & (
-                missing | constraint.holds(None) if column is None else column.holds(constraint)
-            )
-        found |= inside
-    return found.reshape(-1)
 
 
 def content_of(

@@ -290,3 +290,39 @@ def _doubts_section(found: Findings) -> Section:
     )
     tables = [PageTable(columns=["reason", "rows"], rows=rows, right=["rows"])] if rows else []
     return Section(key="doubts", title="What is not in it", texts=texts, tables=tables)
+
+
+def in_short(found: Findings) -> list[tuple[str, str]]:
+    """Return the numbers at the top of the page."""
+    facts = report_json(found)
+    share, off = facts["on_time_share"], facts["prediction_off_mean"]
+    offered = facts["offered"]
+    assumed = ", were it first come, first served" if found.predicted_by == FIRST_COME else ""
+    return [
+        ("on time, of what was wanted", "-" if share is None else f"{share:.1%}"),
+        ("earned, of what was on offer", f"{facts['earning'] / offered:.1%}" if offered else "-"),
+        ("messages wanted", f"{facts['wanted']:,.0f}"),
+        ("dropped", f"{facts['dropped']:,.0f}"),
+        (f"predictions off, on average{assumed}", "-" if off is None else f"{off:.3f}"),
+        ("brokers", f"{facts['brokers']:,}"),
+        ("subscribers", f"{facts['subscribers']:,}"),
+    ]
+
+
+def report_json(found: Findings) -> dict[str, Any]:
+    """Return the page's main numbers."""
+    return {
+        "brokers": found.run.brokers,
+        "links": found.run.links,
+        "publishers": found.run.publishers,
+        "subscribers": len(found.shares),
+        "wanted": found.run.wanted,
+        "on_time": found.run.on_time,
+        "on_time_share": found.run.on_time_share,
+        "earning": found.run.earning,
+        "offered": sum(each.offered for each in found.shares),
+        "dropped": sum(each.count for each in found.facts.drops),
+        "prediction_off_mean": found.off_mean,
+        "predictions": None if found.off_mean is None else found.predicted_by,
+        "quarantined": sum(found.run.quarantined.values()),
+    }

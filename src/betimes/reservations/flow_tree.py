@@ -14,10 +14,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from betimes.reservations.link_accounts import NOTHING, Reservations
-from betimes.reservations.overlay.dht import Tell
 from betimes.reservations.overlay.identifiers import id_of
 from betimes.reservations.rendezvous import Ways
-from betimes.reservations.signals import Broken, Denied, Granted, Leaving, Refresh, Release, Reserve, Taken
+from betimes.reservations.signals import (
+    Broken,
+    Denied,
+    Granted,
+    Leaving,
+    Refresh,
+    Release,
+    Reserve,
+    Taken,
+    Tell,
+)
 
 HERE = ""  # downstream of a node is also a subscriber at the node itself
 

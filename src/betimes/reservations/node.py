@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from betimes.reservations.flow_names import source_of
 from betimes.reservations.flow_tree import Branches
 from betimes.reservations.link_accounts import Reservations
-from betimes.reservations.overlay.dht import Tell
 from betimes.reservations.rendezvous import REPLICAS_MAX, Rendezvous, Ways
 from betimes.reservations.requests import Effect, Wish, Wishes
 from betimes.reservations.search import Searches
@@ -34,6 +33,7 @@ from betimes.reservations.signals import (
     StepBack,
     Subscribe,
     Taken,
+    Tell,
     Withdraw,
 )
 

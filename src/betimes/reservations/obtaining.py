@@ -16,10 +16,9 @@ import math
 
 from betimes.reservations.flow_names import read_flow
 from betimes.reservations.flow_tree import HERE, Branches
-from betimes.reservations.overlay.dht import Tell
 from betimes.reservations.search import Searches
 from betimes.reservations.shared_flows import Claim, SharedFlow, Tried
-from betimes.reservations.signals import Denied, Granted, Invite, Reserve
+from betimes.reservations.signals import Denied, Granted, Invite, Reserve, Tell
 
 Outcome = Tell | Claim  # a claim that has the flow by now, or that was given up
 

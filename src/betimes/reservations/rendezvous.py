@@ -16,9 +16,18 @@ from typing import Protocol
 
 from betimes.reservations.link_accounts import Reservations
 from betimes.reservations.overlay.coordinates import Coordinate
-from betimes.reservations.overlay.dht import HOPS_MAX, Tell
+from betimes.reservations.overlay.dht import HOPS_MAX
 from betimes.reservations.overlay.identifiers import Contact, rendezvous_key
-from betimes.reservations.signals import Advertise, Hop, Offer, Offers, Subscribe, Withdraw, without_loops
+from betimes.reservations.signals import (
+    Advertise,
+    Hop,
+    Offer,
+    Offers,
+    Subscribe,
+    Tell,
+    Withdraw,
+    without_loops,
+)
 
 TYPES_MAX = 100_000  # advertised at one rendezvous
 PUBLISHERS_MAX = 64  # of one type that a rendezvous names; more are forgotten first come, first kept

@@ -18,11 +18,10 @@ from betimes.reservations.flow_names import WHICHEVER, Flow
 from betimes.reservations.flow_tree import Branches
 from betimes.reservations.obtaining import Obtaining, Outcome
 from betimes.reservations.outcomes import Accepted, Interrupted, Refusal, Refused, accepted, refusal, refused
-from betimes.reservations.overlay.dht import Tell
 from betimes.reservations.rendezvous import Rendezvous
 from betimes.reservations.search import Searches
 from betimes.reservations.shared_flows import SAME_LATENCY, Claim, ways_of
-from betimes.reservations.signals import Denied, Granted, Invite, Manner, Offer, Offers, Reserve
+from betimes.reservations.signals import Denied, Granted, Invite, Manner, Offer, Offers, Reserve, Tell
 
 WISHES_MAX = 100_000  # at one node
 

@@ -17,11 +17,11 @@ import math
 
 from betimes.reservations.flow_tree import HERE, Branch, Branches
 from betimes.reservations.link_accounts import NOTHING, Reservations
-from betimes.reservations.overlay.dht import HOPS_MAX, Tell
+from betimes.reservations.overlay.dht import HOPS_MAX
 from betimes.reservations.overlay.identifiers import id_of
 from betimes.reservations.rendezvous import Ways
 from betimes.reservations.shared_flows import SAME_LATENCY
-from betimes.reservations.signals import Declined, Extend, Granted, Invite, Release, StepBack, Visit
+from betimes.reservations.signals import Declined, Extend, Granted, Invite, Release, StepBack, Tell, Visit
 
 # What a link takes counts less than what is left behind it: else a search goes in many small steps.
 LINK_WEIGHT = 0.4

@@ -235,3 +235,10 @@ def without_loops(way: tuple[Hop, ...]) -> tuple[Hop, ...]:
                 del position[dropped.name]
             del kept[known + 1 :]
     return tuple(kept)
+
+
+class Tell(NamedTuple):
+    """Send this message to the node of that name."""
+
+    to: str
+    message: object

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from betimes.reservations.outcomes import Accepted, Interrupted, Refused
-from betimes.reservations.overlay.dht import Tell
 from betimes.reservations.overlay.identifiers import Contact, closest
 from betimes.reservations.overlay_node import OverlayNode, OverlaySettings
 from betimes.reservations.requests import Effect, Wish
+from betimes.reservations.signals import Tell
 from betimes.simulator.agenda import Agenda
 from betimes.simulator.chance import stream
 

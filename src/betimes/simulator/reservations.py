@@ -20,10 +20,9 @@ from betimes.reservations.alternatives import Fitting
 from betimes.reservations.enforcement import Pinned, Shares, shares_and_pins
 from betimes.reservations.node import PROMISED_SHARE_MAX, ReservingNode, ReservingSettings
 from betimes.reservations.outcomes import Accepted, Refusal, Refused, why
-from betimes.reservations.overlay.dht import Tell
 from betimes.reservations.overlay.mesh import MeshWays
 from betimes.reservations.requests import Effect, Wish
-from betimes.reservations.signals import Manner
+from betimes.reservations.signals import Manner, Tell
 from betimes.routing.routing_table import routing_tables
 
 NEVER = ReservingSettings(refresh_every_s=math.inf, lapse_after_s=math.inf)  # nobody goes

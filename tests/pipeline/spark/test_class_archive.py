@@ -16,15 +16,6 @@ from betimes.pipeline.spark.session import LOCAL_JAVA_OPTIONS, local_java_option
 JAVA = Java(home=Path("/java"), version="17.0.2", origin="PATH")
 
 
-@pytest.mark.spark
-def test_a_session_has_its_classes_from_the_archive_that_make_had_written(spark):
-    archive = archive_file(find_java())
-    if not archive.exists():
-        pytest.skip("no archive: `make test` has it written")
-    java = spark.sparkContext._gateway.proc
-    assert str(archive) in Path(f"/proc/{java.pid}/maps").read_text()
-
-
 @pytest.mark.long
 def test_java_reads_what_it_wrote(tmp_path):
     java, archive = find_java(), tmp_path / "classes"

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from betimes.pipeline.tables.files import folder_values
 from betimes.pipeline.telemetry.histograms import (
     ZERO_CELL,
     Measure,
@@ -19,7 +20,6 @@ from betimes.pipeline.telemetry.histograms import (
     cell_ends,
     cells_of,
     counted,
-    folder_values,
     spreads,
 )
 

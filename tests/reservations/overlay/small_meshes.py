@@ -11,8 +11,8 @@ from itertools import pairwise
 from betimes.model.topology import Link
 from betimes.reservations.flow_names import trunk_of
 from betimes.reservations.node import ReservingNode, ReservingSettings
-from betimes.reservations.overlay.dht import Tell
 from betimes.reservations.overlay.mesh import MeshWays
+from betimes.reservations.signals import Tell
 from betimes.routing.routing_table import routing_tables
 
 SETTINGS = ReservingSettings(refresh_every_s=2.0, lapse_after_s=6.0, answer_s_max=1.0)

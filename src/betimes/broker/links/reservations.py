@@ -16,11 +16,10 @@ from betimes.model.errors import TextError
 from betimes.reservations.enforcement import shares_and_pins
 from betimes.reservations.node import PROMISED_SHARE_MAX, ReservingNode, ReservingSettings
 from betimes.reservations.outcomes import Accepted, Interrupted, Refused
-from betimes.reservations.overlay.dht import Tell
 from betimes.reservations.overlay.mesh import MeshWays
 from betimes.reservations.requests import Effect, Wish
 from betimes.reservations.signal_json import read_signal, write_signal
-from betimes.reservations.signals import Broken, Refresh, Signal
+from betimes.reservations.signals import Broken, Refresh, Signal, Tell
 from betimes.routing.routing_table import RoutingTable
 
 if TYPE_CHECKING:

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from betimes.broker.delivery.publication import Publication, read_deadline_s
+from betimes.matching.columns import CodedColumn, matching_rows
 from betimes.matching.topics import topic_matches
 from betimes.model.events import Value, number_reading
 from betimes.model.filters import Filter
 from betimes.model.user_properties import AGE, ATTRIBUTES_MAX, DEADLINE, ID, OWN
 from betimes.mqtt.as_read import AsRead, Kept
 from betimes.mqtt.packet_scan import Flags, Places, walk
-from betimes.prediction.contents import CodedColumn, matching_rows
 from betimes.replay.buffer import Run
 
 Numbers = NDArray[np.float64]

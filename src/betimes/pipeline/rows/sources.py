@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from betimes.model.errors import BetimesError
 from betimes.pipeline.rows.csv import BROKEN, csv_frame, quoted
 from betimes.pipeline.spark.session import cores
-from betimes.pipeline.telemetry.histograms import folder_values
+from betimes.pipeline.tables.files import folder_values
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -205,3 +205,15 @@ def _remove_others(directory: Path, kept: set[str | None]) -> None:
     for run in (directory / RUNS).iterdir():
         if run.name not in kept:
             shutil.rmtree(run, ignore_errors=True)
+
+
+def folder_values(path: str) -> dict[str, str]:
+    """Return the columns that a file's folders say (`target=b2`), as Spark writes them.
+
+    >>> folder_values("/tables/transfers/target=b%2F2/part-0.parquet")
+    {'target': 'b/2'}
+    """
+    from urllib.parse import unquote
+
+    pairs = (folder.partition("=") for folder in path.split("/")[:-1] if "=" in folder)
+    return {name: unquote(value) for name, _, value in pairs}

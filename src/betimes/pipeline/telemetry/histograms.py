@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from betimes.model.distributions import Histogram
 from betimes.pipeline.spark.session import cores
+from betimes.pipeline.tables.files import folder_values
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -229,18 +230,6 @@ def _row_groups(path: str, measure: Measure) -> Iterator[pa.Table]:
                 rows = rows.append_column(name, pa.DictionaryArray.from_arrays(codes, [constants[name]]))
         if rows.num_rows:
             yield rows
-
-
-def folder_values(path: str) -> dict[str, str]:
-    """Return the columns that a file's folders say (`target=b2`), as Spark writes them.
-
-    >>> folder_values("/tables/transfers/target=b%2F2/part-0.parquet")
-    {'target': 'b/2'}
-    """
-    from urllib.parse import unquote
-
-    pairs = (folder.partition("=") for folder in path.split("/")[:-1] if "=" in folder)
-    return {name: unquote(value) for name, _, value in pairs}
 
 
 def _counted_rows(rows: pa.Table, measure: Measure) -> pa.RecordBatch:

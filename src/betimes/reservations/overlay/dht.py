@@ -29,6 +29,7 @@ from betimes.reservations.overlay.identifiers import (
     ring_distance,
     shared_bits,
 )
+from betimes.reservations.signals import Tell
 
 HOPS_MAX = 2 * ID_BITS  # of a join; beyond, tables disagree and it is given up
 MEASURED_MAX = 4096  # latencies that are remembered
@@ -97,13 +98,6 @@ class Leave(NamedTuple):
 
 
 DhtMessage = Join | Contacts | Ping | Pong | Leave
-
-
-class Tell(NamedTuple):
-    """Send this message to the node of that name."""
-
-    to: str
-    message: object
 
 
 class DhtNode:
