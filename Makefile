@@ -68,11 +68,12 @@ test: setup ## every check and every test
 quick: setup $(KERNELS) ## the short tests: no Spark, no live broker, no experiment, nothing long; fewer examples
 	@HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -n auto -m "not spark and not live and not figure and not long"
 
-lint: setup ## format, lint, types, and the order of the rooms
+lint: setup ## format, lint, types, import contracts; reports large files and folders
 	@$(BIN)/ruff format --check $(CHECKED)
 	@$(BIN)/ruff check $(CHECKED)
 	@$(BIN)/mypy src tests $(wildcard benchmarks/*.py)
 	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python -m tests.tidy.report_sizes
 
 format: setup ## put the code in its format, and mend what ruff can mend
 	@$(BIN)/ruff format $(CHECKED)

@@ -8,11 +8,11 @@ from typing import Any
 from tests.broker.talking import OPEN_GATE
 
 from betimes.broker.access.authentication import Gate
+from betimes.broker.composition import Kept, compose
 from betimes.broker.core.hub import Hub
-from betimes.broker.core.restore import restore
 from betimes.broker.durability.store import Store
 from betimes.broker.storage.change_tables import Changes, Row, Table
-from betimes.model.server_settings import Limits
+from betimes.model.server_settings import Limits, ServerSettings
 
 EPOCH_S = 1_700_000_000.0  # what the wall clock shows when the server's own shows 0
 
@@ -50,8 +50,13 @@ def kept_hub(
 ) -> tuple[Hub, Store]:
     """Return a hub with what lies on the shelf; what it reports lies there after a commit."""
     store = Store(shelf.write)
-    hub = Hub("b1", gate=gate, limits=Limits(**limits), store=store)
-    wall_s = EPOCH_S + now_s if wall_s is None else wall_s
-    restore(hub, shelf.rows, source="shelf", now_s=now_s, wall_s=wall_s)
-    store.commit()
-    return hub, store
+    parts = compose(
+        ServerSettings(name="b1", limits=Limits(**limits), buffer=None),
+        gate,
+        now_s=now_s,
+        wall_s=EPOCH_S + now_s if wall_s is None else wall_s,
+        epoch=1,
+        kept=Kept(store=store, rows=shelf.rows, source="shelf"),
+        model_came=lambda: None,
+    )
+    return parts.hub, store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +15,12 @@ import uvloop
 from tests.broker.talking import OPEN_GATE
 
 from betimes.broker.access.authentication import Gate
+from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.core.hub import Hub
+from betimes.broker.durability.store import Store
 from betimes.broker.net.listener import Endpoint, Listener
+from betimes.broker.observe.statistics import Observed
+from betimes.broker.observe.sys_topics import SystemTopics
 from betimes.model.server_settings import Kind, Limits
 
 WITHIN_S = 60.0  # far more than anything here takes, for slow machines
@@ -25,6 +29,16 @@ WITHIN_S = 60.0  # far more than anything here takes, for slow machines
 def run(test: Coroutine[Any, Any, None]) -> None:
     """Run a test on the server's own loop, for so long at most."""
     uvloop.run(asyncio.wait_for(test, WITHIN_S))
+
+
+def new_listener(
+    hub: Hub,
+    *,
+    store: Store | None = None,
+    broken: Callable[[], None] = lambda: None,
+    tick: Callable[[float], None] = lambda _now_s: None,
+) -> Listener:
+    return Listener(PacketHandlers(hub), store=store, broken=broken, tick=tick)
 
 
 @asynccontextmanager
@@ -36,7 +50,9 @@ async def serving(
     sys_every_s: float = 0.0,
     **limits: Any,
 ) -> AsyncIterator[Listener]:
-    listener = Listener(Hub("b1", gate=gate, limits=Limits(**limits)), sys_every_s=sys_every_s)
+    hub = Hub("b1", gate=gate, limits=Limits(**limits))
+    system = SystemTopics(Observed(hub=hub), every_s=sys_every_s)
+    listener = new_listener(hub, tick=system.tick)
     await listener.start([Endpoint(port=0, kind=kind, tls=tls)])
     try:
         yield listener

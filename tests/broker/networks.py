@@ -8,13 +8,16 @@ from typing import Any
 
 from tests.broker.talking import OPEN_GATE, Client
 
+from betimes.broker.composition import Composition, Kept, compose
+from betimes.broker.core.connection import Connection
 from betimes.broker.core.hub import Hub
-from betimes.broker.delivery.connection import Connection
-from betimes.broker.joining import federate
+from betimes.broker.delivery.outbox import Outbox
 from betimes.broker.links.broker_link import LinkEnd
+from betimes.broker.links.federation import Federation
+from betimes.broker.observe.event_recorder import Witness
 from betimes.model.buffer_settings import BufferSettings
 from betimes.model.network_settings import LinkTerms, NetworkSettings
-from betimes.model.server_settings import Limits
+from betimes.model.server_settings import ServerSettings
 
 TICK_S = 0.25
 END = b""  # the other side has hung up
@@ -27,32 +30,51 @@ class Net:
     def __init__(self, *names: str, buffer: BufferSettings | None = None, **settings: Any) -> None:
         self.now_s = 100.0
         self.hubs: dict[str, Hub] = {}
+        self.brokers: dict[str, Composition] = {}
         self._buffer = buffer
         self._settings = {"secret": "hush", **settings}
-        self._pipes: dict[Connection, tuple[Connection, float, float]] = {}
-        self._free_s: dict[Connection, float] = {}
-        self._agenda: list[tuple[float, int, Connection, bytes]] = []
+        self._pipes: dict[Outbox, tuple[Connection, float, float]] = {}
+        self._free_s: dict[Outbox, float] = {}
+        self._owners: dict[Outbox, str] = {}  # the broker of each end of a link
+        self._agenda: list[tuple[float, int, Any, bytes]] = []
         self._order = count()
         self.bytes_sent = 0
         for name in names:
             self.start(name)
 
-    def start(self, name: str, **settings: Any) -> Hub:
-        """Start a broker, or another life of one."""
-        hub = self.hubs[name] = Hub(name, gate=OPEN_GATE, limits=Limits())
-        hub.received = next(_epochs) * 1_000_000  # ids do not begin anew with another life
-        if self._buffer is not None:
-            hub.keep_for_return(self._buffer)
-        federate(hub, NetworkSettings(**{**self._settings, **settings}), epoch=next(_epochs))
+    def start(
+        self,
+        name: str,
+        *,
+        kept: Kept | None = None,
+        wall_s: float | None = None,
+        witness: Witness | None = None,
+        **settings: Any,
+    ) -> Hub:
+        """Start a broker, or another life of one; with a store it needs a clock that goes on."""
+        parts = self.brokers[name] = compose(
+            ServerSettings(
+                name=name, buffer=self._buffer, network=NetworkSettings(**{**self._settings, **settings})
+            ),
+            OPEN_GATE,
+            now_s=self.now_s,
+            wall_s=float(next(_epochs)) if wall_s is None else wall_s,  # ids do not begin anew
+            epoch=next(_epochs),
+            kept=kept,
+            witness=witness,
+            model_came=lambda: None,
+        )
+        hub = self.hubs[name] = parts.hub
         return hub
 
     def join(
         self, one: str, other: str, *, delay_s: float = 0.001, s_per_kb: float = 0.0, **terms: Any
     ) -> None:
         """Let one broker dial another."""
-        dialler, answerer = self.hubs[one], self.hubs[other]
-        near = Connection(dialler, peer=other, now_s=self.now_s, dialled=True)
-        far = Connection(answerer, peer=one, now_s=self.now_s)
+        dialler, answerer = self.brokers[one], self.brokers[other]
+        near = Connection(dialler.handlers, peer=other, now_s=self.now_s, dialled=True)
+        far = Connection(answerer.handlers, peer=one, now_s=self.now_s)
+        self._owners |= {near: one, far: other}
         self._pipes[near] = (far, delay_s, s_per_kb)
         self._pipes[far] = (near, delay_s, s_per_kb)
         assert dialler.federation is not None
@@ -61,28 +83,32 @@ class Net:
     def cut(self, one: str, other: str) -> None:
         """Break the link between two brokers; what is on the way is lost."""
         for near, (far, _, _) in list(self._pipes.items()):
-            if {near.hub.name, far.hub.name} == {one, other}:
+            if {self._owners[near], self._owners[far]} == {one, other}:
                 del self._pipes[near]
-                near.lost(self.now_s)
+                _break(near, self.now_s)
 
     def kill(self, name: str, **noticed_after_s: float) -> None:
         """Let a broker vanish without a word; its neighbours notice at once, or later."""
-        hub = self.hubs.pop(name)
+        del self.hubs[name], self.brokers[name]
         for near, (far, _, _) in list(self._pipes.items()):
-            if near.hub is hub:
+            if self._owners[near] == name:
                 self._pipes.pop(near, None)
-            elif far.hub is hub and near.hub.name in noticed_after_s:
-                at_s = self.now_s + noticed_after_s[near.hub.name]
+            elif self._owners[far] == name and self._owners[near] in noticed_after_s:
+                at_s = self.now_s + noticed_after_s[self._owners[near]]
                 heapq.heappush(self._agenda, (at_s, next(self._order), near, END))
-            elif far.hub is hub:
+            elif self._owners[far] == name:
                 self._pipes.pop(near, None)
-                near.lost(self.now_s)
+                _break(near, self.now_s)
 
     def ends(self, broker: str) -> dict[str, LinkEnd]:
         """Return the links of a broker that are up."""
-        federation = self.hubs[broker].federation
+        return self.federation(broker).ends
+
+    def federation(self, broker: str) -> Federation:
+        """Return the part of a broker that links it to others."""
+        federation = self.brokers[broker].federation
         assert federation is not None
-        return federation.ends
+        return federation
 
     def client(self, broker: str, client_id: str, **connect: Any) -> Client:
         """Connect a client to a broker."""
@@ -94,7 +120,7 @@ class Net:
         while True:
             self._collect()
             due_s = [self._agenda[0][0]] if self._agenda else []
-            wake_s = [hub.federation.wake_at_s() for hub in self.hubs.values() if hub.federation]
+            wake_s = [hub.network.wake_at_s() for hub in self.hubs.values()]
             next_s = max(min([*due_s, *wake_s, self.now_s - self.now_s % TICK_S + TICK_S]), self.now_s)
             if next_s > end_s:
                 break
@@ -107,21 +133,20 @@ class Net:
                 elif connection in self._pipes:
                     connection.receive(data, self.now_s)
             for hub in self.hubs.values():
-                assert hub.federation is not None
                 if self.now_s % TICK_S == 0.0:
                     hub.tick(self.now_s)
-                if hub.federation.wake_at_s() <= self.now_s:
-                    hub.federation.settle(self.now_s)
+                if hub.network.wake_at_s() <= self.now_s:
+                    hub.network.settle(self.now_s)
         self.now_s = end_s
 
     def _collect(self) -> None:
         """Take what lies in the outboxes of links onto its way."""
         for hub in list(self.hubs.values()):
-            for connection in list(hub.talking):
+            for connection in list(hub.outboxes.waiting):
                 pipe = self._pipes.get(connection)
                 if connection.session is not None:
                     continue  # tests read what clients get
-                hub.talking.discard(connection)
+                hub.outboxes.waiting.discard(connection)
                 data = connection.take_outbox()
                 if pipe is None:
                     continue
@@ -133,8 +158,15 @@ class Net:
                     )
                     self._free_s[connection] = free_s
                     heapq.heappush(self._agenda, (free_s + delay_s, next(self._order), far, data))
-                if connection.blocked:
+                if connection.flow.blocked:
+                    assert isinstance(connection, Connection)
                     connection.drained(self.now_s)
                 if connection.closing:
                     del self._pipes[connection]
                     heapq.heappush(self._agenda, (self.now_s + 10 * delay_s, next(self._order), far, END))
+
+
+def _break(end: Outbox, now_s: float) -> None:
+    """Let one end of a link notice that the other is gone."""
+    assert isinstance(end, Connection)
+    end.lost(now_s)

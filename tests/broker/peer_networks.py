@@ -9,9 +9,11 @@ from typing import Any
 
 from tests.broker.talking import OPEN_GATE, Client
 
+from betimes.broker.composition import join_overlay
+from betimes.broker.core.connection import Connection
+from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.core.hub import Hub
-from betimes.broker.delivery.connection import Connection
-from betimes.broker.peer_joining import join_overlay
+from betimes.broker.delivery.outbox import Outbox
 from betimes.broker.peers.link import PeerLink
 from betimes.broker.peers.overlay import PeerOverlay
 from betimes.broker.peers.settings import Agreement, PeerPlan
@@ -54,24 +56,30 @@ class PeerNet:
         self.delay_s = delay_s
         self.delays_s: dict[frozenset[str], float] = {}
         self.hubs: dict[str, Hub] = {}
-        self._pipes: dict[Connection, Connection] = {}
+        self.refusals: list[tuple[str, str]] = []
+        self._owners: dict[Outbox, str] = {}  # the process of each end of a link
+        self._pipes: dict[Outbox, Connection] = {}
         self._agenda: list[tuple[float, int, Any]] = []
         self._order = count()
 
     def start(self, name: str, *, join: str = "", seed: int = 0, **changes: Any) -> PeerOverlay:
         """Start a process, or another life of one; it joins by another one's name."""
-        hub = self.hubs[name] = Hub(address(name), gate=OPEN_GATE)
-        hub.received = next(_lives) * 1_000_000
+        number = next(_lives) * 1_000_000
+        hub = self.hubs[name] = Hub(address(name), gate=OPEN_GATE, first_number=number)
         told = plan(name, join=(address(join),) if join else (), **changes)
-        overlay = join_overlay(
-            hub, told, life=next(_lives) * 1_000_000, now_s=self.now_s, seed=seed or len(self.hubs)
+        return join_overlay(
+            hub,
+            told,
+            life=next(_lives) * 1_000_000,
+            dial=lambda _, to: self._later(self.delay_s, lambda: self._dialled(name, to)),
+            refused=lambda text: self.refusals.append((name, text)),
+            now_s=self.now_s,
+            seed=seed or len(self.hubs),
         )
-        overlay.mail.dial = lambda to: self._later(self.delay_s, lambda: self._dialled(hub, to))
-        return overlay
 
     def overlay(self, name: str) -> PeerOverlay:
-        overlay = self.hubs[name].overlay
-        assert overlay is not None
+        overlay = self.hubs[name].network
+        assert isinstance(overlay, PeerOverlay)
         return overlay
 
     def client(self, name: str, client_id: str, **connect: Any) -> Client:
@@ -80,12 +88,12 @@ class PeerNet:
 
     def kill(self, name: str) -> None:
         """Let a process vanish without a word; its sockets break."""
-        hub = self.hubs.pop(name)
+        del self.hubs[name]
         for near, far in list(self._pipes.items()):
-            if near.hub is hub:
+            if self._owners[near] == name:
                 self._pipes.pop(near, None)
                 self._pipes.pop(far, None)
-                if far.hub is not hub:
+                if self._owners[far] != name:
                     self._later(self.delay_s, lambda far=far: far.lost(self.now_s))
 
     def run(self, for_s: float) -> None:
@@ -108,30 +116,33 @@ class PeerNet:
     def _later(self, after_s: float, do: Any) -> None:
         heapq.heappush(self._agenda, (self.now_s + after_s, next(self._order), do))
 
-    def _dialled(self, dialler: Hub, to: str) -> None:
-        overlay = dialler.overlay
-        assert overlay is not None
-        answerer = next((hub for hub in self.hubs.values() if hub.name == to), None)
+    def _dialled(self, dialler: str, to: str) -> None:
+        if dialler not in self.hubs:
+            return
+        overlay = self.overlay(dialler)
+        answerer = next((name for name, hub in self.hubs.items() if hub.name == to), None)
         if answerer is None:
             overlay.dial_failed(to, self.now_s)
             return
-        near = Connection(dialler, peer=to, now_s=self.now_s, dialled=True)
-        far = Connection(answerer, peer=dialler.name, now_s=self.now_s)
+        handlers = [PacketHandlers(self.hubs[name]) for name in (dialler, answerer)]
+        near = Connection(handlers[0], peer=to, now_s=self.now_s, dialled=True)
+        far = Connection(handlers[1], peer=address(dialler), now_s=self.now_s)
+        self._owners |= {near: dialler, far: answerer}
         self._pipes[near], self._pipes[far] = far, near
         PeerLink(overlay, near, to, self.now_s).dial()
 
     def _collect(self) -> None:
         """Take what lies in the outboxes of links onto its way."""
         for hub in list(self.hubs.values()):
-            for connection in list(hub.talking):
+            for connection in list(hub.outboxes.waiting):
                 if connection.session is not None:
                     continue  # tests read what clients get
-                hub.talking.discard(connection)
+                hub.outboxes.waiting.discard(connection)
                 data, far = connection.take_outbox(), self._pipes.get(connection)
-                connection.blocked = False
+                connection.flow.blocked = False
                 if far is None:
                     continue
-                pair = frozenset((connection.hub.name, far.hub.name))
+                pair = frozenset((address(self._owners[connection]), address(self._owners[far])))
                 delay_s = self.delays_s.get(pair, self.delay_s)
                 if data:
                     self._later(delay_s, lambda far=far, data=data: self._receive(far, data))
@@ -142,7 +153,7 @@ class PeerNet:
         if connection in self._pipes:
             connection.receive(data, self.now_s)
 
-    def _end(self, near: Connection, far: Connection) -> None:
+    def _end(self, near: Outbox, far: Connection) -> None:
         self._pipes.pop(near, None)
         if self._pipes.pop(far, None) is not None:
             far.lost(self.now_s)

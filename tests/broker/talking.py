@@ -7,16 +7,49 @@ from typing import Any
 import mqtt5
 
 from betimes.broker.access.authentication import Gate
+from betimes.broker.core.connection import Connection
+from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.core.hub import Hub
-from betimes.broker.delivery.connection import Connection
+from betimes.broker.delivery.delivery import Lose
+from betimes.broker.delivery.flow import Backpressure
+from betimes.broker.delivery.ports import Recorder
+from betimes.broker.delivery.session import Session
+from betimes.broker.replay.buffer import ReplayBuffer
+from betimes.model.buffer_settings import BufferSettings
 from betimes.model.server_settings import Limits
 from betimes.mqtt.mqtt311 import written_length
 
 OPEN_GATE = Gate(anonymous=True)
 
 
-def new_hub(*, gate: Gate = OPEN_GATE, **limits: Any) -> Hub:
-    return Hub("b1", gate=gate, limits=Limits(**limits))
+def new_hub(
+    *,
+    gate: Gate = OPEN_GATE,
+    buffer: BufferSettings | None = None,
+    recorder: Recorder | None = None,
+    first_number: int = 1,
+    **limits: Any,
+) -> Hub:
+    replay = None if buffer is None else ReplayBuffer(buffer, "b1", first_number)
+    return Hub(
+        "b1",
+        gate=gate,
+        limits=Limits(**limits),
+        first_number=first_number,
+        recorder=recorder,
+        replay=replay,
+    )
+
+
+def new_connection(hub: Hub, *, peer: str = "test", now_s: float = 0.0) -> Connection:
+    return Connection(PacketHandlers(hub), peer=peer, now_s=now_s)
+
+
+def new_session(
+    client_id: str = "c", *, queue_bytes_max: int = 1000, lose: Lose = lambda *_: None
+) -> Session:
+    """Return a session that belongs to no hub."""
+    return Session(client_id, queue_bytes_max=queue_bytes_max, lose=lose, backpressure=Backpressure())
 
 
 class Client:
@@ -25,7 +58,7 @@ class Client:
     def __init__(self, hub: Hub, client_id: str = "c1", *, now_s: float = 0.0, **connect: Any) -> None:
         self.hub = hub
         self.now_s = now_s
-        self.connection = Connection(hub, peer="test", now_s=now_s)
+        self.connection = new_connection(hub, now_s=now_s)
         self._unread: list[Any] = []
         connect.setdefault("clean_start", True)
         self.send(mqtt5.ConnectPacket(client_id, **connect))
@@ -80,3 +113,10 @@ class Client:
     def got(self) -> list[tuple[str, bytes]]:
         """Return the publications that came, as (topic, payload)."""
         return [(each.topic, each.payload) for each in self.read() if isinstance(each, mqtt5.PublishPacket)]
+
+
+def goodbye(packets: list[Any]) -> Any:
+    """Return the reason code of the DISCONNECT that is all that came."""
+    (packet,) = packets
+    assert isinstance(packet, mqtt5.DisconnectPacket)
+    return packet.reason_code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from tests.broker.replay.test_buffer import keeping_hub
 from tests.broker.replay.test_resume import ids, resume
 from tests.broker.talking import Client
@@ -11,6 +12,16 @@ from tests.broker.talking import Client
 from betimes.broker.warm_up import warm_up
 from betimes.mqtt import packet_scan as packet_walk
 from betimes.mqtt import packet_writer as telling
+from betimes.scheduling.choose_next import take_next
+from betimes.scheduling.queue_kernels import promise_of_links, put_rows, take_rows
+from betimes.scheduling.strategies import STRATEGIES, strategy_named
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_can_be_warmed_up(strategy):
+    warm_up([strategy])
+    kernels: list[Any] = [take_next, put_rows, take_rows, promise_of_links, strategy_named(strategy).appraise]
+    assert all(each.signatures for each in kernels)
 
 
 def test_who_comes_back_first_does_not_wait_for_a_compiler():

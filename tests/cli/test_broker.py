@@ -20,9 +20,9 @@ import trustme
 from betimes.broker.access.authentication import Gate
 from betimes.broker.access.passwords import Cost, PasswordFile
 from betimes.cli.app import run
-from betimes.cli.broker import endpoints, open_gate, run_broker
+from betimes.cli.broker import open_gate, run_broker
 from betimes.model.errors import BetimesError
-from betimes.model.server_settings import Door, ServerSettings
+from betimes.model.server_settings import ServerSettings
 from betimes.terminal.exit_codes import MISTAKE
 
 WITHIN_S = 60.0  # far more than it takes
@@ -136,11 +136,6 @@ def test_files_of_certificates_are_looked_for_beside_the_file_too(tmp_path, monk
     assert (given.certificate, given.key) == ("e", "f")
 
 
-def test_a_place_to_listen_without_a_host_has_that_of_the_server():
-    settings = ServerSettings(host="::1", more_doors=(Door(port=5), Door(host="0.0.0.0", port=6)))
-    assert [(each.host, each.port) for each in endpoints(settings)] == [("::1", 5), ("0.0.0.0", 6)]
-
-
 def test_help_shows_the_tables_of_the_file(capsys):
     assert run(["broker", "--help"]) == 0
     said = capsys.readouterr().out
@@ -168,7 +163,7 @@ def test_it_says_where_it_listens_serves_and_ends_well_when_told_to(number):
             assert isinstance(packet, mqtt5.DisconnectPacket)
         _, err = running.communicate(timeout=WITHIN_S)
         assert running.returncode == 0
-        assert 'level=info from=lines message="connected: 127.0.0.1:' in err
+        assert 'level=info from=socket_line message="connected: 127.0.0.1:' in err
         assert "Traceback" not in err
 
 

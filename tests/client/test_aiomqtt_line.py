@@ -18,7 +18,6 @@ import betimes
 from betimes.broker.access.acl import AccessList
 from betimes.broker.access.authentication import Gate
 from betimes.broker.access.passwords import Cost, PasswordFile
-from betimes.broker.core.handlers import Gone
 from betimes.client.errors import (
     ConnectionLostError,
     LoginRefusedError,
@@ -27,6 +26,7 @@ from betimes.client.errors import (
     UnreachableError,
 )
 from betimes.model.errors import SettingError
+from betimes.mqtt.reason_codes import DisconnectCode
 
 pytestmark = pytest.mark.live
 
@@ -114,8 +114,8 @@ def test_a_server_that_hangs_up_is_told_at_once():
 @pytest.mark.parametrize(
     ("code", "kind", "said"),
     [
-        (Gone.IMPLEMENTATION_SPECIFIC_ERROR, LoginRefusedError, "0x83.*not so"),
-        (Gone.SERVER_SHUTTING_DOWN, UnreachableError, "shutting down"),
+        (DisconnectCode.IMPLEMENTATION_SPECIFIC_ERROR, LoginRefusedError, "0x83.*not so"),
+        (DisconnectCode.SERVER_SHUTTING_DOWN, UnreachableError, "shutting down"),
     ],
 )
 def test_a_goodbye_that_comes_with_the_welcome_is_told_with_the_brokers_words(code, kind, said, capfd):

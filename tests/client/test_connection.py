@@ -16,12 +16,13 @@ from typing import Any
 
 import mqtt5
 import pytest
+from tests.broker.listening import new_listener
 from tests.broker.talking import new_hub
 from tests.client.relays import relayed
 from tests.interop.brokers import HOST, WITHIN_S, running_broker
 
 import betimes
-from betimes.broker.net.listener import Endpoint, Listener
+from betimes.broker.net.listener import Endpoint
 from betimes.client.errors import UnreachableError
 from betimes.client.messages import Message
 from betimes.model.errors import BetimesError, SettingError
@@ -165,7 +166,7 @@ def certified(folder: Path) -> Iterator[ssl.SSLContext]:
 def test_over_tls_only_a_broker_whose_certificate_is_trusted_is_talked_to(tmp_path):
     async def test():
         with certified(tmp_path) as context:
-            listener = Listener(new_hub())
+            listener = new_listener(new_hub())
             await listener.start([Endpoint(host=HOST, port=0, tls=context)])
             address = f"mqtts://{HOST}:{listener.ports[0]}"
             try:

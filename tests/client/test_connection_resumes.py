@@ -59,8 +59,7 @@ async def publish(client: Client, name: str, numbers: range, pause_s: float = 0.
 def test_a_subscriber_that_is_cut_off_again_and_again_misses_nothing():
     async def test():
         chance = random.Random(5)
-        with running_broker() as broker:
-            broker.hub.keep_for_return(BufferSettings())
+        with running_broker(buffer=BufferSettings()) as broker:
             async with (
                 relaying(broker.port) as relay,
                 betimes.connect(f"mqtt://{HOST}:{broker.port}") as publisher,
@@ -102,8 +101,8 @@ def test_a_nondurable_subscriber_comes_back_too_and_misses_what_came_meanwhile()
 
 def test_what_was_overwritten_meanwhile_is_known():
     async def test():
-        with running_broker() as broker:
-            broker.hub.keep_for_return(BufferSettings(partitions=(PartitionTerms(messages_max=3),)))
+        buffer = BufferSettings(partitions=(PartitionTerms(messages_max=3),))
+        with running_broker(buffer=buffer) as broker:
             address = f"mqtt://{HOST}:{broker.port}"
             async with betimes.connect(address) as client:
                 async with client.subscribe("t", mode="semi-durable") as subscription:
@@ -123,8 +122,7 @@ def test_what_was_overwritten_meanwhile_is_known():
 
 def test_a_token_that_the_broker_refuses_is_an_error_with_a_way_out():
     async def test():
-        with running_broker() as broker:
-            broker.hub.keep_for_return(BufferSettings())
+        with running_broker(buffer=BufferSettings()) as broker:
             async with betimes.connect(f"mqtt://{HOST}:{broker.port}") as client:
                 with pytest.raises(SubscriptionRefusedError, match="fresh start"):
                     async with client.subscribe("t", mode="semi-durable", after=["b9:1"]):

@@ -42,7 +42,8 @@ def test_brokers_are_told_and_an_alarm_is_raised_where_nothing_comes_as_predicte
     (tmp_path / "telemetry" / "_unfinished-b").touch()
     (tmp_path / "secret").write_text(SECRET)
     with running_broker() as broker, DirectLine(address_of(broker)) as line:
-        broker.hub.promises = Promises("b1", SECRET)
+        promises = Promises("b1", SECRET, offer=broker.hub.offer_to_all, wake=lambda: None)
+        broker.hub.extend(promises)
         line.send(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("$betimes/alarm/#")]))
         line.receive()
         places = ["--telemetry", str(tmp_path / "telemetry"), "--tables", str(tmp_path / "tables")]
@@ -52,7 +53,7 @@ def test_brokers_are_told_and_an_alarm_is_raised_where_nothing_comes_as_predicte
         facts = json.loads(capsys.readouterr().out)
         assert (facts["told"], facts["set_aside"], facts["alarms"]) == (1, 1, 1)
         assert facts["lag_s"] > 0.0
-        assert broker.hub.promises.to_learn is not None
+        assert promises.take_model() is not None
         (alarm,) = line.receive()
     assert alarm.topic == "$betimes/alarm/b/s"
     told = json.loads(alarm.payload)

@@ -28,22 +28,23 @@ import pyarrow.parquet as pq
 from tests.golden.packets import shown
 
 from betimes import __version__
-from betimes.broker.admission.admission import Promises, worked_out
+from betimes.broker.admission.admission import worked_out
 from betimes.broker.admission.model_loader import promised_grants
+from betimes.broker.composition import Composition, compose, join_overlay, open_store
+from betimes.broker.core.connection import Connection
+from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.core.hub import Hub
-from betimes.broker.delivery.connection import Connection
-from betimes.broker.joining import federate
+from betimes.broker.delivery.outbox import Outbox
 from betimes.broker.links.broker_link import LinkEnd
 from betimes.broker.observe.prometheus import exposition
 from betimes.broker.observe.statistics import gathered
 from betimes.broker.observe.sys_topics import SystemTopics
-from betimes.broker.observe.telemetry_log import LOOK_EVERY_S, Logbook, start_logbook
-from betimes.broker.opening import open_hub
-from betimes.broker.peer_joining import join_overlay
+from betimes.broker.observe.telemetry_log import LOOK_EVERY_S, Logbook
+from betimes.broker.observe.telemetry_topics import TelemetryTopics
 from betimes.broker.peers.link import PeerLink
+from betimes.broker.peers.overlay import PeerOverlay
 from betimes.broker.peers.settings import Agreement, PeerPlan
 from betimes.broker.peers.status import StatusTelling
-from betimes.broker.reloading import change_gate
 from betimes.broker.storage.sqlite_file import StoreFile
 from betimes.cli.broker import open_gate
 from betimes.language.filters.parse import parse_filter
@@ -139,14 +140,19 @@ class Site:
     """One broker, or peer, with what its driver keeps beside it."""
 
     name: str
-    hub: Hub
+    parts: Composition
     config: Path | None = None
     file: StoreFile | None = None
     system: SystemTopics | None = None
     settings: ServerSettings | None = None
     status: StatusTelling | None = None
     logbook: Logbook | None = None
+    topics: TelemetryTopics | None = None
     opened: AbstractContextManager[Any] | None = None
+
+    @property
+    def hub(self) -> Hub:
+        return self.parts.hub
 
 
 @dataclass(eq=False)
@@ -176,7 +182,7 @@ class World:
         self.now_s = START_S
         self.folder = folder
         self.sites: dict[str, Site] = {}
-        self.sockets: dict[Connection, Socket] = {}
+        self.sockets: dict[Outbox, Socket] = {}
         self.clients: dict[str, Socket] = {}
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
@@ -240,20 +246,30 @@ class World:
 
     def _start(self, name: str, config: Path) -> None:
         settings, wall_s = settings_from(config), WALL_AHEAD_S + self.now_s
-        opened = open_hub(settings, open_gate(settings), now_s=self.now_s, wall_s=wall_s)
-        hub, file = opened.__enter__()
-        logbook = start_logbook(hub, settings, clock_ahead_s=WALL_AHEAD_S)
-        if settings.network is not None:
-            federation = federate(hub, settings.network, epoch=int(wall_s * 1000.0) * 1_000_000)
+        opened, logbook, topics = open_store(settings), None, None
+        kept, file = opened.__enter__()
+        if settings.telemetry is not None:
+            logbook = Logbook(settings.name, settings.telemetry, clock_ahead_s=WALL_AHEAD_S)
+        parts = compose(
+            settings,
+            open_gate(settings),
+            now_s=self.now_s,
+            wall_s=wall_s,
+            epoch=int(wall_s * 1000.0) * 1_000_000,
+            kept=kept,
+            witness=None if logbook is None else logbook.witness,
+            model_came=lambda: None,
+        )
+        if logbook is not None:
+            topics = logbook.publish_at(parts.hub)
+        if parts.federation is not None:
             # What is told to be wanted comes in no order that could be relied on: it lies in a set.
-            found = _InOrder()
-            found |= federation._wanted._changed
-            federation._wanted._changed = found  # type: ignore[assignment]
-        if settings.control_secret:
-            hub.promises = Promises(hub.name, settings.control_secret)
-        hub.traffic.started_s = self.now_s
-        system = SystemTopics(hub, every_s=settings.sys_every_s)
-        self.sites[name] = Site(name, hub, config, file, system, settings, None, logbook, opened)
+            found, wanted = _InOrder(), parts.federation._wanted
+            found |= wanted._changed
+            wanted._changed = found  # type: ignore[assignment]
+        parts.hub.counters.started_s = self.now_s
+        system = SystemTopics(parts.observed, every_s=settings.sys_every_s)
+        self.sites[name] = Site(name, parts, config, file, system, settings, None, logbook, topics, opened)
 
     def kill(self, name: str) -> None:
         """Let a broker vanish without a word; what it committed stays in its file."""
@@ -285,7 +301,7 @@ class World:
             (self.folder / file_name.replace("_", ".")).write_text(text)
         settings = self.sites[name].settings
         assert settings is not None
-        change_gate(self.sites[name].hub, open_gate(settings), self.now_s)
+        self.sites[name].hub.change_gate(open_gate(settings), self.now_s)
         self._settle()
 
     def close(self) -> None:
@@ -296,7 +312,7 @@ class World:
     def metrics(self, name: str) -> None:
         """Write down what Prometheus would read of a broker."""
         self._settle()
-        text = exposition(gathered(self.sites[name].hub, self.now_s), 0.0)
+        text = exposition(gathered(self.sites[name].parts.observed, self.now_s), 0.0)
         told = [each.replace(__version__, "VERSION") for each in text.splitlines() if each[0] != "#"]
         lines = [f"  {each}" for each in told if not each.endswith(" 0.0")]
         nothing = [each.removesuffix(" 0.0") for each in told if each.endswith(" 0.0")]
@@ -316,7 +332,7 @@ class World:
         """Open a socket from a client to a broker."""
         self._settle()
         site = self.sites[broker]
-        connection = Connection(site.hub, peer=client, now_s=self.now_s)
+        connection = Connection(site.parts.handlers, peer=client, now_s=self.now_s)
         self.clients[client] = self.sockets[connection] = Socket(client, site, connection)
 
     def feed(self, client: str, *packets: bytes, sizes: int = 0, silent: bool = False) -> None:
@@ -349,7 +365,7 @@ class World:
         """Let a client's socket take no more."""
         self._settle()
         socket = self.clients[client]
-        socket.is_stalled = socket.connection.blocked = True
+        socket.is_stalled = socket.connection.flow.blocked = True
 
     def go_on(self, client: str, *, kb: float = 0.0, took_s: float = 0.0) -> None:
         """Let a client's socket take more again; so much was taken meanwhile, in so long."""
@@ -368,7 +384,7 @@ class World:
         """Let one broker dial another, over a line of this speed."""
         self._settle()
         near = self._pipe(self.sites[one], self.sites[other], delay_s, s_per_kb)
-        settings, federation = self.sites[one].settings, near.site.hub.federation
+        settings, federation = self.sites[one].settings, near.site.parts.federation
         assert settings is not None
         assert settings.network is not None
         assert federation is not None
@@ -389,12 +405,12 @@ class World:
         near = Socket(
             answerer.name + mark,
             dialler,
-            Connection(dialler.hub, peer=answerer.hub.name, now_s=self.now_s, dialled=True),
+            Connection(dialler.parts.handlers, peer=answerer.hub.name, now_s=self.now_s, dialled=True),
         )
         far = Socket(
             dialler.name + mark,
             answerer,
-            Connection(answerer.hub, peer=dialler.hub.name, now_s=self.now_s),
+            Connection(answerer.parts.handlers, peer=dialler.hub.name, now_s=self.now_s),
         )
         near.far, far.far = far, near
         for each in (near, far):
@@ -421,9 +437,9 @@ class World:
         """Start a peer; the space has attributes from 0 to a number."""
         config = self.folder / f"{name}.toml"
         config.write_text("anonymous = true\n")
-        hub = Hub(f"{name}:1", gate=open_gate(settings_from(config)))
-        hub.first_number = int((WALL_AHEAD_S + self.now_s) * 1e6)
-        hub.traffic.started_s = self.now_s
+        number = int((WALL_AHEAD_S + self.now_s) * 1e6)
+        hub = Hub(f"{name}:1", gate=open_gate(settings_from(config)), first_number=number)
+        hub.counters.started_s = self.now_s
         dimensions = tuple([Dimension(attribute=each, low=0.0, high=high) for each, high in space.items()])
         plan = PeerPlan(
             address=hub.name,
@@ -435,13 +451,20 @@ class World:
             delay_max=delay_max,
         )
         life = int((WALL_AHEAD_S + self.now_s) * 1000.0) * 1_000_000
-        overlay = join_overlay(hub, plan, life=life, now_s=self.now_s, seed=seed)
-        site = self.sites[name] = Site(name, hub, status=StatusTelling(overlay, hub.announce))
-        overlay.mail.dial = lambda to: self._later(delay_s, lambda: self._dialled(site, to, delay_s))
+        parts = Composition(hub=hub, handlers=PacketHandlers(hub))
+        site = self.sites[name] = Site(name, parts)
+
+        def dial(_overlay: PeerOverlay, to: str) -> None:
+            self._later(delay_s, lambda: self._dialled(site, to, delay_s))
+
+        overlay = join_overlay(
+            hub, plan, life=life, dial=dial, refused=lambda _: None, now_s=self.now_s, seed=seed
+        )
+        site.status = StatusTelling(overlay, hub.announce)
 
     def _dialled(self, dialler: Site, to: str, delay_s: float) -> None:
-        overlay = dialler.hub.overlay
-        if self.sites.get(dialler.name) is not dialler or overlay is None:
+        overlay = dialler.hub.network
+        if self.sites.get(dialler.name) is not dialler or not isinstance(overlay, PeerOverlay):
             return
         answerer = next((each for each in self.sites.values() if each.hub.name == to), None)
         if answerer is None:
@@ -471,8 +494,7 @@ class World:
         self.now_s = end_s
 
     def _wakes_s(self) -> list[float]:
-        federations = [site.hub.federation for site in self.sites.values()]
-        return [each.wake_at_s() for each in federations if each is not None]
+        return [site.hub.network.wake_at_s() for site in self.sites.values()]
 
     def _tick(self, site: Site) -> None:
         site.hub.tick(self.now_s)
@@ -480,13 +502,13 @@ class World:
             site.system.tick(self.now_s)
         if site.status is not None:
             site.status.tick(self.now_s)
-        if site.logbook is not None and site.logbook.topics is not None and self.now_s % LOOK_EVERY_S == 0.0:
-            is_heard_anew = site.logbook.topics.tick(self.now_s)
+        if site.logbook is not None and site.topics is not None and self.now_s % LOOK_EVERY_S == 0.0:
+            is_heard_anew = site.topics.tick(self.now_s)
             if is_heard_anew:
-                site.logbook.tell_again()
-        if site.hub.store is not None:
-            site.hub.store.clock_ahead_s = WALL_AHEAD_S
-            site.hub.store.set_numbers_aside(site.hub.first_number + site.hub.received)
+                site.logbook.record_all(site.hub)
+        if site.parts.store is not None:
+            site.parts.store.clock_ahead_s = WALL_AHEAD_S
+            site.parts.store.set_numbers_aside(site.hub.next_number)
         if site.file is not None:
             site.file.tidy()
 
@@ -497,16 +519,20 @@ class World:
 
     def _turn(self, site: Site) -> bool:
         """Take what lies in a broker's outboxes, after a commit; say whether there was anything."""
-        hub = site.hub
-        federation, has_worked = hub.federation, False
-        if federation is not None and federation.wake_at_s() <= self.now_s:
-            federation.settle(self.now_s)
+        network, store, waiting, has_worked = (
+            site.hub.network,
+            site.parts.store,
+            site.hub.outboxes.waiting,
+            False,
+        )
+        if network.wake_at_s() <= self.now_s:
+            network.settle(self.now_s)
             has_worked = True
-        if hub.store is not None and hub.store.changed:
-            hub.store.commit()
-        known = [self.sockets[each] for each in hub.talking if each in self.sockets]
-        has_worked |= bool(hub.talking)
-        hub.talking.clear()
+        if store is not None and store.changed:
+            store.commit()
+        known = [self.sockets[each] for each in waiting if each in self.sockets]
+        has_worked |= bool(waiting)
+        waiting.clear()
         for socket in sorted(known, key=lambda each: each.label):
             self._write(socket)
         return has_worked
@@ -521,12 +547,12 @@ class World:
             arrives_s = socket.free_s - self.now_s + socket.delay_s
             self._later(arrives_s, lambda: self._arrive(socket.far, data))
         if connection.session is not None and connection.session.last_hop is not None:
-            connection.outbox_bytes_max = connection.session.last_hop.below_us_bytes
+            connection.flow.outbox_bytes_max = connection.session.last_hop.below_us_bytes
         if connection.closing:
             socket.is_closed = True
             if socket.far is not None:
                 self._later(socket.delay_s, lambda: self._arrive(socket.far, END))
-        elif connection.blocked and not socket.is_stalled:
+        elif connection.flow.blocked and not socket.is_stalled:
             connection.drained(self.now_s)
 
     def _arrive(self, socket: Socket | None, data: bytes) -> None:
@@ -551,7 +577,7 @@ class World:
             socket.connection.proven(right, self.now_s)
 
     def _learn(self, site: Site) -> None:
-        promises = site.hub.promises
-        if promises is not None and promises.to_learn is not None:
-            payload, promises.to_learn = promises.to_learn, None
-            promises.learn(worked_out(payload), promised_grants(site.hub), self.now_s)
+        promises = site.parts.promises
+        payload = None if promises is None else promises.take_model()
+        if promises is not None and payload is not None:
+            promises.learn(worked_out(payload), promised_grants(site.hub.sessions.values()), self.now_s)

@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import uvloop
+from tests.broker.listening import new_listener
 from tests.broker.talking import OPEN_GATE, new_hub
 
 from betimes.broker.access.authentication import Gate
 from betimes.broker.core.hub import Hub
-from betimes.broker.net.listener import Endpoint, Listener
+from betimes.broker.net.listener import Endpoint
+from betimes.model.buffer_settings import BufferSettings
 
 HOST = "127.0.0.1"
 PLAIN = Endpoint(host=HOST, port=0)
@@ -45,7 +47,7 @@ class Broker:
 
     async def _serve(self) -> None:
         self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
-        listener = Listener(self.hub)
+        listener = new_listener(self.hub)
         await listener.start([self._endpoint])
         self.port = listener.ports[0]
         self._up.set()
@@ -54,8 +56,13 @@ class Broker:
 
 
 @contextmanager
-def running_broker(gate: Gate = OPEN_GATE, endpoint: Endpoint = PLAIN, **limits: Any) -> Iterator[Broker]:
-    broker = Broker(new_hub(gate=gate, **limits), endpoint)
+def running_broker(
+    gate: Gate = OPEN_GATE,
+    endpoint: Endpoint = PLAIN,
+    buffer: BufferSettings | None = None,
+    **limits: Any,
+) -> Iterator[Broker]:
+    broker = Broker(new_hub(gate=gate, buffer=buffer, **limits), endpoint)
     broker.start()
     try:
         yield broker

@@ -10,7 +10,6 @@ import resource
 import signal
 import sys
 import threading
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -48,8 +47,8 @@ log = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from betimes.broker.access.authentication import Gate
-    from betimes.broker.net.http_pages import Pages
-    from betimes.broker.net.listener import Endpoint, Listener
+    from betimes.broker.net.listener import Endpoint
+    from betimes.broker.server import Server
 
 FILES_BESIDE = 100  # open ones that are no connections of clients
 # Objects until garbage is looked for, among the youngest and in all: a broker makes little in cycles.
@@ -214,25 +213,11 @@ def open_gate(settings: ServerSettings) -> Gate:
     return Gate(anonymous=settings.anonymous, passwords=users, access=allowed, discreet=settings.discreet)
 
 
-def endpoints(settings: ServerSettings) -> list[Endpoint]:
-    """Return where to listen, with the certificates that the settings name."""
-    from betimes.broker.access.tls import tls_context
-    from betimes.broker.net.listener import Endpoint
-
-    return [
-        Endpoint(
-            host=door.host or settings.host,
-            port=door.port,
-            kind=door.kind,
-            tls=None if door.certificate is None else tls_context(door.certificate, door.key, door.client_ca),
-        )
-        for door in settings.doors
-    ]
-
-
 def run_broker(settings: ServerSettings, gate: Gate) -> None:
     """Serve until SIGINT or SIGTERM comes."""
     import uvloop
+
+    from betimes.broker.server import endpoints
 
     places = endpoints(settings)
     check_addresses(settings, places)
@@ -278,107 +263,57 @@ def _allow_connections(count: int) -> None:
 
 
 async def _serve(settings: ServerSettings, gate: Gate, places: list[Endpoint]) -> None:
-    from betimes.broker.admission.admission import Promises
-    from betimes.broker.admission.model_loader import learn_models
-    from betimes.broker.joining import federate
-    from betimes.broker.net.listener import Listener
-    from betimes.broker.observe.telemetry_log import start_logbook
-    from betimes.broker.opening import open_hub
+    from betimes.broker.server import AddressError, Server
 
     loop = asyncio.get_running_loop()
-    told_to_end = asyncio.Event()
+    server = Server(settings, gate, places=places)
     told_to_reload = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told_to_end.set)
+        loop.add_signal_handler(number, server.ended.set)
     loop.add_signal_handler(signal.SIGHUP, told_to_reload.set)
-    with open_hub(settings, gate, now_s=loop.time(), wall_s=time.time()) as (hub, file):
-        logbook = start_logbook(hub, settings, clock_ahead_s=time.time() - loop.time())
-        if settings.network is not None:
-            federate(hub, settings.network, epoch=time.time_ns())
-        if settings.control_secret:
-            hub.promises = Promises(hub.name, settings.control_secret)
-        listener = Listener(hub, file=file, broken=told_to_end.set, sys_every_s=settings.sys_every_s)
-        pages = pages_about(listener)
-        beside = [loop.create_task(_reload_whenever(told_to_reload, listener, settings, places))]
-        if hub.promises is not None:
-            beside.append(loop.create_task(learn_models(hub, hub.promises, loop.time)))
-        if logbook is not None:
-            beside.append(loop.create_task(logbook.keep()))
-        try:
-            await _open(settings, places, listener, pages)
-            await told_to_end.wait()
-        finally:
-            for task in beside:
-                task.cancel()
-            await pages.stop()
-            await listener.stop()
-            if logbook is not None:
-                logbook.close()
-        if listener.failure is not None:
-            raise listener.failure
+    try:
+        async with server:
+            _say_where(server)
+            reloading = loop.create_task(_reload_whenever(told_to_reload, server))
+            await server.ended.wait()
+            reloading.cancel()
+    except AddressError as error:
+        with naming(error.host, error.port, METRICS_PORT if error.is_metrics else "--port"):
+            raise error.reason from None
+    if server.failure is not None:
+        raise server.failure
 
 
-async def _open(settings: ServerSettings, places: list[Endpoint], listener: Listener, pages: Pages) -> None:
-    """Begin to listen everywhere, and say where that is."""
-    for place in places:
-        with naming(place.host, place.port):
-            await listener.start([place])
-    if settings.metrics_port is not None:
-        with naming(settings.host, settings.metrics_port, METRICS_PORT):
-            await pages.start(settings.host, settings.metrics_port)
-    for place, port in zip(places, listener.ports, strict=True):
+def _say_where(server: Server) -> None:
+    """Print the addresses at which the broker listens."""
+    settings = server.settings
+    for place, port in zip(server.places, server.ports, strict=True):
         _say(f"{settings.name}: {place.spoken} at {address_text(place.host, port)}")
-    if settings.metrics_port is not None:
-        _say(f"{settings.name}: metrics at http://{address_text(settings.host, pages.port)}/metrics")
+    if server.metrics_port is not None:
+        _say(f"{settings.name}: metrics at http://{address_text(settings.host, server.metrics_port)}/metrics")
     sys.stdout.flush()
 
 
-async def _reload_whenever(
-    told: asyncio.Event, listener: Listener, settings: ServerSettings, places: list[Endpoint]
-) -> None:
-    """Read the files again whenever told to; where one has a mistake, all stays as it was."""
-    from betimes.broker.reloading import change_gate
-
+async def _reload_whenever(told: asyncio.Event, server: Server) -> None:
+    """Read the files again on every SIGHUP; where one has a mistake, all stays as it was."""
     while True:
         await told.wait()
         told.clear()
         try:
-            gate = await asyncio.to_thread(_read_again, settings, places)
+            gate = await asyncio.to_thread(_read_again, server.settings)
         except BetimesError as error:
             log.error("the files were not taken over, the old ones hold: %s", error)
             continue
-        sent_away = change_gate(listener.hub, gate, listener.now_s())
-        listener.flush()
-        log.info("the files were read again; clients sent away: %d", sent_away)
+        log.info("the files were read again; clients sent away: %d", server.reload(gate))
 
 
-def _read_again(settings: ServerSettings, places: list[Endpoint]) -> Gate:
-    """Return who may come in from now on; show new certificates, if all files are good."""
-    from betimes.broker.access.tls import renew
+def _read_again(settings: ServerSettings) -> Gate:
+    """Return which clients are let in from now on; a mistake in any file is an error."""
+    from betimes.broker.server import endpoints
 
     gate = open_gate(settings)
     endpoints(settings)
-    for place, door in zip(places, settings.doors, strict=True):
-        if place.tls is not None and door.certificate is not None:
-            renew(place.tls, door.certificate, door.key)
     return gate
-
-
-def pages_about(listener: Listener) -> Pages:
-    """Return what is told of a server over HTTP."""
-    from betimes.broker.net.http_pages import Page, Pages
-    from betimes.broker.observe.prometheus import CONTENT_TYPE, exposition
-    from betimes.broker.observe.statistics import gathered
-
-    def metrics() -> str:
-        return exposition(gathered(listener.hub, listener.now_s()), listener.lag_s)
-
-    return Pages(
-        {
-            "/metrics": Page(text=metrics, content_type=CONTENT_TYPE),
-            "/healthz": Page(text=lambda: "ok\n"),
-        }
-    )
 
 
 def _say(text: str) -> None:

@@ -7,14 +7,13 @@ import ipaddress
 import json
 import signal
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from betimes.cli.broker import check_addresses, endpoints, open_gate, prepare
+from betimes.cli.broker import check_addresses, open_gate, prepare
 from betimes.language.files.overlay_file import (
     ATTRIBUTES_MAX,
     HOPS_MAX,
@@ -308,53 +307,35 @@ def _delay(text: str | None, stated: Metric | None) -> tuple[float, Metric]:
 def _run(plan: PeerPlan, settings: ServerSettings, gate: Gate, *, as_json: bool) -> None:
     import uvloop
 
-    (place,) = endpoints(settings)
-    check_addresses(settings, [place])
+    from betimes.broker.server import endpoints
+
+    places = endpoints(settings)
+    check_addresses(settings, places)
     prepare()
-    uvloop.run(_serve(plan, settings, gate, place, as_json=as_json))
+    uvloop.run(_serve(plan, settings, gate, places, as_json=as_json))
 
 
 async def _serve(
-    plan: PeerPlan, settings: ServerSettings, gate: Gate, place: Endpoint, *, as_json: bool
+    plan: PeerPlan, settings: ServerSettings, gate: Gate, places: list[Endpoint], *, as_json: bool
 ) -> None:
-    from betimes.broker.core.hub import Hub
-    from betimes.broker.net.listener import Listener
-    from betimes.broker.net.peer_dialer import PeerDialling
-    from betimes.broker.peer_joining import join_overlay
+    from betimes.broker.server import AddressError, Server
 
     loop = asyncio.get_running_loop()
-    told_to_end = asyncio.Event()
+    server = Server(settings, gate, places=places, plan=plan)
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told_to_end.set)
-    hub = Hub("", gate=gate, limits=settings.limits)
-    hub.first_number = int(time.time() * 1e6)  # numbers of an earlier run are not given again
-    listener = Listener(hub)
+        loop.add_signal_handler(number, server.ended.set)
     try:
-        await listener.start([place])
-    except OSError as error:
-        where = f"{place.host}:{place.port}"
-        raise BetimesError(f"{where}: cannot listen there ({error.strerror or error})") from None
-    hub.name = plan.address or f"{place.host}:{listener.ports[0]}"
-    plan = replace(plan, address=hub.name)
-    overlay = join_overlay(hub, plan, life=time.time_ns(), now_s=loop.time())
-    dialling = PeerDialling(listener, overlay)
-    refusals: list[str] = []
-
-    def refused(text: str) -> None:
-        refusals.append(text)
-        told_to_end.set()
-
-    overlay.refused_with = refused
-    telling = loop.create_task(_tell(overlay, listener, as_json=as_json))
-    _say_ready(hub.name, place.spoken, as_json=as_json)
-    try:
-        await told_to_end.wait()
-    finally:
-        telling.cancel()
-        dialling.stop()
-        await listener.stop()
-    if refusals:
-        raise BetimesError(f"this peer was refused: {refusals[0]}")
+        async with server:
+            _say_ready(server.hub.name, server.places[0].spoken, as_json=as_json)
+            telling = loop.create_task(_tell(server.overlay, server.listener, as_json=as_json))
+            await server.ended.wait()
+            telling.cancel()
+    except AddressError as error:
+        where = f"{error.host}:{error.port}"
+        reason = getattr(error.reason, "strerror", None) or error.reason
+        raise BetimesError(f"{where}: cannot listen there ({reason})") from None
+    if server.refusals:
+        raise BetimesError(f"this peer was refused: {server.refusals[0]}")
 
 
 def _say_ready(address: str, spoken: str, *, as_json: bool) -> None:

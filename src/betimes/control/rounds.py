@@ -141,7 +141,7 @@ async def tell_brokers(
     statistics: NetworkStatistics, brokers: Sequence[Address], secret: str, ca: Path | None
 ) -> dict[Address, BetimesError]:
     """Send the model to every broker; return what went wrong, by broker."""
-    from betimes.broker.admission.admission import MODEL_TOPIC, packed_model
+    from betimes.broker.admission.model_packets import MODEL_TOPIC, packed_model
     from betimes.client.connection import connected
 
     payload, signature = packed_model(statistics, secret)

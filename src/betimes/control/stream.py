@@ -184,7 +184,7 @@ def alarm_text(alarm: Alarm) -> str:
 
 async def tell_alarms(alarms: Sequence[Alarm], centre: Centre) -> dict[Address, BetimesError]:
     """Have every broker tell its clients; return what went wrong, by broker."""
-    from betimes.broker.admission.control_topics import alarm_topic, signed_alarm
+    from betimes.broker.admission.model_packets import alarm_topic, signed_alarm
     from betimes.client.connection import connected
 
     async def tell(address: Address) -> BetimesError | None:

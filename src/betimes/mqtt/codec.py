@@ -1,7 +1,7 @@
 """What packets are in these bytes?
 
 One `Wire` per connection turns what a socket brought into packets, and packets into what a socket takes, in
-the version of MQTT that the CONNECT asked for: 5, or 3.1.1 through `mqtt3`. It has no socket itself.
+the version of MQTT that the CONNECT asked for: 5, or 3.1.1 through `mqtt311`. It has no socket itself.
 
 The codec is `mqtt5`. It raises IndexError where bytes are missing, ValueError where one is malformed. But a
 text that is not UTF-8 makes it panic (a BaseException, and a trace on standard error), and some things pass
@@ -16,8 +16,8 @@ from typing import Final
 
 import mqtt5
 
-from betimes.mqtt import mqtt311 as mqtt3
-from betimes.mqtt.runs import Run
+from betimes.mqtt import mqtt311
+from betimes.mqtt.packet_batch import PacketBatch
 from betimes.mqtt.validation import (
     CLIENT_ID_NOT_VALID,
     HASH,
@@ -38,7 +38,7 @@ from betimes.mqtt.validation import (
 )
 
 Packet = mqtt5.Packet
-Item = Packet | Run
+Item = Packet | PacketBatch
 
 PACKET_BYTES_MAX = 2 << 20
 # Nobody is known before CONNECT, so little is kept for them: room for a will of 64 KB and as much beside it.
@@ -78,7 +78,7 @@ class Wire:
         self._rest = bytearray()  # the packet that is not complete yet, never more than one
         self._awaited_bytes = 0  # how long it must be before it is worth a look
         self.fed = b""  # what the packets of the last time were read from, one behind the other
-        self.bundles = False  # what is published in a row, as a `Run`
+        self.bundles = False  # what is published in a row, as a `PacketBatch`
         # Publishers repeat themselves: the start of a PUBLISH (QoS 0, no properties) that was found good, up
         # to its payload, and how long it was in all; and of this what comes after the length, and the topic.
         self._known_start = b""
@@ -109,7 +109,7 @@ class Wire:
 
     def encode(self, packet: Packet) -> bytes:
         """Return the packet in this connection's version; nothing, where that version has no such packet."""
-        return packet.write() if self.version == 5 else mqtt3.written(packet)
+        return packet.write() if self.version == 5 else mqtt311.written(packet)
 
     def _take(self, data: bytes, packets: list[Item]) -> None:
         """Append the complete packets of the data, and keep the rest."""
@@ -121,7 +121,7 @@ class Wire:
             if end <= size and data.startswith(self._known_start, at):
                 if self.bundles and self._known_start[0] == _PLAIN_PUBLISH:
                     edges = self._edges(data, at, size)
-                    packets.append(Run(data, edges, self._known_topic, self.version))
+                    packets.append(PacketBatch(data, len(edges) - 1, self.version, edges, self._known_topic))
                     at = edges[-1]
                     continue
                 packets.append(mqtt5.read(view[at:end])[0])
@@ -213,7 +213,7 @@ class Wire:
         if first == _CONNECT:
             self._choose_version(whole[body:])
         if self.version == 4:
-            whole = mqtt3.as_version_5(first, whole[body:])
+            whole = mqtt311.as_version_5(first, whole[body:])
             _, body = number_at(whole, 1, len(whole))
         if first & 0xF0 == 0x30:
             self._check_publish(whole, 0, body, len(whole))

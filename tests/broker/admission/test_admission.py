@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,16 +11,9 @@ import mqtt5
 import pytest
 from tests.broker.talking import Client, new_hub
 
-from betimes.broker.admission.admission import (
-    FRESH_S,
-    MODEL_TOPIC,
-    ModelError,
-    Promises,
-    packed_model,
-    unpacked_model,
-    worked_out,
-)
+from betimes.broker.admission.admission import FRESH_S, Promises, worked_out
 from betimes.broker.admission.model_loader import promised_grants
+from betimes.broker.admission.model_packets import MODEL_TOPIC, ModelError, packed_model, unpacked_model
 from betimes.broker.core.hub import Hub
 from betimes.broker.observe.event_recorder import Witness
 from betimes.model.distributions import Constant, Exponential
@@ -61,9 +55,14 @@ def statistics(learned_at_s: float = 100.0, broker: str = "b1") -> NetworkStatis
     )
 
 
-def promising_hub(model: NetworkStatistics | None = None) -> tuple[Hub, Promises]:
-    hub = new_hub()
-    promises = hub.promises = Promises(hub.name, SECRET)
+def promising_hub(
+    model: NetworkStatistics | None = None,
+    wake: Callable[[], None] = lambda: None,
+    witness: Witness | None = None,
+) -> tuple[Hub, Promises]:
+    hub = new_hub(recorder=witness)
+    promises = Promises(hub.name, SECRET, offer=hub.offer_to_all, wake=wake, recorder=witness)
+    hub.extend(promises)
     if model is not None:
         assert promises.learn(worked_out(packed_model(model, SECRET)[0]), (), 0.0)
     return hub, promises
@@ -131,7 +130,7 @@ def test_who_is_promised_something_keeps_it_when_another_comes():
     answer = Client(hub, "bob").subscribe("news", properties=greedy)
     assert answer.reason_codes[0].value == QUOTA_EXCEEDED
     assert "ann news at b1 would fall to 0." in answer.reason_str
-    assert [each.session.client_id for each in promised_grants(hub)] == ["ann"]
+    assert [each.session.client_id for each in promised_grants(hub.sessions.values())] == ["ann"]
     hub.sessions["ann"].connection.lost(1.0)  # type: ignore[union-attr]
     assert Client(hub, "bob").subscribe("news", properties=greedy).reason_codes[0].value == 0
     assert promises.refused == 1
@@ -144,7 +143,9 @@ def test_asking_again_counts_once():
     assert len(set(answers)) == 1
     assert ann.subscribe("news", properties=asking(0.999)).reason_codes[0].value == QUOTA_EXCEEDED
     assert len(hub.sessions["ann"].grants) == 1  # what it had stays
-    assert [each.wish.qos.reliability for each in promised_grants(hub) if each.wish is not None] == [0.3]
+    assert [
+        each.wish.qos.reliability for each in promised_grants(hub.sessions.values()) if each.wish is not None
+    ] == [0.3]
     assert promises.admitted == 3
 
 
@@ -153,7 +154,7 @@ def test_a_model_that_is_not_signed_is_ignored(signature):
     hub, promises = promising_hub()
     payload, _ = packed_model(statistics(), "another secret altogether")
     assert publish_model(Client(hub, "mallory"), payload, signature) == mqtt5.PubAckReasonCode.NOT_AUTHORIZED
-    assert promises.to_learn is None
+    assert promises.take_model() is None
 
 
 def test_where_there_is_no_control_centre_nobody_can_publish_a_model():
@@ -177,7 +178,7 @@ def test_what_is_no_model_is_said_to_be_none(payload):
 
 
 def test_a_model_that_would_fill_the_memory_is_not_unpacked(monkeypatch):
-    monkeypatch.setattr("betimes.broker.admission.admission.MODEL_BYTES_MAX", 1000)
+    monkeypatch.setattr("betimes.broker.admission.model_packets.MODEL_BYTES_MAX", 1000)
     with pytest.raises(ModelError, match="more than 1000 bytes"):
         unpacked_model(zlib.compress(b"x" * 2000))
 
@@ -186,11 +187,11 @@ def test_a_newer_model_takes_over_with_the_promises_that_were_given():
     hub, promises = promising_hub(statistics())
     Client(hub, "ann").subscribe("news", properties=asking(0.3))
     newer = worked_out(packed_model(statistics(learned_at_s=200.0), SECRET)[0])
-    assert promises.learn(newer, promised_grants(hub), 5.0)
+    assert promises.learn(newer, promised_grants(hub.sessions.values()), 5.0)
     assert "ann news at b1" in newer.admission
     for learned_at_s in (200.0, 150.0):  # replayed, or late
         old = worked_out(packed_model(statistics(learned_at_s=learned_at_s), SECRET)[0])
-        assert not promises.learn(old, promised_grants(hub), 6.0)
+        assert not promises.learn(old, promised_grants(hub.sessions.values()), 6.0)
 
 
 def test_a_promise_is_asked_of_the_model_that_the_subscriber_will_meet():
@@ -206,9 +207,8 @@ def test_a_promise_is_asked_of_the_model_that_the_subscriber_will_meet():
 
 
 def test_what_was_answered_is_written_down():
-    hub, _ = promising_hub(statistics())
     records: list[Any] = []
-    hub.witness = Witness(hub.name, Recorder(records.append))
+    hub, _ = promising_hub(statistics(), witness=Witness("b1", Recorder(records.append)))
     ann = Client(hub, "ann", now_s=3.0)
     ann.subscribe("news", properties=asking(0.3))
     ann.subscribe("news", properties=asking(0.999))

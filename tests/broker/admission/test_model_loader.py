@@ -15,17 +15,19 @@ from tests.broker.admission.test_admission import (
 )
 from tests.broker.talking import Client
 
-from betimes.broker.admission.admission import packed_model, signature_of, worked_out
-from betimes.broker.admission.model_loader import learn_models
+from betimes.broker.admission.admission import worked_out
+from betimes.broker.admission.model_loader import load_models
+from betimes.broker.admission.model_packets import packed_model, signature_of
 
 
 def test_a_live_broker_works_models_out_while_it_goes_on(caplog):
     caplog.set_level("INFO")
     worked_out(packed_model(statistics(), SECRET)[0])  # so that what is to be compiled is
-    hub, promises = promising_hub()
+    came = asyncio.Event()
+    hub, promises = promising_hub(wake=came.set)
 
     async def test():
-        learning = asyncio.create_task(learn_models(hub, promises, lambda: 1.0))
+        loading = asyncio.create_task(load_models(promises, hub.sessions.values, came, lambda: 1.0))
         await asyncio.sleep(0)
         control = Client(hub, "control")
         for model in (b"junk", packed_model(statistics(), SECRET)[0], packed_model(statistics(), SECRET)[0]):
@@ -34,7 +36,7 @@ def test_a_live_broker_works_models_out_while_it_goes_on(caplog):
             assert code == mqtt5.PubAckReasonCode.SUCCESS
             while len(caplog.records) == done:
                 await asyncio.sleep(0.01)
-        learning.cancel()
+        loading.cancel()
 
     asyncio.run(asyncio.wait_for(test(), 300.0))
     said = [each.getMessage() for each in caplog.records]

@@ -7,10 +7,9 @@ from typing import Any
 
 import mqtt5
 import pytest
-from tests.broker.talking import Client, new_hub
+from tests.broker.talking import Client, new_connection, new_hub
 
 from betimes.broker.core.hub import Hub
-from betimes.broker.delivery.connection import Connection
 
 MESSAGES = 40
 QUALITIES = [mqtt5.QoS(number) for number in range(3)]
@@ -106,7 +105,7 @@ def test_nothing_is_lost_and_with_quality_2_nothing_comes_twice(seed, qos):
     assert first_times == sent
     if qos == 2:
         assert sub.got == sent
-    assert not hub.lost
+    assert not hub.counters.lost
 
 
 def some_packets() -> list[bytes]:
@@ -137,7 +136,7 @@ def test_whatever_is_sent_other_clients_are_served_and_nothing_is_left_behind():
     for number in range(400):
         now_s = float(number)
         options: dict[str, Any] = {"will": will, "session_expiry_interval": chance.choice([0, 5])}
-        connection = Connection(hub, peer="test", now_s=now_s)
+        connection = new_connection(hub, now_s=now_s)
         connection.receive(mqtt5.ConnectPacket(f"c{number % 7}", receive_max=2, **options).write(), now_s)
         while not connection.closing and chance.random() < 0.97:
             data = bytearray(chance.choice(packets))

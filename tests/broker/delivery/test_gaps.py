@@ -35,7 +35,7 @@ def story(client: Client) -> list[object]:
 def follow(client: Client) -> list[object]:
     """Take all that waits, as a socket that takes more does."""
     found = story(client)
-    while client.connection.blocked:
+    while client.connection.flow.blocked:
         client.connection.drained(1.0)
         found += story(client)
     return found
@@ -48,7 +48,7 @@ def test_what_does_not_fit_into_a_queue_is_told_between_what_does(bursts):
     resume(ben, "now")
     told: list[object] = []
     for burst in bursts:
-        ben.connection.blocked = True
+        ben.connection.flow.blocked = True
         for _ in range(burst):
             anna.publish("t", b"x" * SIZE)
         told += follow(ben)
@@ -61,14 +61,14 @@ def test_what_does_not_fit_into_a_queue_is_told_between_what_does(bursts):
         expected = last + 1
     assert expected == sum(bursts) + 2
     lost = sum(each[2] for each in told if isinstance(each, tuple))
-    assert hub.lost[Reason.QUEUE_FULL] == lost
+    assert hub.counters.lost[Reason.QUEUE_FULL] == lost
 
 
 def test_who_cannot_come_back_is_told_of_no_gap():
     hub = keeping_hub(queue_bytes_max=ROOM * SIZE)
     anna, ben = Client(hub, "anna"), Client(hub, "ben")
     ben.subscribe("#")
-    ben.connection.blocked = True
+    ben.connection.flow.blocked = True
     for _ in range(20):
         anna.publish("t", b"x" * SIZE)
     ben.connection.drained(1.0)

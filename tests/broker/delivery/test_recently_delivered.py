@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mqtt5
+from tests.broker.talking import new_session
 
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.publication import Publication
@@ -15,13 +16,12 @@ from betimes.broker.delivery.recently_delivered import (
     Recent,
     had_of,
 )
-from betimes.broker.delivery.session import Session
 from betimes.broker.delivery.subscriptions import Grant
 
 
 def test_what_a_client_has_is_told_apart_by_event_and_share():
     publication = Publication(mqtt5.PublishPacket("t", b""), "t", born_s=0.0, origin="b1", number=7)
-    session = Session("c", queue_bytes_max=1, lose=lambda *_: None)
+    session = new_session()
     share = Grant(session=session, pattern="t", group="g")
     assert had_of(Delivery(publication)) == ("b1", 7, None)
     assert had_of(Delivery(publication, share=share)) == ("b1", 7, "$share/g/t")

@@ -56,8 +56,7 @@ def test_there_is_room_for_so_much_and_it_is_given_back():
 
 def test_what_takes_the_place_of_what_is_noted():
     noted: list[tuple[Publication | None, Publication | None]] = []
-    retained = Retained(9, 10_000)
-    retained.note = lambda old, new: noted.append((old, new))
+    retained = Retained(9, 10_000, lambda old, new: noted.append((old, new)))
     first, second, empty = said("a", b"1"), said("a", b"2"), said("a", b"")
     for each in (first, second, empty, empty):
         retained.keep(each)

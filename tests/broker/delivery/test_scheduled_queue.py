@@ -52,7 +52,7 @@ def test_a_client_with_a_price_that_reads_late_stalls_nobody(monkeypatch):
     hub = new_hub()
     late, publisher = Client(hub, "late"), Client(hub, "publisher")
     late.subscribe("t", properties={"price": "2"})
-    late.connection.blocked = True
+    late.connection.flow.blocked = True
     for _ in range(5_000):
         publisher.publish("t", b"x")
     session, looks = hub.sessions["late"], 0
@@ -116,7 +116,7 @@ def test_a_client_that_was_blocked_gets_the_dear_ones_first():
     alice.subscribe("gold", properties={"price": "9", "max-delay": "60s"})
     alice.subscribe("tin", properties={"price": "1", "max-delay": "60s"})
     bob = Client(hub, "bob")
-    alice.connection.blocked = True
+    alice.connection.flow.blocked = True
     for number in range(3):
         bob.publish("tin", str(number).encode())
         bob.publish("gold", str(number).encode())
@@ -136,10 +136,10 @@ def test_what_expires_in_the_queue_is_counted():
     hub = new_hub()
     alice = Client(hub, "alice")
     alice.subscribe("news", properties={"max-delay": "1s"})
-    alice.connection.blocked = True
+    alice.connection.flow.blocked = True
     Client(hub, "bob").publish("news")
     alice.connection.drained(5.0)
-    assert (alice.got(), hub.lost) == ([], {Reason.EXPIRED: 1})
+    assert (alice.got(), hub.counters.lost) == ([], {Reason.EXPIRED: 1})
 
 
 @pytest.mark.live
@@ -167,7 +167,9 @@ def test_a_slow_reader_gets_messages_in_time_and_nobody_else_waits():
             assert len(ages) > 100
             # In order of coming, 1 MB/s into 200 KB/s would be more than two seconds behind by now.
             assert sorted(ages[len(ages) // 2 :])[len(ages) // 4] < 1.5
-            assert listener.hub.lost[Reason.HOPELESS] + listener.hub.lost[Reason.EXPIRED] > 100
+            assert (
+                listener.hub.counters.lost[Reason.HOPELESS] + listener.hub.counters.lost[Reason.EXPIRED] > 100
+            )
 
     run(test())
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import mqtt5
 import pytest
-from tests.broker.talking import Client, new_hub
+from tests.broker.talking import Client, new_hub, new_session
 
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.session import PACKET_ID_MAX, Session
+from betimes.broker.delivery.session import Session
 from betimes.model.telemetry import Reason
+from betimes.mqtt.packets import PACKET_ID_MAX
 
 
 def publication(payload: bytes = b"x", *, born_s: float = 0.0, **options: Any) -> Publication:
@@ -22,7 +23,7 @@ def publication(payload: bytes = b"x", *, born_s: float = 0.0, **options: Any) -
 
 def away(*, queue_bytes_max: int = 10**6) -> tuple[Session, Counter[Reason]]:
     lost: Counter[Reason] = Counter()
-    session = Session("c", queue_bytes_max=queue_bytes_max, lose=lambda _, reason, __: lost.update([reason]))
+    session = new_session(queue_bytes_max=queue_bytes_max, lose=lambda _, reason, __: lost.update([reason]))
     session.expiry_s = 100.0
     return session, lost
 
@@ -231,16 +232,16 @@ def test_what_is_larger_than_the_client_takes_counts_as_lost_at_once_and_after_a
     client, session = connected(max_packet_size=100)
     offer(session, b"x" * 200, b"small")
     assert payloads(client.read()) == [b"small"]
-    assert client.hub.lost == {Reason.TOO_LARGE: 1}
+    assert client.hub.counters.lost == {Reason.TOO_LARGE: 1}
     client, session = connected()
     offer(session, b"x" * 200, b"small")
     assert payloads(again(client, max_packet_size=100).first) == [b"small"]
-    assert client.hub.lost == {Reason.TOO_LARGE: 1}
+    assert client.hub.counters.lost == {Reason.TOO_LARGE: 1}
 
 
 def test_a_blocked_client_is_ready_again_when_its_socket_is():
     client, session = connected()
-    client.connection.blocked = True
+    client.connection.flow.blocked = True
     assert session.ready() is None
     offer(session, b"1", qos=0)
     assert client.read() == []
@@ -260,14 +261,14 @@ def test_the_end_returns_what_was_not_got():
 
 
 def test_a_publication_of_quality_2_is_known_from_its_taking_to_its_release():
-    session = Session("c", queue_bytes_max=1000, lose=lambda *_: None)
+    session = new_session()
     session.taken(5)
     assert session.incoming == {5}
     assert (session.released(5), session.released(5)) == (True, False)
 
 
 def test_what_is_taken_back_was_in_flight_or_waits_as_far_as_there_is_room():
-    session = Session("c", queue_bytes_max=1000, lose=lambda *_: None)
+    session = new_session()
     packet = mqtt5.PublishPacket("t", b"x" * 300)
     in_flight, first, second = (Delivery(Publication(packet, "t", born_s=0.0), qos=1) for _ in range(3))
     in_flight.packet_id = 9

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import mqtt5
-from tests.broker.talking import Client, new_hub
+from tests.broker.talking import Client, new_hub, new_session
 
 from betimes.broker.access.acl import AccessList
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.session import Session
 from betimes.broker.delivery.subscriptions import Audience, Audiences, Grant, Shares, warm_up
 from betimes.model.positions import Have
 from betimes.mqtt.subscribe_options import read_wish
 
 
-def session(client_id: str) -> Session:
-    return Session(client_id, queue_bytes_max=1000, lose=lambda *_: None)
-
-
 def grant(client_id: str, pattern: str = "t", *, text: str = "", group: str | None = None) -> Grant:
     wish = read_wish([("filter", text)]) if text else None
-    return Grant(session=session(client_id), pattern=pattern, group=group, wish=wish)
+    return Grant(session=new_session(client_id), pattern=pattern, group=group, wish=wish)
 
 
 def publication(topic: str = "t", **attributes: str) -> Publication:
@@ -81,7 +76,7 @@ def test_a_share_goes_to_who_can_take_it_then_to_who_is_busy_then_to_who_is_away
     away, busy, ready = grant("away", group="g"), connected("busy", hub), connected("ready", hub)
     shares.members += [away, busy, ready]
     assert busy.session.connection is not None
-    busy.session.connection.blocked = True
+    busy.session.connection.flow.blocked = True
     assert [shares.pick(publication()) for _ in range(2)] == [ready, ready]
     shares.members.remove(ready)
     assert shares.pick(publication()) is busy
@@ -125,7 +120,7 @@ def test_what_a_client_that_came_back_has_is_known():
 def test_only_what_somebody_came_back_with_may_be_had():
     audiences, packet = Audiences(), mqtt5.PublishPacket("t", b"x")
     first, second = (
-        Grant(session=session(name), pattern="t", have={"b2": Have(floor=floor, above=above)})
+        Grant(session=new_session(name), pattern="t", have={"b2": Have(floor=floor, above=above)})
         for name, floor, above in (("c1", 5, frozenset({8})), ("c2", 3, frozenset()))
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import mqtt5
 import pytest
-from tests.broker.talking import Client, new_hub
+from tests.broker.talking import Client, new_hub, new_session
 
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.publication import Publication
@@ -30,7 +30,7 @@ from betimes.model.errors import BetimesError
 
 
 def a_session() -> Session:
-    return Session("ben", queue_bytes_max=10**9, lose=lambda *_: None)
+    return new_session("ben", queue_bytes_max=10**9)
 
 
 def a_delivery(number: int = 1, size: int = 10, **options: Any) -> Delivery:
@@ -105,7 +105,7 @@ def test_what_has_qos_0_does_not_move():
     hub = new_hub()
     client = Client(hub)
     client.subscribe("t")
-    client.connection.blocked = True
+    client.connection.flow.blocked = True
     Client(hub, "anna").publish("t")
     assert len(hub.sessions["c1"]) == 1
     assert not any(isinstance(each, Delivery) for each in session_items(hub.sessions["c1"], 0.0))

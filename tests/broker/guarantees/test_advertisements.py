@@ -20,8 +20,7 @@ def advertising(*texts):
 
 def published(net, broker="a"):
     return {
-        topic: each.bytes_per_s
-        for topic, each in net.hubs[broker].federation.reserved.node._published.items()
+        topic: each.bytes_per_s for topic, each in net.federation(broker).reserved.node._published.items()
     }
 
 

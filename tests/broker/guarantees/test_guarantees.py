@@ -7,7 +7,7 @@ be promised.
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any
 
 import mqtt5
 import pytest
@@ -15,8 +15,8 @@ from tests.broker.networks import Net
 from tests.broker.talking import Client, new_hub
 
 from betimes.broker.access.acl import AccessList
+from betimes.broker.core.subscribe import NOTHING_TO_RESERVE
 from betimes.broker.guarantees.guarantees import AGAIN_S_MIN
-from betimes.broker.guarantees.promised import NO_NETWORK
 from betimes.broker.links.reservations import ANSWER_S_MAX
 from betimes.model.network_settings import LinkTerms
 from betimes.reservations.outcomes import Refusal, Refused, why
@@ -54,8 +54,8 @@ class Six(Net):
     def promised(self):
         return {
             (name, neighbour): promised
-            for name, hub in self.hubs.items()
-            for neighbour, promised in cast(Any, hub.federation).reserved.promised_bytes_per_s.items()
+            for name in self.hubs
+            for neighbour, promised in self.federation(name).reserved.promised_bytes_per_s.items()
             if promised
         }
 
@@ -159,7 +159,7 @@ def test_of_two_who_ask_at_once_for_one_flow_each_is_answered_by_its_own_bound(s
 
 def test_what_would_fit_was_tried_also_where_several_links_are_short_of_room(six):
     for hub in six.hubs.values():
-        for name, end in hub.federation.ends.items():
+        for name, end in six.ends(hub.name).items():
             rate = {("a", "b"): 20.0, ("b", "c"): 10.0, ("a", "d"): 0.5}.get((hub.name, name), RATE)
             end.terms = LinkTerms(to=name, rate_kb_per_s=rate)
     refused = six.ask("alice", bandwidth="40KB/s", wait_s=2.0)
@@ -201,8 +201,8 @@ def test_topics_of_the_brokers_own_are_not_reserved(six):
 
 
 def test_links_without_a_rate_promise_nothing(six):
-    for hub in six.hubs.values():
-        for end in hub.federation.ends.values():
+    for name in six.hubs:
+        for end in six.ends(name).values():
             end.terms = LinkTerms(to=end.neighbour)
     refused = six.ask("alice", bandwidth="any")
     assert refused.suback.reason_str.endswith("or what others have of it there cannot be moved")
@@ -210,7 +210,7 @@ def test_links_without_a_rate_promise_nothing(six):
 
 def test_a_broker_without_a_network_has_nothing_to_reserve():
     suback = Client(new_hub()).subscribe("cars", properties={"bandwidth": "20KB/s"})
-    assert (suback.reason_codes[0].value, suback.reason_str) == (0, NO_NETWORK)
+    assert (suback.reason_codes[0].value, suback.reason_str) == (0, NOTHING_TO_RESERVE)
 
 
 def test_who_leaves_gives_back_and_who_comes_back_asks_again(six):
@@ -257,7 +257,7 @@ def test_it_is_made_again_within_the_refresh_time_though_the_rendezvous_is_kille
     used = {name: {two for _, two in six.promised()} & {name} for name in "bcde"}
     killed = next(name for name in "bcde" if used[name])
     six.kill(killed)
-    six.run(six.hubs["f"].federation.settings.refresh_every_s)
+    six.run(six.federation("f").settings.refresh_every_s)
     states = [each["state"] for each in news(askers[killed])]
     assert states[0] == "interrupted"
     assert states[-1] == "accepted"
@@ -312,7 +312,7 @@ def test_a_publisher_that_goes_takes_its_flow_with_it_and_brings_it_back(six):
     other.connection.lost(six.now_s)
     six.run(0.5)
     assert codes(six.ask("bob", "ships", bandwidth="any")) == [QUOTA_EXCEEDED]
-    refresh_s = six.hubs["f"].federation.settings.refresh_every_s
+    refresh_s = six.federation("f").settings.refresh_every_s
     six.run(refresh_s)
     assert six.promised() == {}
     told = news(alice)
@@ -329,8 +329,8 @@ def test_a_publisher_that_goes_takes_its_flow_with_it_and_brings_it_back(six):
 
 def test_a_publisher_that_is_back_before_the_next_refresh_has_kept_its_flow(six):
     alice = six.ask("alice", bandwidth="any")
-    reserved = six.hubs["a"].federation.reserved
-    six.run(reserved.node._refreshed_s + six.hubs["a"].federation.settings.refresh_every_s - six.now_s + 0.5)
+    reserved = six.federation("a").reserved
+    six.run(reserved.node._refreshed_s + six.federation("a").settings.refresh_every_s - six.now_s + 0.5)
     held = six.promised()
     six.publisher.connection.lost(six.now_s)
     six.run(3.0)
@@ -346,7 +346,7 @@ def test_of_two_publishers_one_may_go_and_what_the_other_gives_stays_reserved(si
     assert codes(alice) == [0]
     assert set(six.promised().values()) == {20_000, 5_000} or 25_000 in six.promised().values()
     other.connection.lost(six.now_s)
-    six.run(six.hubs["f"].federation.settings.refresh_every_s + 1.0)
+    six.run(six.federation("f").settings.refresh_every_s + 1.0)
     assert [each["state"] for each in news(alice)] == ["interrupted", "accepted"]
     assert set(six.promised().values()) == {20_000}
 

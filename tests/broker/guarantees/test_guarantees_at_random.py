@@ -113,7 +113,7 @@ class Restless:
         self.net.start(name)
 
     def nodes(self) -> list[Any]:
-        return [cast(Any, hub.federation).reserved.node for hub in self.net.hubs.values()]
+        return [self.net.federation(name).reserved.node for name in self.net.hubs]
 
     def check(self) -> None:
         for node in self.nodes():
@@ -123,7 +123,7 @@ class Restless:
         """Follow what is reserved by the pins from each publisher to each home; return how many there are."""
         found = 0
         for hub in self.net.hubs.values():
-            for wanted in cast(Any, hub.guarantees)._wanted.values():
+            for wanted in cast(Any, self.net.brokers[hub.name].guarantees)._wanted.values():
                 topic = wanted.written
                 origins = [broker for each, broker in PUBLISHED if each == topic]
                 for origin in origins if wanted.state == "accepted" else ():
@@ -131,7 +131,7 @@ class Restless:
                     at = origin
                     for _ in NAMES:
                         if at != hub.name:
-                            pins = cast(Any, self.net.hubs[at].federation).broker._pins.pinned
+                            pins = cast(Any, self.net.federation(at)).broker._pins.pinned
                             at = pins[topic, origin][hub.name]
                     assert at == hub.name
         return found
@@ -162,6 +162,6 @@ def test_no_link_is_promised_too_much_and_all_comes_back_in_the_end(seed):
     world.net.run(LAPSE_AFTER * REFRESH_S + 2.0)
     for node, hub in zip(world.nodes(), world.net.hubs.values(), strict=True):
         assert (len(node.outward), len(node.inward), len(node.branches), len(node.wishes)) == (0, 0, 0, 0)
-        guarantees = cast(Any, hub.guarantees)
+        guarantees = cast(Any, world.net.brokers[hub.name].guarantees)
         assert (guarantees._wanted, guarantees._held, guarantees._names) == ({}, {}, {})
-        assert not cast(Any, hub.federation).broker.shares
+        assert not world.net.federation(hub.name).broker.shares

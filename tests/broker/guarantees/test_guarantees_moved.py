@@ -55,13 +55,13 @@ class Two(Net):
     def promised(self):
         return {
             (name, neighbour): promised
-            for name, hub in self.hubs.items()
-            for neighbour, promised in cast(Any, hub.federation).reserved.promised_bytes_per_s.items()
+            for name in self.hubs
+            for neighbour, promised in self.federation(name).reserved.promised_bytes_per_s.items()
             if promised
         }
 
     def pinned(self, broker):
-        return cast(Any, self.hubs[broker].federation).broker._pins.pinned
+        return cast(Any, self.federation(broker)).broker._pins.pinned
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_what_comes_while_it_is_moved_comes_in_time_beside_a_flood(two):
             flood.publish("noise", b"x" * 900)
         two.publisher.publish("cars", b"x" * 900)
         if round_ == 20:
-            wanted = cast(Any, two.hubs["f"].guarantees)._wanted.values()
+            wanted = cast(Any, two.brokers["f"].guarantees)._wanted.values()
             (held,) = [each for each in wanted if each.session.client_id == "loose"]
             wish = [("bandwidth", "any"), ("latency", f"{held.latency_s * 900:.0f}ms")]
             two.client("f", "tight").ask(mqtt5.SubscribePacket(1, [plain("cars")], user_properties=wish))

@@ -10,9 +10,8 @@ from typing import Any
 import mqtt5
 import pytest
 from tests.broker.networks import Net
-from tests.broker.talking import Client
+from tests.broker.talking import Client, new_connection
 
-from betimes.broker.delivery.connection import Connection
 from betimes.broker.handover import incoming as handover
 from betimes.broker.handover.incoming import HANDOVER_WITHIN_S
 from betimes.broker.handover.outgoing import LINGER_S
@@ -100,10 +99,10 @@ def test_a_client_that_comes_back_elsewhere_finds_its_session_and_what_waited(ma
     net.run(0.2)
     assert payloads(ben.read()) == [b"new"]
     assert "ben" not in net.hubs["a"].sessions
-    assert (net.hubs["a"].handovers.given, net.hubs["b"].handovers.taken) == (1, 1)
+    assert (net.brokers["a"].handovers.given, net.brokers["b"].handovers.taken) == (1, 1)
     net.run(LINGER_S + 1.0)
     assert net.hubs["a"].held[0] == 0  # no subscription is left behind
-    assert sum(sum(hub.lost.values()) for hub in net.hubs.values()) == 0
+    assert sum(sum(hub.counters.lost.values()) for hub in net.hubs.values()) == 0
     anna.publish("t/2", b"newer", qos=1)
     net.run(0.2)
     assert payloads(ben.read()) == [b"newer"]
@@ -188,16 +187,19 @@ def test_qos_2_goes_on_where_it_stopped_in_both_directions():
         ben.send(mqtt5.PubRecPacket(packet.packet_id))
     ben.send(mqtt5.PubCompPacket(one.packet_id))
     ben.publish("u", b"mine", qos=2, packet_id=77)
-    received = net.hubs["a"].received
+    received = net.hubs["a"].counters.received
     leave(net, ben)
     ben = come(net, "b")
     release, again = ben.first
     assert (type(release), release.packet_id) == (mqtt5.PubRelPacket, two.packet_id)
     assert (again.payload, again.duplicate) == (b"2", True)
-    at_b = net.hubs["b"].received
+    at_b = net.hubs["b"].counters.received
     (pubrec,) = ben.publish("u", b"mine", qos=2, packet_id=77, duplicate=True)
     assert pubrec.packet_id == 77
-    assert (net.hubs["a"].received, net.hubs["b"].received) == (received, at_b)  # once is enough
+    assert (net.hubs["a"].counters.received, net.hubs["b"].counters.received) == (
+        received,
+        at_b,
+    )  # once is enough
 
 
 def test_what_is_on_its_way_to_the_old_broker_follows_once():
@@ -234,7 +236,7 @@ def test_a_large_session_comes_in_parts():
         anna.publish("t", str(number).encode() + b" " * 2000, qos=1)
     ben = come(net, "b", receive_max=65_535)
     got = [int(each) for each in payloads(ben.first)]
-    while ben.connection.blocked:
+    while ben.connection.flow.blocked:
         ben.connection.drained(net.now_s)
         got += [int(each) for each in payloads(ben.read())]
     assert got == list(range(1500))
@@ -242,7 +244,7 @@ def test_a_large_session_comes_in_parts():
 
 def test_what_is_too_large_for_a_broker_on_the_way_is_lost_with_a_reason():
     net = chain("a", "b")
-    federation = net.hubs["b"].federation
+    federation = net.federation("b")
     assert federation is not None
     federation.packet_bytes_max = 10_000
     ben, anna = come(net, "a"), net.client("a", "anna")
@@ -252,7 +254,7 @@ def test_what_is_too_large_for_a_broker_on_the_way_is_lost_with_a_reason():
     anna.publish("t", b"small", qos=1)
     ben = come(net, "b")
     assert payloads(ben.first) == [b"small"]
-    assert net.hubs["a"].lost[Reason.TOO_LARGE] == 1
+    assert net.hubs["a"].counters.lost[Reason.TOO_LARGE] == 1
 
 
 @pytest.mark.long
@@ -355,7 +357,7 @@ def test_what_is_sent_behind_a_held_connect_is_answered_behind_the_connack():
 def test_a_session_follows_a_client_of_version_3():
     net = chain("a", "b")
     leave(net, come(net, "a"))
-    connection = Connection(net.hubs["b"], peer="test", now_s=net.now_s)
+    connection = new_connection(net.hubs["b"], now_s=net.now_s)
     connection.receive(b"\x10\x0f\x00\x04MQTT\x04\x00\x00\x3c\x00\x03ben", net.now_s)
     net.run(0.1)
     assert connection.take_outbox() == b"\x20\x02\x01\x00"  # a session is present
@@ -363,7 +365,7 @@ def test_a_session_follows_a_client_of_version_3():
 
 def test_who_had_to_wait_is_not_held_to_have_been_silent():
     net = chain("a", "b", delay_s=0.4)
-    connection = Connection(net.hubs["b"], peer="test", now_s=net.now_s)
+    connection = new_connection(net.hubs["b"], now_s=net.now_s)
     connect = mqtt5.ConnectPacket("ben", clean_start=False, session_expiry_interval=9, keep_alive=1)
     connection.receive(connect.write(), net.now_s - 1.0)
     net.run(1.25)

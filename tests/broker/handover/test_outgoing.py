@@ -88,7 +88,7 @@ def test_what_comes_later_follows_until_the_time_is_over(leaving):
     assert not departures.went_lately("ben", 2.0, 3.0)
     departures.tick(LINGER_S)
     assert (hub.held[0], departures.gone("ben"), departures.count) == (0, None, 1)
-    assert sum(hub.lost.values()) == 0
+    assert sum(hub.counters.lost.values()) == 0
 
 
 def test_what_cannot_follow_is_lost_with_a_reason(leaving):
@@ -97,7 +97,7 @@ def test_what_cannot_follow_is_lost_with_a_reason(leaving):
     end.is_up = False
     Client(hub, "anna").publish("t", b"after", qos=1)
     departures.tick(1.0)
-    assert hub.lost[Reason.UNREACHABLE] == 1
+    assert hub.counters.lost[Reason.UNREACHABLE] == 1
 
 
 def test_a_session_that_ended_meanwhile_is_not_let_go_again(leaving):

@@ -52,7 +52,7 @@ def test_a_session_that_came_and_is_not_fetched_ends_in_time():
     move_in(hub, "ben", None, 100.0, packed(hub_with_waiting()), 0.0)
     hub.tick(101.0)
     assert "ben" not in hub.sessions
-    assert hub.lost[Reason.SESSION_ENDED] == 3
+    assert hub.counters.lost[Reason.SESSION_ENDED] == 3
 
 
 def test_nothing_of_a_session_that_went_is_kept_and_nothing_counts_as_lost():
@@ -69,7 +69,7 @@ def test_nothing_of_a_session_that_went_is_kept_and_nothing_counts_as_lost():
     assert shelf.counts() == {}
     assert "ben" not in hub.sessions
     hub.tick(200.0)
-    assert sum(hub.lost.values()) == 0
+    assert sum(hub.counters.lost.values()) == 0
     Client(hub, "anna").publish("t", b"late", qos=1)
     assert [each.publication.packet.payload for each in session.end(0.0)] == [b"late"]
 
@@ -94,4 +94,4 @@ def test_a_session_beyond_the_limits_does_not_fit():
 def test_what_there_is_no_room_for_is_lost_with_a_reason():
     hub = new_hub(queue_bytes_max=1_000)
     move_in(hub, "ben", None, 100.0, packed(hub_with_waiting(50)), 0.0)
-    assert hub.lost[Reason.QUEUE_FULL] == 50 - len(hub.sessions["ben"]) > 0
+    assert hub.counters.lost[Reason.QUEUE_FULL] == 50 - len(hub.sessions["ben"]) > 0

@@ -80,7 +80,7 @@ def test_what_makes_no_sense_ends_the_link_and_says_why(packet):
 
 def test_who_was_dialled_must_be_who_was_meant(caplog):
     net = Net("a", "b", "c")
-    net.hubs["c"] = net.hubs["b"]  # a wrong address
+    net.brokers["c"] = net.brokers["b"]  # a wrong address
     net.join("a", "c")
     net.run(1.0)
     assert net.ends("a") == {}
@@ -108,7 +108,7 @@ def test_two_brokers_of_one_name_are_told_apart(caplog):
 
 def test_why_a_link_ends_is_logged_at_both_ends(caplog):
     net = Net("a", "b")
-    net.hubs["c"] = net.hubs["b"]  # a wrong address
+    net.brokers["c"] = net.brokers["b"]  # a wrong address
     net.join("a", "c")
     net.run(1.0)
     assert "link to c: who was dialled is not c but called b" in caplog.text
@@ -146,7 +146,7 @@ def test_an_event_that_the_neighbour_does_not_take_is_lost_for_that_reason():
     bob.publish("news", b"small")
     net.run(0.5)
     assert alice.got() == [("news", b"small")]
-    assert net.hubs["a"].lost == {"too_large": 1}
+    assert net.hubs["a"].counters.lost == {"too_large": 1}
 
 
 def test_a_broker_that_was_busy_for_long_does_not_take_that_for_its_neighbours_silence():

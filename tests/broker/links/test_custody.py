@@ -8,18 +8,15 @@ from typing import Any
 import mqtt5
 import pytest
 from tests.broker.networks import Net
-from tests.broker.talking import OPEN_GATE
 
+from betimes.broker.composition import Kept
 from betimes.broker.core.hub import Hub
-from betimes.broker.core.restore import restore
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.durability.store import Store
-from betimes.broker.joining import federate
 from betimes.broker.links.custody import Custody
 from betimes.broker.links.duplicates import Seen
 from betimes.broker.storage.change_tables import Changes, Row
 from betimes.model.events import EventId
-from betimes.model.server_settings import Limits
 
 
 class Shelf:
@@ -48,18 +45,14 @@ class DurableNet(Net):
         super().__init__(*names)
 
     def start(self, name: str, **settings: Any) -> Hub:
-        plain = super().start(name, **settings)
-        store = Store(self.shelves[name].write)
-        hub = self.hubs[name] = Hub(name, gate=OPEN_GATE, limits=Limits(), store=store)
-        restore(hub, self.shelves[name].read, source=name, now_s=self.now_s, wall_s=self.now_s)
-        assert plain.federation is not None
-        federate(hub, plain.federation.settings, epoch=plain.federation.bulletins.epoch)
-        return hub
+        shelf = self.shelves[name]
+        kept = Kept(store=Store(shelf.write), rows=shelf.read, source=name)
+        return super().start(name, kept=kept, wall_s=self.now_s, **settings)
 
     def _collect(self) -> None:
-        for hub in self.hubs.values():
-            assert hub.store is not None
-            hub.store.commit()
+        for broker in self.brokers.values():
+            assert broker.store is not None
+            broker.store.commit()
         super()._collect()
 
 
@@ -142,5 +135,5 @@ def test_what_becomes_void_while_its_destination_is_away_is_given_up():
     net.kill("a")
     net.start("a")
     net.run(10.0)
-    assert net.hubs["a"].lost == {"expired": 1}
+    assert net.hubs["a"].counters.lost == {"expired": 1}
     assert net.shelves["a"].rows["custody"] == {}

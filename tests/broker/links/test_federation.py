@@ -81,7 +81,7 @@ def test_what_comes_too_late_for_one_is_given_up_with_a_reason():
     net.client("a", "bob").publish("news")
     net.run(2.0)
     assert (hasty.got(), len(patient.got())) == ([], 1)
-    assert net.hubs["b"].lost[Reason.EXPIRED] == 1
+    assert net.hubs["b"].counters.lost[Reason.EXPIRED] == 1
 
 
 def test_what_cannot_be_in_time_is_not_even_sent():
@@ -94,7 +94,7 @@ def test_what_cannot_be_in_time_is_not_even_sent():
     before = net.bytes_sent
     net.client("a", "bob").publish("news", b"x" * 10_000)
     net.run(2.0)
-    assert net.hubs["a"].lost[Reason.HOPELESS] == 1
+    assert net.hubs["a"].counters.lost[Reason.HOPELESS] == 1
     assert net.bytes_sent - before < 5_000
 
 
@@ -201,7 +201,7 @@ def test_an_overloaded_link_is_scheduled_by_price():
     net.run(5.0)
     got_rich, got_poor = len(rich.got()), len(poor.got())
     assert got_rich == 20
-    lost = net.hubs["a"].lost
+    lost = net.hubs["a"].counters.lost
     assert got_poor + lost[Reason.HOPELESS] + lost[Reason.EXPIRED] == 20
     assert lost[Reason.HOPELESS] > 0
 
@@ -212,7 +212,7 @@ def test_what_is_published_anywhere_is_known_everywhere():
     for _ in range(20):
         bob.publish("cars/a4", b"x" * 920)
     net.run(25.0)
-    federation = net.hubs["c"].federation
+    federation = net.federation("c")
     assert federation is not None
     (advert,) = federation.bulletins.advertisements()
     assert (advert.publisher, advert.broker, advert.topic) == ("bob", "a", "cars")

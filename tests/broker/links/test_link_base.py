@@ -9,7 +9,8 @@ import mqtt5
 import pytest
 from tests.broker.talking import Client, new_hub
 
-from betimes.broker.links.link_base import PACKET_ID_MAX, UNDER_WAY_MAX, NeighbourEnd
+from betimes.broker.links.link_base import UNDER_WAY_MAX, NeighbourEnd
+from betimes.mqtt.packets import PACKET_ID_MAX
 
 
 @dataclass

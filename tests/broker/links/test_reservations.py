@@ -14,6 +14,7 @@ from betimes.broker.links.reservations import (
     AGAIN_EVERY_S,
     FLOWS_PER_SIGNAL,
     LAPSE_AFTER,
+    News,
     _parts,
 )
 from betimes.model.network_settings import LinkTerms
@@ -25,6 +26,20 @@ from betimes.reservations.signals import Broken, Granted, Manner, Refresh
 RATE = 100.0
 
 
+class Clients:
+    """Those who ask for reservations, in place of the guarantees of a broker."""
+
+    def __init__(self) -> None:
+        self.news: list[Any] = []
+        self.asked_s: list[float] = []
+
+    def hear(self, news: News, _now_s: float) -> None:
+        self.news.append(news)
+
+    def ask_for_lost(self, now_s: float) -> None:
+        self.asked_s.append(now_s)
+
+
 @pytest.fixture
 def net():
     """a - b - c, where cars are published at a."""
@@ -32,15 +47,15 @@ def net():
     for one, other in ("ab", "bc"):
         found.join(one, other, rate_kb_per_s=RATE)
     found.run(1.0)
-    found.news = []
-    reserved(found, "c").tell = lambda news, _now_s: found.news.append(news)
+    found.clients = Clients()
+    reserved(found, "c")._clients[:] = [found.clients]
     reserved(found, "a").advertise("cars", 20_000, found.now_s)
     found.run(0.5)
     return found
 
 
 def reserved(net, broker):
-    return net.hubs[broker].federation.reserved
+    return net.federation(broker).reserved
 
 
 def wish(net, **different):
@@ -51,18 +66,18 @@ def wish(net, **different):
 
 def test_a_promise_becomes_a_share_and_a_pin_on_every_link_of_the_way(net):
     wish(net)
-    (accepted,) = net.news
+    (accepted,) = net.clients.news
     assert isinstance(accepted, Accepted)
     for broker, onward in ("ab", "bc"):
-        scheduling = net.hubs[broker].federation.broker
+        scheduling = net.federation(broker).broker
         assert scheduling.shares.flows == {"cars"}
         assert scheduling._pins.pinned == {("cars", "a"): {"c": onward}}
         assert reserved(net, broker).promised_bytes_per_s[onward] == 20_000
     reserved(net, "c").unsubscribe("s", net.now_s)
     net.run(0.5)
     for broker in "abc":
-        assert not net.hubs[broker].federation.broker.shares
-        assert net.hubs[broker].federation.broker._pins.pinned == {}
+        assert not net.federation(broker).broker.shares
+        assert net.federation(broker).broker._pins.pinned == {}
 
 
 def test_a_part_of_a_link_stays_for_everything_else(net):
@@ -80,16 +95,16 @@ def test_a_promise_that_nobody_refreshes_lapses(net):
 
 def test_a_promise_outlives_many_refreshes(net):
     wish(net)
-    net.run(2.0 * LAPSE_AFTER * net.hubs["a"].federation.settings.refresh_every_s)
+    net.run(2.0 * LAPSE_AFTER * net.federation("a").settings.refresh_every_s)
     assert reserved(net, "a").promised_bytes_per_s == {"b": 20_000}
-    assert len(net.news) == 1
+    assert len(net.clients.news) == 1
 
 
 def test_who_shuts_down_tells_those_below(net):
     wish(net)
     net.hubs["a"].shut_down(net.now_s)
     net.run(0.5)
-    assert isinstance(net.news[1], Interrupted)
+    assert isinstance(net.clients.news[1], Interrupted)
     assert reserved(net, "b").promised_bytes_per_s == {"c": 0}
 
 
@@ -109,8 +124,8 @@ def test_long_lists_of_flows_go_in_pieces():
 
 @pytest.mark.long
 def test_however_often_routes_change_there_is_one_question_in_a_while(net):
-    asked_s: list[float] = []
-    reserved(net, "c").ask_for_lost = asked_s.append
+    asked_s = net.clients.asked_s
+    asked_s.clear()
     for _ in range(20):
         net.cut("a", "b")
         net.run(0.02)
@@ -123,8 +138,7 @@ def test_however_often_routes_change_there_is_one_question_in_a_while(net):
 
 
 def test_routes_that_only_take_longer_are_no_reason_to_ask_again(net):
-    asked_s: list[float] = []
-    reserved(net, "c").ask_for_lost = asked_s.append
+    asked_s = net.clients.asked_s
     net.run(2.0)
     asked_s.clear()
     reserved(net, "c").follow(reserved(net, "c")._ways._table, net.now_s)

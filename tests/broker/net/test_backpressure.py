@@ -8,7 +8,7 @@ import mqtt5
 import pytest
 from tests.broker.listening import Caller, calling, run, serving, subscribe, until
 
-from betimes.broker.net.backpressure import FULL_FLIGHT_BYTES
+from betimes.broker.delivery.flow import FULL_SPEED_BYTES
 from betimes.model.telemetry import Reason
 
 PACKET = mqtt5.PublishPacket("t", b"x" * 256).write()
@@ -32,8 +32,8 @@ def test_a_hundred_publishers_at_once_overrun_no_reader_that_follows():
             for each in publishers:
                 (await each.__aenter__()).writer.write(PACKET * MANY)
             assert await count(sub, 50 * MANY) == 50 * MANY
-            assert not listener.hub.lost
-            assert listener.hub.traffic.pauses > 0
+            assert not listener.hub.counters.lost
+            assert listener.hub.counters.pauses > 0
             for each in publishers:
                 await each.__aexit__(None, None, None)
 
@@ -57,8 +57,8 @@ def test_nobody_waits_for_a_reader_that_takes_nothing():
                 await pub.writer.drain()
             assert await reading == 20 * MANY
             assert listener.hub.sessions["stuck"].is_given_up
-            assert set(listener.hub.lost) == {Reason.QUEUE_FULL}
-            late = asyncio.create_task(count(stuck, 20 * MANY + MANY - listener.hub.lost.total()))
+            assert set(listener.hub.counters.lost) == {Reason.QUEUE_FULL}
+            late = asyncio.create_task(count(stuck, 20 * MANY + MANY - listener.hub.counters.lost.total()))
             await until(lambda: not listener.hub.sessions["stuck"].queue_bytes)
             pub.writer.write(PACKET * MANY)  # it has caught up, and is waited for again
             await count(quick, MANY)
@@ -73,14 +73,14 @@ def test_what_waits_is_taken_in_when_its_sender_hangs_up():
     async def test():
         async with serving() as listener, calling(listener, "stuck") as stuck:
             await stuck.ask(subscribe("t"))
-            packets = -(-FULL_FLIGHT_BYTES // len(PACKET))
+            packets = -(-FULL_SPEED_BYTES // len(PACKET))
             async with calling(listener, "pub") as pub:
                 for _ in range(200):
                     pub.writer.write(PACKET * packets)
                     await asyncio.sleep(0)
                 pub.writer.close()
                 await until(lambda: len(listener.lines) == 1)
-            assert listener.hub.received == 200 * packets
+            assert listener.hub.counters.received == 200 * packets
 
     run(test())
 
@@ -99,7 +99,7 @@ def test_who_sends_little_never_waits():
             for _ in range(3_000):
                 pub.writer.write(PACKET * 10)
                 assert await count(quick, 10) == 10
-            assert listener.hub.laggards
-            assert listener.hub.traffic.pauses == 0
+            assert listener.hub.outboxes.backpressure._slow
+            assert listener.hub.counters.pauses == 0
 
     run(test())

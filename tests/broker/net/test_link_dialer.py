@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from itertools import count
 
 import mqtt5
 import pytest
@@ -13,34 +12,32 @@ from tests.broker.listening import calling, run, until
 from tests.broker.talking import OPEN_GATE
 
 from betimes.broker.access.tls import tls_context
-from betimes.broker.core.hub import Hub
-from betimes.broker.joining import federate
+from betimes.broker.links.federation import Federation
 from betimes.broker.net.link_dialer import link_tls
-from betimes.broker.net.listener import Endpoint, Listener
+from betimes.broker.net.listener import Endpoint
+from betimes.broker.server import Server
 from betimes.model.network_settings import LinkTerms, NetworkSettings
-from betimes.model.server_settings import Limits
+from betimes.model.server_settings import ServerSettings
 from betimes.terminal.fleet import free_ports
 
 pytestmark = pytest.mark.live
 
-_epochs = count(1)
-
 
 @asynccontextmanager
 async def broker(name, *links, port=0, tls=None, secret="hush hush"):
-    hub = Hub(name, gate=OPEN_GATE, limits=Limits())
-    federate(hub, NetworkSettings(secret=secret, links=links), epoch=next(_epochs))
-    listener = Listener(hub)
-    await listener.start([Endpoint(port=port, tls=tls)])
-    try:
-        yield listener
-    finally:
-        await listener.stop()
+    settings = ServerSettings(name=name, network=NetworkSettings(secret=secret, links=links))
+    async with Server(settings, OPEN_GATE, places=[Endpoint(port=port, tls=tls)]) as server:
+        yield server.listener
+
+
+def federation_of(listener):
+    federation = listener.hub.network
+    assert isinstance(federation, Federation)
+    return federation
 
 
 def up(listener):
-    assert listener.hub.federation is not None
-    return set(listener.hub.federation.ends)
+    return set(federation_of(listener).ends)
 
 
 def test_a_message_crosses_from_broker_to_broker():
@@ -49,7 +46,7 @@ def test_a_message_crosses_from_broker_to_broker():
             await until(lambda: up(a) == {"b"} and up(b) == {"a"})
             async with calling(b, "alice") as alice, calling(a, "bob") as bob:
                 await alice.ask(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("news")]))
-                await until(lambda: a.hub.federation.bulletins.wishes("b"))
+                await until(lambda: federation_of(a).bulletins.wishes("b"))
                 bob.write(mqtt5.PublishPacket("news", b"hello"))
                 assert (await alice.read()).payload == b"hello"
 
@@ -141,8 +138,8 @@ def test_two_brokers_that_dial_each_other_have_one_link():
         other = LinkTerms(to="b", host="127.0.0.1", port=ports[1])
         async with broker("a", other, port=ports[0]) as a, broker("b", one, port=ports[1]) as b:
             await until(lambda: up(a) == {"b"} and up(b) == {"a"})
-            ends = (a.hub.federation.ends["b"], b.hub.federation.ends["a"])
+            ends = (federation_of(a).ends["b"], federation_of(b).ends["a"])
             await asyncio.sleep(1.0)
-            assert (a.hub.federation.ends["b"], b.hub.federation.ends["a"]) == ends
+            assert (federation_of(a).ends["b"], federation_of(b).ends["a"]) == ends
 
     run(test())

@@ -7,11 +7,11 @@ import time
 
 import mqtt5
 import pytest
-from tests.broker.listening import calling, ending, run, serving, subscribe
+from tests.broker.listening import calling, ending, new_listener, run, serving, subscribe
 
 from betimes.broker.access.authentication import Gate
 from betimes.broker.access.passwords import Cost, PasswordFile
-from betimes.broker.net.listener import Endpoint, Listener
+from betimes.broker.net.listener import Endpoint
 
 pytestmark = pytest.mark.live
 
@@ -40,7 +40,7 @@ def test_only_so_many_connections_are_taken():
             async with calling(listener) as two:
                 assert await ending(two) == b""
             assert isinstance(await one.ask(mqtt5.PingReqPacket()), mqtt5.PingRespPacket)
-            assert listener.hub.traffic.connections_refused == 1
+            assert listener.hub.counters.connections_refused == 1
 
     run(test())
 
@@ -52,7 +52,7 @@ def test_only_so_many_connections_a_second_are_taken(caplog):
                 for _ in range(3):
                     async with calling(listener) as refused:
                         assert await ending(refused) == b""
-            assert listener.hub.traffic.connections_refused == 3
+            assert listener.hub.counters.connections_refused == 3
             await asyncio.sleep(0.6)  # one more may come
             async with calling(listener, "three"):
                 pass
@@ -92,7 +92,7 @@ def test_stopping_says_goodbye_and_does_not_wait_for_who_does_not_read():
 def test_a_port_that_is_taken_is_an_error():
     async def test():
         async with serving() as listener:
-            other = Listener(listener.hub)
+            other = new_listener(listener.hub)
             with pytest.raises(OSError, match="in use"):
                 await other.start([Endpoint(port=listener.ports[0])])
 

@@ -10,7 +10,7 @@ import mqtt5
 import pytest
 from tests.broker.listening import Caller, calling, run, serving, until
 
-from betimes.broker.delivery.connection import Connection
+from betimes.broker.delivery.outbox import Outbox
 
 pytestmark = pytest.mark.live
 
@@ -95,7 +95,7 @@ def test_what_is_kept_of_packets_that_never_end_is_bounded():
     run(test())
 
 
-def kept(connection: Connection) -> int:
+def kept(connection: Outbox) -> int:
     return len(connection.wire._rest)
 
 
@@ -115,7 +115,7 @@ def test_who_reads_nothing_holds_up_nobody_and_costs_no_more_than_its_queue():
                 await publisher.writer.drain()
             await check_served(publisher, subscriber)
             session = listener.hub.sessions["deaf"]
-            await until(lambda: listener.hub.lost)
+            await until(lambda: listener.hub.counters.lost)
             assert session.queue_bytes <= limit
             await check_served(publisher, subscriber)
 

@@ -10,15 +10,16 @@ from typing import Any
 import mqtt5
 import pytest
 import trustme
-from tests.broker.listening import calling, run, subscribe, until
+from tests.broker.listening import calling, new_listener, run, subscribe, until
 from tests.broker.peer_networks import plan
 from tests.broker.talking import OPEN_GATE
 
 from betimes.broker.access.tls import tls_context
+from betimes.broker.composition import join_overlay
 from betimes.broker.core.hub import Hub
 from betimes.broker.net.listener import Endpoint, Listener
-from betimes.broker.net.peer_dialer import PeerDialling
-from betimes.broker.peer_joining import join_overlay
+from betimes.broker.net.peer_dialer import PeerDialling, peer_tls
+from betimes.broker.peers.overlay import PeerOverlay
 from betimes.terminal.fleet import free_ports
 
 pytestmark = pytest.mark.live
@@ -27,12 +28,12 @@ pytestmark = pytest.mark.live
 @asynccontextmanager
 async def peer(*, join: str = "", context: Any = None, **changes: Any) -> AsyncIterator[Listener]:
     hub = Hub("", gate=OPEN_GATE)
-    listener = Listener(hub)
+    listener = new_listener(hub)
     await listener.start([Endpoint(port=0, tls=context)])
     hub.name = f"127.0.0.1:{listener.ports[0]}"
     told = replace(plan("x", **changes), address=hub.name, join=(join,) if join else (), cycle_s=0.1)
-    overlay = join_overlay(hub, told, life=1, now_s=listener.now_s())
-    dialling = PeerDialling(listener, overlay)
+    dialling = PeerDialling(listener, peer_tls(told))
+    join_overlay(hub, told, life=1, dial=dialling.dial, refused=lambda _text: None, now_s=listener.now_s())
     try:
         yield listener
     finally:
@@ -40,15 +41,19 @@ async def peer(*, join: str = "", context: Any = None, **changes: Any) -> AsyncI
         await listener.stop()
 
 
+def overlay_of(listener: Listener) -> PeerOverlay:
+    overlay = listener.hub.network
+    assert isinstance(overlay, PeerOverlay)
+    return overlay
+
+
 def links(listener: Listener) -> set[str]:
-    assert listener.hub.overlay is not None
-    return set(listener.hub.overlay.mail.links)
+    return set(overlay_of(listener).mail.links)
 
 
 def is_covered(listener: Listener) -> bool:
-    overlay = listener.hub.overlay
-    assert overlay is not None
-    return bool(overlay.subscriber.dz) and not overlay.subscriber.lines.uncovered()
+    subscriber = overlay_of(listener).subscriber
+    return bool(subscriber.dz) and not subscriber.lines.uncovered()
 
 
 def test_an_event_goes_from_socket_to_socket():
@@ -86,8 +91,7 @@ def test_where_nobody_listens_is_nobody_and_later_somebody():
     async def test():
         (port,) = free_ports(1)
         async with peer(join=f"127.0.0.1:{port}", wanted="x > 50") as b:
-            overlay = b.hub.overlay
-            assert overlay is not None
+            overlay = overlay_of(b)
             await until(lambda: overlay._cycles > 3)
             assert not links(b)
             async with peer(join=b.hub.name, published="x >= 0") as a:
@@ -101,8 +105,7 @@ def test_where_nobody_listens_is_nobody_and_later_somebody():
 def test_another_secret_keeps_peers_apart():
     async def test():
         async with peer(published="x >= 0") as a, peer(join=a.hub.name, secret="other", wanted="x > 5") as b:
-            overlay = b.hub.overlay
-            assert overlay is not None
+            overlay = overlay_of(b)
             await until(lambda: overlay.complaints)
             assert "not the secret" in overlay.complaints[0]
             assert not links(a)

@@ -57,7 +57,7 @@ def test_a_slow_reader_stalls_nobody_and_what_it_misses_is_counted(keys):
             hub = listener.hub
             payload = b"x" * 10_000
             number = 0
-            while not hub.lost[Reason.QUEUE_FULL]:  # the slow one reads nothing
+            while not hub.counters.lost[Reason.QUEUE_FULL]:  # the slow one reads nothing
                 pub.write(mqtt5.PublishPacket("t", payload + str(number).encode()))
                 assert (await quick.read()).payload == payload + str(number).encode()
                 number += 1
@@ -65,12 +65,12 @@ def test_a_slow_reader_stalls_nobody_and_what_it_misses_is_counted(keys):
             assert held > 10
             pub.write(mqtt5.PublishPacket("t", b"last"))
             assert (await quick.read()).payload == b"last"
-            kept = number + 1 - hub.lost[Reason.QUEUE_FULL]
+            kept = number + 1 - hub.counters.lost[Reason.QUEUE_FULL]
             seen = [(await slow.read()).payload for _ in range(kept)]
             assert len(set(seen)) == kept > held
             pub.write(mqtt5.PublishPacket("t", b"after"))
             assert (await slow.read()).payload == b"after"
-            assert (len(hub.sessions["slow"]), hub.lost[Reason.QUEUE_FULL]) == (0, number + 1 - kept)
+            assert (len(hub.sessions["slow"]), hub.counters.lost[Reason.QUEUE_FULL]) == (0, number + 1 - kept)
 
     run(test())
 
@@ -82,13 +82,13 @@ def test_a_client_that_never_reads_its_answers_is_not_read_for_ever(keys):
             (line,) = listener.lines.values()
             pings = mqtt5.PingReqPacket().write() * 50_000
             assert line.transport is not None
-            while line._is_heard:
+            while line._is_read:
                 flood.writer.write(pings)
                 await asyncio.sleep(0)
             assert line.transport.get_write_buffer_size() < 2 * TRANSPORT_BYTES_ENDURED
             async with calling(listener, "other", tls=keys.client) as other:
                 assert isinstance(await other.ask(mqtt5.PingReqPacket()), mqtt5.PingRespPacket)
-            while not line._is_heard:  # it reads after all
+            while not line._is_read:  # it reads after all
                 await flood.reader.read(1_000_000)
 
     run(test())
@@ -112,7 +112,7 @@ def test_who_publishes_too_fast_is_read_more_slowly_and_loses_nothing():
                 # Its silence while it is not read does not count as such.
                 assert isinstance(await pub.ask(mqtt5.PingReqPacket()), mqtt5.PingRespPacket)
                 assert 1.5 < loop.time() - started_s < 10.0
-                assert listener.hub.traffic.pauses > 0
+                assert listener.hub.counters.pauses > 0
 
     run(test())
 
@@ -121,7 +121,7 @@ def test_who_may_publish_more_slowly_is_still_let_go_in_time():
     async def test():
         async with serving(publications_per_s_max=0.01) as listener, calling(listener, "pub") as pub:
             pub.write(*(mqtt5.PublishPacket("t", b"x") for _ in range(10)))
-            await until(lambda: listener.hub.received == 10)
+            await until(lambda: listener.hub.counters.received == 10)
             await listener.stop()
             assert isinstance(await pub.read(), mqtt5.DisconnectPacket)
 

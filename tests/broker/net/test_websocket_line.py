@@ -182,7 +182,7 @@ def test_a_text_closes_the_connection_and_what_follows_it_is_not_heard():
             await socket.send("hello")
             await socket.send(mqtt5.PublishPacket("t", b"x").write())
             assert await closed(socket) == CloseCode.UNSUPPORTED_DATA
-            assert listener.hub.received == 0
+            assert listener.hub.counters.received == 0
             await until(lambda: not listener.lines)
 
     run(test())
@@ -223,7 +223,7 @@ def test_who_sends_pings_and_reads_no_pongs_is_not_read_for_ever():
             (line,) = listener.lines.values()
             await asyncio.sleep(0.05)
             pings = frame(9, b"x" * 125) * 1000
-            while line._is_heard:
+            while line._is_read:
                 writer.write(pings)
                 await asyncio.sleep(0)
             assert line.transport is not None

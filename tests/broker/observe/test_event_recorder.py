@@ -9,7 +9,6 @@ import pytest
 from tests.broker.networks import Net
 from tests.broker.talking import Client, new_hub
 
-from betimes.broker.joining import federate
 from betimes.broker.observe.event_recorder import Witness
 from betimes.model.telemetry import (
     Delivered,
@@ -26,9 +25,8 @@ from betimes.scheduling.recorder import Recorder
 
 def watched_hub(every=1):
     records: list[Record] = []
-    hub = new_hub()
-    hub.witness = Witness(hub.name, Recorder(records.append, every=every, offset_s=1000.0))
-    return hub, records
+    witness = Witness("b1", Recorder(records.append, every=every, offset_s=1000.0))
+    return new_hub(recorder=witness), records
 
 
 def kinds(records):
@@ -69,8 +67,8 @@ def test_who_wants_what_is_written_down_and_told_again():
     alice = Client(hub, "alice", now_s=1.0)
     wish = {"filter": "speed > 50", "max-delay": "2s", "price": "3", "reliability": "0.9"}
     alice.subscribe("news/#", properties=wish)
-    assert hub.witness is not None
-    hub.witness.tell_again(hub.sessions.values(), 9.0)
+    assert hub.recorder is not None
+    hub.recorder.tell_again(hub.sessions.values(), 9.0)
     alice.connection.lost(10.0)
     first, again, ended = records
     assert isinstance(first, Subscribed)
@@ -122,11 +120,8 @@ def test_a_journey_across_brokers_can_be_put_together():
     net = Net()
     records: dict[str, list[Record]] = {}
     for name in "abc":
-        hub = net.start(name)
         records[name] = []
-        hub.witness = Witness(name, Recorder(records[name].append, every=2))
-        assert hub.federation is not None
-        federate(hub, hub.federation.settings, epoch=hub.federation.bulletins.epoch + 1000)
+        net.start(name, witness=Witness(name, Recorder(records[name].append, every=2)))
     net.join("a", "b")
     net.join("b", "c")
     net.run(1.0)

@@ -10,7 +10,7 @@ from tests.broker.talking import Client, new_hub
 
 from betimes import __version__
 from betimes.broker.observe.prometheus import exposition
-from betimes.broker.observe.statistics import gathered
+from betimes.broker.observe.statistics import Observed, gathered
 from betimes.broker.observe.sys_topics import texts
 from betimes.model.buffer_settings import BufferSettings, PartitionTerms
 from betimes.model.telemetry import Reason
@@ -33,7 +33,7 @@ def test_the_numbers_are_those_of_the_system_topics():
     client.subscribe("a")
     client.publish("a", b"x", qos=1, retain=True)
     client.publish("$no")
-    found = gathered(hub, 7.5)
+    found = gathered(Observed(hub=hub), 7.5)
     samples, said = read(exposition(found, 0.125)), texts(found)
     for name, topic in {
         "connections": "clients/connected",
@@ -62,7 +62,7 @@ def test_what_is_kept_for_who_comes_back_is_told():
     hub, _ = publishing(10, BufferSettings(partitions=(terms,)))
     resume(Client(hub, "ben"), "b1:0")
     resume(Client(hub, "new"), "now")
-    samples = read(exposition(gathered(hub, 0.0), 0.0))
+    samples = read(exposition(gathered(Observed(hub=hub), 0.0), 0.0))
     names = ("buffer_messages", "buffer_overwritten_total", "resumed_subscriptions_total")
     assert [samples[f"betimes_{name}"] for name in names] == [4.0, 6.0, 1.0]
     assert samples["betimes_buffer_bytes"] > 0
@@ -71,7 +71,7 @@ def test_what_is_kept_for_who_comes_back_is_told():
 
 
 def test_a_broker_that_keeps_nothing_tells_of_no_buffer():
-    assert "betimes_buffer_messages" not in read(exposition(gathered(new_hub(), 0.0), 0.0))
+    assert "betimes_buffer_messages" not in read(exposition(gathered(Observed(hub=new_hub()), 0.0), 0.0))
 
 
 def test_sessions_that_moved_are_counted_in_a_network():
@@ -79,10 +79,12 @@ def test_sessions_that_moved_are_counted_in_a_network():
     come(net, "a")
     come(net, "b")
     for name, counts in (("a", (0.0, 1.0)), ("b", (1.0, 0.0))):
-        samples = read(exposition(gathered(net.hubs[name], 0.0), 0.0))
+        samples = read(exposition(gathered(net.brokers[name].observed, 0.0), 0.0))
         moved = [samples[f"betimes_sessions_{which}_over_total"] for which in ("taken", "handed")]
         assert tuple(moved) == counts
-    assert "betimes_sessions_taken_over_total" not in read(exposition(gathered(new_hub(), 0.0), 0.0))
+    assert "betimes_sessions_taken_over_total" not in read(
+        exposition(gathered(Observed(hub=new_hub()), 0.0), 0.0)
+    )
 
 
 def test_what_is_promised_and_used_on_links_is_told():
@@ -93,10 +95,10 @@ def test_what_is_promised_and_used_on_links_is_told():
         six.publisher.publish("cars", b"x" * 1000)
     six.run(1.0)
     onward = next(two for one, two in six.promised() if one == "a")
-    at_a = read(exposition(gathered(six.hubs["a"], six.now_s), 0.0))
+    at_a = read(exposition(gathered(six.brokers["a"].observed, six.now_s), 0.0))
     assert at_a[f"betimes_link_promised_bytes_per_second {onward}"] == 20_000
     assert 10_000 < at_a[f"betimes_link_reserved_bytes_total {onward}"] < 12_000
-    at_f = read(exposition(gathered(six.hubs["f"], six.now_s), 0.0))
+    at_f = read(exposition(gathered(six.brokers["f"].observed, six.now_s), 0.0))
     assert (at_f["betimes_guarantees_given_total"], at_f["betimes_guarantees_refused_total"]) == (1, 1)
 
 
@@ -107,14 +109,14 @@ def test_what_subscribers_pay_is_earned_when_it_is_sent_and_not_again():
     rich.subscribe("a", qos=1, properties={"price": "3.5"})
     plain.subscribe("a")
     publisher.publish("a", b"x", qos=1)
-    assert read(exposition(gathered(hub, 1.0), 0.0))["betimes_earned_total"] == 4.5
+    assert read(exposition(gathered(Observed(hub=hub), 1.0), 0.0))["betimes_earned_total"] == 4.5
     rich.connection.lost(1.0)  # it has not acknowledged
     Client(hub, "rich", clean_start=False, session_expiry_interval=100)
-    found = gathered(hub, 2.0)
+    found = gathered(Observed(hub=hub), 2.0)
     assert found.publications_sent == 3
     assert found.earned == 4.5
     publisher.publish("a", b"y", qos=0)
-    assert gathered(hub, 3.0).earned == 9.0
+    assert gathered(Observed(hub=hub), 3.0).earned == 9.0
 
 
 def test_what_links_carried_is_told_for_each():
@@ -124,7 +126,7 @@ def test_what_links_carried_is_told_for_each():
     for _ in range(3):
         net.client("x", "p").publish("a", b"x" * 1000)
     net.run(2.0)
-    at_x, at_y, at_z = (read(exposition(gathered(net.hubs[name], 0.0), 0.0)) for name in "xyz")
+    at_x, at_y, at_z = (read(exposition(gathered(net.brokers[name].observed, 0.0), 0.0)) for name in "xyz")
     assert at_x["betimes_link_sent_messages_total y"] == 3.0
     assert at_y["betimes_link_sent_messages_total z"] == 3.0
     assert at_y["betimes_link_sent_bytes_total z"] == at_x["betimes_link_sent_bytes_total y"] > 3000.0

@@ -8,16 +8,15 @@ import pytest
 from tests.broker.talking import Client, new_hub
 
 from betimes.broker.observe import telemetry_log as module
-from betimes.broker.observe.telemetry_log import Logbook, start_logbook
-from betimes.model.server_settings import ServerSettings, TelemetrySettings
+from betimes.broker.observe.telemetry_log import Logbook
+from betimes.model.server_settings import TelemetrySettings
 from betimes.telemetry.files import is_unfinished, part_files, read_table
 
 
 def started(directory, **telemetry):
-    hub = new_hub()
-    settings = ServerSettings(name="b1", telemetry=TelemetrySettings(directory=str(directory), **telemetry))
-    logbook = start_logbook(hub, settings, clock_ahead_s=0.0)
-    assert logbook is not None
+    settings = TelemetrySettings(directory=str(directory), **telemetry)
+    logbook = Logbook("b1", settings, clock_ahead_s=0.0)
+    hub = new_hub(recorder=logbook.witness)
     return hub, logbook
 
 
@@ -25,12 +24,6 @@ def publish(hub, count):
     bob = Client(hub, "bob")
     for _ in range(count):
         bob.publish("news")
-
-
-def test_without_settings_nothing_is_written_down():
-    hub = new_hub()
-    assert start_logbook(hub, ServerSettings(), clock_ahead_s=0.0) is None
-    assert hub.witness is None
 
 
 def test_a_share_of_the_events_ends_up_in_files(tmp_path):
@@ -47,7 +40,7 @@ def test_parts_are_written_after_a_while_and_a_restart_goes_on(tmp_path, monkeyp
 
     async def test():
         hub, logbook = started(tmp_path, share=1.0, every_s=0.05)
-        keeping = asyncio.create_task(logbook.keep())
+        keeping = asyncio.create_task(logbook.keep(hub))
         publish(hub, 10)
         while not part_files(tmp_path / "published"):
             await asyncio.sleep(0.01)
@@ -77,7 +70,7 @@ def test_a_full_disk_loses_telemetry_and_nothing_else(tmp_path, caplog, monkeypa
 
     async def test():
         hub, logbook = started(tmp_path / "t", share=1.0, every_s=0.02)
-        keeping = asyncio.create_task(logbook.keep())
+        keeping = asyncio.create_task(logbook.keep(hub))
         for path in sorted((tmp_path / "t").iterdir()):
             if path.is_dir():
                 path.rmdir()

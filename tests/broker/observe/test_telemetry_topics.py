@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import mqtt5
 import pytest
 from tests.broker.talking import Client, new_hub
 from tests.pipeline.records import record
 
+from betimes.broker.observe import telemetry_log
 from betimes.broker.observe import telemetry_topics as module
-from betimes.broker.observe.telemetry_log import start_logbook
 from betimes.broker.observe.telemetry_topics import TelemetryTopics
-from betimes.model.server_settings import ServerSettings, TelemetrySettings
+from betimes.model.server_settings import TelemetrySettings
 from betimes.model.telemetry import Published, Sent
+from betimes.telemetry.files import read_table
 from betimes.telemetry.messages import read_telemetry
 
 
@@ -57,23 +60,30 @@ def test_many_records_are_several_messages_and_too_many_are_left_out(monkeypatch
     assert topics.left_out == 2
 
 
-def test_what_is_published_at_a_broker_is_told_beside_its_files(tmp_path):
-    hub = new_hub()
-    settings = ServerSettings(telemetry=TelemetrySettings(directory=str(tmp_path), share=1.0))
-    logbook = start_logbook(hub, settings, clock_ahead_s=0.0)
-    assert logbook is not None
-    assert logbook.topics is not None
+def test_what_is_published_at_a_broker_is_told_beside_its_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(telemetry_log, "LOOK_EVERY_S", 0.01)
+    settings = TelemetrySettings(directory=str(tmp_path), share=1.0)
+    logbook = telemetry_log.Logbook("b1", settings, clock_ahead_s=0.0)
+    hub = new_hub(recorder=logbook.witness)
     anna, bob = Client(hub, "anna"), Client(hub, "bob")
     anna.subscribe("$betimes/telemetry/#")
-    assert logbook.topics.tick(1.0)
-    logbook.tell_again()
-    bob.publish("news")
-    logbook.topics.tick(2.0)
-    kinds = {kind for _, kind, _ in heard(anna)}
-    assert {"published", "subscribed"} <= kinds
-    logbook.topics.tick(3.0)
-    assert heard(anna) == []  # telling is nothing to tell of
+
+    async def test():
+        keeping = asyncio.create_task(logbook.keep(hub))
+        kinds = set[str]()
+        while not kinds >= {"published", "subscribed"}:
+            bob.publish("news")
+            await asyncio.sleep(0.02)
+            kinds |= {kind for _, kind, _ in heard(anna)}
+        await asyncio.sleep(0.05)
+        heard(anna)
+        await asyncio.sleep(0.05)
+        assert heard(anna) == []  # telling is nothing to tell of
+        keeping.cancel()
+
+    asyncio.run(asyncio.wait_for(test(), 30.0))
     logbook.close()
+    assert read_table(tmp_path, "published").num_rows == hub.counters.received
 
 
 @pytest.mark.parametrize("pattern", ["#", "+/telemetry/#"])

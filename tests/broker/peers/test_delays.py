@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from tests.broker.peers.test_outbox import link
+from tests.broker.peers.test_outbox import link, new_mail
 
 from betimes.broker.peers.delays import PeerDelays
-from betimes.broker.peers.outbox import PeerMail
 
 
 def test_everybody_is_a_hop_away_where_hops_are_counted():
-    assert PeerDelays(PeerMail(), is_timed=False).to("a:1") == 1.0
+    assert PeerDelays(new_mail(), is_timed=False).to("a:1") == 1.0
 
 
 def test_half_of_the_shortest_round_trip_is_known_of_links_and_the_usual_of_others():
-    mail = PeerMail()
+    mail = new_mail()
     delays = PeerDelays(mail, is_timed=True)
     assert delays.to("a:1") == 0.0
     end = link("a:1")

@@ -9,9 +9,11 @@ import pytest
 from tests.broker.peer_networks import PeerNet, address, plan
 from tests.broker.talking import Client
 
-from betimes.broker.delivery.publication import QUALITIES, Publication
-from betimes.broker.links.packets import LIFE, LINK, VERSION
+from betimes.broker.core.connect import LINK
+from betimes.broker.delivery.publication import Publication
+from betimes.broker.links.packets import LIFE, VERSION
 from betimes.broker.peers.link import AGREEMENT, EVENTS_UNDER_WAY_MAX, PEER
+from betimes.mqtt.packets import QUALITIES
 
 OURS = plan("x").agreement.text
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 from tests.broker.peer_networks import SPACE
-from tests.broker.talking import new_hub
+from tests.broker.talking import new_session
 
-from betimes.broker.delivery.session import Session
 from betimes.broker.delivery.subscriptions import Grant
 from betimes.broker.peers.local_demand import BOXES_MAX, PeerWishes
 from betimes.language.filters.parse import parse_filter
@@ -17,7 +16,7 @@ from betimes.mqtt.subscribe_options import Wish
 
 
 def grant(text: str | None, pattern: str = "t") -> Grant:
-    session = Session("c", queue_bytes_max=1000, lose=new_hub().lose)
+    session = new_session()
     wish = None if text is None else Wish(filter=parse_filter(text), qos=QoS())
     return Grant(session=session, pattern=pattern, wish=wish)
 

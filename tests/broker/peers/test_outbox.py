@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from tests.broker.peer_networks import PeerNet
-from tests.broker.talking import new_hub
+from tests.broker.talking import new_connection, new_hub
 
-from betimes.broker.delivery.connection import Connection
 from betimes.broker.peers.link import PeerLink
 from betimes.broker.peers.outbox import (
     DIALS_MAX,
@@ -21,10 +20,14 @@ from betimes.broker.peers.outbox import (
 
 def link(neighbour: str, *, is_dialled: bool = True, life: str = "1") -> PeerLink:
     overlay = PeerNet().start("me")
-    connection = Connection(new_hub(), peer=neighbour, now_s=0.0)
+    connection = new_connection(new_hub(), peer=neighbour)
     found = PeerLink(overlay, connection, neighbour, 0.0)
     found.is_dialled, found.life = is_dialled, life
     return found
+
+
+def new_mail() -> PeerMail:
+    return PeerMail(lambda _address: None)
 
 
 def _note(said: list[int], number: int, _link: PeerLink) -> None:
@@ -32,8 +35,8 @@ def _note(said: list[int], number: int, _link: PeerLink) -> None:
 
 
 def test_what_is_said_waits_until_there_is_a_link_and_then_no_more():
-    mail, dialled, said = PeerMail(), list[str](), list[int]()
-    mail.dial = dialled.append
+    dialled, said = list[str](), list[int]()
+    mail = PeerMail(dialled.append)
     for number in range(WAITING_MAX + 1):
         assert mail.post("a:1", partial(_note, said, number))
     assert dialled == ["a:1"]
@@ -48,7 +51,7 @@ def test_what_is_said_waits_until_there_is_a_link_and_then_no_more():
 
 
 def test_not_everybody_is_dialled_at_once():
-    mail = PeerMail()
+    mail = new_mail()
     posted = [mail.post(f"a:{number + 1}", lambda link: None) for number in range(DIALS_MAX + 1)]
     assert posted.count(False) == 1
 
@@ -56,7 +59,7 @@ def test_not_everybody_is_dialled_at_once():
 def test_of_two_links_both_sides_keep_the_one_that_the_first_by_name_dialled():
     mine, theirs = link("b:1"), link("b:1", is_dialled=False)
     for order in ([mine, theirs], [theirs, mine]):
-        mail = PeerMail()
+        mail = new_mail()
         assert [mail.up(each, "a:1") for each in order] == [None, None]
         assert mail.links["b:1"] is mine
         assert mail.spare(set(), DOUBLE_AFTER_S) == []
@@ -66,14 +69,14 @@ def test_of_two_links_both_sides_keep_the_one_that_the_first_by_name_dialled():
 
 
 def test_another_life_takes_the_place_of_the_one_before():
-    mail, old, new = PeerMail(), link("b:1"), link("b:1", life="2")
+    mail, old, new = new_mail(), link("b:1"), link("b:1", life="2")
     mail.up(old, "a:1")
     assert mail.up(new, "a:1") is old
     assert mail.links["b:1"] is new
 
 
 def test_of_too_many_links_those_go_that_nobody_needs():
-    mail = PeerMail()
+    mail = new_mail()
     ends = [link(f"b:{number + 1}") for number in range(LINKS_MAX + 2)]
     for number, each in enumerate(ends):
         each.used_s = float(number)

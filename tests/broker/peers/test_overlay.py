@@ -103,11 +103,11 @@ def test_somebody_with_another_space_stays_alone_and_is_told_why():
     net.start("a", published="x >= 0")
     other = Agreement(space=type(SPACE)(dimensions=SPACE.dimensions[:1], levels=6))
     overlay = net.start("b", join="a", wanted="x > 5", agreement=other)
-    told = list[str]()
-    overlay.refused_with = told.append
     net.run(3.0)
     assert not overlay.mail.links
-    assert told[0].startswith("a:1: this overlay has x:0..100 y:0..100, 6 levels")
+    name, told = net.refusals[0]
+    assert name == "b"
+    assert told.startswith("a:1: this overlay has x:0..100 y:0..100, 6 levels")
     assert "refuses" in overlay.complaints[0]
 
 

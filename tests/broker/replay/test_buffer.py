@@ -10,15 +10,13 @@ from betimes.broker.core.hub import Hub
 from betimes.broker.replay.buffer import importance_of
 from betimes.language.filters.parse import parse_filter
 from betimes.model.buffer_settings import BufferSettings, PartitionTerms
-from betimes.mqtt.as_read import AsRead
+from betimes.mqtt.packet_batch import PacketBatch
 
 BY_TOPIC = BufferSettings(partitions=(PartitionTerms(pattern="a/#"), PartitionTerms(pattern="b/#")))
 
 
 def keeping_hub(settings: BufferSettings | None = None, **limits) -> Hub:
-    hub = new_hub(**limits)
-    hub.keep_for_return(settings or BufferSettings())
-    return hub
+    return new_hub(buffer=settings or BufferSettings(), **limits)
 
 
 def kept(hub: Hub, pattern: str = "#") -> list[tuple[int, str, bytes, str]]:
@@ -142,7 +140,7 @@ def test_a_read_that_is_larger_than_the_buffer_leaves_its_newest_part():
 
 def test_packets_are_read_again_from_the_bytes_they_came_in():
     packets = [mqtt5.PublishPacket("a", bytes([number]) * number) for number in range(5)]
-    again = AsRead(b"".join(each.write() for each in packets) + b"\x30\x7f", 5)
+    again = PacketBatch(b"".join(each.write() for each in packets) + b"\x30\x7f", 5)
     assert len(again) == 5
     assert list(again) == packets
     assert again[2] == packets[2]

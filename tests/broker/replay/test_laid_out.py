@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from betimes.broker.replay.laid_out import LaidOut
 from betimes.language.filters.parse import parse_filter
 from betimes.model.user_properties import ATTRIBUTES_MAX
-from betimes.mqtt.as_read import AsRead
+from betimes.mqtt.packet_batch import PacketBatch
 from betimes.replay.buffer import Run
 
 FILTERS = ["a > 1", "a = 'x'", "a IS NULL", "b = true OR a <= 1", "NOT (a = 'x')", "c BETWEEN 1 AND 2"]
@@ -32,7 +32,8 @@ packets = st.builds(
 def laid_out(runs: Any) -> LaidOut:
     built = []
     for number, items in enumerate(runs):
-        kept = AsRead(b"".join(each.write() for each in items), len(items)) if None not in items else items
+        data = b"".join(each.write() for each in items if each is not None)
+        kept = items if None in items else PacketBatch(data, len(items))
         built.append(Run("b1", number * 100, kept, 10, float(number), "anna"))
     return LaidOut(built, {})
 

@@ -158,7 +158,7 @@ def test_what_has_expired_is_counted_and_not_sent():
     ben = Client(hub, "ben", now_s=100.0)
     ask_range(ben, ("resume-until", "b1:1"))
     assert numbers(ben) == []
-    assert hub.lost.total() == 1
+    assert hub.counters.lost.total() == 1
 
 
 class _Forbidding(Rights):

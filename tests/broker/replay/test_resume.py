@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.broker.replay.test_buffer import keeping_hub
-from tests.broker.talking import Client
+from tests.broker.talking import Client, new_hub
 
+from betimes.broker.composition import federate
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.joining import federate
 from betimes.broker.replay import resume as resuming
 from betimes.broker.replay.resume import read_resume
 from betimes.model.buffer_settings import BufferSettings, PartitionTerms
@@ -181,9 +181,7 @@ def test_many_gaps_of_one_origin_become_one():
 
 
 def test_a_broker_that_was_started_anew_tells_that_it_knows_nothing_of_before():
-    hub, _ = publishing(3)
-    hub.received = 1_000
-    hub.keep_for_return(BufferSettings())
+    hub = new_hub(buffer=BufferSettings(), first_number=1_001)
     ben = Client(hub, "ben")
     resume(ben, "b1:2")
     (gap,) = ben.read()
@@ -200,7 +198,7 @@ def test_what_is_too_late_by_now_is_skipped_and_counted():
     suback = resume(ben, "b1:0", max_delay="5s")
     assert ("outstanding", "1") in suback.user_properties
     assert ben.got() == [("t", b"new")]
-    assert hub.lost[Reason.EXPIRED] == 2
+    assert hub.counters.lost[Reason.EXPIRED] == 2
 
 
 def test_who_asks_for_everything_gets_what_is_late_but_not_what_has_expired():
@@ -225,7 +223,7 @@ def test_more_than_may_wait_for_a_client_is_told_as_a_gap_too():
     assert len(came) + told["at_most"] == 10
     assert ("outstanding", str(len(came))) in suback.user_properties
     assert dict(came[-1].user_properties)["$id"] == "b1:10"  # the newest are sent
-    assert hub.lost[Reason.QUEUE_FULL] == 0
+    assert hub.counters.lost[Reason.QUEUE_FULL] == 0
 
 
 @pytest.mark.parametrize(
@@ -252,7 +250,7 @@ def test_a_token_that_nobody_was_given_is_refused_with_a_way_out(token, said):
 def test_who_is_not_known_yet_may_be_asked_for_again():
     hub, _ = publishing(3)
     settings = NetworkSettings(secret="s", links=(LinkTerms(to="b2", host="x"),))
-    federate(hub, settings, epoch=1)
+    federate(hub, settings, epoch=1, store=None, witness=None)
     suback = resume(Client(hub, "ben"), "b9:1")
     assert suback.reason_codes[0].value == 0x83
     assert "waits for its link to b2" in suback.reason_str
@@ -261,9 +259,10 @@ def test_who_is_not_known_yet_may_be_asked_for_again():
 
 
 def test_a_broker_that_keeps_nothing_says_so():
-    hub, _ = publishing(3)
-    hub.replay = None
-    ben = Client(hub, "ben")
+    hub = new_hub()
+    anna, ben = Client(hub, "anna"), Client(hub, "ben")
+    for _ in range(3):
+        anna.publish("t")
     assert "keeps nothing" in resume(ben, "b1:1").reason_str
     assert ("position", "b1:3") in resume(ben, "now").user_properties
 
@@ -348,13 +347,13 @@ def test_what_does_not_go_out_at_once_follows_in_order(monkeypatch):
     monkeypatch.setattr(resuming, "AT_ONCE_BYTES_MAX", 40_000)
     hub, anna = publishing(2_000)
     ben = Client(hub, "ben")
-    ben.connection.outbox_bytes_max = 10_000
+    ben.connection.flow.outbox_bytes_max = 10_000
     suback = resume(ben, "b1:3")
     got = ids(ben)
     assert ("outstanding", "1997") in suback.user_properties
     assert 0 < len(got) < 1_997
     anna.publish("t/0", b"2001")
-    while ben.connection.blocked:
+    while ben.connection.flow.blocked:
         ben.connection.drained(0.0)
         got += ids(ben)
     assert got == [f"b1:{number}" for number in range(4, 2_002)]
@@ -368,4 +367,4 @@ def test_what_is_larger_than_the_client_takes_does_not_keep_the_rest_from_it():
     ben = Client(hub, "ben", max_packet_size=200)
     resume(ben, "b1:0")
     assert ids(ben) == ["b1:1", "b1:3"]
-    assert hub.lost[Reason.TOO_LARGE] == 1
+    assert hub.counters.lost[Reason.TOO_LARGE] == 1

@@ -80,7 +80,7 @@ def test_what_a_buffer_asks_for_does_not_count_as_wanted_or_lost():
     net.cut("a", "b")
     net.client("a", "anna").publish("t", b"2")
     net.run(30.0)
-    assert sum(net.hubs["a"].lost.values()) == 0
+    assert sum(net.hubs["a"].counters.lost.values()) == 0
 
 
 def test_what_never_came_over_a_broken_link_is_told_as_a_gap():
@@ -128,4 +128,4 @@ def test_subscribers_traffic_goes_before_what_is_only_kept():
         anna.publish("wanted", bytes([number]) * 1000)
     net.run(3.0)
     assert len(ben.got()) == 5
-    assert net.hubs["a"].lost[Reason.EXPIRED] == 0
+    assert net.hubs["a"].counters.lost[Reason.EXPIRED] == 0

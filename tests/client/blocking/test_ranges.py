@@ -21,8 +21,8 @@ ALL = Wanted(topic="#")
 
 @contextmanager
 def keeping_broker(messages_max: int = 1_000_000, **limits) -> Iterator[Broker]:
-    with running_broker(**limits) as broker:
-        broker.hub.keep_for_return(BufferSettings(partitions=(PartitionTerms(messages_max=messages_max),)))
+    buffer = BufferSettings(partitions=(PartitionTerms(messages_max=messages_max),))
+    with running_broker(buffer=buffer, **limits) as broker:
         yield broker
 
 

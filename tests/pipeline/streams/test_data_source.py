@@ -45,6 +45,6 @@ def test_rows_of_a_frame_and_of_a_stream_are_published_once(spark, tmp_path: Pat
         found = spark.read.format("betimes").option("url", url).option("topic", "#").load()
         counts = {row.topic: row["count"] for row in found.groupBy("topic").count().collect()}
         assert counts == {"in": 50, "out": 50}
-        assert broker.hub.repeats.repeated == 50
+        assert broker.hub.counters.repeated == 50
         with pytest.raises(PySparkException, match="stays published"):
             frame.write.format("betimes").mode("overwrite").option("url", url).save()

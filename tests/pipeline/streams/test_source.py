@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from tests.client.blocking.test_ranges import keeping_broker, publish
-from tests.interop.brokers import Broker
+from tests.interop.brokers import Broker, running_broker
 from tests.pipeline.schemas import schema_of
 
 from betimes.client.errors import UnreachableError
@@ -127,8 +127,8 @@ def test_a_broker_that_is_away_is_waited_for_and_not_for_ever():
 def test_a_broker_that_does_not_keep_everything_is_refused_unless_that_will_do():
     from betimes.model.buffer_settings import BufferSettings, PartitionTerms
 
-    with keeping_broker() as broker:
-        broker.hub.keep_for_return(BufferSettings(partitions=(PartitionTerms(pattern="u/#"),)))
+    buffer = BufferSettings(partitions=(PartitionTerms(pattern="u/#"),))
+    with running_broker(buffer=buffer) as broker:
         with pytest.raises(SettingError, match="does not keep, everything"):
             stream(broker).initialOffset()
         assert stream(broker, part="accept").initialOffset() == at(0)

@@ -9,38 +9,38 @@ number, and its age is what has passed here since it came.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import logging
-import zlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import mqtt5
 
-from betimes.language.json.statistics import read_statistics, statistics_text
+from betimes.broker.admission.model_packets import (
+    ALARM_BYTES_MAX,
+    ALARM_TOPIC,
+    MODEL_TOPIC,
+    alarm_number,
+    signature_of,
+    unpacked_model,
+)
+from betimes.broker.core.extension import Decision, Extension
+from betimes.broker.delivery.publication import Publication
+from betimes.broker.delivery.subscriptions import Grant
 from betimes.model.errors import BetimesError
-from betimes.model.statistics import NetworkStatistics, subscription_id
+from betimes.model.statistics import subscription_id
 from betimes.model.subscriptions import Subscription
 from betimes.model.user_properties import SIGNATURE
+from betimes.mqtt.reason_codes import PublishCode
 
-if TYPE_CHECKING:
-    from betimes.broker.delivery.subscriptions import Grant
+if TYPE_CHECKING:  # what it needs takes long to load
     from betimes.prediction.admission import Admission
 
 log = logging.getLogger(__name__)
 
-MODEL_TOPIC = "$betimes/model"
-MODEL_BYTES_MAX = 64_000_000  # unpacked
 FRESH_S = 900.0  # after which an answer says how old the model is
-
-Acknowledged = mqtt5.PubAckReasonCode
-
-
-class ModelError(BetimesError):
-    """A model that is not one, or is too large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +50,6 @@ class Answer:
     admitted: bool
     text: str
     predicted_share: float | None = None  # None: nothing was promised, and nothing refused
-
-
-def packed_model(statistics: NetworkStatistics, secret: str) -> tuple[bytes, str]:
-    """Return a model as it is sent to `$betimes/model`, and its signature."""
-    payload = zlib.compress(statistics_text(statistics).encode())
-    return payload, signature_of(payload, secret)
-
-
-def signature_of(payload: bytes, secret: str) -> str:
-    """Return what only one who knows the secret can say about a payload."""
-    return hmac.new(secret.encode(), payload, hashlib.sha256).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,42 +68,52 @@ def worked_out(payload: bytes) -> Model:
     return Model(Admission(statistics), statistics.learned_at_s or 0.0)
 
 
-def unpacked_model(payload: bytes) -> NetworkStatistics:
-    """Return the model in a payload."""
-    unpacking = zlib.decompressobj()
-    try:
-        text = unpacking.decompress(payload, MODEL_BYTES_MAX)
-        if not unpacking.eof:
-            raise ModelError(f"not whole, or more than {MODEL_BYTES_MAX} bytes")
-        return read_statistics(text.decode(), MODEL_TOPIC)
-    except (zlib.error, UnicodeDecodeError) as error:
-        raise ModelError(f"not a model: {error}") from None
+class AdmissionRecorder(Protocol):
+    """What writes down which subscriptions were admitted."""
+
+    def answered(self, written: str, grant: Grant, answer: Answer, now_s: float) -> None:
+        """Record the answer to a subscription that asks for an on-time share."""
 
 
-class Promises:
-    """What one broker promises, and by which model."""
+class Promises(Extension):
+    """Which subscriptions one broker admits, and by which model."""
 
-    def __init__(self, broker: str, secret: str) -> None:
+    def __init__(
+        self,
+        broker: str,
+        secret: str,
+        *,
+        offer: Callable[[Publication, float], None],
+        wake: Callable[[], None],
+        recorder: AdmissionRecorder | None = None,
+    ) -> None:
         self.admitted = 0
         self.refused = 0
-        self.to_learn: bytes | None = None  # the newest model, for the driver to work out
-        self.wake: Callable[[], None] = lambda: None  # tells the driver of it
+        self._to_learn: bytes | None = None  # the newest model, for the driver to work out
+        self._offer = offer  # publishes an alarm to the clients here
+        self._wake = wake  # tells the driver that a model has come
+        self._recorder = recorder
         self._broker = broker
-        self.secret = secret
-        self.last_alarm = 0  # its number
+        self._secret = secret
+        self._last_alarm = 0  # its number
         self._model: Model | None = None
         self._came_at_s = 0.0
 
-    def take(self, packet: mqtt5.PublishPacket) -> Acknowledged:
+    def take(self, packet: mqtt5.PublishPacket) -> PublishCode:
         """Take in what was published as a model; it counts once it is worked out."""
         said = [value for name, value in packet.user_properties if name == SIGNATURE]
-        right = signature_of(packet.payload, self.secret)
+        right = signature_of(packet.payload, self._secret)
         if len(said) != 1 or not hmac.compare_digest(said[0].encode(), right.encode()):
             log.warning("a model that the control centre did not sign is ignored")
-            return Acknowledged.NOT_AUTHORIZED
-        self.to_learn = bytes(packet.payload)
-        self.wake()
-        return Acknowledged.SUCCESS
+            return PublishCode.NOT_AUTHORIZED
+        self._to_learn = bytes(packet.payload)
+        self._wake()
+        return PublishCode.SUCCESS
+
+    def take_model(self) -> bytes | None:
+        """Return the newest model that is not worked out yet, once."""
+        payload, self._to_learn = self._to_learn, None
+        return payload
 
     def learn(self, model: Model, promised: Iterable[Grant], now_s: float) -> bool:
         """Answer by a new model from now on; False if it is no newer than the last.
@@ -128,8 +127,47 @@ class Promises:
             self.keep(grant)
         return True
 
+    def admit(self, grant: Grant, now_s: float) -> Decision | None:
+        """Decide on a subscription that asks for an on-time share."""
+        if not is_promised(grant):
+            return None
+        answer = self.ask(grant, now_s)
+        if self._recorder is not None:
+            self._recorder.answered(grant.written, grant, answer, now_s)
+        return Decision(answer.admitted, f"{grant.written}: {answer.text}")
+
+    def subscribed(self, _written: str, grant: Grant, _now_s: float) -> None:
+        """Count a promise that was given."""
+        if is_promised(grant):
+            self.keep(grant)
+
+    def unsubscribed(self, _written: str, grant: Grant, _now_s: float) -> None:
+        """Count a promise no longer."""
+        if is_promised(grant):
+            self.release(grant)
+
+    def control(self, packet: mqtt5.PublishPacket, topic: str, now_s: float) -> PublishCode | None:
+        """Take in a model or an alarm of the control centre; all else is refused."""
+        if topic == MODEL_TOPIC:
+            return self.take(packet)
+        if not topic.startswith(f"{ALARM_TOPIC}/") or len(packet.payload) > ALARM_BYTES_MAX:
+            return PublishCode.NOT_AUTHORIZED
+        said = [value for name, value in packet.user_properties if name == SIGNATURE]
+        right = signature_of(topic.encode() + b"\0" + bytes(packet.payload), self._secret)
+        if len(said) != 1 or not hmac.compare_digest(said[0].encode(), right.encode()):
+            log.warning("an alarm that the control centre did not sign is ignored")
+            return PublishCode.NOT_AUTHORIZED
+        number = alarm_number(packet.payload)
+        if number <= self._last_alarm:
+            log.warning("an alarm that is no newer than the last is ignored")
+            return PublishCode.NOT_AUTHORIZED
+        self._last_alarm = number
+        plain = mqtt5.PublishPacket(topic, packet.payload, content_type="application/json")
+        self._offer(Publication(plain, topic, born_s=now_s, origin=self._broker), now_s)
+        return PublishCode.SUCCESS
+
     def ask(self, grant: Grant, now_s: float) -> Answer:
-        """Say whether a subscription can be had with the on-time share that it asks for."""
+        """Return whether a subscription can be had with the on-time share that it asks for."""
         if self._model is None:
             return Answer(
                 admitted=True, text="admitted without a promise: no model has come from a control centre yet"

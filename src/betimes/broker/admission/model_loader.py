@@ -1,27 +1,30 @@
-"""How does a live broker come to answer by a new model? It is worked out in a thread while all goes on."""
+"""Working out a new model in a thread, while the broker goes on."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from betimes.broker.admission.admission import Promises, is_promised, worked_out
-from betimes.broker.core.hub import Hub
+from betimes.broker.delivery.session import Session
 from betimes.broker.delivery.subscriptions import Grant
 from betimes.model.errors import BetimesError
 
 log = logging.getLogger(__name__)
 
 
-async def learn_models(hub: Hub, promises: Promises, now_s: Callable[[], float]) -> None:
+async def load_models(
+    promises: Promises,
+    sessions: Callable[[], Iterable[Session]],
+    came: asyncio.Event,
+    now_s: Callable[[], float],
+) -> None:
     """Work out the newest model whenever one has come, for ever."""
-    came = asyncio.Event()
-    promises.wake = came.set
     while True:
         await came.wait()
         came.clear()
-        payload, promises.to_learn = promises.to_learn, None
+        payload = promises.take_model()
         if payload is None:
             continue
         try:
@@ -29,13 +32,13 @@ async def learn_models(hub: Hub, promises: Promises, now_s: Callable[[], float])
         except BetimesError as error:
             log.error("a signed model is of no use: %s", error)
             continue
-        if promises.learn(model, promised_grants(hub), now_s()):
+        if promises.learn(model, promised_grants(sessions()), now_s()):
             log.info("promises are by a new model, with %d subscriptions", len(model.admission))
         else:
             log.warning("a model that is no newer than the last is ignored")
 
 
-def promised_grants(hub: Hub) -> Iterator[Grant]:
+def promised_grants(sessions: Iterable[Session]) -> Iterator[Grant]:
     """Yield the subscriptions that ask for an on-time share."""
-    for session in hub.sessions.values():
+    for session in sessions:
         yield from filter(is_promised, session.grants.values())

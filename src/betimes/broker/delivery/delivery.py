@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import mqtt5
 
-from betimes.broker.delivery.publication import OVERHEAD_BYTES, Publication
+from betimes.broker.delivery.publication import Publication
 from betimes.model.telemetry import Reason
+from betimes.mqtt.packets import OVERHEAD_BYTES
 
 if TYPE_CHECKING:
     from betimes.broker.delivery.subscriptions import Grant

@@ -69,13 +69,10 @@ class Offering:
             and not (publication.retain and grant.retain_as_published)
             and not (publication.born_s < now_s and publication.too_late(now_s, bound_s_of(grant)))
         ):
-            connection = session.ready()
+            connection, wish = session.ready(), grant.wish
             if connection is not None and connection.publish_plain(
-                publication, now_s, told=grant.wish is not None
+                publication, now_s, told=wish is not None, price=1.0 if wish is None else wish.qos.price
             ):
-                wish = grant.wish
-                if wish is not None and wish.qos.price != 1.0:
-                    connection.hub.traffic.premium += wish.qos.price - 1.0
                 if publication.is_recorded:
                     session.note(delivery_of(publication, grant, retain=False), now_s)
                 return

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from betimes.broker.delivery.publication import OVERHEAD_BYTES, Publication
+from betimes.broker.delivery.publication import Publication
 from betimes.model.events import Event
+from betimes.mqtt.packets import OVERHEAD_BYTES
 
 PACKET_OVERHEAD_BYTES = 80  # what travels with an event on a link, about
 

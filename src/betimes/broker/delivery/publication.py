@@ -15,13 +15,12 @@ from betimes.language.quantities import read_duration_s
 from betimes.model.errors import TextError
 from betimes.model.events import EventId, Value, number_reading
 from betimes.model.user_properties import AGE, ATTRIBUTES_MAX, DEADLINE, ID, OWN
-from betimes.mqtt import mqtt311 as mqtt3
+from betimes.mqtt import mqtt311
+from betimes.mqtt.packets import OVERHEAD_BYTES, QUALITIES, copy_publish
+from betimes.replay.buffer import Found
 
 JSON_BYTES_MAX = 65_536  # of a payload that is read for attributes
 JSON_TYPE = "application/json"
-OVERHEAD_BYTES = 200  # of one publication or delivery that waits, about
-
-QUALITIES = (mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE, mqtt5.QoS.EXACTLY_ONCE)
 _AT_MOST_ONCE = mqtt5.QoS.AT_MOST_ONCE
 
 
@@ -113,7 +112,7 @@ class Publication:
         is_its_own = self.qos or self.retain or packet.topic_alias is not None
         if told or is_its_own or self.void_at_s != math.inf:  # most can go on as they came
             packet = self.packet_for(qos=0, retain=False, now_s=now_s, told=told)
-        data = made[kind] = packet.write() if version == 5 else mqtt3.written(packet)
+        data = made[kind] = packet.write() if version == 5 else mqtt311.written(packet)
         return data
 
     def forget_plain(self) -> None:
@@ -165,19 +164,18 @@ class Publication:
 
 def spelled_out(packet: mqtt5.PublishPacket, topic: str) -> mqtt5.PublishPacket:
     """Return a packet with its topic in place of an alias."""
-    return mqtt5.PublishPacket(
-        topic,
-        packet.payload,
-        qos=packet.qos,
-        retain=packet.retain,
-        packet_id=packet.packet_id,
-        duplicate=packet.duplicate,
-        payload_format_indicator=packet.payload_format_indicator,
-        message_expiry_interval=packet.message_expiry_interval,
-        content_type=packet.content_type,
-        response_topic=packet.response_topic,
-        correlation_data=packet.correlation_data,
-        user_properties=packet.user_properties,
+    return copy_publish(packet, topic=topic, packet_id=packet.packet_id, duplicate=packet.duplicate)
+
+
+def publication_of(found: Found[mqtt5.PublishPacket]) -> Publication:
+    """Return a kept packet as it was published."""
+    return Publication(
+        found.item,
+        found.item.topic,
+        born_s=found.born_s,
+        publisher=found.source,
+        origin=found.origin,
+        number=found.number,
     )
 
 

@@ -13,11 +13,11 @@ Note = Callable[[Publication | None, Publication | None], None]
 class Retained:
     """The newest retained publication of each topic, found by pattern; at most so many, and so large."""
 
-    def __init__(self, count_max: int, bytes_max: int) -> None:
+    def __init__(self, count_max: int, bytes_max: int, note: Note | None = None) -> None:
         self._count_max = count_max
         self._bytes_max = bytes_max
         self._bytes = 0
-        self.note: Note | None = None  # is told what takes the place of what
+        self._note = note  # hears what takes the place of what, where that is to survive the broker
         self._by_topic: dict[str, Publication] = {}
         self._names = TopicNames()
 
@@ -42,9 +42,16 @@ class Retained:
             self._bytes -= old.size_bytes
         self._by_topic[topic] = publication
         self._bytes += size
-        if self.note is not None:
-            self.note(old, publication)
+        if self._note is not None:
+            self._note(old, publication)
         return True
+
+    def restore(self, publication: Publication) -> bool:
+        """Keep what the store held; False if there is no room."""
+        note, self._note = self._note, None  # the store knows it
+        kept = self.keep(publication)
+        self._note = note
+        return kept
 
     def meeting(self, pattern: str, now_s: float) -> list[Publication]:
         """Return what is retained of the topics that meet a pattern; what has become void is forgotten."""
@@ -59,5 +66,5 @@ class Retained:
             del self._by_topic[publication.topic]
             self._names.remove(publication.topic)
             self._bytes -= publication.size_bytes
-            if self.note is not None:
-                self.note(publication, None)
+            if self._note is not None:
+                self._note(publication, None)

@@ -12,35 +12,42 @@ from typing import TYPE_CHECKING
 
 import mqtt5
 
+from betimes.broker.access.acl import Rights
 from betimes.broker.delivery.delivery import Delivery, Lose
-from betimes.broker.delivery.recently_delivered import had_of
+from betimes.broker.delivery.flow import Backpressure, Flow
+from betimes.broker.delivery.gaps import Missed
+from betimes.broker.delivery.outbox import Outbox
+from betimes.broker.delivery.ports import Journal, Recorder
+from betimes.broker.delivery.rate_limit import TokenBucket
+from betimes.broker.delivery.recently_delivered import Arrived, Recent, had_of
+from betimes.broker.delivery.scheduled_queue import LastHop
 from betimes.model.telemetry import Reason
+from betimes.mqtt.packets import PACKET_ID_MAX
 
 if TYPE_CHECKING:
-    from betimes.broker.access.acl import Rights
-    from betimes.broker.delivery.connection import Connection
-    from betimes.broker.delivery.gaps import Missed
-    from betimes.broker.delivery.rate_limit import TokenBucket
-    from betimes.broker.delivery.recently_delivered import Arrived, Recent
-    from betimes.broker.delivery.scheduled_queue import LastHop
     from betimes.broker.delivery.subscriptions import Grant
-    from betimes.broker.durability.store import Journal
-    from betimes.broker.observe.event_recorder import Witness
 
-PACKET_ID_MAX = 65_535
 WEED_EVERY_S = 1.0  # a full queue is looked through for what is too late, at most so often
 
 
 class Session:
     """A client's subscriptions and what is on its way to it. Time and the connection are handed in."""
 
-    def __init__(self, client_id: str, *, queue_bytes_max: int, lose: Lose) -> None:
+    def __init__(
+        self,
+        client_id: str,
+        *,
+        queue_bytes_max: int,
+        lose: Lose,
+        backpressure: Backpressure,
+        user: str | None = None,
+        recorder: Recorder | None = None,
+    ) -> None:
         self.client_id = client_id
-        self.user: str | None = None  # who proved to be so
+        self.user = user  # that the client has proven to be
         self.rights: Rights | None = None  # None: to everything
         self.pace: TokenBucket | None = None  # how fast it may publish; None: as fast as it can
-        self.connection: Connection | None = None
-        self.witness: Witness | None = None
+        self.connection: Outbox | None = None
         self.journal: Journal | None = None  # where it is kept, if it is to survive the server
         self.expiry_s = 0.0  # how long it outlives its connection; inf: for ever
         self.grants: dict[str, Grant] = {}  # by the pattern as it was written
@@ -59,10 +66,17 @@ class Session:
         self._weeded_at_s = -math.inf
         self._dies_at_s = math.inf  # nothing that waits is too late before this
         self._tell_lost = lose
+        self._backpressure = backpressure
+        self._recorder = recorder
         self._last_id = 0
 
     def __len__(self) -> int:
         return len(self._waiting) + (0 if self.last_hop is None else len(self.last_hop))
+
+    @property
+    def flow(self) -> Flow | None:
+        """Return the flow control of its connection; None: its client is away."""
+        return None if self.connection is None else self.connection.flow
 
     @property
     def fullness(self) -> float:
@@ -74,10 +88,10 @@ class Session:
         is_plain = self.last_hop is None and self.missed is None
         return self.is_given_up and is_plain and self.queue_bytes + size > self._queue_bytes_max
 
-    def ready(self) -> Connection | None:
+    def ready(self) -> Outbox | None:
         """Return the connection on which a message of QoS 0 would go out at once, if there is one."""
         connection = self.connection
-        if connection is None or connection.blocked or self._waiting or self._again:
+        if connection is None or connection.flow.blocked or self._waiting or self._again:
             return None
         if self.last_hop is not None and len(self.last_hop):
             return None
@@ -98,11 +112,11 @@ class Session:
         connection = self.connection
         if connection is None:
             return
-        while self._again and not connection.blocked:
+        while self._again and not connection.flow.blocked:
             if not self._send_again(connection, self._again[0], now_s):
                 return
             self._again.popleft()
-        while self._waiting and not connection.blocked:
+        while self._waiting and not connection.flow.blocked:
             delivery = self._waiting[0]
             if delivery.too_late(now_s):
                 self._lose(self._next_in_line(), Reason.EXPIRED, now_s)
@@ -116,10 +130,10 @@ class Session:
         for message in self.missed.take(now_s) if self.missed and not self.queue_bytes else ():
             self.offer(Delivery(message), now_s)
 
-    def _pump_scheduled(self, connection: Connection, last_hop: LastHop, now_s: float) -> None:
+    def _pump_scheduled(self, connection: Outbox, last_hop: LastHop, now_s: float) -> None:
         """Send what is worth most in time, as much as may be taken for one choice; give up what cannot be."""
-        while len(last_hop) and not connection.blocked:
-            room = 1 + connection.outbox_bytes_max * len(last_hop) // max(self.queue_bytes, 1)
+        while len(last_hop) and not connection.flow.blocked:
+            room = 1 + connection.flow.outbox_bytes_max * len(last_hop) // max(self.queue_bytes, 1)
             chosen, hopeless = last_hop.choose(now_s, room)
             for delivery in hopeless:
                 self.queue_bytes -= delivery.size_bytes
@@ -128,12 +142,10 @@ class Session:
             if not self._send_chosen(connection, last_hop, chosen, now_s):
                 return
 
-    def _send_chosen(
-        self, connection: Connection, last_hop: LastHop, chosen: list[int], now_s: float
-    ) -> bool:
+    def _send_chosen(self, connection: Outbox, last_hop: LastHop, chosen: list[int], now_s: float) -> bool:
         """Send these while the connection takes more; False if nothing else can be sent."""
         for slot in chosen:
-            if connection.blocked:
+            if connection.flow.blocked:
                 return True
             if last_hop.look_at(slot).qos and not self._may_send_more():
                 return False
@@ -231,7 +243,7 @@ class Session:
         self.queue_bytes = 0
         return left
 
-    def _send(self, connection: Connection, delivery: Delivery, now_s: float) -> None:
+    def _send(self, connection: Outbox, delivery: Delivery, now_s: float) -> None:
         if delivery.qos:
             delivery.packet_id = self._next_id()
         if not connection.publish(delivery, now_s):
@@ -248,10 +260,10 @@ class Session:
 
     def note(self, delivery: Delivery, now_s: float) -> None:
         """Have it written down that the client is sent this."""
-        if self.witness is not None:
-            self.witness.sent(self.client_id, delivery, now_s)
+        if self._recorder is not None:
+            self._recorder.sent(self.client_id, delivery, now_s)
 
-    def _send_again(self, connection: Connection, delivery: Delivery, now_s: float) -> bool:
+    def _send_again(self, connection: Outbox, delivery: Delivery, now_s: float) -> bool:
         """Repeat what is in flight; False if the client takes no more for now."""
         packet_id = delivery.packet_id
         assert packet_id is not None, "what is in flight has a packet id"
@@ -294,8 +306,8 @@ class Session:
         for message in self.missed.take(now_s) if self.missed else ():  # before what comes after it
             self._join_line(Delivery(message), now_s)
         self._join_line(delivery, now_s)
-        if self.connection is not None and self.connection.blocked and not self.is_given_up:
-            self.connection.hub.just_filled.add(self)
+        if self.connection is not None and self.connection.flow.blocked and not self.is_given_up:
+            self._backpressure.just_filled.add(self)
         if self.journal is not None:
             self.journal.keep(delivery)
 

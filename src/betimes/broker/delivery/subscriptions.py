@@ -42,6 +42,7 @@ class Grant:
     wish: Wish | None = None
     have: Mapping[str, Have] | None = None  # what its client has already, by origin
     durable: bool = False  # its session outlives its connection, and keeps what comes meanwhile
+    reservation: str = ""  # the name of its guarantee, where it has one
 
     @property
     def written(self) -> str:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import mqtt5
 
+from betimes.broker.access.acl import Rights
 from betimes.broker.delivery.timers import Deadlines
-
-if TYPE_CHECKING:
-    from betimes.broker.access.acl import Rights
+from betimes.mqtt.packets import copy_publish
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,20 +22,7 @@ class LastWord:
 
     def packet(self) -> mqtt5.PublishPacket:
         """Return the publication that the will asks for."""
-        will = self.will
-        return mqtt5.PublishPacket(
-            will.topic,
-            will.payload or b"",
-            qos=will.qos,
-            retain=will.retain,
-            packet_id=1 if will.qos.value else None,
-            payload_format_indicator=will.payload_format_indicator,
-            message_expiry_interval=will.message_expiry_interval,
-            content_type=will.content_type,
-            response_topic=will.response_topic,
-            correlation_data=will.correlation_data,
-            user_properties=will.user_properties,
-        )
+        return copy_publish(self.will, packet_id=1 if self.will.qos.value else None)
 
 
 def will_of(packet: mqtt5.PublishPacket, delay_s: int) -> mqtt5.Will:

@@ -18,13 +18,14 @@ from typing import Any
 import mqtt5
 
 from betimes.broker.delivery.delivery import Delivery
-from betimes.broker.delivery.publication import OVERHEAD_BYTES, QUALITIES, Publication
+from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.recently_delivered import Had
-from betimes.broker.delivery.session import PACKET_ID_MAX, Session
+from betimes.broker.delivery.session import Session
 from betimes.broker.delivery.subscriptions import Grant
 from betimes.broker.storage.change_tables import Row
 from betimes.matching.topics import shared_parts
 from betimes.mqtt.codec import PACKET_BYTES_LIMIT, Wire
+from betimes.mqtt.packets import OVERHEAD_BYTES, PACKET_ID_MAX, QUALITIES
 from betimes.mqtt.subscribe_options import read_wish
 
 ROWS_MAX = 200  # of one part

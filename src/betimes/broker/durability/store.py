@@ -13,20 +13,18 @@ wall clock is ahead.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
+import mqtt5
+
+from betimes.broker.core.extension import Extension
+from betimes.broker.delivery.delivery import Delivery
+from betimes.broker.delivery.publication import Publication
+from betimes.broker.delivery.session import Session
+from betimes.broker.delivery.subscriptions import Grant
 from betimes.broker.delivery.wills import LastWord
 from betimes.broker.durability.session_rows import delivery_values, subscription_values
 from betimes.broker.storage.change_tables import Changes, NumberedTable, Row, Table
-
-if TYPE_CHECKING:
-    import mqtt5
-
-    from betimes.broker.delivery.delivery import Delivery
-    from betimes.broker.delivery.publication import Publication
-    from betimes.broker.delivery.session import Session
-    from betimes.broker.delivery.subscriptions import Grant
-    from betimes.model.events import EventId
+from betimes.model.events import EventId
 
 Write = Callable[[Sequence[Changes]], None]
 
@@ -45,7 +43,7 @@ class _Kept:
         self.users = 0
 
 
-class Store:
+class Store(Extension):
     """All that is to survive, as tables; `write` puts changes into the file, all or none."""
 
     def __init__(self, write: Write) -> None:
@@ -151,28 +149,38 @@ class Store:
 
     # --- what the hub reports
 
-    def connected(self, session: Session, will: mqtt5.Will | None) -> None:
-        """Note a session whose client has come, with what is to be said when it goes."""
+    def session_opened(self, session: Session, will: mqtt5.Will | None, now_s: float) -> None:
+        """Keep a session whose client has come, with its will, if it outlives the connection."""
         if session.expiry_s == 0.0:
-            self.forget(session)  # from now on it ends with its connection
+            self.session_ended(session, now_s)  # from now on it ends with its connection
             return
         if session.journal is None:
-            session.journal = Journal(self, session.client_id)
+            session.journal = SessionJournal(self, session.client_id)
         key = (session.client_id,)
         self.sessions.put(key, (session.user, session.expiry_s, None))
         self._note_will(session, will, None)
 
-    def disconnected(self, session: Session, will: mqtt5.Will | None, now_s: float) -> None:
+    def client_left(self, session: Session, will: mqtt5.Will | None, now_s: float) -> None:
         """Note that a client went, and what it wants said about that."""
         if session.journal is not None:
             gone_at = now_s + self.clock_ahead_s
             self.sessions.put((session.client_id,), (session.user, session.expiry_s, gone_at))
             self._note_will(session, will, gone_at)
 
-    def forget(self, session: Session) -> None:
+    def subscribed(self, written: str, grant: Grant, _now_s: float) -> None:
+        """Keep a subscription of a session that is kept."""
+        if grant.session.journal is not None:
+            self.subscriptions.put((grant.session.client_id, written), subscription_values(grant))
+
+    def unsubscribed(self, written: str, grant: Grant, _now_s: float) -> None:
+        """Keep a subscription no more."""
+        if grant.session.journal is not None:
+            self.subscriptions.remove((grant.session.client_id, written))
+
+    def session_ended(self, session: Session, _now_s: float) -> None:
         """Keep nothing of a session any more."""
         journal, session.journal = session.journal, None
-        if journal is None:
+        if not isinstance(journal, SessionJournal):
             return
         key = (session.client_id,)
         self.sessions.remove(key)
@@ -183,8 +191,8 @@ class Store:
             self.incoming.remove((session.client_id, packet_id))
         journal.drop_all()
 
-    def will_spoken(self, client_id: str) -> None:
-        """Note that a will is done with."""
+    def will_published(self, client_id: str) -> None:
+        """Keep a will no more."""
         self.wills.remove((client_id,))
 
     def retain(self, old: Publication | None, new: Publication | None) -> None:
@@ -241,7 +249,7 @@ class Store:
         kept.users += 1
 
 
-class Journal:
+class SessionJournal:
     """What one session reports to the store."""
 
     def __init__(self, store: Store, client_id: str) -> None:
@@ -284,14 +292,6 @@ class Journal:
     def released(self, packet_id: int) -> None:
         """Note that a QoS 2 packet id is free again."""
         self._store.incoming.remove((self._client_id, packet_id))
-
-    def subscribed(self, written: str, grant: Grant) -> None:
-        """Note a subscription."""
-        self._store.subscriptions.put((self._client_id, written), subscription_values(grant))
-
-    def unsubscribed(self, written: str) -> None:
-        """Note that a subscription is gone."""
-        self._store.subscriptions.remove((self._client_id, written))
 
     def _row(self, delivery: Delivery, publication: int) -> Row:
         return (self._client_id, publication, *delivery_values(delivery))

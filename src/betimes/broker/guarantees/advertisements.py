@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from betimes.broker.access.acl import Rights
+from betimes.broker.delivery.session import Session
+from betimes.broker.links.reservations import Reserved
 from betimes.language.guarantees import read_advertisement
 from betimes.model.errors import TextError
 from betimes.model.user_properties import ADVERTISE
 from betimes.reservations.node import ADVERTISED_MAX
-
-if TYPE_CHECKING:
-    from betimes.broker.access.acl import Rights
-    from betimes.broker.delivery.session import Session
-    from betimes.broker.links.reservations import Reserved
 
 ADVERTISED_BY_ONE_MAX = 100
 OF_BROKER = "topics that begin with $ are the brokers' own"

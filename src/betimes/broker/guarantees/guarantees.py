@@ -9,43 +9,38 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import mqtt5
 
-from betimes.broker.core.handlers import Answer, session_of
+from betimes.broker.core.connection import Connection
+from betimes.broker.core.extension import Decision, Extension, GoOn
+from betimes.broker.core.hub import Hub
+from betimes.broker.core.subscribe_request import SubscribeRequest
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.publication import Publication
+from betimes.broker.delivery.session import Session
+from betimes.broker.delivery.subscriptions import Grant
 from betimes.broker.guarantees.advertisements import OF_BROKER, Advertised
-from betimes.broker.guarantees.promised import Promised
 from betimes.broker.links.reservations import News, Reserved
 from betimes.language.quantities import show_duration, show_rate
 from betimes.model.errors import TextError
 from betimes.model.guarantees import Guarantee
 from betimes.model.user_properties import BANDWIDTH, DEFINITE, LATENCY, RESERVATION_TOPIC
+from betimes.mqtt.reason_codes import ConnectCode, SubscribeCode
 from betimes.reservations.alternatives import Fitting
 from betimes.reservations.outcomes import Accepted, Interrupted, Refused, enough_s, why
 from betimes.reservations.outcomes import Refusal as Reason
 from betimes.reservations.requests import Wish
 from betimes.reservations.signals import Manner
 
-if TYPE_CHECKING:
-    from betimes.broker.core.hub import Hub
-    from betimes.broker.delivery.connection import Connection
-    from betimes.broker.delivery.session import Session
-    from betimes.broker.delivery.subscriptions import Grant
-
 TOPIC_LENGTH_MAX = 500
 WANTED_MAX = 10_000  # of all clients of a broker
 WAIT_S_MAX = 8.0  # for a SUBACK: clients do not wait for ever
 AGAIN_S_MIN, AGAIN_S_MAX = 2.0, 30.0  # after which what is lost is asked for again, ever later
 WILDCARDS = frozenset("#+")
-
-
-Tell = Callable[[Mapping[str, Promised], float], None]  # by topic filter
+NOT_SUPPORTED = SubscribeCode.IMPLEMENTATION_SPECIFIC_ERROR
 
 
 @dataclass(slots=True)
@@ -53,10 +48,10 @@ class _Asking:
     """A SUBSCRIBE that waits."""
 
     connection: Connection
-    answer: Tell
+    answer: GoOn
     left: set[str]  # names of reservations that are still to be answered
     since_s: float
-    answered: dict[str, Promised] = field(default_factory=dict)
+    answered: dict[str, Decision] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -89,7 +84,7 @@ class _Wanted:
         return sum([each.bytes_per_s for each in self.held])
 
 
-class Guarantees:
+class Guarantees(Extension):
     """The guarantees of all clients of one broker."""
 
     def __init__(self, hub: Hub, reserved: Reserved) -> None:
@@ -102,33 +97,28 @@ class Guarantees:
         self._given = 0
         self.accepted = 0
         self.refused = 0
-        reserved.tell = self._hear
-        reserved.ask_for_lost = self._ask_for_lost
+        reserved.serve(self)
 
     # --- what clients do
 
-    def ask(
-        self,
-        connection: Connection,
-        packet: mqtt5.SubscribePacket,
-        guarantee: Guarantee,
-        answer: Tell,
-        now_s: float,
-    ) -> None:
-        """Ask for all that a SUBSCRIBE wants; `answer` is called with what came of it, perhaps at once."""
-        asking, session = _Asking(connection, answer, set(), now_s), session_of(connection)
+    def decide(self, connection: Connection, request: SubscribeRequest, go_on: GoOn, now_s: float) -> bool:
+        """Ask for all that a SUBSCRIBE wants; `go_on` is called with what came of it, perhaps at once."""
+        guarantee, session = request.guarantee, connection.session
+        assert guarantee is not None, "the SUBSCRIBE asks for a guarantee"
+        assert session is not None, "only a client subscribes"
+        asking = _Asking(connection, go_on, set(), now_s)
         wishes: list[Wish] = []
-        for pattern in dict.fromkeys([each.pattern for each in packet.topic_filters]):
+        for pattern in dict.fromkeys(request.filters):
             if session.rights is not None and not session.rights.may_subscribe(pattern):
                 continue  # who may not have it is told so, and no more
             if WILDCARDS.intersection(pattern) or pattern.startswith("$"):
                 text = f"{pattern}: {_why_not(pattern)}"
-                asking.answered[pattern] = Promised(is_admitted=False, text=text, is_supported=False)
+                asking.answered[pattern] = Decision(is_admitted=False, text=text, code=NOT_SUPPORTED)
             elif len(pattern) > TOPIC_LENGTH_MAX:
                 text = f"a guarantee is for a topic of at most {TOPIC_LENGTH_MAX} letters"
-                asking.answered[pattern] = Promised(is_admitted=False, text=text, is_supported=False)
+                asking.answered[pattern] = Decision(is_admitted=False, text=text, code=NOT_SUPPORTED)
             elif len(self._wanted) >= WANTED_MAX:
-                asking.answered[pattern] = Promised(is_admitted=False, text=f"{pattern}: too many ask here")
+                asking.answered[pattern] = Decision(is_admitted=False, text=f"{pattern}: too many ask here")
             else:
                 wish = self._want(pattern, guarantee, asking, session)
                 asking.left.add(wish.subscription)
@@ -137,42 +127,43 @@ class Guarantees:
             if wish.subscription in asking.left:
                 self._reserved.subscribe(wish, now_s)
         if not wishes:
-            answer(asking.answered, now_s)
+            go_on(asking.answered, now_s)
+        return True
 
-    def keep(self, grant: Grant, promised: Promised) -> None:
-        """Note that a subscription was taken in with what was promised to it."""
-        wanted = self._wanted.get(promised.name)
+    def subscribed(self, written: str, grant: Grant, _now_s: float) -> None:
+        """Note that a subscription was taken in with the reservation that was made for it."""
+        wanted = self._wanted.get(grant.reservation)
         if wanted is not None:
             wanted.is_kept = True
-            self._held[grant.session.client_id, grant.written] = promised.name
+            self._held[grant.session.client_id, written] = grant.reservation
 
-    def release(self, grant: Grant, now_s: float) -> None:
+    def unsubscribed(self, _written: str, grant: Grant, now_s: float) -> None:
         """Give back what a subscription has."""
         name = self._held.pop((grant.session.client_id, grant.written), None)
         if name is not None:
             self._forget(name, now_s)
 
-    def left(self, session: Session, now_s: float) -> None:
+    def client_left(self, session: Session, _will: mqtt5.Will | None, now_s: float) -> None:
         """Give back what a client has that is gone; its subscriptions may outlive that."""
         self._advertised.left(session, now_s)
         for wanted in [self._wanted[name] for name in self._names.get(session.client_id, ())]:
             self._held.pop((session.client_id, wanted.written), None)
             self._forget(wanted.wish.subscription, now_s)
 
-    def refuses(self, connection: Connection, packet: mqtt5.ConnectPacket, client_id: str) -> bool:
-        """Turn a client away that advertises what it cannot; tell whether that is so."""
-        gate = self._hub.gate
+    def connecting(
+        self, connection: Connection, packet: mqtt5.ConnectPacket, user: str | None, _now_s: float
+    ) -> bool:
+        """Refuse a client that advertises what it may not."""
         try:
-            rights = gate.rights(gate.proven_user(packet.username), client_id)
+            rights = self._hub.gate.rights(user, packet.client_id)
             self._advertised.check(rights, packet.user_properties)
         except TextError as error:
-            self._hub.refuse(connection, Answer.IMPLEMENTATION_SPECIFIC_ERROR, error.in_one_line)
-            return True
-        return False
+            connection.refuse(ConnectCode.IMPLEMENTATION_SPECIFIC_ERROR, error.in_one_line)
+            return False
+        return True
 
-    def came(self, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
+    def client_came(self, session: Session, packet: mqtt5.ConnectPacket, now_s: float) -> None:
         """Take in what a client advertises; ask again for what it had, and tell it what comes of that."""
-        session = session_of(connection)
         self._advertised.came(session, packet.user_properties, now_s)
         for written, grant in session.grants.items():
             guarantee = None if grant.wish is None else grant.wish.qos.guarantee
@@ -215,7 +206,7 @@ class Guarantees:
         self._wanted[before].more = ""
         self._forget(before, now_s)
 
-    def _ask_for_lost(self, now_s: float) -> None:
+    def ask_for_lost(self, now_s: float) -> None:
         """Ask at once for what is lost: ways have changed."""
         for wanted in list(self._wanted.values()):
             if wanted.again_at_s < math.inf:
@@ -224,7 +215,8 @@ class Guarantees:
 
     # --- what the network answers
 
-    def _hear(self, news: News, now_s: float) -> None:
+    def hear(self, news: News, now_s: float) -> None:
+        """Take in what became of a reservation."""
         name, _, is_trial = news.subscription.partition("?")
         wanted = self._wanted.get(name)
         if wanted is None:
@@ -273,7 +265,9 @@ class Guarantees:
         text = f"{wanted.written}: {bandwidth} reserved{of_all}, {latency} away"
         told = ((BANDWIDTH, bandwidth), (LATENCY, latency))
         wanted.state, wanted.told = "accepted", (wanted.latency_s, wanted.bytes_per_s)
-        self._answer(name, wanted, Promised(is_admitted=True, text=text, name=name, told=told), now_s)
+        self._answer(
+            name, wanted, Decision(is_admitted=True, text=text, reservation=name, properties=told), now_s
+        )
 
     def _refuse(self, name: str, wanted: _Wanted, refused: Refused, now_s: float) -> None:
         self.refused += 1
@@ -286,25 +280,25 @@ class Guarantees:
                 told.append((LATENCY, show_duration(enough_s(can_be_had_s))))
         hint = "" if refused.is_definite else "; this is not definite, ask again later"
         text = f"{wanted.written}: refused: {why(refused)}{hint}"
-        self._answer(name, wanted, Promised(is_admitted=False, text=text, told=tuple(told)), now_s)
+        self._answer(name, wanted, Decision(is_admitted=False, text=text, properties=tuple(told)), now_s)
 
-    def _answer(self, name: str, wanted: _Wanted, promised: Promised, now_s: float) -> None:
+    def _answer(self, name: str, wanted: _Wanted, decision: Decision, now_s: float) -> None:
         """Note the answer to one topic; with the last of them the client gets its SUBACK."""
         asking, wanted.asking = wanted.asking, None
         assert asking is not None, "nobody is answered twice"
         asking.left.discard(name)
-        asking.answered[wanted.written] = promised
-        if not promised.is_admitted:
+        asking.answered[wanted.written] = decision
+        if not decision.is_admitted:
             self._forget(name, now_s)
         if asking.left:
             return
         connection = asking.connection
         if not connection.closing and connection.session is wanted.session:
             asking.answer(asking.answered, now_s)
-        for each in asking.answered.values():  # what was promised in vain, because something else was wrong
-            unused = self._wanted.get(each.name)
+        for each in asking.answered.values():  # reserved, and refused for another reason
+            unused = self._wanted.get(each.reservation)
             if unused is not None and not unused.is_kept:
-                self._forget(each.name, now_s)
+                self._forget(each.reservation, now_s)
 
     def _changed(self, wanted: _Wanted, news: News, now_s: float) -> None:
         """Tell a client what has become of its reservation, where that is news to it."""

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import mqtt5
 
-from betimes.broker.core.handlers import Answer, Gone, Refusal, hang_up
+from betimes.broker.core.connection import Connection
+from betimes.broker.core.extension import Extension
+from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.recently_delivered import Recent
+from betimes.broker.delivery.session import Session
 from betimes.broker.durability.session_rows import Luggage
 from betimes.broker.handover.inquiry import Asking, Questions
 from betimes.broker.handover.outgoing import LINGER_S, Departures
@@ -34,16 +36,12 @@ from betimes.broker.handover.packets import (
     written,
 )
 from betimes.broker.handover.transfer import fits, move_in, take_late
+from betimes.broker.links.broker_link import LinkEnd
+from betimes.broker.links.federation import Federation
 from betimes.broker.links.packets import LinkError
 from betimes.model.errors import BetimesError
 from betimes.model.telemetry import Reason
-
-if TYPE_CHECKING:
-    from betimes.broker.core.hub import Hub
-    from betimes.broker.delivery.connection import Connection
-    from betimes.broker.delivery.session import Session
-    from betimes.broker.links.broker_link import LinkEnd
-    from betimes.broker.links.federation import Federation
+from betimes.mqtt.reason_codes import ConnectCode, DisconnectCode, Refusal
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +65,7 @@ class _Fetch:
     parts: int = 0
 
 
-class Handovers:
+class Handovers(Extension):
     """The sessions that come to a broker from others, and go from it to others."""
 
     def __init__(self, hub: Hub, federation: Federation) -> None:
@@ -79,6 +77,8 @@ class Handovers:
         self._fetches: dict[str, _Fetch] = {}  # by client id
         self._departures = Departures(hub)
         self._arriving: dict[Session, float] = {}  # until when what comes twice is told apart
+        self._admitting: Connection | None = None  # whose session has come, or is nowhere
+        federation.carry_sessions(self)
 
     @property
     def given(self) -> int:
@@ -87,19 +87,24 @@ class Handovers:
 
     # --- what the hub reports
 
-    def holds(
+    def connecting(
         self, connection: Connection, packet: mqtt5.ConnectPacket, user: str | None, now_s: float
     ) -> bool:
-        """Tell whether a CONNECT has to wait, since its session may be elsewhere; or was refused."""
+        """Hold a CONNECT whose session may be at another broker; False: it is held, or was refused."""
+        return connection is self._admitting or not self._holds(connection, packet, user, now_s)
+
+    def _holds(
+        self, connection: Connection, packet: mqtt5.ConnectPacket, user: str | None, now_s: float
+    ) -> bool:
         client_id = packet.client_id
         fetch = self._fetches.get(client_id)
         may_move = bool(client_id and not packet.clean_start and packet.session_expiry_interval)
         if fetch is not None:
             if fetch.user != user:
-                self._hub.refuse(connection, Answer.NOT_AUTHORIZED, "this client id is another user's")
+                connection.refuse(ConnectCode.NOT_AUTHORIZED, "this client id is another user's")
                 return True
             if not fetch.connection.closing:
-                hang_up(fetch.connection, Refusal(Gone.SESSION_TAKEN_OVER.value), now_s)
+                fetch.connection.hang_up(Refusal(DisconnectCode.SESSION_TAKEN_OVER.value), now_s)
             fetch.connection, fetch.packet = connection, packet
             if may_move:
                 connection.await_session(packet)
@@ -111,7 +116,7 @@ class Handovers:
             self._departures.stop(client_id, now_s)
             return False
         if len(self._fetches) >= FETCHES_MAX:
-            self._hub.refuse(connection, Answer.SERVER_BUSY, "too many sessions are on their way here")
+            connection.refuse(ConnectCode.SERVER_BUSY, "too many sessions are on their way here")
             return True
         until_s, end_s = now_s + HANDOVER_WITHIN_S, now_s + HANDOVER_S_MAX
         fetch = self._fetches[client_id] = _Fetch(connection, packet, user, until_s, end_s)
@@ -120,7 +125,7 @@ class Handovers:
             self._ask(fetch, now_s)
         return True
 
-    def begun(self, session: Session) -> None:
+    def session_opened(self, session: Session, _will: mqtt5.Will | None, _now_s: float) -> None:
         """Note that a client has come: from now on its session may move."""
         if not session.expiry_s:
             session.recent = None
@@ -235,7 +240,7 @@ class Handovers:
         if session is None:
             session = self._departures.gone(ask.client_id)
         if session is None or session.user != ask.user:
-            self._hub.lost[Reason.SESSION_ENDED] += len(luggage.deliveries)
+            self._hub.counters.lost[Reason.SESSION_ENDED] += len(luggage.deliveries)
         else:
             take_late(self._hub, session, luggage, now_s)
 
@@ -245,7 +250,9 @@ class Handovers:
         del self._fetches[client_id]
         self._departures.call_off(client_id, now_s)
         self._departures.stop(client_id, now_s)
+        self._admitting = fetch.connection
         fetch.connection.session_came(now_s)
+        self._admitting = None
 
     @staticmethod
     def _tell_source(asking: Asking, said: More | Taken | No, now_s: float) -> None:

@@ -10,12 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from betimes.broker.handover.packets import Ask, AskId, No, written
-
-if TYPE_CHECKING:
-    from betimes.broker.links.broker_link import LinkEnd
+from betimes.broker.links.broker_link import LinkEnd
 
 ASKS_MAX = 10_000  # remembered at once
 KEPT_S = 30.0  # a question that was answered, for what still follows on the same way

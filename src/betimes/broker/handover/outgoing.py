@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from betimes.broker.core.handlers import Gone, Refusal, hang_up
+from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.recently_delivered import REMEMBERED_S
+from betimes.broker.delivery.session import Session
 from betimes.broker.durability.session_rows import RowWriter, session_items
 from betimes.broker.handover.packets import HEAD_BYTES, Ask, Late, More, No, Part, Taken, written
 from betimes.broker.handover.transfer import move_out
+from betimes.broker.links.broker_link import LinkEnd
 from betimes.model.telemetry import Reason
-
-if TYPE_CHECKING:
-    from betimes.broker.core.hub import Hub
-    from betimes.broker.delivery.session import Session
-    from betimes.broker.links.broker_link import LinkEnd
+from betimes.mqtt.reason_codes import DisconnectCode, Refusal
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +72,7 @@ class Departures:
             end.say_of_session(written(No(id=ask.id, is_moving=True)), now_s)
             return
         if session.connection is not None:
-            hang_up(session.connection, Refusal(Gone.SESSION_TAKEN_OVER.value), now_s)
+            session.connection.hang_up(Refusal(DisconnectCode.SESSION_TAKEN_OVER.value), now_s)
         items = session_items(session, now_s)
         departure = self._leaving[ask.client_id] = _Departure(
             ask=ask,
@@ -174,7 +171,7 @@ class Departures:
             rows, packets = writer.part(now_s)
             late = Late(id=gone.ask.id, rows=rows, packets=packets)
             if not gone.end.say_of_session(written(late), now_s):
-                self._hub.lost[Reason.UNREACHABLE] += len(rows)
+                self._hub.counters.lost[Reason.UNREACHABLE] += len(rows)
         self._lose_too_large(writer, now_s)
 
     def _lose_too_large(self, writer: RowWriter, now_s: float) -> None:

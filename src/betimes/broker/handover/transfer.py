@@ -1,21 +1,13 @@
-"""How does a session leave a hub, and how does it come to one?
-
-Beside `restoring`, the only place that writes what the hub has for itself.
-"""
+"""Moving a session into a hub, and out of one."""
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING
-
+from betimes.broker.core.hub import Hub
+from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.recently_delivered import Arrived, Recent, had_of
+from betimes.broker.delivery.session import Session
 from betimes.broker.durability.session_rows import Luggage, read_delivery, read_subscription
 from betimes.model.telemetry import Reason
-
-if TYPE_CHECKING:
-    from betimes.broker.core.hub import Hub
-    from betimes.broker.delivery.delivery import Delivery
-    from betimes.broker.delivery.session import Session
 
 
 def fits(hub: Hub, luggage: Luggage) -> bool:
@@ -29,11 +21,7 @@ def move_in(
     hub: Hub, client_id: str, user: str | None, expiry_s: float, luggage: Luggage, now_s: float
 ) -> Session:
     """Have a session that was at another broker; it waits for its client."""
-    session = hub._new_session(client_id, user)
-    session.expiry_s = min(expiry_s, hub.limits.session_expiry_s_max)
-    if hub.store is not None:
-        hub.store.connected(session, None)
-        hub.store.disconnected(session, None, now_s)
+    session = hub.adopt(client_id, user, expiry_s, now_s)
     for written, values in luggage.subscriptions.items():
         hub.subscribe(written, read_subscription(session, written, values), now_s)
     for packet_id in luggage.incoming:
@@ -46,8 +34,6 @@ def move_in(
     session.arrived, session.recent = Arrived(had), Recent()
     for each in luggage.had:
         session.recent.add(each, now_s)
-    if session.expiry_s < math.inf:
-        hub._ending.set(client_id, now_s + session.expiry_s)
     return session
 
 
@@ -57,12 +43,7 @@ def move_out(hub: Hub, session: Session, now_s: float) -> list[Delivery]:
     Its subscriptions stay, so that what is on its way here can follow it.
     """
     owed = session.owed()
-    if hub.store is not None:
-        hub.store.forget(session)
-    hub._wills.take(session.client_id)
-    hub._ending.discard(session.client_id)
-    del hub.sessions[session.client_id]
-    hub.laggards.discard(session)
+    hub.release(session, now_s)
     session.leave()
     session.end(now_s)
     return owed

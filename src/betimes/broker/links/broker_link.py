@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import hmac
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import mqtt5
 
-from betimes.broker.core.handlers import Answer
+from betimes.broker.core.connect import LINK
+from betimes.broker.core.connection import Connection
+from betimes.broker.delivery.counters import Counters
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.links.link_base import UNDER_WAY_MAX, NeighbourEnd, UnderWay
 from betimes.broker.links.packets import (
@@ -23,13 +25,13 @@ from betimes.broker.links.packets import (
     BROKER,
     BULLETIN_TOPIC,
     LIFE,
-    LINK,
     NAME_LENGTH_MAX,
     SESSION_TOPIC,
     SIGNAL_TOPIC,
     TOOK,
     VERSION,
     WAITS,
+    Arrival,
     BulletinReader,
     LinkError,
     arrived_publication,
@@ -41,43 +43,64 @@ from betimes.broker.links.packets import (
     waits_text,
 )
 from betimes.broker.links.timing import Window
-from betimes.model.network_settings import LinkTerms
+from betimes.model.network_settings import LinkTerms, NetworkSettings
+from betimes.mqtt.reason_codes import ConnectCode
+from betimes.routing.link_state import Bulletin
 from betimes.scheduling.effects import Send
-
-if TYPE_CHECKING:
-    from betimes.broker.delivery.connection import Connection
-    from betimes.broker.links.federation import Federation
-    from betimes.routing.link_state import Bulletin
 
 WAITS_EVERY_S = 0.05
 PACKET_START_BYTES = 100  # of what is said between brokers: what stands before it, at most
 
 
-def is_of_broker(packet: mqtt5.ConnectPacket) -> bool:
-    """Tell whether it is a broker that connects, not a client."""
-    return bool(packet.user_properties) and property_of(packet.user_properties, LINK) is not None
+class LinkOwner(Protocol):
+    """The federation, as its links see it."""
 
+    name: str
+    settings: NetworkSettings
+    packet_bytes_max: int
+    counters: Counters
+    ends: dict[str, LinkEnd]
+    life: int
 
-def answer_broker(connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
-    """Let a neighbour in, or say why not."""
-    federation, overlay = connection.hub.federation, connection.hub.overlay
-    if overlay is not None:
-        overlay.answer(connection, packet, now_s)
-        return
-    if federation is None:
-        text = "this broker is part of no network"
-        connection.hub.refuse(connection, Answer.NOT_AUTHORIZED, text)
-        return
-    neighbour = property_of(packet.user_properties, BROKER) or ""
-    LinkEnd(federation, connection, federation.terms(neighbour), now_s).answer(packet, now_s)
+    def complain(self, neighbour: str, problem: str) -> None:
+        """Log what is wrong with a link."""
+
+    def link_up(self, end: LinkEnd, now_s: float) -> None:
+        """Begin to use a link."""
+
+    def link_down(self, end: LinkEnd, now_s: float) -> None:
+        """Note that a link is lost."""
+
+    def hear(self, end: LinkEnd, bulletin: Bulletin, now_s: float) -> None:
+        """Learn from a bulletin."""
+
+    def hear_of_session(self, end: LinkEnd, payload: bytes, now_s: float) -> None:
+        """Take in a message about a session that moves."""
+
+    def hear_signal(self, end: LinkEnd, payload: bytes, now_s: float) -> None:
+        """Take in a signal about reservations."""
+
+    def arrive(
+        self, end: LinkEnd, publication: Publication, arrival: Arrival, took_s: float, now_s: float
+    ) -> None:
+        """Take in an event."""
+
+    def acknowledged(
+        self, end: LinkEnd, ticket: int, transfer_s: float, waits_s: Mapping[str, float] | None, now_s: float
+    ) -> None:
+        """Note that the neighbour has an event."""
+
+    def onward_waits(self) -> dict[str, float]:
+        """Return what events lately waited from here on, by destination."""
+
+    def serve(self, end: LinkEnd, now_s: float) -> None:
+        """Let a link choose what it sends next."""
 
 
 class LinkEnd(NeighbourEnd):
     """Our end of a link with another broker."""
 
-    def __init__(
-        self, federation: Federation, connection: Connection, terms: LinkTerms, now_s: float
-    ) -> None:
+    def __init__(self, federation: LinkOwner, connection: Connection, terms: LinkTerms, now_s: float) -> None:
         super().__init__(federation, connection, terms.to, federation.settings, now_s)
         self.federation = federation
         self.terms = terms
@@ -111,14 +134,14 @@ class LinkEnd(NeighbourEnd):
         version = property_of(packet.user_properties, LINK)
         given = packet.password or b""
         if not hmac.compare_digest(given, settings.secret.encode()):
-            self._refuse(Answer.BAD_USER_NAME_OR_PASSWORD, "not the secret of this network")
+            self._refuse(ConnectCode.BAD_USER_NAME_OR_PASSWORD, "not the secret of this network")
         elif version != VERSION:
-            self._refuse(Answer.IMPLEMENTATION_SPECIFIC_ERROR, f"links here speak version {VERSION}")
+            self._refuse(ConnectCode.IMPLEMENTATION_SPECIFIC_ERROR, f"links here speak version {VERSION}")
         elif not 0 < len(self.neighbour) <= NAME_LENGTH_MAX or self.neighbour == self.federation.name:
-            self._refuse(Answer.CLIENT_ID_NOT_VALID, "a neighbour has a name, and not ours")
+            self._refuse(ConnectCode.CLIENT_ID_NOT_VALID, "a neighbour has a name, and not ours")
         elif (problem := self._rival(packet.user_properties, now_s)) is not None:
             self.federation.complain(self.neighbour, problem)
-            self._refuse(Answer.CLIENT_ID_NOT_VALID, problem)
+            self._refuse(ConnectCode.CLIENT_ID_NOT_VALID, problem)
         else:
             self.connection.link = self
             self.connection.send(
@@ -143,8 +166,8 @@ class LinkEnd(NeighbourEnd):
             return f"another broker calls itself {self.neighbour}; every broker needs a name of its own"
         return f"there is a link with {self.neighbour} already"
 
-    def _refuse(self, code: Answer, text: str) -> None:
-        self.connection.hub.refuse(self.connection, code, text)
+    def _refuse(self, code: ConnectCode, text: str) -> None:
+        self.connection.refuse(code, text)
 
     # --- what comes
 
@@ -171,10 +194,10 @@ class LinkEnd(NeighbourEnd):
             bulletin = self._reader.read(packet.payload)
             if bulletin is not None:
                 self.federation.hear(self, bulletin, now_s)
-        elif topic == SESSION_TOPIC and self.connection.hub.handovers is not None:
-            self.connection.hub.handovers.hear(self, packet.payload, now_s)
+        elif topic == SESSION_TOPIC:
+            self.federation.hear_of_session(self, packet.payload, now_s)
         elif topic == SIGNAL_TOPIC:
-            self.federation.reserved.hear(self, packet.payload, now_s)
+            self.federation.hear_signal(self, packet.payload, now_s)
         elif topic == BEAT_TOPIC:
             self._calibrate(packet, now_s)
         elif topic.startswith("$"):
@@ -214,7 +237,12 @@ class LinkEnd(NeighbourEnd):
 
         To choose takes as long for one as for many.
         """
-        if not self.is_up or self.connection.closing or self.connection.blocked or self._held is not None:
+        if (
+            not self.is_up
+            or self.connection.closing
+            or self.connection.flow.blocked
+            or self._held is not None
+        ):
             return 0
         allowed = self._window.allowed
         room = max(allowed - self._events_under_way, 0)
@@ -249,7 +277,7 @@ class LinkEnd(NeighbourEnd):
             return False
         self._under_way[packet_id] = UnderWay(now_s, send.ticket)
         self._events_under_way += 1
-        self.connection.hub.traffic.carried(self.neighbour, size_kb)
+        self.federation.counters.carried(self.neighbour, size_kb)
         if self.terms.rate_kb_per_s is None:
             self.connection.send_bytes(data)
         else:  # as if the line were so slow: the receiver measures it like any other
@@ -277,9 +305,6 @@ class LinkEnd(NeighbourEnd):
     def lost(self, now_s: float) -> None:
         """Note that the connection has ended."""
         self.federation.link_down(self, now_s)
-        handovers = self.connection.hub.handovers
-        if handovers is not None:
-            handovers.link_down(self, now_s)
 
     def go_on(self, now_s: float) -> None:
         """Send what waits: the socket takes more again."""

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
+import mqtt5
 import numpy as np
 
-from betimes.broker.core.handlers import Gone, Refusal, hang_up
+from betimes.broker.core.connection import Connection
+from betimes.broker.delivery.counters import Counters
 from betimes.broker.delivery.live_event import LiveEvent, live_event, size_kb_of
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.subscriptions import Grant
@@ -23,7 +26,7 @@ from betimes.broker.links.broker_link import LinkEnd
 from betimes.broker.links.custody import Custody
 from betimes.broker.links.duplicates import Seen
 from betimes.broker.links.local_demand import Wanted
-from betimes.broker.links.packets import Arrival
+from betimes.broker.links.packets import BROKER, Arrival, property_of
 from betimes.broker.links.publisher_rates import Adverts
 from betimes.broker.links.reservations import Reserved
 from betimes.model.events import Message
@@ -31,6 +34,7 @@ from betimes.model.network_settings import LinkTerms, NetworkSettings
 from betimes.model.subscriptions import Subscription
 from betimes.model.telemetry import Reason
 from betimes.model.topology import Link
+from betimes.mqtt.reason_codes import DisconnectCode, Refusal
 from betimes.routing.link_estimates import has_changed
 from betimes.routing.link_state import Bulletin, Bulletins, DemandBulletin, LinkBulletin, Verdict
 from betimes.routing.rerouting import routes_by
@@ -51,8 +55,20 @@ Deliver = Callable[[Publication, float], None]
 Lose = Callable[[Reason, int], None]
 
 
+class SessionCarrier(Protocol):
+    """What moves sessions between brokers, over their links."""
+
+    def hear(self, end: LinkEnd, payload: bytes, now_s: float) -> None:
+        """Take in a message about a session."""
+
+    def link_down(self, end: LinkEnd, now_s: float) -> None:
+        """Note that a link is lost."""
+
+
 class Federation:
     """One broker among others."""
+
+    is_alone = False
 
     def __init__(
         self,
@@ -61,6 +77,7 @@ class Federation:
         *,
         epoch: int,
         packet_bytes_max: int,
+        counters: Counters,
         deliver: Deliver,
         lose: Lose,
         recorder: Recorder | None = None,
@@ -71,6 +88,7 @@ class Federation:
         self.name = name
         self.settings = settings
         self.packet_bytes_max = packet_bytes_max
+        self.counters = counters
         self.ends: dict[str, LinkEnd] = {}  # that are up, by neighbour
         self.bulletins = Bulletins(name, epoch)
         self.life = epoch  # which one of this broker it is
@@ -103,6 +121,7 @@ class Federation:
             ),
         )
         self.reserved = Reserved(self, nothing)
+        self._sessions: list[SessionCarrier] = []  # what moves sessions, over the links
 
     def begin(self) -> None:
         """Issue the first bulletins: what an earlier life of this broker wanted is over."""
@@ -116,6 +135,27 @@ class Federation:
     def complain(self, neighbour: str, problem: str) -> None:
         """Write down what is wrong with a link."""
         log.warning("link to %s: %s", neighbour, problem)
+
+    def carry_sessions(self, carrier: SessionCarrier) -> None:
+        """Hand what neighbours say of sessions to this."""
+        self._sessions.append(carrier)
+
+    def answer(self, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
+        """Take the connection of a neighbour for a link, or refuse it."""
+        neighbour = property_of(packet.user_properties, BROKER) or ""
+        LinkEnd(self, connection, self.terms(neighbour), now_s).answer(packet, now_s)
+
+    def brokers(self) -> Collection[str]:
+        """Return the names of all brokers that are known."""
+        return self.bulletins.brokers
+
+    def first_number_of(self, origin: str) -> int:
+        """Return about where the numbers of a broker's publications begin: the microseconds of its epoch."""
+        return self.bulletins.epoch_of(origin) // 1000
+
+    def neighbours_down(self) -> list[str]:
+        """Return the configured neighbours to which there is no link now: what lies behind is not known."""
+        return [each.to for each in self.settings.links if each.to not in self.ends]
 
     # --- what clients want and publish here
 
@@ -141,11 +181,20 @@ class Federation:
 
     # --- what links report
 
+    def hear_of_session(self, end: LinkEnd, payload: bytes, now_s: float) -> None:
+        """Hand on what a neighbour says of a session that moves."""
+        for carrier in self._sessions:
+            carrier.hear(end, payload, now_s)
+
+    def hear_signal(self, end: LinkEnd, payload: bytes, now_s: float) -> None:
+        """Take in a signal about reservations."""
+        self.reserved.hear(end, payload, now_s)
+
     def link_up(self, end: LinkEnd, now_s: float) -> None:
         """Begin to use a link: tell the neighbour everything, and everybody that the link is there."""
         old = self.ends.get(end.neighbour)
         if old is not None:
-            hang_up(old.connection, Refusal(Gone.SESSION_TAKEN_OVER.value), now_s)
+            old.connection.hang_up(Refusal(DisconnectCode.SESSION_TAKEN_OVER.value), now_s)
         log.info("link to %s is up", end.neighbour)
         self.ends[end.neighbour] = end
         end.is_up = True
@@ -155,11 +204,14 @@ class Federation:
 
     def link_down(self, end: LinkEnd, now_s: float) -> None:
         """Take back what was under way, and find other ways."""
-        if not end.is_up:
-            return
-        end.is_up = False
-        if self.ends.get(end.neighbour) is not end:
-            return
+        if end.is_up:
+            end.is_up = False
+            if self.ends.get(end.neighbour) is end:
+                self._neighbour_lost(end, now_s)
+        for carrier in self._sessions:
+            carrier.link_down(end, now_s)
+
+    def _neighbour_lost(self, end: LinkEnd, now_s: float) -> None:
         log.info("link to %s is down", end.neighbour)
         del self.ends[end.neighbour]
         self.perform(self.broker.link_lost(end.neighbour, now_s), now_s)
@@ -172,7 +224,7 @@ class Federation:
         verdict = self.bulletins.take_in(bulletin)
         if verdict is Verdict.GAP:
             text = f"a bulletin of {bulletin.broker} is missing"
-            hang_up(end.connection, Refusal(Gone.PROTOCOL_ERROR.value, text), now_s)
+            end.connection.hang_up(Refusal(DisconnectCode.PROTOCOL_ERROR.value, text), now_s)
         elif verdict is Verdict.OURS:
             # The clock went back between two lives: outdo the earlier one. Or there are two of this name.
             log.warning("somebody else speaks as %s; does every broker have a name of its own?", self.name)
@@ -280,7 +332,7 @@ class Federation:
         self.perform(self.broker.give_up_all(Reason.BROKER_LOST, now_s), now_s)
         self._custody = custody
         for end in list(self.ends.values()):
-            hang_up(end.connection, Refusal(Gone.SERVER_SHUTTING_DOWN.value), now_s)
+            end.connection.hang_up(Refusal(DisconnectCode.SERVER_SHUTTING_DOWN.value), now_s)
 
     @property
     def speeds_s_per_kb(self) -> dict[str, float]:

@@ -9,20 +9,17 @@ Sans-I/O, like `Connection`, to which it belongs.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import mqtt5
 
-from betimes.broker.core.handlers import Gone, Refusal, hang_up
-from betimes.broker.delivery.publication import QUALITIES
+from betimes.broker.core.connection import Connection
 from betimes.broker.links.packets import BEAT_TOPIC, SENT, LinkError, property_of
 from betimes.broker.links.timing import Transit
 from betimes.mqtt.codec import Packet
+from betimes.mqtt.packets import PACKET_ID_MAX, QUALITIES
+from betimes.mqtt.reason_codes import DisconnectCode, Refusal
 
-if TYPE_CHECKING:
-    from betimes.broker.delivery.connection import Connection
-
-PACKET_ID_MAX = 65_535
 UNDER_WAY_MAX = 10_000  # a neighbour that acknowledges none of them is not well
 
 
@@ -97,12 +94,12 @@ class NeighbourEnd(ABC):
             elif isinstance(packet, mqtt5.DisconnectPacket):
                 self._left(packet)
                 self.connection.close()
-                self.connection.hub.disconnected(self.connection, now_s, with_will=False)
+                self.connection.ended(now_s, with_will=False)
             else:
                 raise LinkError(f"{type(packet).__name__} has no place on a link")
         except LinkError as error:
             self._owner.complain(self.neighbour, str(error))
-            hang_up(self.connection, Refusal(Gone.PROTOCOL_ERROR.value, str(error)), now_s)
+            self.connection.hang_up(Refusal(DisconnectCode.PROTOCOL_ERROR.value, str(error)), now_s)
 
     def tick(self, now_s: float) -> None:
         """Make sure of the neighbour, now and then; hang up where nothing was heard of it for long."""
@@ -112,7 +109,7 @@ class NeighbourEnd(ABC):
             self.connection.heard_at_s += not_listening_s
         if now_s - self.connection.heard_at_s > self._pace.lost_after_s:
             self._owner.complain(self.neighbour, "nothing was heard of it for too long")
-            hang_up(self.connection, Refusal(Gone.KEEP_ALIVE_TIMEOUT.value), now_s)
+            self.connection.hang_up(Refusal(DisconnectCode.KEEP_ALIVE_TIMEOUT.value), now_s)
         elif self.is_up and now_s >= self._beat_at_s:
             self._beat_at_s = now_s + self._pace.beat_every_s
             self._say(BEAT_TOPIC, b"", now_s)
@@ -147,7 +144,7 @@ class NeighbourEnd(ABC):
         """Say something between neighbours; who does not take it is hung up on."""
         if len(self._under_way) >= UNDER_WAY_MAX:
             text = "too much was said that is not acknowledged"
-            hang_up(self.connection, Refusal(Gone.RECEIVE_MAX_EXCEEDED.value, text), now_s)
+            self.connection.hang_up(Refusal(DisconnectCode.RECEIVE_MAX_EXCEEDED.value, text), now_s)
             return
         packet_id = self._next_id()
         properties = [(SENT, f"{now_s:.6f}")]
@@ -157,7 +154,7 @@ class NeighbourEnd(ABC):
         self._under_way[packet_id] = UnderWay(now_s)
         if not self.connection.send(packet):
             text = f"{self.neighbour} takes no message of {len(payload)} bytes"
-            hang_up(self.connection, Refusal(Gone.PACKET_TOO_LARGE.value, text), now_s)
+            self.connection.hang_up(Refusal(DisconnectCode.PACKET_TOO_LARGE.value, text), now_s)
 
     def _next_id(self) -> int:
         """Return a packet id that is not in use; few are."""

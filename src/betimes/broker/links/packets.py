@@ -21,7 +21,7 @@ from urllib.parse import quote, unquote
 
 import mqtt5
 
-from betimes.broker.delivery.publication import QUALITIES, Publication
+from betimes.broker.delivery.publication import Publication
 from betimes.language.filters.parse import parse_filter
 from betimes.matching.topics import check_topic_pattern
 from betimes.model.errors import BetimesError
@@ -29,10 +29,10 @@ from betimes.model.events import EventId
 from betimes.model.subscriptions import Advertisement, QoS, Subscription
 from betimes.model.topology import Link
 from betimes.model.user_properties import AGE, ID
+from betimes.mqtt.packets import QUALITIES, copy_publish
 from betimes.routing.link_state import Bulletin, DemandBulletin, LinkBulletin, PublisherBulletin
 
 VERSION = "4"  # of what is said here; brokers of different versions do not link
-LINK = "$betimes-link"  # on CONNECT and CONNACK: the version
 BROKER, LIFE = "$betimes-broker", "$betimes-life"
 BULLETIN_TOPIC, BEAT_TOPIC = "$betimes/bulletin", "$betimes/beat"
 SESSION_TOPIC, SIGNAL_TOPIC = "$betimes/session", "$betimes/signal"
@@ -86,17 +86,13 @@ def event_packet(
     )
     via = " ".join([*facts, *[quote(name, safe="") for name in sorted(destinations)]])
     own = [each for each in packet.user_properties if each[0] not in OF_LINKS]
-    return mqtt5.PublishPacket(
-        publication.topic,
-        packet.payload,
+    return copy_publish(
+        packet,
+        topic=publication.topic,
         qos=QUALITIES[1],
         retain=publication.retain,
         packet_id=packet_id,
-        payload_format_indicator=packet.payload_format_indicator,
         message_expiry_interval=None if left_s == math.inf else max(math.ceil(left_s), 1),
-        content_type=packet.content_type,
-        response_topic=packet.response_topic,
-        correlation_data=packet.correlation_data,
         user_properties=[*own, (VIA, via)],
     )
 
@@ -130,18 +126,12 @@ def arrived_publication(
     packet: mqtt5.PublishPacket, arrival: Arrival, *, took_s: float, now_s: float
 ) -> Publication:
     """Return the event in a packet from a neighbour as its publisher made it."""
-    as_published = mqtt5.PublishPacket(
-        packet.topic,
-        packet.payload,
+    as_published = copy_publish(
+        packet,
         qos=QUALITIES[arrival.qos],
-        retain=packet.retain,
         packet_id=1 if arrival.qos else None,
-        payload_format_indicator=packet.payload_format_indicator,
         # As it was published: what is left of it is counted from its birth, also after a restart.
         message_expiry_interval=None if arrival.left_s == math.inf else round(arrival.left_s + arrival.age_s),
-        content_type=packet.content_type,
-        response_topic=packet.response_topic,
-        correlation_data=packet.correlation_data,
         user_properties=[each for each in packet.user_properties if each[0] not in OF_LINKS],
     )
     return Publication(

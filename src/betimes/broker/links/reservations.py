@@ -8,11 +8,13 @@ promised anything: of others nobody knows what they carry.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol, cast
 
+from betimes.broker.links.broker_link import LinkEnd
 from betimes.broker.links.packets import LinkError
 from betimes.model.errors import TextError
+from betimes.model.network_settings import NetworkSettings
 from betimes.reservations.enforcement import shares_and_pins
 from betimes.reservations.node import PROMISED_SHARE_MAX, ReservingNode, ReservingSettings
 from betimes.reservations.outcomes import Accepted, Interrupted, Refused
@@ -20,11 +22,10 @@ from betimes.reservations.overlay.mesh import MeshWays
 from betimes.reservations.requests import Effect, Wish
 from betimes.reservations.signal_json import read_signal, write_signal
 from betimes.reservations.signals import Broken, Refresh, Signal, Tell
+from betimes.routing.link_state import Bulletins
 from betimes.routing.routing_table import RoutingTable
-
-if TYPE_CHECKING:
-    from betimes.broker.links.broker_link import LinkEnd
-    from betimes.broker.links.federation import Federation
+from betimes.scheduling.broker import Broker
+from betimes.scheduling.effects import Effect as SchedulingEffect
 
 LATENCY_KB = 2.0  # a latency is that of a message of 1 KB that finds another under way on each link
 ANSWER_S_MAX = 3.0
@@ -38,10 +39,32 @@ WITHOUT_BOUND = 10**15
 News = Accepted | Refused | Interrupted
 
 
+class ReservationClients(Protocol):
+    """The clients that ask for reservations here."""
+
+    def hear(self, news: News, now_s: float) -> None:
+        """Take in what became of a reservation."""
+
+    def ask_for_lost(self, now_s: float) -> None:
+        """Ask again for what is lost: routes have changed."""
+
+
+class ReservationOwner(Protocol):
+    """The federation, as its reservations see it."""
+
+    settings: NetworkSettings
+    ends: dict[str, LinkEnd]
+    bulletins: Bulletins
+    broker: Broker
+
+    def perform(self, effects: Sequence[SchedulingEffect], now_s: float) -> None:
+        """Do what the scheduling broker decided."""
+
+
 class Reserved:
     """The reservations of one broker."""
 
-    def __init__(self, federation: Federation, table: RoutingTable) -> None:
+    def __init__(self, federation: ReservationOwner, table: RoutingTable) -> None:
         self._federation = federation
         self._ways = MeshWays(table, size_kb=LATENCY_KB)
         refresh_every_s = federation.settings.refresh_every_s
@@ -55,8 +78,7 @@ class Reserved:
             self.capacity_bytes_per_s,
             lambda _: WITHOUT_BOUND,  # who sends over a link decides what it carries
         )
-        self.tell: Callable[[News, float], None] = lambda _news, _now_s: None  # the clients here
-        self.ask_for_lost: Callable[[float], None] = lambda _now_s: None  # for those clients
+        self._clients: list[ReservationClients] = []
         self.has_changed = False  # what is promised, since the broker was told
         self._shares: dict[str, dict[str, float]] = {}  # as the broker was told
         self._known: object = None  # who can be reached, and by whom
@@ -77,6 +99,10 @@ class Reserved:
         return {name: self.node.outward.promised(name) for name in self._federation.ends}
 
     # --- what clients here want and publish
+
+    def serve(self, clients: ReservationClients) -> None:
+        """Have clients told of what becomes of their reservations, until the broker leaves."""
+        self._clients.append(clients)
 
     def subscribe(self, wish: Wish, now_s: float) -> None:
         """Ask for a reservation; the answer is told."""
@@ -142,11 +168,12 @@ class Reserved:
         self._asked_s = now_s
         self._again_at_s = tuple([at_s for at_s in self._again_at_s if at_s > now_s])
         self._perform(self.node.ways_changed(now_s), now_s)
-        self.ask_for_lost(now_s)
+        for clients in self._clients:
+            clients.ask_for_lost(now_s)
 
     def close(self, now_s: float) -> None:
         """Say goodbye: who has flows through here finds other ways."""
-        self.tell = lambda _news, _now_s: None
+        self._clients.clear()
         self._perform(self.node.leave(now_s), now_s)
 
     def settle(self, now_s: float) -> None:
@@ -172,7 +199,8 @@ class Reserved:
                 for part in _parts(cast("Signal", effect.message)):
                     end.signal(write_signal(part), now_s)
         for each in news:
-            self.tell(each, now_s)
+            for clients in self._clients:
+                clients.hear(each, now_s)
 
 
 def _parts(signal: Signal) -> Iterator[Signal]:

@@ -5,72 +5,55 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from typing import TYPE_CHECKING
 
-from betimes.broker.delivery.connection import Connection
-from betimes.broker.net.socket_line import Line
+from betimes.broker.core.connection import Connection
+from betimes.broker.net.socket_line import DialedLine, LineOwner
 from betimes.broker.peers.link import PeerLink
-from betimes.broker.peers.settings import split_address
-
-if TYPE_CHECKING:
-    from betimes.broker.net.listener import Listener
-    from betimes.broker.peers.overlay import PeerOverlay
+from betimes.broker.peers.overlay import PeerOverlay
+from betimes.broker.peers.settings import PeerPlan, split_address
 
 log = logging.getLogger(__name__)
 
 DIAL_WITHIN_S = 5.0
 
 
-class PeerLine(Line):
-    """A socket that this process opened, to another peer."""
-
-    def __init__(self, listener: Listener, overlay: PeerOverlay, address: str) -> None:
-        super().__init__(listener)
-        self._overlay = overlay
-        self._address = address
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Say who we are."""
-        super().connection_made(transport)
-        if self.connection is not None:
-            PeerLink(self._overlay, self.connection, self._address, self._listener.now_s()).dial()
-            self._listener.flush()
-
-    def _connection(self, peer: str) -> Connection:
-        return Connection(self._listener.hub, peer=peer, now_s=self._listener.now_s(), dialled=True)
-
-
 class PeerDialling:
     """Dials for an overlay, each address once at a time."""
 
-    def __init__(self, listener: Listener, overlay: PeerOverlay) -> None:
+    def __init__(self, listener: LineOwner, tls: ssl.SSLContext | None) -> None:
         self._listener = listener
-        self._overlay = overlay
-        plan = overlay.plan
-        self._tls = ssl.create_default_context(cafile=plan.authorities) if plan.tls else None
+        self._tls = tls
         self._tasks: set[asyncio.Task[None]] = set()
-        overlay.mail.dial = self.dial
 
-    def dial(self, address: str) -> None:
+    def dial(self, overlay: PeerOverlay, address: str) -> None:
         """Begin to dial a peer; the overlay hears whether it is there."""
-        task = asyncio.get_running_loop().create_task(self._dial(address))
+        task = asyncio.get_running_loop().create_task(self._dial(overlay, address))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def stop(self) -> None:
-        """Dial nobody any more."""
+        """Dial no peer any more."""
         for task in self._tasks:
             task.cancel()
 
-    async def _dial(self, address: str) -> None:
+    async def _dial(self, overlay: PeerOverlay, address: str) -> None:
         host, port = split_address(address)
         loop = asyncio.get_running_loop()
+
+        def open_link(connection: Connection, now_s: float) -> None:
+            PeerLink(overlay, connection, address, now_s).dial()
+
         try:
             async with asyncio.timeout(DIAL_WITHIN_S):
                 await loop.create_connection(
-                    lambda: PeerLine(self._listener, self._overlay, address), host, port, ssl=self._tls
+                    lambda: DialedLine(self._listener, open_link), host, port, ssl=self._tls
                 )
         except (OSError, TimeoutError) as error:
             log.info("peer %s: cannot be dialled (%s)", address, str(error) or "no answer")
-            self._overlay.dial_failed(address, self._listener.now_s())
+            overlay.dial_failed(address, self._listener.now_s())
             self._listener.flush()
+
+
+def peer_tls(plan: PeerPlan) -> ssl.SSLContext | None:
+    """Return how the certificates of peers are checked, where links are encrypted."""
+    return ssl.create_default_context(cafile=plan.authorities) if plan.tls else None

@@ -10,12 +10,13 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 
-from betimes.broker.delivery.connection import Connection
-
-if TYPE_CHECKING:
-    from betimes.broker.net.listener import Listener
+from betimes.broker.core.connection import Connection
+from betimes.broker.core.handlers import PacketHandlers
+from betimes.broker.delivery.flow import Pause
+from betimes.broker.delivery.outbox import Outbox
+from betimes.broker.net.backpressure import Crowd
 
 log = logging.getLogger(__name__)
 
@@ -27,26 +28,52 @@ GOODBYE_WITHIN_S = 2.0
 LATE_S = 0.5  # by which the clock is late when nobody was listened to
 
 
+class LineOwner(Protocol):
+    """The listener, as its sockets see it."""
+
+    @property
+    def handlers(self) -> PacketHandlers:
+        """Return what answers packets."""
+
+    @property
+    def crowd(self) -> Crowd:
+        """Return the lines that wait for slow readers."""
+
+    @property
+    def lines(self) -> dict[Outbox, Line]:
+        """Return all open lines, by connection."""
+
+    def admits(self) -> bool:
+        """Tell whether one more connection is allowed now."""
+
+    def now_s(self) -> float:
+        """Return the time."""
+
+    def flush(self) -> None:
+        """Write what lies in the outboxes."""
+
+    def prove(self, connection: Connection) -> None:
+        """Have a password verified."""
+
+
 class Line(asyncio.Protocol):
     """One accepted socket, with MQTT on it."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: LineOwner) -> None:
         self._listener = listener
         self.connection: Connection | None = None
         self.transport: asyncio.Transport | None = None
         self.write: Callable[[bytes], None] = _nowhere  # what the connection has to say
         self.is_full = False  # the transport takes no more for now
-        self.is_unanswered = False  # the CONNECT has to wait, and what is behind it
-        self._held: list[bytes] = []  # what came and has to wait for those who lag behind
-        self._is_heard = True
+        self._held: list[bytes] = []  # what came and has to wait for slow readers
+        self._is_read = True
         self._is_ending = False
         self._deadline: asyncio.TimerHandle | None = None
         self._rest: asyncio.TimerHandle | None = None  # nothing is read until then
         self._full_since_s = 0.0
         self._full_bytes = 0
-        self._below_us_bytes = (
-            TRANSPORT_BYTES_MAX  # that may wait in the transport and, unsent, in the kernel
-        )
+        # That may wait in the transport and, unsent, in the kernel.
+        self._unsent_bytes_max = TRANSPORT_BYTES_MAX
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to listen to a client."""
@@ -65,34 +92,39 @@ class Line(asyncio.Protocol):
         self.connection = self._connection(name)
         self._listener.lines[self.connection] = self
         log.info("connected: %s", name)
-        self._expect_connect(self._listener.hub.limits.connect_within_s)
+        self._expect_connect(self._listener.handlers.hub.limits.connect_within_s)
 
     def _connection(self, peer: str) -> Connection:
-        return Connection(self._listener.hub, peer=peer, now_s=self._listener.now_s())
+        return Connection(self._listener.handlers, peer=peer, now_s=self._listener.now_s())
 
     def data_received(self, data: bytes) -> None:
         """Take in what came, unless its sender has to wait for those who lag behind."""
         if self.connection is None:
             return
-        if self._held or self._listener.crowd.holds(self.connection, len(data)):
+        if self._held or self._has_to_wait(len(data)):
             if not self._held:
+                self._listener.handlers.hub.counters.pauses += 1
                 self._listener.crowd.add(self)
             self._held.append(data)
-            self.stop_hearing()
+            self.pause(Pause.SLOW_READERS)
         else:
             self.take_in(data)
 
-    def is_held_up(self) -> bool:
+    def must_wait(self) -> bool:
         """Tell whether what waits has still to wait."""
+        return self._has_to_wait(len(self._held[0]))
+
+    def _has_to_wait(self, size: int) -> bool:
         connection = self.connection
-        return connection is not None and self._listener.crowd.holds(connection, len(self._held[0]))
+        if connection is None or connection.session is None:
+            return False
+        return self._listener.crowd.holds(connection.flow, size)
 
     def go_on(self) -> None:
         """Take in what had to wait."""
         data = b"".join(self._held)
         self._held.clear()
-        if self._rest is None and not self.is_full:
-            self.hear()
+        self.resume(Pause.SLOW_READERS)
         self.take_in(data)
 
     def take_in(self, data: bytes) -> None:
@@ -100,13 +132,12 @@ class Line(asyncio.Protocol):
         connection = self.connection
         assert connection is not None, "nothing comes before there is a connection"
         connection.receive(data, self._listener.now_s())
-        if connection.is_held and self._is_heard:
-            self.is_unanswered = True
-            self.stop_hearing()  # one proof at a time, and nothing is kept for whom nobody knows yet
+        if connection.is_held and not connection.flow.is_paused(Pause.CONNECT_PENDING):
+            self.pause(Pause.CONNECT_PENDING)  # one login at a time, and nothing is kept for strangers
             if connection.unproven is not None:
                 self._listener.prove(connection)
-        if connection.pause_s:
-            self.rest()
+        if connection.flow.pause_s:
+            self._rest_a_while()
         self._listener.flush()
 
     def pause_writing(self) -> None:
@@ -115,14 +146,13 @@ class Line(asyncio.Protocol):
         assert self.transport is not None, "nothing is full before there is a transport"
         self._full_since_s, self._full_bytes = self._listener.now_s(), self.transport.get_write_buffer_size()
         if self.connection is not None:
-            self.connection.blocked = True
+            self.connection.flow.blocked = True
 
     def resume_writing(self) -> None:
         """Go on with what waits for the client."""
         self.is_full = False
         if self.connection is not None:
-            if not self.connection.is_held:
-                self.hear()
+            self.resume(Pause.UNREAD_ANSWERS)
             self._learn_speed()
             self.connection.drained(self._listener.now_s())
             self._listener.flush()
@@ -135,13 +165,13 @@ class Line(asyncio.Protocol):
         if session is not None and session.last_hop is not None:
             drained_bytes = self._full_bytes - self.transport.get_write_buffer_size()
             session.last_hop.observe(drained_bytes / 1000.0, self._listener.now_s() - self._full_since_s)
-            self.keep_below_us(session.last_hop.below_us_bytes)
+            self.bound_unsent(session.last_hop.below_us_bytes)
 
-    def keep_below_us(self, size: int) -> None:
+    def bound_unsent(self, size: int) -> None:
         """Let so many bytes at most wait where nothing can be chosen or dropped any more."""
-        if size == self._below_us_bytes or self.transport is None or self.connection is None:
+        if size == self._unsent_bytes_max or self.transport is None or self.connection is None:
             return
-        self._below_us_bytes = self.connection.outbox_bytes_max = size
+        self._unsent_bytes_max = self.connection.flow.outbox_bytes_max = size
         self.transport.set_write_buffer_limits(high=size)
         _bound_unsent(self.transport, size)
 
@@ -161,40 +191,54 @@ class Line(asyncio.Protocol):
             self.connection.lost(self._listener.now_s())
             self._listener.flush()
 
-    def stop_hearing(self) -> None:
-        """Read no more from the socket, so that its sender has to wait."""
-        if self._is_heard and self.transport is not None:
-            self._is_heard = False
+    def pause(self, why: Pause) -> None:
+        """Stop reading the socket, so that its sender has to wait."""
+        if self.connection is not None:
+            self.connection.flow.pause(why)
+            self._follow_flow()
+
+    def resume(self, why: Pause) -> None:
+        """Read the socket again, unless there is another reason not to."""
+        if self.connection is not None:
+            self.connection.flow.resume(why)
+            self._follow_flow()
+
+    def _follow_flow(self) -> None:
+        """Pause or resume the transport, as flow control has it: here back-pressure meets the socket."""
+        assert self.connection is not None, "only a connection has flow control"
+        may_read = self.connection.flow.may_read
+        if may_read is self._is_read or self.transport is None or self.transport.is_closing():
+            return
+        self._is_read = may_read
+        if may_read:
+            self.transport.resume_reading()
+        else:
             self.transport.pause_reading()
 
-    def hear(self) -> None:
-        """Read again, unless the client has to wait a while."""
-        if (self._rest is not None or self._held) and not self._is_ending:
-            return
-        if not self._is_heard and self.transport is not None and not self.transport.is_closing():
-            self._is_heard = True
-            self.transport.resume_reading()
-
-    def is_answered(self) -> None:
+    def connect_answered(self) -> None:
         """Go on with a client whose CONNECT had to wait."""
-        self.is_unanswered = False
-        self.hear()
-        if self.connection is not None and self.connection.pause_s:
-            self.rest()
+        self.resume(Pause.CONNECT_PENDING)
+        if self.connection is not None and self.connection.flow.pause_s:
+            self._rest_a_while()
 
-    def rest(self) -> None:
-        """Read nothing for as long as the connection says: what its client sends waits with the client."""
-        assert self.connection is not None, "only a connection asks for a rest"
+    def _rest_a_while(self) -> None:
+        """Read nothing for as long as the rate limit says: what the client sends waits with the client."""
+        assert self.connection is not None, "only a connection has a rate limit"
         if self._rest is not None:
             self._rest.cancel()
-        self.stop_hearing()
-        self._rest = asyncio.get_running_loop().call_later(self.connection.pause_s, self._rested)
-        self.connection.pause_s = 0.0
+        self.pause(Pause.RATE_LIMIT)
+        pause_s = self.connection.flow.take_pause_s()
+        self._rest = asyncio.get_running_loop().call_later(pause_s, self._rested)
 
     def _rested(self) -> None:
         self._rest = None
-        if not self.is_full and self.connection is not None and not self.connection.is_held:
-            self.hear()
+        self.resume(Pause.RATE_LIMIT)
+
+    def _read_to_the_end(self) -> None:
+        """Read whatever still comes: the other side's end is awaited."""
+        if self.connection is not None:
+            self.connection.flow.resume_all()
+            self._follow_flow()
 
     def hang_up(self) -> None:
         """End once everything is written; who does not read it and end too, in time, is cut off.
@@ -217,7 +261,7 @@ class Line(asyncio.Protocol):
         assert self.transport is not None, "nothing ends before it has begun"
         if self.transport.can_write_eof():
             self.transport.write_eof()
-            self.hear()
+            self._read_to_the_end()
         else:
             self.transport.close()
 
@@ -251,3 +295,28 @@ def _bound_unsent(transport: asyncio.Transport, size: int) -> None:
 
 def _nowhere(_data: bytes) -> None:
     """Take what is written before there is a transport."""
+
+
+class DialedLine(Line):
+    """A socket that this broker opened, to a neighbour; `open_link` sends the CONNECT."""
+
+    def __init__(self, listener: LineOwner, open_link: Callable[[Connection, float], None]) -> None:
+        super().__init__(listener)
+        self._open_link = open_link
+        self.ended = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Send the CONNECT."""
+        super().connection_made(transport)
+        if self.connection is not None:
+            self._open_link(self.connection, self._listener.now_s())
+            self._listener.flush()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Note that the neighbour is gone."""
+        super().connection_lost(error)
+        self.ended.set()
+
+    def _connection(self, peer: str) -> Connection:
+        handlers = self._listener.handlers
+        return Connection(handlers, peer=peer, now_s=self._listener.now_s(), dialled=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
 from websockets.frames import CloseCode, Frame, Opcode
 from websockets.http11 import Request
@@ -17,11 +16,9 @@ from websockets.protocol import Event, State
 from websockets.server import ServerProtocol
 from websockets.typing import Subprotocol
 
-from betimes.broker.net.socket_line import TRANSPORT_BYTES_ENDURED, Line
+from betimes.broker.delivery.flow import Pause
+from betimes.broker.net.socket_line import TRANSPORT_BYTES_ENDURED, Line, LineOwner
 from betimes.mqtt.codec import CONNECT_BYTES_MAX
-
-if TYPE_CHECKING:
-    from betimes.broker.net.listener import Listener
 
 SUBPROTOCOL = Subprotocol("mqtt")
 PATHS = ("/mqtt", "/")  # the first is what most clients ask for, the second what they do when told nothing
@@ -31,7 +28,7 @@ HANDSHAKE_BYTES_MAX = 16 * 1024
 class WebsocketLine(Line):
     """One accepted socket, with MQTT in websocket frames on it."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: LineOwner) -> None:
         super().__init__(listener)
         # A frame is kept until it is whole: for whom nobody knows yet, no more than their CONNECT may have.
         self._websocket = ServerProtocol(subprotocols=[SUBPROTOCOL], max_size=(None, CONNECT_BYTES_MAX))
@@ -53,7 +50,7 @@ class WebsocketLine(Line):
             websocket.receive_data(data)
             self._take(websocket.events_received())
             if self.connection.session is not None:
-                websocket.max_fragment_size = self._listener.hub.limits.packet_bytes_max
+                websocket.max_fragment_size = self._listener.handlers.hub.limits.packet_bytes_max
         self._write_frames()
 
     def _shake_hands(self, data: bytes) -> None:
@@ -102,7 +99,7 @@ class WebsocketLine(Line):
                 self.hang_up()
                 self._end_writing()
         if self.transport.get_write_buffer_size() > TRANSPORT_BYTES_ENDURED:  # pongs that nobody reads
-            self.stop_hearing()
+            self.pause(Pause.UNREAD_ANSWERS)
 
     def _say_goodbye(self) -> None:
         assert self.transport is not None, "nothing ends before it has begun"
@@ -113,4 +110,4 @@ class WebsocketLine(Line):
         if websocket.state is State.OPEN:
             websocket.send_close(CloseCode.NORMAL_CLOSURE)
         self._write_frames()
-        self.hear()  # the other side's goodbye, after which comes the end
+        self._read_to_the_end()  # the other side's goodbye, after which comes the end

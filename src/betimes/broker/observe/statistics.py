@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
+from betimes.broker.admission.admission import Promises
+from betimes.broker.core.hub import Hub
+from betimes.broker.guarantees.guarantees import Guarantees
+from betimes.broker.handover.incoming import Handovers
+from betimes.broker.links.federation import Federation
+from betimes.broker.replay.buffer import ReplayBuffer
 from betimes.model.telemetry import Reason
-
-if TYPE_CHECKING:
-    from betimes.broker.core.hub import Hub
-    from betimes.broker.replay.buffer import ReplayBuffer
-
 
 # There may be very many sessions, and nobody is served meanwhile: no line of Python for each of them.
 _CONNECTION, _QUEUE_BYTES = attrgetter("connection"), attrgetter("queue_bytes")
@@ -73,38 +73,50 @@ class Statistics:
         return sum(self.lost.values())
 
 
-def gathered(hub: Hub, now_s: float) -> Statistics:
-    """Return how the server is doing."""
-    sessions, traffic = hub.sessions.values(), hub.traffic
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """The parts of a broker that statistics are gathered from; most may be missing."""
+
+    hub: Hub
+    federation: Federation | None = None
+    promises: Promises | None = None
+    guarantees: Guarantees | None = None
+    handovers: Handovers | None = None
+
+
+def gathered(observed: Observed, now_s: float) -> Statistics:
+    """Return how the broker is doing."""
+    hub, federation = observed.hub, observed.federation
+    promises, guarantees, handovers = observed.promises, observed.guarantees, observed.handovers
+    sessions, counters = hub.sessions.values(), hub.counters
     subscriptions, retained = hub.held
-    federation = hub.federation
     return Statistics(
-        uptime_s=now_s - traffic.started_s,
+        uptime_s=now_s - counters.started_s,
         connected=len(sessions) - list(map(_CONNECTION, sessions)).count(None),
         sessions=len(sessions),
         subscriptions=subscriptions,
         retained=retained,
         queue_bytes=sum(map(_QUEUE_BYTES, sessions)),
-        publications_received=hub.received,
-        publications_sent=hub.sent,
-        lost={reason: hub.lost[reason] for reason in Reason},
-        packets_received=traffic.packets_received,
-        packets_sent=traffic.packets_sent,
-        bytes_received=traffic.bytes_received,
-        bytes_sent=traffic.bytes_sent,
-        connections_refused=traffic.connections_refused,
-        pauses=traffic.pauses,
+        publications_received=counters.received,
+        publications_sent=counters.sent,
+        lost={reason: counters.lost[reason] for reason in Reason},
+        packets_received=counters.packets_received,
+        packets_sent=counters.packets_sent,
+        bytes_received=counters.bytes_received,
+        bytes_sent=counters.bytes_sent,
+        connections_refused=counters.connections_refused,
+        pauses=counters.pauses,
         broker=hub.name,
-        earned=hub.sent - traffic.resent + traffic.premium,
-        links_carried=dict(traffic.links),
-        repeated=hub.repeats.repeated,
-        promises=None if hub.promises is None else (hub.promises.admitted, hub.promises.refused),
+        earned=counters.sent - counters.resent + counters.premium,
+        links_carried=dict(counters.links),
+        repeated=counters.repeated,
+        promises=None if promises is None else (promises.admitted, promises.refused),
         links_s_per_kb={} if federation is None else federation.speeds_s_per_kb,
         waiting_for_links=0 if federation is None else federation.broker.queue_length,
         promised_bytes_per_s={} if federation is None else federation.reserved.promised_bytes_per_s,
         reserved_kb={} if federation is None else federation.broker.shares.spent_kb,
-        guarantees=None if hub.guarantees is None else (hub.guarantees.accepted, hub.guarantees.refused),
-        handed_over=None if hub.handovers is None else (hub.handovers.taken, hub.handovers.given),
+        guarantees=None if guarantees is None else (guarantees.accepted, guarantees.refused),
+        handed_over=None if handovers is None else (handovers.taken, handovers.given),
         kept=None if hub.replay is None else _kept(hub.replay),
     )
 

@@ -7,13 +7,9 @@ and bytes are counted, as all that goes over the wire.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from betimes import __version__
-from betimes.broker.observe.statistics import Statistics, gathered
-
-if TYPE_CHECKING:
-    from betimes.broker.core.hub import Hub
+from betimes.broker.observe.statistics import Observed, Statistics, gathered
 
 ROOT = "$SYS/broker/"
 
@@ -21,8 +17,8 @@ ROOT = "$SYS/broker/"
 class SystemTopics:
     """Tells, every so often, what has changed."""
 
-    def __init__(self, hub: Hub, *, every_s: float) -> None:
-        self._hub = hub
+    def __init__(self, observed: Observed, *, every_s: float) -> None:
+        self._observed = observed
         self._every_s = every_s or math.inf
         self._due_s = -math.inf if every_s else math.inf
         self._told: dict[str, str] = {}
@@ -32,10 +28,10 @@ class SystemTopics:
         if now_s < self._due_s:
             return
         self._due_s = now_s + self._every_s
-        for name, text in texts(gathered(self._hub, now_s)).items():
+        for name, text in texts(gathered(self._observed, now_s)).items():
             if self._told.get(name) != text:
                 self._told[name] = text
-                self._hub.announce(ROOT + name, text.encode(), now_s)
+                self._observed.hub.announce(ROOT + name, text.encode(), now_s)
 
 
 def texts(statistics: Statistics) -> dict[str, str]:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from betimes.broker.core.hub import Hub
 from betimes.broker.observe.event_recorder import Witness
 from betimes.broker.observe.telemetry_topics import TelemetryTopics
-from betimes.model.server_settings import ServerSettings, TelemetrySettings
+from betimes.model.server_settings import TelemetrySettings
 from betimes.model.telemetry import Record
 from betimes.scheduling.recorder import Recorder
 from betimes.telemetry.files import TelemetryFileError, TelemetryWriter
@@ -27,56 +27,48 @@ ROWS_PER_PART = 100_000
 ROWS_HELD_MAX = 4 * ROWS_PER_PART  # while a part is being written
 
 
-def start_logbook(hub: Hub, settings: ServerSettings, *, clock_ahead_s: float) -> Logbook | None:
-    """Have a hub written down, if the settings ask for it; `clock_ahead_s` is what wall clocks are ahead."""
-    if settings.telemetry is None:
-        return None
-    logbook = Logbook(settings.name, settings.telemetry, clock_ahead_s=clock_ahead_s)
-    witness = hub.witness = Witness(hub.name, logbook.recorder)
-    for session in hub.sessions.values():  # those that survived a restart
-        session.witness = witness
-
-    def tell_again() -> None:
-        witness.tell_again(hub.sessions.values(), time.time() - clock_ahead_s)
-
-    logbook.topics = TelemetryTopics(hub)
-    logbook.tell_again = tell_again
-    tell_again()
-    return logbook
-
-
 class Logbook:
-    """The telemetry of one broker; `recorder` is what writes into it."""
+    """The telemetry of one broker; `witness` is what the broker reports to."""
 
     def __init__(self, broker: str, settings: TelemetrySettings, *, clock_ahead_s: float) -> None:
         self._settings = settings
         self._writer = TelemetryWriter(
             settings.directory, append=True, rows_per_part=ROWS_HELD_MAX + 1, label=broker
         )
-        self.recorder = Recorder(
-            self._take, every=max(round(1.0 / settings.share), 1), offset_s=clock_ahead_s
-        )
-        self.tell_again: Callable[[], None] = lambda: None  # what everybody wants
-        self.topics: TelemetryTopics | None = None
+        recorder = Recorder(self._take, every=max(round(1.0 / settings.share), 1), offset_s=clock_ahead_s)
+        self.witness = Witness(broker, recorder)
+        self._sinks: list[Callable[[Record], None]] = []  # beside the files
         self._clock_ahead_s = clock_ahead_s
         self.left_out = 0
         self._rows = 0
         self._told_left_out = 0
 
-    async def keep(self) -> None:
-        """Write parts as they fall due, for ever."""
+    def publish_at(self, hub: Hub) -> TelemetryTopics:
+        """Publish records to the clients of a broker too, and record the subscriptions that are there."""
+        topics = TelemetryTopics(hub)
+        self._sinks.append(topics.take)
+        self.record_all(hub)
+        return topics
+
+    def record_all(self, hub: Hub) -> None:
+        """Record every subscription: the files that hold it may be gone by now."""
+        self.witness.tell_again(hub.sessions.values(), time.time() - self._clock_ahead_s)
+
+    async def keep(self, hub: Hub) -> None:
+        """Write parts of a broker's telemetry as they fall due, and publish it to its clients, for ever."""
+        topics = self.publish_at(hub)
         due_s = time.monotonic() + self._settings.every_s
         again_s = time.monotonic() + TELL_AGAIN_EVERY_S
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
-            is_heard_anew = self.topics is not None and self.topics.tick(time.time() - self._clock_ahead_s)
+            is_heard_anew = topics.tick(time.time() - self._clock_ahead_s)
             if is_heard_anew or time.monotonic() >= again_s:
                 again_s = time.monotonic() + TELL_AGAIN_EVERY_S
-                self.tell_again()
+                self.record_all(hub)
             if self._rows >= ROWS_PER_PART or (self._rows and time.monotonic() >= due_s):
                 due_s = time.monotonic() + self._settings.every_s
                 await asyncio.to_thread(self._write, self._detach())
-            left_out = self.left_out + (0 if self.topics is None else self.topics.left_out)
+            left_out = self.left_out + topics.left_out
             if left_out > self._told_left_out:
                 log.warning("records left out of the telemetry: %d", left_out - self._told_left_out)
                 self._told_left_out = left_out
@@ -89,8 +81,8 @@ class Logbook:
             log.error("%s", error)
 
     def _take(self, record: Record) -> None:
-        if self.topics is not None:
-            self.topics.take(record)
+        for sink in self._sinks:
+            sink(record)
         if self._rows >= ROWS_HELD_MAX:
             self.left_out += 1
             return

@@ -7,17 +7,13 @@ apply as to any topic: who may read it reads the attributes of all events that a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import mqtt5
 
+from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.publication import Publication
 from betimes.model.telemetry import Record
 from betimes.telemetry.files import KINDS
 from betimes.telemetry.messages import CONTENT_TYPE, packed_records, telemetry_topic
-
-if TYPE_CHECKING:
-    from betimes.broker.core.hub import Hub
 
 RECORDS_HELD_MAX = 20_000  # between two messages
 RECORDS_PER_MESSAGE = 2_000
@@ -59,8 +55,7 @@ class TelemetryTopics:
         topic = self._topics[kind]
         packet = mqtt5.PublishPacket(topic, packed_records(kind, records), content_type=CONTENT_TYPE)
         publication = Publication(packet, topic, born_s=now_s, origin=self._hub.name)
-        self._hub.offering.offer_to_all(publication, now_s)
-        publication.forget_plain()
+        self._hub.offer_to_all(publication, now_s)
 
     def _count(self) -> int:
         """Return how many subscriptions there are to something of it."""

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import mqtt5
 
-from betimes.broker.core.handlers import Answer, Gone, Refusal, hang_up
+from betimes.broker.core.connect import LINK
+from betimes.broker.core.connection import Connection
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.links.link_base import NeighbourEnd, UnderWay
 from betimes.broker.links.packets import (
     BEAT_TOPIC,
     LIFE,
-    LINK,
     VERSION,
     LinkError,
     event_packet,
@@ -29,9 +29,9 @@ from betimes.broker.links.packets import (
 )
 from betimes.broker.peers.settings import split_address
 from betimes.model.errors import BetimesError
+from betimes.mqtt.reason_codes import ConnectCode, DisconnectCode, Refusal
 
 if TYPE_CHECKING:
-    from betimes.broker.delivery.connection import Connection
     from betimes.broker.peers.overlay import PeerOverlay
 
 PEER, AGREEMENT = "$betimes-peer", "$betimes-overlay"  # on CONNECT and CONNACK
@@ -72,7 +72,7 @@ class PeerLink(NeighbourEnd):
         if refused is not None:
             code, text = refused
             self.overlay.complain(self.neighbour or self.connection.peer, f"is refused: {text}")
-            self.connection.hub.refuse(self.connection, code, text)
+            self.connection.refuse(code, text)
             return
         self.connection.link = self
         self.life = property_of(packet.user_properties, LIFE)
@@ -83,26 +83,29 @@ class PeerLink(NeighbourEnd):
         )
         self.overlay.link_up(self, now_s)
 
-    def _refusal(self, packet: mqtt5.ConnectPacket) -> tuple[Answer, str] | None:
+    def _refusal(self, packet: mqtt5.ConnectPacket) -> tuple[ConnectCode, str] | None:
         """Return why there can be no link with who connects."""
         properties, ours = packet.user_properties, self.overlay.plan.agreement.text
         if not hmac.compare_digest(packet.password or b"", self.overlay.plan.secret.encode()):
-            return Answer.BAD_USER_NAME_OR_PASSWORD, "not the secret of this overlay"
+            return ConnectCode.BAD_USER_NAME_OR_PASSWORD, "not the secret of this overlay"
         if property_of(properties, LINK) != VERSION:
-            return Answer.IMPLEMENTATION_SPECIFIC_ERROR, f"links here speak version {VERSION}"
+            return ConnectCode.IMPLEMENTATION_SPECIFIC_ERROR, f"links here speak version {VERSION}"
         address = property_of(properties, PEER)
         if address is None:
-            return Answer.NOT_AUTHORIZED, "this is a peer without brokers, and links with peers only"
+            return ConnectCode.NOT_AUTHORIZED, "this is a peer without brokers, and links with peers only"
         try:
             split_address(address)
         except BetimesError:
-            return Answer.CLIENT_ID_NOT_VALID, "a peer is called by its address"
+            return ConnectCode.CLIENT_ID_NOT_VALID, "a peer is called by its address"
         if address == self.overlay.address:
-            return Answer.CLIENT_ID_NOT_VALID, f"{address} is the address of this peer itself"
+            return ConnectCode.CLIENT_ID_NOT_VALID, f"{address} is the address of this peer itself"
         self.neighbour = address
         theirs = property_of(properties, AGREEMENT)
         if theirs != ours:
-            return Answer.NOT_AUTHORIZED, f"this overlay has {ours}; who joins has {theirs or 'none of that'}"
+            return (
+                ConnectCode.NOT_AUTHORIZED,
+                f"this overlay has {ours}; who joins has {theirs or 'none of that'}",
+            )
         return None
 
     def _identity(self) -> list[tuple[str, str]]:
@@ -113,7 +116,7 @@ class PeerLink(NeighbourEnd):
     # --- what comes
 
     def _left(self, packet: mqtt5.DisconnectPacket) -> None:
-        self.is_spare = packet.reason_code == Gone.NORMAL_DISCONNECTION
+        self.is_spare = packet.reason_code == DisconnectCode.NORMAL_DISCONNECTION
         super()._left(packet)
 
     def _opened(self, packet: mqtt5.ConnAckPacket, now_s: float) -> None:
@@ -190,7 +193,7 @@ class PeerLink(NeighbourEnd):
     def end_spare(self, now_s: float) -> None:
         """Hang up because nobody needs it; the neighbour is as well as before."""
         self.is_spare = True
-        hang_up(self.connection, Refusal(Gone.NORMAL_DISCONNECTION.value), now_s)
+        self.connection.hang_up(Refusal(DisconnectCode.NORMAL_DISCONNECTION.value), now_s)
 
     def lost(self, now_s: float) -> None:
         """Note that the connection has ended."""

@@ -23,9 +23,9 @@ Post = Callable[[PeerLink], None]  # says it, over a link
 class PeerMail:
     """The links of one process, and what waits for others to come up."""
 
-    def __init__(self) -> None:
+    def __init__(self, dial: Callable[[str], None]) -> None:
         self.links: dict[str, PeerLink] = {}  # that are up and written to, by address
-        self.dial: Callable[[str], None] = lambda _address: None  # the driver sets it
+        self._dial = dial
         self._waiting: dict[str, deque[Post]] = {}
         self._doubles: list[PeerLink] = []
 
@@ -41,7 +41,7 @@ class PeerMail:
                 return False
             waiting = self._waiting[address] = deque(maxlen=WAITING_MAX)
             waiting.append(post)
-            self.dial(address)
+            self._dial(address)
         else:
             waiting.append(post)
         return True

@@ -8,13 +8,13 @@ to know of each other. Time is handed in, in seconds; peers count it in cycles.
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import mqtt5
 
-from betimes.broker.core.handlers import Gone, Refusal, hang_up
-from betimes.broker.delivery.connection import Connection
+from betimes.broker.core.connection import Connection
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.subscriptions import Grant
 from betimes.broker.links.packets import Arrival, LinkError, arrived_publication
@@ -36,6 +36,7 @@ from betimes.matching.dz.expressions import WHOLE, DzSet, covers, merged
 from betimes.matching.dz.spaces import cells_dz, event_cells, filter_dz
 from betimes.model.overlay_settings import Metric
 from betimes.model.telemetry import Reason
+from betimes.mqtt.reason_codes import DisconnectCode, Refusal
 from betimes.peers.messages import Accepted, Connect, Got, Notice, PeerEffect, Refresh, Tell
 from betimes.peers.parents import PUBLISHER_DELAY
 from betimes.peers.peer import Peer
@@ -48,6 +49,7 @@ COUNTED_CYCLES = 10.0  # of publishing, to say how much that is
 
 Deliver = Callable[[Publication, float], None]
 Lose = Callable[[Reason, int], None]
+Dial = Callable[["PeerOverlay", str], None]  # an address; the overlay hears whether a peer is there
 
 
 class Tally:
@@ -64,6 +66,8 @@ class Tally:
 class PeerOverlay:
     """One process among others."""
 
+    is_alone = False
+
     def __init__(
         self,
         plan: PeerPlan,
@@ -73,6 +77,8 @@ class PeerOverlay:
         deliver: Deliver,
         lose: Lose,
         chance: Callable[[], float],
+        dial: Dial,
+        refused: Callable[[str], None],
         now_s: float,
     ) -> None:
         self.plan = plan
@@ -84,7 +90,7 @@ class PeerOverlay:
         self._chance = chance
         self._space = plan.agreement.space
         self._is_timed = plan.agreement.metric is Metric.TIME
-        self.mail = PeerMail()
+        self.mail = PeerMail(lambda address: dial(self, address))
         self.delays = PeerDelays(self.mail, is_timed=self._is_timed)
         self.view = PeerView(plan.address, chance, self.delays.to)
         self.wishes = PeerWishes(self._space, plan.wanted)
@@ -92,7 +98,7 @@ class PeerOverlay:
         self.publisher: Peer | None = None
         self.tally = Tally()
         self.complaints: deque[str] = deque(maxlen=COMPLAINTS_MAX)
-        self.refused_with: Callable[[str], None] = lambda _text: None  # the driver may set it
+        self._refused = refused  # hears that the peers it was to join refuse it
         self._cycle_at_s = now_s
         self._cycles = 0
         self._issued = life
@@ -168,10 +174,29 @@ class PeerOverlay:
         for link in self.mail.spare(self._needed(), now_s):
             link.end_spare(now_s)
 
+    def wake_at_s(self) -> float:
+        """Return that nothing is due between ticks."""
+        return math.inf
+
+    def settle(self, _now_s: float) -> None:
+        """Do nothing: what is to be said was said."""
+
+    def brokers(self) -> Collection[str]:
+        """Return that no broker is known: peers keep nothing to resume from."""
+        return ()
+
+    def first_number_of(self, _origin: str) -> int:
+        """Return that it is not known."""
+        return 0
+
+    def neighbours_down(self) -> list[str]:
+        """Return that no link is missing: peers find each other."""
+        return []
+
     def close(self, now_s: float) -> None:
         """Say goodbye to all peers."""
         for link in list(self.mail.links.values()):
-            hang_up(link.connection, Refusal(Gone.SERVER_SHUTTING_DOWN.value), now_s)
+            link.connection.hang_up(Refusal(DisconnectCode.SERVER_SHUTTING_DOWN.value), now_s)
 
     def _cycle(self, now_s: float) -> float:
         return now_s / self.plan.cycle_s
@@ -219,7 +244,7 @@ class PeerOverlay:
         outlived = self.mail.up(link, self.address)
         if outlived is not None:
             self._gone_with(link.neighbour, now_s)
-            hang_up(outlived.connection, Refusal(Gone.SESSION_TAKEN_OVER.value), now_s)
+            outlived.connection.hang_up(Refusal(DisconnectCode.SESSION_TAKEN_OVER.value), now_s)
         log.info("link with %s is up", link.neighbour)
         for post in self.mail.take_waiting(link.neighbour):
             post(link)
@@ -246,7 +271,7 @@ class PeerOverlay:
         """Note that a peer does not want us."""
         self.complain(address, f"it refuses: {text}")
         if address in self.plan.join and not self.mail.links:
-            self.refused_with(f"{address}: {text}")
+            self._refused(f"{address}: {text}")
 
     def complain(self, neighbour: str, problem: str) -> None:
         """Write down what is wrong with a peer."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.replay.laid_out import LaidOut
-from betimes.mqtt.as_read import Kept
+from betimes.mqtt.packet_batch import Kept
 from betimes.mqtt.packet_scan import Flags, Places
 from betimes.mqtt.packet_writer import told_packets
 from betimes.replay.buffer import Run

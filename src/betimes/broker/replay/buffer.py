@@ -12,9 +12,9 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
-from betimes.broker.delivery.publication import OVERHEAD_BYTES, Publication
+from betimes.broker.delivery.publication import Publication, publication_of
+from betimes.broker.delivery.session import Session
 from betimes.broker.replay.blocks import Portion
 from betimes.broker.replay.recent_log import ReplayLog
 from betimes.matching.topics import topic_matches
@@ -23,13 +23,10 @@ from betimes.model.events import number_reading
 from betimes.model.filters import EVERYTHING, Filter
 from betimes.model.positions import Gap, Have
 from betimes.model.user_properties import IMPORTANCE
-from betimes.mqtt import runs
-from betimes.mqtt.as_read import AsRead, Kept, publication_of
 from betimes.mqtt.codec import Item
+from betimes.mqtt.packet_batch import Kept, PacketBatch
+from betimes.mqtt.packets import OVERHEAD_BYTES
 from betimes.replay.buffer import PartitionedBuffer, Piece, Run, pattern_covers
-
-if TYPE_CHECKING:
-    from betimes.broker.delivery.session import Session
 
 PIECES_MIN = 16  # that a full buffer consists of
 AFAR_MAX = 64  # messages of another broker that are kept together
@@ -132,7 +129,7 @@ class ReplayBuffer:
         self._is_split = True
         first = self._next_number
         self._next_number += count
-        items, size_bytes = AsRead(data, count, version), len(data) + OVERHEAD_BYTES * count
+        items, size_bytes = PacketBatch(data, count, version), len(data) + OVERHEAD_BYTES * count
         self._put_runs(Run(self._own, first, items, size_bytes, now_s, publisher), b"", now_s)
 
     def take(self, publication: Publication, now_s: float) -> None:
@@ -241,7 +238,7 @@ class ReplayBuffer:
         terms, count = self.settings.partitions[0], len(run.items)
         parts = max(count * PIECES_MIN // terms.messages_max, run.size_bytes * PIECES_MIN // terms.bytes_max)
         if not parts:
-            self._put_run(run._replace(items=AsRead(whole, count)) if whole else run, now_s)
+            self._put_run(run._replace(items=PacketBatch(whole, count)) if whole else run, now_s)
             return
         each = max(count // (parts + 1), 1)
         for at in range(0, count, each):
@@ -256,7 +253,7 @@ class ReplayBuffer:
             return
         self._from_afar, self._afar_bytes = [], 0
         first = coming[0]
-        packets = AsRead(b"".join([each.packet.write() for each in coming]), len(coming))
+        packets = PacketBatch(b"".join([each.packet.write() for each in coming]), len(coming))
         run = Run(first.origin, first.number, packets, size_bytes, first.born_s, first.publisher)
         self._put_run(run, first.born_s)
 
@@ -288,7 +285,7 @@ def _are_just(items: Sequence[Kept | None], packets: Sequence[Item]) -> bool:
     """Tell whether what is to be kept is all that was read, and as it was."""
     at = 0
     for packet in packets:
-        if isinstance(packet, runs.Run):
+        if isinstance(packet, PacketBatch):
             at += len(packet)
         elif at < len(items) and items[at] is packet:
             at += 1

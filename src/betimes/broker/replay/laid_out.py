@@ -19,7 +19,7 @@ from betimes.matching.topics import topic_matches
 from betimes.model.events import Value, number_reading
 from betimes.model.filters import Filter
 from betimes.model.user_properties import AGE, ATTRIBUTES_MAX, DEADLINE, ID, OWN
-from betimes.mqtt.as_read import AsRead, Kept
+from betimes.mqtt.packet_batch import Kept, PacketBatch
 from betimes.mqtt.packet_scan import Flags, Places, walk
 from betimes.replay.buffer import Run
 
@@ -161,7 +161,7 @@ def coded(values: Sequence[bytes]) -> tuple[list[bytes], Places]:
 def _packets_of(run: Run[Kept]) -> tuple[bytes, Sequence[int]]:
     """Return the packets of a run end to end, and which of its numbers they have."""
     items = run.items
-    if isinstance(items, AsRead):
+    if isinstance(items, PacketBatch):
         return items.data, range(len(items))
     kept = [(place, item) for place, item in enumerate(items) if item is not None]
     return b"".join([item.write() for _, item in kept]), [place for place, _ in kept]

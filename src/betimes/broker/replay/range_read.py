@@ -13,15 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import mqtt5
 
+from betimes.broker.access.authentication import Gate
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.gaps import gap_message
-from betimes.broker.delivery.publication import OVERHEAD_BYTES, Publication
+from betimes.broker.delivery.publication import Publication, publication_of
 from betimes.broker.delivery.session import Session
-from betimes.broker.replay.resume import ORIGINS_MAX, Resume, check_resume, few
+from betimes.broker.replay.buffer import ReplayBuffer
+from betimes.broker.replay.resume import ORIGINS_MAX, ReplayHost, Resume, check_resume, few
 from betimes.language.resume_tokens import read_resume_token
 from betimes.matching.topics import shared_parts, topic_matches
 from betimes.model.errors import TextError
@@ -40,19 +42,15 @@ from betimes.model.user_properties import (
     RESUME_AFTER,
     RESUME_UNTIL,
 )
-from betimes.mqtt.as_read import Kept, publication_of
+from betimes.mqtt.packet_batch import Kept
+from betimes.mqtt.packets import OVERHEAD_BYTES
+from betimes.mqtt.reason_codes import SubscribeCode
 from betimes.mqtt.subscribe_options import Wish
 from betimes.replay.buffer import Found, Piece
-
-if TYPE_CHECKING:
-    from betimes.broker.core.hub import Hub
-    from betimes.broker.replay.buffer import ReplayBuffer
 
 LOOKED_AT_MAX = 2_048  # messages for one answer: nobody else is served meanwhile
 PLANNED_MAX = 10_000_000  # messages that one may like to read at once
 HINT = "write the text of an $id, such as b1:200, one for each broker; with +1000, where so many end is told"
-
-Subscribed = mqtt5.SubAckReasonCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,12 +102,20 @@ def _count(texts: Sequence[str]) -> int:
     return int(digits)
 
 
+class RangeHost(ReplayHost, Protocol):
+    """The hub, as reading ranges needs it."""
+
+    @property
+    def gate(self) -> Gate:
+        """Return how clients are authenticated and authorised."""
+
+
 class RangeReading:
     """What one SUBSCRIBE that asks for a range brings."""
 
     def __init__(
         self,
-        hub: Hub,
+        hub: RangeHost,
         session: Session,
         packet: mqtt5.SubscribePacket,
         wish: Wish | None,
@@ -132,8 +138,8 @@ class RangeReading:
         replay = self._check(wish, resume, until)
         rights = session.rights
         forbidden = rights is not None and not all(map(rights.may_subscribe, self._patterns))
-        no = Subscribed.UNSPECIFIED_ERROR if hub.gate.discreet else Subscribed.NOT_AUTHORIZED
-        self.codes = [no if forbidden else Subscribed.GRANTED_QOS_AT_MOST_ONCE] * len(self._patterns)
+        no = SubscribeCode.UNSPECIFIED_ERROR if hub.gate.discreet else SubscribeCode.NOT_AUTHORIZED
+        self.codes = [no if forbidden else SubscribeCode.GRANTED_QOS_AT_MOST_ONCE] * len(self._patterns)
         self.is_granted = not forbidden
         if not forbidden:
             self._find(replay, until, now_s)
@@ -162,7 +168,7 @@ class RangeReading:
         """Return what the SUBACK says: how much comes, up to where that is all, and what is lost."""
         if not self.is_granted:
             return []
-        replay, is_linked = self._hub.replay, self._hub.federation is not None
+        replay, is_linked = self._hub.replay, not self._hub.network.is_alone
         is_whole = replay is not None and all(
             replay.is_whole(each, is_linked=is_linked) for each in self._patterns
         )

@@ -15,7 +15,7 @@ import numpy as np
 from betimes.broker.replay.blocks import Block, Portion
 from betimes.model.filters import Filter
 from betimes.model.positions import NOTHING, Have
-from betimes.mqtt.as_read import Kept
+from betimes.mqtt.packet_batch import Kept
 from betimes.mqtt.packet_scan import Flags
 from betimes.replay.buffer import Run
 

@@ -7,22 +7,26 @@ How much is to come is told first, on the SUBACK; then what is missing, as gaps;
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from betimes.broker.delivery.counters import Counters
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.fan_out import bound_s_of, delivery_of, merged_delivery
 from betimes.broker.delivery.gaps import gap_message
-from betimes.broker.delivery.publication import OVERHEAD_BYTES, Publication
+from betimes.broker.delivery.ports import Recorder
+from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.session import Session
 from betimes.broker.delivery.subscriptions import Grant
 from betimes.broker.replay.blocks import Portion
+from betimes.broker.replay.buffer import ReplayBuffer
 from betimes.broker.replay.recent_log import are_in_order
 from betimes.language.resume_tokens import HINT, read_resume_token
 from betimes.model.errors import TextError
 from betimes.model.filters import EVERYTHING
 from betimes.model.positions import Gap, Have
+from betimes.model.server_settings import Limits
 from betimes.model.telemetry import Reason
 from betimes.model.user_properties import (
     ALL,
@@ -33,15 +37,65 @@ from betimes.model.user_properties import (
     RESUME_AFTER,
     RESUME_LATE,
 )
-
-if TYPE_CHECKING:
-    from betimes.broker.core.hub import Hub
+from betimes.mqtt.packets import OVERHEAD_BYTES
 
 ORIGINS_MAX = 1_000  # that one subscriber names, or is told
 GAPS_MAX = 100  # that are told apart
 AHEAD_MAX = 10**9  # numbers by which another broker may be ahead of what came here
 AT_ONCE_BYTES_MAX = 1_000_000  # of what somebody missed that are sent in one go
 NO_ROOM = "no room"
+
+
+class KnownBrokers(Protocol):
+    """The network, as resuming needs it."""
+
+    @property
+    def is_alone(self) -> bool:
+        """Tell whether there are no other brokers."""
+
+    def brokers(self) -> Collection[str]:
+        """Return the names of all brokers that are known."""
+
+    def first_number_of(self, origin: str) -> int:
+        """Return about where the numbers of a broker's publications begin."""
+
+    def neighbours_down(self) -> list[str]:
+        """Return the configured neighbours to which there is no link now."""
+
+
+class ReplayHost(Protocol):
+    """The hub, as resuming and reading ranges need it."""
+
+    @property
+    def name(self) -> str:
+        """Return the name of the broker."""
+
+    @property
+    def limits(self) -> Limits:
+        """Return the limits of the broker."""
+
+    @property
+    def counters(self) -> Counters:
+        """Return the counters of the broker."""
+
+    @property
+    def recorder(self) -> Recorder | None:
+        """Return what writes telemetry, if anything does."""
+
+    @property
+    def replay(self) -> ReplayBuffer | None:
+        """Return what is kept for clients that come back, if anything is."""
+
+    @property
+    def network(self) -> KnownBrokers:
+        """Return the other brokers."""
+
+    @property
+    def next_number(self) -> int:
+        """Return the number of the next publication."""
+
+    def lose(self, delivery: Delivery, reason: Reason, now_s: float) -> None:
+        """Note that a client does not get something."""
 
 
 class NotYetError(TextError):
@@ -91,7 +145,7 @@ def read_resume(properties: Iterable[tuple[str, str]]) -> Resume | None:
     return Resume(have=have, late_too=bool(late))
 
 
-def check_resume(hub: Hub, resume: Resume, patterns: Iterable[str]) -> None:
+def check_resume(hub: ReplayHost, resume: Resume, patterns: Iterable[str]) -> None:
     """Refuse, as a TextError, what nobody can have been told, and what cannot be resumed here."""
     for pattern in patterns:
         if pattern.startswith("$share/"):
@@ -101,13 +155,11 @@ def check_resume(hub: Hub, resume: Resume, patterns: Iterable[str]) -> None:
     if hub.replay is None:
         raise TextError(RESUME_AFTER, 0, f"{hub.name} keeps nothing to resume from", HINT)
     highest = hub.replay.highest()
-    known = {hub.name, *highest}
-    if hub.federation is not None:
-        known.update(hub.federation.bulletins.brokers)
+    known = {hub.name, *highest, *hub.network.brokers()}
     for origin, had in resume.have.items():
         text = f"{origin}:{had.highest}"
         if origin not in known:
-            missing = _neighbours_away(hub)
+            missing = hub.network.neighbours_down()
             if missing:
                 problem = f"{hub.name} does not know {origin} yet: it waits for its link to {missing[0]}"
                 raise NotYetError(text, 0, problem, "ask again later, or another broker")
@@ -115,7 +167,7 @@ def check_resume(hub: Hub, resume: Resume, patterns: Iterable[str]) -> None:
         if origin == hub.name:
             last = hub.replay.last_number
         else:  # it may be ahead of what has come here, but not by so much
-            last = max(highest.get(origin, 0), _first_number(hub, origin)) + AHEAD_MAX
+            last = max(highest.get(origin, 0), hub.network.first_number_of(origin)) + AHEAD_MAX
         if had.highest > last:
             problem = f"this is from the future: {origin} has not numbered so far"
             raise TextError(text, len(origin) + 1, problem, HINT)
@@ -125,7 +177,7 @@ class Resumption:
     """What one SUBSCRIBE of somebody who comes back brings."""
 
     def __init__(
-        self, hub: Hub, session: Session, grants: Sequence[Grant], resume: Resume, now_s: float
+        self, hub: ReplayHost, session: Session, grants: Sequence[Grant], resume: Resume, now_s: float
     ) -> None:
         self._hub = hub
         self._session = session
@@ -141,12 +193,12 @@ class Resumption:
             if resume.have is not None:
                 self._find(resume.have, now_s)
         else:
-            self._positions = {hub.name: hub.first_number + hub.received - 1}
+            self._positions = {hub.name: hub.next_number - 1}
 
     @property
     def is_whole(self) -> bool:
         """Tell whether all that is published, wherever, would be here."""
-        replay, is_linked = self._hub.replay, self._hub.federation is not None
+        replay, is_linked = self._hub.replay, not self._hub.network.is_alone
         return replay is not None and all(
             replay.is_whole(each.pattern, is_linked=is_linked) for each in self._grants
         )
@@ -185,7 +237,7 @@ class Resumption:
 
     def _send_portions(self, grant: Grant, now_s: float) -> None:
         """Send what fits at once, as one piece; the rest joins the line one by one."""
-        replay, connection, witness = self._hub.replay, self._session.ready(), self._hub.witness
+        replay, connection, recorder = self._hub.replay, self._session.ready(), self._hub.recorder
         assert replay is not None, "what is sent was kept"
         names, pieces, count, room = replay.origins(), list[bytes](), 0, AT_ONCE_BYTES_MAX
         while connection is not None and count < len(self._portions):
@@ -201,10 +253,10 @@ class Resumption:
         sent, left = self._portions[:count], self._portions[count:]
         if connection is not None and sent:
             messages = sum(map(len, sent))
-            connection.send_run(b"".join(pieces), messages)
+            connection.send_batch(b"".join(pieces), messages)
             price = 1.0 if grant.wish is None else grant.wish.qos.price
-            self._hub.traffic.premium += messages * (price - 1.0)
-        every = 0 if witness is None else witness.every
+            self._hub.counters.premium += messages * (price - 1.0)
+        every = 0 if recorder is None else recorder.every
         recorded = [portion.where(portion.numbers % every == 0) for portion in sent] if every else []
         for each in [each for portion in recorded for each in portion.publications()]:
             self._session.note(delivery_of(each, grant, retain=False), now_s)
@@ -276,8 +328,8 @@ class Resumption:
 
     def _delivery(self, publication: Publication, grants: list[Grant]) -> Delivery:
         kind = LateDelivery if self._resume.late_too else Delivery
-        if self._hub.witness is not None:
-            publication.is_recorded = self._hub.witness.takes(publication.id)
+        if self._hub.recorder is not None:
+            publication.is_recorded = self._hub.recorder.takes(publication.id)
         if len(grants) > 1:
             return merged_delivery(publication, grants, kind)
         return delivery_of(publication, grants[0], retain=False, kind=kind)
@@ -307,16 +359,3 @@ def few(gaps: list[Gap]) -> list[Gap]:
             origin=gap.origin, first=first, last=last, at_most=at_most, why=gap.why
         )
     return list(joined.values())
-
-
-def _first_number(hub: Hub, origin: str) -> int:
-    """Return about where the numbers of another broker's life began: with its microseconds on the wall."""
-    return 0 if hub.federation is None else hub.federation.bulletins.epoch_of(origin) // 1000
-
-
-def _neighbours_away(hub: Hub) -> list[str]:
-    """Return the neighbours to which there is no link at this moment: what lies behind is not known."""
-    if hub.federation is None:
-        return []
-    ends = hub.federation.ends
-    return [each.to for each in hub.federation.settings.links if each.to not in ends]

@@ -9,8 +9,7 @@ from tests.broker.talking import Client
 
 from betimes.broker.access.acl import AccessList
 from betimes.broker.access.authentication import Gate
-from betimes.broker.core.hub import Hub
-from betimes.broker.core.restore import RestoringError, restore
+from betimes.broker.durability.restore import RestoringError
 
 AN_HOUR = {"session_expiry_interval": 3600}
 BACK = {"clean_start": False, **AN_HOUR}
@@ -297,9 +296,3 @@ def test_what_cannot_be_read_is_named(table, change, said):
     shelf.tables[table][key] = change(shelf.tables[table][key])
     with pytest.raises(RestoringError, match=f"shelf: {said}"):
         kept_hub(shelf)
-
-
-def test_a_hub_without_a_store_has_nothing_to_get_back():
-    hub = Hub("b1", gate=Gate(anonymous=True))
-    with pytest.raises(AssertionError, match="store"):
-        restore(hub, lambda _: [], source="", now_s=0.0, wall_s=0.0)

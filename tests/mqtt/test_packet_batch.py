@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import mqtt5
 
-from betimes.mqtt.as_read import AsRead
 from betimes.mqtt.mqtt311 import written
+from betimes.mqtt.packet_batch import PacketBatch
 
 PACKETS = [mqtt5.PublishPacket("t", b"%d" % number) for number in range(3)]
 
 
 def test_packets_of_version_5_are_the_bytes_they_came_in():
     data = b"".join(each.write() for each in PACKETS) + b"\x30"
-    kept = AsRead(data, 3)
+    kept = PacketBatch(data, 3)
     assert [each.payload for each in kept] == [b"0", b"1", b"2"]
     assert kept.data == data
     assert kept[1].payload == b"1"
@@ -21,5 +21,5 @@ def test_packets_of_version_5_are_the_bytes_they_came_in():
 
 
 def test_packets_of_version_3_1_1_become_newer_ones():
-    kept = AsRead(b"".join(map(written, PACKETS)), 3, version=4)
+    kept = PacketBatch(b"".join(map(written, PACKETS)), 3, version=4)
     assert kept.data == b"".join(each.write() for each in PACKETS)

@@ -6,22 +6,22 @@ from typing import Any
 
 import mqtt5
 import pytest
-from tests.broker.talking import Client, new_hub
+from tests.broker.talking import Client, new_connection, new_hub
 
 from betimes.broker.access.authentication import Gate
 from betimes.broker.access.passwords import Cost, PasswordFile
-from betimes.broker.delivery.connection import ALIASES_OUT_MAX, HELD_MAX, OUTBOX_BYTES_MAX, Connection
+from betimes.broker.core.connection import HELD_MAX
 
 Answer, Gone = mqtt5.ConnAckReasonCode, mqtt5.DisconnectReasonCode
 
 
 def test_bytes_may_come_one_by_one():
     hub = new_hub()
-    connection = Connection(hub, peer="test", now_s=0.0)
+    connection = new_connection(hub)
     for byte in mqtt5.ConnectPacket("c").write():
         connection.receive(bytes((byte,)), 1.0)
     assert "c" in hub.sessions
-    assert connection in hub.talking
+    assert connection in hub.outboxes.waiting
     assert connection.heard_at_s == 1.0
 
 
@@ -30,7 +30,7 @@ def test_bytes_may_come_one_by_one():
     [(b"\xc0\x00", Answer.PROTOCOL_ERROR), (b"\x00\x00", Answer.MALFORMED_PACKET)],
 )
 def test_what_does_not_begin_with_connect_is_told_so(data, code):
-    connection = Connection(new_hub(), peer="test", now_s=0.0)
+    connection = new_connection(new_hub())
     connection.receive(data, 0.0)
     answer: Any = mqtt5.read(memoryview(connection.take_outbox()))[0]
     assert answer.reason_code is code
@@ -66,61 +66,6 @@ def test_what_comes_after_a_goodbye_is_ignored():
     pub.connection.lost(0.0)
     assert sub.got() == []
     assert pub.read() == []
-
-
-def test_topics_are_abbreviated_for_a_client_that_takes_aliases_and_anew_on_each_connection():
-    hub = new_hub()
-    pub = Client(hub, "pub")
-    for _ in range(2):
-        sub = Client(hub, "sub", topic_alias_max=1)
-        sub.subscribe("#")
-        for topic in ("one", "one", "two", "one"):
-            pub.publish(topic)
-        seen = [(each.topic, each.topic_alias) for each in sub.read()]
-        assert seen == [("one", 1), ("", 1), ("two", None), ("", 1)]
-
-
-def test_only_so_many_topics_are_abbreviated():
-    hub = new_hub()
-    sub, pub = Client(hub, "sub", topic_alias_max=65_535), Client(hub, "pub")
-    sub.subscribe("#")
-    for number in range(ALIASES_OUT_MAX + 5):
-        pub.publish(f"t{number}")
-    assert sum(each.topic_alias is not None for each in sub.read()) == ALIASES_OUT_MAX
-
-
-def test_an_alias_the_client_never_heard_of_is_not_used():
-    hub = new_hub()
-    sub, pub = Client(hub, "sub", topic_alias_max=5, max_packet_size=60), Client(hub, "pub")
-    sub.subscribe("t")
-    pub.publish("t", b"x" * 100)
-    pub.publish("t", b"small")
-    (got,) = sub.read()
-    assert (got.topic, got.topic_alias) == ("t", 1)
-
-
-def test_a_full_outbox_makes_publications_wait_until_it_is_written():
-    hub = new_hub()
-    sub, pub = Client(hub, "sub"), Client(hub, "pub")
-    sub.subscribe("t")
-    for _ in range(10):
-        pub.publish("t", b"x" * (OUTBOX_BYTES_MAX // 4))
-    assert sub.connection.blocked
-    first = len(sub.read())
-    assert first < 10
-    sub.connection.drained(0.0)
-    sub.connection.take_outbox()
-    assert not hub.lost
-
-
-def test_a_plain_publication_needs_another_way_where_topics_are_abbreviated():
-    hub = new_hub()
-    plain, short = Client(hub, "plain"), Client(hub, "short", topic_alias_max=1)
-    for client in (plain, short):
-        client.subscribe("t")
-    Client(hub, "pub").publish("t")
-    assert hub.sent == 2
-    assert (plain.read()[0].topic_alias, short.read()[0].topic_alias) == (None, 1)
 
 
 def held(password: bytes = b"secret") -> Client:
@@ -184,14 +129,14 @@ def test_who_publishes_too_fast_is_to_be_read_after_a_pause():
     client = Client(hub, keep_alive=10)
     for _ in range(10):
         client.publish("t")
-    assert client.connection.pause_s == 0.0
+    assert client.connection.flow.pause_s == 0.0
     client.connection.receive(mqtt5.PublishPacket("t", b"x").write() * 5, 0.0)
-    assert client.connection.pause_s == pytest.approx(0.5)
+    assert client.connection.flow.pause_s == pytest.approx(0.5)
     assert client.connection.silent_at_s() == pytest.approx(15.5)
-    assert (hub.received, hub.traffic.pauses) == (15, 1)
+    assert (hub.counters.received, hub.counters.pauses) == (15, 1)
     client.now_s = 3.0
     client.publish("t")
-    assert client.connection.pause_s == 0.0
+    assert client.connection.flow.pause_s == 0.0
 
 
 def test_the_pace_of_a_client_outlives_its_connection():
@@ -200,4 +145,4 @@ def test_the_pace_of_a_client_outlives_its_connection():
     client.connection.receive(mqtt5.PublishPacket("t", b"x").write() * 30, 0.0)
     again = Client(hub, clean_start=False, session_expiry_interval=100)
     again.publish("t")
-    assert again.connection.pause_s == pytest.approx(2.1)
+    assert again.connection.flow.pause_s == pytest.approx(2.1)

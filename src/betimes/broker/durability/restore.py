@@ -8,7 +8,6 @@ thrown away: the server does not start, and says which limit it is.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -19,7 +18,7 @@ from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.session import Session
 from betimes.broker.delivery.wills import LastWord, will_of
 from betimes.broker.durability.session_rows import PacketReader, read_delivery, read_subscription
-from betimes.broker.durability.store import SET_ASIDE, Journal, Store
+from betimes.broker.durability.store import SET_ASIDE, SessionJournal, Store
 from betimes.broker.storage.change_tables import Table
 from betimes.model.errors import BetimesError
 from betimes.model.events import EventId
@@ -35,10 +34,17 @@ class RestoringError(BetimesError):
         super().__init__(f"{place}: {problem}\nhint: {hint}")
 
 
-def restore(hub: Hub, rows: Rows, *, source: str, now_s: float, wall_s: float) -> None:
+def first_number(store: Store, rows: Rows, *, wall_s: float) -> int:
+    """Return a number that no publication had before, in any earlier life of the broker."""
+    facts: dict[str, int] = dict(rows(store.facts))
+    number = store.first_number(facts.get(SET_ASIDE, 0), wall_s)
+    store.set_numbers_aside(number)
+    return number
+
+
+def restore(hub: Hub, store: Store, rows: Rows, *, source: str, now_s: float, wall_s: float) -> None:
     """Fill a hub from the rows of its store; `source` is what messages call that."""
-    assert hub.store is not None, "only a hub with a store has something to get back"
-    _Restoring(hub, hub.store, rows, source, now_s, wall_s).run()
+    _Restoring(hub, store, rows, source, now_s, wall_s).run()
 
 
 class _Restoring:
@@ -56,20 +62,17 @@ class _Restoring:
     def run(self) -> None:
         store = self._store
         store.clock_ahead_s = self._wall_s - self._now_s
-        facts: dict[str, int] = dict(self._rows(store.facts))
-        self._hub.first_number = store.first_number(facts.get(SET_ASIDE, 0), self._wall_s)
-        store.set_numbers_aside(self._hub.first_number)
         self._read_publications()
         self._read_sessions()
         self._read_subscriptions()
         for client_id, packet_id in self._rows(store.incoming):
             self._session(client_id, "incoming").incoming.add(packet_id)
         for client_id, session in self._hub.sessions.items():
-            session.journal = Journal(store, client_id)
+            session.journal = SessionJournal(store, client_id)
         self._read_deliveries()
         self._read_retained()
         self._read_custody()
-        self._hub.repeats.restore(self._rows(store.keys))
+        self._hub.restore_keys(self._rows(store.keys))
         self._let_go(self._read_wills())
         self._hub.tick(self._now_s)
 
@@ -91,8 +94,8 @@ class _Restoring:
         for client_id, user, expiry_s, gone_at in self._rows(self._store.sessions):
             if len(self._hub.sessions) >= limits.sessions_max:
                 raise self._too_much("more sessions", "sessions", limits.sessions_max)
-            session = self._hub._new_session(client_id, user)
-            session.expiry_s = min(expiry_s, limits.session_expiry_s_max)
+            session = self._hub.new_session(client_id, user)
+            session.expiry_s = self._hub.bounded_expiry_s(expiry_s)
             self._gone_at_s[client_id] = None if gone_at is None else self._own_time_s(gone_at)
 
     def _read_subscriptions(self) -> None:
@@ -118,21 +121,19 @@ class _Restoring:
             if not session.take_back(delivery, self._now_s):
                 most = self._hub.limits.queue_bytes_max
                 raise self._too_much(f"more bytes that wait for {client_id!r}", "queue_size", most)
-            assert session.journal is not None, "every session here is kept"
+            assert isinstance(session.journal, SessionJournal), "every session here is kept"
             session.journal.found(delivery, last)
             self._store.found(publication, kept)
         self._store.deliveries.start_after(last)
 
     def _read_retained(self) -> None:
-        retained = self._hub._retained
         for topic, kept in self._rows(self._store.retained):
             publication = self._publication(kept, f"retained {topic!r}")
-            if not retained.keep(publication):
+            if not self._hub.restore_retained(publication):
                 limits = self._hub.limits
                 most = f"{limits.retained_max} and {limits.retained_bytes_max}"
                 raise self._too_much("more retained messages", "retained or retained_size", most)
             self._store.found(publication, kept)
-        retained.note = self._store.retain
 
     def _read_custody(self) -> None:
         """Take back what was on its way to other brokers, and what had come from them."""
@@ -158,12 +159,11 @@ class _Restoring:
             gone_at_s = self._gone_at_s[client_id]
             if gone_at_s is None:
                 gone_at_s = self._now_s
-                self._store.disconnected(session, will, gone_at_s)
+                self._store.client_left(session, will, gone_at_s)
             if will is not None:
                 word = LastWord(will=will, client_id=client_id, rights=session.rights)
-                hub._wills.put(word, gone_at_s + will.will_delay_interval if due_s is None else due_s)
-            if session.expiry_s < math.inf:
-                hub._ending.set(client_id, gone_at_s + session.expiry_s)
+                hub.put_will(word, gone_at_s + will.will_delay_interval if due_s is None else due_s)
+            hub.schedule_end(session, gone_at_s + session.expiry_s)
 
     def _own_time_s(self, wall_s: float) -> float:
         """Return a time of the wall clock on the server's own; what seems to lie ahead is of this moment."""

@@ -11,7 +11,7 @@ from typing import Any
 import mqtt5
 import pytest
 from tests.broker.keeping import Shelf, kept_hub
-from tests.broker.listening import Caller, calling, run
+from tests.broker.listening import Caller, calling, new_listener, run
 
 from betimes.broker.durability.store import SET_ASIDE, Store
 from betimes.broker.net.listener import Endpoint, Listener
@@ -27,7 +27,7 @@ async def keeping(shelf: Shelf, **limits: Any) -> AsyncIterator[tuple[Listener, 
     now_s = asyncio.get_running_loop().time()
     hub, store = kept_hub(shelf, now_s=now_s, wall_s=time.time(), **limits)
     broken = asyncio.Event()
-    listener = Listener(hub, broken=broken.set)
+    listener = new_listener(hub, store=store, broken=broken.set)
     await listener.start([Endpoint(port=0)])
     try:
         yield listener, store, broken
@@ -146,7 +146,7 @@ def test_numbers_are_set_aside_while_it_runs():
         shelf = Shelf()
         async with keeping(shelf) as (listener, _, _):
             before = shelf.tables["facts"][(SET_ASIDE,)]
-            listener.hub.received += 2_000_000
+            listener.hub.counters.received += 2_000_000
             while shelf.tables["facts"][(SET_ASIDE,)] == before:
                 await asyncio.sleep(0.01)
 

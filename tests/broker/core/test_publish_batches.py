@@ -8,14 +8,13 @@ import mqtt5
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.broker.talking import Client, new_hub
+from tests.broker.talking import Client, new_connection, new_hub
 
-from betimes.broker.delivery.connection import Connection
 from betimes.broker.observe.event_recorder import Witness
 from betimes.model.buffer_settings import BufferSettings
 from betimes.model.telemetry import Published
 from betimes.mqtt.codec import Wire
-from betimes.mqtt.runs import Run
+from betimes.mqtt.packet_batch import PacketBatch
 from betimes.scheduling.recorder import Recorder
 
 packets = st.builds(
@@ -34,9 +33,8 @@ def rows(count: int, payload: bytes = b"x", topic: str = "a") -> bytes:
 def watched(stream: bytes, *, bundles: bool, every: int, cut: int, who: int) -> tuple[Any, ...]:
     """Publish a stream to several subscribers; return all that can be seen of it."""
     records: list[Any] = []
-    hub = new_hub()
-    hub.keep_for_return(BufferSettings())
-    hub.witness = Witness(hub.name, Recorder(records.append, every=every))
+    witness = Witness("b1", Recorder(records.append, every=every))
+    hub = new_hub(buffer=BufferSettings(), recorder=witness)
     subscribers = [
         Client(hub, "plain"),
         Client(hub, "small", max_packet_size=150),
@@ -50,28 +48,33 @@ def watched(stream: bytes, *, bundles: bool, every: int, cut: int, who: int) -> 
     for start in range(0, len(stream), cut):
         publisher.connection.receive(stream[start : start + cut], 1.0)
     got = [[(each.topic, bytes(each.payload)) for each in client.read()] for client in subscribers]
-    traffic = hub.traffic
+    counters = hub.counters
     written = [(each.number, each.topic, each.wanted) for each in records if isinstance(each, Published)]
-    counted = (hub.received, hub.sent, traffic.packets_received, traffic.packets_sent, dict(hub.lost))
+    counted = (
+        counters.received,
+        counters.sent,
+        counters.packets_received,
+        counters.packets_sent,
+        dict(counters.lost),
+    )
     assert hub.replay is not None
     found, gaps = hub.replay.missed("#", {})
     kept = [(each.number, each.topic, bytes(each.packet.payload)) for each in found]
-    return got, written, counted, traffic.bytes_sent, kept, gaps, hub.replay.last_number
+    return got, written, counted, counters.bytes_sent, kept, gaps, hub.replay.last_number
 
 
 @given(st.lists(packets, max_size=40), st.integers(1, 5), st.integers(1, 50_000), st.integers(0, 4))
-def test_nobody_can_tell_a_run_from_its_packets(sent, every, cut, who):
+def test_nobody_can_tell_a_batch_from_its_packets(sent, every, cut, who):
     stream = b"".join(packet.write() for packet in sent)
     one_by_one = watched(stream, bundles=False, every=every, cut=cut, who=who)
     assert watched(stream, bundles=True, every=every, cut=cut, who=who) == one_by_one
 
 
-def test_old_clients_have_runs_too():
+def test_batches_of_old_clients_are_forwarded_too():
     """In bytes of MQTT 3.1.1, by hand: CONNECT, SUBSCRIBE to t, and PUBLISH of one letter to t."""
-    hub = new_hub()
-    hub.keep_for_return(BufferSettings())
+    hub = new_hub(buffer=BufferSettings())
     connect = b"\x10\x0d\x00\x04MQTT\x04\x02\x00\x3c\x00\x01"
-    subscriber, publisher = (Connection(hub, peer="test", now_s=0.0) for _ in range(2))
+    subscriber, publisher = (new_connection(hub) for _ in range(2))
     subscriber.receive(connect + b"s", 0.0)
     publisher.receive(connect + b"p", 0.0)
     subscriber.receive(b"\x82\x06\x00\x01\x00\x01t\x00", 0.0)
@@ -84,39 +87,39 @@ def test_old_clients_have_runs_too():
     assert subscriber.take_outbox() == data * 2
     assert [bytes(each.payload) for each in new.read()] == [b"%c" % letter for letter in b"abcdefgh"] * 2
     new.connection.lost(2.0)
-    sent = hub.traffic.packets_sent
+    sent = hub.counters.packets_sent
     publisher.receive(data, 3.0)  # now all are of one version
     assert subscriber.take_outbox() == data
-    assert (hub.received, hub.traffic.packets_sent - sent) == (24, 8)
+    assert (hub.counters.received, hub.counters.packets_sent - sent) == (24, 8)
     assert hub.replay is not None
     kept = [bytes(each.packet.payload) for each in hub.replay.missed("#", {})[0]]
     assert kept == [b"%c" % letter for letter in b"abcdefgh"] * 3
 
 
 @pytest.mark.long
-def test_it_is_known_whom_a_run_filled_up():
+def test_it_is_known_which_readers_a_batch_filled_up():
     hub = new_hub()
     slow = Client(hub, "slow")
     slow.subscribe("a")
     publisher = Client(hub, "publisher")
     publisher.connection.receive(rows(200, b"x" * 1000), 1.0)
-    assert not publisher.connection.laggards
+    assert not publisher.connection.flow.filled
     for _ in range(2):  # now its outbox is full, and then it has to wait
         publisher.connection.receive(rows(200, b"x" * 1000), 1.0)
-        assert list(publisher.connection.laggards) == [hub.sessions["slow"]]
+        assert list(publisher.connection.flow.filled) == [hub.sessions["slow"]]
     other = Client(hub, "other")
     other.connection.receive(rows(200, b"x" * 1000).replace(b"\x00\x01a", b"\x00\x01b"), 1.0)
-    assert not other.connection.laggards
-    assert hub.laggards == {hub.sessions["slow"]}
+    assert not other.connection.flow.filled
+    assert hub.outboxes.backpressure._slow == {hub.sessions["slow"]}
     for _ in range(100):
         publisher.connection.receive(rows(200, b"x" * 1000), 1.0)
-    assert hub.lost
+    assert hub.counters.lost
     assert hub.sessions["slow"].is_given_up
     slow.connection.lost(2.0)
-    assert not hub.laggards  # nobody is remembered who has gone
+    assert not hub.outboxes.backpressure._slow  # nobody is remembered who has gone
 
 
-def test_packets_in_a_row_are_one_run_whatever_their_lengths():
+def test_packets_in_a_row_are_one_batch_whatever_their_lengths():
     wire = Wire()
     wire.feed(mqtt5.ConnectPacket("c", clean_start=True).write())
     wire.bundles = True
@@ -124,13 +127,13 @@ def test_packets_in_a_row_are_one_run_whatever_their_lengths():
         rows(300) + rows(300, b"y" * 200) + mqtt5.PingReqPacket().write() + rows(5)[:-1]
     )
     assert isinstance(first, mqtt5.PublishPacket)  # the first is looked at; the others are like it
-    run, ping, last = others
-    assert isinstance(run, Run)
-    assert isinstance(last, Run)
-    assert (len(run), run.topic, len(last)) == (599, "a", 4)
+    batch, ping, last = others
+    assert isinstance(batch, PacketBatch)
+    assert isinstance(last, PacketBatch)
+    assert (len(batch), batch.topic, len(last)) == (599, "a", 4)
     assert isinstance(ping, mqtt5.PingReqPacket)
-    assert [bytes(each.payload) for each in run.packets(0, 3)] == [b"x1", b"x2", b"x3"]
-    assert run.piece(0, 599) == (rows(300) + rows(300, b"y" * 200))[len(first.write()) :]
+    assert [bytes(each.payload) for each in batch.packets(0, 3)] == [b"x1", b"x2", b"x3"]
+    assert batch.piece(0, 599) == (rows(300) + rows(300, b"y" * 200))[len(first.write()) :]
 
 
 def test_who_cannot_take_more_gets_the_rest_in_turn():
@@ -144,7 +147,7 @@ def test_who_cannot_take_more_gets_the_rest_in_turn():
         publisher.connection.receive(data, 1.0)
         quick.read()
         quick.connection.drained(1.0)
-    assert slow.connection.blocked is True
+    assert slow.connection.flow.blocked is True
     seen: list[Any] = []
     for _ in range(100):
         seen += slow.read()
@@ -159,12 +162,12 @@ def test_what_may_not_be_published_is_refused_one_by_one(topic):
     hub = new_hub()
     publisher = Client(hub, "publisher")
     publisher.connection.receive(rows(10, topic=topic), 1.0)
-    assert hub.received == 0
-    assert sum(hub.lost.values()) == 10
+    assert hub.counters.received == 0
+    assert sum(hub.counters.lost.values()) == 10
 
 
-def test_a_pace_counts_every_packet_of_a_run():
+def test_a_pace_counts_every_packet_of_a_batch():
     hub = new_hub(publications_per_s_max=10.0)
     publisher = Client(hub, "publisher")
     publisher.connection.receive(rows(100), 1.0)
-    assert publisher.connection.pause_s > 5.0
+    assert publisher.connection.flow.pause_s > 5.0

@@ -6,14 +6,21 @@ import pytest
 from tests.broker.peer_networks import plan
 from tests.broker.talking import OPEN_GATE, Client, new_hub
 
+from betimes.broker.composition import join_overlay
 from betimes.broker.core.hub import Hub
-from betimes.broker.peer_joining import join_overlay
+from betimes.broker.peers.overlay import PeerOverlay
+
+
+def join(hub: Hub) -> PeerOverlay:
+    return join_overlay(
+        hub, plan("a"), life=1, dial=lambda _, __: None, refused=lambda _text: None, now_s=0.0
+    )
 
 
 def test_what_clients_want_and_publish_goes_to_the_overlay():
     hub = Hub("a:1", gate=OPEN_GATE)
-    overlay = join_overlay(hub, plan("a"), life=1, now_s=0.0)
-    assert hub.overlay is hub.network is overlay
+    overlay = join(hub)
+    assert hub.network is overlay
     client = Client(hub)
     client.subscribe("t")
     assert overlay.wishes.has_changed
@@ -25,4 +32,4 @@ def test_what_clients_want_and_publish_goes_to_the_overlay():
 
 def test_events_are_numbered_by_where_they_come_from():
     with pytest.raises(AssertionError):
-        join_overlay(new_hub(), plan("a"), life=1, now_s=0.0)
+        join(new_hub())

@@ -8,7 +8,7 @@ import mqtt5
 from tests.broker.talking import Client, new_hub
 
 from betimes.broker.admission.admission import Promises
-from betimes.broker.admission.control_topics import alarm_topic, signed_alarm
+from betimes.broker.admission.model_packets import alarm_topic, signed_alarm
 
 SECRET = "between us"
 TOPIC = alarm_topic("b1", "anna")
@@ -22,7 +22,7 @@ def tell(control: Client, number: int, *, secret: str = SECRET, topic: str = TOP
 
 def listening() -> tuple[Client, Client]:
     hub = new_hub()
-    hub.promises = Promises("b1", SECRET)
+    hub.extend(Promises("b1", SECRET, offer=hub.offer_to_all, wake=lambda: None))
     ben = Client(hub, "ben")
     ben.subscribe("$betimes/alarm/#")
     ben.subscribe("#")

@@ -21,13 +21,13 @@ from tests.broker.mutants import (
     of_length,
     requests,
 )
-from tests.broker.talking import OPEN_GATE, Client, new_hub
+from tests.broker.talking import OPEN_GATE, Client, new_connection, new_hub
 
 from betimes.broker.access.acl import AccessList
 from betimes.broker.access.authentication import Gate
 from betimes.broker.access.passwords import Cost, PasswordFile
+from betimes.broker.core.connection import Connection
 from betimes.broker.core.hub import Hub
-from betimes.broker.delivery.connection import Connection
 
 MUTANTS = 2_000 if os.environ.get("HYPOTHESIS_PROFILE") == "quick" else 50_000
 CONNECT = mqtt5.ConnectPacket("victim", clean_start=True).write()
@@ -46,7 +46,7 @@ def guarded() -> Gate:
 
 
 def connected(hub: Hub, now_s: float = 0.0, first: bytes = CONNECT) -> Connection:
-    connection = Connection(hub, peer="test", now_s=now_s)
+    connection = new_connection(hub, now_s=now_s)
     connection.receive(first, now_s)
     return connection
 
@@ -91,7 +91,7 @@ def test_a_request_may_come_in_pieces_cut_anywhere(packet):
 def test_a_connect_that_breaks_off_anywhere_opens_nothing(packet):
     for cut in range(1, len(packet)):
         hub = small_hub()
-        connection = Connection(hub, peer="test", now_s=0.0)
+        connection = new_connection(hub)
         connection.receive(packet[:cut], 0.0)
         assert (connection.closing, connection.take_outbox(), len(hub.sessions)) == (False, b"", 0)
         connection.lost(1.0)
@@ -138,7 +138,7 @@ def test_mutants_break_nothing_and_reach_nobody(block):
     for number in range(block * MUTANTS // 10, (block + 1) * MUTANTS // 10):
         chance, now_s = random.Random(number), 0.01 * number
         if connection.closing:
-            connection = Connection(hub, peer="test", now_s=now_s)
+            connection = new_connection(hub, now_s=now_s)
             if chance.random() < 0.9:
                 connection.receive(chance.choice(connects()), now_s)
         for _ in range(chance.randrange(3)):

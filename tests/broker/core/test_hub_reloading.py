@@ -9,7 +9,6 @@ from betimes.broker.access.acl import AccessList
 from betimes.broker.access.authentication import Gate
 from betimes.broker.access.passwords import Cost, PasswordFile
 from betimes.broker.core.hub import Hub
-from betimes.broker.reloading import change_gate
 
 COST = Cost(ln=4)
 ANN = PasswordFile().with_user("ann", b"secret", COST)
@@ -34,12 +33,12 @@ def test_rights_are_those_of_the_new_list_from_the_next_message_on():
     ann.subscribe("a")
     bob.publish("a", b"1")
     assert ann.got() == [("a", b"1")]
-    assert change_gate(hub, gate(BOTH, "user bob", "topic readwrite a"), 0.0) == 0
+    assert hub.change_gate(gate(BOTH, "user bob", "topic readwrite a"), 0.0) == 0
     bob.publish("a", b"2")
     assert ann.got() == []
     (answer,) = ann.publish("a", qos=1)
     assert answer.reason_code.value == 0x87
-    assert change_gate(hub, gate(BOTH), 0.0) == 0
+    assert hub.change_gate(gate(BOTH), 0.0) == 0
     bob.publish("a", b"3")
     assert ann.got() == [("a", b"3")]
 
@@ -48,7 +47,7 @@ def test_a_user_who_is_known_no_more_is_sent_away_and_others_stay():
     hub = new_hub(gate=gate(BOTH))
     ann, bob = user(hub, "ann"), user(hub, "bob", session_expiry_interval=1000)
     nobody = Client(hub, "nobody")
-    assert change_gate(hub, gate(ANN), 0.0) == 1
+    assert hub.change_gate(gate(ANN), 0.0) == 1
     (goodbye,) = bob.read()
     assert goodbye.reason_code is mqtt5.DisconnectReasonCode.NOT_AUTHORIZED
     assert set(hub.sessions) == {"ann", "nobody"}
@@ -59,6 +58,6 @@ def test_a_user_who_is_known_no_more_is_sent_away_and_others_stay():
 
 def test_who_comes_next_meets_the_new_gate():
     hub = new_hub(gate=gate(ANN))
-    change_gate(hub, Gate(passwords=BOTH), 0.0)
+    hub.change_gate(Gate(passwords=BOTH), 0.0)
     assert Client(hub, "x").connack.reason_code.value == 0x86
     assert hub.gate.prove("bob", b"secret")

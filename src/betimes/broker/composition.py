@@ -1,0 +1,183 @@
+"""The parts of a broker, put together without sockets: what `Server` runs, and what tests drive by hand."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from betimes.broker.access.authentication import Gate
+from betimes.broker.admission.admission import Promises
+from betimes.broker.core.handlers import PacketHandlers
+from betimes.broker.core.hub import Hub
+from betimes.broker.durability.restore import Rows, first_number, restore
+from betimes.broker.durability.store import Store
+from betimes.broker.guarantees.guarantees import Guarantees
+from betimes.broker.handover.incoming import Handovers
+from betimes.broker.links.custody import Custody
+from betimes.broker.links.duplicates import Seen
+from betimes.broker.links.federation import Federation
+from betimes.broker.links.local_demand import Wanted, fetched
+from betimes.broker.observe.event_recorder import Witness
+from betimes.broker.observe.statistics import Observed
+from betimes.broker.peers.overlay import Dial, PeerOverlay
+from betimes.broker.peers.settings import PeerPlan
+from betimes.broker.replay.buffer import ReplayBuffer
+from betimes.broker.storage.sqlite_file import StoreFile
+from betimes.model.network_settings import NetworkSettings
+from betimes.model.server_settings import ServerSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A store, the rows that it was opened with, and what messages call it."""
+
+    store: Store
+    rows: Rows
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composition:
+    """A broker without sockets."""
+
+    hub: Hub
+    handlers: PacketHandlers
+    store: Store | None = None
+    federation: Federation | None = None
+    promises: Promises | None = None
+    guarantees: Guarantees | None = None
+    handovers: Handovers | None = None
+
+    @property
+    def observed(self) -> Observed:
+        """Return the parts that statistics are gathered from."""
+        return Observed(
+            hub=self.hub,
+            federation=self.federation,
+            promises=self.promises,
+            guarantees=self.guarantees,
+            handovers=self.handovers,
+        )
+
+
+def compose(
+    settings: ServerSettings,
+    gate: Gate,
+    *,
+    now_s: float,
+    wall_s: float,
+    epoch: int,
+    kept: Kept | None = None,
+    witness: Witness | None = None,
+    model_came: Callable[[], None],
+) -> Composition:
+    """Return the broker that the settings ask for, with what its store kept.
+
+    `wall_s` is the time of day, `epoch` is later than that of any earlier life of this broker, and
+    `model_came` is called when the control centre has sent a model.
+    """
+    number = int(wall_s * 1e6) if kept is None else first_number(kept.store, kept.rows, wall_s=wall_s)
+    store = None if kept is None else kept.store
+    hub = Hub(
+        settings.name,
+        gate=gate,
+        limits=settings.limits,
+        first_number=number,
+        recorder=witness,
+        replay=None if settings.buffer is None else ReplayBuffer(settings.buffer, settings.name, number),
+        keys_table=None if store is None else store.keys,
+        note_retained=None if store is None else store.retain,
+    )
+    if kept is not None:
+        hub.extend(kept.store)
+        restore(hub, kept.store, kept.rows, source=kept.source, now_s=now_s, wall_s=wall_s)
+        kept.store.commit()
+    promises = None
+    if settings.control_secret:
+        promises = Promises(
+            hub.name, settings.control_secret, offer=hub.offer_to_all, wake=model_came, recorder=witness
+        )
+        hub.extend(promises)
+    handlers = PacketHandlers(hub)
+    if settings.network is None:
+        return Composition(hub=hub, handlers=handlers, store=store, promises=promises)
+    federation = federate(hub, settings.network, epoch=epoch, store=store, witness=witness)
+    guarantees, handovers = Guarantees(hub, federation.reserved), Handovers(hub, federation)
+    hub.extend(guarantees)
+    hub.extend(handovers)
+    federation.begin()
+    return Composition(
+        hub=hub,
+        handlers=handlers,
+        store=store,
+        federation=federation,
+        promises=promises,
+        guarantees=guarantees,
+        handovers=handovers,
+    )
+
+
+def federate(
+    hub: Hub, settings: NetworkSettings, *, epoch: int, store: Store | None, witness: Witness | None
+) -> Federation:
+    """Make a hub part of a network of brokers."""
+    replay = hub.replay
+    federation = Federation(
+        hub.name,
+        settings,
+        epoch=epoch,
+        packet_bytes_max=hub.limits.packet_bytes_max,
+        counters=hub.counters,
+        deliver=hub.take_from_afar,
+        lose=hub.lose_many,
+        recorder=None if witness is None else witness.recorder,
+        custody=None if store is None else Custody(store),
+        seen=None if store is None else Seen(table=store.seen, found=store.seen_found),
+        wanted=Wanted(hub.name, [] if replay is None else fetched(hub.name, replay.settings)),
+    )
+    hub.join(federation)
+    return federation
+
+
+def join_overlay(
+    hub: Hub,
+    plan: PeerPlan,
+    *,
+    life: int,
+    dial: Dial,
+    refused: Callable[[str], None],
+    now_s: float,
+    seed: int | None = None,
+) -> PeerOverlay:
+    """Make a hub part of an overlay of peers; `life` is later than any earlier one at this address."""
+    assert hub.name == plan.address, "events are numbered by where they come from"
+    overlay = PeerOverlay(
+        plan,
+        life=life,
+        packet_bytes_max=hub.limits.packet_bytes_max,
+        deliver=hub.take_from_afar,
+        lose=hub.lose_many,
+        chance=random.Random(seed).random,
+        dial=dial,
+        refused=refused,
+        now_s=now_s,
+    )
+    hub.join(overlay)
+    return overlay
+
+
+@contextmanager
+def open_store(settings: ServerSettings) -> Iterator[tuple[Kept | None, StoreFile | None]]:
+    """Open the store that the settings name, if they do; it is closed in the end."""
+    if settings.store is None:
+        yield None, None
+        return
+    file = StoreFile(settings.store, sync=settings.store_sync)
+    try:
+        store = Store(file.write)
+        file.make(store.tables)
+        yield Kept(store=store, rows=file.rows, source=settings.store), file
+    finally:
+        file.close()

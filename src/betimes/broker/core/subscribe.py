@@ -1,0 +1,176 @@
+"""SUBSCRIBE and UNSUBSCRIBE: request, decisions, grant, SUBACK (MQTT 5, sections 3.8 to 3.11).
+
+A SUBSCRIBE is read once (`core/subscribe_request.py`). If it asks for a guarantee, an extension decides on
+each topic filter, which may take until the network has answered. Then each filter is granted or refused, and
+the SUBACK is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import mqtt5
+
+from betimes.broker.core.connection import Connection
+from betimes.broker.core.extension import Decision, Decisions
+from betimes.broker.core.hub import Hub
+from betimes.broker.core.publish import session_of
+from betimes.broker.core.subscribe_request import SubscribeRequest, read_request
+from betimes.broker.delivery.subscriptions import Grant
+from betimes.broker.replay.range_read import RangeReading
+from betimes.broker.replay.resume import NotYetError, Resumption, check_resume
+from betimes.matching.topics import shared_parts
+from betimes.model.errors import TextError
+from betimes.model.user_properties import DEFINITE
+from betimes.mqtt.reason_codes import GRANTED, REASON_TEXT_MAX, SubscribeCode
+
+NOTHING_TO_RESERVE = "nothing to reserve: this broker is part of no network"
+
+
+class _Granted(NamedTuple):
+    """A subscription that was taken in."""
+
+    grant: Grant
+    retain_handling: mqtt5.RetainHandling
+    is_new: bool
+
+
+def handle_subscribe(hub: Hub, connection: Connection, packet: mqtt5.SubscribePacket, now_s: float) -> None:
+    """Take in subscriptions, or answer why not; those with a guarantee once it is decided."""
+    try:
+        request = read_request(packet)
+        if request.until is not None:
+            _read_range(hub, connection, request, now_s)
+            return
+        if request.resume is not None:
+            check_resume(hub, request.resume, request.filters)
+    except TextError as error:
+        refused = [SubscribeCode.IMPLEMENTATION_SPECIFIC_ERROR] * len(packet.topic_filters)
+        later = [(DEFINITE, "false")] if isinstance(error, NotYetError) else []
+        _send_suback(connection, packet.packet_id, refused, error.in_one_line, later)
+        return
+    if request.guarantee is None:
+        _grant_all(hub, connection, request, {}, now_s)
+        return
+
+    def go_on(decisions: Decisions, then_s: float) -> None:
+        _grant_all(hub, connection, request, decisions, then_s)
+
+    if not hub.decide(connection, request, go_on, now_s):
+        without = Decision(is_admitted=True, text=NOTHING_TO_RESERVE)
+        go_on(dict.fromkeys(request.filters, without), now_s)
+
+
+def _read_range(hub: Hub, connection: Connection, request: SubscribeRequest, now_s: float) -> None:
+    """Answer a SUBSCRIBE that reads a range of the past; nothing stays subscribed."""
+    assert request.until is not None, "a range has an end"
+    packet, session = request.packet, session_of(connection)
+    reading = RangeReading(hub, session, packet, request.wish, request.resume, request.until, now_s)
+    _send_suback(connection, packet.packet_id, reading.codes, "", reading.told())
+    reading.send(now_s)
+
+
+def _grant_all(
+    hub: Hub, connection: Connection, request: SubscribeRequest, decisions: Decisions, now_s: float
+) -> None:
+    """Grant or refuse each topic filter, answer, and send what is retained or was missed."""
+    packet, resume = request.packet, request.resume
+    codes, problems, granted = list[SubscribeCode](), list[str](), list[_Granted]()
+    decision = None
+    for asked in packet.topic_filters:
+        decision = decisions.get(asked.pattern)
+        code, text = _grant(hub, connection, request, asked, decision, granted, now_s)
+        codes.append(code)
+        problems += [text] if text else []
+    properties = decision.properties if decision is not None and len(codes) == 1 else ()
+    if resume is not None and granted:
+        resumption = Resumption(hub, session_of(connection), [each.grant for each in granted], resume, now_s)
+        problems += [resumption.reason()] if resumption.reason() else []
+        told = [*resumption.told(), *properties]
+        _send_suback(connection, packet.packet_id, codes, "; ".join(problems), told)
+        resumption.send(now_s)
+    else:
+        _send_suback(connection, packet.packet_id, codes, "; ".join(problems), properties)
+    if resume is not None and resume.have is not None:
+        return  # what is retained it had, or it is among what it missed
+    for each in granted:
+        if each.retain_handling is mqtt5.RetainHandling.SEND_ALWAYS or (
+            each.retain_handling is mqtt5.RetainHandling.SEND_IF_SUBSCRIPTION_NOT_EXISTS and each.is_new
+        ):
+            hub.send_retained(each.grant, now_s)
+
+
+def _grant(
+    hub: Hub,
+    connection: Connection,
+    request: SubscribeRequest,
+    asked: mqtt5.TopicFilter,
+    decision: Decision | None,
+    granted: list[_Granted],
+    now_s: float,
+) -> tuple[SubscribeCode, str]:
+    """Take in one subscription, or return why not."""
+    session = session_of(connection)
+    try:
+        group, pattern = shared_parts(asked.pattern)
+    except TextError as error:
+        return SubscribeCode.TOPIC_FILTER_INVALID, error.in_one_line
+    if session.rights is not None and not session.rights.may_subscribe(pattern):
+        if hub.gate.discreet:
+            return SubscribeCode.UNSPECIFIED_ERROR, ""
+        return SubscribeCode.NOT_AUTHORIZED, f"{pattern}: not allowed"
+    old = session.grants.get(asked.pattern)
+    if old is None and len(session.grants) >= hub.limits.subscriptions_max:
+        return SubscribeCode.QUOTA_EXCEEDED, f"at most {hub.limits.subscriptions_max} subscriptions"
+    grant = Grant(
+        session=session,
+        pattern=pattern,
+        group=group,
+        qos=asked.max_qos.value,
+        no_local=asked.no_local,
+        retain_as_published=asked.retain_as_published,
+        identifier=request.packet.subscription_id,
+        wish=request.wish,
+        have=None if request.resume is None else request.resume.have,
+        durable=session.expiry_s > 0.0 and asked.max_qos.value > 0,
+        reservation="" if decision is None else decision.reservation,
+    )
+    texts = []
+    for each in (hub.admit(grant, now_s), decision):
+        if each is not None:
+            texts += [each.text] if each.text else []
+            if not each.is_admitted:
+                return each.code, "; ".join(texts)
+    hub.subscribe(asked.pattern, grant, now_s)
+    granted.append(_Granted(grant, asked.retain_handling, old is None))
+    return GRANTED[asked.max_qos.value], "; ".join(texts)
+
+
+def _send_suback(
+    connection: Connection,
+    packet_id: int,
+    codes: list[SubscribeCode],
+    problem: str,
+    properties: Sequence[tuple[str, str]] = (),
+) -> None:
+    text = problem if connection.tells_why else ""  # [MQTT-3.1.2-29]
+    if properties and connection.tells_why:
+        reason = text[:REASON_TEXT_MAX] or None
+        packet = mqtt5.SubAckPacket(packet_id, codes, reason_str=reason, user_properties=list(properties))
+        if connection.send(packet):
+            return
+    connection.send_reason(lambda reason: mqtt5.SubAckPacket(packet_id, codes, reason_str=reason), text)
+
+
+def handle_unsubscribe(
+    hub: Hub, connection: Connection, packet: mqtt5.UnsubscribePacket, now_s: float
+) -> None:
+    """Forget subscriptions."""
+    done = mqtt5.UnsubAckReasonCode
+    session = session_of(connection)
+    codes = [
+        done.SUCCESS if hub.unsubscribe(session, pattern, now_s) else done.NO_SUBSCRIPTION_EXISTED
+        for pattern in packet.patterns
+    ]
+    connection.send(mqtt5.UnsubAckPacket(packet.packet_id, codes))

@@ -1,0 +1,267 @@
+"""A broker on real sockets, from its settings: the composition root of the commands `broker` and `peer`.
+
+    async with Server(ServerSettings(port=0, anonymous=True)) as server:
+        async with betimes.connect(f"mqtt://127.0.0.1:{server.ports[0]}") as client:
+            ...
+
+Programs may use it as an in-process broker for their own tests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import time
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+
+from betimes.broker.access.authentication import Gate
+from betimes.broker.access.tls import renew, tls_context
+from betimes.broker.admission.model_loader import load_models
+from betimes.broker.composition import Composition, compose, join_overlay, open_store
+from betimes.broker.core.handlers import PacketHandlers
+from betimes.broker.core.hub import Hub
+from betimes.broker.net.http_pages import Page, Pages
+from betimes.broker.net.link_dialer import keep_link
+from betimes.broker.net.listener import BACKLOG, Endpoint, Listener
+from betimes.broker.net.peer_dialer import PeerDialling, peer_tls
+from betimes.broker.observe.prometheus import CONTENT_TYPE, exposition
+from betimes.broker.observe.statistics import gathered
+from betimes.broker.observe.sys_topics import SystemTopics
+from betimes.broker.observe.telemetry_log import Logbook
+from betimes.broker.peers.overlay import PeerOverlay
+from betimes.broker.peers.settings import PeerPlan
+from betimes.broker.storage.sqlite_file import StoreError
+from betimes.model.server_settings import ServerSettings
+
+log = logging.getLogger(__name__)
+
+
+class AddressError(Exception):
+    """An address that the broker cannot listen on; `reason` is what the system says."""
+
+    def __init__(self, host: str, port: int, reason: OSError | UnicodeError, *, is_metrics: bool) -> None:
+        super().__init__(f"{host}:{port}: {reason}")
+        self.host = host
+        self.port = port
+        self.reason = reason
+        self.is_metrics = is_metrics
+
+
+def endpoints(settings: ServerSettings) -> list[Endpoint]:
+    """Return where to listen, with the certificates that the settings name."""
+    return [
+        Endpoint(
+            host=door.host or settings.host,
+            port=door.port,
+            kind=door.kind,
+            tls=None if door.certificate is None else tls_context(door.certificate, door.key, door.client_ca),
+        )
+        for door in settings.doors
+    ]
+
+
+class Server:
+    """A broker, or a peer of an overlay if there is a plan for one; it serves as long as it is entered.
+
+    Without a gate, clients are authenticated as `settings.anonymous` says; files of users and access lists
+    are read by whoever makes the gate. `failure` says why it has ended by itself, `ended` is set then.
+    """
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        gate: Gate | None = None,
+        *,
+        places: list[Endpoint] | None = None,
+        plan: PeerPlan | None = None,
+    ) -> None:
+        self.settings = settings
+        self.ended = asyncio.Event()  # by itself: a store that cannot be written, or peers that refuse it
+        self.refusals: list[str] = []  # of the peers that it was to join
+        self._gate = Gate(anonymous=settings.anonymous) if gate is None else gate
+        self._places = endpoints(settings) if places is None else places
+        self._plan = plan
+        self._stack = AsyncExitStack()
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._pages: Pages | None = None
+        self._overlay: PeerOverlay | None = None
+        self._listener: Listener | None = None
+
+    # --- what it is
+
+    @property
+    def listener(self) -> Listener:
+        """Return its sockets."""
+        assert self._listener is not None, "the server is not entered"
+        return self._listener
+
+    @property
+    def hub(self) -> Hub:
+        """Return its state."""
+        return self.listener.hub
+
+    @property
+    def overlay(self) -> PeerOverlay:
+        """Return its place in an overlay of peers."""
+        assert self._overlay is not None, "there was no plan for an overlay"
+        return self._overlay
+
+    @property
+    def places(self) -> list[Endpoint]:
+        """Return where it listens."""
+        return self._places
+
+    @property
+    def ports(self) -> list[int]:
+        """Return the port of each endpoint."""
+        return self.listener.ports
+
+    @property
+    def metrics_port(self) -> int | None:
+        """Return the port of the pages for machines; None: there are none."""
+        return None if self._pages is None else self._pages.port
+
+    @property
+    def failure(self) -> StoreError | None:
+        """Return why nothing can be committed any more; None: it can."""
+        return self.listener.failure
+
+    # --- what it does
+
+    async def __aenter__(self) -> Self:
+        try:
+            if self._plan is None:
+                await self._start_broker()
+            else:
+                await self._start_peer(self._plan)
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    def reload(self, gate: Gate) -> int:
+        """Apply new passwords, access list and certificates; return how many clients were cut off."""
+        for place, door in zip(self._places, self.settings.doors, strict=True):
+            if place.tls is not None and door.certificate is not None:
+                renew(place.tls, door.certificate, door.key)
+        cut_off = self.hub.change_gate(gate, self.listener.now_s())
+        self.listener.flush()
+        return cut_off
+
+    async def _start_broker(self) -> None:
+        settings, loop = self.settings, asyncio.get_running_loop()
+        kept, file = self._stack.enter_context(open_store(settings))
+        logbook = None
+        if settings.telemetry is not None:
+            ahead_s = time.time() - loop.time()
+            logbook = Logbook(settings.name, settings.telemetry, clock_ahead_s=ahead_s)
+            self._stack.callback(logbook.close)
+        model_came = asyncio.Event()
+        parts = compose(
+            settings,
+            self._gate,
+            now_s=loop.time(),
+            wall_s=time.time(),
+            epoch=time.time_ns(),
+            kept=kept,
+            witness=None if logbook is None else logbook.witness,
+            model_came=model_came.set,
+        )
+        system = SystemTopics(parts.observed, every_s=settings.sys_every_s)
+        listener = self._listener = Listener(
+            parts.handlers, store=parts.store, file=file, broken=self.ended.set, tick=system.tick
+        )
+        self._stack.push_async_callback(listener.stop)
+        if parts.promises is not None:
+            sessions = parts.hub.sessions.values
+            self._run(load_models(parts.promises, sessions, model_came, loop.time))
+        if logbook is not None:
+            self._run(logbook.keep(parts.hub))
+        await self._listen(parts)
+        if parts.federation is not None:
+            for terms in parts.federation.settings.links:
+                if terms.host:
+                    self._run(keep_link(listener, parts.federation, terms))
+
+    async def _start_peer(self, plan: PeerPlan) -> None:
+        loop, (place,) = asyncio.get_running_loop(), self._places
+        if not plan.address:
+            place = self._bound(place)
+            plan = replace(plan, address=f"{place.host}:{place.port}")
+        hub = Hub(
+            plan.address,
+            gate=self._gate,
+            limits=self.settings.limits,
+            first_number=int(time.time() * 1e6),  # numbers of an earlier run are not given again
+        )
+        listener = self._listener = Listener(
+            PacketHandlers(hub), broken=self.ended.set, tick=lambda _now_s: None
+        )
+        self._stack.push_async_callback(listener.stop)
+        dialling = PeerDialling(listener, peer_tls(plan))
+        self._stack.callback(dialling.stop)
+        self._overlay = join_overlay(
+            hub, plan, life=time.time_ns(), dial=dialling.dial, refused=self._refused, now_s=loop.time()
+        )
+        await self._start(place)
+
+    def _refused(self, text: str) -> None:
+        self.refusals.append(text)
+        self.ended.set()
+
+    def _bound(self, place: Endpoint) -> Endpoint:
+        """Return an endpoint whose socket is bound, so that its port is known."""
+        try:
+            bound = socket.create_server((place.host, place.port), backlog=BACKLOG)
+        except (OSError, UnicodeError) as error:
+            raise AddressError(place.host, place.port, error, is_metrics=False) from None
+        return replace(place, port=int(bound.getsockname()[1]), bound=bound)
+
+    async def _listen(self, parts: Composition) -> None:
+        """Begin to listen everywhere."""
+        settings = self.settings
+        for place in self._places:
+            await self._start(place)
+        if settings.metrics_port is not None:
+            pages = _pages_about(parts, self.listener)
+            try:
+                await pages.start(settings.host, settings.metrics_port)
+            except (OSError, UnicodeError) as error:
+                raise AddressError(settings.host, settings.metrics_port, error, is_metrics=True) from None
+            self._pages = pages
+            self._stack.push_async_callback(pages.stop)
+
+    async def _start(self, place: Endpoint) -> None:
+        try:
+            await self.listener.start([place])
+        except (OSError, UnicodeError) as error:
+            raise AddressError(place.host, place.port, error, is_metrics=False) from None
+
+    def _run(self, work: Any) -> None:
+        """Run something beside, until the server is left."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.append(task)
+        self._stack.callback(task.cancel)
+
+
+def _pages_about(parts: Composition, listener: Listener) -> Pages:
+    """Return what is told of a broker over HTTP."""
+
+    def metrics() -> str:
+        return exposition(gathered(parts.observed, listener.now_s()), listener.lag_s)
+
+    return Pages(
+        {
+            "/metrics": Page(text=metrics, content_type=CONTENT_TYPE),
+            "/healthz": Page(text=lambda: "ok\n"),
+        }
+    )
