@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.filter_strategies import events, flags, numbers, texts, values
 
 from betimes.language.filters import predicates as module
+from betimes.language.filters.boxes import boxes_of
 from betimes.language.filters.predicates import (
     And,
     Condition,
@@ -25,7 +26,6 @@ from betimes.language.filters.predicates import (
     after_prefix,
     comparable,
     evaluate,
-    without_not,
 )
 
 orders = st.builds(Order, st.just("x"), st.sampled_from(["<", "<=", ">", ">="]), numbers | texts | flags)
@@ -73,19 +73,10 @@ def test_one_of_the_constraints_holds_exactly_where_a_condition_is_true(conditio
 
 
 @given(predicates, st.fixed_dictionaries({}, optional={"x": values}))
-def test_pushing_negations_down_changes_no_value(predicate, event):
-    assert evaluate(without_not(predicate), event) is evaluate(predicate, event)
-    assert evaluate(without_not(predicate, negated=True), event) is evaluate(Not(predicate), event)
-
-
-@given(predicates)
-def test_no_negation_is_left_above_a_condition(predicate):
-    def has_not(part: Predicate) -> bool:
-        if isinstance(part, And | Or):
-            return any(has_not(inner) for inner in part.parts)
-        return isinstance(part, Not)
-
-    assert not has_not(without_not(predicate))
+def test_boxes_hold_exactly_where_a_predicate_is_true_also_below_negations(predicate, event):
+    for wanted in (predicate, Not(predicate)):
+        held = any(box.holds(event) for box in boxes_of(wanted))
+        assert held is (evaluate(wanted, event) is True)
 
 
 @given(conditions, events())

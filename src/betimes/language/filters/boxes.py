@@ -1,20 +1,27 @@
-"""Which boxes, taken together, are true exactly where a predicate is?
+"""The normal form of a predicate: a union of boxes that is true exactly where the predicate is.
 
-AND of unions multiplies them, so a short text may ask for millions of boxes. Both the boxes and the
-work are therefore counted, and past a bound `TooManyBoxes` says so before the work is done.
+An AND of unions multiplies them, so a short text may need millions of boxes. Both the boxes and the work are
+counted, and `TooManyBoxes` is raised before a bound is passed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from betimes.language.filters.constraints import follows, join, meet
-from betimes.language.filters.predicates import And, Known, Not, Or, Predicate, without_not
+from betimes.language.filters.constraints import follows, join, meet, tidy
+from betimes.language.filters.predicates import (
+    And,
+    Condition,
+    Known,
+    Not,
+    Or,
+    Predicate,
+)
 from betimes.model.filters import Box, Constraint, Flag, Interval, TextSet
 
 BOXES_MAX = 256
 
-_WORK_PER_BOX = 1_000  # pairs of boxes looked at, for each box allowed: about half a second in all
+_WORK_PER_BOX = 1_000  # pairs of boxes compared, for each box allowed: less than half a second in all
 _UNTIDY_FACTOR = 2  # boxes allowed before the covered ones are dropped, for each allowed after it
 _MERGE_ROUNDS_MAX = 8
 _MERGED_SIZE_MAX = 12  # boxes with more constraints are left as they are: merging only saves space
@@ -23,53 +30,64 @@ Entry = tuple[str, Constraint]
 Cells = Mapping[str, tuple[Constraint, ...]]
 
 
-class TooManyBoxes(Exception):  # noqa: N818  (not an error of ours: it is caught where the text is known)
+class TooManyBoxes(Exception):  # noqa: N818  (not an error: `parse` catches it, and knows the text)
     """The predicate needs more boxes, or more work to find them, than are allowed."""
 
 
 def boxes_of(predicate: Predicate, boxes_max: int = BOXES_MAX) -> tuple[Box, ...]:
-    """Return boxes of which one holds exactly where the predicate is true, none covered by another."""
-    boxes = _Normaliser(boxes_max).boxes(without_not(predicate))
+    """Return boxes of which one holds exactly where the predicate is true; none of them covers another."""
+    boxes = _Normaliser(boxes_max).boxes(predicate)
     if len(boxes) > boxes_max:
         raise TooManyBoxes
     return tuple(boxes)
 
 
 class _Normaliser:
-    """Turns predicates into boxes, and counts the work."""
+    """Turns predicates into boxes and counts the work."""
+
+    __slots__ = ("_untidy_max", "_work_left")
 
     def __init__(self, boxes_max: int) -> None:
         self._untidy_max = boxes_max * _UNTIDY_FACTOR
         self._work_left = boxes_max * _WORK_PER_BOX
 
-    def boxes(self, predicate: Predicate) -> list[Box]:
-        """Return the boxes of a predicate without NOT."""
-        match predicate:
-            case Known():
-                return [Box()] if predicate.value else []
-            case Or():
-                return self._tidy([box for part in predicate.parts for box in self.boxes(part)])
-            case And():
-                return self._product([self.boxes(part) for part in predicate.parts])
-            case Not():
-                raise AssertionError("negations were pushed down before")
-        single = (Box(((predicate.attribute, constraint),)) for constraint in predicate.constraints())
-        return [box for untidy in single if (box := meet_boxes([untidy])) is not None]
+    def boxes(self, predicate: Predicate, *, negated: bool = False) -> list[Box]:
+        """Return the boxes of a predicate, or of its negation."""
+        while isinstance(predicate, Not):
+            predicate, negated = predicate.part, not negated
+        if isinstance(predicate, And | Or):
+            if isinstance(predicate, And) is not negated:
+                return self._product(predicate.parts, negated)
+            return self._tidy([box for part in predicate.parts for box in self.boxes(part, negated=negated)])
+        if isinstance(predicate, Known):
+            return [Box()] if predicate.value is not None and predicate.value is not negated else []
+        name = predicate.attribute
+        return [Box(((name, constraint),)) for constraint in _constraints(predicate, negated)]
 
-    def _product(self, unions: list[list[Box]]) -> list[Box]:
-        """Return the boxes of an AND; the smallest unions first, since they cut the others down."""
-        certain = meet_boxes([union[0] for union in unions if len(union) == 1])
-        if certain is None or not all(unions):
+    def _product(self, parts: Sequence[Predicate], negated: bool) -> list[Box]:
+        """Return the boxes where all parts (or their negations) are true; the smallest unions first."""
+        certain: dict[str, list[Constraint]] = {}
+        unions: list[list[Box]] = []
+        for part in parts:
+            boxes = self.boxes(part, negated=negated)
+            if len(boxes) == 1:
+                _gather(boxes[0], certain)
+            else:
+                unions.append(boxes)
+        box = _met(certain)
+        if box is None or not all(unions):
             return []
-        product = [certain]
-        for union in sorted((union for union in unions if len(union) > 1), key=len):
+        product = [box]
+        for union in sorted(unions, key=len):
             self._spend(len(product) * len(union), (*product, *union))
             met = (meet_boxes((one, other)) for one in product for other in union)
             product = self._tidy([box for box in met if box is not None])
         return product
 
     def _tidy(self, boxes: list[Box]) -> list[Box]:
-        """Return the boxes with alike ones merged and covered ones dropped."""
+        """Return the boxes with similar ones merged and covered ones dropped."""
+        if len(boxes) < 2:
+            return boxes
         merged = merge_boxes(boxes)
         if len(merged) > self._untidy_max:
             raise TooManyBoxes
@@ -77,7 +95,7 @@ class _Normaliser:
         return uncovered(merged)
 
     def _spend(self, pairs: int, boxes: Sequence[Box]) -> None:
-        """Count the work before it is done; large boxes cost more."""
+        """Count work before it is done; large boxes cost more."""
         size = max((len(box.constraints) for box in boxes), default=0)
         self._work_left -= pairs * (1 + size // 8)
         if self._work_left < 0:
@@ -85,14 +103,33 @@ class _Normaliser:
 
 
 def meet_boxes(boxes: Iterable[Box]) -> Box | None:
-    """Return the box that holds where all of these do, or None where they never do together."""
+    """Return the box that holds where all of these hold, or None if they never hold together."""
     gathered: dict[str, list[Constraint]] = {}
     for box in boxes:
-        for name, constraint in box.constraints:
-            gathered.setdefault(name, []).append(constraint)
+        _gather(box, gathered)
+    return _met(gathered)
+
+
+def _constraints(condition: Condition, negated: bool) -> list[Constraint]:
+    """Return the constraints of which one holds exactly where a condition (or its negation) is true."""
+    found = (condition.opposite() if negated else condition).constraints()
+    return [tidied for constraint in found if (tidied := tidy(constraint)) is not None]
+
+
+def _gather(box: Box, gathered: dict[str, list[Constraint]]) -> None:
+    for name, constraint in box.constraints:
+        if name in gathered:
+            gathered[name].append(constraint)
+        else:
+            gathered[name] = [constraint]
+
+
+def _met(gathered: Mapping[str, list[Constraint]]) -> Box | None:
+    """Return the box of the constraints of each attribute, or None if some never hold together."""
     entries: list[Entry] = []
     for name in sorted(gathered):
-        met = meet(gathered[name])
+        constraints = gathered[name]
+        met = constraints if len(constraints) == 1 else meet(constraints)
         if met is None:
             return None
         entries += [(name, constraint) for constraint in met]
@@ -100,7 +137,7 @@ def meet_boxes(boxes: Iterable[Box]) -> Box | None:
 
 
 def covers(outer: Box, inner: Box) -> bool:
-    """Tell whether the outer box holds wherever the inner one does (sure when true)."""
+    """Return whether the outer box holds wherever the inner one does; False may also mean unknown."""
     return _covers(outer, _cells(inner))
 
 
@@ -118,7 +155,7 @@ def uncovered(boxes: Iterable[Box]) -> list[Box]:
 
 
 def merge_boxes(boxes: Iterable[Box]) -> list[Box]:
-    """Return fewer boxes for the same union: of those that differ in one constraint, one where that can be.
+    """Return fewer boxes for the same union: boxes that differ in one constraint are merged where possible.
 
     `kind = 'car' OR kind = 'bus'` is one box with a set, `x < 5 OR x >= 5` one with an endless interval.
     """
@@ -127,7 +164,7 @@ def merge_boxes(boxes: Iterable[Box]) -> list[Box]:
         before = len(merged)
         for (name, _, rest), members in _alike(merged).items():
             old = [Box(_entries(rest, name, constraint)) for constraint in members]
-            if not all(box in merged for box in old):  # one of them was merged with another already
+            if not all(box in merged for box in old):  # one of them has been merged with another
                 continue
             for box in old:
                 del merged[box]
@@ -172,7 +209,7 @@ def _joined(constraints: list[Constraint]) -> list[Constraint]:
 
 
 def _place(constraint: Constraint) -> tuple[bool, float, bool]:
-    """Return what sorts intervals so that those that touch are neighbours; text sets need no order."""
+    """Return a sort key that makes intervals that touch neighbours; text sets need no order."""
     if isinstance(constraint, Interval):
         return constraint.reads_texts, constraint.low, not constraint.low_inside
     return False, 0.0, False

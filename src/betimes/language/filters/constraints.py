@@ -1,8 +1,7 @@
-"""What do several constraints on one attribute say together, and which of them says more?
+"""The algebra of constraints on one attribute: conjunction (`meet`), implication (`follows`), union (`join`).
 
-Three questions: what is left when all must hold (`meet`), does one follow from others (`follows`), and can
-two be said as one (`join`)? Constraints come out in one form only: a text range of one text is a text
-set, a range of all texts but a few is an excluding text set, an endless side of an interval is closed.
+Results have a canonical form (`tidy`): a text range of one text is a text set, a range of all texts but a
+few is an excluding text set, and an infinite end of an interval is closed.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ ANY_TEXT = TextSet(frozenset(), excluded=True)
 
 @dataclass(frozen=True, slots=True)
 class _Empty:
-    """What nothing can be."""
+    """A constraint that no value meets."""
 
 
 _EMPTY = _Empty()
 
 
 def meet(constraints: Iterable[Constraint]) -> tuple[Constraint, ...] | None:
-    """Return what must hold when all of these do, one of each kind; None where nothing can.
+    """Return the conjunction of constraints, at most one of each kind; None if no value meets all of them.
 
     >>> meet([Interval(low=5.0), Interval(high=9.0), Presence(present=True)])
     (Interval(low=5.0, high=9.0, low_inside=True, high_inside=True, reads_texts=True),)
@@ -51,12 +50,12 @@ def meet(constraints: Iterable[Constraint]) -> tuple[Constraint, ...] | None:
 
 
 def follows(constraint: Constraint, given: Iterable[Constraint]) -> bool:
-    """Tell whether the constraint holds wherever the given ones do (sure when true, maybe not when false)."""
+    """Return whether the constraint holds wherever the given ones do; False may also mean unknown."""
     return any(_follows_from(constraint, known) for known in given)
 
 
 def join(one: Constraint, other: Constraint) -> Constraint | None:
-    """Return one constraint that says `one OR other`, or None where no single one does.
+    """Return one constraint equal to `one OR other`, or None if there is none.
 
     >>> join(TextSet(frozenset({"car"})), TextSet(frozenset({"bus"}))) == TextSet(frozenset({"bus", "car"}))
     True
@@ -68,20 +67,31 @@ def join(one: Constraint, other: Constraint) -> Constraint | None:
     return None
 
 
+def tidy(constraint: Constraint) -> Constraint | None:
+    """Return a constraint in its canonical form, or None if no value meets it."""
+    if isinstance(constraint, Interval):
+        numbers = tidy_interval(constraint)
+        return None if isinstance(numbers, _Empty) else numbers
+    if isinstance(constraint, TextRange | TextSet):
+        texts = tidy_texts(constraint)
+        return None if isinstance(texts, _Empty) else texts
+    return constraint
+
+
 def tidy_interval(interval: Interval) -> Interval | _Empty:
-    """Return the interval with its endless sides closed; empty where no number is in it."""
+    """Return the interval with its infinite ends closed; empty if no number is in it."""
     low, high = interval.low, interval.high
     if low > high or (low == high and not (interval.low_inside and interval.high_inside)):
         return _EMPTY
-    return replace(
-        interval,
-        low_inside=interval.low_inside or low == -math.inf,
-        high_inside=interval.high_inside or high == math.inf,
-    )
+    low_inside = interval.low_inside or low == -math.inf
+    high_inside = interval.high_inside or high == math.inf
+    if low_inside is interval.low_inside and high_inside is interval.high_inside:
+        return interval
+    return Interval(low, high, low_inside, high_inside, interval.reads_texts)
 
 
 def tidy_texts(texts: Texts) -> Texts | _Empty:
-    """Return the same texts in their one form; empty where there are none."""
+    """Return the same texts in their canonical form; empty if there are none."""
     if isinstance(texts, TextSet):
         return texts if texts.texts or texts.excluded else _EMPTY
     low, high = texts.low, texts.high
@@ -120,7 +130,7 @@ def _by_kind(
 def _meet_kinds(
     interval: Interval | None, texts: Texts | _Empty | None, flag: Flag | _Empty | None
 ) -> tuple[Constraint, ...] | None:
-    """Return the constraints of different kinds that remain when all must hold of one value."""
+    """Return the conjunction of constraints of different kinds on one value."""
     numbers = None if interval is None else tidy_interval(interval)
     texts = texts if texts is None or isinstance(texts, _Empty) else tidy_texts(texts)
     if isinstance(numbers, _Empty) or isinstance(texts, _Empty) or isinstance(flag, _Empty):
@@ -130,7 +140,7 @@ def _meet_kinds(
         return tuple(readings)
     if not all(reading.reads_texts for reading in readings):
         return None
-    if isinstance(texts, TextSet) and not texts.excluded:  # a finite set: ask every text
+    if isinstance(texts, TextSet) and not texts.excluded:  # a finite set: test every text
         left = frozenset(text for text in texts.texts if all(reading.holds(text) for reading in readings))
         return (TextSet(left),) if left else None
     return (*readings, texts)
@@ -139,12 +149,11 @@ def _meet_kinds(
 def _meet_intervals(one: Interval, other: Interval) -> Interval:
     low = max(one.low, other.low)
     high = min(one.high, other.high)
-    both = (one, other)
     return Interval(
         low=low,
         high=high,
-        low_inside=all(side.low_inside for side in both if side.low == low),
-        high_inside=all(side.high_inside for side in both if side.high == high),
+        low_inside=(one.low_inside or one.low < low) and (other.low_inside or other.low < low),
+        high_inside=(one.high_inside or one.high > high) and (other.high_inside or other.high > high),
         reads_texts=one.reads_texts and other.reads_texts,
     )
 
@@ -185,7 +194,7 @@ def _as_range(texts: Texts) -> TextRange:
 
 
 def _follows_from(constraint: Constraint, known: Constraint) -> bool:
-    """Tell whether one constraint follows from one other."""
+    """Return whether one constraint follows from one other."""
     match constraint, known:
         case Presence(present=True), Presence(present=present):
             return present
@@ -213,7 +222,7 @@ def _interval_inside(inner: Interval, outer: Interval) -> bool:
 
 
 def _texts_inside(inner: Texts, outer: Texts) -> bool:
-    """Tell whether all of these (endless) texts are in those."""
+    """Return whether all texts of one infinite set are in another set."""
     if isinstance(outer, TextSet):
         return outer.excluded and not any(inner.holds(text) for text in outer.texts)
     if any(inner.holds(text) for text in outer.excluded):

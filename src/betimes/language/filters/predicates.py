@@ -1,8 +1,8 @@
-"""What does a filter say of an event: true, false, or (where an attribute is missing) unknown?
+"""The syntax tree of a filter: AND, OR and NOT above conditions on single attributes.
 
-A predicate tree has AND, OR and NOT above conditions on single attributes. `evaluate` is SQL's
-three-valued logic written down plainly: it is what the boxes are tested against. `without_not` pushes
-negations into the conditions, where each has its exact opposite, unknown staying unknown.
+A predicate is true, false or unknown (an attribute is missing, or has another type). Every condition has an
+exact opposite, which is unknown where the condition is. `evaluate` is SQL's three-valued logic; the boxes are
+tested against it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, ">": gt,
 _OPPOSITES: Mapping[str, str] = {"<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 _LAST_LETTER = "\U0010ffff"
-_BEFORE_SURROGATES, _AFTER_SURROGATES = "\ud7ff", "\ue000"  # what lies between is no letter
+_BEFORE_SURROGATES, _AFTER_SURROGATES = "\ud7ff", "\ue000"  # the code points between are no letters
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A condition that looks at no attribute: TRUE, FALSE or NULL."""
+    """A condition without an attribute: TRUE, FALSE or NULL."""
 
     value: bool | None
 
@@ -40,16 +40,16 @@ class Order:
     literal: float | str | bool
 
     def of(self, value: Value) -> bool | None:
-        """Return whether the value stands in this order to the literal; None where they do not compare."""
+        """Return whether the value has this order to the literal; None if they cannot be compared."""
         pair = comparable(value, self.literal)
         return None if pair is None else _ORDERS[self.operator](*pair)
 
     def opposite(self) -> Order:
-        """Return the condition that is true where this one is false."""
+        """Return the condition that is true where this one is false, and unknown where it is unknown."""
         return replace(self, operator=_OPPOSITES[self.operator])
 
     def constraints(self) -> tuple[Constraint, ...]:
-        """Return the constraints of which one holds exactly where this is true."""
+        """Return constraints: at least one of them holds exactly where this condition is true."""
         if isinstance(self.literal, bool):
             return self._flags(self.literal, reads_texts=True)
         if isinstance(self.literal, float):
@@ -84,41 +84,41 @@ class OneOf:
     """`attribute IN (literals)`, or `=` with one literal; NOT IN and `<>` when negated. One type only."""
 
     attribute: str
-    literals: tuple[float, ...] | tuple[str, ...] | tuple[bool, ...]
+    literals: tuple[float | str | bool, ...]
     negated: bool = False
 
     def of(self, value: Value) -> bool | None:
-        """Return whether the value is one of the literals; None where it compares with too few to know."""
+        """Return whether the value is one of the literals; None if that cannot be known."""
         pairs = [comparable(value, literal) for literal in self.literals]
         if any(pair is not None and pair[0] == pair[1] for pair in pairs):
             return not self.negated
         return None if None in pairs else self.negated
 
     def opposite(self) -> OneOf:
-        """Return the condition that is true where this one is false."""
+        """Return the condition that is true where this one is false, and unknown where it is unknown."""
         return replace(self, negated=not self.negated)
 
     def constraints(self) -> tuple[Constraint, ...]:
-        """Return the constraints of which one holds exactly where this is true."""
-        texts = frozenset(literal for literal in self.literals if isinstance(literal, str))
-        if texts:
-            numbers = [number_reading(text) for text in texts]
-            flags = [flag_reading(text) for text in texts]
-            return (
-                TextSet(texts, excluded=self.negated),
-                *self._intervals(numbers, reads_texts=False),
-                *self._flags(flags, reads_texts=False),
-            )
-        if isinstance(self.literals[0], bool):
-            return self._flags([literal is True for literal in self.literals], reads_texts=True)
-        return self._intervals([number_reading(literal) for literal in self.literals], reads_texts=True)
+        """Return constraints: at least one of them holds exactly where this condition is true."""
+        literals = self.literals
+        if isinstance(literals[0], float):
+            return self._intervals([number_reading(literal) for literal in literals], reads_texts=True)
+        if isinstance(literals[0], bool):
+            return self._flags([literal is True for literal in literals], reads_texts=True)
+        numbers = [number_reading(text) for text in literals]
+        flags = [flag_reading(text) for text in literals]
+        return (
+            TextSet(frozenset(map(str, literals)), self.negated),
+            *self._intervals(numbers, reads_texts=False),
+            *self._flags(flags, reads_texts=False),
+        )
 
     def _intervals(self, readings: list[float | None], *, reads_texts: bool) -> tuple[Interval, ...]:
+        if None in readings and self.negated:  # a literal that is no number: `<>` is unknown
+            return ()
         points = sorted({reading for reading in readings if reading is not None})
         if not self.negated:
-            return tuple(Interval(point, point, reads_texts=reads_texts) for point in points)
-        if None in readings:  # unlike something that is no number: not false, unknown
-            return ()
+            return tuple([Interval(point, point, reads_texts=reads_texts) for point in points])
         ends = [-math.inf, *points, math.inf]
         return tuple(
             Interval(low, high, low == -math.inf, high == math.inf, reads_texts)
@@ -129,13 +129,13 @@ class OneOf:
         if self.negated and None in readings:
             return ()
         return tuple(
-            Flag(value, reads_texts) for value in (False, True) if (value in readings) is not self.negated
+            [Flag(value, reads_texts) for value in (False, True) if (value in readings) is not self.negated]
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """`attribute LIKE 'text%'`: a text that begins so, or (without the `%`) is just so."""
+    """`attribute LIKE 'text%'`: the value has this prefix, or (without the `%`) equals the text."""
 
     attribute: str
     text: str
@@ -143,18 +143,18 @@ class Like:
     negated: bool = False
 
     def of(self, value: Value) -> bool | None:
-        """Return whether the value is such a text; None where it is no text."""
+        """Return whether the value is such a text; None if it is no text."""
         if not isinstance(value, str):
             return None
         found = value.startswith(self.text) if self.is_prefix else value == self.text
         return found is not self.negated
 
     def opposite(self) -> Like:
-        """Return the condition that is true where this one is false."""
+        """Return the condition that is true where this one is false, and unknown where it is unknown."""
         return replace(self, negated=not self.negated)
 
     def constraints(self) -> tuple[Constraint, ...]:
-        """Return the constraints of which one holds exactly where this is true."""
+        """Return constraints: at least one of them holds exactly where this condition is true."""
         if not self.is_prefix:
             return (TextSet(frozenset({self.text}), excluded=self.negated),)
         end = after_prefix(self.text)
@@ -176,31 +176,31 @@ class Missing:
         return (value is None) is not self.negated
 
     def opposite(self) -> Missing:
-        """Return the condition that is true where this one is false."""
+        """Return the condition that is true where this one is false, and unknown where it is unknown."""
         return replace(self, negated=not self.negated)
 
     def constraints(self) -> tuple[Constraint, ...]:
-        """Return the constraints of which one holds exactly where this is true."""
+        """Return constraints: at least one of them holds exactly where this condition is true."""
         return (Presence(present=self.negated),)
 
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All of these."""
+    """The conjunction of its parts."""
 
     parts: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """Any of these."""
+    """The disjunction of its parts."""
 
     parts: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """Not this."""
+    """The negation of its part."""
 
     part: Predicate
 
@@ -210,7 +210,7 @@ Predicate = Condition | Known | And | Or | Not
 
 
 def evaluate(predicate: Predicate, attributes: Mapping[str, Value]) -> bool | None:
-    """Return whether the predicate is true of these attributes; None where that is unknown.
+    """Return whether the predicate is true of these attributes; None if that is unknown.
 
     >>> evaluate(Not(Order("speed", ">", 50.0)), {"speed": 61.0}), evaluate(Order("speed", ">", 50.0), {})
     (False, None)
@@ -228,21 +228,8 @@ def evaluate(predicate: Predicate, attributes: Mapping[str, Value]) -> bool | No
     return predicate.of(attributes.get(predicate.attribute))
 
 
-def without_not(predicate: Predicate, *, negated: bool = False) -> Predicate:
-    """Return the same predicate (or its negation) with no NOT above a condition."""
-    match predicate:
-        case Known():
-            return Known(_not(predicate.value)) if negated else predicate
-        case Not():
-            return without_not(predicate.part, negated=not negated)
-        case And() | Or():
-            parts = tuple(without_not(part, negated=negated) for part in predicate.parts)
-            return And(parts) if isinstance(predicate, And) is not negated else Or(parts)
-    return predicate.opposite() if negated else predicate
-
-
 def comparable(value: Value, literal: float | str | bool) -> tuple[float | str, float | str] | None:
-    """Return value and literal as two of one type, or None where they cannot be.
+    """Return value and literal as two values of one type, or None if they cannot be compared.
 
     A number or flag literal reads the value as its own type; a text literal is read as the value's type.
 
@@ -259,7 +246,7 @@ def comparable(value: Value, literal: float | str | bool) -> tuple[float | str, 
 
 
 def after_prefix(prefix: str) -> str | None:
-    """Return the first text after all that begin with the prefix, or None where none comes after them.
+    """Return the first text in order after all texts with the prefix, or None if there is none.
 
     >>> after_prefix("car"), after_prefix("")
     ('cas', None)

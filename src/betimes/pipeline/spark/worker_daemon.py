@@ -18,7 +18,7 @@ from pathlib import Path
 MODULE = "betimes.pipeline.spark.worker_daemon"
 ARCHIVES = ("pyspark.zip", "py4j-", "spark-core_")
 # Not Betimes itself: where a cluster was sent it, tasks must find that one.
-PRELOADED = ("pyspark.worker", "pandas", "pyarrow.parquet", "pyarrow.dataset", "scipy.special", "sqlglot")
+PRELOADED = ("pyspark.worker", "pandas", "pyarrow.parquet", "pyarrow.dataset", "scipy.special")
 # A fork of a process with several threads may wait for ever for one that it does not have.
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
 
