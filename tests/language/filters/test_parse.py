@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 from tests.filter_strategies import events, filters
 
 from betimes.language.filters import parse as module
-from betimes.language.filters.parse import CACHED_LENGTH_MAX, parse_filter, parse_predicate, read_filter
+from betimes.language.filters.parse import (
+    CACHED_LENGTH_MAX,
+    parse_filter,
+    parse_fully,
+    parse_predicate,
+    parse_uncached,
+    plain_box,
+    read_filter,
+)
 from betimes.language.filters.predicates import evaluate
 from betimes.model.errors import TextError
 from betimes.model.filters import Box, Filter
@@ -386,3 +394,74 @@ def test_a_short_text_is_read_once_and_a_mistake_is_told_each_time():
     for _ in range(2):
         with pytest.raises(TextError):
             read_filter("cached =")
+
+
+plain_names = st.sampled_from(("speed", "kind", "Kind", "a_1", "date", "select", "between", "NOT", "x"))
+plain_numbers = st.sampled_from(
+    ("1", "-2.5", "0", "-0.0", "-0", "1e3", "2E-2", "007", "12.50", "1e400", "-1e400", ".5", "5.", "5L")
+)
+plain_texts = st.text('aé0 5.-"\\%_', max_size=4) | st.sampled_from(("car", "5", "true", "nan", "it''s", ""))
+plain_comparisons = st.builds(
+    "{}{}{}{}{}".format,
+    plain_names,
+    st.sampled_from(("", " ")),
+    st.sampled_from(("<", "<=", ">", ">=", "=", "==", "!=")),
+    st.sampled_from(("", " ", "\n")),
+    plain_numbers | plain_texts.map(lambda text: f"'{text}'"),
+)
+plain_ranges = st.builds(
+    "{} {} {} AND {}".format,
+    plain_names,
+    st.sampled_from(("BETWEEN", "between")),
+    plain_numbers,
+    plain_numbers,
+)
+other_terms = st.sampled_from(
+    ("x IS NULL", "kind IN ('a', 'b')", "NOT x > 1", "(x > 1)", "TRUE", "kind LIKE 'a%'")
+)
+joined_terms = st.lists(plain_comparisons | plain_ranges | other_terms, min_size=1, max_size=4).flatmap(
+    lambda terms: st.sampled_from((" AND ", " and ", " OR ", " AND\t", "AND ")).map(
+        lambda word: word.join(terms)
+    )
+)
+
+
+@given(joined_terms | st.text("ab<>=' 1.-ANDandBETWEN", max_size=20))
+def test_the_shortcut_for_plain_texts_equals_the_parser(text):
+    try:
+        fully = parse_fully(text)
+    except TextError as error:
+        assert plain_box(text) is None
+        with pytest.raises(TextError, match=re.escape(str(error))):
+            parse_uncached(text)
+        return
+    assert parse_uncached(text) == fully
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "speed BETWEEN 10 AND 20.5 AND kind = 'car' AND lane <= -3",
+        "x >= 1 AND x < 2 AND y > 1e-3",
+        " x = 5 ",
+    ],
+)
+def test_plain_texts_take_the_shortcut(text):
+    assert plain_box(text) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x > 1 OR y > 1",
+        "select > 1",
+        "x > 2 AND x < 1",
+        "x > 1 AND",
+        "k = '5'",
+        "x > 1e400",
+        "x > -1e400",
+    ],
+)
+def test_other_texts_do_not_take_the_shortcut(text):
+    assert plain_box(text) is None

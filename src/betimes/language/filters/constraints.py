@@ -32,7 +32,13 @@ def meet(constraints: Iterable[Constraint]) -> tuple[Constraint, ...] | None:
     >>> meet([Interval(low=5.0), Interval(high=9.0), Presence(present=True)])
     (Interval(low=5.0, high=9.0, low_inside=True, high_inside=True, reads_texts=True),)
     """
-    intervals, texts, flags, presences = _by_kind(constraints)
+    found = tuple(constraints)
+    if (
+        len(found) == 2 and isinstance(found[0], Interval) and isinstance(found[1], Interval)
+    ):  # the usual case
+        numbers = tidy_interval(_meet_intervals(found[0], found[1]))
+        return None if isinstance(numbers, _Empty) else (numbers,)
+    intervals, texts, flags, presences = _by_kind(found)
     others = bool(intervals or texts or flags)
     if len({presence.present for presence in presences}) > 1 or (
         others and Presence(present=False) in presences
@@ -147,15 +153,15 @@ def _meet_kinds(
 
 
 def _meet_intervals(one: Interval, other: Interval) -> Interval:
-    low = max(one.low, other.low)
-    high = min(one.high, other.high)
-    return Interval(
-        low=low,
-        high=high,
-        low_inside=(one.low_inside or one.low < low) and (other.low_inside or other.low < low),
-        high_inside=(one.high_inside or one.high > high) and (other.high_inside or other.high > high),
-        reads_texts=one.reads_texts and other.reads_texts,
-    )
+    upper_low, low_inside = one.low, one.low_inside
+    if other.low >= upper_low:
+        low_inside = other.low_inside and (low_inside or other.low > upper_low)
+        upper_low = other.low
+    lower_high, high_inside = one.high, one.high_inside
+    if other.high <= lower_high:
+        high_inside = other.high_inside and (high_inside or other.high < lower_high)
+        lower_high = other.high
+    return Interval(upper_low, lower_high, low_inside, high_inside, one.reads_texts and other.reads_texts)
 
 
 def _meet_flags(flags: list[Flag]) -> Flag | _Empty:

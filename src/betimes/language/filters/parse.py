@@ -18,15 +18,19 @@ the length, and the stack needs five frames for each level of nesting.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NoReturn
 
 from betimes.language.filters.boxes import BOXES_MAX, TooManyBoxes, boxes_of
+from betimes.language.filters.constraints import meet
 from betimes.language.filters.predicates import And, Known, Like, Missing, Not, OneOf, Or, Order, Predicate
 from betimes.language.filters.tokens import (
     ARITHMETIC,
+    RESERVED_WORDS,
+    TEXT_LENGTH_MAX,
     TOO_LARGE,
     Kind,
     check_tokens,
@@ -37,7 +41,8 @@ from betimes.language.filters.tokens import (
 )
 from betimes.language.suggestions import closest, quoted
 from betimes.model.errors import TextError
-from betimes.model.filters import Filter
+from betimes.model.events import flag_reading, number_reading
+from betimes.model.filters import Box, Constraint, Filter, Interval, TextSet
 
 NESTING_MAX = 32
 CACHED_TEXTS_MAX, CACHED_LENGTH_MAX = 2_048, 256  # length in letters
@@ -70,6 +75,14 @@ _OPERANDS = frozenset({Kind.NAME, Kind.NUMBER, Kind.TEXT, Kind.CONSTANT})
 _UNEQUAL = ("<>", "!=")
 _DEFAULT_ESCAPE = "\\"
 _UNKNOWN = Known(None)
+_PLAIN_NUMBER = r"(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
+_PLAIN_TERM = re.compile(
+    rf"""\s* ([A-Za-z_]\w*) \s*
+    (?: (<=|>=|<|>|=) \s* (?: {_PLAIN_NUMBER} | '([^'\\]*)' )
+      | (?i:BETWEEN) \s+ {_PLAIN_NUMBER} \s+ (?i:AND) \s+ {_PLAIN_NUMBER} )
+    (?: \s+ ((?i:AND)) \s | \s*\Z )""",
+    re.VERBOSE | re.ASCII,
+)
 
 
 @dataclass(slots=True)
@@ -119,6 +132,14 @@ def _cached(text: str, boxes_max: int) -> ReadFilter:
 
 def parse_uncached(text: str, boxes_max: int = BOXES_MAX) -> ReadFilter:
     """Return the same without the cache."""
+    plain = plain_box(text)
+    if plain is not None:
+        return ReadFilter(Filter((plain,), text), frozenset([name for name, _ in plain.constraints]))
+    return parse_fully(text, boxes_max)
+
+
+def parse_fully(text: str, boxes_max: int = BOXES_MAX) -> ReadFilter:
+    """Return the same without the cache, and without the shortcut for plain texts."""
     parser = _Parser(text)
     predicate = parser.parse()
     try:
@@ -133,6 +154,49 @@ def parse_uncached(text: str, boxes_max: int = BOXES_MAX) -> ReadFilter:
 def parse_predicate(text: str) -> Predicate:
     """Return the predicate of a text, before it becomes boxes."""
     return _Parser(text).parse()
+
+
+def plain_box(text: str) -> Box | None:
+    """Return the one box of a text that only joins plain comparisons by AND, or None for any other text.
+
+    A shortcut for filters that programs write, three to five times as fast as the parser. A property test
+    proves both equal. The shortcut reports no errors: every text it does not take is left to the parser.
+    """
+    if len(text) > TEXT_LENGTH_MAX or not text.isascii():
+        return None
+    found: dict[str, Constraint] = {}
+    place = 0
+    while True:
+        term = _PLAIN_TERM.match(text, place)
+        if term is None:
+            return None
+        name, operator, number, written, low, high, joint = term.groups()
+        if written is not None:
+            is_text = operator == "=" and number_reading(written) is None and flag_reading(written) is None
+            constraint: Constraint | None = TextSet(frozenset((written,))) if is_text else None
+        else:
+            constraint = _plain_interval(operator, number or low, number or high)
+        if constraint is not None and name in found:
+            met = meet((found[name], constraint))
+            constraint = met[0] if met is not None and len(met) == 1 else None
+        if constraint is None or name.upper() in RESERVED_WORDS:
+            return None
+        found[name] = constraint
+        if joint is None:
+            return Box(tuple(sorted(found.items())))
+        place = term.end()
+
+
+def _plain_interval(operator: str | None, low: str, high: str) -> Interval | None:
+    """Return the interval of a comparison, or (no operator) of BETWEEN; None if empty or not finite."""
+    bottom, top = float(low), float(high)
+    if not (bottom <= top and math.isfinite(bottom) and math.isfinite(top)):
+        return None
+    if operator in ("<", "<="):
+        return Interval(-math.inf, top, high_inside=operator == "<=")
+    if operator in (">", ">="):
+        return Interval(bottom, math.inf, low_inside=operator == ">=")
+    return Interval(bottom, top)
 
 
 class _Parser:

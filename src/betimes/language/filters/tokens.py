@@ -112,7 +112,7 @@ _INVALID: Mapping[str, tuple[str, str]] = {
     "::": ("a cast is not part of a filter", "write the value as it is: 5"),
 }
 
-_KIND_BY_WORD: Mapping[str, Kind] = {**dict.fromkeys(_INVALID, Kind.INVALID), **_KEYWORDS}
+RESERVED_WORDS: Mapping[str, Kind] = {**dict.fromkeys(_INVALID, Kind.INVALID), **_KEYWORDS}
 _DIGITS = frozenset("0123456789.")
 
 _ESCAPE = r"\\(?:u([0-9a-fA-F]{4})|U(00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4})|([01][0-7]{2})|(.))"
@@ -136,7 +136,7 @@ class _Kinds(dict[str, Kind]):
         if first in "'\"`":
             return _kind_of_quoted(token)
         if _PLAIN_NAME.fullmatch(token):
-            return _KIND_BY_WORD.get(token.upper(), Kind.NAME)
+            return RESERVED_WORDS.get(token.upper(), Kind.NAME)
         return Kind.TEXT if first in "rR" and token[-1] in "'\"" else Kind.INVALID
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from betimes.language.filters.parse import parse_filter
+from betimes.language.filters.parse import parse_uncached
 from betimes.language.suggestions import closest
 from betimes.matching.index.event_batch import MISSING_CODE, TextColumn
 from betimes.matching.topics import shared_parts
@@ -272,7 +272,7 @@ def reading(text: str) -> Filter | TextError:
         if len(_readings) >= _READINGS_MAX:
             _readings.clear()
         try:
-            known = parse_filter(text)
+            known = parse_uncached(text).filter
         except TextError as error:
             known = error
         _readings[text] = known
