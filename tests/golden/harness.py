@@ -29,13 +29,13 @@ from tests.golden.packets import shown
 
 from betimes import __version__
 from betimes.broker.admission.admission import worked_out
-from betimes.broker.admission.model_loader import promised_grants
 from betimes.broker.composition import Composition, compose, join_overlay, open_store
 from betimes.broker.core.connection import Connection
 from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.outbox import Outbox
 from betimes.broker.links.broker_link import LinkEnd
+from betimes.broker.net.background import promised_grants
 from betimes.broker.observe.prometheus import exposition
 from betimes.broker.observe.statistics import gathered
 from betimes.broker.observe.sys_topics import SystemTopics

@@ -17,8 +17,8 @@ import trustme
 from tests.interop.brokers import HOST, WITHIN_S, Broker, running_broker
 from tests.interop.test_paho import BOTH, Client
 
-from betimes.broker.access.tls import tls_context
 from betimes.broker.net.listener import Endpoint
+from betimes.broker.net.tls import tls_context
 
 pytestmark = pytest.mark.live
 

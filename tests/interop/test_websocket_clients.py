@@ -11,8 +11,8 @@ import trustme
 from tests.interop.brokers import HOST, WITHIN_S, running_broker
 from tests.interop.test_paho import BOTH, Client
 
-from betimes.broker.access.tls import tls_context
 from betimes.broker.net.listener import Endpoint
+from betimes.broker.net.tls import tls_context
 from betimes.model.server_settings import Kind
 
 pytestmark = pytest.mark.live

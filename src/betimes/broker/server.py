@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import time
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -19,15 +18,15 @@ from types import TracebackType
 from typing import Any, Self
 
 from betimes.broker.access.authentication import Gate
-from betimes.broker.access.tls import renew, tls_context
-from betimes.broker.admission.model_loader import load_models
 from betimes.broker.composition import Composition, compose, join_overlay, open_store
 from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.core.hub import Hub
+from betimes.broker.net.background import keep_telemetry, load_models
 from betimes.broker.net.http_pages import Page, Pages
 from betimes.broker.net.link_dialer import keep_link
-from betimes.broker.net.listener import BACKLOG, Endpoint, Listener
+from betimes.broker.net.listener import Endpoint, Listener, bound
 from betimes.broker.net.peer_dialer import PeerDialling, peer_tls
+from betimes.broker.net.tls import renew, tls_context
 from betimes.broker.observe.prometheus import CONTENT_TYPE, exposition
 from betimes.broker.observe.statistics import gathered
 from betimes.broker.observe.sys_topics import SystemTopics
@@ -185,7 +184,7 @@ class Server:
             sessions = parts.hub.sessions.values
             self._run(load_models(parts.promises, sessions, model_came, loop.time))
         if logbook is not None:
-            self._run(logbook.keep(parts.hub))
+            self._run(keep_telemetry(logbook, parts.hub))
         await self._listen(parts)
         if parts.federation is not None:
             for terms in parts.federation.settings.links:
@@ -221,10 +220,9 @@ class Server:
     def _bound(self, place: Endpoint) -> Endpoint:
         """Return an endpoint whose socket is bound, so that its port is known."""
         try:
-            bound = socket.create_server((place.host, place.port), backlog=BACKLOG)
+            return bound(place)
         except (OSError, UnicodeError) as error:
             raise AddressError(place.host, place.port, error, is_metrics=False) from None
-        return replace(place, port=int(bound.getsockname()[1]), bound=bound)
 
     async def _listen(self, parts: Composition) -> None:
         """Begin to listen everywhere."""

@@ -20,12 +20,11 @@ from betimes.telemetry.spool import Spool
 from betimes.terminal.terminal import print_notice
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from betimes.model.statistics import NetworkStatistics
     from betimes.pipeline.live.alarms import Alarm
     from betimes.pipeline.live.rows import LiveSettings
     from betimes.pipeline.live.stream import NewFile
+    from betimes.pipeline.spark.session import SparkSession
     from betimes.prediction.predict import Prediction
 
 STREAM = "stream"  # below the tables: what is kept from batch to batch

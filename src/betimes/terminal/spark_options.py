@@ -10,7 +10,7 @@ import typer
 from betimes.terminal.progress import waiting
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from betimes.pipeline.spark.session import SparkSession
 
 MasterOption = Annotated[
     str | None,

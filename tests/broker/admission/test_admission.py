@@ -12,9 +12,9 @@ import pytest
 from tests.broker.talking import Client, new_hub
 
 from betimes.broker.admission.admission import FRESH_S, Promises, worked_out
-from betimes.broker.admission.model_loader import promised_grants
 from betimes.broker.admission.model_packets import MODEL_TOPIC, ModelError, packed_model, unpacked_model
 from betimes.broker.core.hub import Hub
+from betimes.broker.net.background import promised_grants
 from betimes.broker.observe.event_recorder import Witness
 from betimes.model.distributions import Constant, Exponential
 from betimes.model.errors import BetimesError

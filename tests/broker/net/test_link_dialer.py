@@ -11,10 +11,10 @@ import trustme
 from tests.broker.listening import calling, run, until
 from tests.broker.talking import OPEN_GATE
 
-from betimes.broker.access.tls import tls_context
 from betimes.broker.links.federation import Federation
 from betimes.broker.net.link_dialer import link_tls
 from betimes.broker.net.listener import Endpoint
+from betimes.broker.net.tls import tls_context
 from betimes.broker.server import Server
 from betimes.model.network_settings import LinkTerms, NetworkSettings
 from betimes.model.server_settings import ServerSettings

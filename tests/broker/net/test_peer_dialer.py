@@ -14,11 +14,11 @@ from tests.broker.listening import calling, new_listener, run, subscribe, until
 from tests.broker.peer_networks import plan
 from tests.broker.talking import OPEN_GATE
 
-from betimes.broker.access.tls import tls_context
 from betimes.broker.composition import join_overlay
 from betimes.broker.core.hub import Hub
 from betimes.broker.net.listener import Endpoint, Listener
 from betimes.broker.net.peer_dialer import PeerDialling, peer_tls
+from betimes.broker.net.tls import tls_context
 from betimes.broker.peers.overlay import PeerOverlay
 from betimes.terminal.fleet import free_ports
 

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from tests.broker.talking import Client, new_hub
 
+from betimes.broker.net import background
 from betimes.broker.observe import telemetry_log as module
 from betimes.broker.observe.telemetry_log import Logbook
 from betimes.model.server_settings import TelemetrySettings
@@ -36,11 +37,11 @@ def test_a_share_of_the_events_ends_up_in_files(tmp_path):
 
 
 def test_parts_are_written_after_a_while_and_a_restart_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(background, "LOOK_EVERY_S", 0.01)
 
     async def test():
         hub, logbook = started(tmp_path, share=1.0, every_s=0.05)
-        keeping = asyncio.create_task(logbook.keep(hub))
+        keeping = asyncio.create_task(background.keep_telemetry(logbook, hub))
         publish(hub, 10)
         while not part_files(tmp_path / "published"):
             await asyncio.sleep(0.01)
@@ -66,11 +67,11 @@ def test_what_cannot_be_held_is_left_out_and_counted(tmp_path, monkeypatch):
 
 
 def test_a_full_disk_loses_telemetry_and_nothing_else(tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr(module, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(background, "LOOK_EVERY_S", 0.01)
 
     async def test():
         hub, logbook = started(tmp_path / "t", share=1.0, every_s=0.02)
-        keeping = asyncio.create_task(logbook.keep(hub))
+        keeping = asyncio.create_task(background.keep_telemetry(logbook, hub))
         for path in sorted((tmp_path / "t").iterdir()):
             if path.is_dir():
                 path.rmdir()

@@ -9,6 +9,8 @@ import pytest
 from tests.broker.talking import Client, new_hub
 from tests.pipeline.records import record
 
+from betimes.broker.net import background
+from betimes.broker.net.background import keep_telemetry
 from betimes.broker.observe import telemetry_log
 from betimes.broker.observe import telemetry_topics as module
 from betimes.broker.observe.telemetry_topics import TelemetryTopics
@@ -61,7 +63,7 @@ def test_many_records_are_several_messages_and_too_many_are_left_out(monkeypatch
 
 
 def test_what_is_published_at_a_broker_is_told_beside_its_files(tmp_path, monkeypatch):
-    monkeypatch.setattr(telemetry_log, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(background, "LOOK_EVERY_S", 0.01)
     settings = TelemetrySettings(directory=str(tmp_path), share=1.0)
     logbook = telemetry_log.Logbook("b1", settings, clock_ahead_s=0.0)
     hub = new_hub(recorder=logbook.witness)
@@ -69,7 +71,7 @@ def test_what_is_published_at_a_broker_is_told_beside_its_files(tmp_path, monkey
     anna.subscribe("$betimes/telemetry/#")
 
     async def test():
-        keeping = asyncio.create_task(logbook.keep(hub))
+        keeping = asyncio.create_task(keep_telemetry(logbook, hub))
         kinds = set[str]()
         while not kinds >= {"published", "subscribed"}:
             bob.publish("news")

@@ -24,7 +24,7 @@ def test_the_zip_is_importable_and_holds_every_room(tmp_path):
     with zipfile.ZipFile(package) as archive:
         rooms = {name.split("/")[1] for name in archive.namelist()}
         assert "betimes/demo/flights.toml" in archive.namelist()
-    assert {"model", "qos", "node", "simulator", "pipeline"} <= rooms
+    assert {"model", "matching", "scheduling", "simulator", "pipeline"} <= rooms
 
 
 @pytest.mark.spark

@@ -21,7 +21,7 @@ LOOK = """
 import gc, sys
 import pyspark.daemon
 pyspark.daemon.manager = lambda: print("betimes" in sys.modules, gc.get_freeze_count() > 100_000)
-from betimes.pipeline import worker_daemon
+from betimes.pipeline.spark import worker_daemon
 worker_daemon.main()
 """
 

@@ -9,7 +9,7 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -48,6 +48,12 @@ class Endpoint:
         if self.kind is Kind.WEBSOCKET:
             return "MQTT over websockets" if self.tls is None else "MQTT over websockets and TLS"
         return "MQTT" if self.tls is None else "MQTT over TLS"
+
+
+def bound(endpoint: Endpoint) -> Endpoint:
+    """Return an endpoint whose socket is bound, so that its port is known; or an OSError."""
+    made = socket.create_server((endpoint.host, endpoint.port), backlog=BACKLOG)
+    return replace(endpoint, port=int(made.getsockname()[1]), bound=made)
 
 
 class Listener:

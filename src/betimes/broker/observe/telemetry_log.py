@@ -6,10 +6,10 @@ a file. If the disk is slower than the broker or full, records are left out, and
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 
 from betimes.broker.core.hub import Hub
 from betimes.broker.observe.event_recorder import Witness
@@ -42,6 +42,8 @@ class Logbook:
         self.left_out = 0
         self._rows = 0
         self._told_left_out = 0
+        self._due_s = time.monotonic() + settings.every_s
+        self._again_s = time.monotonic() + TELL_AGAIN_EVERY_S
 
     def publish_at(self, hub: Hub) -> TelemetryTopics:
         """Publish records to the clients of a broker too, and record the subscriptions that are there."""
@@ -54,24 +56,21 @@ class Logbook:
         """Record every subscription: the files that hold it may be gone by now."""
         self.witness.tell_again(hub.sessions.values(), time.time() - self._clock_ahead_s)
 
-    async def keep(self, hub: Hub) -> None:
-        """Write parts of a broker's telemetry as they fall due, and publish it to its clients, for ever."""
-        topics = self.publish_at(hub)
-        due_s = time.monotonic() + self._settings.every_s
-        again_s = time.monotonic() + TELL_AGAIN_EVERY_S
-        while True:
-            await asyncio.sleep(LOOK_EVERY_S)
-            is_heard_anew = topics.tick(time.time() - self._clock_ahead_s)
-            if is_heard_anew or time.monotonic() >= again_s:
-                again_s = time.monotonic() + TELL_AGAIN_EVERY_S
-                self.record_all(hub)
-            if self._rows >= ROWS_PER_PART or (self._rows and time.monotonic() >= due_s):
-                due_s = time.monotonic() + self._settings.every_s
-                await asyncio.to_thread(self._write, self._detach())
-            left_out = self.left_out + topics.left_out
-            if left_out > self._told_left_out:
-                log.warning("records left out of the telemetry: %d", left_out - self._told_left_out)
-                self._told_left_out = left_out
+    def tick(self, hub: Hub, topics: TelemetryTopics) -> Callable[[], None] | None:
+        """Publish what was recorded; return what is to be written, in a thread, if a part is due."""
+        is_heard_anew, now_s = topics.tick(time.time() - self._clock_ahead_s), time.monotonic()
+        if is_heard_anew or now_s >= self._again_s:
+            self._again_s = now_s + TELL_AGAIN_EVERY_S
+            self.record_all(hub)
+        left_out = self.left_out + topics.left_out
+        if left_out > self._told_left_out:
+            log.warning("records left out of the telemetry: %d", left_out - self._told_left_out)
+            self._told_left_out = left_out
+        if self._rows >= ROWS_PER_PART or (self._rows and now_s >= self._due_s):
+            self._due_s = now_s + self._settings.every_s
+            self._rows = 0
+            return partial(self._write, self._writer.detach())
+        return None
 
     def close(self) -> None:
         """Write what is left."""
@@ -88,10 +87,6 @@ class Logbook:
             return
         self._rows += 1
         self._writer.write(record)
-
-    def _detach(self) -> Callable[[], None]:
-        self._rows = 0
-        return self._writer.detach()
 
     def _write(self, write: Callable[[], None]) -> None:
         try:

@@ -27,7 +27,7 @@ from betimes.pipeline.spark.java import Java, find_java
 from betimes.pipeline.spark.shipping import ship_package
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import SparkSession as SparkSession  # noqa: PLC0414 -- for those who may not import Spark
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""Working out a new model in a thread, while the broker goes on."""
+"""What runs beside the broker: working out models, and writing telemetry. Both work in threads."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 
 from betimes.broker.admission.admission import Promises, is_promised, worked_out
+from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.session import Session
 from betimes.broker.delivery.subscriptions import Grant
+from betimes.broker.observe.telemetry_log import LOOK_EVERY_S, Logbook
 from betimes.model.errors import BetimesError
 
 log = logging.getLogger(__name__)
@@ -36,6 +38,16 @@ async def load_models(
             log.info("promises are by a new model, with %d subscriptions", len(model.admission))
         else:
             log.warning("a model that is no newer than the last is ignored")
+
+
+async def keep_telemetry(logbook: Logbook, hub: Hub) -> None:
+    """Write parts of a broker's telemetry as they fall due, and publish it to its clients, for ever."""
+    topics = logbook.publish_at(hub)
+    while True:
+        await asyncio.sleep(LOOK_EVERY_S)
+        write = logbook.tick(hub, topics)
+        if write is not None:
+            await asyncio.to_thread(write)
 
 
 def promised_grants(sessions: Iterable[Session]) -> Iterator[Grant]:

@@ -16,8 +16,8 @@ from tests.broker.admission.test_admission import (
 from tests.broker.talking import Client
 
 from betimes.broker.admission.admission import worked_out
-from betimes.broker.admission.model_loader import load_models
 from betimes.broker.admission.model_packets import packed_model, signature_of
+from betimes.broker.net.background import load_models
 
 
 def test_a_live_broker_works_models_out_while_it_goes_on(caplog):

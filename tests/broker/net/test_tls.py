@@ -8,7 +8,7 @@ import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
 
-from betimes.broker.access.tls import renew, tls_context
+from betimes.broker.net.tls import renew, tls_context
 from betimes.model.errors import BetimesError
 
 
