@@ -27,7 +27,7 @@ from betimes.routing.routing_table import routing_tables
 from betimes.scheduling.demand_table import Demand, DemandTable
 from betimes.scheduling.strategies import strategy_named
 from betimes.simulator.links import DrawnLink
-from betimes.simulator.network import Network
+from betimes.simulator.network import SimulatedNetwork
 from betimes.simulator.worlds import Publications, make_scenario, publications
 
 SIMPY = "SimPy, fifo"
@@ -148,7 +148,7 @@ def run_simpy(scenario: Scenario, seed: int) -> Measured:
 
 def run_ours(scenario: Scenario, strategy: str, seed: int) -> Measured:
     start_s = time.process_time()
-    outcome = Network(scenario, strategy_named(strategy), seed).run()
+    outcome = SimulatedNetwork(scenario, strategy_named(strategy), seed).run()
     return Measured(
         name=f"Betimes, {strategy}",
         cpu_s=time.process_time() - start_s,

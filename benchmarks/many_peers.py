@@ -11,8 +11,8 @@ import json
 import resource
 import time
 
-from betimes.experiments.figure import Plan
-from betimes.experiments.tariq.peers import BUILT, OURS, PROTOCOLS, Overlay, run_of
+from betimes.experiments.figure import FigurePlan
+from betimes.experiments.tariq.peers import BUILT, OURS, PROTOCOLS, PaperOverlay, run_of
 
 
 def main() -> None:
@@ -22,9 +22,9 @@ def main() -> None:
     parser.add_argument("--protocol", choices=PROTOCOLS, default=OURS)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    row = run_of(Plan(seeds=(options.seed,)), options.seed, options.protocol, peers=options.peers)
+    row = run_of(FigurePlan(seeds=(options.seed,)), options.seed, options.protocol, peers=options.peers)
     began_s = time.process_time()
-    overlay = Overlay(row)
+    overlay = PaperOverlay(row)
     for cycle in range(1, options.cycles + 1):
         overlay.cycle(cycle, 0.0)
         if cycle % 10 == 0 or overlay.notified >= BUILT:

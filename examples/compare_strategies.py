@@ -6,7 +6,7 @@ from pathlib import Path
 from betimes.language.files.scenario_file import read_scenario
 from betimes.model.topology import Scenario
 from betimes.scheduling.strategies import strategy_named
-from betimes.simulator.network import Network
+from betimes.simulator.network import SimulatedNetwork
 
 SCENARIO = Path(__file__).with_name("city.toml")
 
@@ -18,6 +18,6 @@ busy = tuple(replace(each, rate_per_s=5 * each.rate_per_s) for each in scenario.
 rush_hour = replace(scenario, publishers=busy)
 
 for name in ("fifo", "eb", "late-binding"):
-    outcome = Network(rush_hour, strategy_named(name), seed=1).run()
+    outcome = SimulatedNetwork(rush_hour, strategy_named(name), seed=1).run()
     drops = ", ".join(f"{count} {reason}" for reason, count in sorted(outcome.drops.items())) or "nothing"
     print(f"{name}: {outcome.in_time} of {outcome.wanted} in time; dropped: {drops}")

@@ -3,14 +3,16 @@
 from betimes.language.guarantees import read_guarantee, read_profile
 from betimes.language.quantities import show_duration, show_rate
 from betimes.reservations.outcomes import Accepted, Interrupted
-from betimes.reservations.overlay_node import OverlaySettings
+from betimes.reservations.overlay_node import ReservationOverlaySettings
 from betimes.reservations.requests import Wish
 from betimes.reservations.signals import Manner
-from betimes.simulator.reservation_overlay import Overlay
+from betimes.simulator.reservation_overlay import ReservationOverlay
 from betimes.simulator.transit_stub import TransitStubWorld, latencies_s
 
 world = TransitStubWorld(domains=2, transit_nodes=2, stubs=2, stub_nodes=7)
-overlay = Overlay(latencies_s(world, seed=1), 1, settings=OverlaySettings(), link_bytes_per_s=50_000)
+overlay = ReservationOverlay(
+    latencies_s(world, seed=1), 1, settings=ReservationOverlaySettings(), link_bytes_per_s=50_000
+)
 overlay.grow(beats=10)
 
 profile = read_profile("bandwidth = 15KB/s")

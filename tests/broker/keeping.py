@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.broker.talking import OPEN_GATE
 
-from betimes.broker.access.authentication import Gate
-from betimes.broker.composition import Kept, compose
+from betimes.broker.access.authentication import AccessControl
+from betimes.broker.composition import OpenStore, compose
 from betimes.broker.core.hub import Hub
 from betimes.broker.durability.store import Store
 from betimes.broker.storage.change_tables import Changes, Row, Table
@@ -46,7 +46,12 @@ class Shelf:
 
 
 def kept_hub(
-    shelf: Shelf, *, now_s: float = 0.0, wall_s: float | None = None, gate: Gate = OPEN_GATE, **limits: Any
+    shelf: Shelf,
+    *,
+    now_s: float = 0.0,
+    wall_s: float | None = None,
+    gate: AccessControl = OPEN_GATE,
+    **limits: Any,
 ) -> tuple[Hub, Store]:
     """Return a hub with what lies on the shelf; what it reports lies there after a commit."""
     store = Store(shelf.write)
@@ -56,7 +61,7 @@ def kept_hub(
         now_s=now_s,
         wall_s=EPOCH_S + now_s if wall_s is None else wall_s,
         epoch=1,
-        kept=Kept(store=store, rows=shelf.rows, source="shelf"),
+        kept=OpenStore(store=store, rows=shelf.rows, source="shelf"),
         model_came=lambda: None,
     )
     return parts.hub, store

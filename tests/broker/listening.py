@@ -14,13 +14,13 @@ import trustme
 import uvloop
 from tests.broker.talking import OPEN_GATE
 
-from betimes.broker.access.authentication import Gate
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.core.hub import Hub
 from betimes.broker.durability.store import Store
 from betimes.broker.net.listener import Endpoint, Listener
-from betimes.broker.observe.statistics import Observed
-from betimes.broker.observe.sys_topics import SystemTopics
+from betimes.broker.observe.statistics import ObservedParts
+from betimes.broker.observe.sys_topics import SysTopics
 from betimes.model.server_settings import Kind, Limits
 
 WITHIN_S = 60.0  # far more than anything here takes, for slow machines
@@ -44,14 +44,14 @@ def new_listener(
 @asynccontextmanager
 async def serving(
     *,
-    gate: Gate = OPEN_GATE,
+    gate: AccessControl = OPEN_GATE,
     kind: Kind = Kind.MQTT,
     tls: ssl.SSLContext | None = None,
     sys_every_s: float = 0.0,
     **limits: Any,
 ) -> AsyncIterator[Listener]:
     hub = Hub("b1", gate=gate, limits=Limits(**limits))
-    system = SystemTopics(Observed(hub=hub), every_s=sys_every_s)
+    system = SysTopics(ObservedParts(hub=hub), every_s=sys_every_s)
     listener = new_listener(hub, tick=system.tick)
     await listener.start([Endpoint(port=0, kind=kind, tls=tls)])
     try:

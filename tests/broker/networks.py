@@ -8,13 +8,13 @@ from typing import Any
 
 from tests.broker.talking import OPEN_GATE, Client
 
-from betimes.broker.composition import Composition, Kept, compose
+from betimes.broker.composition import Composition, OpenStore, compose
 from betimes.broker.core.connection import Connection
 from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.outbox import Outbox
-from betimes.broker.links.broker_link import LinkEnd
+from betimes.broker.links.broker_link import BrokerLink
 from betimes.broker.links.federation import Federation
-from betimes.broker.observe.event_recorder import Witness
+from betimes.broker.observe.event_recorder import EventRecorder
 from betimes.model.buffer_settings import BufferSettings
 from betimes.model.network_settings import LinkTerms, NetworkSettings
 from betimes.model.server_settings import ServerSettings
@@ -46,9 +46,9 @@ class Net:
         self,
         name: str,
         *,
-        kept: Kept | None = None,
+        kept: OpenStore | None = None,
         wall_s: float | None = None,
-        witness: Witness | None = None,
+        witness: EventRecorder | None = None,
         **settings: Any,
     ) -> Hub:
         """Start a broker, or another life of one; with a store it needs a clock that goes on."""
@@ -78,7 +78,7 @@ class Net:
         self._pipes[near] = (far, delay_s, s_per_kb)
         self._pipes[far] = (near, delay_s, s_per_kb)
         assert dialler.federation is not None
-        LinkEnd(dialler.federation, near, LinkTerms(to=other, host="x", **terms), self.now_s).dial()
+        BrokerLink(dialler.federation, near, LinkTerms(to=other, host="x", **terms), self.now_s).dial()
 
     def cut(self, one: str, other: str) -> None:
         """Break the link between two brokers; what is on the way is lost."""
@@ -100,7 +100,7 @@ class Net:
                 self._pipes.pop(near, None)
                 _break(near, self.now_s)
 
-    def ends(self, broker: str) -> dict[str, LinkEnd]:
+    def ends(self, broker: str) -> dict[str, BrokerLink]:
         """Return the links of a broker that are up."""
         return self.federation(broker).ends
 

@@ -6,27 +6,27 @@ from typing import Any
 
 import mqtt5
 
-from betimes.broker.access.authentication import Gate
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.core.connection import Connection
 from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.delivery import Lose
 from betimes.broker.delivery.flow import Backpressure
-from betimes.broker.delivery.ports import Recorder
+from betimes.broker.delivery.ports import TelemetryRecorder
 from betimes.broker.delivery.session import Session
 from betimes.broker.replay.buffer import ReplayBuffer
 from betimes.model.buffer_settings import BufferSettings
 from betimes.model.server_settings import Limits
 from betimes.mqtt.mqtt311 import written_length
 
-OPEN_GATE = Gate(anonymous=True)
+OPEN_GATE = AccessControl(anonymous=True)
 
 
 def new_hub(
     *,
-    gate: Gate = OPEN_GATE,
+    gate: AccessControl = OPEN_GATE,
     buffer: BufferSettings | None = None,
-    recorder: Recorder | None = None,
+    recorder: TelemetryRecorder | None = None,
     first_number: int = 1,
     **limits: Any,
 ) -> Hub:

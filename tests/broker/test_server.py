@@ -10,11 +10,11 @@ from tests.broker.listening import calling, run, until
 from tests.broker.peer_networks import plan
 
 import betimes
-from betimes.broker.access.authentication import Gate
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.access.passwords import Cost, PasswordFile
 from betimes.broker.durability.restore import RestoringError
 from betimes.broker.links.federation import Federation
-from betimes.broker.observe.event_recorder import Witness
+from betimes.broker.observe.event_recorder import EventRecorder
 from betimes.broker.server import AddressError, Server, endpoints
 from betimes.broker.storage.sqlite_file import StoreError
 from betimes.client.errors import LoginRefusedError
@@ -100,10 +100,10 @@ def test_a_new_gate_cuts_off_who_is_not_known_any_more():
     both = ann.with_user("bob", b"secret", cost)
 
     async def test():
-        async with Server(OPEN, Gate(passwords=both)) as server:
+        async with Server(OPEN, AccessControl(passwords=both)) as server:
             login: dict[str, Any] = {"username": "bob", "password": b"secret"}
             async with calling(server.listener, "b", **login) as bob:
-                assert server.reload(Gate(passwords=ann)) == 1
+                assert server.reload(AccessControl(passwords=ann)) == 1
                 assert (await bob.read()).reason_code.value == 0x87
 
     run(test())
@@ -155,7 +155,7 @@ def test_telemetry_is_written_only_where_it_is_asked_for(tmp_path):
             assert server.hub.recorder is None
         telemetry = TelemetrySettings(directory=str(tmp_path), share=1.0)
         async with Server(settings(telemetry=telemetry)) as server:
-            assert isinstance(server.hub.recorder, Witness)
+            assert isinstance(server.hub.recorder, EventRecorder)
             async with betimes.connect(f"mqtt://127.0.0.1:{server.ports[0]}") as client:
                 await client.publish("t", "x", qos=1)
         assert read_table(tmp_path, "published").num_rows == 1

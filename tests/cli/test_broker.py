@@ -17,7 +17,7 @@ import mqtt5
 import pytest
 import trustme
 
-from betimes.broker.access.authentication import Gate
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.access.passwords import Cost, PasswordFile
 from betimes.cli.app import run
 from betimes.cli.broker import open_gate, run_broker
@@ -101,7 +101,7 @@ def test_the_gate_is_what_the_files_say(tmp_path):
     gate = open_gate(ServerSettings(passwords=str(users), access=str(access)))
     assert gate.prove("ann", b"secret")
     assert gate.admits(None, None) is False
-    assert open_gate(ServerSettings(anonymous=True)) == Gate(anonymous=True)
+    assert open_gate(ServerSettings(anonymous=True)) == AccessControl(anonymous=True)
     with pytest.raises(BetimesError, match="nobody could connect"):
         open_gate(ServerSettings())
 
@@ -147,7 +147,7 @@ def test_a_port_that_is_taken_is_a_mistake():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(BetimesError, match="cannot listen there"):
-            run_broker(ServerSettings(port=port), Gate(anonymous=True))
+            run_broker(ServerSettings(port=port), AccessControl(anonymous=True))
 
 
 @pytest.mark.live
@@ -189,7 +189,7 @@ def test_a_port_for_metrics_that_is_taken_is_a_mistake():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         settings = ServerSettings(port=0, metrics_port=taken.getsockname()[1])
         with pytest.raises(BetimesError, match=r"cannot listen there .*\nhint: .* --metrics-port"):
-            run_broker(settings, Gate(anonymous=True))
+            run_broker(settings, AccessControl(anonymous=True))
 
 
 @pytest.mark.live

@@ -8,7 +8,7 @@ import pytest
 from tests.pipeline.report_tables import NASTY, make_empty_tables, make_tables
 
 from betimes.cli.app import run
-from betimes.cli.twin import CANDIDATES, Question, read_question, times
+from betimes.cli.twin import CANDIDATES, TwinQuestion, read_question, times
 from betimes.terminal.exit_codes import MISTAKE
 
 ANN = "name = 'ann', broker = 'a', filter = 'x > 0', max_delay = '2s', price = 3"
@@ -128,6 +128,6 @@ def test_tables_with_nothing_in_them_are_refused(tmp_path, capsys):
 
 def test_a_question_says_whether_anything_changes():
     assert not read_question(None, (), (), None).is_change
-    assert read_question("x2", (), (), None) == Question(times_faster=2.0)
+    assert read_question("x2", (), (), None) == TwinQuestion(times_faster=2.0)
     assert read_question(None, (), (), "fifo").is_change
     assert times(" x0.5 ") == 0.5

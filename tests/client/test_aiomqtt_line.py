@@ -16,7 +16,7 @@ from tests.interop.brokers import HOST, WITHIN_S, running_broker
 
 import betimes
 from betimes.broker.access.acl import AccessList
-from betimes.broker.access.authentication import Gate
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.access.passwords import Cost, PasswordFile
 from betimes.client.errors import (
     ConnectionLostError,
@@ -138,7 +138,7 @@ def test_a_goodbye_that_comes_with_the_welcome_is_told_with_the_brokers_words(co
 def test_a_wrong_password_is_refused_with_the_brokers_words():
     async def test():
         users = PasswordFile().with_user("ann", b"secret", Cost(ln=4))
-        with running_broker(Gate(passwords=users)) as broker:
+        with running_broker(AccessControl(passwords=users)) as broker:
             where = f"{HOST}:{broker.port}"
             await connect_in_vain(f"mqtt://ann:wrong@{where}", LoginRefusedError, "unknown user or wrong")
             await connect_in_vain(f"mqtt://{where}", LoginRefusedError, "0x86")
@@ -153,7 +153,7 @@ def test_a_wrong_password_is_refused_with_the_brokers_words():
 def test_what_is_not_allowed_is_refused_with_its_reason():
     async def test():
         access = AccessList.read("topic read open\n", "access")
-        with running_broker(Gate(anonymous=True, access=access)) as broker:
+        with running_broker(AccessControl(anonymous=True, access=access)) as broker:
             async with betimes.connect(f"mqtt://{HOST}:{broker.port}") as client:
                 with pytest.raises(SubscriptionRefusedError) as refused:
                     await first(client.subscribe("closed"))

@@ -19,12 +19,12 @@ from betimes.client.request import (
 )
 from betimes.model.errors import SettingError, TextError
 from betimes.model.events import Value
-from betimes.mqtt.subscribe_options import read_wish
+from betimes.mqtt.subscribe_options import read_options
 
 
 def test_what_is_asked_is_what_the_broker_reads():
     asked = ask("t/#", filter="speed > 50", max_delay="250ms", price=3, reliability=0.9, qos=1)
-    wish = read_wish(asked.properties)
+    wish = read_options(asked.properties)
     assert wish is not None
     assert wish.filter.matches({"speed": 51.0})
     assert (wish.qos.delay_s_max, wish.qos.price, wish.qos.reliability) == (0.25, 3.0, 0.9)
@@ -39,7 +39,7 @@ def test_who_asks_for_nothing_asks_to_be_told_id_and_age():
 
 @pytest.mark.parametrize("duration", [0.25, 1, 1e-05, 0, 1e9])
 def test_seconds_are_read_back_as_they_were(duration):
-    wish = read_wish(ask("t", max_delay=duration).properties)
+    wish = read_options(ask("t", max_delay=duration).properties)
     assert wish is not None
     assert wish.qos.delay_s_max == duration
 

@@ -16,7 +16,7 @@ from tests.interop.brokers import HOST, running_broker
 from tests.pipeline.records import record, small_world, written
 
 import betimes
-from betimes.broker.admission.admission import Promises
+from betimes.broker.admission.admission import AdmissionControl
 from betimes.cli.app import run
 from betimes.client.addresses import read_address
 from betimes.client.blocking.connection import DirectLine
@@ -42,7 +42,7 @@ def test_brokers_are_told_and_an_alarm_is_raised_where_nothing_comes_as_predicte
     (tmp_path / "telemetry" / "_unfinished-b").touch()
     (tmp_path / "secret").write_text(SECRET)
     with running_broker() as broker, DirectLine(address_of(broker)) as line:
-        promises = Promises("b1", SECRET, offer=broker.hub.offer_to_all, wake=lambda: None)
+        promises = AdmissionControl("b1", SECRET, offer=broker.hub.offer_to_all, wake=lambda: None)
         broker.hub.extend(promises)
         line.send(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("$betimes/alarm/#")]))
         line.receive()

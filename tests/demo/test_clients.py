@@ -13,7 +13,7 @@ from betimes.demo.clients import dropped_by_reason, replay, wish_properties
 from betimes.demo.flights import departures, read_flights
 from betimes.demo.scores import flight_scenario
 from betimes.model.errors import BetimesError
-from betimes.mqtt.subscribe_options import read_wish
+from betimes.mqtt.subscribe_options import read_options
 from betimes.terminal.fleet import free_ports
 
 WITHIN_S = 60.0
@@ -35,7 +35,7 @@ def run(flights, wanted, ports, advance=lambda _done, _total: None):
 
 def test_a_broker_reads_in_a_wish_what_the_scenario_says():
     for each in flight_scenario().subscriptions:
-        wish = read_wish(wish_properties(each))
+        wish = read_options(wish_properties(each))
         assert wish is not None
         assert (wish.filter, wish.qos) == (each.filter, each.qos)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from betimes.cli.app import command_names
-from betimes.demo.cast import Asked, CastFacts, Guaranteed, Traveller
+from betimes.demo.cast import CastFacts, GuaranteedPassenger, RefusedRequest, Traveller
 from betimes.demo.flights import departures, read_flights
 from betimes.demo.live import (
     NEXT,
@@ -28,7 +28,7 @@ from betimes.demo.live import (
     subscriber_table,
     told_to_end_as_interrupted,
 )
-from betimes.demo.scores import STRATEGIES, Outcome, Score, flight_scenario
+from betimes.demo.scores import STRATEGIES, DemoOutcome, Score, flight_scenario
 from betimes.terminal.next_steps import typed
 
 BETIMES = str(Path(sys.executable).with_name("betimes"))
@@ -38,8 +38,8 @@ OFF_MAX = 0.05
 BROKERS = flight_scenario().brokers
 CAST = CastFacts(
     traveller=Traveller(published=10, got=9, replayed=3, twice=0, out_of_order=0, gaps=1, away_s=2.5),
-    guaranteed=Guaranteed(answer="4KB/s reserved", published=8, got=8, on_time=7, within_s=0.5),
-    asked=Asked(asked_share=0.99, refused=True, answer="predicted 0.1 of the 0.99 asked for"),
+    guaranteed=GuaranteedPassenger(answer="4KB/s reserved", published=8, got=8, on_time=7, within_s=0.5),
+    asked=RefusedRequest(asked_share=0.99, refused=True, answer="predicted 0.1 of the 0.99 asked for"),
 )
 
 
@@ -48,7 +48,7 @@ def finished(scenario):
     some = Score(wanted=8, arrived=4, on_time=3, earning=30.0, on_offer=80.0)
     scores = {each.id: nothing for each in scenario.subscriptions} | {"slot-control": some}
     outcomes = tuple(
-        Outcome(
+        DemoOutcome(
             strategy=strategy,
             published=10,
             unexpected=0,
@@ -112,7 +112,7 @@ def test_json_has_the_same_facts():
 
 
 def test_one_who_was_not_refused_is_not_called_so():
-    cast = replace(CAST, asked=Asked(asked_share=0.99, refused=False, answer="predicted 1"))
+    cast = replace(CAST, asked=RefusedRequest(asked_share=0.99, refused=False, answer="predicted 1"))
     assert cast_facts(cast)["not refused"] == "predicted 1"
 
 

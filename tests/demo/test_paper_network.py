@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from betimes.demo.paper_network import DEMO, MEASURES, RATES, STRATEGIES, demo_points, demo_rows
-from betimes.experiments.figure import Plan
+from betimes.experiments.figure import FigurePlan
 
 
 def test_every_strategy_meets_every_rate_and_seed():
-    rows = demo_rows(Plan(seeds=(1, 2)))
+    rows = demo_rows(FigurePlan(seeds=(1, 2)))
     assert len(rows) == len(STRATEGIES) * len(RATES) * 2
     assert {row["strategy"] for row in rows} == set(STRATEGIES)
 

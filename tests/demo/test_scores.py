@@ -8,7 +8,7 @@ import pytest
 
 from betimes.demo import scores as flight_scores
 from betimes.demo.flights import Departure
-from betimes.demo.scores import STRATEGIES, Score, Tally, flight_scenario, outcome, total
+from betimes.demo.scores import STRATEGIES, DemoTally, Score, flight_scenario, outcome, total
 from betimes.language.filters.parse import parse_filter
 from betimes.model.subscriptions import QoS, Subscription
 from betimes.scheduling.strategies import strategy_named
@@ -25,7 +25,7 @@ def departure(number, delay):
 
 
 def two_published():
-    tally = Tally([LATE, ALL])
+    tally = DemoTally([LATE, ALL])
     tally.publish(departure(0, 90), 0.0)
     tally.publish(departure(1, 5), 0.002)
     return tally

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from betimes.experiments.figure import Claim, Figure, Plan
+from betimes.experiments.figure import Claim, Figure, FigurePlan
 
 LATENCY_MS = {"indiqos": 150.0, "direct": 110.0, "coord": 90.0}  # with one replica
 MESSAGES = {"fns": 100.0, "fns-every": 9000.0, "fr": 6000.0, "direct": 15.0, "coord": 19.0}
@@ -14,7 +14,7 @@ ACCEPTED = {"fns": 1500, "fns-every": 1500, "fr": 1500, "direct": 800, "coord": 
 
 def made_up(figure: Figure, *, seeds: tuple[int, ...] = (1, 2), quick: bool = False) -> list[dict[str, Any]]:
     """Return a result for each row."""
-    return [{**row, **_result(row)} for row in figure.rows(Plan(seeds=seeds, quick=quick))]
+    return [{**row, **_result(row)} for row in figure.rows(FigurePlan(seeds=seeds, quick=quick))]
 
 
 def _result(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from betimes.experiments.farooq.mobility import NONDURABLE, SUBSCRIBERS, lrp_loss, random_loss, settings_of
-from betimes.experiments.figure import Claim, Figure, Plan
+from betimes.experiments.figure import Claim, Figure, FigurePlan
 
 INDEX = {"pwp": 0.24, "value-decay": 0.82, "disconnection-aware": 0.45}  # index loss, of LRP's
 
 
 def made_up(figure: Figure, *, seeds: tuple[int, ...] = (1, 2), **changed: float) -> list[dict[str, Any]]:
     """Return a result for each row; `changed` multiplies the losses of a strategy."""
-    return [{**row, **_result(row, changed)} for row in figure.rows(Plan(seeds=seeds))]
+    return [{**row, **_result(row, changed)} for row in figure.rows(FigurePlan(seeds=seeds))]
 
 
 def _result(row: Mapping[str, Any], changed: Mapping[str, float]) -> dict[str, Any]:

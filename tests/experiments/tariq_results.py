@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from betimes.experiments.figure import Claim, Figure, Plan
+from betimes.experiments.figure import Claim, Figure, FigurePlan
 from betimes.experiments.tariq.peers import OURS, REQUESTS
 
 Change = Callable[[Mapping[str, Any]], Mapping[str, float]]
@@ -14,7 +14,7 @@ Change = Callable[[Mapping[str, Any]], Mapping[str, float]]
 def made_up(figure: Figure, change: Change | None = None) -> list[dict[str, Any]]:
     """Return a result for each row: as the paper says for its protocol, better for ours."""
     found = []
-    for row in figure.rows(Plan(seeds=(1, 2))):
+    for row in figure.rows(FigurePlan(seeds=(1, 2))):
         result = {**row, **_result(row)}
         found.append({**result, **({} if change is None else change(result))})
     return found

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from betimes.experiments.catalogue import FIGURES, figure_named
-from betimes.experiments.figure import Plan
+from betimes.experiments.figure import FigurePlan
 from betimes.model.errors import SettingError
 
 
@@ -29,7 +29,7 @@ def _is_less(quick: Mapping[str, Any], full: Mapping[str, Any]) -> bool:
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_quick_plan_has_fewer_and_shorter_runs_than_a_full_one(name: str) -> None:
     figure = figure_named(name)
-    quick, full = figure.rows(Plan(seeds=(1,), quick=True)), figure.rows(Plan(seeds=(1,)))
+    quick, full = figure.rows(FigurePlan(seeds=(1,), quick=True)), figure.rows(FigurePlan(seeds=(1,)))
     assert 0 < len(quick) <= len(full)
     assert len(quick) < len(full) or all(_is_less(*pair) for pair in zip(quick, full, strict=True))
     durations_s = [[row["duration_s"] for row in rows if "duration_s" in row] for rows in (quick, full)]
@@ -40,5 +40,5 @@ def test_a_quick_plan_has_fewer_and_shorter_runs_than_a_full_one(name: str) -> N
 def test_every_published_number_has_a_panel_and_a_curve(name: str) -> None:
     figure = figure_named(name)
     panels = {panel.key for panel in figure.panels}
-    curves = {row.get("strategy") for row in figure.rows(Plan(seeds=(1,)))}
+    curves = {row.get("strategy") for row in figure.rows(FigurePlan(seeds=(1,)))}
     assert all(each.panel in panels and each.curve in curves for each in figure.published)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from betimes.experiments.figure import Spread, by_seed, curve_points, paired_ratios, spread
+from betimes.experiments.figure import SeedSpread, by_seed, curve_points, paired_ratios, spread
 
 ROWS = [
     {"strategy": strategy, "rate": rate, "seed": seed, "earning": earning + rate + seed}
@@ -15,7 +15,7 @@ ROWS = [
 
 
 def test_spread_is_mean_and_sample_deviation() -> None:
-    assert spread([1.0, 2.0, 3.0]) == Spread(2.0, 1.0, 3)
+    assert spread([1.0, 2.0, 3.0]) == SeedSpread(2.0, 1.0, 3)
 
 
 def test_one_seed_has_no_spread() -> None:
@@ -23,13 +23,13 @@ def test_one_seed_has_no_spread() -> None:
 
 
 def test_near_means_within_two_deviations() -> None:
-    assert Spread(10.0, 1.0, 5).near(12.0)
-    assert not Spread(10.0, 1.0, 5).near(12.1)
+    assert SeedSpread(10.0, 1.0, 5).near(12.0)
+    assert not SeedSpread(10.0, 1.0, 5).near(12.1)
 
 
 def test_a_spread_shows_mean_and_deviation() -> None:
-    assert str(Spread(0.42345, 0.0213, 10)) == "0.423 ± 0.021"
-    assert str(Spread(0.42345, 0.0, 1)) == "0.423", "one seed has no spread"
+    assert str(SeedSpread(0.42345, 0.0213, 10)) == "0.423 ± 0.021"
+    assert str(SeedSpread(0.42345, 0.0, 1)) == "0.423", "one seed has no spread"
 
 
 def test_a_curve_has_one_point_per_place_in_order() -> None:

@@ -34,17 +34,17 @@ from betimes.broker.core.connection import Connection
 from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.outbox import Outbox
-from betimes.broker.links.broker_link import LinkEnd
+from betimes.broker.links.broker_link import BrokerLink
 from betimes.broker.net.background import promised_grants
 from betimes.broker.observe.prometheus import exposition
 from betimes.broker.observe.statistics import gathered
-from betimes.broker.observe.sys_topics import SystemTopics
-from betimes.broker.observe.telemetry_log import LOOK_EVERY_S, Logbook
+from betimes.broker.observe.sys_topics import SysTopics
+from betimes.broker.observe.telemetry_log import LOOK_EVERY_S, TelemetryLog
 from betimes.broker.observe.telemetry_topics import TelemetryTopics
 from betimes.broker.peers.link import PeerLink
 from betimes.broker.peers.overlay import PeerOverlay
 from betimes.broker.peers.settings import Agreement, PeerPlan
-from betimes.broker.peers.status import StatusTelling
+from betimes.broker.peers.status import StatusPublisher
 from betimes.broker.storage.sqlite_file import StoreFile
 from betimes.cli.broker import open_gate
 from betimes.language.filters.parse import parse_filter
@@ -143,10 +143,10 @@ class Site:
     parts: Composition
     config: Path | None = None
     file: StoreFile | None = None
-    system: SystemTopics | None = None
+    system: SysTopics | None = None
     settings: ServerSettings | None = None
-    status: StatusTelling | None = None
-    logbook: Logbook | None = None
+    status: StatusPublisher | None = None
+    logbook: TelemetryLog | None = None
     topics: TelemetryTopics | None = None
     opened: AbstractContextManager[Any] | None = None
 
@@ -249,7 +249,7 @@ class World:
         opened, logbook, topics = open_store(settings), None, None
         kept, file = opened.__enter__()
         if settings.telemetry is not None:
-            logbook = Logbook(settings.name, settings.telemetry, clock_ahead_s=WALL_AHEAD_S)
+            logbook = TelemetryLog(settings.name, settings.telemetry, clock_ahead_s=WALL_AHEAD_S)
         parts = compose(
             settings,
             open_gate(settings),
@@ -268,7 +268,7 @@ class World:
             found |= wanted._changed
             wanted._changed = found  # type: ignore[assignment]
         parts.hub.counters.started_s = self.now_s
-        system = SystemTopics(parts.observed, every_s=settings.sys_every_s)
+        system = SysTopics(parts.observed, every_s=settings.sys_every_s)
         self.sites[name] = Site(name, parts, config, file, system, settings, None, logbook, topics, opened)
 
     def kill(self, name: str) -> None:
@@ -390,7 +390,7 @@ class World:
         assert federation is not None
         known = {each.to: each for each in settings.network.links}
         terms = replace(known.get(other, LinkTerms(to=other)), host="there")
-        LinkEnd(federation, near.connection, terms, self.now_s).dial()
+        BrokerLink(federation, near.connection, terms, self.now_s).dial()
 
     def cut(self, one: str, other: str) -> None:
         """Break the link between two brokers; what is on the way is lost."""
@@ -460,7 +460,7 @@ class World:
         overlay = join_overlay(
             hub, plan, life=life, dial=dial, refused=lambda _: None, now_s=self.now_s, seed=seed
         )
-        site.status = StatusTelling(overlay, hub.announce)
+        site.status = StatusPublisher(overlay, hub.announce)
 
     def _dialled(self, dialler: Site, to: str, delay_s: float) -> None:
         overlay = dialler.hub.network

@@ -82,12 +82,12 @@ def simulated(scenario: str, strategy: str, seed: int, **options: Any) -> Any:
     from betimes.language.files.scenario_file import read_scenario
     from betimes.model.topology import LayeredWorld
     from betimes.scheduling.strategies import strategy_named
-    from betimes.simulator.network import Network
+    from betimes.simulator.network import SimulatedNetwork
     from betimes.simulator.worlds import make_scenario
 
     world = read_scenario(scenario, "golden")
     made = make_scenario(world, seed) if isinstance(world, LayeredWorld) else world
-    return outcome_facts(Network(made, strategy_named(strategy), seed, **options).run())
+    return outcome_facts(SimulatedNetwork(made, strategy_named(strategy), seed, **options).run())
 
 
 def simulated_peers(seed: int, *, peers: int, cycles: int, churn: float) -> Any:
@@ -136,16 +136,16 @@ def simulated_reservations(seed: int, wishes: Iterable[tuple[str, str, int | Non
 
     from betimes.reservations.outcomes import Accepted, Refused
     from betimes.reservations.overlay.dht import DhtSettings
-    from betimes.reservations.overlay_node import OverlaySettings
-    from betimes.reservations.requests import Wish
-    from betimes.simulator.reservation_overlay import Overlay
+    from betimes.reservations.overlay_node import ReservationOverlaySettings
+    from betimes.reservations.requests import ReservationRequest
+    from betimes.simulator.reservation_overlay import ReservationOverlay
 
     places = np.random.default_rng(seed).uniform(0.0, 0.05, (12, 2))
     latencies_s = np.linalg.norm(places[:, None] - places[None], axis=2) + 0.001
     np.fill_diagonal(latencies_s, 0.0)
     dht = DhtSettings(beat_every_s=1.0, lost_after_s=3.0, forgotten_for_s=10.0)
-    settings = OverlaySettings(dht=dht, refresh_every_s=2.0, lapse_after_s=6.0, answer_s_max=2.0)
-    overlay = Overlay(latencies_s, seed, settings=settings, link_bytes_per_s=80)
+    settings = ReservationOverlaySettings(dht=dht, refresh_every_s=2.0, lapse_after_s=6.0, answer_s_max=2.0)
+    overlay = ReservationOverlay(latencies_s, seed, settings=settings, link_bytes_per_s=80)
     overlay.grow(8)
 
     def state() -> dict[str, Any]:
@@ -163,7 +163,9 @@ def simulated_reservations(seed: int, wishes: Iterable[tuple[str, str, int | Non
         overlay.advertise(f"n{number}", f"type {number}", 20, replicas=2)
     overlay.settle()
     for number, (name, event_type, bytes_per_s) in enumerate(wishes):
-        wish = Wish(subscription=f"s{number}", event_type=event_type, bytes_per_s=bytes_per_s, replicas=2)
+        wish = ReservationRequest(
+            subscription=f"s{number}", event_type=event_type, bytes_per_s=bytes_per_s, replicas=2
+        )
         overlay.subscribe(name, wish)
         overlay.settle()
     found = [state()]

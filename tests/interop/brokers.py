@@ -12,7 +12,7 @@ import uvloop
 from tests.broker.listening import new_listener
 from tests.broker.talking import OPEN_GATE, new_hub
 
-from betimes.broker.access.authentication import Gate
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.core.hub import Hub
 from betimes.broker.net.listener import Endpoint
 from betimes.model.buffer_settings import BufferSettings
@@ -57,7 +57,7 @@ class Broker:
 
 @contextmanager
 def running_broker(
-    gate: Gate = OPEN_GATE,
+    gate: AccessControl = OPEN_GATE,
     endpoint: Endpoint = PLAIN,
     buffer: BufferSettings | None = None,
     **limits: Any,

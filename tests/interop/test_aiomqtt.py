@@ -15,7 +15,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from tests.interop.brokers import HOST, WITHIN_S, Broker, running_broker
 
-from betimes.broker.access.authentication import Gate
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.access.passwords import Cost, PasswordFile
 
 pytestmark = pytest.mark.live
@@ -104,7 +104,7 @@ def test_a_content_filter_and_its_refusal():
 def test_a_wrong_password_is_refused(version):
     async def test():
         users = PasswordFile().with_user("ann", b"secret", Cost(ln=4))
-        with running_broker(Gate(passwords=users)) as broker:
+        with running_broker(AccessControl(passwords=users)) as broker:
             with pytest.raises(aiomqtt.MqttError):
                 async with client(broker, "c", version, username="ann", password="wrong"):
                     pass

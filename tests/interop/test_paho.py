@@ -17,7 +17,7 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 from tests.interop.brokers import HOST, WITHIN_S, Broker, running_broker
 
-from betimes.broker.access.authentication import Gate
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.access.passwords import Cost, PasswordFile
 
 pytestmark = pytest.mark.live
@@ -236,7 +236,7 @@ def test_options_of_a_subscription_hold(connected):
 @BOTH
 def test_a_wrong_password_is_refused(version):
     users = PasswordFile().with_user("ann", b"secret", Cost(ln=4))
-    with running_broker(Gate(passwords=users)) as broker:
+    with running_broker(AccessControl(passwords=users)) as broker:
         for password, code in (("wrong", 0x86), ("secret", 0)):
             client = Client("c", version)
             client.paho.username_pw_set("ann", password)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from betimes.model import events as module
-from betimes.model.events import Event, EventId, Message, flag_reading, number_reading
+from betimes.model.events import Event, EventId, RoutedMessage, flag_reading, number_reading
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
@@ -56,7 +56,7 @@ def test_event_ids_are_shown_and_sorted_by_origin_and_number():
 def test_an_event_without_a_stated_bound_may_take_forever():
     event = Event(id=EventId("b1", 1))
     assert event.deadline_s == math.inf
-    assert Message(event=event).age_s == 0.0
+    assert RoutedMessage(event=event).age_s == 0.0
 
 
 def test_the_examples_in_the_module_are_true():

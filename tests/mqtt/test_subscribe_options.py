@@ -9,16 +9,16 @@ import pytest
 from betimes.model.errors import TextError
 from betimes.model.filters import EVERYTHING
 from betimes.model.guarantees import Guarantee
-from betimes.mqtt.subscribe_options import read_wish
+from betimes.mqtt.subscribe_options import read_options
 
 
 def test_a_subscriber_that_asks_for_nothing_of_ours_has_no_wish():
-    assert read_wish([]) is None
-    assert read_wish([("colour", "red"), ("trace", "1"), ("trace", "2")]) is None
+    assert read_options([]) is None
+    assert read_options([("colour", "red"), ("trace", "1"), ("trace", "2")]) is None
 
 
 def test_everything_a_subscriber_may_ask_for_is_read():
-    wish = read_wish(
+    wish = read_options(
         [
             ("filter", "speed > 50"),
             ("max-delay", "250ms"),
@@ -37,7 +37,7 @@ def test_everything_a_subscriber_may_ask_for_is_read():
 
 
 def test_what_is_left_out_has_its_usual_value():
-    wish = read_wish([("price", "2")])
+    wish = read_options([("price", "2")])
     assert wish is not None
     assert wish.filter is EVERYTHING
     assert (wish.qos.delay_s_max, wish.qos.reliability, wish.qos.guarantee) == (math.inf, None, None)
@@ -60,22 +60,22 @@ def test_what_is_left_out_has_its_usual_value():
 )
 def test_what_cannot_be_read_points_at_the_place(properties, said):
     with pytest.raises(TextError) as refused:
-        read_wish(properties)
+        read_options(properties)
     assert said in str(refused.value)
     assert "^" in str(refused.value)
 
 
 def test_what_was_written_is_kept_as_it_was_written():
-    wish = read_wish([("other", "x"), ("filter", "speed  >  50"), ("price", "3.0")])
+    wish = read_options([("other", "x"), ("filter", "speed  >  50"), ("price", "3.0")])
     assert wish is not None
     assert wish.texts == (("filter", "speed  >  50"), ("price", "3.0"))
-    assert read_wish(wish.texts) == wish
+    assert read_options(wish.texts) == wish
 
 
 def test_who_may_come_back_is_told_ids_and_is_so_after_a_restart_too():
-    wish = read_wish([("resume-after", "b1:5"), ("resume-after", "b2:7")])
+    wish = read_options([("resume-after", "b1:5"), ("resume-after", "b2:7")])
     assert wish is not None
     assert wish.resumes
-    again = read_wish(wish.texts)
+    again = read_options(wish.texts)
     assert again is not None
     assert again.resumes

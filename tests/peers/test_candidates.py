@@ -6,15 +6,15 @@ from tests.peers.test_children import children
 from tests.peers.test_peer import PUBLISHER, WANTED, Known, other
 
 from betimes.peers.candidates import Candidates
-from betimes.peers.coverage import Lines
+from betimes.peers.coverage import CoverageTable
 from betimes.peers.parents import Card
 from betimes.peers.settings import our_settings
 
 SETTINGS = our_settings(6)
 
 
-def lines() -> Lines:
-    found = Lines([WANTED], 0.0)
+def lines() -> CoverageTable:
+    found = CoverageTable([WANTED], 0.0)
     found.hear_of(PUBLISHER)
     return found
 

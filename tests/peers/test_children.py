@@ -5,16 +5,16 @@ from __future__ import annotations
 from betimes.matching.dz.expressions import Dz, read_dz
 from betimes.peers.children import Children
 from betimes.peers.messages import (
-    Accepted,
     Adopt,
     Connect,
     DetectCycle,
     Dismissed,
     Hint,
     Notice,
+    PeerAccepted,
     PeerEffect,
-    Refresh,
-    Tell,
+    PeerRefresh,
+    SendToPeer,
 )
 from betimes.peers.parents import Card
 from betimes.peers.settings import our_settings, paper_settings
@@ -44,25 +44,25 @@ def children(settings) -> Children:
     return Children(settings, NobodyElse(), lambda: 0.0)
 
 
-def connect(here: Children, who: Card, now: float = 0.0) -> list[Tell]:
+def connect(here: Children, who: Card, now: float = 0.0) -> list[SendToPeer]:
     return told(here.connect(Connect(who, who.dz), OWN, [], now))
 
 
-def told(effects: list[PeerEffect]) -> list[Tell]:
-    return [each for each in effects if isinstance(each, Tell)]
+def told(effects: list[PeerEffect]) -> list[SendToPeer]:
+    return [each for each in effects if isinstance(each, SendToPeer)]
 
 
 def test_a_child_is_accepted_for_what_is_served():
     here = children(paper_settings(2))
     (answer,) = connect(here, card("a", 3.0, "01", "11"))
-    assert answer == Tell("a", Accepted(OWN, (read_dz("01"),)))
+    assert answer == SendToPeer("a", PeerAccepted(OWN, (read_dz("01"),)))
 
 
 def test_who_is_in_more_of_a_hurry_gets_a_hint_instead():
     here = children(paper_settings(2))
     above = card("above", 1.0, "ε")
     assert here.connect(Connect(card("a", 1.0, "01"), (read_dz("01"),)), OWN, [above], 0.0) == [
-        Tell("a", Hint(above))
+        SendToPeer("a", Hint(above))
     ]
     assert here.by_name == {}
 
@@ -71,8 +71,8 @@ def test_the_narrowest_goes_when_there_is_no_room():
     here = children(paper_settings(1))
     connect(here, card("a", 3.0, "0111"))
     accepted, dismissed = connect(here, card("b", 3.0, "01"))
-    assert isinstance(accepted.message, Accepted)
-    assert dismissed == Tell("a", Dismissed((read_dz("0111"),), card("b", 3.0, "01")))
+    assert isinstance(accepted.message, PeerAccepted)
+    assert dismissed == SendToPeer("a", Dismissed((read_dz("0111"),), card("b", 3.0, "01")))
     (hint,) = connect(here, card("c", 3.0, "0000"))
     assert isinstance(hint.message, Hint)
     assert set(here.by_name) == {"b"}
@@ -83,9 +83,9 @@ def test_with_ours_the_newcomer_takes_the_child_over():
     old, new = card("a", 3.0, "0111"), card("b", 3.0, "01")
     connect(here, old)
     effects = connect(here, new)
-    assert effects[1:] == [Tell("a", Dismissed(old.dz, new)), Tell("b", Adopt(old, old.dz))]
+    assert effects[1:] == [SendToPeer("a", Dismissed(old.dz, new)), SendToPeer("b", Adopt(old, old.dz))]
     there = children(our_settings(1))
-    assert there.adopt(Adopt(old, old.dz), new, 0.0) == [Tell("a", Accepted(new, old.dz))]
+    assert there.adopt(Adopt(old, old.dz), new, 0.0) == [SendToPeer("a", PeerAccepted(new, old.dz))]
     assert there.adopt(Adopt(card("x", 3.0, "0110"), (read_dz("0110"),)), new, 0.0) == []
 
 
@@ -94,11 +94,13 @@ def test_who_is_silent_loses_its_place_and_who_was_forgotten_is_told():
     child = card("a", 3.0, "01")
     connect(here, child)
     here.forget_silent(5.0)
-    assert here.refreshed("a", Refresh(child, child.dz), OWN, 10.0) == []
+    assert here.refreshed("a", PeerRefresh(child, child.dz), OWN, 10.0) == []
     here.forget_silent(20.0)
     assert set(here.by_name) == {"a"}
     here.forget_silent(30.0)
-    assert here.refreshed("a", Refresh(child, child.dz), OWN, 30.0) == [Tell("a", Dismissed(child.dz, None))]
+    assert here.refreshed("a", PeerRefresh(child, child.dz), OWN, 30.0) == [
+        SendToPeer("a", Dismissed(child.dz, None))
+    ]
 
 
 def test_events_go_to_those_who_get_them_from_here():
@@ -109,7 +111,7 @@ def test_events_go_to_those_who_get_them_from_here():
     assert [each.to for each in told(here.forward(notice, but="a"))] == ["c"]
     here.left("c", [read_dz("011")])
     assert [each.to for each in told(here.forward(notice, but=""))] == ["a"]
-    assert here.keep_to((read_dz("00"),)) == [Tell("a", Dismissed((read_dz("01"),), None))]
+    assert here.keep_to((read_dz("00"),)) == [SendToPeer("a", Dismissed((read_dz("01"),), None))]
     here.lost("b")
     assert here.by_name == {}
 
@@ -119,7 +121,7 @@ def test_only_children_that_get_the_same_with_the_same_bound_could_be_in_a_cycle
     connect(here, card("a", 3.0, "01"))
     connect(here, card("b", 4.0, "01"))
     message = DetectCycle("x", read_dz("01"), 3.0)
-    assert here.pass_on(message) == [Tell("a", message)]
+    assert here.pass_on(message) == [SendToPeer("a", message)]
 
 
 def test_only_what_a_child_needs_is_sent():
@@ -131,7 +133,7 @@ def test_only_what_a_child_needs_is_sent():
         return len(here.forward(Notice("p", 1, read_dz(text), (0,), 0.0), but=""))
 
     assert (sent("0100"), sent("0111"), sent("0011")) == (1, 1, 0)
-    here.refreshed("a", Refresh(child, child.dz, (read_dz("010"), read_dz("001"))), OWN, 1.0)
+    here.refreshed("a", PeerRefresh(child, child.dz, (read_dz("010"), read_dz("001"))), OWN, 1.0)
     assert (sent("0100"), sent("0111"), sent("0011")) == (1, 0, 0)
     connect(here, child)
     assert sent("0111") == 1

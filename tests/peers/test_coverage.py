@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from betimes.matching.dz.expressions import read_dz
-from betimes.peers.coverage import Line, Lines
+from betimes.peers.coverage import Coverage, CoverageTable
 from betimes.peers.parents import Card
 
 ZERO, ONE = read_dz("0"), read_dz("11")
@@ -16,7 +16,7 @@ def publisher(name: str, text: str) -> Card:
 
 
 def test_a_parent_covers_alone_and_publishers_only_together():
-    lines = Lines([ZERO], 0.0)
+    lines = CoverageTable([ZERO], 0.0)
     line = lines.by_dz[ZERO]
     assert lines.uncovered() == [ZERO]  # nobody publishes, as far as is known
     lines.hear_of(publisher("p", "00"))
@@ -35,7 +35,7 @@ def test_a_parent_covers_alone_and_publishers_only_together():
 
 
 def test_who_is_lost_leaves_a_gap_from_then_on():
-    line = Line(0.0)
+    line = Coverage(0.0)
     line.replace("a", 1.0, publishes=False)
     line.note(2.0, 3.0, 4.0)
     assert not line.lose("b", 5.0)
@@ -45,7 +45,7 @@ def test_who_is_lost_leaves_a_gap_from_then_on():
 
 
 def test_rates_are_measured_over_a_while():
-    line = Line(0.0)
+    line = Coverage(0.0)
     for now in range(10):
         line.note(3.0, 1.0, float(now))
         line.measure(float(now))
@@ -54,7 +54,7 @@ def test_rates_are_measured_over_a_while():
 
 
 def test_an_event_belongs_to_the_expression_that_holds_it():
-    lines = Lines([ZERO, ONE], 0.0)
+    lines = CoverageTable([ZERO, ONE], 0.0)
     found = lines.of(read_dz("1101"))
     assert found is not None
     assert found[0] == ONE
@@ -65,7 +65,7 @@ def test_an_event_belongs_to_the_expression_that_holds_it():
 
 
 def test_it_is_late_since_the_first_that_came_too_late():
-    line = Line(0.0)
+    line = Coverage(0.0)
     for is_late, now in ((True, 3.0), (True, 4.0), (False, 5.0), (True, 6.0)):
         line.judge(is_late, now)
         assert line.is_late == is_late

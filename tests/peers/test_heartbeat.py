@@ -10,7 +10,7 @@ import pytest
 from tests.peers.test_peer import PUBLISHER, WANTED, fed_by, other, peer, told
 
 from betimes.peers.heartbeat import beats_to, depths_from
-from betimes.peers.messages import Accepted, Beat, Connect, Leave, Refresh
+from betimes.peers.messages import Beat, Connect, PeerAccepted, PeerLeave, PeerRefresh
 from betimes.peers.settings import live_settings, our_settings
 from betimes.simulator.peers.checks import looped
 from betimes.simulator.peers.network import PeerNetwork
@@ -40,16 +40,16 @@ def test_only_who_feeds_a_line_is_believed():
 def test_a_parent_that_gets_nothing_itself_is_left():
     me = fed_by(other("a", 2.0), settings=LIVE)
     for now in (3.0, 5.0, 7.0):
-        assert not [each for each in told(me.act(now)) if isinstance(each.message, Leave)]
+        assert not [each for each in told(me.act(now)) if isinstance(each.message, PeerLeave)]
         me.receive("a", Beat(((WANTED, 1.0 if now < 4.0 else math.inf),)), now)
-    left = [each for now in (9.0, 11.0) for each in told(me.act(now)) if isinstance(each.message, Leave)]
+    left = [each for now in (9.0, 11.0) for each in told(me.act(now)) if isinstance(each.message, PeerLeave)]
     assert [each.to for each in left] == ["a"]
 
 
 def test_who_is_late_looks_for_somebody_nearer_by_the_measured_delay():
     far, near = other("far", 0.3, depth=0.1), other("near", 0.2, depth=0.1)
     me = peer(settings=LIVE, delay_max=0.4)
-    me.receive("slow", Accepted(other("slow", 0.3), (WANTED,)), 1.0)
+    me.receive("slow", PeerAccepted(other("slow", 0.3), (WANTED,)), 1.0)
     me.receive("slow", Beat(((WANTED, 0.4),)), 2.0, took=0.1)
     assert me.lines.late() == [WANTED]
     me._view.cards += [far, near]  # type: ignore[attr-defined]
@@ -67,7 +67,9 @@ def test_numbers_that_grow_in_a_cycle_end_it():
         depth = one.lines.by_dz[WANTED].depth
     assert steps <= 15
     assert two.lines.of_parent("one") == (WANTED,)
-    assert not [each for each in told(two.act(4.0)) if isinstance(each.message, Refresh) and each.to != "one"]
+    assert not [
+        each for each in told(two.act(4.0)) if isinstance(each.message, PeerRefresh) and each.to != "one"
+    ]
 
 
 @pytest.mark.long

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from tests.peers.test_children import OWN, card, children, connect
 
 from betimes.matching.dz.expressions import Dz, covers, overlaps, read_dz
-from betimes.peers.coverage import Lines
-from betimes.peers.messages import Refresh, Tell
+from betimes.peers.coverage import CoverageTable
+from betimes.peers.messages import PeerRefresh, SendToPeer
 from betimes.peers.needs import NEEDED_MAX, Needs, needed_of
 from betimes.peers.settings import our_settings
 
@@ -16,8 +16,8 @@ WIDE, MINE, THEIRS = map(read_dz, ("0", "0000", "01"))
 expressions = st.integers(1, 2**9 - 1).map(Dz)
 
 
-def fed(by: str = "parent") -> Lines:
-    lines = Lines([WIDE], 0.0)
+def fed(by: str = "parent") -> CoverageTable:
+    lines = CoverageTable([WIDE], 0.0)
     lines.by_dz[WIDE].parent = by
     return lines
 
@@ -48,11 +48,13 @@ def test_what_is_offered_but_wanted_by_nobody_is_not_needed():
 
 def test_parents_are_told_what_they_do_not_know():
     needs, here, lines = Needs((MINE,)), children(our_settings(6)), fed()
-    first = [Tell("parent", Refresh(OWN, (WIDE,), (MINE,)))]
+    first = [SendToPeer("parent", PeerRefresh(OWN, (WIDE,), (MINE,)))]
     assert needs.news(lambda: OWN, lines, here) == first
     assert needs.news(lambda: OWN, lines, here) == []
     assert needs.news(lambda: OWN, lines, here, repeats=True) == first
     connect(here, card("a", 3.0, "01"))
-    assert needs.news(lambda: OWN, lines, here) == [Tell("parent", Refresh(OWN, (WIDE,), (MINE, THEIRS)))]
+    assert needs.news(lambda: OWN, lines, here) == [
+        SendToPeer("parent", PeerRefresh(OWN, (WIDE,), (MINE, THEIRS)))
+    ]
     lines.by_dz[WIDE].parent = "another"
     assert [each.to for each in needs.news(lambda: OWN, lines, here)] == ["another"]

@@ -9,17 +9,17 @@ import pytest
 from betimes.matching.dz.expressions import Dz, read_dz
 from betimes.matching.dz.spaces import Dimension, Space
 from betimes.peers.messages import (
-    Accepted,
     Connect,
     DetectCycle,
     Dismissed,
     Got,
     Hint,
-    Leave,
     Notice,
+    PeerAccepted,
     PeerEffect,
-    Refresh,
-    Tell,
+    PeerLeave,
+    PeerRefresh,
+    SendToPeer,
 )
 from betimes.peers.parents import Card
 from betimes.peers.peer import Peer
@@ -66,12 +66,12 @@ def peer(*known: Card, settings=None, delay_max: float = 3.0) -> Peer:
 
 def fed_by(card: Card, **options) -> Peer:
     me = peer(**options)
-    me.receive(card.name, Accepted(card, (WANTED,)), 1.0)
+    me.receive(card.name, PeerAccepted(card, (WANTED,)), 1.0)
     return me
 
 
-def told(effects: list[PeerEffect]) -> list[Tell]:
-    return [each for each in effects if isinstance(each, Tell)]
+def told(effects: list[PeerEffect]) -> list[SendToPeer]:
+    return [each for each in effects if isinstance(each, SendToPeer)]
 
 
 def connects(effects: list[PeerEffect]) -> list[str]:
@@ -85,9 +85,9 @@ def event(number: int, cell: int = 5, delay: float = 0.0) -> Notice:
 def test_it_asks_who_suits_best_and_is_fed():
     me = peer(other("a", 2.0), other("b", 1.0))
     (asked,) = me.act(1.0)
-    assert asked == Tell("a", Connect(me.card(), (WANTED,)))
+    assert asked == SendToPeer("a", Connect(me.card(), (WANTED,)))
     assert me.lines.uncovered() == [WANTED]
-    assert me.receive("a", Accepted(other("a", 2.0), (WANTED,)), 1.0) == []
+    assert me.receive("a", PeerAccepted(other("a", 2.0), (WANTED,)), 1.0) == []
     assert me.lines.uncovered() == []
     assert me.act(2.0) == []
 
@@ -118,14 +118,16 @@ def test_an_event_is_handed_over_and_passed_on_once():
 
 def test_what_was_not_asked_for_is_sent_back():
     me = fed_by(other("a", 2.0))
-    assert me.receive("stranger", event(1), 2.0) == [Tell("stranger", Leave((WANTED,)))]
-    assert me.receive("stranger", event(1, cell=12), 2.0) == [Tell("stranger", Leave((Dz(16 + 12),)))]
+    assert me.receive("stranger", event(1), 2.0) == [SendToPeer("stranger", PeerLeave((WANTED,)))]
+    assert me.receive("stranger", event(1, cell=12), 2.0) == [
+        SendToPeer("stranger", PeerLeave((Dz(16 + 12),)))
+    ]
 
 
 def test_with_the_paper_a_late_parent_with_the_same_bound_is_left():
     me = fed_by(other("a", 3.0))
     effects = me.receive("a", event(1, delay=5.0), 2.0)
-    assert Tell("a", Leave((WANTED,))) in effects
+    assert SendToPeer("a", PeerLeave((WANTED,))) in effects
     assert me.lines.uncovered() == [WANTED]
 
 
@@ -136,15 +138,17 @@ def test_ours_keeps_a_late_parent_until_a_better_one_has_it():
     assert me.lines.late() == [WANTED]
     me._view.cards = [other("far", 2.0, depth=7.0), other("near", 2.0, depth=1.0)]  # type: ignore[attr-defined]
     assert connects(me.act(3.0)) == ["near"]
-    assert me.receive("near", Accepted(other("near", 2.0), (WANTED,)), 3.0) == [Tell("a", Leave((WANTED,)))]
+    assert me.receive("near", PeerAccepted(other("near", 2.0), (WANTED,)), 3.0) == [
+        SendToPeer("a", PeerLeave((WANTED,)))
+    ]
 
 
 def test_ours_leaves_a_parent_from_which_nothing_comes():
     me = fed_by(other("a", 2.0), settings=our_settings(2))
     effects = me.act(12.0)
-    assert effects[0] == Tell("a", Leave((WANTED,)))
+    assert effects[0] == SendToPeer("a", PeerLeave((WANTED,)))
     patient = fed_by(other("a", 2.0))
-    assert patient.act(12.0) == [Tell("a", Refresh(patient.card(), (WANTED,)))]
+    assert patient.act(12.0) == [SendToPeer("a", PeerRefresh(patient.card(), (WANTED,)))]
 
 
 def test_ours_asks_for_less_where_its_bound_cannot_be_kept():
@@ -168,17 +172,17 @@ def test_a_cycle_is_found_and_broken():
     asked = DetectCycle("me", WANTED, 3.0)
     me.receive("c", Connect(other("c", 3.0), (WANTED,)), 1.0)
     assert me.receive("a", asked._replace(originator="x"), 2.0) == [
-        Tell("c", asked._replace(originator="x", steps_left=asked.steps_left - 1))
+        SendToPeer("c", asked._replace(originator="x", steps_left=asked.steps_left - 1))
     ]
-    assert me.receive("a", asked, 2.0) == [Tell("a", Leave((WANTED,)))]
+    assert me.receive("a", asked, 2.0) == [SendToPeer("a", PeerLeave((WANTED,)))]
     assert me.receive("a", asked, 2.0) == []
 
 
 def test_whoever_gets_a_parent_like_itself_asks_for_cycles():
     me = peer()
     me.receive("c", Connect(other("c", 3.0), (WANTED,)), 1.0)
-    assert me.receive("a", Accepted(other("a", 3.0), (WANTED,)), 1.0) == [
-        Tell("c", DetectCycle("me", WANTED, 3.0))
+    assert me.receive("a", PeerAccepted(other("a", 3.0), (WANTED,)), 1.0) == [
+        SendToPeer("c", DetectCycle("me", WANTED, 3.0))
     ]
 
 
@@ -219,10 +223,10 @@ def test_what_a_child_needs_goes_up_at_once():
     me = fed_by(other("a", 2.0), settings=our_settings(2, 1.0))
     wider = Connect(Card("child", (read_dz("01"),), 4.0), (read_dz("01"),))
     me.want((((4, 4),),), 2.0)
-    me.receive("a", Accepted(other("a", 2.0), (read_dz("0100"),)), 2.0)
+    me.receive("a", PeerAccepted(other("a", 2.0), (read_dz("0100"),)), 2.0)
     me.lines.change([WANTED], 3.0)
-    (needs,) = [each.message for each in told(me.receive("a", Accepted(other("a", 2.0), (WANTED,)), 3.0))]
-    assert needs == Refresh(me.card(), (WANTED,), (read_dz("0100"),))
+    (needs,) = [each.message for each in told(me.receive("a", PeerAccepted(other("a", 2.0), (WANTED,)), 3.0))]
+    assert needs == PeerRefresh(me.card(), (WANTED,), (read_dz("0100"),))
     effects = told(me.receive("child", wider, 3.0))
     assert [each.to for each in effects] == ["child", "a"]
-    assert effects[1].message == Refresh(me.card(), (WANTED,), (WANTED,))
+    assert effects[1].message == PeerRefresh(me.card(), (WANTED,), (WANTED,))

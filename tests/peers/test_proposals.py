@@ -5,7 +5,7 @@ from __future__ import annotations
 from betimes.matching.dz.expressions import WHOLE, read_dz
 from betimes.matching.dz.spaces import Dimension, Space
 from betimes.peers.accuracy import Accuracy
-from betimes.peers.coverage import Lines
+from betimes.peers.coverage import CoverageTable
 from betimes.peers.parents import Card
 from betimes.peers.proposals import coarser_for
 
@@ -14,8 +14,8 @@ WANTED = read_dz("0101")
 EVENLY = [(WHOLE, 160.0)]
 
 
-def lines(*publishers: str) -> Lines:
-    found = Lines([WANTED], 0.0)
+def lines(*publishers: str) -> CoverageTable:
+    found = CoverageTable([WANTED], 0.0)
     for number, text in enumerate(publishers):
         found.hear_of(Card(f"p{number}", (read_dz(text),), 0.0, 0.0))
     return found

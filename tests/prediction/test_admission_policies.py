@@ -11,7 +11,7 @@ from betimes.experiments.pongthawornkamol.network import paper_network
 from betimes.model.errors import SettingError
 from betimes.prediction.admission_policies import (
     POLICIES,
-    Network,
+    PolicyNetwork,
     Settings,
     added_rate,
     highest_first,
@@ -26,7 +26,7 @@ def instance(seed, rate_per_s, subscribers=7, **settings):
     statistics = paper_network(
         seed, brokers=4, subscribers=subscribers, rate_per_s=rate_per_s, matching_s_each=0.010
     )
-    return statistics, Network(statistics, statistics.subscriptions, Settings(**settings))
+    return statistics, PolicyNetwork(statistics, statistics.subscriptions, Settings(**settings))
 
 
 @pytest.mark.long

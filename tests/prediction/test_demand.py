@@ -13,7 +13,7 @@ from betimes.model.distributions import Choice, Constant, Uniform
 from betimes.model.statistics import ContentSample, PublisherStatistics
 from betimes.model.subscriptions import Subscription
 from betimes.prediction.demand import Demands
-from betimes.prediction.journeys import Layout
+from betimes.prediction.journeys import PlaceLayout
 
 WISHES = (
     Subscription(id="s0", home="b0", filter=between(0.0, 0.2)),
@@ -27,7 +27,7 @@ STATISTICS = chain(brokers=3, subscriptions=WISHES)
 
 def test_a_link_carries_the_union_of_what_is_wanted_behind_it():
     demand = Demands(WISHES, HOMES).of(STATISTICS.publishers[0])
-    layout = Layout(STATISTICS)
+    layout = PlaceLayout(STATISTICS)
     reach = demand.reach(layout.journey(STATISTICS.publishers[0], HOMES))
     assert reach == pytest.approx([1.0, 0.6, 0.6, 0.2, 0.2])
     assert demand.masses[:, 0] == pytest.approx([0.2, 0.5, 0.2, 0.0])
@@ -71,5 +71,5 @@ def test_many_subscriptions_are_counted_as_few_are(publisher, monkeypatch):
     monkeypatch.setattr(betimes.prediction.demand, "SUBSCRIPTIONS_ONE_BY_ONE_MAX", 0)
     by_index = Demands(WISHES, HOMES).of(publisher)
     np.testing.assert_allclose(by_index.masses, one_by_one.masses, atol=1e-12)
-    journey = Layout(STATISTICS).journey(publisher, HOMES)
+    journey = PlaceLayout(STATISTICS).journey(publisher, HOMES)
     np.testing.assert_allclose(by_index.reach(journey), one_by_one.reach(journey), atol=1e-12)

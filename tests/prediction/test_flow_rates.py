@@ -7,10 +7,10 @@ import pytest
 from tests.prediction.small_statistics import chain
 
 from betimes.prediction.flow_rates import Flows
-from betimes.prediction.journeys import Layout
+from betimes.prediction.journeys import PlaceLayout
 
 STATISTICS = chain(brokers=3)
-LAYOUT = Layout(STATISTICS)
+LAYOUT = PlaceLayout(STATISTICS)
 JOURNEY = LAYOUT.journey(STATISTICS.publishers[0], [2])
 
 

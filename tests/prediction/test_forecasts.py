@@ -11,11 +11,11 @@ from tests.prediction.small_statistics import between, chain
 from betimes.model.distributions import Constant, Exponential
 from betimes.model.statistics import WaitStatistics
 from betimes.model.subscriptions import QoS, Subscription
-from betimes.prediction.forecasts import Model
+from betimes.prediction.forecasts import ForecastModel
 from betimes.prediction.predict import Predictor
 
 
-def forecast(statistics, model=Model.WAIT, *, early_drop=False):
+def forecast(statistics, model=ForecastModel.WAIT, *, early_drop=False):
     predictor = Predictor(statistics)
     forecaster = predictor.forecaster(model, early_drop=early_drop)
     found = predictor.forecast(forecaster)
@@ -33,13 +33,13 @@ def test_a_link_that_sends_is_loaded_too():
     assert found.loads.load[2] == pytest.approx(0.3)
 
 
-@pytest.mark.parametrize("model", list(Model))
+@pytest.mark.parametrize("model", list(ForecastModel))
 def test_a_station_over_its_limit_lets_nothing_through_unless_the_expired_are_dropped(model):
     predictor, forecaster, found = forecast(chain(rate_per_s=12.0), model)
     assert predictor.shares(forecaster, found)[0] == 0.0
     predictor, forecaster, found = forecast(chain(rate_per_s=12.0), model, early_drop=True)
     share = predictor.shares(forecaster, found)[0]
-    assert share > 0.2 if model is Model.WAIT else share == 0.0
+    assert share > 0.2 if model is ForecastModel.WAIT else share == 0.0
 
 
 def test_dropping_the_expired_only_helps():
@@ -60,11 +60,11 @@ def test_periodic_publishers_wait_less_than_the_paper_thinks():
     even = replace(chain(brokers=3).publishers[0], gaps_scv=0.0, rate_per_s=8.0)
     half = (Subscription(id="s", home="b2", filter=between(0.0, 0.9), qos=QoS(delay_s_max=1.0)),)
     statistics = replace(chain(brokers=3, subscriptions=half), publishers=(even,))
-    paper, ours = (forecast(statistics, model)[2].loads for model in (Model.GG1, Model.WAIT))
+    paper, ours = (forecast(statistics, model)[2].loads for model in (ForecastModel.GG1, ForecastModel.WAIT))
     assert ours.arrivals_scv[0] == paper.arrivals_scv[0] == 0.0
     assert ours.arrivals_scv[1] < paper.arrivals_scv[1]
     bursty = replace(statistics, publishers=(replace(even, gaps_scv=1.0),))
-    paper, ours = (forecast(bursty, model)[2].loads for model in (Model.GG1, Model.WAIT))
+    paper, ours = (forecast(bursty, model)[2].loads for model in (ForecastModel.GG1, ForecastModel.WAIT))
     assert ours.arrivals_scv == pytest.approx(paper.arrivals_scv)
 
 

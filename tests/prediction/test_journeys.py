@@ -12,7 +12,7 @@ from betimes.model.distributions import Constant
 from betimes.model.errors import BetimesError
 from betimes.model.statistics import BrokerStatistics, LinkStatistics, NetworkStatistics, PublisherStatistics
 from betimes.model.subscriptions import Subscription
-from betimes.prediction.journeys import NOWHERE, Layout
+from betimes.prediction.journeys import NOWHERE, PlaceLayout
 
 
 def square(**facts):
@@ -36,7 +36,7 @@ def names(layout, journey, node):
 
 
 def test_the_shorter_of_two_ways_is_taken():
-    layout = Layout(square())
+    layout = PlaceLayout(square())
     journey = layout.journey(square().publishers[0], [3, 2])
     end = int(journey.node_of_broker[3])
     assert names(layout, journey, end) == ["p->a", "a", "a->b", "b", "b->d", "d"]
@@ -46,7 +46,7 @@ def test_the_shorter_of_two_ways_is_taken():
 
 
 def test_nodes_stand_in_order_of_depth():
-    journey = Layout(square()).journey(square().publishers[0], range(4))
+    journey = PlaceLayout(square()).journey(square().publishers[0], range(4))
     assert all(parent < node for node, parent in enumerate(journey.parents))
     covered = np.concatenate([np.arange(len(journey.places))[level] for level in journey.levels])
     assert covered.tolist() == list(range(len(journey.places)))
@@ -54,14 +54,14 @@ def test_nodes_stand_in_order_of_depth():
 
 def test_where_no_way_leads_there_is_no_node():
     links = tuple(each for each in square().links if each.target != "d")
-    journey = Layout(square(links=links)).journey(square().publishers[0], [3])
+    journey = PlaceLayout(square(links=links)).journey(square().publishers[0], [3])
     assert journey.node_of_broker[3] == NOWHERE
 
 
 def test_a_link_that_sends_is_a_station_and_one_that_delays_is_none():
-    layout = Layout(chain(s_per_kb=Constant(0.1)))
+    layout = PlaceLayout(chain(s_per_kb=Constant(0.1)))
     assert [place.is_station for place in layout.places] == [True, True, True, True]
-    assert [place.is_station for place in Layout(chain()).places] == [True, True, False, False]
+    assert [place.is_station for place in PlaceLayout(chain()).places] == [True, True, False, False]
 
 
 def test_a_last_link_that_sends_is_a_place_with_a_stop_behind_it():
@@ -69,7 +69,7 @@ def test_a_last_link_that_sends_is_a_place_with_a_stop_behind_it():
     for s_per_kb, home in ((None, 1), (Constant(0.1), 2)):
         last = LinkStatistics(source="b1", target="s", s_per_kb=s_per_kb)
         statistics = replace(chain(), links=(*chain().links, last))
-        layout = Layout(statistics)
+        layout = PlaceLayout(statistics)
         assert layout.home(wish) == home
         journey = layout.journey(statistics.publishers[0], [home])
         way = names(layout, journey, int(journey.node_of_broker[home]))
@@ -80,6 +80,6 @@ def test_a_last_link_that_sends_is_a_place_with_a_stop_behind_it():
 def test_what_names_nothing_is_told():
     wrong = (LinkStatistics(source="z", target="a"),)
     with pytest.raises(BetimesError, match="z is neither a broker nor a publisher"):
-        Layout(square(links=wrong))
+        PlaceLayout(square(links=wrong))
     with pytest.raises(BetimesError, match="publisher q: there is no broker nowhere"):
-        Layout(square()).journey(PublisherStatistics(name="q", broker="nowhere", rate_per_s=1.0), [])
+        PlaceLayout(square()).journey(PublisherStatistics(name="q", broker="nowhere", rate_per_s=1.0), [])

@@ -12,14 +12,14 @@ from betimes.model.statistics import PublisherStatistics
 from betimes.model.subscriptions import Subscription
 from betimes.prediction.contents import content_of
 from betimes.prediction.demand import Demands
-from betimes.prediction.journeys import Layout
+from betimes.prediction.journeys import PlaceLayout
 from betimes.prediction.ledgers import Ledger
 
 PUBLISHER = PublisherStatistics(
     name="p", broker="b0", rate_per_s=1.0, attributes={"x": Choice(tuple(float(n) for n in range(10)))}
 )
 STATISTICS = chain(brokers=4)
-LAYOUT = Layout(STATISTICS)
+LAYOUT = PlaceLayout(STATISTICS)
 JOURNEY = LAYOUT.journey(PUBLISHER, range(4))
 wishes = st.tuples(st.integers(0, 3), st.integers(0, 9), st.integers(0, 9))
 

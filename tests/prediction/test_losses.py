@@ -11,12 +11,12 @@ from tests.prediction.small_statistics import between, chain
 from betimes.model.distributions import Constant, Exponential
 from betimes.model.statistics import BrokerStatistics, LinkStatistics
 from betimes.model.subscriptions import QoS, Subscription
-from betimes.prediction.forecasts import Model
+from betimes.prediction.forecasts import ForecastModel
 from betimes.prediction.losses import Losses
 from betimes.prediction.predict import Predictor, predict
 
 
-def losses(statistics, model=Model.WAIT, *, early_drop=False, number=0):
+def losses(statistics, model=ForecastModel.WAIT, *, early_drop=False, number=0):
     predictor = Predictor(statistics)
     forecaster = predictor.forecaster(model, early_drop=early_drop)
     return Losses(predictor, forecaster, predictor.forecast(forecaster)).of(number)

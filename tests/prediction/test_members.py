@@ -9,7 +9,7 @@ from tests.prediction.small_statistics import between, chain
 from betimes.model.subscriptions import QoS, Subscription
 from betimes.prediction.contents import content_of
 from betimes.prediction.delay_grids import DelayGrid
-from betimes.prediction.journeys import Layout
+from betimes.prediction.journeys import PlaceLayout
 from betimes.prediction.ledgers import Ledger
 from betimes.prediction.members import gathered, member_of, nobody
 from betimes.prediction.on_time_shares import Ends
@@ -18,11 +18,11 @@ STATISTICS = chain()
 LEDGERS = [
     Ledger(
         content_of(STATISTICS.publishers[0], any_filter=True),
-        Layout(STATISTICS).journey(STATISTICS.publishers[0], [0, 1]),
+        PlaceLayout(STATISTICS).journey(STATISTICS.publishers[0], [0, 1]),
     )
 ]
 
-ENDS = Ends(Layout(STATISTICS), (), (), DelayGrid(0.01, 256))
+ENDS = Ends(PlaceLayout(STATISTICS), (), (), DelayGrid(0.01, 256))
 
 
 def member(name, high, **qos):

@@ -13,7 +13,7 @@ from betimes.model.distributions import Constant
 from betimes.model.statistics import LinkStatistics
 from betimes.model.subscriptions import Subscription
 from betimes.prediction.delay_grids import DelayGrid
-from betimes.prediction.journeys import Layout
+from betimes.prediction.journeys import PlaceLayout
 from betimes.prediction.on_time_shares import Ends, on_time_rates, shares_of
 
 GRID = DelayGrid(0.01, 512)
@@ -23,7 +23,7 @@ STATISTICS = replace(chain(subscriptions=WISHES), links=(*chain().links, LAST))
 
 
 def delays(homes):
-    layout = Layout(STATISTICS)
+    layout = PlaceLayout(STATISTICS)
     journey = layout.journey(STATISTICS.publishers[0], homes)
     leaving = GRID.transform(np.tile(GRID.masses(Constant(1.0)), (len(journey.places), 1)))
     ends = Ends(layout, WISHES, [1, 1, 0], GRID)
@@ -64,7 +64,7 @@ def test_subscribers_alike_share_their_delays():
     ends, below = delays((0, 1))
     assert ends.row_of.tolist() == [0, 1, 2]
     assert below.below.shape == (3, GRID.cells)
-    assert Ends(Layout(STATISTICS), WISHES[:1] * 5, [1] * 5, GRID).row_of.tolist() == [0] * 5
+    assert Ends(PlaceLayout(STATISTICS), WISHES[:1] * 5, [1] * 5, GRID).row_of.tolist() == [0] * 5
 
 
 @pytest.mark.parametrize("bound_s", [1.0, 4.0, 1e9])

@@ -21,14 +21,14 @@ from betimes.model.statistics import (
 )
 from betimes.model.subscriptions import Subscription
 from betimes.prediction.delay_grids import DelayGrid
-from betimes.prediction.forecasts import Model
+from betimes.prediction.forecasts import ForecastModel
 from betimes.prediction.paper_form import on_time_shares
 from betimes.prediction.predict import Predictor
 
 GRID = DelayGrid(1.0, 512)  # far longer than any lifetime: damping costs no digits
 
 
-@given(trees(), st.sampled_from([Model.MM1, Model.GG1]))
+@given(trees(), st.sampled_from([ForecastModel.MM1, ForecastModel.GG1]))
 def test_link_by_link_and_whole_paths_are_equal(statistics, model):
     predictor = Predictor(statistics, grid=GRID)
     forecaster = predictor.forecaster(model)

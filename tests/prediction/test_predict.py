@@ -16,11 +16,11 @@ from betimes.model.distributions import Constant, Exponential, Gamma, Histogram,
 from betimes.model.errors import BetimesError
 from betimes.model.statistics import LinkStatistics, PublisherStatistics, WaitStatistics
 from betimes.model.subscriptions import QoS, Subscription
-from betimes.prediction.forecasts import Model
+from betimes.prediction.forecasts import ForecastModel
 from betimes.prediction.predict import predict
 
 
-def share(statistics, model=Model.WAIT, **facts):
+def share(statistics, model=ForecastModel.WAIT, **facts):
     return predict(statistics, model, **facts).subscribers[0].share
 
 
@@ -38,9 +38,9 @@ def test_two_exponential_brokers_and_a_link_delay_as_their_sum():
 
 def test_the_paper_shifts_by_the_mean_wait():
     # 0.5 s less the mean wait of 0.15 s are left for an exponential matching time of 0.1 s
-    found = share(chain(brokers=1, rate_per_s=6.0, bound_s=0.5), Model.MM1)
+    found = share(chain(brokers=1, rate_per_s=6.0, bound_s=0.5), ForecastModel.MM1)
     assert found == pytest.approx(1.0 - math.exp(-0.35 / 0.1), abs=2e-3)
-    assert share(chain(brokers=1, rate_per_s=6.0, bound_s=0.5), Model.GG1) == pytest.approx(found)
+    assert share(chain(brokers=1, rate_per_s=6.0, bound_s=0.5), ForecastModel.GG1) == pytest.approx(found)
 
 
 def test_a_share_falls_with_load_and_rises_with_the_bound():
@@ -141,7 +141,13 @@ RATES_PER_S = st.floats(-6.0, 9.0).map(lambda power: 10.0**power)
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("model", "early_drop"), [(Model.MM1, False), (Model.GG1, False), (Model.WAIT, False), (Model.WAIT, True)]
+    ("model", "early_drop"),
+    [
+        (ForecastModel.MM1, False),
+        (ForecastModel.GG1, False),
+        (ForecastModel.WAIT, False),
+        (ForecastModel.WAIT, True),
+    ],
 )
 @given(
     slower=RATES_PER_S,

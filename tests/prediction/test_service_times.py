@@ -7,7 +7,7 @@ import pytest
 
 from betimes.model.distributions import Constant, Exponential, Gamma, Histogram, Normal, Uniform
 from betimes.model.statistics import BrokerStatistics, LinkStatistics
-from betimes.prediction.journeys import Place
+from betimes.prediction.journeys import VisitedPlace
 from betimes.prediction.service_times import Services, matching_s, scaled, sending_s
 
 
@@ -47,7 +47,7 @@ def test_sending_takes_as_long_as_the_size_asks_for():
 
 def test_a_link_serves_the_mixture_of_what_its_sources_send():
     link = LinkStatistics(source="a", target="b", s_per_kb=Constant(0.1))
-    places = [Place(name="a", broker=BrokerStatistics(name="a")), Place(name="a->b", link=link)]
+    places = [VisitedPlace(name="a", broker=BrokerStatistics(name="a")), VisitedPlace(name="a->b", link=link)]
     services = Services(places, [Constant(1.0), Constant(3.0)])
     mean_s, scv = services.moments(np.array([[1.0, 3.0], [1.0, 1.0]]), 0)
     assert mean_s == pytest.approx([0.0, 0.15])

@@ -17,8 +17,8 @@ from betimes.replay.buffer import (
     NOT_KEPT,
     OVERWRITTEN,
     TOO_FAR_BACK,
+    KeptRun,
     PartitionedBuffer,
-    Run,
     pattern_covers,
 )
 
@@ -31,7 +31,7 @@ def buffer_of(*partitions: PartitionTerms, **settings: Any) -> PartitionedBuffer
 def put(
     buffer: PartitionedBuffer[str], origin: str, number: int, topic: str = "t", **attributes: Any
 ) -> None:
-    run = Run(origin, number, [f"{origin}:{number}"], 100, float(number), importance=1 + number % 10)
+    run = KeptRun(origin, number, [f"{origin}:{number}"], 100, float(number), importance=1 + number % 10)
     buffer.put(run, topic, attributes, float(number))
 
 
@@ -96,8 +96,8 @@ def test_who_keeps_all_of_another_broker_sees_what_never_came():
 def test_messages_of_one_go_are_kept_and_overwritten_together():
     buffer = buffer_of(PartitionTerms(messages_max=5))
     assert buffer.takes_runs
-    buffer.put_run(Run("b1", 1, ["a", None, "c"], 300, 0.0, "anna"), 0.0)
-    buffer.put_run(Run("b1", 4, ["d", "e"], 200, 1.0, "ben"), 1.0)
+    buffer.put_run(KeptRun("b1", 1, ["a", None, "c"], 300, 0.0, "anna"), 0.0)
+    buffer.put_run(KeptRun("b1", 4, ["d", "e"], 200, 1.0, "ben"), 1.0)
     found, gaps = buffer.missed("#", {"b1": Have(floor=2)})
     assert [(each.number, each.item, each.source) for each in found] == [
         (3, "c", "anna"),
@@ -105,7 +105,7 @@ def test_messages_of_one_go_are_kept_and_overwritten_together():
         (5, "e", "ben"),
     ]
     assert gaps == []
-    buffer.put_run(Run("b1", 6, ["f"], 100, 2.0), 2.0)
+    buffer.put_run(KeptRun("b1", 6, ["f"], 100, 2.0), 2.0)
     assert [each.item for each in buffer.missed("#", {"b1": Have(floor=2)})[0]] == ["d", "e", "f"]
     (gap,) = buffer.missed("#", {"b1": Have(floor=0)})[1]
     assert (gap.first, gap.last, gap.at_most) == (1, 3, 2)
@@ -117,7 +117,7 @@ def test_bytes_are_bounded_too():
         put(buffer, "b1", number)
     assert buffer.size_bytes <= 1_000
     assert buffer.messages == 10
-    buffer.put_run(Run("b1", 100, ["huge"], 5_000, 0.0), 0.0)
+    buffer.put_run(KeptRun("b1", 100, ["huge"], 5_000, 0.0), 0.0)
     assert buffer.messages == 0
     assert buffer.missed("#", {"b1": Have(floor=99)})[1][0].last == 100
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from betimes.replay.number_ranges import Heard, Range, Ranges
+from betimes.replay.number_ranges import Heard, NumberRange, Ranges
 
 
 def test_numbers_beside_each_other_become_one_range():
     ranges = Ranges()
     for number in (1, 3, 7, 2):
         ranges.add(number, number, 1)
-    assert ranges.above(0) == [Range(1, 3, 3), Range(7, 7, 1)]
+    assert ranges.above(0) == [NumberRange(1, 3, 3), NumberRange(7, 7, 1)]
 
 
 def test_only_what_is_above_the_floor_is_told():
     ranges = Ranges()
     ranges.add(1, 10, 10)
     ranges.add(20, 20, 1)
-    assert ranges.above(5) == [Range(6, 10, 5), Range(20, 20, 1)]
+    assert ranges.above(5) == [NumberRange(6, 10, 5), NumberRange(20, 20, 1)]
     assert ranges.above(20) == []
 
 
@@ -55,7 +55,7 @@ def test_what_is_missing_is_what_did_not_come(order, floor, came):
 def test_what_came_before_the_first_is_not_known():
     heard = Heard(100, tells_all=True)
     heard.hear(100, 105)
-    assert heard.not_here(90) == [Range(91, 99, 9)]
+    assert heard.not_here(90) == [NumberRange(91, 99, 9)]
     assert heard.not_here(99) == []
     assert heard.not_here(0) == []  # who names nothing misses nothing from before
 
@@ -73,4 +73,4 @@ def test_what_comes_late_is_missing_no_more():
     heard.hear(1, 1)
     heard.hear(5, 6)
     heard.hear(3, 3)
-    assert heard.not_here(0) == [Range(2, 2, 1), Range(4, 4, 1)]
+    assert heard.not_here(0) == [NumberRange(2, 2, 1), NumberRange(4, 4, 1)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from betimes.experiments.figure import Panel, Point, Published
+from betimes.experiments.figure import Panel, Point, PublishedValue
 from betimes.model.errors import BetimesError
 from betimes.reporting.figure_plots import MARKERS, curve_styles, draw_figure
 
@@ -20,7 +20,7 @@ POINTS = [
     for curve, scale in (("fifo", 1.0), ("ours", 2.0))
     for x in xs
 ]
-MARKS = [Published(panel="share", curve="fifo", x=3.0, y=2.5)]
+MARKS = [PublishedValue(panel="share", curve="fifo", x=3.0, y=2.5)]
 
 
 def draw(stem):

@@ -9,7 +9,7 @@ import pytest
 
 from betimes.model.distributions import Constant, Histogram, Normal
 from betimes.model.statistics import LinkStatistics
-from betimes.pipeline.tables.report_facts import Dropped, TimeLine
+from betimes.pipeline.tables.report_facts import DropFacts, TimeLine
 from betimes.reporting.report_plots import (
     BLUE,
     LINKS_SHOWN,
@@ -74,8 +74,8 @@ def test_queues_show_the_busiest_brokers():
 
 def test_drops_show_brokers_and_reasons():
     drops = [
-        Dropped(broker="a", reason="hopeless", count=3.0),
-        Dropped(broker="b", reason="expired", count=1.0),
+        DropFacts(broker="a", reason="hopeless", count=3.0),
+        DropFacts(broker="b", reason="expired", count=1.0),
     ]
     assert {"a", "b", "hopeless", "expired"} <= texts(draw_drops(drops))
 

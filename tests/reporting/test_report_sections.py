@@ -8,9 +8,9 @@ import pytest
 from tests.pipeline.report_tables import NASTY, make_empty_tables, make_tables, put_rows
 
 from betimes.pipeline.tables.predictions import BY_TWIN
-from betimes.pipeline.tables.report_facts import Flow, Leg
+from betimes.pipeline.tables.report_facts import FlowFacts, Leg
 from betimes.pipeline.tables.shapes import PREDICTIONS
-from betimes.prediction.forecasts import Model
+from betimes.prediction.forecasts import ForecastModel
 from betimes.reporting.report_sections import (
     FIRST_COME,
     FORETOLD,
@@ -23,7 +23,7 @@ from betimes.reporting.report_sections import (
 
 @pytest.fixture
 def found(tmp_path):
-    return findings_in(make_tables(tmp_path), Model.WAIT)
+    return findings_in(make_tables(tmp_path), ForecastModel.WAIT)
 
 
 def test_the_worst_served_come_first_beside_what_is_predicted_of_them(found):
@@ -44,7 +44,7 @@ def test_what_a_twin_foretold_stands_in_place_of_what_would_be_predicted(tmp_pat
     assert [each.predicted for each in found.shares] == [None, 0.75]
     assert found.off_mean == pytest.approx(0.05)
     assert any(f"0.050 off on average. {FORETOLD}" in text for text in report_sections(found)[0].texts)
-    asked = findings_in(tables, Model.WAIT)
+    asked = findings_in(tables, ForecastModel.WAIT)
     assert asked.predicted_by == FIRST_COME
     assert asked.off_mean == pytest.approx(0.3, abs=0.01)
 
@@ -75,7 +75,7 @@ def test_every_section_has_something_to_say(found):
 
 
 def test_of_a_network_in_which_nothing_happened_a_report_says_so(tmp_path):
-    found = findings_in(make_empty_tables(tmp_path), Model.WAIT)
+    found = findings_in(make_empty_tables(tmp_path), ForecastModel.WAIT)
     sections = {each.key: each for each in report_sections(found)}
     assert found.off_mean is None
     assert not any(each.pictures for each in sections.values())
@@ -89,9 +89,9 @@ def leg(source: str, target: str, origin: str = "a") -> Leg:
 
 def test_a_way_is_the_shortest_chain_of_links_that_its_messages_took():
     legs = [leg("a", "b"), leg("b", "c"), leg("a", "x"), leg("x", "b"), leg("b", "d", origin="b")]
-    flow = Flow(origin="a", home="c", delivered=2.0, on_time=1.0, age_s_mean=1.0)
-    away = Flow(origin="a", home="d", delivered=9.0, on_time=1.0, age_s_mean=1.0)
-    here = Flow(origin="a", home="a", delivered=9.0, on_time=1.0, age_s_mean=1.0)
+    flow = FlowFacts(origin="a", home="c", delivered=2.0, on_time=1.0, age_s_mean=1.0)
+    away = FlowFacts(origin="a", home="d", delivered=9.0, on_time=1.0, age_s_mean=1.0)
+    here = FlowFacts(origin="a", home="a", delivered=9.0, on_time=1.0, age_s_mean=1.0)
     (way,) = ways_of(legs, [flow, away, here])
     assert way.name == "a to c"
     assert [step[0] for step in way.steps] == ["a → b", "b → c"]

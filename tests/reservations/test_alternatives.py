@@ -11,13 +11,15 @@ import pytest
 from tests.reservations.overlay.small_meshes import SETTINGS, TYPE, Mesh, random_links
 
 from betimes.reservations.alternatives import PATIENT_TRIALS, TRIALS_MAX, Fitting
-from betimes.reservations.outcomes import Accepted, Refusal, Refused, enough_s
-from betimes.reservations.requests import Wish
+from betimes.reservations.outcomes import Accepted, RefusalReason, Refused, enough_s
+from betimes.reservations.requests import ReservationRequest
 from betimes.reservations.signals import Manner
 
-WISH = Wish(subscription="s", event_type=TYPE, bytes_per_s=80, manner=Manner.COORDINATES, home="s")
-NO_ROOM = Refused("s", "p", Refusal.NO_BANDWIDTH, True, 54, 0.05)
-TOO_SLOW = Refused("s", "p", Refusal.TOO_SLOW, True, 0, 0.05)
+WISH = ReservationRequest(
+    subscription="s", event_type=TYPE, bytes_per_s=80, manner=Manner.COORDINATES, home="s"
+)
+NO_ROOM = Refused("s", "p", RefusalReason.NO_BANDWIDTH, True, 54, 0.05)
+TOO_SLOW = Refused("s", "p", RefusalReason.TOO_SLOW, True, 0, 0.05)
 DRAINED = int(SETTINGS.answer_s_max) + 1
 
 
@@ -62,14 +64,15 @@ def test_for_what_is_too_slow_the_fastest_is_tried_and_then_whatever_there_is():
 def test_what_does_not_answer_says_nothing_definite():
     fitting = Fitting(WISH, NO_ROOM)
     fitting.next_trial()
-    fitting.denied(Refused("s?1", None, Refusal.NO_ANSWER, False, 0, math.inf))
+    fitting.denied(Refused("s?1", None, RefusalReason.NO_ANSWER, False, 0, math.inf))
     assert fitting.next_trial() is None
     assert (fitting.refused.fits_bytes_per_s, fitting.refused.is_definite) == (0, False)
 
 
 def test_what_nobody_publishes_is_not_looked_into():
     assert (
-        Fitting(WISH, Refused("s", None, Refusal.NOBODY_PUBLISHES, False, 0, math.inf)).next_trial() is None
+        Fitting(WISH, Refused("s", None, RefusalReason.NOBODY_PUBLISHES, False, 0, math.inf)).next_trial()
+        is None
     )
 
 
@@ -84,7 +87,9 @@ class TwoPublishers:
         self.mesh = Mesh(links, seed=seed, others=[other])
         self.mesh.after_each = self.look
         for number in range(self.chance.randrange(4)):
-            crowd = Wish(subscription=f"crowd {number}", event_type=TYPE, bytes_per_s=20, is_shared=False)
+            crowd = ReservationRequest(
+                subscription=f"crowd {number}", event_type=TYPE, bytes_per_s=20, is_shared=False
+            )
             self.mesh.subscribe_all(self.chance.choice(names), crowd)
         self.bounds_s = {}
         self.told = []
@@ -129,9 +134,9 @@ class TwoPublishers:
 
     def try_as_told(self, wish, refused):
         told = replace(wish, subscription=f"{wish.subscription} as told")
-        if refused.reason == Refusal.NO_BANDWIDTH and refused.fits_bytes_per_s:
+        if refused.reason == RefusalReason.NO_BANDWIDTH and refused.fits_bytes_per_s:
             told = replace(told, bytes_per_s=refused.fits_bytes_per_s)
-        elif refused.reason == Refusal.TOO_SLOW and math.isfinite(refused.had_s):
+        elif refused.reason == RefusalReason.TOO_SLOW and math.isfinite(refused.had_s):
             told = replace(told, latency_s_max=enough_s(refused.had_s))
         else:
             return
@@ -163,5 +168,5 @@ def test_of_two_publishers_what_is_refused_leaves_nothing_and_what_is_told_can_b
                 world.mesh.wait(DRAINED)
         world.end()
         told += world.told
-    assert told.count(Refusal.NO_BANDWIDTH) > 10
-    assert told.count(Refusal.TOO_SLOW) > 10
+    assert told.count(RefusalReason.NO_BANDWIDTH) > 10
+    assert told.count(RefusalReason.TOO_SLOW) > 10

@@ -6,7 +6,7 @@ import pytest
 
 from betimes.model.topology import Link
 from betimes.reservations.enforcement import shares_and_pins
-from betimes.reservations.flow_names import Flow
+from betimes.reservations.flow_names import FlowName
 from betimes.reservations.flow_tree import HERE, Branches
 from betimes.reservations.link_accounts import Reservations
 from betimes.reservations.overlay.mesh import MeshWays
@@ -33,7 +33,7 @@ def branches_of_a(*reserved):
 
 
 def test_a_flow_is_owed_its_bandwidth_on_its_link_and_pinned_to_it():
-    shares, pinned = shares_and_pins(branches_of_a(("b", Flow("cars", "a", 20_000, "b"))))
+    shares, pinned = shares_and_pins(branches_of_a(("b", FlowName("cars", "a", 20_000, "b"))))
     assert shares == {"b": {"cars": 20.0}}
     assert pinned == {("cars", "a"): {"b": "b"}}
 
@@ -41,10 +41,10 @@ def test_a_flow_is_owed_its_bandwidth_on_its_link_and_pinned_to_it():
 def test_homes_behind_one_link_share_what_others_add():
     shares, pinned = shares_and_pins(
         branches_of_a(
-            ("b", Flow("cars", "a", 20_000, "b")),
-            ("b", Flow("cars", "a", 20_000, "x")),
-            ("b", Flow("cars", "a", 5_000, "y")),
-            ("c", Flow("ships", "a", 1_000, "c")),
+            ("b", FlowName("cars", "a", 20_000, "b")),
+            ("b", FlowName("cars", "a", 20_000, "x")),
+            ("b", FlowName("cars", "a", 5_000, "y")),
+            ("c", FlowName("ships", "a", 1_000, "c")),
         )
     )
     assert shares == {"b": {"cars": 25.0}, "c": {"ships": 1.0}}
@@ -53,7 +53,7 @@ def test_homes_behind_one_link_share_what_others_add():
 
 @pytest.mark.parametrize("bandwidths", [(20_000, 5_000), (5_000, 20_000)])
 def test_one_home_goes_by_the_latest_way_that_was_taken_whatever_its_bandwidth(bandwidths):
-    held, other = [Flow("cars", "a", each, "x", way) for way, each in enumerate(bandwidths, 1)]
+    held, other = [FlowName("cars", "a", each, "x", way) for way, each in enumerate(bandwidths, 1)]
     for order in ([("b", held), ("c", other)], [("c", other), ("b", held)]):
         branches = branches_of_a(*order)
         branches.take("b", held.name)
@@ -63,12 +63,12 @@ def test_one_home_goes_by_the_latest_way_that_was_taken_whatever_its_bandwidth(b
 
 
 def test_what_ends_here_or_has_no_home_is_nothing_to_a_link():
-    here, homeless = Flow("cars", "a", 20_000, "a"), Flow("cars", "a", 20_000)
+    here, homeless = FlowName("cars", "a", 20_000, "a"), FlowName("cars", "a", 20_000)
     assert shares_and_pins(branches_of_a((HERE, here), ("b", homeless))) == ({}, {})
 
 
 def test_of_two_ways_to_one_home_the_new_one_counts_once_it_is_taken_and_both_have_their_share():
-    old, new = Flow("cars", "a", 20_000, "x"), Flow("cars", "a", 20_000, "x", 7)
+    old, new = FlowName("cars", "a", 20_000, "x"), FlowName("cars", "a", 20_000, "x", 7)
     branches = branches_of_a(("b", old), ("c", new))
     assert shares_and_pins(branches) == (
         {"b": {"cars": 20.0}, "c": {"cars": 20.0}},

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from betimes.reservations.flow_names import Flow, read_flow, source_of, trunk_of
+from betimes.reservations.flow_names import FlowName, read_flow, source_of, trunk_of
 
 NAMES = st.text(alphabet="ab@|#%/ ü", min_size=1, max_size=8)
 
 
 @given(NAMES, NAMES, st.integers(1, 10**9), st.none() | NAMES, st.integers(0, 10**6))
 def test_a_name_tells_what_it_was_made_from(event_type, publisher, bytes_per_s, home, way):
-    flow = Flow(event_type, publisher, bytes_per_s, home, 0 if home is None else way)
+    flow = FlowName(event_type, publisher, bytes_per_s, home, 0 if home is None else way)
     assert read_flow(flow.name) == flow
     assert trunk_of(flow.name) == flow._replace(home=None, way=0).name
     assert source_of(flow.name) == (event_type, publisher)

@@ -9,8 +9,8 @@ from tests.reservations.overlay.small_overlays import SETTINGS, small_overlay
 
 from betimes.reservations.flow_tree import HERE
 from betimes.reservations.outcomes import Accepted
-from betimes.reservations.requests import Wish
-from betimes.reservations.signals import Granted, Leaving, Reserve, Taken, Tell
+from betimes.reservations.requests import ReservationRequest
+from betimes.reservations.signals import Granted, Leaving, Reserve, SendSignal, Taken
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def accepted(overlay):
 
 def reserved_way(overlay):
     """Have cars come to n8; return what is told of that, and the nodes from there to the publisher."""
-    overlay.subscribe("n8", Wish(subscription="s", event_type="cars"))
+    overlay.subscribe("n8", ReservationRequest(subscription="s", event_type="cars"))
     overlay.settle()
     (news,) = accepted(overlay)
     way = ["n8"]
@@ -63,12 +63,14 @@ def test_a_reservation_holds_on_every_link_of_its_way_and_both_ends_know(overlay
 
 def test_who_wants_the_same_shares_one_tree_and_others_do_not(overlay):
     for name in ("n8", "n9", "n10", "n11"):
-        overlay.subscribe(name, Wish(subscription=f"at {name}", event_type="cars"))
+        overlay.subscribe(name, ReservationRequest(subscription=f"at {name}", event_type="cars"))
         overlay.settle()
     assert len(accepted(overlay)) == 4
     assert set(promised(overlay).values()) == {10}
     for name in ("n8", "n9", "n10", "n11"):
-        overlay.subscribe(name, Wish(subscription=f"own {name}", event_type="cars", is_shared=False))
+        overlay.subscribe(
+            name, ReservationRequest(subscription=f"own {name}", event_type="cars", is_shared=False)
+        )
         overlay.settle()
     assert max(promised(overlay).values()) > 20
     assert promised(overlay) == mirrored(overlay)
@@ -76,7 +78,7 @@ def test_who_wants_the_same_shares_one_tree_and_others_do_not(overlay):
 
 def test_the_last_to_go_takes_the_tree_along(overlay):
     for name in ("n8", "n9", "n10"):
-        overlay.subscribe(name, Wish(subscription=f"at {name}", event_type="cars"))
+        overlay.subscribe(name, ReservationRequest(subscription=f"at {name}", event_type="cars"))
         overlay.settle()
     for name in ("n8", "n9"):
         overlay.unsubscribe(name, f"at {name}")
@@ -90,7 +92,7 @@ def test_the_last_to_go_takes_the_tree_along(overlay):
 
 @pytest.mark.long
 def test_what_nobody_refreshes_lapses_and_what_is_refreshed_stays(overlay):
-    overlay.subscribe("n8", Wish(subscription="s", event_type="cars"))
+    overlay.subscribe("n8", ReservationRequest(subscription="s", event_type="cars"))
     overlay.settle()
     overlay.run_until(overlay.agenda.now_s + 5 * SETTINGS.lapse_after_s)
     assert promised(overlay) == mirrored(overlay) != {}
@@ -102,7 +104,7 @@ def test_what_nobody_refreshes_lapses_and_what_is_refreshed_stays(overlay):
 
 
 def test_a_link_that_is_lost_takes_its_flows_along_on_both_sides(overlay):
-    overlay.subscribe("n8", Wish(subscription="s", event_type="cars"))
+    overlay.subscribe("n8", ReservationRequest(subscription="s", event_type="cars"))
     overlay.settle()
     (news,) = accepted(overlay)
     upstream = overlay.nodes["n8"].branches.upstream(news.flow)
@@ -145,14 +147,14 @@ def test_a_way_is_taken_from_its_end_to_its_beginning_once(overlay):
     assert branches.branch("cars@n8@10|n1|2").is_taken
     passing = branches.come_from("n5", "cars@n5@10|n1|2", 10, 0.1)
     passing.below["n1"] = True
-    assert branches.take("n1", "cars@n5@10|n1|2") == [Tell("n5", Taken("cars@n5@10|n1|2"))]
+    assert branches.take("n1", "cars@n5@10|n1|2") == [SendSignal("n5", Taken("cars@n5@10|n1|2"))]
     assert branches.take("n1", "cars@n5@10|n1|2") == []
 
 
 def test_that_a_way_is_left_is_known_up_to_where_others_need_it(overlay):
     news, way = reserved_way(overlay)
     told = overlay.nodes["n8"].branches.leave(HERE, news.flow)
-    assert told == [Tell(way[1], Leaving(news.flow))]
+    assert told == [SendSignal(way[1], Leaving(news.flow))]
     overlay.perform("n8", told)
     overlay.settle()
     for below, above in pairwise(way):

@@ -11,10 +11,10 @@ import pytest
 
 from betimes.model.topology import Link
 from betimes.reservations.node import ReservingNode, ReservingSettings
-from betimes.reservations.outcomes import Accepted, Interrupted, Refusal, Refused
+from betimes.reservations.outcomes import Accepted, Interrupted, RefusalReason, Refused
 from betimes.reservations.overlay.mesh import MeshWays
-from betimes.reservations.requests import Wish
-from betimes.reservations.signals import Manner, Tell
+from betimes.reservations.requests import ReservationRequest
+from betimes.reservations.signals import Manner, SendSignal
 from betimes.routing.routing_table import routing_tables
 
 ENDS = (("a", "b"), ("b", "c"), ("c", "f"), ("a", "d"), ("d", "e"), ("e", "f"))
@@ -49,7 +49,7 @@ class Six:
         waiting = deque((name, effect) for effect in effects)
         while waiting:
             sender, effect = waiting.popleft()
-            if not isinstance(effect, Tell):
+            if not isinstance(effect, SendSignal):
                 self.news.append(effect)
             elif effect.to not in self.dead:
                 assert effect.to in [each.name for each in self.ways[sender].neighbours]
@@ -58,7 +58,7 @@ class Six:
 
     def subscribe(self, name, subscription, kilobytes, **different):
         self.news.clear()
-        wish = Wish(
+        wish = ReservationRequest(
             subscription=subscription,
             event_type="cars",
             bytes_per_s=kilobytes * 1000,
@@ -114,7 +114,7 @@ def test_a_search_fills_both_ways_before_anybody_is_refused_with_what_would_fit(
     told = [six.subscribe("f", f"s{number}", 25, manner=Manner.COORDINATES) for number in range(5)]
     assert [type(each) for each in told] == [Accepted] * 4 + [Refused]
     refused = told[-1]
-    assert (refused.reason, refused.is_definite) == (Refusal.NO_BANDWIDTH, True)
+    assert (refused.reason, refused.is_definite) == (RefusalReason.NO_BANDWIDTH, True)
     assert refused.room_bytes_per_s == 10_000
     assert max(six.promised().values()) == 50_000
     assert isinstance(six.subscribe("f", "less", 10, manner=Manner.COORDINATES), Accepted)
@@ -156,7 +156,7 @@ def test_where_ways_have_changed_what_is_published_is_told_and_what_is_missing_a
     publisher = [type(each.message).__name__ for each in six.nodes["a"].ways_changed(six.now_s)]
     assert publisher == ["Advertise"] or len(six.nodes["a"].rendezvous)
     assert six.nodes["f"].ways_changed(six.now_s) == []
-    wish = Wish(subscription="s", event_type="cars", home="f", manner=Manner.COORDINATES)
+    wish = ReservationRequest(subscription="s", event_type="cars", home="f", manner=Manner.COORDINATES)
     six.nodes["f"].subscribe(wish, six.now_s)  # what it asks is lost
     six.news.clear()
     six.do("f", six.nodes["f"].ways_changed(six.now_s))

@@ -14,8 +14,8 @@ from tests.reservations.overlay.small_meshes import SETTINGS, TYPE, Mesh, random
 
 from betimes.reservations.enforcement import shares_and_pins
 from betimes.reservations.flow_names import read_flow
-from betimes.reservations.outcomes import Accepted, Interrupted, Refusal, Refused
-from betimes.reservations.requests import Wish
+from betimes.reservations.outcomes import Accepted, Interrupted, RefusalReason, Refused
+from betimes.reservations.requests import ReservationRequest
 from betimes.reservations.signals import Denied, Granted, Manner, Refresh
 
 FAST_S, SLOW_S = 0.02, 0.15
@@ -32,7 +32,7 @@ HOMES = pytest.mark.parametrize("home", ["s", None])
 
 
 def wish(name, manner=Manner.COORDINATES, *, home="s", takes=20, bound_s=math.inf):
-    return Wish(
+    return ReservationRequest(
         subscription=name,
         event_type=TYPE,
         bytes_per_s=takes,
@@ -103,7 +103,7 @@ def test_where_the_fast_way_is_full_who_needs_it_is_refused_and_the_other_keeps_
     assert isinstance(mesh.subscribe("s", other), Accepted)
     before = mesh.promised()
     refused = mesh.subscribe("s", wish("tight", manner, bound_s=0.05))
-    assert (refused.reason, refused.is_definite) == (Refusal.NO_BANDWIDTH, True)
+    assert (refused.reason, refused.is_definite) == (RefusalReason.NO_BANDWIDTH, True)
     assert refused.fits_bytes_per_s == 0  # less would come by the slow way too
     assert len(mesh.news) == 1
     mesh.wait(10)
@@ -115,7 +115,7 @@ def test_where_the_fast_way_is_full_who_needs_it_is_refused_and_the_other_keeps_
 def test_where_no_way_is_fast_enough_it_is_told_what_the_fastest_takes(manner, home):
     mesh = held_on_the_slow_way(home)
     refused = mesh.subscribe("s", wish("tight", manner, home=home, bound_s=0.015))
-    assert (refused.reason, refused.is_definite) == (Refusal.TOO_SLOW, True)
+    assert (refused.reason, refused.is_definite) == (RefusalReason.TOO_SLOW, True)
     assert refused.latency_s == pytest.approx(FAST_S)
     assert links_of(mesh) == SLOW
     assert isinstance(
@@ -222,7 +222,7 @@ def test_an_answer_that_does_not_come_costs_the_holder_nothing():
     mesh.put("s", mesh.nodes["s"].subscribe(wish("tight", bound_s=0.05), mesh.now_s))
     mesh.wait(int(SETTINGS.answer_s_max) * 3)
     (refused,) = mesh.news
-    assert (refused.reason, refused.is_definite) == (Refusal.NO_ANSWER, False)
+    assert (refused.reason, refused.is_definite) == (RefusalReason.NO_ANSWER, False)
     assert mesh.promised() == before
 
 

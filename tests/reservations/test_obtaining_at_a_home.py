@@ -20,8 +20,8 @@ from tests.reservations.test_obtaining import (
 )
 
 from betimes.reservations.enforcement import shares_and_pins
-from betimes.reservations.outcomes import Accepted, Interrupted, Refusal, Refused
-from betimes.reservations.requests import Wish
+from betimes.reservations.outcomes import Accepted, Interrupted, RefusalReason, Refused
+from betimes.reservations.requests import ReservationRequest
 
 
 def narrow(mesh, room):
@@ -63,7 +63,7 @@ def test_who_asks_for_less_is_refused_where_only_so_much_has_room_on_the_fast_wa
     before = mesh.promised()
     refused = mesh.subscribe("s", wish("less", manner, takes=4, bound_s=0.05))
     assert (type(refused), refused.fits_bytes_per_s) == (Refused, 0)
-    assert refused.reason in (Refusal.NO_BANDWIDTH, Refusal.NO_WAY)
+    assert refused.reason in (RefusalReason.NO_BANDWIDTH, RefusalReason.NO_WAY)
     assert told(mesh) == [(Refused, "less")]
     mesh.wait(DRAINED)
     assert mesh.promised() == before
@@ -97,7 +97,7 @@ def test_who_asks_for_more_than_has_room_in_the_time_of_another_is_refused(manne
     mesh.subscribe("s", wish("tight", bound_s=0.05))
     before = mesh.promised()
     refused = mesh.subscribe("s", wish("more", manner, takes=60))
-    assert (refused.reason, refused.is_definite) == (Refusal.NO_BANDWIDTH, True)
+    assert (refused.reason, refused.is_definite) == (RefusalReason.NO_BANDWIDTH, True)
     assert (refused.room_bytes_per_s, refused.shared_bytes_per_s) == (50, 20)
     assert (told(mesh), mesh.promised()) == ([(Refused, "more")], before)
     assert way_of_events(mesh) == ("p", "x", "s")
@@ -132,7 +132,7 @@ def test_what_is_only_tried_moves_nothing_and_is_given_back_at_once():
     mesh = Mesh(LINKS)
     mesh.subscribe("s", wish("tight", bound_s=0.05))
     before = mesh.promised()
-    trial = Wish(subscription="trial", event_type=TYPE, bytes_per_s=60, home="s", is_trial=True)
+    trial = ReservationRequest(subscription="trial", event_type=TYPE, bytes_per_s=60, home="s", is_trial=True)
     assert isinstance(mesh.subscribe("s", trial), Accepted)
     assert told(mesh) == [(Accepted, "trial")]
     mesh.unsubscribe("s", "trial")
@@ -157,7 +157,7 @@ def test_who_has_it_while_more_is_asked_for_keeps_its_bound_whoever_comes_first(
         assert way_of_events(mesh) == (("p", "x", "s") if is_fast else ("p", "y", "z", "s"))
         refused = news["more" if is_fast else "tight"]
         # where `more` was first, `tight` can be had once the way is given back that was left for it
-        assert (refused.reason, refused.is_definite) == (Refusal.NO_BANDWIDTH, is_fast)
+        assert (refused.reason, refused.is_definite) == (RefusalReason.NO_BANDWIDTH, is_fast)
     assert (Refused, Accepted) in outcomes
 
 

@@ -10,7 +10,7 @@ import pytest
 from betimes.reservations.link_accounts import Instead
 from betimes.reservations.outcomes import (
     Accepted,
-    Refusal,
+    RefusalReason,
     Refused,
     accepted,
     enough_s,
@@ -18,14 +18,14 @@ from betimes.reservations.outcomes import (
     refused,
     why,
 )
-from betimes.reservations.shared_flows import Claim
+from betimes.reservations.shared_flows import FlowClaim
 
-NO_ROOM = Refused("s", "b1", Refusal.NO_BANDWIDTH, True, 12_000, 0.05)
-TOO_SLOW = Refused("s", "b1", Refusal.TOO_SLOW, True, 0, 0.05)
+NO_ROOM = Refused("s", "b1", RefusalReason.NO_BANDWIDTH, True, 12_000, 0.05)
+TOO_SLOW = Refused("s", "b1", RefusalReason.TOO_SLOW, True, 0, 0.05)
 
 
 def claim(publisher="b1", *, bound_s=1.0, fastest_s=0.05, instead=None, is_tried=False):
-    return Claim(
+    return FlowClaim(
         "s",
         publisher,
         f"cars@{publisher}@0|s",
@@ -57,7 +57,7 @@ def claim(publisher="b1", *, bound_s=1.0, fastest_s=0.05, instead=None, is_tried
             TOO_SLOW._replace(had_s=math.inf),
             "too slow; the fastest way takes 50ms, and there is no room either",
         ),
-        (refused("s", Refusal.NO_ANSWER, is_definite=False), "no answer"),
+        (refused("s", RefusalReason.NO_ANSWER, is_definite=False), "no answer"),
     ],
 )
 def test_reasons_are_told_in_words(told, words):
@@ -77,7 +77,7 @@ def test_what_a_latency_is_told_as_keeps_it():
 def test_the_fastest_way_is_that_of_the_farthest_publisher():
     near, far = claim(bound_s=0.01), claim("b2", bound_s=0.01, fastest_s=0.2)
     told = refusal(near, [near, far])
-    assert (told.reason, told.latency_s, told.is_definite) == (Refusal.TOO_SLOW, 0.2, True)
+    assert (told.reason, told.latency_s, told.is_definite) == (RefusalReason.TOO_SLOW, 0.2, True)
 
 
 @pytest.mark.parametrize(
@@ -94,14 +94,18 @@ def test_what_another_time_or_another_way_of_its_own_might_give_is_not_definite(
 ):
     asked, other = claim(instead=instead), claim("b2", is_tried=is_other_tried)
     told = refusal(asked, [asked, other])
-    assert (told.reason, told.room_bytes_per_s, told.is_definite) == (Refusal.NO_BANDWIDTH, 7, is_definite)
+    assert (told.reason, told.room_bytes_per_s, told.is_definite) == (
+        RefusalReason.NO_BANDWIDTH,
+        7,
+        is_definite,
+    )
 
 
 def test_what_did_not_answer_and_what_met_no_full_link_is_called_so():
     silent = replace(claim(), all_answered=False)
-    assert refusal(silent, [silent]).reason == Refusal.NO_ANSWER
+    assert refusal(silent, [silent]).reason == RefusalReason.NO_ANSWER
     free = claim(instead=Instead(is_short=False))
-    assert (refusal(free, [free]).reason, refusal(free, [free]).is_definite) == (Refusal.NO_WAY, False)
+    assert (refusal(free, [free]).reason, refusal(free, [free]).is_definite) == (RefusalReason.NO_WAY, False)
 
 
 def test_what_is_held_is_accepted():

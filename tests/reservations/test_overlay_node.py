@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from betimes.reservations.outcomes import Accepted, Refusal, Refused
+from betimes.reservations.outcomes import Accepted, RefusalReason, Refused
 from betimes.reservations.overlay.dht import Contacts, Ping, Pong, Rumour
 from betimes.reservations.overlay.identifiers import contact_of
-from betimes.reservations.overlay_node import OverlayNode, OverlaySettings
-from betimes.reservations.requests import Wish
-from betimes.reservations.signals import Tell
+from betimes.reservations.overlay_node import OverlayNode, ReservationOverlaySettings
+from betimes.reservations.requests import ReservationRequest
+from betimes.reservations.signals import SendSignal
 
 
 def alone():
-    return OverlayNode("a", OverlaySettings(), lambda _: 100)
+    return OverlayNode("a", ReservationOverlaySettings(), lambda _: 100)
 
 
 def test_a_node_alone_is_its_own_rendezvous_and_says_nothing():
     node = alone()
     assert node.advertise("cars", 10, 0.0) == []
-    (news,) = node.subscribe(Wish(subscription="s", event_type="cars"), 0.0)
+    (news,) = node.subscribe(ReservationRequest(subscription="s", event_type="cars"), 0.0)
     assert news == Accepted("s", "a", "cars@a@10", 10, 0.0)
     assert node.unsubscribe("s", 1.0) == []
     assert len(node.branches) == 0
@@ -30,15 +30,15 @@ def test_a_type_that_was_withdrawn_is_not_found():
     node.advertise("cars", 10, 0.0)
     node.withdraw("cars", 1.0)
     assert node.withdraw("cars", 1.0) == []
-    (news,) = node.subscribe(Wish(subscription="s", event_type="cars"), 1.0)
+    (news,) = node.subscribe(ReservationRequest(subscription="s", event_type="cars"), 1.0)
     assert isinstance(news, Refused)
-    assert news.reason is Refusal.NOBODY_PUBLISHES
+    assert news.reason is RefusalReason.NOBODY_PUBLISHES
 
 
 def test_messages_of_the_table_reach_the_table():
     node = alone()
     (tell,) = node.receive("b", Contacts((Rumour(contact_of("b"), None),)), 0.0)
-    assert isinstance(tell, Tell)
+    assert isinstance(tell, SendSignal)
     assert isinstance(tell.message, Ping)
     node.receive("b", Pong(contact_of("b"), 0.0, (), node.dht.coordinate), 0.1)
     assert node.dht.known == (contact_of("b"),)

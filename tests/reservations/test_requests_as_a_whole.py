@@ -12,7 +12,7 @@ import pytest
 from tests.reservations.overlay.small_meshes import TYPE, Mesh
 from tests.reservations.test_obtaining import DRAINED, FAST, LINKS, wish
 
-from betimes.reservations.outcomes import Accepted, Refusal, Refused
+from betimes.reservations.outcomes import Accepted, RefusalReason, Refused
 
 BEHIND_Q = {("q", "z"), ("z", "s")}
 
@@ -55,7 +55,7 @@ def test_nobody_is_moved_for_who_is_refused_in_the_end(mesh):
 
 def test_what_is_told_as_the_fastest_is_had_of_the_farthest_publisher_too(mesh):
     (refused,) = mesh.subscribe_all("s", wish("hasty", bound_s=0.001))
-    assert (refused.reason, refused.latency_s) == (Refusal.TOO_SLOW, pytest.approx(0.1))
+    assert (refused.reason, refused.latency_s) == (RefusalReason.TOO_SLOW, pytest.approx(0.1))
     assert len(mesh.subscribe_all("s", wish("again", bound_s=refused.latency_s))) == 2
 
 
@@ -112,8 +112,8 @@ def test_a_refusal_while_a_way_is_left_is_not_definite_wherever_it_is_left():
     assert mesh.promised()["p", "x"] == 90
     asked = wish("other", home="t", takes=40, bound_s=0.05)
     refused = mesh.subscribe("t", asked)
-    assert (refused.reason, refused.is_definite) == (Refusal.NO_BANDWIDTH, False)
+    assert (refused.reason, refused.is_definite) == (RefusalReason.NO_BANDWIDTH, False)
     mesh.wait(DRAINED)
     assert isinstance(mesh.subscribe("t", replace(asked, subscription="again")), Accepted)
     refused = mesh.subscribe("t", replace(asked, subscription="more", bytes_per_s=90))
-    assert (refused.reason, refused.is_definite) == (Refusal.NO_BANDWIDTH, True)
+    assert (refused.reason, refused.is_definite) == (RefusalReason.NO_BANDWIDTH, True)

@@ -7,14 +7,16 @@ from tests.reservations.overlay.small_meshes import TYPE, Mesh
 from tests.reservations.overlay.small_overlays import small_overlay
 from tests.reservations.test_flow_tree import mirrored, promised
 
-from betimes.reservations.outcomes import Accepted, Refusal, Refused
-from betimes.reservations.requests import Wish
+from betimes.reservations.outcomes import Accepted, RefusalReason, Refused
+from betimes.reservations.requests import ReservationRequest
 from betimes.reservations.search import VISITED_MAX
 from betimes.reservations.signals import Manner
 
 
 def wish(name, **different):
-    return Wish(subscription=name, event_type="cars", manner=Manner.COORDINATES, is_shared=False, **different)
+    return ReservationRequest(
+        subscription=name, event_type="cars", manner=Manner.COORDINATES, is_shared=False, **different
+    )
 
 
 def searched(overlay, name, subscription, **different):
@@ -71,7 +73,7 @@ def test_a_shared_flow_branches_off_at_a_node_that_has_it():
     for number in range(4, 12):
         overlay.subscribe(
             f"n{number}",
-            Wish(subscription=f"s{number}", event_type="cars", manner=Manner.COORDINATES),
+            ReservationRequest(subscription=f"s{number}", event_type="cars", manner=Manner.COORDINATES),
         )
         overlay.settle()
     assert all(isinstance(each, Accepted) for each in overlay.news)
@@ -101,9 +103,11 @@ def crowded(leaves):
 @pytest.mark.parametrize(("leaves", "is_definite"), [(8, True), (VISITED_MAX + 8, False)])
 def test_a_search_that_is_given_up_has_shown_nothing_for_good(leaves, is_definite):
     mesh = crowded(leaves)
-    wish = Wish(subscription="s", event_type=TYPE, bytes_per_s=20, manner=Manner.COORDINATES, home="s")
+    wish = ReservationRequest(
+        subscription="s", event_type=TYPE, bytes_per_s=20, manner=Manner.COORDINATES, home="s"
+    )
     refused = mesh.subscribe("s", wish)
-    assert (refused.reason, refused.room_bytes_per_s) == (Refusal.NO_BANDWIDTH, 10)
+    assert (refused.reason, refused.room_bytes_per_s) == (RefusalReason.NO_BANDWIDTH, 10)
     assert refused.is_definite is is_definite
     assert mesh.promised() == {}
 
@@ -120,7 +124,7 @@ def test_a_search_in_a_hurry_comes_again_to_where_it_can_be_sooner():
         }
     )
     for bound_s, kind in ((0.1, Accepted), (0.099, Refused)):
-        wish = Wish(
+        wish = ReservationRequest(
             subscription=f"within {bound_s}",
             event_type=TYPE,
             bytes_per_s=20,

@@ -8,7 +8,7 @@ import pytest
 
 from betimes.reservations.link_accounts import NOTHING, Instead
 from betimes.reservations.overlay.coordinates import Coordinate
-from betimes.reservations.shared_flows import Claim, SharedFlow, ways_of
+from betimes.reservations.shared_flows import FlowClaim, SharedFlow, ways_of
 from betimes.reservations.signals import Hop, Offer, Reserve
 
 KNOWN = Reserve("cars@p@10", 10, "p", 1.0, way=None, visited=())
@@ -16,7 +16,7 @@ KNOWN = Reserve("cars@p@10", 10, "p", 1.0, way=None, visited=())
 
 def shared(**bounds_s):
     claims = {
-        name: Claim(name, "p", "cars@p@10", 10, bound_s, [KNOWN], latency_s=0.1)
+        name: FlowClaim(name, "p", "cars@p@10", 10, bound_s, [KNOWN], latency_s=0.1)
         for name, bound_s in bounds_s.items()
     }
     return SharedFlow("cars@p@10", claims)
@@ -83,9 +83,9 @@ def test_who_has_no_bound_is_never_too_late_and_needs_no_way_apart():
 
 def at_home(*, wants, comes, latency_s=0.5, instead=NOTHING):
     """Return a home's flow that comes to one at some bandwidth, and what another claims."""
-    flow = SharedFlow("cars@p@0|s", {"has": Claim("has", "p", "cars@p@0|s", comes, 0.6, [])})
+    flow = SharedFlow("cars@p@0|s", {"has": FlowClaim("has", "p", "cars@p@0|s", comes, 0.6, [])})
     assert names(flow.come(f"cars@p@{comes}|s|1", latency_s, comes)) == ["has"]
-    claim = flow.claims["asks"] = Claim("asks", "p", flow.name, wants, 1.0, [], instead=instead)
+    claim = flow.claims["asks"] = FlowClaim("asks", "p", flow.name, wants, 1.0, [], instead=instead)
     return flow, claim
 
 
@@ -120,7 +120,7 @@ def test_while_one_tries_a_way_nobody_else_asks_and_only_who_would_keep_it_share
     assert (more.is_held, more.is_tried, flow.asker) == (True, True, None)
     assert names(flow.holders) == ["has"]
     patient, hasty = (
-        Claim(name, "p", flow.name, 4, bound_s, []) for name, bound_s in (("a", 0.6), ("b", 0.5))
+        FlowClaim(name, "p", flow.name, 4, bound_s, []) for name, bound_s in (("a", 0.6), ("b", 0.5))
     )
     assert (flow.serves(patient), flow.serves(hasty)) == (True, False)
     more.comes_as, more.is_tried, flow.tried = None, False, None

@@ -9,7 +9,7 @@ import pytest
 
 from betimes.model.subscriptions import Subscription
 from betimes.model.topology import Link
-from betimes.routing.link_state import Bulletin, Bulletins, LinkBulletin, Verdict
+from betimes.routing.link_state import Bulletin, BulletinVerdict, LinkBulletin, LinkState
 
 
 def link(source, target, mean=1.0):
@@ -21,25 +21,25 @@ def wish(wish_id, home="a"):
 
 
 def test_a_link_counts_once_both_ends_tell_of_it():
-    a, b = Bulletins("a", 1), Bulletins("b", 1)
-    assert a.take_in(b.tell_links([link("b", "a")])) is Verdict.NEW
+    a, b = LinkState("a", 1), LinkState("b", 1)
+    assert a.take_in(b.tell_links([link("b", "a")])) is BulletinVerdict.NEW
     assert a.links() == []
     a.tell_links([link("a", "b")])
     assert {each.name for each in a.links()} == {"a->b", "b->a"}
 
 
 def test_an_old_bulletin_changes_nothing():
-    a, b = Bulletins("a", 1), Bulletins("b", 1)
+    a, b = LinkState("a", 1), LinkState("b", 1)
     first, second = b.tell_links([]), b.tell_links([link("b", "a")])
     a.tell_links([link("a", "b")])
-    assert a.take_in(second) is Verdict.NEW
-    assert a.take_in(first) is Verdict.OLD
-    assert a.take_in(second) is Verdict.OLD
+    assert a.take_in(second) is BulletinVerdict.NEW
+    assert a.take_in(first) is BulletinVerdict.OLD
+    assert a.take_in(second) is BulletinVerdict.OLD
     assert len(a.links()) == 2
 
 
 def test_demand_is_followed_by_its_changes():
-    a, b = Bulletins("a", 1), Bulletins("b", 1)
+    a, b = LinkState("a", 1), LinkState("b", 1)
     a.take_in(b.tell_demand([wish("1", "b"), wish("2", "b")], []))
     a.take_in(b.tell_demand([wish("3", "b")], ["1"]))
     assert set(a.wishes("b")) == {"2", "3"}
@@ -47,37 +47,37 @@ def test_demand_is_followed_by_its_changes():
 
 
 def test_a_missing_change_is_noticed():
-    a, b = Bulletins("a", 1), Bulletins("b", 1)
+    a, b = LinkState("a", 1), LinkState("b", 1)
     a.take_in(b.tell_demand([], []))
     b.tell_demand([wish("1", "b")], [])
-    assert a.take_in(b.tell_demand([wish("2", "b")], [])) is Verdict.GAP
+    assert a.take_in(b.tell_demand([wish("2", "b")], [])) is BulletinVerdict.GAP
     assert a.wishes("b") == {}
 
 
 def test_a_restart_begins_anew():
-    a, b = Bulletins("a", 1), Bulletins("b", 1)
+    a, b = LinkState("a", 1), LinkState("b", 1)
     for number in range(5):
         a.take_in(b.tell_demand([wish(str(number), "b")], []))
-    again = Bulletins("b", 2)
-    assert a.take_in(again.tell_demand([], [])) is Verdict.NEW
+    again = LinkState("b", 2)
+    assert a.take_in(again.tell_demand([], [])) is BulletinVerdict.NEW
     assert a.wishes("b") == {}
 
 
 def test_a_broker_outdoes_its_own_earlier_life():
-    a, early, late = Bulletins("a", 1), Bulletins("b", 7), Bulletins("b", 3)  # its clock went back
+    a, early, late = LinkState("a", 1), LinkState("b", 7), LinkState("b", 3)  # its clock went back
     a.take_in(early.tell_demand([wish("1", "b")], []))
     late.tell_demand([], [])
     (old,) = [each for each in a.everything() if each.broker == "b"]
-    assert late.take_in(old) is Verdict.OURS
+    assert late.take_in(old) is BulletinVerdict.OURS
     late.begin_epoch(old.epoch + 1)
     for each in late.everything():
-        assert a.take_in(each) is Verdict.NEW
+        assert a.take_in(each) is BulletinVerdict.NEW
     assert a.wishes("b") == {}
 
 
 def test_nobody_tells_a_broker_about_itself():
-    a = Bulletins("a", 5)
-    assert a.take_in(LinkBulletin(broker="a", epoch=5, number=9, links=())) is Verdict.OLD
+    a = LinkState("a", 5)
+    assert a.take_in(LinkBulletin(broker="a", epoch=5, number=9, links=())) is BulletinVerdict.OLD
 
 
 class Gossip:
@@ -85,7 +85,7 @@ class Gossip:
 
     def __init__(self, names: list[str], seed: int) -> None:
         self.chance = random.Random(seed)
-        self.known = {name: Bulletins(name, 1) for name in names}
+        self.known = {name: LinkState(name, 1) for name in names}
         self.up: list[tuple[str, str]] = []
         self._inbox: dict[tuple[str, str], list[Bulletin]] = {}
         for each in self.known.values():
@@ -112,8 +112,8 @@ class Gossip:
         source, target = self.chance.choice(waiting)
         bulletin = self._inbox[source, target].pop(0)
         verdict = self.known[target].take_in(bulletin)
-        assert verdict is not Verdict.GAP
-        if verdict is Verdict.NEW:
+        assert verdict is not BulletinVerdict.GAP
+        if verdict is BulletinVerdict.NEW:
             self.send(target, bulletin, but=source)
         return True
 
@@ -144,7 +144,7 @@ def test_whatever_order_links_come_up_in_everybody_ends_up_knowing_the_same(seed
 
 
 def test_the_epoch_in_which_a_broker_was_last_heard_of_is_known():
-    ours = Bulletins("a", 5)
+    ours = LinkState("a", 5)
     assert ours.epoch_of("b") == 0
-    ours.take_in(Bulletins("b", 7).tell_links([]))
+    ours.take_in(LinkState("b", 7).tell_links([]))
     assert ours.epoch_of("b") == 7

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from betimes.model.topology import Link
-from betimes.routing.link_state import Bulletins, LinkBulletin
+from betimes.routing.link_state import LinkBulletin, LinkState
 from betimes.routing.rerouting import routes_by
 
 
 def told(*links):
-    bulletins = Bulletins("a", 1)
+    bulletins = LinkState("a", 1)
     for broker in "abc":
         out = tuple(
             [Link(source=broker, target=end, s_per_kb_mean=1.0) for start, end in links if start == broker]
@@ -33,5 +33,5 @@ def test_of_its_own_links_those_count_that_are_up():
 
 
 def test_a_broker_that_has_heard_of_nobody_has_no_ways():
-    table = routes_by(Bulletins("a", 1), "a", [], [])
+    table = routes_by(LinkState("a", 1), "a", [], [])
     assert (table.neighbours, table.destinations) == ((), ())

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from betimes.model.events import Event, EventId, Message
+from betimes.model.events import Event, EventId, RoutedMessage
 from betimes.model.filters import Box, Filter, Interval
 from betimes.model.subscriptions import QoS, Subscription
 from betimes.model.telemetry import Reason
@@ -104,7 +104,7 @@ def test_a_message_is_sent_once_to_each_neighbour_with_the_destinations_behind_i
 
 def test_a_message_for_some_destinations_is_sent_to_no_other():
     a = broker(subscription("s1", "b"), subscription("s2", "c"), subscription("s3", "d"))
-    effects = a.receive(Message(event=event(), destinations=frozenset("d")), took_s=1.0, now_s=1.0)
+    effects = a.receive(RoutedMessage(event=event(), destinations=frozenset("d")), took_s=1.0, now_s=1.0)
     assert sent(effects) == [("b", 1, frozenset("d"))]
 
 
@@ -120,7 +120,7 @@ def test_while_a_link_is_busy_messages_wait():
 
 def test_age_is_what_the_links_took_and_what_it_waited():
     a = broker(subscription("s1", "b"), subscription("s2", "a"))
-    message = Message(event=event(2), age_s=3.0, destinations=frozenset("ab"))
+    message = RoutedMessage(event=event(2), age_s=3.0, destinations=frozenset("ab"))
     a.publish(event(1), 10.0)
     (local, _) = a.receive(message, took_s=1.5, now_s=11.0)
     assert isinstance(local, Deliver)
@@ -133,7 +133,7 @@ def test_age_is_what_the_links_took_and_what_it_waited():
 
 def test_what_arrives_late_is_dropped_as_expired_for_those_whose_bound_has_passed():
     a = broker(subscription("s1", "a", 10.0), subscription("s2", "a", 12.0), subscription("s3", "a", 11.0))
-    message = Message(event=event(), age_s=10.0, destinations=frozenset("a"))
+    message = RoutedMessage(event=event(), age_s=10.0, destinations=frozenset("a"))
     effects = a.receive(message, took_s=1.0, now_s=50.0)
     assert delivered(effects) == [(1, ["s2", "s3"], set())]
     assert dropped(effects) == [(1, Reason.EXPIRED, {"a": 1})]
@@ -141,7 +141,7 @@ def test_what_arrives_late_is_dropped_as_expired_for_those_whose_bound_has_passe
 
 def test_the_publishers_bound_holds_too():
     a = broker(subscription("s1", "a", 30.0))
-    message = Message(event=event(deadline_s=5.0), age_s=5.5, destinations=frozenset("a"))
+    message = RoutedMessage(event=event(deadline_s=5.0), age_s=5.5, destinations=frozenset("a"))
     assert dropped(a.receive(message, took_s=0.0, now_s=50.0)) == [(1, Reason.EXPIRED, {"a": 1})]
 
 
@@ -149,7 +149,7 @@ def test_an_event_that_a_later_one_of_its_origin_overtook_is_reported():
     a = broker(subscription("s1", "a", 10.0), subscription("s2", "a", 100.0))
 
     def arrive(number: int, origin: str = "p", age_s: float = 0.0) -> list[Effect]:
-        message = Message(event=event(number, origin=origin), age_s=age_s, destinations=frozenset("a"))
+        message = RoutedMessage(event=event(number, origin=origin), age_s=age_s, destinations=frozenset("a"))
         return a.receive(message, took_s=0.0, now_s=0.0)
 
     assert delivered(arrive(2, age_s=50.0)) == [(2, ["s2"], set())]
@@ -290,7 +290,7 @@ def test_giving_up_drops_all_that_is_held_for_the_one_reason(messages_max):
 def test_a_message_for_a_home_where_nobody_wants_it_any_more_goes_nowhere():
     table = DemandTable(HOMES, [subscription("s1", "b")])
     a = Broker("a", demand=table, routes=table_without(), settings=BrokerSettings(strategy=FIFO))
-    message = Message(event=event(), destinations=frozenset("bd"))
+    message = RoutedMessage(event=event(), destinations=frozenset("bd"))
     table.remove("s1")
     assert a.receive(message, took_s=0.0, now_s=0.0) == []
     assert a.queue_length == 0

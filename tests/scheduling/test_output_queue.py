@@ -21,7 +21,7 @@ from betimes.scheduling.appraisal import (
     WAY_FACTS,
     Array,
 )
-from betimes.scheduling.output_queue import ROWS_AT_FIRST, SLOTS_AT_FIRST, OutputQueue, Taken
+from betimes.scheduling.output_queue import ROWS_AT_FIRST, SLOTS_AT_FIRST, OutputQueue, TakenMessage
 from betimes.scheduling.strategies import EB, FIFO, PC, RL, STRATEGIES, Strategy, ebpc
 
 LINKS, DESTINATIONS = 2, 4
@@ -60,7 +60,7 @@ def put(queue: OutputQueue, bounds_s: dict[int, list[float]], now_s: float = 0.0
     )
 
 
-def where_to(taken: Taken) -> tuple[list[int], list[int]]:
+def where_to(taken: TakenMessage) -> tuple[list[int], list[int]]:
     """Return the destinations of what was taken, and how many subscribers each has."""
     return taken.destinations.tolist(), taken.subscribers.tolist()
 

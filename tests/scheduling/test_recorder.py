@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from betimes.language.filters.parse import parse_filter
-from betimes.model.events import Event, EventId, Message
+from betimes.model.events import Event, EventId, RoutedMessage
 from betimes.model.subscriptions import QoS, Subscription
 from betimes.model.telemetry import (
     Delivered,
@@ -88,7 +88,7 @@ def test_a_message_taken_in_is_one_record():
 
 
 def test_a_message_sent_is_recorded_with_its_wait_and_how_many_destinations():
-    message = Message(event=EVENT, age_s=1.5, destinations=frozenset("bcd"))
+    message = RoutedMessage(event=EVENT, age_s=1.5, destinations=frozenset("bcd"))
     assert recorded(Send(neighbour="b", message=message, wait_s=0.5)) == [
         Sent(
             time_s=3.0,

@@ -15,7 +15,7 @@ from betimes.model.subscriptions import QoS, Subscription
 from betimes.model.telemetry import Record
 from betimes.model.topology import Fault, FaultKind, LayeredWorld, Link, Publisher, Scenario, Tier
 from betimes.scheduling.strategies import strategy_named
-from betimes.simulator.network import Network
+from betimes.simulator.network import SimulatedNetwork
 from betimes.simulator.outcome import Outcome
 
 BROKERS = ("a", "b", "c", "d", "e")
@@ -36,7 +36,7 @@ class Run:
 
 def run(scenario: Scenario, strategy: str = "fifo", seed: int = 1, **options: float | int) -> Run:
     records: list[Record] = []
-    network = Network(scenario, strategy_named(strategy), seed, sink=records.append, **options)  # type: ignore[arg-type]
+    network = SimulatedNetwork(scenario, strategy_named(strategy), seed, sink=records.append, **options)  # type: ignore[arg-type]
     return Run(outcome=network.run(), records=records)
 
 

@@ -20,7 +20,7 @@ from betimes.model.subscriptions import Subscription
 from betimes.model.telemetry import Delivered, Dropped, Published, Queued, Reason, Received, Sent, Subscribed
 from betimes.model.topology import Fault, FaultKind, LayeredWorld, Link, Scenario, Tier
 from betimes.scheduling.strategies import STRATEGIES, strategy_named
-from betimes.simulator.network import PROGRESS_PARTS, Network
+from betimes.simulator.network import PROGRESS_PARTS, SimulatedNetwork
 from betimes.simulator.worlds import make_scenario, publications
 
 strategies_drawn = st.sampled_from(sorted(STRATEGIES))
@@ -177,7 +177,7 @@ def test_different_seeds_leave_different_traces():
 
 def test_recording_changes_nothing():
     scenario = make_scenario(layered(tiers=TIERS), 7)
-    assert Network(scenario, strategy_named("eb"), 7).run() == run(scenario, "eb", 7).outcome
+    assert SimulatedNetwork(scenario, strategy_named("eb"), 7).run() == run(scenario, "eb", 7).outcome
 
 
 @pytest.mark.long
@@ -340,8 +340,10 @@ def test_a_full_broker_drops_what_it_cannot_keep():
 def test_progress_is_told_and_changes_nothing():
     scenario = make_scenario(layered(), 1)
     told: list[tuple[int, int]] = []
-    outcome = Network(scenario, strategy_named("fifo"), 1).run(lambda done, total: told.append((done, total)))
-    assert outcome == Network(scenario, strategy_named("fifo"), 1).run()
+    outcome = SimulatedNetwork(scenario, strategy_named("fifo"), 1).run(
+        lambda done, total: told.append((done, total))
+    )
+    assert outcome == SimulatedNetwork(scenario, strategy_named("fifo"), 1).run()
     assert told == [(part, PROGRESS_PARTS) for part in range(1, PROGRESS_PARTS + 1)]
 
 
@@ -375,7 +377,7 @@ def test_under_congestion_the_papers_order_holds():
     rates = {
         name: np.mean(
             [
-                Network(make_scenario(world, seed), strategy_named(name), seed).run().delivery_rate
+                SimulatedNetwork(make_scenario(world, seed), strategy_named(name), seed).run().delivery_rate
                 for seed in (1, 2)
             ]
         )

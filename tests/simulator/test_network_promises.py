@@ -11,7 +11,7 @@ from betimes.language.files.scenario_file import read_scenario
 from betimes.model.telemetry import Reason
 from betimes.model.topology import Scenario
 from betimes.scheduling.strategies import strategy_named
-from betimes.simulator.network import Network
+from betimes.simulator.network import SimulatedNetwork
 
 SCENARIO = """
 name = "reserved"
@@ -69,7 +69,7 @@ def run(strategy, *, reserved=9, others=90, patience="500ms", promises=None):
     text = SCENARIO.format(reserved=reserved, others=others, patience=patience)
     scenario = read_scenario(text, "reserved.toml")
     assert isinstance(scenario, Scenario)
-    network = Network(scenario, strategy_named(strategy), 3, promises=promises)
+    network = SimulatedNetwork(scenario, strategy_named(strategy), 3, promises=promises)
     delivered = {"wants reserved": 0, "wants others": 0}
     deliver = network._tally.deliver
 

@@ -9,7 +9,7 @@ from betimes.model.subscriptions import QoS, Subscription
 from betimes.model.telemetry import Reason
 from betimes.scheduling.demand_table import DemandTable
 from betimes.scheduling.effects import Deliver, Drop
-from betimes.simulator.outcome import SubscriberOutcome, Tally
+from betimes.simulator.outcome import OutcomeTally, SubscriberOutcome
 
 DEAR = Subscription(id="dear", home="a", qos=QoS(price=3.0))
 CHEAP = Subscription(id="cheap", home="b", qos=QoS(price=1.0))
@@ -20,9 +20,9 @@ def event(number: int) -> Event:
     return Event(id=EventId("p", number))
 
 
-def tally_of_three() -> Tally:
+def tally_of_three() -> OutcomeTally:
     """Three events for two subscribers: four come in time, two do not."""
-    tally = Tally((DEAR, CHEAP))
+    tally = OutcomeTally((DEAR, CHEAP))
     for number in (1, 2, 3):
         tally.publish(TABLE.demand(event(number)))
     tally.deliver(Deliver(event=event(1), age_s=2.0, subscriptions=(DEAR, CHEAP), out_of_order=frozenset()))
@@ -66,5 +66,5 @@ def test_a_subscriber_who_wanted_nothing_missed_nothing():
 
 
 def test_where_nothing_happened_nothing_was_missed():
-    outcome = Tally((DEAR,)).outcome(steps=0)
+    outcome = OutcomeTally((DEAR,)).outcome(steps=0)
     assert (outcome.delivery_rate, outcome.earning, outcome.age_s_mean, outcome.drops) == (1.0, 0.0, 0.0, {})

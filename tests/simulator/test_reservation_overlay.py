@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.reservations.overlay.small_overlays import REPAIRED_S, SETTINGS, small_overlay
 from tests.reservations.test_flow_tree import mirrored, promised
 
-from betimes.reservations.outcomes import Accepted, Interrupted, Refusal, Refused
-from betimes.reservations.requests import Wish
+from betimes.reservations.outcomes import Accepted, Interrupted, RefusalReason, Refused
+from betimes.reservations.requests import ReservationRequest
 from betimes.reservations.signals import Manner
 
 CAPACITY = 80
@@ -35,7 +35,7 @@ def ask(overlay, number, what):
     where, event_type, bytes_per_s, manner, is_shared = what
     name = f"n{where}"
     if name in overlay.nodes:
-        wish = Wish(
+        wish = ReservationRequest(
             subscription=f"s{number}",
             event_type=f"type {event_type}",
             bytes_per_s=bytes_per_s,
@@ -108,7 +108,9 @@ def test_what_a_crash_broke_is_reserved_elsewhere_within_the_refresh_time():
     for number in range(5, 15):
         overlay.subscribe(
             f"n{number}",
-            Wish(subscription=f"s{number}", event_type="cars", replicas=2, manner=Manner.COORDINATES),
+            ReservationRequest(
+                subscription=f"s{number}", event_type="cars", replicas=2, manner=Manner.COORDINATES
+            ),
         )
         overlay.settle()
     (flow,) = {news.flow for news in overlay.news if isinstance(news, Accepted)}
@@ -135,7 +137,7 @@ def test_a_goodbye_lets_flows_find_other_ways_at_once():
     overlay = small_overlay(22, count=20)
     overlay.advertise("n3", "cars", 20)
     overlay.settle()
-    overlay.subscribe("n8", Wish(subscription="s", event_type="cars"))
+    overlay.subscribe("n8", ReservationRequest(subscription="s", event_type="cars"))
     overlay.settle()
     (news,) = overlay.news
     upstream = overlay.nodes["n8"].branches.upstream(news.flow)
@@ -151,7 +153,7 @@ def test_nothing_is_left_of_a_publisher_that_said_goodbye():
     overlay.advertise("n3", "cars", 20)
     overlay.settle()
     for number in range(5, 12):
-        overlay.subscribe(f"n{number}", Wish(subscription=f"s{number}", event_type="cars"))
+        overlay.subscribe(f"n{number}", ReservationRequest(subscription=f"s{number}", event_type="cars"))
         overlay.settle()
     assert promised(overlay)
     overlay.news.clear()
@@ -159,4 +161,6 @@ def test_nothing_is_left_of_a_publisher_that_said_goodbye():
     overlay.settle()
     assert promised(overlay) == mirrored(overlay) == {}
     assert {type(each) for each in overlay.news} == {Interrupted, Refused}
-    assert {each.reason for each in overlay.news if isinstance(each, Refused)} == {Refusal.NOBODY_PUBLISHES}
+    assert {each.reason for each in overlay.news if isinstance(each, Refused)} == {
+        RefusalReason.NOBODY_PUBLISHES
+    }

@@ -10,7 +10,7 @@ import pytest
 from betimes.language.files.scenario_file import read_scenario
 from betimes.model.topology import Scenario
 from betimes.scheduling.strategies import strategy_named
-from betimes.simulator.network import Network
+from betimes.simulator.network import SimulatedNetwork
 
 NETWORK = """
 name = "guaranteed"
@@ -51,7 +51,7 @@ def network(*subscribers, strategy="late-binding", more=""):
     ]
     scenario = read_scenario(NETWORK + LINKS + PUBLISHERS + "".join(texts) + more, "guaranteed.toml")
     assert isinstance(scenario, Scenario)
-    return Network(scenario, strategy_named(strategy), 3)
+    return SimulatedNetwork(scenario, strategy_named(strategy), 3)
 
 
 def shares(found):
@@ -133,7 +133,7 @@ def test_what_comes_too_late_for_a_second_subscriber_is_moved_and_the_first_is_t
     def answers(count):
         scenario = read_scenario(NETWORK + links + PUBLISHERS + "".join(texts[:count]), "moved.toml")
         assert isinstance(scenario, Scenario)
-        found = Network(scenario, strategy_named("fifo"), 3)
+        found = SimulatedNetwork(scenario, strategy_named("fifo"), 3)
         shares = found._brokers["a"].shares
         return [(each.is_accepted, round(each.latency_s, 3)) for each in found.guarantees], {
             name for name in "bc" if shares.due(name, 0.0)
@@ -151,7 +151,7 @@ def test_a_publisher_that_has_no_event_in_the_run_advertises_all_the_same():
     )
     scenario = read_scenario(NETWORK + LINKS + rare + asked, "rare.toml")
     assert isinstance(scenario, Scenario)
-    (answer,) = Network(scenario, strategy_named("fifo"), 3).guarantees
+    (answer,) = SimulatedNetwork(scenario, strategy_named("fifo"), 3).guarantees
     assert (answer.is_accepted, answer.bytes_per_s) == (True, 20_000)
 
 

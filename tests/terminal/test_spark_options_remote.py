@@ -17,7 +17,7 @@ from tests.pipeline.telemetry.test_job import CITY
 from betimes.cli.app import run
 from betimes.cli.simulate import simulate, with_duration
 from betimes.experiments.catalogue import FIGURES
-from betimes.experiments.figure import Plan
+from betimes.experiments.figure import FigurePlan
 from betimes.language.files.scenario_file import read_scenario
 from betimes.pipeline.tables.files import current_tables, read_arrow
 from betimes.pipeline.tables.shapes import MATCHES
@@ -98,7 +98,7 @@ def test_every_command_works_at_a_server_with_paths_from_here(tmp_path):
     assert read_arrow(MATCHES, current_tables(tmp_path / "learned")).num_rows == outcome.wanted
     figure = FIGURES[FIGURE]
     runs = pq.read_table(tmp_path / "figures" / FIGURE / "results.parquet").to_pylist()
-    for row, run_there in zip(figure.rows(Plan(seeds=(1,), quick=True)), runs, strict=True):
+    for row, run_there in zip(figure.rows(FigurePlan(seeds=(1,), quick=True)), runs, strict=True):
         assert dict(figure.run(row)).items() <= run_there.items()
 
 

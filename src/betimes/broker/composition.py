@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from betimes.broker.access.authentication import Gate
-from betimes.broker.admission.admission import Promises
+from betimes.broker.access.authentication import AccessControl
+from betimes.broker.admission.admission import AdmissionControl
 from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.core.hub import Hub
 from betimes.broker.durability.restore import Rows, first_number, restore
@@ -16,11 +16,11 @@ from betimes.broker.durability.store import Store
 from betimes.broker.guarantees.guarantees import Guarantees
 from betimes.broker.handover.incoming import Handovers
 from betimes.broker.links.custody import Custody
-from betimes.broker.links.duplicates import Seen
+from betimes.broker.links.duplicates import SeenEvents
 from betimes.broker.links.federation import Federation
-from betimes.broker.links.local_demand import Wanted, fetched
-from betimes.broker.observe.event_recorder import Witness
-from betimes.broker.observe.statistics import Observed
+from betimes.broker.links.local_demand import LocalDemand, fetched
+from betimes.broker.observe.event_recorder import EventRecorder
+from betimes.broker.observe.statistics import ObservedParts
 from betimes.broker.peers.overlay import Dial, PeerOverlay
 from betimes.broker.peers.settings import PeerPlan
 from betimes.broker.replay.buffer import ReplayBuffer
@@ -30,7 +30,7 @@ from betimes.model.server_settings import ServerSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class OpenStore:
     """A store, the rows that it was opened with, and what messages call it."""
 
     store: Store
@@ -46,14 +46,14 @@ class Composition:
     handlers: PacketHandlers
     store: Store | None = None
     federation: Federation | None = None
-    promises: Promises | None = None
+    promises: AdmissionControl | None = None
     guarantees: Guarantees | None = None
     handovers: Handovers | None = None
 
     @property
-    def observed(self) -> Observed:
+    def observed(self) -> ObservedParts:
         """Return the parts that statistics are gathered from."""
-        return Observed(
+        return ObservedParts(
             hub=self.hub,
             federation=self.federation,
             promises=self.promises,
@@ -64,13 +64,13 @@ class Composition:
 
 def compose(
     settings: ServerSettings,
-    gate: Gate,
+    gate: AccessControl,
     *,
     now_s: float,
     wall_s: float,
     epoch: int,
-    kept: Kept | None = None,
-    witness: Witness | None = None,
+    kept: OpenStore | None = None,
+    witness: EventRecorder | None = None,
     model_came: Callable[[], None],
 ) -> Composition:
     """Return the broker that the settings ask for, with what its store kept.
@@ -96,7 +96,7 @@ def compose(
         kept.store.commit()
     promises = None
     if settings.control_secret:
-        promises = Promises(
+        promises = AdmissionControl(
             hub.name, settings.control_secret, offer=hub.offer_to_all, wake=model_came, recorder=witness
         )
         hub.extend(promises)
@@ -120,7 +120,7 @@ def compose(
 
 
 def federate(
-    hub: Hub, settings: NetworkSettings, *, epoch: int, store: Store | None, witness: Witness | None
+    hub: Hub, settings: NetworkSettings, *, epoch: int, store: Store | None, witness: EventRecorder | None
 ) -> Federation:
     """Make a hub part of a network of brokers."""
     replay = hub.replay
@@ -134,8 +134,8 @@ def federate(
         lose=hub.lose_many,
         recorder=None if witness is None else witness.recorder,
         custody=None if store is None else Custody(store),
-        seen=None if store is None else Seen(table=store.seen, found=store.seen_found),
-        wanted=Wanted(hub.name, [] if replay is None else fetched(hub.name, replay.settings)),
+        seen=None if store is None else SeenEvents(table=store.seen, found=store.seen_found),
+        wanted=LocalDemand(hub.name, [] if replay is None else fetched(hub.name, replay.settings)),
     )
     hub.join(federation)
     return federation
@@ -169,7 +169,7 @@ def join_overlay(
 
 
 @contextmanager
-def open_store(settings: ServerSettings) -> Iterator[tuple[Kept | None, StoreFile | None]]:
+def open_store(settings: ServerSettings) -> Iterator[tuple[OpenStore | None, StoreFile | None]]:
     """Open the store that the settings name, if they do; it is closed in the end."""
     if settings.store is None:
         yield None, None
@@ -178,6 +178,6 @@ def open_store(settings: ServerSettings) -> Iterator[tuple[Kept | None, StoreFil
     try:
         store = Store(file.write)
         file.make(store.tables)
-        yield Kept(store=store, rows=file.rows, source=settings.store), file
+        yield OpenStore(store=store, rows=file.rows, source=settings.store), file
     finally:
         file.close()

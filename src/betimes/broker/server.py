@@ -17,7 +17,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
-from betimes.broker.access.authentication import Gate
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.composition import Composition, compose, join_overlay, open_store
 from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.core.hub import Hub
@@ -25,12 +25,12 @@ from betimes.broker.net.background import keep_telemetry, load_models
 from betimes.broker.net.http_pages import Page, Pages
 from betimes.broker.net.link_dialer import keep_link
 from betimes.broker.net.listener import Endpoint, Listener, bound
-from betimes.broker.net.peer_dialer import PeerDialling, peer_tls
+from betimes.broker.net.peer_dialer import PeerDialer, peer_tls
 from betimes.broker.net.tls import renew, tls_context
 from betimes.broker.observe.prometheus import CONTENT_TYPE, exposition
 from betimes.broker.observe.statistics import gathered
-from betimes.broker.observe.sys_topics import SystemTopics
-from betimes.broker.observe.telemetry_log import Logbook
+from betimes.broker.observe.sys_topics import SysTopics
+from betimes.broker.observe.telemetry_log import TelemetryLog
 from betimes.broker.peers.overlay import PeerOverlay
 from betimes.broker.peers.settings import PeerPlan
 from betimes.broker.storage.sqlite_file import StoreError
@@ -73,7 +73,7 @@ class Server:
     def __init__(
         self,
         settings: ServerSettings,
-        gate: Gate | None = None,
+        gate: AccessControl | None = None,
         *,
         places: list[Endpoint] | None = None,
         plan: PeerPlan | None = None,
@@ -81,11 +81,10 @@ class Server:
         self.settings = settings
         self.ended = asyncio.Event()  # by itself: a store that cannot be written, or peers that refuse it
         self.refusals: list[str] = []  # of the peers that it was to join
-        self._gate = Gate(anonymous=settings.anonymous) if gate is None else gate
+        self._gate = AccessControl(anonymous=settings.anonymous) if gate is None else gate
         self._places = endpoints(settings) if places is None else places
         self._plan = plan
         self._stack = AsyncExitStack()
-        self._tasks: list[asyncio.Task[Any]] = []
         self._pages: Pages | None = None
         self._overlay: PeerOverlay | None = None
         self._listener: Listener | None = None
@@ -147,7 +146,7 @@ class Server:
     ) -> None:
         await self._stack.aclose()
 
-    def reload(self, gate: Gate) -> int:
+    def reload(self, gate: AccessControl) -> int:
         """Apply new passwords, access list and certificates; return how many clients were cut off."""
         for place, door in zip(self._places, self.settings.doors, strict=True):
             if place.tls is not None and door.certificate is not None:
@@ -162,7 +161,7 @@ class Server:
         logbook = None
         if settings.telemetry is not None:
             ahead_s = time.time() - loop.time()
-            logbook = Logbook(settings.name, settings.telemetry, clock_ahead_s=ahead_s)
+            logbook = TelemetryLog(settings.name, settings.telemetry, clock_ahead_s=ahead_s)
             self._stack.callback(logbook.close)
         model_came = asyncio.Event()
         parts = compose(
@@ -175,7 +174,7 @@ class Server:
             witness=None if logbook is None else logbook.witness,
             model_came=model_came.set,
         )
-        system = SystemTopics(parts.observed, every_s=settings.sys_every_s)
+        system = SysTopics(parts.observed, every_s=settings.sys_every_s)
         listener = self._listener = Listener(
             parts.handlers, store=parts.store, file=file, broken=self.ended.set, tick=system.tick
         )
@@ -195,6 +194,7 @@ class Server:
         loop, (place,) = asyncio.get_running_loop(), self._places
         if not plan.address:
             place = self._bound(place)
+            self._places = [place]
             plan = replace(plan, address=f"{place.host}:{place.port}")
         hub = Hub(
             plan.address,
@@ -206,7 +206,7 @@ class Server:
             PacketHandlers(hub), broken=self.ended.set, tick=lambda _now_s: None
         )
         self._stack.push_async_callback(listener.stop)
-        dialling = PeerDialling(listener, peer_tls(plan))
+        dialling = PeerDialer(listener, peer_tls(plan))
         self._stack.callback(dialling.stop)
         self._overlay = join_overlay(
             hub, plan, life=time.time_ns(), dial=dialling.dial, refused=self._refused, now_s=loop.time()
@@ -247,7 +247,6 @@ class Server:
     def _run(self, work: Any) -> None:
         """Run something beside, until the server is left."""
         task = asyncio.get_running_loop().create_task(work)
-        self._tasks.append(task)
         self._stack.callback(task.cancel)
 
 

@@ -79,7 +79,7 @@ def admit_command(
 
 def admission_facts(statistics: NetworkStatistics, policy: str, settings: Settings) -> dict[str, Any]:
     """Return what --json prints."""
-    from betimes.prediction.admission_policies import Network, policy_named
+    from betimes.prediction.admission_policies import PolicyNetwork, policy_named
 
     candidates = statistics.subscriptions
     choose = policy_named(policy)
@@ -90,7 +90,7 @@ def admission_facts(statistics: NetworkStatistics, policy: str, settings: Settin
         raise SettingError(
             "subscribers", len(candidates), f"at most {CANDIDATES_MAX:,} are weighed at once", hint
         )
-    network = Network(statistics, candidates, settings)
+    network = PolicyNetwork(statistics, candidates, settings)
     admitted = choose(network)
     inside = network.admission([each for each in candidates if each.id in admitted.shares])
     decisions = []

@@ -46,7 +46,7 @@ from betimes.terminal.terminal import results
 log = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
-    from betimes.broker.access.authentication import Gate
+    from betimes.broker.access.authentication import AccessControl
     from betimes.broker.net.listener import Endpoint
     from betimes.broker.server import Server
 
@@ -196,10 +196,10 @@ def _check(settings: ServerSettings) -> None:
         raise SettingError("--name", settings.name, "must be a printable name")
 
 
-def open_gate(settings: ServerSettings) -> Gate:
+def open_gate(settings: ServerSettings) -> AccessControl:
     """Return who may come in, from the files that the settings name."""
     from betimes.broker.access.acl import AccessList
-    from betimes.broker.access.authentication import Gate
+    from betimes.broker.access.authentication import AccessControl
     from betimes.broker.access.passwords import PasswordFile
 
     if not settings.anonymous and settings.passwords is None:
@@ -210,10 +210,12 @@ def open_gate(settings: ServerSettings) -> Gate:
         users = PasswordFile.read(read_text_file(Path(settings.passwords), made_by), settings.passwords)
     if settings.access is not None:
         allowed = AccessList.read(read_text_file(Path(settings.access)), settings.access)
-    return Gate(anonymous=settings.anonymous, passwords=users, access=allowed, discreet=settings.discreet)
+    return AccessControl(
+        anonymous=settings.anonymous, passwords=users, access=allowed, discreet=settings.discreet
+    )
 
 
-def run_broker(settings: ServerSettings, gate: Gate) -> None:
+def run_broker(settings: ServerSettings, gate: AccessControl) -> None:
     """Serve until SIGINT or SIGTERM comes."""
     import uvloop
 
@@ -262,7 +264,7 @@ def _allow_connections(count: int) -> None:
         )
 
 
-async def _serve(settings: ServerSettings, gate: Gate, places: list[Endpoint]) -> None:
+async def _serve(settings: ServerSettings, gate: AccessControl, places: list[Endpoint]) -> None:
     from betimes.broker.server import AddressError, Server
 
     loop = asyncio.get_running_loop()
@@ -307,7 +309,7 @@ async def _reload_whenever(told: asyncio.Event, server: Server) -> None:
         log.info("the files were read again; clients sent away: %d", server.reload(gate))
 
 
-def _read_again(settings: ServerSettings) -> Gate:
+def _read_again(settings: ServerSettings) -> AccessControl:
     """Return which clients are let in from now on; a mistake in any file is an error."""
     from betimes.broker.server import endpoints
 

@@ -75,9 +75,9 @@ def dashboard_command(
         read_address(url)
     known = None if users is None else PasswordFile.read(read_text_file(users), str(users))
     check_port(host, port)
-    from betimes.reporting.dashboard.feed import Feed, Place
+    from betimes.reporting.dashboard.feed import BrokerPlace, Feed
 
-    place = None if url is None else Place(url=url, user=user, password=password, ca=cafile)
+    place = None if url is None else BrokerPlace(url=url, user=user, password=password, ca=cafile)
     print_notice(f"http://{host}:{port} (Ctrl-C ends it)")
     run_dashboard(Feed(addresses, place, tables), known, host, port)
 

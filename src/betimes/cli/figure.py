@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from betimes.experiments.figure import Figure, Plan, Point
+from betimes.experiments.figure import Figure, FigurePlan, Point
 from betimes.model.errors import BetimesError, SettingError
 from betimes.reporting.run_figure import FigureRun, make_plan, run_figure
 from betimes.terminal.exit_codes import FAILED
@@ -98,7 +98,13 @@ def _check_list_only(options: Mapping[str, object]) -> None:
 
 
 def run_all_figures(
-    figures: Sequence[Figure], plan: Plan, out: Path, master: str | None, remote: str | None, *, as_json: bool
+    figures: Sequence[Figure],
+    plan: FigurePlan,
+    out: Path,
+    master: str | None,
+    remote: str | None,
+    *,
+    as_json: bool,
 ) -> bool:
     """Run figures one after the other, and make a page of them; return whether every run came to its end."""
     from betimes.pipeline.spark.session import SessionError
@@ -137,7 +143,7 @@ def _brief(run: FigureRun) -> dict[str, Any]:
     return {name: facts[name] for name in ("figure", "title", "claims", "failures", "files", "took_s")}
 
 
-def _plan(seeds: int | None, first_seed: int, *, quick: bool) -> Plan:
+def _plan(seeds: int | None, first_seed: int, *, quick: bool) -> FigurePlan:
     return make_plan(seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS, first_seed, quick=quick)
 
 

@@ -28,7 +28,7 @@ betimes filter "kind IS NULL" --event speed=61 --json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class FilterTrial:
     """An event as the user wrote it, and whether the filter wants it."""
 
     text: str
@@ -65,7 +65,7 @@ def filter_command(
         print_table("events", ["event", "matches"], [(each.text, each.matches) for each in tried])
 
 
-def filter_facts(parsed: Filter, tried: list[Tried]) -> dict[str, Any]:
+def filter_facts(parsed: Filter, tried: list[FilterTrial]) -> dict[str, Any]:
     """Return what --json prints."""
     return {
         "text": parsed.text,
@@ -81,10 +81,10 @@ def filter_facts(parsed: Filter, tried: list[Tried]) -> dict[str, Any]:
     }
 
 
-def try_event(parsed: Filter, text: str) -> Tried:
+def try_event(parsed: Filter, text: str) -> FilterTrial:
     """Return an event as the user wrote it, tried on the filter."""
     attributes = read_attributes(text)
-    return Tried(text=text, attributes=attributes, matches=parsed.matches(attributes))
+    return FilterTrial(text=text, attributes=attributes, matches=parsed.matches(attributes))
 
 
 def read_attributes(text: str) -> dict[str, Value]:

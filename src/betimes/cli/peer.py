@@ -36,7 +36,7 @@ from betimes.terminal.server_settings import read_secret
 from betimes.terminal.terminal import JsonOption, results
 
 if TYPE_CHECKING:
-    from betimes.broker.access.authentication import Gate
+    from betimes.broker.access.authentication import AccessControl
     from betimes.broker.net.listener import Endpoint, Listener
     from betimes.broker.peers.overlay import PeerOverlay
     from betimes.broker.peers.settings import PeerPlan
@@ -304,7 +304,7 @@ def _delay(text: str | None, stated: Metric | None) -> tuple[float, Metric]:
     return delay_max, metric
 
 
-def _run(plan: PeerPlan, settings: ServerSettings, gate: Gate, *, as_json: bool) -> None:
+def _run(plan: PeerPlan, settings: ServerSettings, gate: AccessControl, *, as_json: bool) -> None:
     import uvloop
 
     from betimes.broker.server import endpoints
@@ -316,7 +316,7 @@ def _run(plan: PeerPlan, settings: ServerSettings, gate: Gate, *, as_json: bool)
 
 
 async def _serve(
-    plan: PeerPlan, settings: ServerSettings, gate: Gate, places: list[Endpoint], *, as_json: bool
+    plan: PeerPlan, settings: ServerSettings, gate: AccessControl, places: list[Endpoint], *, as_json: bool
 ) -> None:
     from betimes.broker.server import AddressError, Server
 
@@ -348,9 +348,9 @@ def _say_ready(address: str, spoken: str, *, as_json: bool) -> None:
 
 async def _tell(overlay: PeerOverlay, listener: Listener, *, as_json: bool) -> None:
     """Publish how the peer is doing, and print it where that was asked for."""
-    from betimes.broker.peers.status import EVERY_S, StatusTelling
+    from betimes.broker.peers.status import EVERY_S, StatusPublisher
 
-    telling = StatusTelling(overlay, listener.hub.announce)
+    telling = StatusPublisher(overlay, listener.hub.announce)
     while True:
         told = telling.tick(listener.now_s())
         listener.flush()

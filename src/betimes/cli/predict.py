@@ -15,7 +15,7 @@ from betimes.terminal.terminal import JsonOption, print_json, print_notice, prin
 
 if TYPE_CHECKING:
     from betimes.model.statistics import NetworkStatistics
-    from betimes.prediction.forecasts import Model
+    from betimes.prediction.forecasts import ForecastModel
     from betimes.prediction.losses import Loss
     from betimes.prediction.predict import Prediction
 
@@ -120,13 +120,13 @@ def scenario_numbers(scenario: Path, seed: int) -> NetworkStatistics:
     return scenario_statistics(network)
 
 
-def model_named(name: str) -> Model:
+def model_named(name: str) -> ForecastModel:
     """Return a model of waits."""
-    from betimes.prediction.forecasts import Model
+    from betimes.prediction.forecasts import ForecastModel
 
-    if name not in list(Model):
-        raise SettingError("--model", name, "no such model", f"one of {', '.join(Model)}")
-    return Model(name)
+    if name not in list(ForecastModel):
+        raise SettingError("--model", name, "no such model", f"one of {', '.join(ForecastModel)}")
+    return ForecastModel(name)
 
 
 def prediction_facts(statistics: NetworkStatistics, model: str, *, early_drop: bool) -> dict[str, Any]:

@@ -134,15 +134,15 @@ def metrics_page() -> str:
 
 def _everything() -> Any:
     """Return statistics of a broker that has all there is to have."""
-    from betimes.broker.access.authentication import Gate
+    from betimes.broker.access.authentication import AccessControl
     from betimes.broker.core.hub import Hub
-    from betimes.broker.observe.statistics import Kept, Observed, gathered
+    from betimes.broker.observe.statistics import BufferStatistics, ObservedParts, gathered
     from betimes.model.telemetry import Reason
 
-    kept = Kept(messages=0, size_bytes=0, overwritten=0, resumed=0, replayed=0, gaps_told=0)
+    kept = BufferStatistics(messages=0, size_bytes=0, overwritten=0, resumed=0, replayed=0, gaps_told=0)
     each = {"neighbour": 0.0}
     return replace(
-        gathered(Observed(hub=Hub("broker", gate=Gate(anonymous=True))), 0.0),
+        gathered(ObservedParts(hub=Hub("broker", gate=AccessControl(anonymous=True))), 0.0),
         promises=(0, 0),
         guarantees=(0, 0),
         handed_over=(0, 0),

@@ -20,7 +20,7 @@ from betimes.terminal.terminal import JsonOption, print_facts, print_json, print
 
 if TYPE_CHECKING:
     from betimes.simulator.outcome import Outcome
-    from betimes.simulator.reservations import Guaranteed
+    from betimes.simulator.reservations import GuaranteedSubscriber
 
 SUBSCRIBERS_SHOWN = 10
 
@@ -75,7 +75,7 @@ def simulate(
 ) -> Outcome:
     """Run a scenario, or the one that a recipe and the seed give."""
     from betimes.scheduling.strategies import strategy_named
-    from betimes.simulator.network import Network
+    from betimes.simulator.network import SimulatedNetwork
     from betimes.simulator.worlds import make_scenario
     from betimes.telemetry.files import TelemetryWriter
 
@@ -84,7 +84,7 @@ def simulate(
     chosen = strategy_named(strategy)
     scenario = make_scenario(world, seed) if isinstance(world, LayeredWorld) else world
     with TelemetryWriter(telemetry) if telemetry is not None else nullcontext() as writer:
-        return Network(scenario, chosen, seed, sink=writer.write if writer else None).run(progress)
+        return SimulatedNetwork(scenario, chosen, seed, sink=writer.write if writer else None).run(progress)
 
 
 def with_duration(world: Scenario | LayeredWorld, duration_s: float) -> Scenario | LayeredWorld:
@@ -120,7 +120,7 @@ def outcome_facts(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _guarantee_facts(guaranteed: Guaranteed) -> dict[str, Any]:
+def _guarantee_facts(guaranteed: GuaranteedSubscriber) -> dict[str, Any]:
     latency_s = guaranteed.latency_s
     return {
         "subscriber": guaranteed.subscriber,

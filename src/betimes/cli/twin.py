@@ -100,7 +100,7 @@ def twin_command(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class TwinQuestion:
     """What is to be other than it was."""
 
     times_faster: float = 1.0
@@ -111,11 +111,11 @@ class Question:
     @property
     def is_change(self) -> bool:
         """Tell whether anything is to change."""
-        return self != Question()
+        return self != TwinQuestion()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class TwinAnswer:
     """What was, what the twin made of it, and what it makes of the changes."""
 
     strategy: str  # that was named, or fits best
@@ -159,9 +159,9 @@ class Answer:
 
 def read_question(
     rate: str | None, dropped: Sequence[str], subscribers: Sequence[str], strategy: str | None
-) -> Question:
+) -> TwinQuestion:
     """Return what a person asks, or say what is wrong with it."""
-    return Question(
+    return TwinQuestion(
         times_faster=1.0 if rate is None else times(rate),
         dropped_links=tuple(dropped),
         subscribers=tuple(_subscriber(text) for text in subscribers),
@@ -206,7 +206,7 @@ def _known(strategy: str, option: str) -> str:
     return strategy
 
 
-def ask(tables: Path, question: Question, candidates: Sequence[str], seeds: int) -> Answer:
+def ask(tables: Path, question: TwinQuestion, candidates: Sequence[str], seeds: int) -> TwinAnswer:
     """Fit a twin to tables, and play it as it was and as it would be."""
     from betimes.pipeline.twin.twin import measured_on_time, twin_of
 
@@ -225,7 +225,7 @@ def ask(tables: Path, question: Question, candidates: Sequence[str], seeds: int)
         before = player.play(twin, strategy, seeds)
         after = player.play(changed, question.strategy or strategy, seeds) if question.is_change else None
     off = [abs(before.subscribers[name][0] - share) for name, share in judged.items()]
-    return Answer(
+    return TwinAnswer(
         strategy=strategy,
         fits=fits,
         off_mean=sum(off) / len(off) if off else None,
@@ -260,7 +260,7 @@ def _by_subscription(twin: Twin, measured: Mapping[tuple[str, str], float]) -> d
     }
 
 
-def _changed(twin: Twin, question: Question) -> tuple[Twin, tuple[str, ...]]:
+def _changed(twin: Twin, question: TwinQuestion) -> tuple[Twin, tuple[str, ...]]:
     from betimes.pipeline.twin.twin import both_ways
 
     assumed: tuple[str, ...] = ()
@@ -318,7 +318,7 @@ def _pair(spread: Spread | None) -> dict[str, float | None] | None:
     return None if spread is None else {"mean": spread[0], "sd": spread[1]}
 
 
-def print_answer(answer: Answer) -> None:
+def print_answer(answer: TwinAnswer) -> None:
     """Print it for a person: the totals, and the subscribers for whom it changes most."""
     runs = {"before": answer.before} | ({} if answer.after is None else {"after": answer.after})
     rows = [
@@ -356,7 +356,7 @@ def print_answer(answer: Answer) -> None:
         print_notice(f"{name} never carried anything; it is taken to be as fast as in the other direction")
 
 
-def _played_under(answer: Answer) -> dict[str, str]:
+def _played_under(answer: TwinAnswer) -> dict[str, str]:
     """Say which strategy was played: which one ran, telemetry does not tell, and several may fit alike."""
     if not answer.fits:
         return {"played under": f"{answer.strategy}, as --current says"}
@@ -367,7 +367,7 @@ def _played_under(answer: Answer) -> dict[str, str]:
     }
 
 
-def _change(answer: Answer, name: str) -> float:
+def _change(answer: TwinAnswer, name: str) -> float:
     if answer.after is None or name not in answer.before.subscribers:
         return math.inf if answer.after is not None else 0.0
     return abs(answer.after.subscribers[name][0] - answer.before.subscribers[name][0])

@@ -49,7 +49,7 @@ class Traveller:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guaranteed:
+class GuaranteedPassenger:
     """What came of the subscriber whose bandwidth is reserved."""
 
     answer: str
@@ -60,7 +60,7 @@ class Guaranteed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RefusedRequest:
     """What was answered to the subscriber who asks for more than can be."""
 
     asked_share: float
@@ -73,8 +73,8 @@ class CastFacts:
     """What came of all three."""
 
     traveller: Traveller
-    guaranteed: Guaranteed
-    asked: Asked
+    guaranteed: GuaranteedPassenger
+    asked: RefusedRequest
 
 
 async def perform(ports: Mapping[str, int], seconds: float) -> CastFacts:
@@ -128,7 +128,7 @@ async def _travel(ports: Mapping[str, int], seconds: float) -> Traveller:
     )
 
 
-async def _be_guaranteed(ports: Mapping[str, int], seconds: float) -> Guaranteed:
+async def _be_guaranteed(ports: Mapping[str, int], seconds: float) -> GuaranteedPassenger:
     got: list[tuple[int, float]] = []
     ages_s: list[float] = []
     rate = f"{GUARANTEE_KB_PER_S:g}KB/s"
@@ -142,7 +142,7 @@ async def _be_guaranteed(ports: Mapping[str, int], seconds: float) -> Guaranteed
             await asyncio.sleep(AFTERWARDS_S)
             await _stop(reading)
             answer = alerts.answer
-    return Guaranteed(
+    return GuaranteedPassenger(
         answer=answer,
         published=published,
         got=sum(number != PROBE for number, _ in got),
@@ -151,15 +151,15 @@ async def _be_guaranteed(ports: Mapping[str, int], seconds: float) -> Guaranteed
     )
 
 
-async def _ask_too_much(ports: Mapping[str, int], seconds: float) -> Asked:
+async def _ask_too_much(ports: Mapping[str, int], seconds: float) -> RefusedRequest:
     await asyncio.sleep(ASKED_AT * seconds)
     async with connect(_url(ports, FIRST_HOME)) as client:
         wanted = client.subscribe(f"{TOPIC}/#", max_delay=ASKED_WITHIN, reliability=ASKED_SHARE)
         try:
             async with wanted:
-                return Asked(asked_share=ASKED_SHARE, refused=False, answer=wanted.answer)
+                return RefusedRequest(asked_share=ASKED_SHARE, refused=False, answer=wanted.answer)
         except SubscriptionRefusedError as error:
-            return Asked(asked_share=ASKED_SHARE, refused=True, answer=error.reason)
+            return RefusedRequest(asked_share=ASKED_SHARE, refused=True, answer=error.reason)
 
 
 async def _guaranteed(client: Client, stack: AsyncExitStack, rate: str) -> Subscription:

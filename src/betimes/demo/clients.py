@@ -19,7 +19,7 @@ from paho.mqtt.properties import Properties
 from prometheus_client.parser import text_string_to_metric_families
 
 from betimes.demo.flights import TOPIC, Departure, read_payload
-from betimes.demo.scores import Tally
+from betimes.demo.scores import DemoTally
 from betimes.model.errors import BetimesError
 from betimes.model.subscriptions import Subscription
 from betimes.terminal.fleet import HOST
@@ -40,9 +40,9 @@ async def replay(
     subscriptions: Sequence[Subscription],
     ports: Mapping[str, int],
     advance: Advance,
-) -> Tally:
+) -> DemoTally:
     """Publish all departures when they are due, each at the broker named after its airport."""
-    tally = Tally(subscriptions)
+    tally = DemoTally(subscriptions)
     airports = sorted({each.origin for each in departures})
     try:
         async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
@@ -105,7 +105,7 @@ async def _subscribe(client: aiomqtt.Client, subscription: Subscription) -> None
         raise BetimesError(f"{subscription.id}: the broker refuses the subscription (0x{code:02x})")
 
 
-async def _listen(client: aiomqtt.Client, subscriber: str, tally: Tally) -> None:
+async def _listen(client: aiomqtt.Client, subscriber: str, tally: DemoTally) -> None:
     async for message in client.messages:
         now_s = time.monotonic()
         assert isinstance(message.payload, bytes), "aiomqtt hands on what came"
@@ -151,7 +151,7 @@ async def _heard(watcher: aiomqtt.Client, for_s: float) -> set[str]:
 async def _publish(
     departures: Sequence[Departure],
     publishers: Mapping[str, aiomqtt.Client],
-    tally: Tally,
+    tally: DemoTally,
     advance: Advance,
 ) -> None:
     start_s = time.monotonic()

@@ -25,7 +25,7 @@ from betimes.terminal.terminal import print_facts, print_table
 
 if TYPE_CHECKING:
     from betimes.demo.flights import Departure
-    from betimes.demo.scores import Outcome, Score, Tally
+    from betimes.demo.scores import DemoOutcome, DemoTally, Score
     from betimes.demo.story import Story
     from betimes.model.topology import Scenario
 
@@ -45,7 +45,7 @@ class LiveRun:
     scenario: Scenario
     seconds: float  # of each replay
     payload_bytes_mean: float
-    outcomes: tuple[Outcome, ...]  # one for each strategy
+    outcomes: tuple[DemoOutcome, ...]  # one for each strategy
     predicted: Mapping[str, float]  # on-time shares of the second one, by subscriber, before it began
     cast: CastFacts
     page: Path
@@ -90,7 +90,7 @@ def _score_json(score: Score) -> dict[str, Any]:
     }
 
 
-def _outcome_json(outcome: Outcome) -> dict[str, Any]:
+def _outcome_json(outcome: DemoOutcome) -> dict[str, Any]:
     return {
         "strategy": outcome.strategy,
         "published": outcome.published,
@@ -143,7 +143,7 @@ def run_phase(
     story: Story,
     *,
     seconds: float | None = None,
-) -> tuple[Outcome, CastFacts | None]:
+) -> tuple[DemoOutcome, CastFacts | None]:
     """Start the brokers, replay the departures, stop the brokers; return what came of it.
 
     With `seconds`, brokers are told first what was learned, and the others play for so long.
@@ -165,7 +165,7 @@ def run_phase(
         fetch=FETCHED,
     )
 
-    async def play(advance: Advance) -> tuple[Tally, CastFacts | None]:
+    async def play(advance: Advance) -> tuple[DemoTally, CastFacts | None]:
         if seconds is not None:
             await story.tell_brokers(plan.ports)
         async with asyncio.TaskGroup() as group:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from betimes.experiments.figure import Claim, Figure, Panel, Plan, Point, Row, curve_points
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points
 from betimes.experiments.wang.network import CONGESTED, SSD, run_row
 
 STRATEGIES = {
@@ -20,7 +20,7 @@ MEASURES = {"delivery_rate": "on-time share", "earning": "earning", "messages": 
 X_LABEL = "messages per minute and publisher"
 
 
-def demo_rows(plan: Plan) -> list[dict[str, Any]]:
+def demo_rows(plan: FigurePlan) -> list[dict[str, Any]]:
     """Return three strategies at three rates; the same seed is the same network and the same luck."""
     return [
         {"scenario": SSD, "strategy": strategy, "rate": rate, "seed": seed, "duration_s": DURATION_S}

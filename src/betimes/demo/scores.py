@@ -56,7 +56,7 @@ def total(scores: Iterable[Score]) -> Score:
     )
 
 
-class Tally:
+class DemoTally:
     """Counts what arrives at the subscribers while departures are replayed."""
 
     def __init__(self, subscriptions: Sequence[Subscription]) -> None:
@@ -104,7 +104,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class DemoOutcome:
     """What came of one replay under one strategy."""
 
     strategy: str
@@ -120,9 +120,9 @@ class Outcome:
         return total(self.scores.values())
 
 
-def outcome(strategy: str, tally: Tally, dropped: Mapping[str, int]) -> Outcome:
+def outcome(strategy: str, tally: DemoTally, dropped: Mapping[str, int]) -> DemoOutcome:
     """Return what came of a replay, once it is over."""
-    return Outcome(
+    return DemoOutcome(
         strategy=strategy,
         published=tally.published,
         unexpected=tally.unexpected,

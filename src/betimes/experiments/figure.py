@@ -39,7 +39,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class PublishedValue:
     """A number that the paper states."""
 
     panel: str
@@ -59,7 +59,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class FigurePlan:
     """How much is run: which seeds, and whether it is only a quick look."""
 
     seeds: tuple[int, ...]
@@ -74,16 +74,16 @@ class Figure:
     title: str
     about: str
     panels: tuple[Panel, ...]
-    published: tuple[Published, ...] = ()
+    published: tuple[PublishedValue, ...] = ()
     ours: tuple[str, ...] = ()  # the curves that are this project's own
-    rows: Callable[[Plan], list[dict[str, Any]]]
+    rows: Callable[[FigurePlan], list[dict[str, Any]]]
     run: Callable[[Row], dict[str, Any]]
     points: Callable[[Sequence[Row]], list[Point]]
     claims: Callable[[Sequence[Row]], list[Claim]]
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class SeedSpread:
     """Mean and standard deviation over seeds."""
 
     mean: float
@@ -98,11 +98,11 @@ class Spread:
         return abs(self.mean - published) <= 2.0 * self.sd
 
 
-def spread(values: Iterable[float]) -> Spread:
+def spread(values: Iterable[float]) -> SeedSpread:
     """Return mean and deviation of some values, one per seed."""
     each = list(values)
     sd = statistics.stdev(each) if len(each) > 1 else 0.0
-    return Spread(statistics.fmean(each), sd, len(each))
+    return SeedSpread(statistics.fmean(each), sd, len(each))
 
 
 def curve_points(

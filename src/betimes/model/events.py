@@ -42,7 +42,7 @@ class Event:
     payload: bytes = b""
 
 
-class Message(NamedTuple):
+class RoutedMessage(NamedTuple):
     """An event on its way: how old it is, and to which brokers this copy goes.
 
     Age travels with the message because no two machines' clocks need agree. Copies of one event never

@@ -27,7 +27,7 @@ from betimes.model.user_properties import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class SubscribeOptions:
     """A content filter, and how late it may be and what it is worth."""
 
     filter: Filter = EVERYTHING
@@ -36,7 +36,7 @@ class Wish:
     texts: tuple[tuple[str, str], ...] = field(default=(), compare=False)  # the properties as written
 
 
-def read_wish(properties: Iterable[tuple[str, str]]) -> Wish | None:
+def read_options(properties: Iterable[tuple[str, str]]) -> SubscribeOptions | None:
     """Return what these user properties ask for, None where they ask for nothing of ours.
 
     What cannot be read is a `TextError`. Properties of other names are left alone: they are other people's.
@@ -53,7 +53,7 @@ def read_wish(properties: Iterable[tuple[str, str]]) -> Wish | None:
     if not found and not resumes:
         return None
     reliability = found.get(RELIABILITY)
-    return Wish(
+    return SubscribeOptions(
         filter=parse_filter(found[FILTER]) if FILTER in found else EVERYTHING,
         qos=QoS(
             delay_s_max=read_duration_s(found[MAX_DELAY]) if MAX_DELAY in found else math.inf,

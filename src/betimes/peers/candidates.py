@@ -9,7 +9,7 @@ from collections.abc import Callable
 from betimes.matching.dz.expressions import Dz
 from betimes.model.bounded_map import Lately
 from betimes.peers.children import Children, View
-from betimes.peers.coverage import Lines
+from betimes.peers.coverage import CoverageTable
 from betimes.peers.parents import Card, best_parent
 from betimes.peers.settings import PeerSettings
 
@@ -41,7 +41,9 @@ class Candidates:
         self._tried.note(name, now)
         self._hints = deque([card for card in self._hints if card.name != name], maxlen=HINTS_MAX)
 
-    def best(self, asked: Dz, lines: Lines, claim: float, now: float, *, is_late: bool) -> Card | None:
+    def best(
+        self, asked: Dz, lines: CoverageTable, claim: float, now: float, *, is_late: bool
+    ) -> Card | None:
         """Return whom to ask for an expression, stating this bound."""
 
         def may_ask(card: Card) -> bool:
@@ -60,7 +62,7 @@ class Candidates:
             return publishers[int(self._chance() * len(publishers))]
         return best
 
-    def _may_ask(self, card: Card, asked: Dz, lines: Lines, claim: float, now: float) -> bool:
+    def _may_ask(self, card: Card, asked: Dz, lines: CoverageTable, claim: float, now: float) -> bool:
         if card.name == self._name or card.delay_max > claim:
             return False
         child = self._children.by_name.get(card.name)

@@ -14,16 +14,16 @@ from typing import Protocol
 
 from betimes.matching.dz.expressions import Dz, DzSet, covers
 from betimes.peers.messages import (
-    Accepted,
     Adopt,
     Connect,
     DetectCycle,
     Dismissed,
     Hint,
     Notice,
+    PeerAccepted,
     PeerEffect,
-    Refresh,
-    Tell,
+    PeerRefresh,
+    SendToPeer,
 )
 from betimes.peers.parents import Card, best_parent, narrowest
 from betimes.peers.settings import PeerSettings
@@ -71,23 +71,27 @@ class Children:
         card = message.card
         served = {dz for dz in message.wanted if own.serves(dz)}
         if not served or card.delay_max < own.delay_max:
-            return [Tell(card.name, Hint(self._suited(card, message.wanted, above)))]
+            return [SendToPeer(card.name, Hint(self._suited(card, message.wanted, above)))]
         child = self.by_name.setdefault(card.name, Child(card, set(), now, set()))
         child.card, child.heard = card, now
         child.served |= served
         child.needed |= served
-        answer: list[PeerEffect] = [Tell(card.name, Accepted(own, tuple(sorted(served))))]
+        answer: list[PeerEffect] = [SendToPeer(card.name, PeerAccepted(own, tuple(sorted(served))))]
         if len(self.by_name) <= self._settings.out_degree_max:
             return answer
         worst = narrowest({name: self._worth(each) for name, each in self.by_name.items()})
         if worst == card.name:
             del self.by_name[worst]
-            return [Tell(worst, Hint(self._suited(card, message.wanted, self._cards())))]
+            return [SendToPeer(worst, Hint(self._suited(card, message.wanted, self._cards())))]
         gone = self.by_name[worst]
         parts = tuple(sorted(gone.served))
         if self._settings.adopts and card.delay_max <= gone.card.delay_max and all(map(card.serves, parts)):
             del self.by_name[worst]
-            return [*answer, Tell(worst, Dismissed(parts, card)), Tell(card.name, Adopt(gone.card, parts))]
+            return [
+                *answer,
+                SendToPeer(worst, Dismissed(parts, card)),
+                SendToPeer(card.name, Adopt(gone.card, parts)),
+            ]
         return [*answer, *self._dismiss(worst, parts)]
 
     def adopt(self, message: Adopt, own: Card, now: float) -> list[PeerEffect]:
@@ -97,13 +101,13 @@ class Children:
         if not served or is_full or card.delay_max < own.delay_max or card.name in self.by_name:
             return []
         self.by_name[card.name] = Child(card, set(served), now, set(served))
-        return [Tell(card.name, Accepted(own, served))]
+        return [SendToPeer(card.name, PeerAccepted(own, served))]
 
-    def refreshed(self, name: str, message: Refresh, own: Card, now: float) -> list[PeerEffect]:
+    def refreshed(self, name: str, message: PeerRefresh, own: Card, now: float) -> list[PeerEffect]:
         """Hear that a child is still here; what it does not get from here it is told."""
         child = self.by_name.get(name)
         if child is None:
-            return [Tell(name, Dismissed(message.served, None))]
+            return [SendToPeer(name, Dismissed(message.served, None))]
         child.card, child.heard = message.card, now
         child.served = {dz for dz in message.served if own.serves(dz)}
         child.needed = set(child.served if message.needed is None else message.needed)
@@ -111,7 +115,7 @@ class Children:
         wrong = tuple([dz for dz in message.served if dz not in child.served])
         if not child.served:
             del self.by_name[name]
-        return [Tell(name, Dismissed(wrong, None))] if wrong else []
+        return [SendToPeer(name, Dismissed(wrong, None))] if wrong else []
 
     def left(self, name: str, parts: Iterable[Dz]) -> None:
         """Feed a child no longer with what it does not want."""
@@ -147,7 +151,7 @@ class Children:
         """Send an event to all who get it from here."""
         bits, length = notice.dz.bits, notice.dz.length
         return [
-            Tell(name, notice)
+            SendToPeer(name, notice)
             for name, child in self.by_name.items()
             if name != but and _holds(child.needed, bits, length)
         ]
@@ -160,7 +164,7 @@ class Children:
     def pass_on(self, message: DetectCycle) -> list[PeerEffect]:
         """Ask those who could be in a cycle: they have the bound that was named, and get the same."""
         return [
-            Tell(name, message)
+            SendToPeer(name, message)
             for name, child in self.by_name.items()
             if message.delay_max in (child.card.delay_max, math.inf) and message.dz in child.served
         ]
@@ -173,7 +177,7 @@ class Children:
     def _dismiss(self, name: str, parts: DzSet) -> list[PeerEffect]:
         child = self.by_name[name]
         self.left(name, parts)
-        return [Tell(name, Dismissed(parts, self._suited(child.card, parts, self._cards())))]
+        return [SendToPeer(name, Dismissed(parts, self._suited(child.card, parts, self._cards())))]
 
     def _cards(self) -> list[Card]:
         return [each.card for each in self.by_name.values()]

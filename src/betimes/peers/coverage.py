@@ -12,7 +12,7 @@ PUBLISHERS_MAX = 1_000  # that one peer knows of
 COUNTED_FOR = 5.0  # cycles that a measured rate is made of
 
 
-class Line:
+class Coverage:
     """One dz-expression of a peer: who feeds it, and what came of it."""
 
     __slots__ = (
@@ -40,9 +40,9 @@ class Line:
         self.counted_since = now
         self.rate: float | None = None  # of events
 
-    def part(self, now: float) -> Line:
+    def part(self, now: float) -> Coverage:
         """Return a line for a part of it, which the same feed."""
-        found = Line(now)
+        found = Coverage(now)
         found.parent, found.publishers = self.parent, set(self.publishers)
         found.depth, found.is_late, found.late_since = self.depth, self.is_late, self.late_since
         return found
@@ -94,11 +94,11 @@ class Line:
         return True
 
 
-class Lines:
+class CoverageTable:
     """All that a peer wants, and the publishers it knows of."""
 
     def __init__(self, wanted: Iterable[Dz], now: float) -> None:
-        self.by_dz: dict[Dz, Line] = {dz: Line(now) for dz in wanted}
+        self.by_dz: dict[Dz, Coverage] = {dz: Coverage(now) for dz in wanted}
         self.dz: DzSet = tuple(self.by_dz)  # what it wants
         self.publishers: dict[str, Card] = {}
         self._relevant: dict[Dz, frozenset[str]] = {}
@@ -112,7 +112,7 @@ class Lines:
         self.by_dz = {}
         for dz in wanted:
             wider = [line for each, line in old.items() if covers(each, dz)] if keeps_parts else []
-            self.by_dz[dz] = old.get(dz) or (wider[0].part(now) if wider else Line(now))
+            self.by_dz[dz] = old.get(dz) or (wider[0].part(now) if wider else Coverage(now))
         self.dz = tuple(self.by_dz)
         leaving: dict[str, list[Dz]] = {}
         for dz, line in old.items():
@@ -164,7 +164,7 @@ class Lines:
             )
         return found
 
-    def is_covered(self, dz: Dz, line: Line) -> bool:
+    def is_covered(self, dz: Dz, line: Coverage) -> bool:
         """Tell whether a parent feeds it, or every publisher that matters."""
         if line.parent is not None:
             return True
@@ -179,7 +179,7 @@ class Lines:
         """Return what comes too late from a parent that is kept all the same."""
         return [dz for dz, line in self.by_dz.items() if line.is_late]
 
-    def of(self, notice_dz: Dz) -> tuple[Dz, Line] | None:
+    def of(self, notice_dz: Dz) -> tuple[Dz, Coverage] | None:
         """Return the line that an event belongs to."""
         bits, length = notice_dz.bits, notice_dz.length
         for dz, line in self.by_dz.items():

@@ -12,19 +12,19 @@ from collections.abc import Iterator
 
 from betimes.matching.dz.expressions import Dz, covers
 from betimes.peers.children import Children
-from betimes.peers.coverage import Line, Lines
-from betimes.peers.messages import Beat, Tell
+from betimes.peers.coverage import Coverage, CoverageTable
+from betimes.peers.messages import Beat, SendToPeer
 
 
-def beats_to(children: Children, lines: Lines | None) -> list[Tell]:
+def beats_to(children: Children, lines: CoverageTable | None) -> list[SendToPeer]:
     """Return what to say to each child; without lines one publishes, and is not late at all."""
     return [
-        Tell(name, Beat(tuple([(dz, _depth(dz, lines)) for dz in sorted(child.served)])))
+        SendToPeer(name, Beat(tuple([(dz, _depth(dz, lines)) for dz in sorted(child.served)])))
         for name, child in children.by_name.items()
     ]
 
 
-def _depth(dz: Dz, lines: Lines | None) -> float:
+def _depth(dz: Dz, lines: CoverageTable | None) -> float:
     if lines is None:
         return 0.0
     for wider, line in lines.by_dz.items():
@@ -33,7 +33,7 @@ def _depth(dz: Dz, lines: Lines | None) -> float:
     return math.inf
 
 
-def depths_from(sender: str, beat: Beat, lines: Lines) -> Iterator[tuple[Dz, Line, float]]:
+def depths_from(sender: str, beat: Beat, lines: CoverageTable) -> Iterator[tuple[Dz, Coverage, float]]:
     """Return what a beat says of lines that its sender feeds, where anything comes at all."""
     for dz, depth in beat.depths:
         line = lines.by_dz.get(dz)

@@ -17,7 +17,7 @@ class Connect(NamedTuple):
     wanted: DzSet
 
 
-class Accepted(NamedTuple):
+class PeerAccepted(NamedTuple):
     """You are my child, for this."""
 
     card: Card
@@ -37,7 +37,7 @@ class Dismissed(NamedTuple):
     card: Card | None
 
 
-class Leave(NamedTuple):
+class PeerLeave(NamedTuple):
     """I want this no longer from you."""
 
     served: DzSet
@@ -50,7 +50,7 @@ class Adopt(NamedTuple):
     served: DzSet
 
 
-class Refresh(NamedTuple):
+class PeerRefresh(NamedTuple):
     """I am still here, this is what you feed me with, and this is what I need of it: None is all."""
 
     card: Card
@@ -85,10 +85,12 @@ class Notice(NamedTuple):
     content: object = None  # what was published, which is nobody's business here
 
 
-Said = Connect | Accepted | Hint | Dismissed | Leave | Adopt | Refresh | Beat | DetectCycle | Notice
+Said = (
+    Connect | PeerAccepted | Hint | Dismissed | PeerLeave | Adopt | PeerRefresh | Beat | DetectCycle | Notice
+)
 
 
-class Tell(NamedTuple):
+class SendToPeer(NamedTuple):
     """Say this to that peer."""
 
     to: str
@@ -103,4 +105,4 @@ class Got(NamedTuple):
     in_time: bool
 
 
-PeerEffect = Tell | Got
+PeerEffect = SendToPeer | Got

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 
 from betimes.matching.dz.expressions import Dz, DzSet, coarsened, covers
 from betimes.peers.children import Children
-from betimes.peers.coverage import Lines
-from betimes.peers.messages import Refresh, Tell
+from betimes.peers.coverage import CoverageTable
+from betimes.peers.messages import PeerRefresh, SendToPeer
 from betimes.peers.parents import Card
 
 NEEDED_MAX = 32  # expressions that are told of one; beyond, some coarser ones
@@ -40,7 +40,7 @@ class Needs:
         self._below: DzSet = ()  # what was wanted here and below when it was last looked at,
         self._needed: dict[Dz, DzSet] = {}  # and what of each expression that is
 
-    def whole(self, lines: Lines, children: Children) -> DzSet:
+    def whole(self, lines: CoverageTable, children: Children) -> DzSet:
         """Return the expressions of which everything is needed, so that what comes is what there is."""
         needed = self.of_each(lines.dz, children)
         return tuple([dz for dz in lines.dz if needed[dz] == (dz,)])
@@ -56,8 +56,8 @@ class Needs:
         return self._needed
 
     def news(
-        self, card: Callable[[], Card], lines: Lines, children: Children, *, repeats: bool = False
-    ) -> list[Tell]:
+        self, card: Callable[[], Card], lines: CoverageTable, children: Children, *, repeats: bool = False
+    ) -> list[SendToPeer]:
         """Return what to tell parents that know something else; with `repeats`, all of them."""
         known, self._told = self._told, {}
         needed = self.of_each(lines.dz, children)
@@ -66,5 +66,5 @@ class Needs:
             served = lines.of_parent(name)
             told = self._told[name] = served, tuple([part for dz in served for part in needed[dz]])
             if repeats or known.get(name, (served, served)) != told:  # a new parent sends all
-                found.append(Tell(name, Refresh(card(), *told)))
+                found.append(SendToPeer(name, PeerRefresh(card(), *told)))
         return found

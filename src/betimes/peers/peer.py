@@ -23,10 +23,9 @@ from betimes.matching.dz.spaces import CellBox, Space
 from betimes.model.bounded_map import Lately
 from betimes.peers.candidates import Candidates
 from betimes.peers.children import Children, View
-from betimes.peers.coverage import Line, Lines
+from betimes.peers.coverage import Coverage, CoverageTable
 from betimes.peers.heartbeat import beats_to, depths_from
 from betimes.peers.messages import (
-    Accepted,
     Adopt,
     Beat,
     Connect,
@@ -34,12 +33,13 @@ from betimes.peers.messages import (
     Dismissed,
     Got,
     Hint,
-    Leave,
     Notice,
+    PeerAccepted,
     PeerEffect,
-    Refresh,
+    PeerLeave,
+    PeerRefresh,
     Said,
-    Tell,
+    SendToPeer,
 )
 from betimes.peers.needs import Needs
 from betimes.peers.parents import PUBLISHER_DELAY, Card
@@ -78,7 +78,7 @@ class Peer:
         self._chance = chance
         self._advertised = advertised
         self._accuracy = settings.accuracy(space, boxes)
-        self.lines = Lines(self._accuracy.finest(), now)
+        self.lines = CoverageTable(self._accuracy.finest(), now)
         self.children = Children(settings, view, chance)
         self._needs = Needs(self._accuracy.finest())
         self._whole_rates: dict[Dz, float] = {}  # that were measured, of parts of which everything comes
@@ -148,12 +148,12 @@ class Peer:
             effects += beats_to(self.children, None if self.publishes else self.lines)
         return effects + self._refine(now)
 
-    def _refresh(self, *, repeats: bool = False) -> list[Tell]:
+    def _refresh(self, *, repeats: bool = False) -> list[SendToPeer]:
         """Say that one is here to all parents, or what is needed to those who do not know it."""
         if self.settings.tells_needs:
             return self._needs.news(self.card, self.lines, self.children, repeats=repeats)
         parents = sorted(self.lines.parents()) if repeats else []
-        return [Tell(name, Refresh(self.card(), self.lines.of_parent(name))) for name in parents]
+        return [SendToPeer(name, PeerRefresh(self.card(), self.lines.of_parent(name))) for name in parents]
 
     def _ask(self, needed: list[Dz], now: float, *, is_late: bool) -> list[PeerEffect]:
         """Ask somebody for what has been needed longest, and for what else that one has."""
@@ -168,9 +168,9 @@ class Peer:
             new = tuple([dz for dz in proposed if dz not in self.lines.by_dz])
             if all(map(chosen.serves, new)):
                 self._proposed = (chosen.name, proposed)
-                return [Tell(chosen.name, Connect(self.card()._replace(dz=proposed), new))]
+                return [SendToPeer(chosen.name, Connect(self.card()._replace(dz=proposed), new))]
         wanted = tuple([dz for dz in needed if chosen.serves(dz)])
-        return [Tell(chosen.name, Connect(self.card(), wanted))]
+        return [SendToPeer(chosen.name, Connect(self.card(), wanted))]
 
     # --- how much it receives (section 5)
 
@@ -217,7 +217,12 @@ class Peer:
         leaving = self.lines.change(wanted, now, keeps_parts=self.settings.keeps_parts)
         going_on = self.lines.parents() if self.settings.keeps_parts else set()
         return [
-            Tell(name, Refresh(self.card(), self.lines.of_parent(name)) if name in going_on else Leave(parts))
+            SendToPeer(
+                name,
+                PeerRefresh(self.card(), self.lines.of_parent(name))
+                if name in going_on
+                else PeerLeave(parts),
+            )
             for name, parts in leaving.items()
         ]
 
@@ -235,7 +240,7 @@ class Peer:
             case Connect():
                 above = [card for name, card in self._cards.items() if name in self.lines.parents()]
                 return self.children.connect(message, self.card(), above, now)
-            case Accepted():
+            case PeerAccepted():
                 return self._accepted(message, now)
             case Hint():
                 self._candidates.hear_hint(message.card)
@@ -244,11 +249,11 @@ class Peer:
                 for dz in message.served:
                     if dz in self.lines.by_dz:
                         self.lines.by_dz[dz].lose(sender, now)
-            case Leave():
+            case PeerLeave():
                 self.children.left(sender, message.served)
             case Adopt():
                 return self.children.adopt(message, self.card(), now)
-            case Refresh():
+            case PeerRefresh():
                 return self.children.refreshed(sender, message, self.card(), now)
             case Beat():
                 return self._hear_beat(sender, message, now, took)
@@ -267,7 +272,7 @@ class Peer:
         for line in self.lines.by_dz.values():
             line.lose(name, now)
 
-    def _accepted(self, message: Accepted, now: float) -> list[PeerEffect]:
+    def _accepted(self, message: PeerAccepted, now: float) -> list[PeerEffect]:
         """Be fed by a parent with what is still missing; leave others that it stands in for."""
         card, effects, unwanted = message.card, list[PeerEffect](), []
         if self._proposed is not None and self._proposed[0] == card.name:
@@ -282,15 +287,15 @@ class Peer:
                 unwanted.append(dz)
             elif line.parent != card.name:
                 old = line.replace(card.name, now, publishes=card.publishes)
-                effects += [Tell(name, Leave((dz,))) for name in old]
+                effects += [SendToPeer(name, PeerLeave((dz,))) for name in old]
                 effects += self._ask_for_cycle(card, dz)
         if unwanted:
-            effects.append(Tell(card.name, Leave(tuple(unwanted))))
+            effects.append(SendToPeer(card.name, PeerLeave(tuple(unwanted))))
         return effects
 
     def _leave(self, name: str, dz: Dz, now: float) -> list[PeerEffect]:
         self.lines.by_dz[dz].lose(name, now)
-        return [Tell(name, Leave((dz,)))]
+        return [SendToPeer(name, PeerLeave((dz,)))]
 
     # --- cycles, for each expression
 
@@ -320,11 +325,11 @@ class Peer:
         is_from_below = sender in self.children.by_name
         found = self.lines.of(notice.dz)
         if found is None:
-            return [] if is_from_below else [Tell(sender, Leave((notice.dz,)))]
+            return [] if is_from_below else [SendToPeer(sender, PeerLeave((notice.dz,)))]
         dz, line = found
         is_from_above = sender == line.parent or sender in line.publishers
         if not is_from_above and not is_from_below:
-            return [Tell(sender, Leave((dz,)))]
+            return [SendToPeer(sender, PeerLeave((dz,)))]
         event = (notice.publisher, notice.number)
         if event in self._seen:
             self.repeated += 1
@@ -338,13 +343,13 @@ class Peer:
             and line.parent != sender
             and (not is_from_above or sender == notice.publisher)
         ):
-            effects.append(Tell(line.parent, onward))
+            effects.append(SendToPeer(line.parent, onward))
         if is_from_above:
             line.note(notice.weight, delay, now)
             effects += self._judge(dz, line, delay, now)
         elif line.parent is None and notice.publisher not in line.publishers:
             effects.append(
-                Tell(notice.publisher, Connect(self.card(), (dz,)))
+                SendToPeer(notice.publisher, Connect(self.card(), (dz,)))
             )  # it is new, and seen below first
         self.received += notice.weight
         if self._accuracy.wants(notice.cells):
@@ -363,7 +368,7 @@ class Peer:
             effects += self._leave(sender, dz, now) if is_cycle else self._judge(dz, line, line.depth, now)
         return effects
 
-    def _judge(self, dz: Dz, line: Line, delay: float, now: float) -> list[PeerEffect]:
+    def _judge(self, dz: Dz, line: Coverage, delay: float, now: float) -> list[PeerEffect]:
         """Do something about a parent from which events come too late."""
         is_late = delay > self.claim
         if self.settings.keeps_late:
@@ -372,7 +377,7 @@ class Peer:
             return self._leave(line.parent, dz, now)
         return []
 
-    def leaves_when_late(self, line: Line) -> bool:
+    def leaves_when_late(self, line: Coverage) -> bool:
         """Tell whether a parent is left at once if something comes too late: the paper's way."""
         if self.settings.keeps_late or line.parent is None:
             return False

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from betimes.matching.dz.expressions import Dz, DzSet, covers
 from betimes.matching.dz.rates import MeasuredRates
 from betimes.peers.accuracy import Accuracy
-from betimes.peers.coverage import Lines
+from betimes.peers.coverage import CoverageTable
 
 
 def coarser_for(
     dz: Dz,
     accuracy: Accuracy,
-    lines: Lines,
+    lines: CoverageTable,
     told: Iterable[tuple[Dz, float]],
     *,
     steps: int = 1,

@@ -18,12 +18,12 @@ from betimes.model.statistics import NetworkStatistics
 from betimes.model.subscriptions import Subscription
 from betimes.prediction.contents import content_of
 from betimes.prediction.delay_grids import STEP_S, DelayGrid, grid_for
-from betimes.prediction.demand import Demand
-from betimes.prediction.forecasts import Forecast, Forecaster, Model
-from betimes.prediction.journeys import Layout
+from betimes.prediction.demand import ExpectedDemand
+from betimes.prediction.forecasts import Forecast, Forecaster, ForecastModel
+from betimes.prediction.journeys import PlaceLayout
 from betimes.prediction.ledgers import Ledger
 from betimes.prediction.members import Member, Members, gathered, member_of
-from betimes.prediction.on_time_shares import Delays, Ends, on_time_rates, shares_of
+from betimes.prediction.on_time_shares import DelayTable, Ends, on_time_rates, shares_of
 from betimes.prediction.predict import all_bounds_s, entries_scv, make_sources, node_lifetimes, with_somebody
 from betimes.prediction.survival import Lifetimes
 from betimes.prediction.wait_distributions import WaitMoments
@@ -46,7 +46,7 @@ class Harm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class AdmissionVerdict:
     """Whether a subscription is admitted, and the numbers that say why."""
 
     admitted: bool
@@ -74,7 +74,7 @@ class _State:
     """What is known of the network with certain subscriptions in it."""
 
     forecast: Forecast
-    delays: list[Delays]  # by source
+    delays: list[DelayTable]  # by source
     shares: Numbers
 
 
@@ -85,14 +85,14 @@ class Admission:
         self,
         statistics: NetworkStatistics,
         *,
-        model: Model = Model.WAIT,
+        model: ForecastModel = ForecastModel.WAIT,
         early_drop: bool = True,
         candidates: Sequence[Subscription] = (),
         grid: DelayGrid | None = None,
     ) -> None:
         """Take a network as it is; with `candidates`, contents are exact for these, else for any filter."""
         statistics = with_somebody(statistics)
-        self._layout = Layout(statistics)
+        self._layout = PlaceLayout(statistics)
         self._model, self._early_drop = model, early_drop
         everybody = set(range(len(self._layout.brokers)))
         self._sources = make_sources(statistics, self._layout, everybody)
@@ -147,7 +147,7 @@ class Admission:
         names = [member.subscription.id for member in self._members.each]
         return dict(zip(names, self._state.shares.tolist(), strict=True))
 
-    def consider(self, subscription: Subscription) -> Verdict:
+    def consider(self, subscription: Subscription) -> AdmissionVerdict:
         """Return what would be if one more joined. Nothing changes; a known id is considered anew."""
         if subscription.id in self:
             return self._without(subscription.id).consider(subscription)
@@ -165,7 +165,7 @@ class Admission:
         shares = self._evaluated(reach, members, len(members), patience).shares
         return self._verdict(member, shares)
 
-    def _verdict(self, member: Member, shares: Numbers) -> Verdict:
+    def _verdict(self, member: Member, shares: Numbers) -> AdmissionVerdict:
         own, asked = float(shares[-1]), member.subscription.qos.reliability
         promised = self._members.promised
         broken = (shares[:-1] < promised) & (self._state.shares >= promised)
@@ -178,7 +178,9 @@ class Admission:
             for number in np.flatnonzero(broken).tolist()
         )
         enough = asked is None or own >= asked
-        return Verdict(admitted=enough and not harmed, predicted_share=own, asked=asked, harmed=harmed)
+        return AdmissionVerdict(
+            admitted=enough and not harmed, predicted_share=own, asked=asked, harmed=harmed
+        )
 
     def shares_without(self, identifier: str) -> dict[str, float]:
         """Return the predicted shares of all others if somebody left. Nothing changes."""
@@ -249,7 +251,7 @@ class Admission:
 
     def _lifetimes(self, members: Members) -> list[Lifetimes]:
         demands = [
-            Demand(content=ledger.content, masses=masses, wanted_at={})
+            ExpectedDemand(content=ledger.content, masses=masses, wanted_at={})
             for ledger, masses in zip(self._ledgers, members.masses, strict=True)
         ]
         return [

@@ -18,7 +18,7 @@ from betimes.model.subscriptions import Subscription
 from betimes.prediction.admission import Admission
 from betimes.prediction.contents import Content, Flags, content_of
 from betimes.prediction.delay_grids import DelayGrid, grid_for
-from betimes.prediction.forecasts import Model
+from betimes.prediction.forecasts import ForecastModel
 from betimes.prediction.predict import all_bounds_s
 
 EXHAUSTIVE_MAX = 14  # candidates: every set of them is tried
@@ -28,7 +28,7 @@ EXHAUSTIVE_MAX = 14  # candidates: every set of them is tried
 class Settings:
     """By which model shares are predicted, and how sure a promise is to be."""
 
-    model: Model = Model.WAIT
+    model: ForecastModel = ForecastModel.WAIT
     early_drop: bool = False
     margin: float = 0.0  # shares must exceed what was asked by so much
 
@@ -41,7 +41,7 @@ class Admitted:
     satisfied: int  # of those admitted: who get what they asked for, as predicted
 
 
-class Network:
+class PolicyNetwork:
     """A network without subscriptions, and who would like to join it."""
 
     def __init__(
@@ -86,11 +86,11 @@ class Network:
         return Admitted(shares=admission.shares(), satisfied=self.satisfied(admission))
 
 
-Policy = Callable[[Network], Admitted]
-Order = Callable[[Network, list[Subscription], list[Subscription]], Subscription]
+Policy = Callable[[PolicyNetwork], Admitted]
+Order = Callable[[PolicyNetwork, list[Subscription], list[Subscription]], Subscription]
 
 
-def everybody(network: Network) -> Admitted:
+def everybody(network: PolicyNetwork) -> Admitted:
     """Admit all: no admission control."""
     return network.admitted(network.admission(network.candidates))
 
@@ -98,7 +98,7 @@ def everybody(network: Network) -> Admitted:
 def greedy(order: Order) -> Policy:
     """Return A* (001, algorithm 1) with an order: each in turn is let in if that satisfies more."""
 
-    def policy(network: Network) -> Admitted:
+    def policy(network: PolicyNetwork) -> Admitted:
         admission = network.admission(())
         left, best = list(network.candidates), 0
         inside: list[Subscription] = []
@@ -117,22 +117,30 @@ def greedy(order: Order) -> Policy:
     return policy
 
 
-def by_identifier(_network: Network, left: list[Subscription], _inside: list[Subscription]) -> Subscription:
+def by_identifier(
+    _network: PolicyNetwork, left: list[Subscription], _inside: list[Subscription]
+) -> Subscription:
     """Take them as they come: the paper's random order, if they stand in one."""
     return left[0]
 
 
-def highest_first(network: Network, left: list[Subscription], _inside: list[Subscription]) -> Subscription:
+def highest_first(
+    network: PolicyNetwork, left: list[Subscription], _inside: list[Subscription]
+) -> Subscription:
     """Take who asks for most."""
     return max(left, key=network.asked)
 
 
-def lowest_first(network: Network, left: list[Subscription], _inside: list[Subscription]) -> Subscription:
+def lowest_first(
+    network: PolicyNetwork, left: list[Subscription], _inside: list[Subscription]
+) -> Subscription:
     """Take who asks for least."""
     return min(left, key=network.asked)
 
 
-def overlapping_first(network: Network, left: list[Subscription], inside: list[Subscription]) -> Subscription:
+def overlapping_first(
+    network: PolicyNetwork, left: list[Subscription], inside: list[Subscription]
+) -> Subscription:
     """Take who adds least to what must be carried anyway; the first log2 |S| as they come."""
     taken = len(network.candidates) - len(left)
     if taken < math.ceil(math.log2(max(len(network.candidates), 2))):
@@ -140,7 +148,7 @@ def overlapping_first(network: Network, left: list[Subscription], inside: list[S
     return min(left, key=lambda each: added_rate(network, each, inside))
 
 
-def added_rate(network: Network, subscription: Subscription, inside: Sequence[Subscription]) -> float:
+def added_rate(network: PolicyNetwork, subscription: Subscription, inside: Sequence[Subscription]) -> float:
     """Return the rate of events that a subscription wants and nobody inside does: |f_s - f_S*|."""
     total = 0.0
     for content, publisher in zip(network.contents(), network.publishers, strict=True):
@@ -159,7 +167,7 @@ def _union(content: Content, subscriptions: Sequence[Subscription]) -> Flags:
     return found
 
 
-def best_of_all(network: Network) -> Admitted:
+def best_of_all(network: PolicyNetwork) -> Admitted:
     """Return the optimum, for few candidates: every set in which all would be satisfied is tried.
 
     Who is not satisfied with some others is not with more of them, and only loads those who could be: such
@@ -191,7 +199,7 @@ def best_of_all(network: Network) -> Admitted:
     return best
 
 
-def reverse_greedy(network: Network) -> Admitted:
+def reverse_greedy(network: PolicyNetwork) -> Admitted:
     """Start from everybody and drop, one by one, whoever's leaving satisfies most of the rest; ours.
 
     Of those whose leaving satisfies as many, the one goes without whom the others fall short by least. When
@@ -208,7 +216,7 @@ def reverse_greedy(network: Network) -> Admitted:
     return network.admitted(admission)
 
 
-def _fill_up(network: Network, admission: Admission) -> None:
+def _fill_up(network: PolicyNetwork, admission: Admission) -> None:
     """Let in whoever fits: satisfied, and nobody less so who was."""
     outside = [each for each in network.candidates if each.id not in admission]
     for each in sorted(outside, key=network.asked):
@@ -218,7 +226,7 @@ def _fill_up(network: Network, admission: Admission) -> None:
 
 
 def _score_without(
-    network: Network, admission: Admission, leaving: Subscription, inside: dict[str, Subscription]
+    network: PolicyNetwork, admission: Admission, leaving: Subscription, inside: dict[str, Subscription]
 ) -> tuple[int, float]:
     """Return how many are satisfied if one leaves, and by how much the others then fall short, in all."""
     shares = admission.shares_without(leaving.id)

@@ -26,7 +26,7 @@ ATOMS_AT_ONCE = 256  # atoms that are matched together against all filters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Demand:
+class ExpectedDemand:
     """What is wanted of one publisher's content."""
 
     content: Content
@@ -64,7 +64,7 @@ class Demands:
     def __init__(self, subscriptions: Sequence[Subscription], homes: Sequence[int]) -> None:
         self._subscriptions = subscriptions
         self._homes = np.array(homes, dtype=np.int64)
-        self._known: dict[object, Demand] = {}
+        self._known: dict[object, ExpectedDemand] = {}
         self._index: MatchingIndex | None = None
         codes: dict[str, int] = {}
         self._pattern_of = np.array(
@@ -73,7 +73,7 @@ class Demands:
         self._patterns = list(codes)
         self._on_topics: dict[str, Flags] = {}  # by topic: whose patterns let it through
 
-    def of(self, publisher: PublisherStatistics) -> Demand:
+    def of(self, publisher: PublisherStatistics) -> ExpectedDemand:
         """Return what is wanted of a publisher's events."""
         key = (
             publisher.topic,
@@ -90,7 +90,7 @@ class Demands:
                 self._known[key] = self._one_by_one(content_of(publisher, self._subscriptions))
         return self._known[key]
 
-    def _one_by_one(self, content: Content) -> Demand:
+    def _one_by_one(self, content: Content) -> ExpectedDemand:
         masses = np.zeros((len(self._subscriptions), len(content.deadlines_s)))
         wanted_at: dict[int, Flags] = {}
         for number, (subscription, home) in enumerate(
@@ -104,9 +104,9 @@ class Demands:
                 wanted_at[home] |= wanted
             else:
                 wanted_at[home] = wanted
-        return Demand(content=content, masses=masses, wanted_at=wanted_at)
+        return ExpectedDemand(content=content, masses=masses, wanted_at=wanted_at)
 
-    def _by_index(self, content: Content) -> Demand:
+    def _by_index(self, content: Content) -> ExpectedDemand:
         """Return the same by matching every atom against all filters at once."""
         if self._index is None:
             self._index = MatchingIndex()
@@ -126,7 +126,7 @@ class Demands:
         if content.deadline_shares is not None:
             masses = masses[:, :1] * content.deadline_shares
         wanted_at = {home: flags for home, flags in enumerate(by_home) if flags.any()}
-        return Demand(content=content, masses=masses, wanted_at=wanted_at)
+        return ExpectedDemand(content=content, masses=masses, wanted_at=wanted_at)
 
     def _on_topic(self, content: Content) -> Flags:
         """Tell for each topic which subscriptions' patterns let it through."""

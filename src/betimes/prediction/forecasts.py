@@ -17,7 +17,7 @@ from betimes.model.distributions import NumberDistribution
 from betimes.model.statistics import WaitStatistics
 from betimes.prediction.delay_grids import DelayGrid, Transform
 from betimes.prediction.flow_rates import Flows
-from betimes.prediction.journeys import NOWHERE, Indices, Journey, Place
+from betimes.prediction.journeys import NOWHERE, Indices, Journey, VisitedPlace
 from betimes.prediction.queueing import Waits, mean_wait_mm1_s, waits_gg1
 from betimes.prediction.service_times import Services
 from betimes.prediction.survival import Lifetimes, add_rates, survivors
@@ -40,7 +40,7 @@ TAKING_KEPT_MAX = 64
 REMEMBERED = 0.4
 
 
-class Model(StrEnum):
+class ForecastModel(StrEnum):
     """How waits are thought of."""
 
     MM1 = "mm1"
@@ -87,15 +87,15 @@ class Forecaster:
 
     def __init__(
         self,
-        places: Sequence[Place],
+        places: Sequence[VisitedPlace],
         sources: Sequence[Source],
         grid: DelayGrid,
-        model: Model = Model.WAIT,
+        model: ForecastModel = ForecastModel.WAIT,
         *,
         early_drop: bool = False,
     ) -> None:
         self.grid, self.model, self.sources = grid, model, sources
-        self.early_drop = early_drop and model is Model.WAIT
+        self.early_drop = early_drop and model is ForecastModel.WAIT
         self._places = places
         self.flows = Flows([each.journey for each in sources], len(places))
         self._services = Services(places, [each.size_kb for each in sources])
@@ -120,7 +120,7 @@ class Forecaster:
         service_s, service_scv = self._services.moments(by_source, stored)
         load = arrivals * service_s
         scv = self.flows.arrivals_scv(flat, entry_scv, load, service_scv)
-        if self.model is Model.WAIT:
+        if self.model is ForecastModel.WAIT:
             scv -= REMEMBERED * np.maximum(scv - self.flows.remembered_scv(flat, entry_scv), 0.0)
         return Loads(
             arrivals_per_s=arrivals,
@@ -133,7 +133,7 @@ class Forecaster:
 
     def _waits(self, load: Numbers, service_s: Numbers, scv: Numbers, service_scv: Numbers) -> Waits:
         waits = waits_gg1(load, service_s, scv, service_scv)
-        if self.model is Model.MM1:
+        if self.model is ForecastModel.MM1:
             mean_s = mean_wait_mm1_s(load, service_s)
             return Waits(mean_s=mean_s, waiting_share=waits.waiting_share, tail_scv=waits.tail_scv)
         return waits
@@ -238,7 +238,7 @@ class Forecaster:
         `waits` are so many times as long as forecast already; those observed are made so here.
         """
         seen = self.sources[source].waits
-        if not seen or self.model is not Model.WAIT:
+        if not seen or self.model is not ForecastModel.WAIT:
             return waits
         changed = waits.copy()
         for place in seen:
@@ -250,7 +250,7 @@ class Forecaster:
     def source_moments(self, source: int, forecast: Forecast, place: int) -> WaitMoments:
         """Return what waits at a place are like for events of a source."""
         now, seen = self.moments(forecast, place), self.sources[source].waits.get(place)
-        if seen is None or self.model is not Model.WAIT:
+        if seen is None or self.model is not ForecastModel.WAIT:
             return now
         return calibrated(now, now if self.base is None else self.base[place], seen)
 
@@ -277,7 +277,7 @@ class Forecaster:
         return laws
 
     def _law(self, moments: WaitMoments) -> Numbers:
-        if self.model is Model.WAIT:
+        if self.model is ForecastModel.WAIT:
             return spread(self.grid, moments)
         return shifted(self.grid, moments.mean_s)
 

@@ -26,7 +26,7 @@ Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class VisitedPlace:
     """A broker or a link: what happens to an event there."""
 
     name: str
@@ -78,7 +78,7 @@ class Journey:
         return found[::-1]
 
 
-class Layout:
+class PlaceLayout:
     """The places of a network, its ways, and the last links to subscribers.
 
     A last link that only delays is looked up where it is needed; one that sends is a place as the others
@@ -90,11 +90,11 @@ class Layout:
         if len(self.brokers) < len(statistics.brokers):
             raise BetimesError("the statistics name one broker twice")
         publishers = {each.name for each in statistics.publishers}
-        self.places = [Place(name=each.name, broker=each) for each in statistics.brokers]
+        self.places = [VisitedPlace(name=each.name, broker=each) for each in statistics.brokers]
         for link in statistics.links:  # what comes over a link that sends one at a time has a stop behind it
             if link.s_per_kb is not None and link.target not in self.brokers:
                 self.brokers[link.target] = len(self.places)
-                self.places.append(Place(name=link.target))
+                self.places.append(VisitedPlace(name=link.target))
         self._stops = frozenset(self.brokers) - {each.name for each in statistics.brokers}
         self._place_of_link: dict[tuple[str, str], int] = {}
         self.last_links: dict[str, LinkStatistics] = {}  # by subscriber
@@ -106,7 +106,7 @@ class Layout:
             if link.source not in self.brokers and link.source not in publishers:
                 raise BetimesError(f"link {link.name}: {link.source} is neither a broker nor a publisher")
             self._place_of_link[link.source, link.target] = len(self.places)
-            self.places.append(Place(name=link.name, link=link))
+            self.places.append(VisitedPlace(name=link.name, link=link))
             if link.source in self.brokers:
                 between.append(link)
         self._paths = self._shortest([_as_routed(link) for link in between])
@@ -164,7 +164,7 @@ class _Tree:
         self._depths.append(0 if parent == NOWHERE else self._depths[parent] + 1)
         return len(self._nodes) - 1
 
-    def journey(self, places: Sequence[Place], brokers: int, nodes: dict[int, int]) -> Journey:
+    def journey(self, places: Sequence[VisitedPlace], brokers: int, nodes: dict[int, int]) -> Journey:
         """Return the tree as arrays, by depth."""
         depths = np.array(self._depths)
         order = np.argsort(depths, kind="stable")

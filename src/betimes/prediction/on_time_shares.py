@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from betimes.model.distributions import Constant, NumberDistribution
 from betimes.model.subscriptions import Subscription
 from betimes.prediction.delay_grids import DelayGrid, Transform
-from betimes.prediction.journeys import NOWHERE, Journey, Layout
+from betimes.prediction.journeys import NOWHERE, Journey, PlaceLayout
 
 Numbers = NDArray[np.float64]
 ROWS_AT_ONCE = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Delays:
+class DelayTable:
     """P(delay <= point) for each distinct end of ways, what is beyond the grid, and what no link lost."""
 
     below: Numbers  # [row, cell]
@@ -30,7 +30,11 @@ class Ends:
     """Where ways end: at a broker, or behind it over a link to the subscriber; alike ones share a row."""
 
     def __init__(
-        self, layout: Layout, subscriptions: Sequence[Subscription], homes: Sequence[int], grid: DelayGrid
+        self,
+        layout: PlaceLayout,
+        subscriptions: Sequence[Subscription],
+        homes: Sequence[int],
+        grid: DelayGrid,
     ) -> None:
         self.grid = grid
         self._layout = layout
@@ -68,7 +72,7 @@ class Ends:
         row = int(self.row_of[number])
         return self._transforms[list(self._rows)[row][1]]
 
-    def delays_below(self, journey: Journey, leaving: Transform) -> Delays:
+    def delays_below(self, journey: Journey, leaving: Transform) -> DelayTable:
         """Return the delays from one source to all ends of ways."""
         homes, law_of_row = (np.array([key[part] for key in self._rows], dtype=np.int64) for part in (0, 1))
         nodes = journey.node_of_broker[homes]
@@ -80,7 +84,7 @@ class Ends:
             rows = places[start : start + ROWS_AT_ONCE]
             below[rows] = self.grid.cumulative(leaving[nodes[rows]] * laws[law_of_row[rows]])
         np.clip(below, 0.0, 1.0, out=below)
-        return Delays(
+        return DelayTable(
             below=below,
             arriving=np.where(reached, journey.leaving[nodes], 0.0),
             stable=reached & (np.abs(leaving[nodes, 0]) > 0.0),
@@ -101,7 +105,7 @@ def on_time_chances(grid: DelayGrid, below: Numbers, stable: NDArray[np.bool_], 
 
 def on_time_rates(
     grid: DelayGrid,
-    delays: Delays,
+    delays: DelayTable,
     rows: NDArray[np.int64],
     masses: Numbers,
     deadlines_s: Numbers,

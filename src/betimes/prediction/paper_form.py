@@ -20,7 +20,7 @@ from betimes.model.events import Value
 from betimes.model.statistics import ContentSample, LinkStatistics, NetworkStatistics, PublisherStatistics
 from betimes.model.subscriptions import Subscription
 from betimes.prediction.delay_grids import DelayGrid
-from betimes.prediction.forecasts import Model
+from betimes.prediction.forecasts import ForecastModel
 from betimes.prediction.queueing import departures_scv, mean_wait_gg1_s, mean_wait_mm1_s
 from betimes.prediction.service_times import matching_s
 
@@ -37,7 +37,9 @@ class _LinkFlow:
     remaining: Numbers  # C_l(a, d), d from 0 on; what has expired stays so and is left out
 
 
-def on_time_shares(statistics: NetworkStatistics, grid: DelayGrid, model: Model = Model.GG1) -> Numbers:
+def on_time_shares(
+    statistics: NetworkStatistics, grid: DelayGrid, model: ForecastModel = ForecastModel.GG1
+) -> Numbers:
     """Return R'_s of every subscription, in their order; publishers' contents must be samples."""
     return _System(statistics, grid, model).shares()
 
@@ -45,8 +47,8 @@ def on_time_shares(statistics: NetworkStatistics, grid: DelayGrid, model: Model 
 class _System:
     """G(B + P + S, L) of 001, and what the equations find for its links, one after the other."""
 
-    def __init__(self, statistics: NetworkStatistics, grid: DelayGrid, model: Model) -> None:
-        assert model is not Model.WAIT, "the paper has two models of waits"
+    def __init__(self, statistics: NetworkStatistics, grid: DelayGrid, model: ForecastModel) -> None:
+        assert model is not ForecastModel.WAIT, "the paper has two models of waits"
         self._statistics, self._grid, self._model = statistics, grid, model
         self._links = {(each.source, each.target): each for each in statistics.links}
         self._brokers = {each.name: each for each in statistics.brokers}
@@ -146,7 +148,11 @@ class _System:
         delays = {}
         for name, law in laws.items():
             numbers = [np.array([each]) for each in (load[name], law.mean, arriving[name], scv[name])]
-            wait = mean_wait_mm1_s(*numbers[:2]) if self._model is Model.MM1 else mean_wait_gg1_s(*numbers)
+            wait = (
+                mean_wait_mm1_s(*numbers[:2])
+                if self._model is ForecastModel.MM1
+                else mean_wait_gg1_s(*numbers)
+            )
             wait_s = float(wait[0])
             own = self._grid.masses(law)
             waited = self._grid.masses(Constant(wait_s)) if np.isfinite(wait_s) else np.zeros_like(own)

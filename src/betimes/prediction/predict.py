@@ -17,9 +17,9 @@ from betimes.model.errors import BetimesError
 from betimes.model.statistics import NetworkStatistics, PublisherStatistics, WaitStatistics
 from betimes.prediction.contents import Content
 from betimes.prediction.delay_grids import DelayGrid, grid_for
-from betimes.prediction.demand import Demand, Demands
-from betimes.prediction.forecasts import Forecast, Forecaster, Model, Source
-from betimes.prediction.journeys import NOWHERE, Layout
+from betimes.prediction.demand import Demands, ExpectedDemand
+from betimes.prediction.forecasts import Forecast, Forecaster, ForecastModel, Source
+from betimes.prediction.journeys import NOWHERE, PlaceLayout
 from betimes.prediction.on_time_shares import Ends, on_time_rates, shares_of
 from betimes.prediction.survival import Lifetimes
 from betimes.prediction.wait_distributions import stretched
@@ -54,7 +54,7 @@ class StationForecast:
 class Prediction:
     """What is to be expected of a network."""
 
-    model: Model
+    model: ForecastModel
     subscribers: tuple[SubscriberForecast, ...]
     stations: tuple[StationForecast, ...]
 
@@ -67,10 +67,10 @@ class Predictor:
         statistics: NetworkStatistics,
         *,
         grid: DelayGrid | None = None,
-        layout: Layout | None = None,
+        layout: PlaceLayout | None = None,
     ) -> None:
         self.statistics = statistics = with_somebody(statistics)
-        self.layout = layout or Layout(statistics)
+        self.layout = layout or PlaceLayout(statistics)
         subscriptions = statistics.subscriptions
         self.homes = [self.layout.home(each) for each in subscriptions]
         demands = Demands(subscriptions, self.homes)
@@ -82,7 +82,9 @@ class Predictor:
         self.sources = make_sources(statistics, self.layout, set(self.homes))
         self.ends = Ends(self.layout, subscriptions, self.homes, self.grid)
 
-    def forecaster(self, model: Model = Model.WAIT, *, early_drop: bool = False) -> Forecaster:
+    def forecaster(
+        self, model: ForecastModel = ForecastModel.WAIT, *, early_drop: bool = False
+    ) -> Forecaster:
         """Return what makes forecasts by a model of waits."""
         return Forecaster(self.layout.places, self.sources, self.grid, model, early_drop=early_drop)
 
@@ -138,7 +140,7 @@ class Predictor:
 
 
 def predict(
-    statistics: NetworkStatistics, model: Model = Model.WAIT, *, early_drop: bool = False
+    statistics: NetworkStatistics, model: ForecastModel = ForecastModel.WAIT, *, early_drop: bool = False
 ) -> Prediction:
     """Return the predicted on-time share of every subscriber, and how busy every station is."""
     predictor = Predictor(statistics)
@@ -212,7 +214,7 @@ def all_bounds_s(bounds_s: Numbers, contents: Sequence[Content]) -> Numbers:
     return np.concatenate([bounds_s, *(content.deadlines_s for content in contents)])
 
 
-def make_sources(statistics: NetworkStatistics, layout: Layout, homes: set[int]) -> list[Source]:
+def make_sources(statistics: NetworkStatistics, layout: PlaceLayout, homes: set[int]) -> list[Source]:
     """Return the publishers, those together whose events travel alike."""
     places = {place.name: number for number, place in enumerate(layout.places)}
     seen: dict[str, dict[int, WaitStatistics]] = {}
@@ -236,7 +238,7 @@ def make_sources(statistics: NetworkStatistics, layout: Layout, homes: set[int])
 
 
 def node_lifetimes(
-    source: Source, demands: Sequence[Demand], rates: Numbers, homes: Sequence[int], bounds_s: Numbers
+    source: Source, demands: Sequence[ExpectedDemand], rates: Numbers, homes: Sequence[int], bounds_s: Numbers
 ) -> Lifetimes:
     """Return for each node how long a source's events are of use to anybody behind it."""
     journey = source.journey

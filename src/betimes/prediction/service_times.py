@@ -17,7 +17,7 @@ from betimes.model.distributions import (
     Uniform,
 )
 from betimes.model.statistics import BrokerStatistics
-from betimes.prediction.journeys import Place
+from betimes.prediction.journeys import VisitedPlace
 from betimes.prediction.quantiles import second_moment
 
 Numbers = NDArray[np.float64]
@@ -71,7 +71,7 @@ def sending_s(s_per_kb: NumberDistribution, size_kb: NumberDistribution) -> Numb
 class Services:
     """What each place takes for one event of each source: first and second moments, and the laws."""
 
-    def __init__(self, places: Sequence[Place], sizes_kb: Sequence[NumberDistribution]) -> None:
+    def __init__(self, places: Sequence[VisitedPlace], sizes_kb: Sequence[NumberDistribution]) -> None:
         self._places = places
         kinds = list(dict.fromkeys(sizes_kb))
         self._kind_of_source = np.array([kinds.index(size) for size in sizes_kb], dtype=np.int64)
@@ -117,7 +117,7 @@ def _mean(law: NumberDistribution) -> float:
     return law.mean
 
 
-def _sending_law(place: Place, size_kb: NumberDistribution) -> NumberDistribution | None:
+def _sending_law(place: VisitedPlace, size_kb: NumberDistribution) -> NumberDistribution | None:
     if place.link is None or place.link.s_per_kb is None:
         return None
     return sending_s(place.link.s_per_kb, size_kb)

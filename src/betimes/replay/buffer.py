@@ -25,7 +25,7 @@ from betimes.model.buffer_settings import BufferSettings, PartitionTerms
 from betimes.model.events import Value
 from betimes.model.filters import EVERYTHING
 from betimes.model.positions import NOTHING, Gap, Have
-from betimes.replay.number_ranges import Heard, Range, Ranges
+from betimes.replay.number_ranges import Heard, NumberRange, Ranges
 from betimes.replay.overwriting import (
     DisconnectionAware,
     LeastRecentlyPublished,
@@ -46,7 +46,7 @@ Item = TypeVar("Item")
 _number, _born_s, _first = attrgetter("number"), attrgetter("born_s"), attrgetter("first")
 
 
-class Run(NamedTuple, Generic[Item]):
+class KeptRun(NamedTuple, Generic[Item]):
     """Messages of one origin with consecutive numbers, kept together; None is one that was refused."""
 
     origin: str
@@ -63,7 +63,7 @@ class Run(NamedTuple, Generic[Item]):
         return self.first + len(self.items) - 1
 
 
-class Found(NamedTuple, Generic[Item]):
+class FoundMessage(NamedTuple, Generic[Item]):
     """One message that was kept."""
 
     origin: str
@@ -73,10 +73,10 @@ class Found(NamedTuple, Generic[Item]):
     item: Item
 
 
-class Piece(NamedTuple, Generic[Item]):
+class RunPiece(NamedTuple, Generic[Item]):
     """A part of a run: what is numbered from `first` to `last`."""
 
-    run: Run[Item]
+    run: KeptRun[Item]
     first: int
     last: int
 
@@ -88,12 +88,12 @@ class _Shelf(Generic[Item]):
 
     def __init__(self) -> None:
         self._firsts: list[int] = []
-        self._runs: list[Run[Item] | None] = []  # None: overwritten
+        self._runs: list[KeptRun[Item] | None] = []  # None: overwritten
         self._start = 0  # what is before it is gone
         self._gone = 0  # of those behind it
         self.lost = Ranges()
 
-    def put(self, run: Run[Item]) -> None:
+    def put(self, run: KeptRun[Item]) -> None:
         firsts = self._firsts
         if not firsts or run.first > firsts[-1]:
             firsts.append(run.first)
@@ -103,7 +103,7 @@ class _Shelf(Generic[Item]):
             firsts.insert(place, run.first)
             self._runs.insert(place, run)
 
-    def overwrite(self, run: Run[Item]) -> None:
+    def overwrite(self, run: KeptRun[Item]) -> None:
         firsts, runs = self._firsts, self._runs
         place = bisect_left(firsts, run.first, lo=self._start)
         while runs[place] is not run:  # an origin may, against the rules, give a number twice
@@ -121,7 +121,7 @@ class _Shelf(Generic[Item]):
             self._firsts, self._runs = [each[0] for each in kept], [each[1] for each in kept]
             self._start = self._gone = 0
 
-    def above(self, floor: int) -> Iterable[Run[Item]]:
+    def above(self, floor: int) -> Iterable[KeptRun[Item]]:
         """Yield the runs with numbers above this one, in order."""
         place = max(bisect_left(self._firsts, floor + 1, lo=self._start) - 1, self._start)
         for run in self._runs[place:]:
@@ -140,10 +140,10 @@ class _Partition(Generic[Item]):
         self.messages = 0
         self.size_bytes = 0
         self.overwritten = 0  # messages, since the start
-        self._runs: dict[int, Run[Item]] = {}  # by the policy's key
+        self._runs: dict[int, KeptRun[Item]] = {}  # by the policy's key
         self._next_key = 0
 
-    def put(self, run: Run[Item], now_s: float) -> None:
+    def put(self, run: KeptRun[Item], now_s: float) -> None:
         shelf = self.shelves.get(run.origin)
         if shelf is None:
             shelf = self.shelves[run.origin] = _Shelf()
@@ -211,7 +211,7 @@ class PartitionedBuffer(Generic[Item]):
         """Return up to where nothing is under way to here any more, by origin, as far as can be told."""
         return {origin: heard.settled() for origin, heard in self._heard.items()}
 
-    def put_run(self, run: Run[Item], now_s: float) -> bool:
+    def put_run(self, run: KeptRun[Item], now_s: float) -> bool:
         """Keep messages that came in one go, only where the buffer takes runs; False if they are not kept."""
         assert self.takes_runs, "what belongs to several partitions does not stay together"
         if not self._hear(run.origin, run.first, run.last):
@@ -219,7 +219,7 @@ class PartitionedBuffer(Generic[Item]):
         self._partitions[0].put(run, now_s)
         return True
 
-    def put(self, run: Run[Item], topic: str, attributes: Mapping[str, Value], now_s: float) -> None:
+    def put(self, run: KeptRun[Item], topic: str, attributes: Mapping[str, Value], now_s: float) -> None:
         """Keep one message, in the first partition that it belongs to."""
         if not self._hear(run.origin, run.first, run.last):
             return
@@ -235,13 +235,13 @@ class PartitionedBuffer(Generic[Item]):
         """Hear of a number whose message is not to be kept."""
         self._hear(origin, number, number)
 
-    def missed(self, pattern: str, have: Mapping[str, Have]) -> tuple[list[Found[Item]], list[Gap]]:
+    def missed(self, pattern: str, have: Mapping[str, Have]) -> tuple[list[FoundMessage[Item]], list[Gap]]:
         """Return what is kept of such topics and not had yet, in order for each origin; and what is missing.
 
         Of an origin that is not named, nothing is had. Content is for the caller to look at.
         """
         overlapping = self._overlapping(pattern)
-        flows: list[list[Found[Item]]] = []
+        flows: list[list[FoundMessage[Item]]] = []
         gaps: list[Gap] = []
         for origin in self._heard:
             shelves = [each.shelves[origin] for each in overlapping if origin in each.shelves]
@@ -252,7 +252,7 @@ class PartitionedBuffer(Generic[Item]):
 
     def stretch(
         self, patterns: Sequence[str], begins: Mapping[str, int], ends: Mapping[str, int], most: int
-    ) -> tuple[list[Piece[Item]], dict[str, int]]:
+    ) -> tuple[list[RunPiece[Item]], dict[str, int]]:
         """Return what is kept behind `begins` up to `ends`, the oldest, so many; and up to where that is all.
 
         Both are numbers by origin; of an origin without an end nothing is looked at.
@@ -341,7 +341,9 @@ def pattern_covers(wide: str, narrow: str) -> bool:
     return True
 
 
-def _in_order(shelves: Sequence[_Shelf[Item]], had: Have) -> tuple[list[Found[Item]], list[Range]]:
+def _in_order(
+    shelves: Sequence[_Shelf[Item]], had: Have
+) -> tuple[list[FoundMessage[Item]], list[NumberRange]]:
     """Return what one origin's shelves hold and somebody does not have, by number; and what is too much."""
     runs = [run for shelf in shelves for run in shelf.above(had.floor)]
     runs.sort(key=_first)
@@ -350,7 +352,7 @@ def _in_order(shelves: Sequence[_Shelf[Item]], had: Have) -> tuple[list[Found[It
         oldest -= 1
         looked_at += len(runs[oldest].items)
     found = [
-        Found(run.origin, number, run.born_s, run.source, item)
+        FoundMessage(run.origin, number, run.born_s, run.source, item)
         for run in runs[oldest:]
         for number, item in enumerate(run.items, run.first)
         if item is not None and number not in had
@@ -358,26 +360,26 @@ def _in_order(shelves: Sequence[_Shelf[Item]], had: Have) -> tuple[list[Found[It
     found.sort(key=_number)
     left = runs[:oldest]
     count = sum(len(run.items) for run in left)
-    return found, [Range(max(left[0].first, had.floor + 1), left[-1].last, count)] if left else []
+    return found, [NumberRange(max(left[0].first, had.floor + 1), left[-1].last, count)] if left else []
 
 
-def _pieces(shelves: Sequence[_Shelf[Item]], floor: int, end: int) -> Iterator[Piece[Item]]:
+def _pieces(shelves: Sequence[_Shelf[Item]], floor: int, end: int) -> Iterator[RunPiece[Item]]:
     """Yield what one origin's shelves hold above the floor up to the end, by number."""
     for run in heapq.merge(*(shelf.above(floor) for shelf in shelves), key=_first):
         if run.first > end:
             return
-        yield Piece(run, max(run.first, floor + 1), min(run.last, end))
+        yield RunPiece(run, max(run.first, floor + 1), min(run.last, end))
 
 
 def _oldest(
-    flows: Sequence[Iterator[Piece[Item]]], reached: dict[str, int], most: int
-) -> tuple[list[Piece[Item]], dict[str, int]]:
+    flows: Sequence[Iterator[RunPiece[Item]]], reached: dict[str, int], most: int
+) -> tuple[list[RunPiece[Item]], dict[str, int]]:
     """Return the pieces that came first, so many messages; `reached` is lowered to what these cover."""
     heads = [
         (piece.run.born_s, place, piece) for place, flow in enumerate(flows) for piece in islice(flow, 1)
     ]
     heapq.heapify(heads)
-    chosen: list[Piece[Item]] = []
+    chosen: list[RunPiece[Item]] = []
     while heads and most > 0:
         _, place, piece = heapq.heappop(heads)
         taken = piece._replace(last=min(piece.last, piece.first + most - 1))
@@ -393,5 +395,5 @@ def _oldest(
     return chosen, reached
 
 
-def _gap(origin: str, lost: Range, why: str) -> Gap:
+def _gap(origin: str, lost: NumberRange, why: str) -> Gap:
     return Gap(origin=origin, first=lost.first, last=lost.last, at_most=lost.meant, why=why)

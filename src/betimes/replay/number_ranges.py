@@ -14,7 +14,7 @@ SETTLED_AFTER = 1_000  # numbers: what was overtaken by so many is lost, not lat
 RANGES_MAX = 256  # that are told apart; beyond, the oldest two become one
 
 
-class Range(NamedTuple):
+class NumberRange(NamedTuple):
     """Numbers from `first` to `last`, of which so many at most are meant."""
 
     first: int
@@ -26,7 +26,7 @@ class Ranges:
     """Disjoint ranges in ascending order, so many at most."""
 
     def __init__(self, ranges_max: int = RANGES_MAX) -> None:
-        self._ranges: list[Range] = []
+        self._ranges: list[NumberRange] = []
         self._ranges_max = ranges_max
 
     def __len__(self) -> int:
@@ -37,20 +37,22 @@ class Ranges:
         ranges = self._ranges
         if ranges and ranges[-1].last + 1 == first:  # most come one after the other
             known = ranges[-1]
-            ranges[-1] = Range(known.first, last, known.meant + count)
+            ranges[-1] = NumberRange(known.first, last, known.meant + count)
             return
         place = bisect_right(ranges, (first,), key=lambda each: (each.first,))
         if place and first <= ranges[place - 1].last + 1:
             place -= 1
         elif place == len(ranges) or last < ranges[place].first - 1:
-            ranges.insert(place, Range(first, last, count))
+            ranges.insert(place, NumberRange(first, last, count))
             self._keep_few()
             return
         known = ranges[place]
-        joined = Range(min(first, known.first), max(last, known.last), known.meant + count)
+        joined = NumberRange(min(first, known.first), max(last, known.last), known.meant + count)
         following = ranges[place + 1] if place + 1 < len(ranges) else None
         if following is not None and joined.last >= following.first - 1:
-            joined = Range(joined.first, max(joined.last, following.last), joined.meant + following.meant)
+            joined = NumberRange(
+                joined.first, max(joined.last, following.last), joined.meant + following.meant
+            )
             del ranges[place + 1]
         ranges[place] = joined
 
@@ -61,11 +63,11 @@ class Ranges:
             return
         first, last, count = self._ranges[place]
         if count <= last - first:  # widened: which of its numbers are meant is not known
-            self._ranges[place] = Range(first, last, max(count - 1, 0))
+            self._ranges[place] = NumberRange(first, last, max(count - 1, 0))
             return
         left = [(first, number - 1), (number + 1, last)]
         self._ranges[place : place + 1] = [
-            Range(low, high, high - low + 1) for low, high in left if low <= high
+            NumberRange(low, high, high - low + 1) for low, high in left if low <= high
         ]
         self._keep_few()
 
@@ -76,16 +78,18 @@ class Ranges:
         end = bisect_right(self._ranges, (number,), key=lambda each: (each.first,))
         if end > 1:
             joined = self._ranges[:end]
-            self._ranges[:end] = [Range(joined[0].first, joined[-1].last, sum(each.meant for each in joined))]
+            self._ranges[:end] = [
+                NumberRange(joined[0].first, joined[-1].last, sum(each.meant for each in joined))
+            ]
 
-    def above(self, floor: int) -> list[Range]:
+    def above(self, floor: int) -> list[NumberRange]:
         """Return the ranges, or parts of them, above a number."""
         found = []
         for first, last, count in reversed(self._ranges):
             if last <= floor:
                 break
             start = max(first, floor + 1)
-            found.append(Range(start, last, min(count, last - start + 1)))
+            found.append(NumberRange(start, last, min(count, last - start + 1)))
         return found[::-1]
 
     def _keep_few(self) -> None:
@@ -120,10 +124,10 @@ class Heard:
         late = self.missing.above(self.highest - SETTLED_AFTER)
         return max(late[0].first, self.highest - SETTLED_AFTER) - 1 if late else self.highest
 
-    def not_here(self, floor: int) -> list[Range]:
+    def not_here(self, floor: int) -> list[NumberRange]:
         """Return what may have been published above a number, and did not come here."""
         found = self.missing.above(floor)
         if 0 < floor < self.first - 1:
             unknown = self.first - 1 - floor
-            return [Range(floor + 1, self.first - 1, unknown), *found]
+            return [NumberRange(floor + 1, self.first - 1, unknown), *found]
         return found

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from betimes.experiments.figure import Panel, Point, Published
+from betimes.experiments.figure import Panel, Point, PublishedValue
 from betimes.model.errors import BetimesError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def draw_figure(
     title: str,
     panels: Sequence[Panel],
     points: Sequence[Point],
-    published: Sequence[Published] = (),
+    published: Sequence[PublishedValue] = (),
     ours: Collection[str] = (),
 ) -> tuple[Path, Path]:
     """Draw a figure as `STEM.png` and `STEM.svg` and return both paths; curves in `ours` stand out."""
@@ -72,7 +72,7 @@ def draw_figure(
 
 
 def curve_styles(
-    points: Sequence[Point], published: Sequence[Published], ours: Collection[str]
+    points: Sequence[Point], published: Sequence[PublishedValue], ours: Collection[str]
 ) -> dict[str, CurveStyle]:
     """Return the style of every curve, in the order of their first appearance."""
     curves = list(dict.fromkeys([*(point.curve for point in points), *(each.curve for each in published)]))
@@ -106,7 +106,7 @@ def _draw_panel(
     axes: Axes,
     panel: Panel,
     points: Sequence[Point],
-    published: Sequence[Published],
+    published: Sequence[PublishedValue],
     styles: dict[str, CurveStyle],
 ) -> None:
     here = [point for point in points if point.panel == panel.key]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from betimes.model.statistics import LinkStatistics
-    from betimes.pipeline.tables.report_facts import Dropped, TimeLine
+    from betimes.pipeline.tables.report_facts import DropFacts, TimeLine
 
 BLUE, ORANGE, GREEN = OURS[1], OURS[0], OURS[2]
 GREY = "#8C8C8C"
@@ -138,7 +138,7 @@ def draw_queues(queues: Sequence[TimeLine]) -> str:
     return draw_svg(3.0, draw, "messages waiting at brokers over time")
 
 
-def draw_drops(drops: Sequence[Dropped]) -> str:
+def draw_drops(drops: Sequence[DropFacts]) -> str:
     """Draw what was given up, by broker and reason."""
     brokers = list(dict.fromkeys(each.broker for each in drops))
     totals = {name: sum(each.count for each in drops if each.broker == name) for name in brokers}

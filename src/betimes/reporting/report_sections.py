@@ -13,11 +13,11 @@ from betimes.model.statistics import NetworkStatistics
 from betimes.pipeline.live.alarms import measured_shares, predicted_shares
 from betimes.pipeline.tables.files import current_tables, read_arrow
 from betimes.pipeline.tables.predictions import BY_TWIN, kept_predictions
-from betimes.pipeline.tables.report_facts import Flow, Leg, ReportFacts, report_facts
+from betimes.pipeline.tables.report_facts import FlowFacts, Leg, ReportFacts, report_facts
 from betimes.pipeline.tables.shapes import ADMISSIONS
 from betimes.pipeline.telemetry.model import learn_statistics, speeds_seen
 from betimes.pipeline.telemetry.run_facts import RunFacts, read_facts
-from betimes.prediction.forecasts import Model
+from betimes.prediction.forecasts import ForecastModel
 from betimes.prediction.predict import predict
 from betimes.reporting.network_picture import draw_network
 from betimes.reporting.page import PageTable, Section
@@ -59,7 +59,7 @@ class Findings:
         return sum(off) / len(off) if off else None
 
 
-def findings_in(tables: Path, model: Model | None = None) -> Findings:
+def findings_in(tables: Path, model: ForecastModel | None = None) -> Findings:
     """Read the current tables in a directory, with predictions.
 
     Those are what a twin foretold, where that lies with the tables and no model is named; else they are
@@ -70,7 +70,7 @@ def findings_in(tables: Path, model: Model | None = None) -> Findings:
     foretold = kept_predictions(folder, BY_TWIN) if model is None else {}
     predicted = foretold
     if not foretold and statistics.publishers and statistics.subscriptions:
-        forecast = predict(statistics, model or Model.WAIT, early_drop=True)
+        forecast = predict(statistics, model or ForecastModel.WAIT, early_drop=True)
         predicted = predicted_shares(statistics, forecast)
     shares = [_share(row, predicted) for row in measured_shares(folder)]
     return Findings(
@@ -169,7 +169,7 @@ def _ways_section(found: Findings) -> Section:
     return Section(key="time", title="Where the time goes", texts=[text], pictures=[draw_ways(ways)])
 
 
-def ways_of(legs: Sequence[Leg], flows: Sequence[Flow]) -> list[Way]:
+def ways_of(legs: Sequence[Leg], flows: Sequence[FlowFacts]) -> list[Way]:
     """Return, for each broker that events enter at and each that they are for, what they meet on the way."""
     ways = []
     for flow in sorted(flows, key=lambda each: (-each.delivered, each.origin, each.home)):

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from betimes.experiments.figure import Claim, Figure, Plan, Point
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Point
 from betimes.model.errors import BetimesError, SettingError
 from betimes.reporting.figure_plots import draw_figure
 from betimes.terminal.progress import progress_bar
@@ -43,17 +43,17 @@ class FigureRun:
         }
 
 
-def make_plan(seeds: int, first_seed: int, *, quick: bool) -> Plan:
+def make_plan(seeds: int, first_seed: int, *, quick: bool) -> FigurePlan:
     """Return a plan with so many seeds from the first one on."""
     if seeds < 1:
         raise SettingError("--seeds", seeds, "must be at least 1")
     if first_seed < 0:
         raise SettingError("--first-seed", first_seed, "must not be negative")
-    return Plan(seeds=tuple(range(first_seed, first_seed + seeds)), quick=quick)
+    return FigurePlan(seeds=tuple(range(first_seed, first_seed + seeds)), quick=quick)
 
 
 def run_figure(
-    figure: Figure, plan: Plan, out: Path, *, master: str | None = None, remote: str | None = None
+    figure: Figure, plan: FigurePlan, out: Path, *, master: str | None = None, remote: str | None = None
 ) -> FigureRun:
     """Run every row of the figure on Spark; write results, points, claims and picture to OUT/NAME."""
     from betimes.pipeline.sweeps.sweep import run_sweep

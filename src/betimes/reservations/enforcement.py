@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from betimes.reservations.flow_names import Flow, read_flow, trunk_of
+from betimes.reservations.flow_names import FlowName, read_flow, trunk_of
 from betimes.reservations.flow_tree import HERE, Branches
 
 Shares = dict[str, dict[str, float]]  # by neighbour and flow (`promised_shares.flow_of`), in KB/s
@@ -33,6 +33,6 @@ def shares_and_pins(branches: Branches) -> tuple[Shares, Pinned]:
     return shares, pinned
 
 
-def _rank(branches: Branches, flow: Flow, name: str) -> int:
+def _rank(branches: Branches, flow: FlowName, name: str) -> int:
     branch = branches.branch(name)
     return flow.way if branch is not None and branch.is_taken else -flow.way

@@ -16,7 +16,7 @@ WHICHEVER = 0  # as the bandwidth or the way of a flow
 _WRITTEN = {"%": "%25", "@": "%40", BEFORE_HOME: "%7C"}  # what has a meaning in names
 
 
-class Flow(NamedTuple):
+class FlowName(NamedTuple):
     """What the name of a flow tells."""
 
     event_type: str
@@ -40,7 +40,7 @@ class Flow(NamedTuple):
         return BEFORE_HOME.join([trunk, *homeward, *([str(self.way)] if self.way else [])])
 
 
-def read_flow(name: str) -> Flow | None:
+def read_flow(name: str) -> FlowName | None:
     """Return what a name tells; None where it is that of no flow.
 
     >>> read_flow("cars/a%7Cb@b1@20000|b%402|3")
@@ -54,7 +54,9 @@ def read_flow(name: str) -> Flow | None:
     if not way.isdecimal() or (len(homeward) == 2 and not home):
         return None
     event_type, publisher, bandwidth = parts
-    return Flow(_read(event_type), _read(publisher), int(bandwidth), _read(home) if home else None, int(way))
+    return FlowName(
+        _read(event_type), _read(publisher), int(bandwidth), _read(home) if home else None, int(way)
+    )
 
 
 def source_of(name: str) -> tuple[str, str] | None:

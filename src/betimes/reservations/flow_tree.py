@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from betimes.reservations.link_accounts import NOTHING, Reservations
 from betimes.reservations.overlay.identifiers import id_of
-from betimes.reservations.rendezvous import Ways
+from betimes.reservations.rendezvous import OverlayRouting
 from betimes.reservations.signals import (
     Broken,
     Denied,
@@ -24,8 +24,8 @@ from betimes.reservations.signals import (
     Refresh,
     Release,
     Reserve,
+    SendSignal,
     Taken,
-    Tell,
 )
 
 HERE = ""  # downstream of a node is also a subscriber at the node itself
@@ -48,11 +48,11 @@ class Branch:
 
 
 class Branches:
-    """All flows at one node. Answers for a subscriber at the node come out as a `Tell` to the node itself."""
+    """All flows at one node; answers for its own subscribers come out as a `SendSignal` to itself."""
 
     def __init__(
         self,
-        ways: Ways,
+        ways: OverlayRouting,
         outward: Reservations,
         inward: Reservations,
         *,
@@ -114,7 +114,7 @@ class Branches:
         branch.below.pop(neighbour, None)
         self._outward.release(flow, neighbour)
 
-    def end_if_unneeded(self, flow: str, branch: Branch, *, tells_upstream: bool = True) -> list[Tell]:
+    def end_if_unneeded(self, flow: str, branch: Branch, *, tells_upstream: bool = True) -> list[SendSignal]:
         """Forget a flow that nobody below has or waits for, and tell who sends it."""
         if branch.below:
             return []
@@ -122,9 +122,9 @@ class Branches:
         if branch.upstream is None:
             return []
         self._inward.release(flow, branch.upstream)
-        return [Tell(branch.upstream, Release(flow))] if tells_upstream else []
+        return [SendSignal(branch.upstream, Release(flow))] if tells_upstream else []
 
-    def reserve(self, sender: str, reserve: Reserve, now_s: float) -> list[Tell]:
+    def reserve(self, sender: str, reserve: Reserve, now_s: float) -> list[SendSignal]:
         """Let a flow come to a neighbour, or to a subscriber HERE."""
         branch = self._branches.get(reserve.flow)
         if branch is not None and sender in branch.below:  # asked twice: the first answer was lost
@@ -152,16 +152,16 @@ class Branches:
             return [self._tell(sender, Denied(reserve.flow, NOTHING._replace(is_met=True)))]
         return self._grant(reserve.flow, branch, [sender])
 
-    def granted(self, sender: str, granted: Granted) -> list[Tell]:
+    def granted(self, sender: str, granted: Granted) -> list[SendSignal]:
         """Take in that a flow comes all the way."""
         branch = self._branches.get(granted.flow)
         if branch is None or branch.upstream != sender:
-            return [Tell(sender, Release(granted.flow))]  # nobody waits for it any more
+            return [SendSignal(sender, Release(granted.flow))]  # nobody waits for it any more
         return self._granted(
             granted.flow, branch, granted.latency_s + (self._ways.latency_from_s(sender) or 0.0)
         )
 
-    def denied(self, sender: str, denied: Denied) -> list[Tell]:
+    def denied(self, sender: str, denied: Denied) -> list[SendSignal]:
         """Take in that there is no way by a neighbour."""
         branch = self._branches.get(denied.flow)
         if branch is None or branch.upstream != sender or branch.is_granted:
@@ -169,15 +169,15 @@ class Branches:
         self._inward.release(denied.flow, sender)
         return self._deny_all(denied, branch)
 
-    def take(self, sender: str, flow: str) -> list[Tell]:
+    def take(self, sender: str, flow: str) -> list[SendSignal]:
         """Let events take this way in place of another, here and above."""
         branch = self._branches.get(flow)
         if branch is None or sender not in branch.below or branch.is_taken:
             return []
         branch.is_taken = True
-        return [] if branch.upstream is None else [Tell(branch.upstream, Taken(flow))]
+        return [] if branch.upstream is None else [SendSignal(branch.upstream, Taken(flow))]
 
-    def leave(self, sender: str, flow: str) -> list[Tell]:
+    def leave(self, sender: str, flow: str) -> list[SendSignal]:
         """Note, here and above, that a flow will not be needed below much longer."""
         branch = self._branches.get(flow)
         if branch is None or sender not in branch.below:
@@ -186,9 +186,9 @@ class Branches:
         if branch.upstream is None or len(branch.below) > 1:
             return []
         self._inward.leave(flow, branch.upstream)
-        return [Tell(branch.upstream, Leaving(flow))]
+        return [SendSignal(branch.upstream, Leaving(flow))]
 
-    def release(self, sender: str, flow: str) -> list[Tell]:
+    def release(self, sender: str, flow: str) -> list[SendSignal]:
         """Let a flow come to a neighbour no longer, and end it here if nobody else below has it."""
         branch = self._branches.get(flow)
         if branch is None or sender not in branch.below:
@@ -196,7 +196,7 @@ class Branches:
         self.cut(flow, branch, sender)
         return self.end_if_unneeded(flow, branch)
 
-    def refreshed(self, sender: str, flows: tuple[str, ...], now_s: float) -> list[Tell]:
+    def refreshed(self, sender: str, flows: tuple[str, ...], now_s: float) -> list[SendSignal]:
         """Hold on to what a neighbour still needs; tell it of what is not there."""
         unknown = [
             flow
@@ -204,20 +204,20 @@ class Branches:
             if not self._outward.refresh(flow, sender, now_s + self._lapse_after_s)
             or flow not in self._branches
         ]
-        return [Tell(sender, Broken(tuple(unknown)))] if unknown else []
+        return [SendSignal(sender, Broken(tuple(unknown)))] if unknown else []
 
-    def broken(self, sender: str, flows: tuple[str, ...]) -> list[Tell]:
+    def broken(self, sender: str, flows: tuple[str, ...]) -> list[SendSignal]:
         """Take in that flows come no longer from a neighbour."""
-        told: list[Tell] = []
+        told: list[SendSignal] = []
         for flow in flows:
             branch = self._branches.get(flow)
             if branch is not None and branch.upstream == sender:
                 told += self._break(flow, branch)
         return told
 
-    def lost(self, neighbour: str) -> list[Tell]:
+    def lost(self, neighbour: str) -> list[SendSignal]:
         """Give up all that came from, or went to, a neighbour whose link was lost."""
-        told: list[Tell] = []
+        told: list[SendSignal] = []
         for flow, branch in list(self._branches.items()):
             if neighbour in branch.below:
                 told += self.release(neighbour, flow)
@@ -225,40 +225,40 @@ class Branches:
                 told += self._break(flow, branch)
         return told
 
-    def end_all(self) -> list[Tell]:
+    def end_all(self) -> list[SendSignal]:
         """Give up every flow: who is below finds another way, who is above keeps no promise."""
-        told: list[Tell] = []
+        told: list[SendSignal] = []
         for flow, branch in list(self._branches.items()):
             told += self._break(flow, branch)
             if branch.upstream is not None:
-                told.append(Tell(branch.upstream, Release(flow)))
+                told.append(SendSignal(branch.upstream, Release(flow)))
         return told
 
-    def end_unpublished(self) -> list[Tell]:
+    def end_unpublished(self) -> list[SendSignal]:
         """Give up flows that begin here and that nobody publishes here any more."""
         begun = [(flow, branch) for flow, branch in self._branches.items() if branch.upstream is None]
         gone = [(flow, branch) for flow, branch in begun if not self.is_published(flow)]
         return [tell for flow, branch in gone for tell in self._break(flow, branch)]
 
-    def refreshes(self) -> list[Tell]:
+    def refreshes(self) -> list[SendSignal]:
         """Return what keeps alive at neighbours what is needed here: one message for each of them."""
         by_neighbour: dict[str, list[str]] = {}
         for flow, branch in self._branches.items():
             if branch.upstream is not None and branch.is_granted:
                 by_neighbour.setdefault(branch.upstream, []).append(flow)
-        return [Tell(name, Refresh(tuple(flows))) for name, flows in by_neighbour.items()]
+        return [SendSignal(name, Refresh(tuple(flows))) for name, flows in by_neighbour.items()]
 
-    def lapse(self, now_s: float) -> list[Tell]:
+    def lapse(self, now_s: float) -> list[SendSignal]:
         """End what nobody refreshed in time; who waited for it is told, should it be there still."""
-        told: list[Tell] = []
+        told: list[SendSignal] = []
         for flow, neighbour in self._outward.lapsed(now_s):
             branch = self._branches.get(flow)
             if branch is not None and neighbour in branch.below:
-                told.append(Tell(neighbour, Broken((flow,))))
+                told.append(SendSignal(neighbour, Broken((flow,))))
                 told += self.release(neighbour, flow)
         return told
 
-    def _go_on(self, reserve: Reserve, branch: Branch) -> list[Tell]:
+    def _go_on(self, reserve: Reserve, branch: Branch) -> list[SendSignal]:
         """Send a reservation on upstream, or deny it."""
         onward = self._onward(reserve)
         if onward is None:
@@ -273,7 +273,7 @@ class Branches:
             way=None if reserve.way is None else reserve.way[1:],
             visited=(*reserve.visited, self._ways.me.name),
         )
-        return [Tell(onward, ahead)]
+        return [SendSignal(onward, ahead)]
 
     def _onward(self, reserve: Reserve) -> str | None:
         """Return the neighbour from which the flow should come."""
@@ -282,16 +282,16 @@ class Branches:
         onward = self._ways.next_hop(id_of(reserve.publisher))
         return None if onward is None or onward.name in reserve.visited else onward.name
 
-    def _granted(self, flow: str, branch: Branch, latency_s: float) -> list[Tell]:
+    def _granted(self, flow: str, branch: Branch, latency_s: float) -> list[SendSignal]:
         branch.latency_s = latency_s
         return self._grant(flow, branch, [name for name, granted in branch.below.items() if not granted])
 
-    def _grant(self, flow: str, branch: Branch, names: list[str]) -> list[Tell]:
+    def _grant(self, flow: str, branch: Branch, names: list[str]) -> list[SendSignal]:
         for name in names:
             branch.below[name] = True
         return [self._tell(name, Granted(flow, branch.latency_s)) for name in names]
 
-    def _deny_all(self, denied: Denied, branch: Branch) -> list[Tell]:
+    def _deny_all(self, denied: Denied, branch: Branch) -> list[SendSignal]:
         """Deny a flow to all who wait for it, and forget it."""
         told = [self._tell(name, denied) for name in branch.below]
         for name in branch.below:
@@ -299,7 +299,7 @@ class Branches:
         del self._branches[denied.flow]
         return told
 
-    def _break(self, flow: str, branch: Branch) -> list[Tell]:
+    def _break(self, flow: str, branch: Branch) -> list[SendSignal]:
         """Forget a flow that comes no longer, and tell those below."""
         del self._branches[flow]
         if branch.upstream is not None:
@@ -308,8 +308,8 @@ class Branches:
             self._outward.release(flow, name)
         return [self._tell(name, Broken((flow,))) for name in branch.below]
 
-    def _tell(self, name: str, message: Granted | Denied | Broken) -> Tell:
-        return Tell(self._ways.me.name if name == HERE else name, message)
+    def _tell(self, name: str, message: Granted | Denied | Broken) -> SendSignal:
+        return SendSignal(self._ways.me.name if name == HERE else name, message)
 
 
 def branch_upstream(branch: Branch | None) -> str | None:

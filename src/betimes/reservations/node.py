@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from betimes.reservations.flow_names import source_of
 from betimes.reservations.flow_tree import Branches
 from betimes.reservations.link_accounts import Reservations
-from betimes.reservations.rendezvous import REPLICAS_MAX, Rendezvous, Ways
-from betimes.reservations.requests import Effect, Wish, Wishes
+from betimes.reservations.rendezvous import REPLICAS_MAX, OverlayRouting, Rendezvous
+from betimes.reservations.requests import Effect, ReservationRequest, ReservationRequests
 from betimes.reservations.search import Searches
 from betimes.reservations.signals import (
     Advertise,
@@ -30,10 +30,10 @@ from betimes.reservations.signals import (
     Refresh,
     Release,
     Reserve,
+    SendSignal,
     StepBack,
     Subscribe,
     Taken,
-    Tell,
     Withdraw,
 )
 
@@ -61,7 +61,7 @@ class ReservingNode:
 
     def __init__(
         self,
-        ways: Ways,
+        ways: OverlayRouting,
         settings: ReservingSettings,
         link_bytes_per_s: Callable[[str], int],
         inward_bytes_per_s: Callable[[str], int] | None = None,  # where links differ by direction
@@ -78,7 +78,7 @@ class ReservingNode:
             is_published=self._is_published,
         )
         self.searches = Searches(ways, self.branches, self.outward)
-        self.wishes = Wishes(
+        self.wishes = ReservationRequests(
             self.name, self.rendezvous, self.branches, self.searches, answer_s_max=settings.answer_s_max
         )
         self._refresh_every_s = settings.refresh_every_s
@@ -105,12 +105,12 @@ class ReservingNode:
             return []
         return self._settle(self.rendezvous.withdraw(event_type, published.replicas), now_s)
 
-    def subscribe(self, wish: Wish, now_s: float) -> list[Effect]:
+    def subscribe(self, wish: ReservationRequest, now_s: float) -> list[Effect]:
         """Ask for a reservation for a subscriber here."""
         assert 0 < wish.replicas <= REPLICAS_MAX, "replicas have a bound"
         return self._settle(self.wishes.subscribe(wish, now_s), now_s)
 
-    def ask_again(self, wish: Wish, now_s: float) -> list[Effect]:
+    def ask_again(self, wish: ReservationRequest, now_s: float) -> list[Effect]:
         """Ask anew for what a subscriber here has not got; what it has it keeps."""
         if wish.subscription in self.wishes:
             return self._settle(self.wishes.ask_again(now_s, wish.subscription), now_s)
@@ -157,7 +157,7 @@ class ReservingNode:
         effects += self.branches.refreshes()
         return [*effects, *self._advertise_all(now_s), *self.wishes.ask_again(now_s)]
 
-    def _advertise_all(self, now_s: float) -> list[Tell]:
+    def _advertise_all(self, now_s: float) -> list[SendSignal]:
         return [
             tell
             for event_type, published in self._published.items()
@@ -176,7 +176,7 @@ class ReservingNode:
         waiting = list(effects)
         while waiting:
             effect = waiting.pop(0)
-            if isinstance(effect, Tell) and effect.to == self.name:
+            if isinstance(effect, SendSignal) and effect.to == self.name:
                 waiting = [*self._take(self.name, effect.message, now_s), *waiting]
             else:
                 outward.append(effect)

@@ -17,10 +17,10 @@ import math
 from betimes.reservations.flow_names import read_flow
 from betimes.reservations.flow_tree import HERE, Branches
 from betimes.reservations.search import Searches
-from betimes.reservations.shared_flows import Claim, SharedFlow, Tried
-from betimes.reservations.signals import Denied, Granted, Invite, Reserve, Tell
+from betimes.reservations.shared_flows import FlowClaim, SharedFlow, TriedFlow
+from betimes.reservations.signals import Denied, Granted, Invite, Reserve, SendSignal
 
-Outcome = Tell | Claim  # a claim that has the flow by now, or that was given up
+Outcome = SendSignal | FlowClaim  # a claim that has the flow by now, or that was given up
 
 
 class Obtaining:
@@ -38,7 +38,7 @@ class Obtaining:
     def __len__(self) -> int:
         return len(self._flows)
 
-    def seek(self, claim: Claim, now_s: float) -> list[Outcome]:
+    def seek(self, claim: FlowClaim, now_s: float) -> list[Outcome]:
         """Have a flow that comes here already, wait with who asks for it, or ask."""
         shared = self._flows.setdefault(claim.flow, SharedFlow(claim.flow))
         shared.claims[claim.subscription] = claim
@@ -70,10 +70,10 @@ class Obtaining:
             shared.try_for(taker, granted.flow, granted.latency_s, asked.bytes_per_s)
             return [taker]
         return self._lead_over(
-            shared, Tried(taker, granted.flow, granted.latency_s, asked.bytes_per_s), now_s
+            shared, TriedFlow(taker, granted.flow, granted.latency_s, asked.bytes_per_s), now_s
         )
 
-    def confirm(self, claim: Claim, now_s: float) -> list[Outcome]:
+    def confirm(self, claim: FlowClaim, now_s: float) -> list[Outcome]:
         """Let all who want a flow have it by the way that was tried for one of them."""
         shared = self._flows[claim.flow]
         tried, shared.tried = shared.tried, None
@@ -96,7 +96,7 @@ class Obtaining:
             shared.asker.instead = shared.asker.instead.or_better(denied.instead)
         return self._try_next(shared, now_s)
 
-    def broken(self, name: str, now_s: float) -> tuple[list[Claim], list[Outcome]]:
+    def broken(self, name: str, now_s: float) -> tuple[list[FlowClaim], list[Outcome]]:
         """Take in that a way is no longer; return who had the flow by it, or waited for that."""
         shared = self._named.get(name)
         if shared is None:
@@ -111,7 +111,7 @@ class Obtaining:
         concerned.sort(key=lambda each: -each.bytes_per_s)  # who asks for less can share what is had for more
         return concerned, [outcome for claim in concerned for outcome in self._let_go(claim)]
 
-    def leave(self, claim: Claim, now_s: float) -> list[Outcome]:
+    def leave(self, claim: FlowClaim, now_s: float) -> list[Outcome]:
         """Forget who wants a flow no longer; if others waited for what it tried, it is their turn."""
         shared = self._flows.get(claim.flow)
         if shared is None or shared.claims.get(claim.subscription) is not claim:
@@ -119,7 +119,7 @@ class Obtaining:
         outcomes = self._let_go(claim)
         return outcomes + (self._try_next(shared, now_s) if claim.is_tried else [])
 
-    def _let_go(self, claim: Claim) -> list[Outcome]:
+    def _let_go(self, claim: FlowClaim) -> list[Outcome]:
         """Forget who wants a flow no longer, and give back what nobody else here needs."""
         shared = self._flows[claim.flow]
         del shared.claims[claim.subscription]
@@ -154,7 +154,7 @@ class Obtaining:
                 outcomes += self._try_next(shared, now_s)
         return outcomes
 
-    def _lead_over(self, shared: SharedFlow, way: Tried, now_s: float) -> list[Outcome]:
+    def _lead_over(self, shared: SharedFlow, way: TriedFlow, now_s: float) -> list[Outcome]:
         """Let a flow come by another way for all; the one that it came by is left when it is empty."""
         before = shared.comes_as
         outcomes: list[Outcome] = [*shared.come(way.name, way.latency_s, way.bytes_per_s)]
@@ -184,7 +184,7 @@ class Obtaining:
     def _ask(
         self,
         shared: SharedFlow,
-        claim: Claim,
+        claim: FlowClaim,
         way: Reserve | Invite,
         now_s: float,
         *,

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from betimes.language.quantities import show_duration, show_rate
 from betimes.reservations.link_accounts import NOTHING
-from betimes.reservations.shared_flows import Claim
+from betimes.reservations.shared_flows import FlowClaim
 
 NOTHING_FITS = "links on the way are full or state no rate, or what others have of it there cannot be moved"
 
 
-class Refusal(StrEnum):
+class RefusalReason(StrEnum):
     """Why there is no reservation."""
 
     NO_BANDWIDTH = "no bandwidth"
@@ -39,7 +39,7 @@ class Refused(NamedTuple):
 
     subscription: str
     publisher: str | None
-    reason: Refusal
+    reason: RefusalReason
     is_definite: bool
     room_bytes_per_s: int  # what would have fitted
     latency_s: float  # of the fastest way, of the farthest publisher; inf where none is known
@@ -76,15 +76,15 @@ class Interrupted(NamedTuple):
     publisher: str
 
 
-def _reason(claim: Claim) -> Refusal:
+def _reason(claim: FlowClaim) -> RefusalReason:
     if not claim.all_answered:
-        return Refusal.NO_ANSWER
+        return RefusalReason.NO_ANSWER
     if claim.is_too_slow:
-        return Refusal.TOO_SLOW
-    return Refusal.NO_BANDWIDTH if claim.instead.is_short else Refusal.NO_WAY
+        return RefusalReason.TOO_SLOW
+    return RefusalReason.NO_BANDWIDTH if claim.instead.is_short else RefusalReason.NO_WAY
 
 
-def refusal(claim: Claim, claims: list[Claim]) -> Refused:
+def refusal(claim: FlowClaim, claims: list[FlowClaim]) -> Refused:
     """Return what is told of one of a wish's claims that is refused.
 
     Where what takes the room is given back shortly, or is only tried for another claim of the same wish, it
@@ -92,7 +92,7 @@ def refusal(claim: Claim, claims: list[Claim]) -> Refused:
     """
     reason, instead = _reason(claim), NOTHING if claim.is_too_slow else claim.instead
     is_passing = instead.is_passing or any(each.is_tried for each in claims)
-    is_known = reason == Refusal.TOO_SLOW or (reason == Refusal.NO_BANDWIDTH and not is_passing)
+    is_known = reason == RefusalReason.TOO_SLOW or (reason == RefusalReason.NO_BANDWIDTH and not is_passing)
     return Refused(
         claim.subscription,
         claim.publisher,
@@ -104,13 +104,13 @@ def refusal(claim: Claim, claims: list[Claim]) -> Refused:
     )
 
 
-def accepted(claim: Claim) -> Accepted:
+def accepted(claim: FlowClaim) -> Accepted:
     """Return what is told of a claim that is held."""
     assert claim.comes_as is not None, "only what is held is accepted"
     return Accepted(claim.subscription, claim.publisher, claim.comes_as, claim.bytes_per_s, claim.latency_s)
 
 
-def refused(subscription: str, reason: Refusal, *, is_definite: bool) -> Refused:
+def refused(subscription: str, reason: RefusalReason, *, is_definite: bool) -> Refused:
     """Return the refusal of a wish for which no way was even looked at."""
     return Refused(subscription, None, reason, is_definite, 0, math.inf)
 
@@ -121,13 +121,13 @@ def why(refused: Refused) -> str:
     >>> why(Refused("s", "b1", Refusal.NO_BANDWIDTH, True, 12_000, 0.05))
     'no bandwidth; 12KB/s would fit'
     """
-    if refused.reason == Refusal.NO_BANDWIDTH:
+    if refused.reason == RefusalReason.NO_BANDWIDTH:
         if not refused.fits_bytes_per_s:
             nothing = f"nothing fits: {NOTHING_FITS}" if refused.is_definite else "nothing fits now"
             return f"{refused.reason}; {nothing}"
         shared = ", shared with those who have it" if refused.is_sharing_better else ""
         return f"{refused.reason}; {show_rate(refused.fits_bytes_per_s / 1000.0)} would fit{shared}"
-    if refused.reason == Refusal.TOO_SLOW:
+    if refused.reason == RefusalReason.TOO_SLOW:
         fastest_s = enough_s(refused.latency_s)
         told = f"{refused.reason}; the fastest way takes {show_duration(fastest_s)}"
         if refused.had_s is None or refused.had_s <= fastest_s:

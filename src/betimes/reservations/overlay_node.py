@@ -10,14 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from betimes.reservations.node import ReservingNode, ReservingSettings
-from betimes.reservations.overlay.dht import Contacts, DhtNode, DhtSettings, Join, Leave, Ping, Pong
+from betimes.reservations.overlay.dht import Contacts, DhtLeave, DhtNode, DhtSettings, Join, Ping, Pong
 from betimes.reservations.requests import Effect
 
-DHT_MESSAGES = (Ping, Pong, Join, Contacts, Leave)
+DHT_MESSAGES = (Ping, Pong, Join, Contacts, DhtLeave)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverlaySettings(ReservingSettings):
+class ReservationOverlaySettings(ReservingSettings):
     """What the nodes of an overlay are configured with."""
 
     dht: DhtSettings = field(default_factory=DhtSettings)
@@ -26,7 +26,9 @@ class OverlaySettings(ReservingSettings):
 class OverlayNode(ReservingNode):
     """One node: its part of the table, and all that a reserving node has."""
 
-    def __init__(self, name: str, settings: OverlaySettings, link_bytes_per_s: Callable[[str], int]) -> None:
+    def __init__(
+        self, name: str, settings: ReservationOverlaySettings, link_bytes_per_s: Callable[[str], int]
+    ) -> None:
         self.dht = DhtNode(name, settings.dht)
         super().__init__(self.dht, settings, link_bytes_per_s)
 

@@ -23,8 +23,8 @@ from betimes.reservations.signals import (
     Hop,
     Offer,
     Offers,
+    SendSignal,
     Subscribe,
-    Tell,
     Withdraw,
     without_loops,
 )
@@ -34,7 +34,7 @@ PUBLISHERS_MAX = 64  # of one type that a rendezvous names; more are forgotten f
 REPLICAS_MAX = 64
 
 
-class Ways(Protocol):
+class OverlayRouting(Protocol):
     """What is asked of routing: `DhtNode` has it."""
 
     me: Contact
@@ -78,7 +78,7 @@ class _Advertised:
 class Rendezvous:
     """What one node knows of those who publish, as far as it is their rendezvous; and what walks past."""
 
-    def __init__(self, ways: Ways, outward: Reservations, *, lapse_after_s: float) -> None:
+    def __init__(self, ways: OverlayRouting, outward: Reservations, *, lapse_after_s: float) -> None:
         self._ways = ways
         self._outward = outward
         self._lapse_after_s = lapse_after_s
@@ -87,51 +87,51 @@ class Rendezvous:
     def __len__(self) -> int:
         return sum([len(found) for found in self._advertised.values()])
 
-    def advertise(self, event_type: str, bytes_per_s: int, replicas: int, now_s: float) -> list[Tell]:
+    def advertise(self, event_type: str, bytes_per_s: int, replicas: int, now_s: float) -> list[SendSignal]:
         """Tell every replica that this type is published here; to be said again before it lapses."""
         own = self._ways.me.name
-        told: list[Tell] = []
+        told: list[SendSignal] = []
         for replica in range(replicas):
             walk = Advertise(event_type, replica, own, bytes_per_s, self._ways.coordinate, (Hop(own),), 0)
             told += self._walk_advertisement(walk, now_s)
         return told
 
-    def withdraw(self, event_type: str, replicas: int) -> list[Tell]:
+    def withdraw(self, event_type: str, replicas: int) -> list[SendSignal]:
         """Tell every replica that this type is published here no longer."""
         own = self._ways.me.name
         walks = [Withdraw(event_type, replica, own, HOPS_MAX) for replica in range(replicas)]
         return [tell for walk in walks for tell in self.take_withdrawal(walk)]
 
-    def ask(self, subscription: str, number: int, event_type: str, replica: int) -> list[Tell]:
+    def ask(self, subscription: str, number: int, event_type: str, replica: int) -> list[SendSignal]:
         """Ask a replica for ways to those who publish a type; the answer is `Offers`, perhaps to oneself."""
         own = self._ways.me.name
         return self._walk_question(Subscribe(subscription, number, event_type, replica, (Hop(own),)))
 
-    def take_advertisement(self, sender: str, walk: Advertise, now_s: float) -> list[Tell]:
+    def take_advertisement(self, sender: str, walk: Advertise, now_s: float) -> list[SendSignal]:
         """Take in an advertisement that walks past, or has come to its rendezvous."""
         here = Hop(self._ways.me.name, self._ways.latency_from_s(sender) or 0.0, walk.room_bytes_per_s)
         return self._walk_advertisement(walk._replace(hops=(*walk.hops, here)), now_s)
 
-    def take_withdrawal(self, walk: Withdraw) -> list[Tell]:
+    def take_withdrawal(self, walk: Withdraw) -> list[SendSignal]:
         """Take in a withdrawal that walks past, or has come to its rendezvous."""
         onward = self._ways.next_hop(rendezvous_key(walk.event_type, walk.replica))
         if onward is not None:
             onward_walk = walk._replace(hops_left=walk.hops_left - 1)
-            return [Tell(onward.name, onward_walk)] if onward_walk.hops_left else []
+            return [SendSignal(onward.name, onward_walk)] if onward_walk.hops_left else []
         at = (walk.event_type, walk.replica)
         self._advertised.get(at, {}).pop(walk.publisher, None)
         if not self._advertised.get(at):
             self._advertised.pop(at, None)
         return []
 
-    def take_question(self, sender: str, walk: Subscribe) -> list[Tell]:
+    def take_question(self, sender: str, walk: Subscribe) -> list[SendSignal]:
         """Take in a question that walks past, or has come to its rendezvous."""
         here = Hop(self._ways.me.name, self._ways.latency_s(sender) or 0.0, self._outward.room(sender))
         return self._walk_question(walk._replace(hops=(*walk.hops, here)))
 
-    def take_offers(self, offers: Offers) -> list[Tell]:
+    def take_offers(self, offers: Offers) -> list[SendSignal]:
         """Send an answer back the way its question came."""
-        return [Tell(offers.back[0], offers._replace(back=offers.back[1:]))]
+        return [SendSignal(offers.back[0], offers._replace(back=offers.back[1:]))]
 
     def lapse(self, now_s: float) -> None:
         """Forget who did not advertise again in time."""
@@ -141,15 +141,15 @@ class Rendezvous:
             if not found:
                 del self._advertised[at]
 
-    def _walk_advertisement(self, walk: Advertise, now_s: float) -> list[Tell]:
+    def _walk_advertisement(self, walk: Advertise, now_s: float) -> list[SendSignal]:
         onward = self._ways.next_hop(rendezvous_key(walk.event_type, walk.replica))
         if onward is not None:
             if len(walk.hops) > HOPS_MAX:
                 return []
-            return [Tell(onward.name, walk._replace(room_bytes_per_s=self._outward.room(onward.name)))]
+            return [SendSignal(onward.name, walk._replace(room_bytes_per_s=self._outward.room(onward.name)))]
         return self._note(walk, now_s)
 
-    def _note(self, walk: Advertise, now_s: float) -> list[Tell]:
+    def _note(self, walk: Advertise, now_s: float) -> list[SendSignal]:
         at = (walk.event_type, walk.replica)
         if at not in self._advertised and len(self._advertised) >= TYPES_MAX:
             return []
@@ -164,15 +164,15 @@ class Rendezvous:
             )
         return []
 
-    def _walk_question(self, walk: Subscribe) -> list[Tell]:
+    def _walk_question(self, walk: Subscribe) -> list[SendSignal]:
         onward = self._ways.next_hop(rendezvous_key(walk.event_type, walk.replica))
         if onward is not None:
-            return [Tell(onward.name, walk)] if len(walk.hops) <= HOPS_MAX else []
+            return [SendSignal(onward.name, walk)] if len(walk.hops) <= HOPS_MAX else []
         found = self._advertised.get((walk.event_type, walk.replica), {})
         offers = [self._offer(walk.hops, each) for each in found.values()]
         back = tuple([hop.name for hop in reversed(walk.hops)][1:])
         answer = Offers(walk.subscription, walk.number, walk.replica, back, tuple(offers))
-        return [Tell(self._ways.me.name, answer)] if not back else self.take_offers(answer)
+        return [SendSignal(self._ways.me.name, answer)] if not back else self.take_offers(answer)
 
     def _offer(self, asked: tuple[Hop, ...], advertised: _Advertised) -> Offer:
         """Return the way from who asked over this node to a publisher."""

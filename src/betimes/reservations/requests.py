@@ -14,20 +14,28 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from betimes.reservations.flow_names import WHICHEVER, Flow
+from betimes.reservations.flow_names import WHICHEVER, FlowName
 from betimes.reservations.flow_tree import Branches
 from betimes.reservations.obtaining import Obtaining, Outcome
-from betimes.reservations.outcomes import Accepted, Interrupted, Refusal, Refused, accepted, refusal, refused
+from betimes.reservations.outcomes import (
+    Accepted,
+    Interrupted,
+    RefusalReason,
+    Refused,
+    accepted,
+    refusal,
+    refused,
+)
 from betimes.reservations.rendezvous import Rendezvous
 from betimes.reservations.search import Searches
-from betimes.reservations.shared_flows import SAME_LATENCY, Claim, ways_of
-from betimes.reservations.signals import Denied, Granted, Invite, Manner, Offer, Offers, Reserve, Tell
+from betimes.reservations.shared_flows import SAME_LATENCY, FlowClaim, ways_of
+from betimes.reservations.signals import Denied, Granted, Invite, Manner, Offer, Offers, Reserve, SendSignal
 
 WISHES_MAX = 100_000  # at one node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class ReservationRequest:
     """What a subscriber asks for."""
 
     subscription: str
@@ -41,17 +49,17 @@ class Wish:
     is_trial: bool = False  # at a home nothing that others have is moved for it, unless it is confirmed
 
 
-Effect = Tell | Accepted | Refused | Interrupted
+Effect = SendSignal | Accepted | Refused | Interrupted
 
 
 @dataclass(slots=True)
 class _Asking:
-    wish: Wish
+    wish: ReservationRequest
     number: int = 0
     awaited: set[int] = field(default_factory=set)
     deadline_s: float = math.inf
     offers: list[Offer] = field(default_factory=list)
-    claims: dict[str, Claim] = field(default_factory=dict)  # by publisher
+    claims: dict[str, FlowClaim] = field(default_factory=dict)  # by publisher
     taken: dict[str, int] = field(default_factory=dict)  # by publisher: what its events take, as last heard
     is_told: bool = False  # that nobody publishes
     has_lost: bool = False  # a publisher, and was told so
@@ -68,12 +76,12 @@ class _Asking:
         return self.wish.home is not None and not self.was_whole
 
     @property
-    def open_claims(self) -> list[Claim]:
+    def open_claims(self) -> list[FlowClaim]:
         """Return those that are asked for still, or tried."""
         return [claim for claim in self.claims.values() if claim.is_tried or not claim.is_held]
 
 
-class Wishes:
+class ReservationRequests:
     """The subscribers of one node and what they have."""
 
     def __init__(
@@ -91,12 +99,12 @@ class Wishes:
     def __contains__(self, subscription: str) -> bool:
         return subscription in self._asking
 
-    def subscribe(self, wish: Wish, now_s: float) -> list[Effect]:
+    def subscribe(self, wish: ReservationRequest, now_s: float) -> list[Effect]:
         """Ask for a reservation; `Accepted` or `Refused` comes at once or later."""
         if wish.subscription in self._asking:
             return []
         if len(self._asking) >= WISHES_MAX:
-            return [refused(wish.subscription, Refusal.TOO_MANY, is_definite=True)]
+            return [refused(wish.subscription, RefusalReason.TOO_MANY, is_definite=True)]
         asking = self._asking[wish.subscription] = _Asking(wish)
         return self._ask(asking, now_s)
 
@@ -219,7 +227,7 @@ class Wishes:
         subscription = asking.wish.subscription
         if not by_publisher and not asking.claims and not asking.is_told:
             asking.is_told = True
-            reason = Refusal.NOBODY_PUBLISHES if all_answered else Refusal.NO_ANSWER
+            reason = RefusalReason.NOBODY_PUBLISHES if all_answered else RefusalReason.NO_ANSWER
             return [refused(subscription, reason, is_definite=False)]
         fresh = [publisher for publisher in by_publisher if publisher not in asking.claims]
         has_lost, asking.has_lost = asking.has_lost, False
@@ -235,13 +243,13 @@ class Wishes:
                 effects += self._told(self._obtaining.seek(claim, now_s), now_s)
         return effects + self._go_on(asking, now_s)
 
-    def _claim(self, wish: Wish, offers: list[Offer]) -> Claim:
+    def _claim(self, wish: ReservationRequest, offers: list[Offer]) -> FlowClaim:
         """Return what is to be tried to have one publisher's events."""
         publisher = offers[0].publisher
         bytes_per_s = wish.bytes_per_s or offers[0].bytes_per_s
         own = "" if wish.is_shared else f"#{wish.subscription}"
         shared_bytes_per_s = bytes_per_s if wish.home is None else WHICHEVER
-        flow = Flow(wish.event_type, publisher, shared_bytes_per_s, wish.home).name + own
+        flow = FlowName(wish.event_type, publisher, shared_bytes_per_s, wish.home).name + own
         bound_s = wish.latency_s_max * SAME_LATENCY
         known = Reserve(flow, bytes_per_s, publisher, bound_s, way=None, visited=())
         search: Reserve | Invite | None = None
@@ -250,7 +258,7 @@ class Wishes:
         elif wish.manner is Manner.COORDINATES:
             search = self._searches.invitation(flow, bytes_per_s, publisher, bound_s)
         tries = ways_of(offers, known, search, is_for_home=wish.home is not None)
-        return Claim(
+        return FlowClaim(
             wish.subscription,
             publisher,
             flow,
@@ -263,12 +271,12 @@ class Wishes:
             is_tried_first=wish.home is not None,
         )
 
-    def _asking_for(self, claim: Claim) -> _Asking | None:
+    def _asking_for(self, claim: FlowClaim) -> _Asking | None:
         """Return whose claim it is; None where it is given up by now."""
         asking = self._asking.get(claim.subscription)
         return None if asking is None or asking.claims.get(claim.publisher) is not claim else asking
 
-    def _drop(self, asking: _Asking, claims: list[Claim], now_s: float) -> list[Effect]:
+    def _drop(self, asking: _Asking, claims: list[FlowClaim], now_s: float) -> list[Effect]:
         """Give up some of what is asked for or held."""
         for claim in claims:
             del asking.claims[claim.publisher]
@@ -280,7 +288,7 @@ class Wishes:
         """Return what subscribers are told of what came of their claims."""
         effects: list[Effect] = []
         for outcome in outcomes:
-            if not isinstance(outcome, Claim):
+            if not isinstance(outcome, FlowClaim):
                 effects.append(outcome)
                 continue
             asking = self._asking_for(outcome)
@@ -318,7 +326,7 @@ class Wishes:
                 effects += self._told(self._obtaining.confirm(claim, now_s), now_s)
         return effects
 
-    def _refuse(self, asking: _Asking, claim: Claim, now_s: float) -> list[Effect]:
+    def _refuse(self, asking: _Asking, claim: FlowClaim, now_s: float) -> list[Effect]:
         """Give up one publisher's flow; a wish that has nothing else, or must have all, ends with it."""
         told = refusal(claim, [*asking.claims.values()])
         del asking.claims[claim.publisher]
@@ -331,7 +339,7 @@ class Wishes:
             effects += self._go_on(asking, now_s)
         return [told, *effects]
 
-    def _refuse_for_now(self, asking: _Asking, claim: Claim, now_s: float) -> list[Effect]:
+    def _refuse_for_now(self, asking: _Asking, claim: FlowClaim, now_s: float) -> list[Effect]:
         """Give up the flow of a publisher that is gone; the wish stays, for another or for its return."""
         del asking.claims[claim.publisher]
         if asking.claims:  # others publish it too: that may be all there is
@@ -340,4 +348,4 @@ class Wishes:
         if asking.is_told:
             return []
         asking.is_told = True
-        return [refused(claim.subscription, Refusal.NOBODY_PUBLISHES, is_definite=False)]
+        return [refused(claim.subscription, RefusalReason.NOBODY_PUBLISHES, is_definite=False)]

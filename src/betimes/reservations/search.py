@@ -19,9 +19,18 @@ from betimes.reservations.flow_tree import HERE, Branch, Branches
 from betimes.reservations.link_accounts import NOTHING, Reservations
 from betimes.reservations.overlay.dht import HOPS_MAX
 from betimes.reservations.overlay.identifiers import id_of
-from betimes.reservations.rendezvous import Ways
+from betimes.reservations.rendezvous import OverlayRouting
 from betimes.reservations.shared_flows import SAME_LATENCY
-from betimes.reservations.signals import Declined, Extend, Granted, Invite, Release, StepBack, Tell, Visit
+from betimes.reservations.signals import (
+    Declined,
+    Extend,
+    Granted,
+    Invite,
+    Release,
+    SendSignal,
+    StepBack,
+    Visit,
+)
 
 # What a link takes counts less than what is left behind it: else a search goes in many small steps.
 LINK_WEIGHT = 0.4
@@ -32,7 +41,7 @@ VISITED_MAX = 32  # nodes that one search may come to
 class Searches:
     """The searches that come through one node."""
 
-    def __init__(self, ways: Ways, branches: Branches, outward: Reservations) -> None:
+    def __init__(self, ways: OverlayRouting, branches: Branches, outward: Reservations) -> None:
         self._ways = ways
         self._branches = branches
         self._outward = outward
@@ -47,11 +56,11 @@ class Searches:
         me = self._ways.me.name
         return Invite(flow, bytes_per_s, publisher, me, self._ways.coordinate, latency_s_max, ())
 
-    def invite(self, invite: Invite, now_s: float) -> list[Tell]:
+    def invite(self, invite: Invite, now_s: float) -> list[SendSignal]:
         """Ask for a flow; the answer is `Granted`, or `Declined`, to oneself."""
         return self.take_invitation(invite, now_s)
 
-    def take_invitation(self, invite: Invite, now_s: float) -> list[Tell]:
+    def take_invitation(self, invite: Invite, now_s: float) -> list[SendSignal]:
         """Send an invitation on to its publisher's node, or begin to search there."""
         me = self._ways.me.name
         hops = (*invite.hops, me)
@@ -67,36 +76,36 @@ class Searches:
         if onward is None or len(hops) > HOPS_MAX:
             is_gone = invite.publisher != me  # its node is; else nothing is asked for
             return self.take_declined(Declined(invite.flow, NOTHING, back, is_gone=is_gone))
-        return [Tell(onward.name, invite._replace(hops=hops))]
+        return [SendSignal(onward.name, invite._replace(hops=hops))]
 
-    def take_declined(self, declined: Declined) -> list[Tell]:
+    def take_declined(self, declined: Declined) -> list[SendSignal]:
         """Send a refusal back the way its invitation came."""
         if not declined.back:
-            return [Tell(self._ways.me.name, declined)]
-        return [Tell(declined.back[0], declined._replace(back=declined.back[1:]))]
+            return [SendSignal(self._ways.me.name, declined)]
+        return [SendSignal(declined.back[0], declined._replace(back=declined.back[1:]))]
 
-    def extended(self, sender: str, extend: Extend, now_s: float) -> list[Tell]:
+    def extended(self, sender: str, extend: Extend, now_s: float) -> list[SendSignal]:
         """Take in a flow that is looking for its way."""
         invite, me = extend.invite, self._ways.me.name
         if invite.bytes_per_s <= 0:
             return []  # nobody asks for nothing
         latency_s = extend.latency_s + (self._ways.latency_from_s(sender) or 0.0)
         branch = self._branches.branch(invite.flow)
-        told: list[Tell] = []
+        told: list[SendSignal] = []
         trail, visited = (*extend.trail, me), (*extend.visited, Visit(me, latency_s))
         if branch is None:
             branch = self._branches.come_from(sender, invite.flow, invite.bytes_per_s, latency_s)
             if branch is None:
-                return [Tell(sender, StepBack(extend._replace(visited=visited), is_kept=False))]
+                return [SendSignal(sender, StepBack(extend._replace(visited=visited), is_kept=False))]
         elif branch.upstream != sender:  # it comes here already: from here on it is this node's search
-            told, trail = [Tell(sender, Release(invite.flow))], (me,)
+            told, trail = [SendSignal(sender, Release(invite.flow))], (me,)
             # a refusal has to go back from here, from neighbour to neighbour
             invite = invite._replace(hops=(*invite.hops, *extend.trail[1:], me))
             extend = extend._replace(instead=extend.instead._replace(is_met=True))
         onward = extend._replace(invite=invite, trail=trail, visited=visited)
         return told + self._search(onward, branch, now_s)
 
-    def stepped_back(self, sender: str, back: StepBack, now_s: float) -> list[Tell]:
+    def stepped_back(self, sender: str, back: StepBack, now_s: float) -> list[SendSignal]:
         """Try another neighbour after a dead end."""
         extend = back.extend
         flow, me = extend.invite.flow, self._ways.me.name
@@ -108,20 +117,20 @@ class Searches:
         trail = extend.trail[: extend.trail.index(me) + 1] if me in extend.trail else (me,)
         return self._search(extend._replace(trail=trail), branch, now_s)
 
-    def _search(self, extend: Extend, branch: Branch, now_s: float) -> list[Tell]:
+    def _search(self, extend: Extend, branch: Branch, now_s: float) -> list[SendSignal]:
         """Deliver the flow here, let it go on, or step back."""
         invite = extend.invite
         if invite.subscriber == self._ways.me.name:
             branch.below[HERE] = True
-            return [Tell(invite.subscriber, Granted(invite.flow, branch.latency_s))]
+            return [SendSignal(invite.subscriber, Granted(invite.flow, branch.latency_s))]
         onward, extend = self._onward(extend, branch)
         if onward is not None and self._branches.extend(invite.flow, branch, onward, now_s):
-            return [Tell(onward, extend._replace(latency_s=branch.latency_s))]
+            return [SendSignal(onward, extend._replace(latency_s=branch.latency_s))]
         told = self._branches.end_if_unneeded(invite.flow, branch, tells_upstream=False)
         if len(extend.trail) > 1:
-            return [*told, Tell(extend.trail[-2], StepBack(extend, is_kept=bool(branch.below)))]
+            return [*told, SendSignal(extend.trail[-2], StepBack(extend, is_kept=bool(branch.below)))]
         if branch.upstream is not None and not branch.below:
-            told.append(Tell(branch.upstream, Release(invite.flow)))
+            told.append(SendSignal(branch.upstream, Release(invite.flow)))
         back = tuple(reversed(invite.hops))
         if back[:1] == (self._ways.me.name,):
             back = back[1:]

@@ -34,7 +34,7 @@ class Tries(NamedTuple):
 
 
 @dataclass(slots=True)
-class Claim:
+class FlowClaim:
     """One publisher's flow for one subscription."""
 
     subscription: str
@@ -78,10 +78,10 @@ class Claim:
         self.is_tried = False
 
 
-class Tried(NamedTuple):
+class TriedFlow(NamedTuple):
     """A way that one of them has for itself."""
 
-    claim: Claim
+    claim: FlowClaim
     name: str
     latency_s: float
     bytes_per_s: int
@@ -92,14 +92,14 @@ class SharedFlow:
     """A flow at one node, with all who want it there; the first of those who have it not asks."""
 
     name: str
-    claims: dict[str, Claim] = field(default_factory=dict)  # by subscription
+    claims: dict[str, FlowClaim] = field(default_factory=dict)  # by subscription
     asked: Reserve | Invite | None = None  # by the name of the way that is asked for
     deadline_s: float = math.inf  # of that question
     comes_as: str | None = None  # the name of the way that it comes by
     latency_s: float = math.inf  # of that way
     bytes_per_s: int = 0  # likewise
     left: dict[str, float] = field(default_factory=dict)  # ways that it came by, and until when they are held
-    tried: Tried | None = None
+    tried: TriedFlow | None = None
 
     @property
     def asked_as(self) -> str | None:
@@ -112,27 +112,27 @@ class SharedFlow:
         return self.comes_as is not None
 
     @property
-    def asker(self) -> Claim | None:
+    def asker(self) -> FlowClaim | None:
         """Return whose turn it is; None where all have it, or something is tried."""
         return None if self.tried else next((each for each in self.claims.values() if not each.is_held), None)
 
     @property
-    def holders(self) -> list[Claim]:
+    def holders(self) -> list[FlowClaim]:
         """Return those who have it."""
         return [each for each in self.claims.values() if each.is_held and not each.is_tried]
 
-    def serves(self, claim: Claim) -> bool:
+    def serves(self, claim: FlowClaim) -> bool:
         """Tell whether what comes is what somebody wants, and what is tried would be too."""
         tried = self.tried
         if tried is not None and not claim.is_served_by(tried.latency_s, tried.bytes_per_s):
             return False
         return claim.is_served_by(self.latency_s, self.bytes_per_s)
 
-    def bound_s(self, claim: Claim) -> float:
+    def bound_s(self, claim: FlowClaim) -> float:
         """Return within what time a way has to lead here, for who asks and for all who have the flow."""
         return min([each.latency_s_max for each in (claim, *self.holders)]) * SAME_LATENCY
 
-    def instead_for(self, claim: Claim) -> Instead:
+    def instead_for(self, claim: FlowClaim) -> Instead:
         """Return what can be had in place of what was asked for: at a home, no less than what comes."""
         flow = read_flow(self.name)
         if self.left:  # ways that are given back shortly
@@ -146,7 +146,7 @@ class SharedFlow:
             shared_bytes_per_s=max(own, others if others > self.bytes_per_s else 0),
         )
 
-    def concerned_by(self, latency_s: float, bytes_per_s: int) -> list[Claim]:
+    def concerned_by(self, latency_s: float, bytes_per_s: int) -> list[FlowClaim]:
         """Return who would have the flow by a way, those first who have it not yet.
 
         Where it helps nobody of those, or is not enough for one who has it, nobody is returned.
@@ -156,13 +156,13 @@ class SharedFlow:
         holders = self.holders
         return [] if not fresh or len(fresh) + len(holders) > len(served) else [*fresh, *holders]
 
-    def try_for(self, claim: Claim, name: str, latency_s: float, bytes_per_s: int) -> None:
+    def try_for(self, claim: FlowClaim, name: str, latency_s: float, bytes_per_s: int) -> None:
         """Let one have a way for itself."""
         claim.hold(name, latency_s)
         claim.is_tried = True
-        self.tried = Tried(claim, name, latency_s, bytes_per_s)
+        self.tried = TriedFlow(claim, name, latency_s, bytes_per_s)
 
-    def come(self, name: str, latency_s: float, bytes_per_s: int) -> list[Claim]:
+    def come(self, name: str, latency_s: float, bytes_per_s: int) -> list[FlowClaim]:
         """Take in by which way the flow comes now; return who has it by that, as `concerned_by` does."""
         concerned = self.concerned_by(latency_s, bytes_per_s)
         if not concerned:

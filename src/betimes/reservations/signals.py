@@ -237,7 +237,7 @@ def without_loops(way: tuple[Hop, ...]) -> tuple[Hop, ...]:
     return tuple(kept)
 
 
-class Tell(NamedTuple):
+class SendSignal(NamedTuple):
     """Send this message to the node of that name."""
 
     to: str

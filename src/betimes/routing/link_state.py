@@ -57,7 +57,7 @@ class PublisherBulletin:
 Bulletin = LinkBulletin | DemandBulletin | PublisherBulletin
 
 
-class Verdict(Enum):
+class BulletinVerdict(Enum):
     """What became of a bulletin."""
 
     NEW = "new"  # it is to be passed on
@@ -74,7 +74,7 @@ class _Known:
     wishes: dict[str, Subscription] = field(default_factory=dict)
 
 
-class Bulletins:
+class LinkState:
     """One broker's collection of everybody's bulletins, its own among them."""
 
     def __init__(self, broker: str, epoch: int) -> None:
@@ -161,26 +161,26 @@ class Bulletins:
                 )
         return found
 
-    def take_in(self, bulletin: Bulletin) -> Verdict:
+    def take_in(self, bulletin: Bulletin) -> BulletinVerdict:
         """Learn from a bulletin, if it is new."""
         if bulletin.broker == self.broker:
-            return Verdict.OURS if bulletin.epoch > self.epoch else Verdict.OLD
+            return BulletinVerdict.OURS if bulletin.epoch > self.epoch else BulletinVerdict.OLD
         known = self._known.get(bulletin.broker)
         if known is None:
             if len(self._known) >= BROKERS_MAX:
-                return Verdict.OLD  # nobody may make us remember more
+                return BulletinVerdict.OLD  # nobody may make us remember more
             known = self._known[bulletin.broker] = _Known()
         age = (bulletin.epoch, bulletin.number)
         if isinstance(bulletin, LinkBulletin):
             if known.links is not None and age <= (known.links.epoch, known.links.number):
-                return Verdict.OLD
+                return BulletinVerdict.OLD
             known.links = bulletin
-            return Verdict.NEW
+            return BulletinVerdict.NEW
         if isinstance(bulletin, PublisherBulletin):
             if known.publishers is not None and age <= (known.publishers.epoch, known.publishers.number):
-                return Verdict.OLD
+                return BulletinVerdict.OLD
             known.publishers = bulletin
-            return Verdict.NEW
+            return BulletinVerdict.NEW
         return self._take_in_demand(known, bulletin, age)
 
     def advertisements(self) -> list[Advertisement]:
@@ -189,16 +189,16 @@ class Bulletins:
         return [each for bulletin in told for each in bulletin.advertisements]
 
     @staticmethod
-    def _take_in_demand(known: _Known, bulletin: DemandBulletin, age: tuple[int, int]) -> Verdict:
+    def _take_in_demand(known: _Known, bulletin: DemandBulletin, age: tuple[int, int]) -> BulletinVerdict:
         if age <= known.demand:
-            return Verdict.OLD
+            return BulletinVerdict.OLD
         if not bulletin.is_whole and age != (known.demand[0], known.demand[1] + 1) and bulletin.number != 1:
-            return Verdict.GAP
+            return BulletinVerdict.GAP
         if bulletin.is_whole or bulletin.number == 1:
             known.wishes = {}
         _change(known.wishes, bulletin)
         known.demand = age
-        return Verdict.NEW
+        return BulletinVerdict.NEW
 
     def links(self) -> list[Link]:
         """Return the links of the whole network that both ends say are there."""

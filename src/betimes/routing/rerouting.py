@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
-from betimes.routing.link_state import Bulletins
+from betimes.routing.link_state import LinkState
 from betimes.routing.routing_table import RoutingTable, routing_table
 from betimes.routing.shortest_paths import shortest_paths
 
 
 def routes_by(
-    bulletins: Bulletins, broker: str, homes: Sequence[str], neighbours: Container[str]
+    bulletins: LinkState, broker: str, homes: Sequence[str], neighbours: Container[str]
 ) -> RoutingTable:
     """Return a broker's ways to all homes; of its own links those count that are up."""
     links = bulletins.links()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from betimes.model.events import Event, EventId, Message
+from betimes.model.events import Event, EventId, RoutedMessage
 from betimes.model.telemetry import Reason
 from betimes.model.topology import Link
 from betimes.routing.link_estimates import LinkEstimate
@@ -33,7 +33,7 @@ from betimes.scheduling.demand_table import Demand, DemandTable
 from betimes.scheduling.destination_sets import DestinationSets, Split
 from betimes.scheduling.effects import Drop, Effect, Keep, Send, made
 from betimes.scheduling.local_delivery import LocalDelivery
-from betimes.scheduling.output_queue import OutputQueue, Taken
+from betimes.scheduling.output_queue import OutputQueue, TakenMessage
 from betimes.scheduling.pinned_routes import PinnedWays, Pins
 from betimes.scheduling.queue_kernels import promise_of_links
 from betimes.scheduling.strategies import Strategy
@@ -75,7 +75,7 @@ class Broker:
         self.shares = PromisedShares()
         self._has_shares = False  # asked for every message
         self._local = LocalDelivery(name)
-        self._in_flight: dict[str, dict[int, tuple[Message, float]]] = {}  # by ticket, and when sent
+        self._in_flight: dict[str, dict[int, tuple[RoutedMessage, float]]] = {}  # by ticket, and when sent
         self._tickets = 0
         self._idle: list[bool] = []  # by link
         self._size_kb_mean = 0.0
@@ -106,7 +106,7 @@ class Broker:
         demand = self._demand.demand(event)
         return self._accept(event, demand, demand.homes, age_s=0.0, now_s=now_s)
 
-    def receive(self, message: Message, *, took_s: float, now_s: float) -> list[Effect]:
+    def receive(self, message: RoutedMessage, *, took_s: float, now_s: float) -> list[Effect]:
         """Take in a message from a neighbour, so many seconds after it was sent."""
         demand = self._demand.demand(message.event)
         age_s = message.age_s + took_s
@@ -129,7 +129,7 @@ class Broker:
             self.hear_waits(neighbour, onward_wait_s)
         return self.link_ready(neighbour, now_s)
 
-    def acknowledged(self, neighbour: str, ticket: int, transfer_s: float) -> Message | None:
+    def acknowledged(self, neighbour: str, ticket: int, transfer_s: float) -> RoutedMessage | None:
         """Note that a neighbour has a message, which took so long; return it if it was under way."""
         found = self._in_flight.get(neighbour, {}).pop(ticket, None)
         if found is None:
@@ -137,7 +137,7 @@ class Broker:
         self._observe(neighbour, found[0], transfer_s)
         return found[0]
 
-    def _observe(self, neighbour: str, message: Message, transfer_s: float) -> None:
+    def _observe(self, neighbour: str, message: RoutedMessage, transfer_s: float) -> None:
         if self.settings.learns_links and neighbour in self._estimates:
             self._estimates[neighbour].observe(message.event.size_kb, transfer_s)
 
@@ -360,7 +360,7 @@ class Broker:
             note_vain_waits(self._wait_s_ahead, self._ways, taken.destinations, taken.wait_s)
         return self._drop(taken, Reason.EXPIRED if taken.all_expired else Reason.HOPELESS)
 
-    def _drop(self, taken: Taken, reason: Reason) -> Drop:
+    def _drop(self, taken: TakenMessage, reason: Reason) -> Drop:
         names = self._pins.names
         destinations = tuple([names[number] for number in taken.destinations.tolist()])
         return made(Drop, (taken.event, taken.age_s, reason, destinations, tuple(taken.subscribers.tolist())))
@@ -371,7 +371,7 @@ class Broker:
         neighbour, ticket = self._routes.neighbours[link], self._tickets + 1
         if self.settings.strategy.counts_waits:
             self._learn_wait(link, destinations, wait_s)
-        message = made(Message, (event, age_s, self._sets.named(destinations)))
+        message = made(RoutedMessage, (event, age_s, self._sets.named(destinations)))
         self._idle[link] = False
         if self.settings.strategy.any_way:
             self._free_at_s[link] = now_s + event.size_kb * self._s_per_kb[link]

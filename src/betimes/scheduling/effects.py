@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from betimes.model.events import Event, Message
+from betimes.model.events import Event, RoutedMessage
 from betimes.model.subscriptions import Subscription
 from betimes.model.telemetry import Reason
 
@@ -27,7 +27,7 @@ class Send(NamedTuple):
     """Give this message to the link to that neighbour, which is busy until the driver says otherwise."""
 
     neighbour: str
-    message: Message
+    message: RoutedMessage
     wait_s: float
     ticket: int = 0  # what the driver names when the neighbour acknowledges it
 

@@ -41,7 +41,7 @@ NOT_BOOKED = np.zeros(0)
 Going = tuple[Event, float, float, NDArray[np.int64]]
 
 
-class Taken(NamedTuple):
+class TakenMessage(NamedTuple):
     """What left the pool: destinations by number, with how many subscribers each had.
 
     Both are good until more is taken.
@@ -274,14 +274,14 @@ class OutputQueue:
         self._rows[: self._row_count, VERDICT] = HOPELESS
         return list(range(self._slot_count))
 
-    def take(self, slot: int, verdict: float, now_s: float) -> Taken:
+    def take(self, slot: int, verdict: float, now_s: float) -> TakenMessage:
         """Take out of the pool the rows of a slot on which the last appraisal gave this verdict."""
         taken, event = self._taken, self.events[slot]
         found, left, alive, age_s, wait_s = take_rows(slot, self._slots, self._rows, verdict, now_s, taken)
         if left == 0:
             self.count -= 1
             self.waiting_kb -= event.size_kb
-        return made(Taken, (event, age_s, wait_s, taken[0, :found], taken[1, :found], alive == 0))
+        return made(TakenMessage, (event, age_s, wait_s, taken[0, :found], taken[1, :found], alive == 0))
 
     def _make_room(self, rows_needed: int) -> None:
         """Squeeze out what is gone; grow where that is not enough."""

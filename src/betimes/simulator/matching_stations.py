@@ -29,7 +29,7 @@ from betimes.model.errors import SettingError
 from betimes.model.statistics import NetworkStatistics, PublisherStatistics, WaitStatistics
 from betimes.model.subscriptions import Subscription
 from betimes.prediction.contents import content_of
-from betimes.prediction.journeys import NOWHERE, Journey, Layout
+from betimes.prediction.journeys import NOWHERE, Journey, PlaceLayout
 from betimes.prediction.service_times import matching_s, sending_s
 from betimes.simulator.chance import stream
 
@@ -106,7 +106,7 @@ class _World:
     """A network as flat arrays, as the kernel takes it."""
 
     def __init__(self, statistics: NetworkStatistics) -> None:
-        self.layout = Layout(statistics)
+        self.layout = PlaceLayout(statistics)
         if len(self.layout.brokers) > BROKERS_MAX:
             raise SettingError("brokers", len(self.layout.brokers), f"this takes at most {BROKERS_MAX}")
         subscriptions = statistics.subscriptions
@@ -175,7 +175,7 @@ def _joined_nodes(
     return starts, places, first_child, order, behind, longest_s
 
 
-def _services(statistics: NetworkStatistics, layout: Layout, journeys: Sequence[Journey]) -> Numbers:
+def _services(statistics: NetworkStatistics, layout: PlaceLayout, journeys: Sequence[Journey]) -> Numbers:
     """Return the law of service at each place [publisher, place]; a row of NaN where there is no station."""
     stored = len(statistics.subscriptions)
     table = np.full((len(journeys), len(layout.places), 4), math.nan)
@@ -248,7 +248,7 @@ def _law_row(law: NumberDistribution) -> tuple[float, float, float, float]:
 
 
 def _wait_statistics(
-    statistics: NetworkStatistics, layout: Layout, sums: Numbers
+    statistics: NetworkStatistics, layout: PlaceLayout, sums: Numbers
 ) -> tuple[WaitStatistics, ...]:
     found = []
     for number, place in np.argwhere(sums[:, :, 0] > 0).tolist():

@@ -18,7 +18,7 @@ import numpy as np
 
 from betimes.model.buffer_settings import BYTES_MAX, BufferSettings, PartitionTerms
 from betimes.model.positions import Have
-from betimes.replay.buffer import PartitionedBuffer, Run
+from betimes.replay.buffer import KeptRun, PartitionedBuffer
 from betimes.simulator.chance import stream
 
 ORIGIN = "publisher"
@@ -180,7 +180,7 @@ class _Simulation:
         number = len(self._importance)
         self._importance.append(importance)
         self._numbers[partition].append(number)
-        run = Run(ORIGIN, number, (number,), self._settings.size_bytes, now_s, importance=importance)
+        run = KeptRun(ORIGIN, number, (number,), self._settings.size_bytes, now_s, importance=importance)
         for buffer in self._buffers:
             buffer.put(run, f"p{partition}", {}, now_s)
 

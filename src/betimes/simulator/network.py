@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from betimes.model.events import Event, Message
+from betimes.model.events import Event, RoutedMessage
 from betimes.model.telemetry import Reason
 from betimes.model.topology import Fault, FaultKind, Link, Scenario
 from betimes.routing.routing_table import RoutingTable, routing_tables
@@ -17,8 +17,8 @@ from betimes.scheduling.recorder import Recorder, Sink
 from betimes.scheduling.strategies import Strategy
 from betimes.simulator.agenda import Agenda
 from betimes.simulator.links import DrawnLink
-from betimes.simulator.outcome import Outcome, Tally
-from betimes.simulator.reservations import Guaranteed, Reserving, wanted_of
+from betimes.simulator.outcome import Outcome, OutcomeTally
+from betimes.simulator.reservations import GuaranteedSubscriber, Reserving, wanted_of
 from betimes.simulator.worlds import Publications, descriptions, publications
 
 Progress = Callable[[int, int], None]  # parts done, in all
@@ -26,7 +26,7 @@ PROGRESS_PARTS = 100
 LOOKED_AT = 1_000  # events of a publisher, to see who wants any of them, be there fewer in a run or none
 
 
-class Network:
+class SimulatedNetwork:
     """A scenario, a strategy and a seed: everything that happens follows from the three.
 
     With `learn_every_s` the brokers do not keep to the configured link speeds: they measure them, and
@@ -52,7 +52,7 @@ class Network:
         self._promises = promises or {}
         self._published = published
         self._recorder = Recorder(sink) if sink is not None else None
-        self._tally = Tally(scenario.subscriptions)
+        self._tally = OutcomeTally(scenario.subscriptions)
         self._learn_every_s = learn_every_s
         self._processing_s = scenario.processing_s
         self._settings = BrokerSettings(
@@ -122,7 +122,7 @@ class Network:
         }
         return wanted_of(self.scenario, said)
 
-    def _reserve(self) -> tuple[Guaranteed, ...]:
+    def _reserve(self) -> tuple[GuaranteedSubscriber, ...]:
         """Reserve what is to be guaranteed over the links that are up, and have the brokers keep it."""
         if not self._guaranteed:
             return ()
@@ -206,7 +206,7 @@ class Network:
         self._agenda.at(now_s + processing_s, self._process, receiver, message, took_s)
         self._perform(broker, broker.link_free(neighbour, now_s, receiver.onward_wait_s))
 
-    def _process(self, broker: Broker, message: Message, took_s: float) -> None:
+    def _process(self, broker: Broker, message: RoutedMessage, took_s: float) -> None:
         if self._brokers[broker.name] is not broker:
             self._lose(broker, message.event, message.destinations, age_s=message.age_s + took_s)
         else:

@@ -9,7 +9,7 @@ from betimes.model.subscriptions import Subscription
 from betimes.model.telemetry import Reason
 from betimes.scheduling.demand_table import Demand
 from betimes.scheduling.effects import Deliver, Drop
-from betimes.simulator.reservations import Guaranteed
+from betimes.simulator.reservations import GuaranteedSubscriber
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +42,10 @@ class Outcome:
     drops: dict[Reason, int]  # subscribers who missed an event, by why
     subscribers: tuple[SubscriberOutcome, ...]
     steps: int  # things the simulator did
-    guarantees: tuple[Guaranteed, ...] = ()  # to those who asked for one
+    guarantees: tuple[GuaranteedSubscriber, ...] = ()  # to those who asked for one
 
 
-class Tally:
+class OutcomeTally:
     """Counts while a run goes on."""
 
     def __init__(self, subscriptions: tuple[Subscription, ...]) -> None:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from betimes.reservations.outcomes import Accepted, Interrupted, Refused
 from betimes.reservations.overlay.identifiers import Contact, closest
-from betimes.reservations.overlay_node import OverlayNode, OverlaySettings
-from betimes.reservations.requests import Effect, Wish
-from betimes.reservations.signals import Tell
+from betimes.reservations.overlay_node import OverlayNode, ReservationOverlaySettings
+from betimes.reservations.requests import Effect, ReservationRequest
+from betimes.reservations.signals import SendSignal
 from betimes.simulator.agenda import Agenda
 from betimes.simulator.chance import stream
 
@@ -27,7 +27,7 @@ HOPS_MAX = 64  # of a route that is traced
 News = Accepted | Refused | Interrupted
 
 
-class Overlay:
+class ReservationOverlay:
     """Nodes, their messages under way, and what applications were told."""
 
     def __init__(
@@ -35,7 +35,7 @@ class Overlay:
         latencies_s: NDArray[np.float64],
         seed: int,
         *,
-        settings: OverlaySettings,
+        settings: ReservationOverlaySettings,
         link_bytes_per_s: int,
     ) -> None:
         self.names = tuple([f"n{number}" for number in range(len(latencies_s))])
@@ -103,7 +103,7 @@ class Overlay:
         """Let a type be published at a node no longer."""
         self.perform(name, self.nodes[name].withdraw(event_type, self.agenda.now_s))
 
-    def subscribe(self, name: str, wish: Wish) -> None:
+    def subscribe(self, name: str, wish: ReservationRequest) -> None:
         """Let a subscriber at a node ask for a reservation."""
         self.perform(name, self.nodes[name].subscribe(wish, self.agenda.now_s))
 
@@ -147,7 +147,7 @@ class Overlay:
     def perform(self, name: str, effects: Iterable[Effect]) -> None:
         """Carry what a node has to say."""
         for effect in effects:
-            if isinstance(effect, Tell):
+            if isinstance(effect, SendSignal):
                 self.sent[type(effect.message).__name__] += 1
                 arrival_s = self.agenda.now_s + self.latency_s(name, effect.to)
                 self.agenda.at(arrival_s, self._arrive, name, effect)
@@ -157,7 +157,7 @@ class Overlay:
     def _capacity_bytes_per_s(self, _neighbour: str) -> int:
         return self._link_bytes_per_s
 
-    def _arrive(self, sender: str, tell: Tell) -> None:
+    def _arrive(self, sender: str, tell: SendSignal) -> None:
         node = self.nodes.get(tell.to)
         if node is not None:
             self.perform(tell.to, node.receive(sender, tell.message, self.agenda.now_s))

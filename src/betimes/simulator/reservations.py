@@ -19,17 +19,17 @@ from betimes.model.topology import Link, Publisher, Scenario
 from betimes.reservations.alternatives import Fitting
 from betimes.reservations.enforcement import Pinned, Shares, shares_and_pins
 from betimes.reservations.node import PROMISED_SHARE_MAX, ReservingNode, ReservingSettings
-from betimes.reservations.outcomes import Accepted, Refusal, Refused, why
+from betimes.reservations.outcomes import Accepted, RefusalReason, Refused, why
 from betimes.reservations.overlay.mesh import MeshWays
-from betimes.reservations.requests import Effect, Wish
-from betimes.reservations.signals import Manner, Tell
+from betimes.reservations.requests import Effect, ReservationRequest
+from betimes.reservations.signals import Manner, SendSignal
 from betimes.routing.routing_table import routing_tables
 
 NEVER = ReservingSettings(refresh_every_s=math.inf, lapse_after_s=math.inf)  # nobody goes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guaranteed:
+class GuaranteedSubscriber:
     """What came of one subscriber's wish for a guarantee."""
 
     subscriber: str
@@ -75,7 +75,7 @@ class Reserving:
         }
         self._now_s = 0.0
         self._news: list[Effect] = []
-        self._had: dict[str, list[Wish]] = {}  # by subscriber, all that it was given
+        self._had: dict[str, list[ReservationRequest]] = {}  # by subscriber, all that it was given
         self._latency_s: dict[str, float] = {}  # by wish, as it was told last
         for publisher in scenario.publishers:
             if publisher.profile is not None:
@@ -83,12 +83,12 @@ class Reserving:
                 node = self._entries[publisher.name]
                 self._perform(node, self._nodes[node].advertise(publisher.name, bytes_per_s, self._now_s))
 
-    def ask(self, subscription: Subscription, publishers: Collection[str]) -> Guaranteed:
+    def ask(self, subscription: Subscription, publishers: Collection[str]) -> GuaranteedSubscriber:
         """Reserve what a subscriber asks for, of all these publishers, or nothing."""
         guarantee = subscription.qos.guarantee
         assert guarantee is not None, "who asks for nothing is guaranteed nothing"
         kb_per_s, home = guarantee.bandwidth_kb_per_s, subscription.home
-        wish = Wish(
+        wish = ReservationRequest(
             subscription=subscription.id,
             event_type="",  # each publisher's in its place
             bytes_per_s=None if kb_per_s is None else max(round(1000.0 * kb_per_s), 1),
@@ -99,7 +99,7 @@ class Reserving:
         )
         wishes = _for_each(wish, publishers)
         if not wishes:
-            return self._refused(subscription, _unknown(subscription.id, Refusal.NOBODY_PUBLISHES))
+            return self._refused(subscription, _unknown(subscription.id, RefusalReason.NOBODY_PUBLISHES))
         answer = self._try_all(home, wishes)
         if isinstance(answer, Refused):
             return self._refused(subscription, self._what_fits(wish, publishers, answer))
@@ -107,14 +107,14 @@ class Reserving:
             self._perform(home, self._nodes[home].confirm(each.subscription, self._now_s))
         self._settle(home)
         self._had[subscription.id] = wishes
-        return Guaranteed(
+        return GuaranteedSubscriber(
             subscriber=subscription.id,
             is_accepted=True,
             bytes_per_s=sum(each.bytes_per_s for each in answer),
             latency_s=max(each.latency_s for each in answer),
         )
 
-    def by_now(self, guaranteed: Guaranteed) -> Guaranteed:
+    def by_now(self, guaranteed: GuaranteedSubscriber) -> GuaranteedSubscriber:
         """Return what a subscriber was told with the latency that it has after others have asked."""
         wishes = self._had.get(guaranteed.subscriber)
         if wishes is None:
@@ -125,7 +125,7 @@ class Reserving:
         """Return by what each broker keeps all that is promised."""
         return {name: shares_and_pins(node.branches) for name, node in self._nodes.items()}
 
-    def _what_fits(self, wish: Wish, publishers: Collection[str], refused: Refused) -> Refused:
+    def _what_fits(self, wish: ReservationRequest, publishers: Collection[str], refused: Refused) -> Refused:
         """Return a refusal with what was tried to fit, of all publishers."""
         assert wish.home is not None, "everybody is somewhere"
         fitting = Fitting(wish, refused)
@@ -139,14 +139,16 @@ class Reserving:
                 self._give_back(wish.home, wishes)
         return fitting.refused
 
-    def _try_all(self, home: str, wishes: list[Wish]) -> list[Accepted] | Refused:
+    def _try_all(self, home: str, wishes: list[ReservationRequest]) -> list[Accepted] | Refused:
         """Ask for all of it, or give back what was there; nobody is moved."""
         accepted: list[Accepted] = []
         for wish in wishes:
             news = self._ask(home, wish)
             if isinstance(news, Refused):
                 self._give_back(home, wishes)
-                is_sure = not accepted or news.reason == Refusal.TOO_SLOW  # else they take the room, perhaps
+                is_sure = (
+                    not accepted or news.reason == RefusalReason.TOO_SLOW
+                )  # else they take the room, perhaps
                 return news._replace(
                     is_definite=news.is_definite and is_sure,
                     latency_s=max(news.latency_s, self._fastest_s(home, wishes)),
@@ -154,8 +156,8 @@ class Reserving:
             accepted.append(news)
         return accepted
 
-    def _refused(self, subscription: Subscription, refused: Refused) -> Guaranteed:
-        return Guaranteed(
+    def _refused(self, subscription: Subscription, refused: Refused) -> GuaranteedSubscriber:
+        return GuaranteedSubscriber(
             subscriber=subscription.id,
             is_accepted=False,
             bytes_per_s=refused.fits_bytes_per_s,
@@ -166,11 +168,11 @@ class Reserving:
             why=why(refused),
         )
 
-    def _ask(self, home: str, wish: Wish) -> Accepted | Refused:
+    def _ask(self, home: str, wish: ReservationRequest) -> Accepted | Refused:
         self._news = []
         self._perform(home, self._nodes[home].subscribe(wish, self._now_s))
         self._settle(home)
-        told: Accepted | Refused = _unknown(wish.subscription, Refusal.NO_ANSWER)
+        told: Accepted | Refused = _unknown(wish.subscription, RefusalReason.NO_ANSWER)
         for each in self._news:
             if isinstance(each, Accepted | Refused) and each.subscription == wish.subscription:
                 told = each
@@ -184,12 +186,12 @@ class Reserving:
             each.subscription: each.latency_s for each in self._news if isinstance(each, Accepted)
         }
 
-    def _fastest_s(self, home: str, wishes: Iterable[Wish]) -> float:
+    def _fastest_s(self, home: str, wishes: Iterable[ReservationRequest]) -> float:
         """Return what the fastest way from the farthest publisher takes."""
         ways = self._ways[home]
         return max([ways.fastest_from_s(self._entries[each.event_type]) or 0.0 for each in wishes])
 
-    def _give_back(self, home: str, wishes: Iterable[Wish]) -> None:
+    def _give_back(self, home: str, wishes: Iterable[ReservationRequest]) -> None:
         for wish in wishes:
             self._perform(home, self._nodes[home].unsubscribe(wish.subscription, self._now_s))
 
@@ -197,7 +199,7 @@ class Reserving:
         waiting = deque([(name, effect) for effect in effects])
         while waiting:
             sender, effect = waiting.popleft()
-            if not isinstance(effect, Tell):
+            if not isinstance(effect, SendSignal):
                 self._news.append(effect)
                 continue
             answers = self._nodes[effect.to].receive(sender, effect.message, self._now_s)
@@ -219,13 +221,13 @@ def wanted_of(
     }
 
 
-def _for_each(wish: Wish, publishers: Collection[str]) -> list[Wish]:
+def _for_each(wish: ReservationRequest, publishers: Collection[str]) -> list[ReservationRequest]:
     """Return the same wish for what each of them publishes."""
     names = [(f"{wish.subscription}/{publisher}", publisher) for publisher in publishers]
     return [replace(wish, subscription=name, event_type=publisher) for name, publisher in names]
 
 
-def _unknown(subscription: str, reason: Refusal) -> Refused:
+def _unknown(subscription: str, reason: RefusalReason) -> Refused:
     return Refused(subscription, None, reason, is_definite=False, room_bytes_per_s=0, latency_s=math.inf)
 
 

@@ -20,7 +20,7 @@ from betimes.model.subscriptions import Subscription
 from betimes.model.topology import Publisher, Scenario
 from betimes.scheduling.strategies import Strategy
 from betimes.simulator.chance import stream
-from betimes.simulator.network import Network
+from betimes.simulator.network import SimulatedNetwork
 from betimes.simulator.outcome import Outcome
 from betimes.simulator.worlds import EVENTS_MAX, Publications
 
@@ -97,7 +97,7 @@ def play(twin: Twin, strategy: Strategy, seed: int) -> Outcome:
     """Run a twin once."""
     if twin.events > EVENTS_MAX:
         raise SettingError("events", twin.events, f"one run takes at most {EVENTS_MAX:,}")
-    return Network(twin.scenario, strategy, seed, published=_published(twin, seed)).run()
+    return SimulatedNetwork(twin.scenario, strategy, seed, published=_published(twin, seed)).run()
 
 
 def spreads(outcomes: Sequence[Outcome]) -> Spreads:

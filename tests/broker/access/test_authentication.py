@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from betimes.broker.access.acl import AccessList
-from betimes.broker.access.authentication import Gate
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.access.passwords import Cost, PasswordFile
 
 USERS = PasswordFile().with_user("ann", b"secret", Cost(ln=4))
@@ -11,14 +11,14 @@ LIST = AccessList.read("topic read open\nuser ann\ntopic readwrite ann/#\n", "li
 
 
 def test_nobody_comes_in_unless_it_is_said():
-    assert Gate().admits(None, None) is False
-    assert Gate().admits("ann", b"secret") is False
-    assert Gate(anonymous=True).admits(None, None) is True
-    assert Gate(passwords=USERS).admits(None, b"secret") is False
+    assert AccessControl().admits(None, None) is False
+    assert AccessControl().admits("ann", b"secret") is False
+    assert AccessControl(anonymous=True).admits(None, None) is True
+    assert AccessControl(passwords=USERS).admits(None, b"secret") is False
 
 
 def test_a_password_is_looked_at_where_that_may_take_long():
-    gate = Gate(passwords=PasswordFile().with_user("ann", b"secret", Cost(ln=4)))
+    gate = AccessControl(passwords=PasswordFile().with_user("ann", b"secret", Cost(ln=4)))
     assert gate.admits("ann", b"secret") is None
     assert gate.prove("ann", b"secret")
     assert gate.admits("ann", b"secret") is True  # it is remembered
@@ -30,25 +30,25 @@ def test_a_password_is_looked_at_where_that_may_take_long():
 
 
 def test_with_passwords_and_anonymous_a_name_must_still_be_proved():
-    gate = Gate(anonymous=True, passwords=PasswordFile().with_user("ann", b"secret", Cost(ln=4)))
+    gate = AccessControl(anonymous=True, passwords=PasswordFile().with_user("ann", b"secret", Cost(ln=4)))
     assert gate.admits(None, None) is True
     assert gate.admits("ann", b"wrong") is None
     assert gate.admits("ann", None) is False
 
 
 def test_a_name_that_nobody_proved_gives_no_rights():
-    open_gate = Gate(anonymous=True, access=LIST)
+    open_gate = AccessControl(anonymous=True, access=LIST)
     user = open_gate.proven_user("ann")
     assert user is None
     rights = open_gate.rights(user, "c")
     assert rights is not None
     assert not rights.may_read("ann/mail")
     assert rights.may_read("open")
-    closed = Gate(passwords=USERS, access=LIST)
+    closed = AccessControl(passwords=USERS, access=LIST)
     rights = closed.rights(closed.proven_user("ann"), "c")
     assert rights is not None
     assert rights.may_write("ann/mail")
 
 
 def test_without_a_list_everything_is_allowed():
-    assert Gate(anonymous=True).rights(None, "c") is None
+    assert AccessControl(anonymous=True).rights(None, "c") is None

@@ -11,11 +11,11 @@ import mqtt5
 import pytest
 from tests.broker.talking import Client, new_hub
 
-from betimes.broker.admission.admission import FRESH_S, Promises, worked_out
+from betimes.broker.admission.admission import FRESH_S, AdmissionControl, worked_out
 from betimes.broker.admission.model_packets import MODEL_TOPIC, ModelError, packed_model, unpacked_model
 from betimes.broker.core.hub import Hub
 from betimes.broker.net.background import promised_grants
-from betimes.broker.observe.event_recorder import Witness
+from betimes.broker.observe.event_recorder import EventRecorder
 from betimes.model.distributions import Constant, Exponential
 from betimes.model.errors import BetimesError
 from betimes.model.statistics import (
@@ -58,10 +58,10 @@ def statistics(learned_at_s: float = 100.0, broker: str = "b1") -> NetworkStatis
 def promising_hub(
     model: NetworkStatistics | None = None,
     wake: Callable[[], None] = lambda: None,
-    witness: Witness | None = None,
-) -> tuple[Hub, Promises]:
+    witness: EventRecorder | None = None,
+) -> tuple[Hub, AdmissionControl]:
     hub = new_hub(recorder=witness)
-    promises = Promises(hub.name, SECRET, offer=hub.offer_to_all, wake=wake, recorder=witness)
+    promises = AdmissionControl(hub.name, SECRET, offer=hub.offer_to_all, wake=wake, recorder=witness)
     hub.extend(promises)
     if model is not None:
         assert promises.learn(worked_out(packed_model(model, SECRET)[0]), (), 0.0)
@@ -208,7 +208,7 @@ def test_a_promise_is_asked_of_the_model_that_the_subscriber_will_meet():
 
 def test_what_was_answered_is_written_down():
     records: list[Any] = []
-    hub, _ = promising_hub(statistics(), witness=Witness("b1", Recorder(records.append)))
+    hub, _ = promising_hub(statistics(), witness=EventRecorder("b1", Recorder(records.append)))
     ann = Client(hub, "ann", now_s=3.0)
     ann.subscribe("news", properties=asking(0.3))
     ann.subscribe("news", properties=asking(0.999))

@@ -7,7 +7,7 @@ import json
 import mqtt5
 from tests.broker.talking import Client, new_hub
 
-from betimes.broker.admission.admission import Promises
+from betimes.broker.admission.admission import AdmissionControl
 from betimes.broker.admission.model_packets import alarm_topic, signed_alarm
 
 SECRET = "between us"
@@ -22,7 +22,7 @@ def tell(control: Client, number: int, *, secret: str = SECRET, topic: str = TOP
 
 def listening() -> tuple[Client, Client]:
     hub = new_hub()
-    hub.extend(Promises("b1", SECRET, offer=hub.offer_to_all, wake=lambda: None))
+    hub.extend(AdmissionControl("b1", SECRET, offer=hub.offer_to_all, wake=lambda: None))
     ben = Client(hub, "ben")
     ben.subscribe("$betimes/alarm/#")
     ben.subscribe("#")

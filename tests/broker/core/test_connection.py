@@ -8,7 +8,7 @@ import mqtt5
 import pytest
 from tests.broker.talking import Client, new_connection, new_hub
 
-from betimes.broker.access.authentication import Gate
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.access.passwords import Cost, PasswordFile
 from betimes.broker.core.connection import HELD_MAX
 
@@ -69,7 +69,7 @@ def test_what_comes_after_a_goodbye_is_ignored():
 
 
 def held(password: bytes = b"secret") -> Client:
-    gate = Gate(passwords=PasswordFile().with_user("ann", b"secret", Cost(ln=4)))
+    gate = AccessControl(passwords=PasswordFile().with_user("ann", b"secret", Cost(ln=4)))
     return Client(new_hub(gate=gate), "c", username="ann", password=password)
 
 

@@ -24,7 +24,7 @@ from tests.broker.mutants import (
 from tests.broker.talking import OPEN_GATE, Client, new_connection, new_hub
 
 from betimes.broker.access.acl import AccessList
-from betimes.broker.access.authentication import Gate
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.access.passwords import Cost, PasswordFile
 from betimes.broker.core.connection import Connection
 from betimes.broker.core.hub import Hub
@@ -34,15 +34,15 @@ CONNECT = mqtt5.ConnectPacket("victim", clean_start=True).write()
 FAILED = 0x80
 
 
-def small_hub(gate: Gate = OPEN_GATE) -> Hub:
+def small_hub(gate: AccessControl = OPEN_GATE) -> Hub:
     return new_hub(gate=gate, queue_bytes_max=20_000, sessions_max=50, retained_max=50, subscriptions_max=20)
 
 
-def guarded() -> Gate:
+def guarded() -> AccessControl:
     """Return a gate where the mutants' user has to be proven, and may not do everything."""
     users = PasswordFile().with_user("ann", b"secret", Cost(ln=4))
     access = AccessList.read("topic readwrite #\nuser ann\ntopic read a/#\ntopic write +/b\n", "access")
-    return Gate(anonymous=True, passwords=users, access=access)
+    return AccessControl(anonymous=True, passwords=users, access=access)
 
 
 def connected(hub: Hub, now_s: float = 0.0, first: bytes = CONNECT) -> Connection:

@@ -12,7 +12,7 @@ from betimes.broker.core.connection import Connection
 from betimes.broker.core.extension import Decision, Extension
 from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.session import Session
-from betimes.broker.delivery.subscriptions import Grant
+from betimes.broker.delivery.subscriptions import BrokerSubscription
 from betimes.mqtt.reason_codes import GRANTED, ConnectCode, PublishCode, SubscribeCode
 
 
@@ -25,14 +25,19 @@ class Listening(Extension):
         self.refused_filter = ""
 
     def connecting(
-        self, connection: Connection, packet: mqtt5.ConnectPacket, _user: str | None, _now_s: float
+        self,
+        connection: Connection,
+        _packet: mqtt5.ConnectPacket,
+        client_id: str,
+        _user: str | None,
+        _now_s: float,
     ) -> bool:
-        if packet.client_id == self.refused_client:
+        if client_id == self.refused_client:
             connection.refuse(ConnectCode.BANNED, "not you")
             return False
         return True
 
-    def admit(self, grant: Grant, _now_s: float) -> Decision | None:
+    def admit(self, grant: BrokerSubscription, _now_s: float) -> Decision | None:
         if not self.refused_filter:
             return None
         return Decision(grant.pattern != self.refused_filter, f"{grant.pattern} was considered")
@@ -49,10 +54,10 @@ class Listening(Extension):
     def client_left(self, session: Session, will: mqtt5.Will | None, now_s: float) -> None:
         self.heard.append(("left", session.client_id, will is not None, now_s))
 
-    def subscribed(self, written: str, _grant: Grant, now_s: float) -> None:
+    def subscribed(self, written: str, _grant: BrokerSubscription, now_s: float) -> None:
         self.heard.append(("subscribed", written, now_s))
 
-    def unsubscribed(self, written: str, _grant: Grant, now_s: float) -> None:
+    def unsubscribed(self, written: str, _grant: BrokerSubscription, now_s: float) -> None:
         self.heard.append(("unsubscribed", written, now_s))
 
     def session_ended(self, session: Session, now_s: float) -> None:

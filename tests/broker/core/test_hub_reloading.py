@@ -6,7 +6,7 @@ import mqtt5
 from tests.broker.talking import Client, new_hub
 
 from betimes.broker.access.acl import AccessList
-from betimes.broker.access.authentication import Gate
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.access.passwords import Cost, PasswordFile
 from betimes.broker.core.hub import Hub
 
@@ -15,9 +15,9 @@ ANN = PasswordFile().with_user("ann", b"secret", COST)
 BOTH = ANN.with_user("bob", b"secret", COST)
 
 
-def gate(passwords: PasswordFile, *lines: str) -> Gate:
+def gate(passwords: PasswordFile, *lines: str) -> AccessControl:
     access = AccessList.read("".join(f"{line}\n" for line in lines), "list") if lines else None
-    return Gate(anonymous=True, passwords=passwords, access=access)
+    return AccessControl(anonymous=True, passwords=passwords, access=access)
 
 
 def user(hub: Hub, name: str, **connect) -> Client:
@@ -58,6 +58,6 @@ def test_a_user_who_is_known_no_more_is_sent_away_and_others_stay():
 
 def test_who_comes_next_meets_the_new_gate():
     hub = new_hub(gate=gate(ANN))
-    hub.change_gate(Gate(passwords=BOTH), 0.0)
+    hub.change_gate(AccessControl(passwords=BOTH), 0.0)
     assert Client(hub, "x").connack.reason_code.value == 0x86
     assert hub.gate.prove("bob", b"secret")

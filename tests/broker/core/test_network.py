@@ -13,7 +13,7 @@ from betimes.broker.core.connect import LINK
 from betimes.broker.core.connection import Connection
 from betimes.broker.core.network import Standalone
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.subscriptions import Grant
+from betimes.broker.delivery.subscriptions import BrokerSubscription
 from betimes.mqtt.reason_codes import ConnectCode, PublishCode
 
 
@@ -25,10 +25,10 @@ class Listening:
     def __init__(self) -> None:
         self.heard: list[tuple[str, object]] = []
 
-    def subscribed(self, grant: Grant) -> None:
+    def subscribed(self, grant: BrokerSubscription) -> None:
         self.heard.append(("subscribed", grant.pattern))
 
-    def unsubscribed(self, grant: Grant) -> None:
+    def unsubscribed(self, grant: BrokerSubscription) -> None:
         self.heard.append(("unsubscribed", grant.pattern))
 
     def publish(self, publication: Publication, _now_s: float) -> int:

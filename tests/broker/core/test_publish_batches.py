@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.broker.talking import Client, new_connection, new_hub
 
-from betimes.broker.observe.event_recorder import Witness
+from betimes.broker.observe.event_recorder import EventRecorder
 from betimes.model.buffer_settings import BufferSettings
 from betimes.model.telemetry import Published
 from betimes.mqtt.codec import Wire
@@ -33,7 +33,7 @@ def rows(count: int, payload: bytes = b"x", topic: str = "a") -> bytes:
 def watched(stream: bytes, *, bundles: bool, every: int, cut: int, who: int) -> tuple[Any, ...]:
     """Publish a stream to several subscribers; return all that can be seen of it."""
     records: list[Any] = []
-    witness = Witness("b1", Recorder(records.append, every=every))
+    witness = EventRecorder("b1", Recorder(records.append, every=every))
     hub = new_hub(buffer=BufferSettings(), recorder=witness)
     subscribers = [
         Client(hub, "plain"),

@@ -7,7 +7,7 @@ import pytest
 from tests.broker.talking import Client, goodbye, new_hub
 
 from betimes.broker.access.acl import AccessList
-from betimes.broker.access.authentication import Gate
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.core.connection import Connection
 from betimes.broker.core.extension import Decision, Extension, GoOn
 from betimes.broker.core.subscribe import NOTHING_TO_RESERVE
@@ -26,7 +26,7 @@ def test_a_refused_filter_says_where_and_the_connection_stays():
 
 
 def test_each_pattern_of_a_subscribe_is_answered_apart():
-    gate = Gate(anonymous=True, access=AccessList.read("topic read open/#", "list"))
+    gate = AccessControl(anonymous=True, access=AccessList.read("topic read open/#", "list"))
     client = Client(new_hub(gate=gate))
     suback = client.subscribe_raw("open/#", "shut", "a/#/b", "$share/", qos=1)
     granted, refused, wrong, half = suback.reason_codes
@@ -37,7 +37,7 @@ def test_each_pattern_of_a_subscribe_is_answered_apart():
 
 
 def test_a_discreet_server_does_not_say_why_a_subscription_is_refused():
-    gate = Gate(anonymous=True, access=AccessList.read("topic read open", "list"), discreet=True)
+    gate = AccessControl(anonymous=True, access=AccessList.read("topic read open", "list"), discreet=True)
     suback = Client(new_hub(gate=gate)).subscribe("shut", "open")
     assert suback.reason_codes == [Subscribed.UNSPECIFIED_ERROR, GRANTED[0]]
     assert suback.reason_str is None
@@ -50,7 +50,7 @@ def test_only_so_many_subscriptions_are_taken():
 
 
 def test_a_client_that_does_not_want_reasons_gets_them_only_where_it_must_expect_them():
-    gate = Gate(anonymous=True, access=AccessList.read("topic read open", "list"))
+    gate = AccessControl(anonymous=True, access=AccessList.read("topic read open", "list"))
     client = Client(new_hub(gate=gate), request_problem_info=False)
     assert client.subscribe("shut").reason_str is None
     (said,) = client.publish("", topic_alias=5)

@@ -6,11 +6,11 @@ import mqtt5
 from tests.broker.talking import Client, new_hub
 
 from betimes.broker.delivery.delivery import Delivery
-from betimes.broker.delivery.fan_out import Offering, delivery_of
+from betimes.broker.delivery.fan_out import FanOut, delivery_of
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.subscriptions import Grant
+from betimes.broker.delivery.subscriptions import BrokerSubscription
 from betimes.model.telemetry import Reason
-from betimes.mqtt.subscribe_options import read_wish
+from betimes.mqtt.subscribe_options import read_options
 
 
 def publication(topic="news", *, qos=0, born_s=0.0):
@@ -24,16 +24,16 @@ class Stage:
     def __init__(self):
         self.lost: list[tuple[str, Reason]] = []
         self.hub = new_hub()
-        self.offering = Offering(self._lose)
+        self.offering = FanOut(self._lose)
 
     def _lose(self, delivery: Delivery, reason: Reason, _now_s: float) -> None:
         self.lost.append((delivery.publication.topic, reason))
 
     def client(self, name: str, pattern: str = "news", **options) -> Client:
         client = Client(self.hub, name)
-        wish = read_wish(options.pop("wish", {}).items())
+        wish = read_options(options.pop("wish", {}).items())
         self.offering.audiences.add(
-            Grant(session=self.hub.sessions[name], pattern=pattern, wish=wish, **options)
+            BrokerSubscription(session=self.hub.sessions[name], pattern=pattern, wish=wish, **options)
         )
         return client
 
@@ -49,7 +49,7 @@ def test_it_says_how_many_want_it():
 def test_overlapping_subscriptions_bring_one_copy():
     stage = Stage()
     alice = stage.client("alice")
-    stage.offering.audiences.add(Grant(session=stage.hub.sessions["alice"], pattern="#", qos=1))
+    stage.offering.audiences.add(BrokerSubscription(session=stage.hub.sessions["alice"], pattern="#", qos=1))
     assert stage.offering.offer_to_all(publication(qos=1), 0.0) == 1
     assert len(alice.got()) == 1
 
@@ -59,7 +59,9 @@ def test_what_comes_too_late_is_lost_for_those_who_set_a_bound():
     hasty = stage.client("hasty", wish={"max-delay": "1s"})
     patient = stage.client("patient")
     stage.offering.audiences.add(
-        Grant(session=stage.hub.sessions["hasty"], pattern="#", wish=read_wish([("max-delay", "2s")]))
+        BrokerSubscription(
+            session=stage.hub.sessions["hasty"], pattern="#", wish=read_options([("max-delay", "2s")])
+        )
     )
     stage.offering.offer_to_all(publication(born_s=0.0), 3.0)
     assert (len(hasty.got()), len(patient.got())) == (0, 1)
@@ -74,6 +76,6 @@ def test_what_a_member_of_a_group_did_not_get_another_gets():
     stage.offering.audiences.remove(first)
     stage.offering.pass_on(delivery_of(publication(qos=1), first, retain=False), 0.0)
     assert len(bob.got()) == 1
-    plain = Grant(session=stage.hub.sessions["alice"], pattern="news")
+    plain = BrokerSubscription(session=stage.hub.sessions["alice"], pattern="news")
     stage.offering.pass_on(delivery_of(publication(), plain, retain=False), 0.0)
     assert stage.lost == [("news", Reason.SESSION_ENDED)]

@@ -10,7 +10,7 @@ from tests.broker.replay.test_buffer import keeping_hub
 from tests.broker.replay.test_resume import resume
 from tests.broker.talking import Client
 
-from betimes.broker.delivery.gaps import ORIGINS_MAX, Missed, gap_message
+from betimes.broker.delivery.gaps import ORIGINS_MAX, MissedMessages, gap_message
 from betimes.broker.delivery.publication import Publication
 from betimes.model.positions import Gap
 from betimes.model.telemetry import Reason
@@ -81,7 +81,7 @@ def test_a_client_s_name_is_one_level_of_the_topic():
 
 
 def test_so_many_origins_are_told_apart_and_the_broker_s_own_messages_do_not_count():
-    missed = Missed("b1", "ben")
+    missed = MissedMessages("b1", "ben")
     packet = gap_message("b1", "ben", Gap(origin="x", first=1, last=1, at_most=1), 0.0).packet
     missed.note(Publication(packet, "$SYS/uptime", born_s=0.0, origin="b1", number=1))
     assert not missed

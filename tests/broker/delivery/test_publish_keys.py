@@ -9,7 +9,7 @@ from tests.broker.replay.test_buffer import keeping_hub
 from tests.broker.talking import Client, new_hub
 
 from betimes.broker.core.hub import Hub
-from betimes.broker.delivery.publish_keys import Repeats
+from betimes.broker.delivery.publish_keys import PublishKeys
 
 
 def publish(client: Client, key: str, topic: str = "t", *, qos: int = 1, **more) -> int:
@@ -56,7 +56,7 @@ def test_without_an_acknowledgement_nothing_is_a_repeat():
 
 def test_nobody_uses_up_the_keys_of_another_user():
     packet = mqtt5.PublishPacket("t", b"", user_properties=[("$key", "k1")])
-    repeats = Repeats(10)
+    repeats = PublishKeys(10)
     assert not repeats.is_repeat("anna", "t", packet)
     assert not repeats.is_repeat("ben", "t", packet)
     assert not repeats.is_repeat(None, "t", packet)

@@ -14,7 +14,12 @@ from tests.broker.talking import Client, new_hub
 
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.scheduled_queue import BELOW_US_BYTES_MAX, BELOW_US_BYTES_MIN, LastHop, warm_up
+from betimes.broker.delivery.scheduled_queue import (
+    BELOW_US_BYTES_MAX,
+    BELOW_US_BYTES_MIN,
+    ScheduledQueue,
+    warm_up,
+)
 from betimes.model.telemetry import Reason
 
 
@@ -24,7 +29,7 @@ def delivery(number=1, *, bound_s=10.0, price=1.0, born_s=0.0, size=800):
     return Delivery(publication, told=True, bound_s=bound_s, price=price)
 
 
-def order(last_hop: LastHop, now_s: float) -> tuple[list[int], list[int]]:
+def order(last_hop: ScheduledQueue, now_s: float) -> tuple[list[int], list[int]]:
     """Take out everything as it would be sent; return numbers of what goes, and of what was given up."""
     goes, given_up = [], []
     while len(last_hop):
@@ -38,7 +43,7 @@ def order(last_hop: LastHop, now_s: float) -> tuple[list[int], list[int]]:
 
 
 def test_many_are_chosen_at_once_as_they_would_be_one_by_one():
-    one_by_one, at_once = LastHop(), LastHop()
+    one_by_one, at_once = ScheduledQueue(), ScheduledQueue()
     for number in range(1, 101):
         for each in (one_by_one, at_once):
             each.put(delivery(number, price=float(number % 7), bound_s=5.0 + number % 3), 0.0)
@@ -73,14 +78,14 @@ def test_a_client_with_a_price_that_reads_late_stalls_nobody(monkeypatch):
 
 
 def test_what_is_worth_more_goes_first_and_equals_in_order():
-    last_hop = LastHop()
+    last_hop = ScheduledQueue()
     for number, price in enumerate([1.0, 5.0, 1.0, 9.0], start=1):
         last_hop.put(delivery(number, price=price), 0.0)
     assert order(last_hop, 0.0) == ([4, 2, 1, 3], [])
 
 
 def test_what_cannot_be_in_time_is_given_up_before_it_is_late():
-    last_hop = LastHop()
+    last_hop = ScheduledQueue()
     last_hop.observe(size_kb=10.0, took_s=10.0)  # a second for a kilobyte
     last_hop.put(delivery(1, bound_s=2.0), 0.0)
     last_hop.put(delivery(2, bound_s=60.0), 0.0)
@@ -88,21 +93,21 @@ def test_what_cannot_be_in_time_is_given_up_before_it_is_late():
 
 
 def test_little_waits_below_us_for_a_slow_client():
-    last_hop = LastHop()
+    last_hop = ScheduledQueue()
     for _ in range(100):
         last_hop.observe(size_kb=10.0, took_s=0.2)  # 50 KB/s
     assert last_hop.below_us_bytes == pytest.approx(5_000, rel=0.01)
     for _ in range(500):
         last_hop.observe(size_kb=10.0, took_s=100.0)
     assert last_hop.below_us_bytes == BELOW_US_BYTES_MIN
-    fast = LastHop()
+    fast = ScheduledQueue()
     fast.observe(size_kb=10.0, took_s=1e-6)
     fast.observe(size_kb=0.0, took_s=1.0)  # nothing drained: nothing learnt
     assert fast.below_us_bytes == BELOW_US_BYTES_MAX
 
 
 def test_what_is_late_can_be_weeded_out_and_all_taken_out():
-    last_hop = LastHop()
+    last_hop = ScheduledQueue()
     last_hop.put(delivery(1, bound_s=1.0), 0.0)
     last_hop.put(delivery(2, bound_s=9.0), 0.0)
     assert [each.publication.number for each in last_hop.take_expired(5.0)] == [1]
@@ -206,7 +211,7 @@ async def read_slowly(loop: asyncio.AbstractEventLoop, slow: socket.socket, *, f
 
 def test_warming_up_leaves_nothing_to_compile_and_no_trace():
     warm_up()
-    hop = LastHop()
+    hop = ScheduledQueue()
     assert len(hop) == 0
 
 

@@ -7,14 +7,22 @@ from tests.broker.talking import Client, new_hub, new_session
 
 from betimes.broker.access.acl import AccessList
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.subscriptions import Audience, Audiences, Grant, Shares, warm_up
+from betimes.broker.delivery.subscriptions import (
+    BrokerSubscription,
+    SharedGroup,
+    SubscriptionTree,
+    TopicSubscribers,
+    warm_up,
+)
 from betimes.model.positions import Have
-from betimes.mqtt.subscribe_options import read_wish
+from betimes.mqtt.subscribe_options import read_options
 
 
-def grant(client_id: str, pattern: str = "t", *, text: str = "", group: str | None = None) -> Grant:
-    wish = read_wish([("filter", text)]) if text else None
-    return Grant(session=new_session(client_id), pattern=pattern, group=group, wish=wish)
+def grant(
+    client_id: str, pattern: str = "t", *, text: str = "", group: str | None = None
+) -> BrokerSubscription:
+    wish = read_options([("filter", text)]) if text else None
+    return BrokerSubscription(session=new_session(client_id), pattern=pattern, group=group, wish=wish)
 
 
 def publication(topic: str = "t", **attributes: str) -> Publication:
@@ -27,7 +35,7 @@ def names(grants) -> list[str]:
 
 
 def test_an_audience_is_whoever_subscribed_and_whose_filter_is_met():
-    audience = Audience("t")
+    audience = TopicSubscribers("t")
     assert not audience
     plain, fast, slow = grant("plain"), grant("fast", text="speed > 50"), grant("slow", text="speed < 50")
     audience.add(plain)
@@ -46,13 +54,13 @@ def test_an_audience_is_whoever_subscribed_and_whose_filter_is_met():
 
 def test_kernels_can_be_had_before_they_are_needed():
     warm_up()
-    audience = Audience("t")
+    audience = TopicSubscribers("t")
     audience.add(grant("fast", text="speed > 50"))
     assert names(audience.wanting(publication(speed="61"))) == ["fast"]
 
 
 def test_patterns_come_and_go():
-    audiences = Audiences()
+    audiences = SubscriptionTree()
     one, other = grant("a", "x/+"), grant("b", "x/#")
     audiences.add(one)
     audiences.add(other)
@@ -65,14 +73,14 @@ def test_patterns_come_and_go():
     assert audiences.count == 0
 
 
-def connected(client_id: str, hub) -> Grant:
+def connected(client_id: str, hub) -> BrokerSubscription:
     client = Client(hub, client_id)
     assert client.connection.session is not None
-    return Grant(session=client.connection.session, pattern="t", group="g")
+    return BrokerSubscription(session=client.connection.session, pattern="t", group="g")
 
 
 def test_a_share_goes_to_who_can_take_it_then_to_who_is_busy_then_to_who_is_away():
-    hub, shares = new_hub(), Shares()
+    hub, shares = new_hub(), SharedGroup()
     away, busy, ready = grant("away", group="g"), connected("busy", hub), connected("ready", hub)
     shares.members += [away, busy, ready]
     assert busy.session.connection is not None
@@ -85,7 +93,7 @@ def test_a_share_goes_to_who_can_take_it_then_to_who_is_busy_then_to_who_is_away
 
 
 def test_a_share_goes_only_to_who_wants_it_and_may_have_it():
-    shares = Shares()
+    shares = SharedGroup()
     shares.members += [grant("slow", text="speed < 50"), grant("fast", text="speed > 50")]
     for _ in range(3):
         picked = shares.pick(publication(speed="61"))
@@ -97,7 +105,7 @@ def test_a_share_goes_only_to_who_wants_it_and_may_have_it():
 
 
 def test_another_member_stands_in_for_one_who_left():
-    audiences = Audiences()
+    audiences = SubscriptionTree()
     left, stays = grant("left", group="g"), grant("stays", group="g")
     for each in (left, stays, grant("other", group="h")):
         audiences.add(each)
@@ -110,7 +118,7 @@ def test_another_member_stands_in_for_one_who_left():
 def test_what_a_client_that_came_back_has_is_known():
     hub = new_hub()
     Client(hub, "c1")
-    grant = Grant(session=hub.sessions["c1"], pattern="t", have={"b2": Have(floor=5)})
+    grant = BrokerSubscription(session=hub.sessions["c1"], pattern="t", have={"b2": Have(floor=5)})
     packet = mqtt5.PublishPacket("t", b"x")
     numbers = [n for n in (4, 5, 6) if grant.has(Publication(packet, "t", born_s=0.0, origin="b2", number=n))]
     assert numbers == [4, 5]
@@ -118,9 +126,11 @@ def test_what_a_client_that_came_back_has_is_known():
 
 
 def test_only_what_somebody_came_back_with_may_be_had():
-    audiences, packet = Audiences(), mqtt5.PublishPacket("t", b"x")
+    audiences, packet = SubscriptionTree(), mqtt5.PublishPacket("t", b"x")
     first, second = (
-        Grant(session=new_session(name), pattern="t", have={"b2": Have(floor=floor, above=above)})
+        BrokerSubscription(
+            session=new_session(name), pattern="t", have={"b2": Have(floor=floor, above=above)}
+        )
         for name, floor, above in (("c1", 5, frozenset({8})), ("c2", 3, frozenset()))
     )
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from betimes.broker.delivery.timers import SPARE_ENTRIES_MAX, Deadlines
+from betimes.broker.delivery.timers import SPARE_ENTRIES_MAX, Timers
 
 
 def test_what_is_due_comes_in_the_order_of_time():
-    deadlines: Deadlines[str] = Deadlines()
+    deadlines: Timers[str] = Timers()
     for key, due_s in (("late", 9.0), ("first", 1.0), ("second", 2.0)):
         deadlines.set(key, due_s)
     assert list(deadlines.pop_due(2.0)) == ["first", "second"]
@@ -18,7 +18,7 @@ def test_what_is_due_comes_in_the_order_of_time():
 
 
 def test_what_is_put_off_or_taken_back_does_not_come():
-    deadlines: Deadlines[str] = Deadlines()
+    deadlines: Timers[str] = Timers()
     deadlines.set("off", 1.0)
     deadlines.set("off", 5.0)
     deadlines.set("back", 1.0)
@@ -30,7 +30,7 @@ def test_what_is_put_off_or_taken_back_does_not_come():
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(-1, 20)), max_size=60), st.integers(0, 20))
 def test_it_agrees_with_a_plain_dictionary(steps, now_s):
-    deadlines: Deadlines[int] = Deadlines()
+    deadlines: Timers[int] = Timers()
     plain: dict[int, int] = {}
     for key, due_s in steps:
         if due_s < 0:
@@ -45,7 +45,7 @@ def test_it_agrees_with_a_plain_dictionary(steps, now_s):
 
 
 def test_what_was_taken_back_takes_no_room():
-    deadlines: Deadlines[int] = Deadlines()
+    deadlines: Timers[int] = Timers()
     for number in range(10_000):
         deadlines.set(number, 1e9 - number)
         deadlines.discard(number)

@@ -6,11 +6,11 @@ from typing import Any
 
 import mqtt5
 
-from betimes.broker.delivery.wills import LastWord, Wills, will_of
+from betimes.broker.delivery.wills import PendingWill, Wills, will_of
 
 
-def word(client_id: str = "c", **options: Any) -> LastWord:
-    return LastWord(will=mqtt5.Will("gone", **options), client_id=client_id, rights=None)
+def word(client_id: str = "c", **options: Any) -> PendingWill:
+    return PendingWill(will=mqtt5.Will("gone", **options), client_id=client_id, rights=None)
 
 
 def test_a_will_becomes_a_publication_with_all_it_says():
@@ -56,7 +56,7 @@ def test_a_will_can_be_had_again_from_its_publication():
         will_delay_interval=9,
         user_properties=[("a", "b")],
     )
-    packet = LastWord(will=will, client_id="c", rights=None).packet()
+    packet = PendingWill(will=will, client_id="c", rights=None).packet()
     again = will_of(packet, 9)
     assert again.will_delay_interval == 9
-    assert LastWord(will=again, client_id="c", rights=None).packet().write() == packet.write()
+    assert PendingWill(will=again, client_id="c", rights=None).packet().write() == packet.write()

@@ -8,7 +8,7 @@ from tests.broker.keeping import EPOCH_S, Shelf, kept_hub
 from tests.broker.talking import Client
 
 from betimes.broker.access.acl import AccessList
-from betimes.broker.access.authentication import Gate
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.durability.restore import RestoringError
 
 AN_HOUR = {"session_expiry_interval": 3600}
@@ -226,7 +226,7 @@ def test_users_and_rights_hold_after_a_restart():
     store.commit()
     shelf.tables["sessions"][("sub",)] = ("sub", "ann", 3600.0, None)
     access = AccessList.read("topic readwrite a\nuser ann\ntopic read b\n", "list")
-    again, _ = kept_hub(shelf, gate=Gate(anonymous=True, access=access))
+    again, _ = kept_hub(shelf, gate=AccessControl(anonymous=True, access=access))
     assert again.sessions["sub"].user == "ann"
     for topic in ("a", "b"):
         Client(again, "pub").publish(topic, qos=1)

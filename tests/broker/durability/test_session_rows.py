@@ -12,14 +12,14 @@ from tests.broker.talking import Client, new_hub, new_session
 
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.recently_delivered import Had
+from betimes.broker.delivery.recently_delivered import DeliveredOnce
 from betimes.broker.delivery.session import Session
-from betimes.broker.delivery.subscriptions import Grant
+from betimes.broker.delivery.subscriptions import BrokerSubscription
 from betimes.broker.durability.session_rows import (
     ROWS_MAX,
-    Luggage,
     PacketReader,
     RowWriter,
+    SessionRows,
     delivery_values,
     read_delivery,
     read_subscription,
@@ -39,8 +39,8 @@ def a_delivery(number: int = 1, size: int = 10, **options: Any) -> Delivery:
     return Delivery(publication, **{"qos": 1, **options})
 
 
-def unpacked(writer: RowWriter, now_s: float = 8.0) -> Luggage:
-    luggage = Luggage()
+def unpacked(writer: RowWriter, now_s: float = 8.0) -> SessionRows:
+    luggage = SessionRows()
     while not writer.is_done:
         rows, packets = writer.part(now_s)
         luggage.add(json.loads(json.dumps(rows)), packets, 100.0)
@@ -60,7 +60,7 @@ def test_a_subscription_is_read_as_it_was_written():
 
 def test_a_delivery_is_read_as_it_was_written():
     session = a_session()
-    share = Grant(session=session, pattern="t", group="g")
+    share = BrokerSubscription(session=session, pattern="t", group="g")
     delivery = a_delivery(qos=2, subscription_ids=[1, 2], told=True, bound_s=3.0, price=2.0, share=share)
     delivery.packet_id, delivery.released = 7, True
     found = read_delivery(session, delivery.publication, delivery_values(delivery))
@@ -71,11 +71,13 @@ def test_a_delivery_is_read_as_it_was_written():
 
 def test_all_that_moves_arrives_with_its_age():
     session = a_session()
-    session.grants["t"] = Grant(session=session, pattern="t", qos=1)
+    session.grants["t"] = BrokerSubscription(session=session, pattern="t", qos=1)
     session.incoming.add(77)
     for number in range(3):
         session.offer(a_delivery(number), 8.0)
-    luggage = unpacked(RowWriter([*session_items(session, 8.0), Had("b2", 5, None)], bytes_max=10_000))
+    luggage = unpacked(
+        RowWriter([*session_items(session, 8.0), DeliveredOnce("b2", 5, None)], bytes_max=10_000)
+    )
     assert list(luggage.subscriptions) == ["t"]
     assert luggage.incoming == [77]
     publications = [publication for publication, _ in luggage.deliveries]
@@ -152,7 +154,7 @@ def changed(place: int, value: Any) -> list[list[Any]]:
 def test_what_makes_no_sense_is_refused(rows):
     packets = a_delivery().publication.packet.write()
     with pytest.raises((ValueError, TypeError, BetimesError)):
-        Luggage().add(rows, packets, 0.0)
+        SessionRows().add(rows, packets, 0.0)
 
 
 @pytest.mark.parametrize("data", [b"", b"\x30", mqtt5.PingRespPacket().write(), b"\x30\xff\xff\xff\xff"])

@@ -9,7 +9,7 @@ import pytest
 from tests.broker.networks import Net
 
 from betimes.broker.access.acl import AccessList
-from betimes.broker.access.authentication import Gate
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.guarantees.advertisements import ADVERTISED_BY_ONE_MAX, read_advertisements
 from betimes.model.errors import TextError
 
@@ -70,7 +70,7 @@ def test_who_advertises_what_it_cannot_is_not_let_in_and_told_why(texts, problem
 
 def test_who_may_not_publish_something_may_not_advertise_it():
     net = Net("a")
-    net.hubs["a"].gate = Gate(anonymous=True, access=AccessList.read("topic write bikes", "access"))
+    net.hubs["a"].gate = AccessControl(anonymous=True, access=AccessList.read("topic write bikes", "access"))
     refused: Any = net.client("a", "pub", user_properties=advertising("cars = 1KB/s"))
     assert "this may not be advertised" in refused.connack.reason_str
     net.client("a", "pub", user_properties=advertising("bikes = 1KB/s"))

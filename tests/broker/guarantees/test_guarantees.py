@@ -19,7 +19,7 @@ from betimes.broker.core.subscribe import NOTHING_TO_RESERVE
 from betimes.broker.guarantees.guarantees import AGAIN_S_MIN
 from betimes.broker.links.reservations import ANSWER_S_MAX
 from betimes.model.network_settings import LinkTerms
-from betimes.reservations.outcomes import Refusal, Refused, why
+from betimes.reservations.outcomes import RefusalReason, Refused, why
 from betimes.reservations.overlay.identifiers import closest, contact_of, rendezvous_key
 
 pytestmark = pytest.mark.long
@@ -432,8 +432,8 @@ def test_who_may_not_subscribe_is_told_so_and_nothing_is_asked_for(six):
 
 
 def test_reasons_are_told_in_words():
-    assert why(Refused("s", None, Refusal.NO_ANSWER, False, 0, 1.0)) == "no answer"
-    assert why(Refused("s", None, Refusal.TOO_MANY, True, 0, 1.0)) == "too many"
+    assert why(Refused("s", None, RefusalReason.NO_ANSWER, False, 0, 1.0)) == "no answer"
+    assert why(Refused("s", None, RefusalReason.TOO_MANY, True, 0, 1.0)) == "too many"
 
 
 def test_a_topic_that_is_too_long_to_be_spoken_of_is_refused_and_no_link_breaks(six):
@@ -451,6 +451,6 @@ def test_a_topic_that_is_too_long_to_be_spoken_of_is_refused_and_no_link_breaks(
 
 
 def test_the_latency_that_is_told_can_be_had():
-    told = why(Refused("s", "b1", Refusal.TOO_SLOW, True, 0, 0.16164))
+    told = why(Refused("s", "b1", RefusalReason.TOO_SLOW, True, 0, 0.16164))
     assert told.endswith("the fastest way takes 161.7ms")
-    assert why(Refused("s", "b1", Refusal.TOO_SLOW, True, 0, 0.05)).endswith("takes 50ms")
+    assert why(Refused("s", "b1", RefusalReason.TOO_SLOW, True, 0, 0.05)).endswith("takes 50ms")

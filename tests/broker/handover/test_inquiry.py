@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from betimes.broker.handover.inquiry import ASKS_MAX, KEPT_S, Asking, Questions
-from betimes.broker.handover.packets import Ask, AskId, No, read_said
+from betimes.broker.handover.inquiry import ASKS_MAX, KEPT_S, Inquiries, Inquiry
+from betimes.broker.handover.packets import InquiryId, NoSession, SessionInquiry, read_said
 
 
 class End:
@@ -22,14 +22,14 @@ class End:
         return self.takes
 
 
-def asked(number: int = 1) -> Ask:
-    return Ask(id=AskId("b1", number), client_id="ben", user=None, packet_bytes_max=9)
+def asked(number: int = 1) -> SessionInquiry:
+    return SessionInquiry(id=InquiryId("b1", number), client_id="ben", user=None, packet_bytes_max=9)
 
 
-def questions(*ends: End) -> tuple[Any, list[Asking]]:
-    concluded: list[Asking] = []
+def questions(*ends: End) -> tuple[Any, list[Inquiry]]:
+    concluded: list[Inquiry] = []
     neighbours: Any = ends
-    return Questions(lambda: neighbours, lambda asking, _now_s: concluded.append(asking)), concluded
+    return Inquiries(lambda: neighbours, lambda asking, _now_s: concluded.append(asking)), concluded
 
 
 def test_no_is_said_when_all_others_have():
@@ -37,10 +37,10 @@ def test_no_is_said_when_all_others_have():
     found, concluded = questions(one, two, parent)
     found.spread(found.remember(asked(), parent, 0.0), 0.0)
     assert one.told == two.told == [asked()]
-    found.hear_no(one, No(id=asked().id), 0.0)
+    found.hear_no(one, NoSession(id=asked().id), 0.0)
     assert parent.told == []
-    found.hear_no(two, No(id=asked().id, is_moving=True), 0.0)
-    assert parent.told == [No(id=asked().id, is_moving=True)]
+    found.hear_no(two, NoSession(id=asked().id, is_moving=True), 0.0)
+    assert parent.told == [NoSession(id=asked().id, is_moving=True)]
     assert (len(found), concluded) == (0, [])
 
 
@@ -48,7 +48,7 @@ def test_a_leaf_says_no_at_once():
     parent = End()
     found, _ = questions(parent)
     found.spread(found.remember(asked(), parent, 0.0), 0.0)
-    assert parent.told == [No(id=asked().id)]
+    assert parent.told == [NoSession(id=asked().id)]
 
 
 def test_a_question_of_ours_is_concluded_when_links_go_down_too():
@@ -56,7 +56,7 @@ def test_a_question_of_ours_is_concluded_when_links_go_down_too():
     found, concluded = questions(one, two)
     asking = found.remember(asked(), None, 0.0)
     found.spread(asking, 0.0)
-    found.hear_no(two, No(id=asked().id), 0.0)
+    found.hear_no(two, NoSession(id=asked().id), 0.0)
     found.link_down(one, 0.0)
     assert concluded == [asking]
     assert not asking.is_moving
@@ -76,7 +76,7 @@ def test_one_answers_and_others_no_longer_count():
     assert found.answered(stranger, asked().id) is None
     assert found.answered(one, asked().id) is asking
     assert found.answered(two, asked().id) is None
-    found.hear_no(two, No(id=asked().id), 0.0)
+    found.hear_no(two, NoSession(id=asked().id), 0.0)
     assert concluded == []
     found.link_down(one, 0.0)  # in the middle of its answer
     assert concluded == [asking]

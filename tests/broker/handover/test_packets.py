@@ -11,32 +11,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from betimes.broker.handover.packets import (
-    Ask,
-    AskId,
-    Late,
-    More,
-    No,
-    Part,
-    Taken,
+    InquiryId,
+    LateDeliveries,
+    MoreParts,
+    NoSession,
+    SessionInquiry,
+    SessionPart,
+    SessionTaken,
     read_said,
     written,
 )
 from betimes.broker.links.packets import LinkError
 
-ID = AskId("b1", 7)
+ID = InquiryId("b1", 7)
 
 
 @pytest.mark.parametrize(
     "said",
     [
-        Ask(id=ID, client_id="ben", user=None, packet_bytes_max=10),
-        Ask(id=ID, client_id="b\nn", user="ben", packet_bytes_max=10),
-        No(id=ID),
-        No(id=ID, is_moving=True),
-        Part(id=ID, number=2, is_last=True, expiry_s=math.inf, rows=[["i", 5]], packets=b"\n\x00\n"),
-        More(id=ID, parts=3),
-        Taken(id=ID),
-        Late(id=ID, rows=[], packets=b""),
+        SessionInquiry(id=ID, client_id="ben", user=None, packet_bytes_max=10),
+        SessionInquiry(id=ID, client_id="b\nn", user="ben", packet_bytes_max=10),
+        NoSession(id=ID),
+        NoSession(id=ID, is_moving=True),
+        SessionPart(id=ID, number=2, is_last=True, expiry_s=math.inf, rows=[["i", 5]], packets=b"\n\x00\n"),
+        MoreParts(id=ID, parts=3),
+        SessionTaken(id=ID),
+        LateDeliveries(id=ID, rows=[], packets=b""),
     ],
 )
 def test_it_is_read_as_it_was_written(said):

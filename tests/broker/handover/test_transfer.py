@@ -9,13 +9,13 @@ from tests.broker.keeping import Shelf, kept_hub
 from tests.broker.talking import Client, new_hub
 
 from betimes.broker.core.hub import Hub
-from betimes.broker.durability.session_rows import Luggage, RowWriter, session_items
+from betimes.broker.durability.session_rows import RowWriter, SessionRows, session_items
 from betimes.broker.handover.transfer import fits, move_in, move_out, take_late
 from betimes.model.telemetry import Reason
 
 
-def packed(hub: Hub, client_id: str = "ben") -> Luggage:
-    writer, luggage = RowWriter(session_items(hub.sessions[client_id], 0.0), bytes_max=10**6), Luggage()
+def packed(hub: Hub, client_id: str = "ben") -> SessionRows:
+    writer, luggage = RowWriter(session_items(hub.sessions[client_id], 0.0), bytes_max=10**6), SessionRows()
     while not writer.is_done:
         rows, packets = writer.part(0.0)
         luggage.add(json.loads(json.dumps(rows)), packets, 0.0)

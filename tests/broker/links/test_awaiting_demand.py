@@ -5,7 +5,7 @@ from __future__ import annotations
 import mqtt5
 
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.links.awaiting_demand import Early
+from betimes.broker.links.awaiting_demand import AwaitingDemand
 
 
 def publication(number, expiry_s=None):
@@ -15,7 +15,7 @@ def publication(number, expiry_s=None):
 
 def test_an_event_waits_for_each_of_its_destinations():
     one, other = publication(1), publication(2)
-    early = Early(10, [(one, frozenset("bc"))])
+    early = AwaitingDemand(10, [(one, frozenset("bc"))])
     assert early.add(other, frozenset("c"))
     assert early.take_for("b") == [one]
     assert early.take_for("b") == []
@@ -24,14 +24,14 @@ def test_an_event_waits_for_each_of_its_destinations():
 
 
 def test_there_is_an_end_to_the_room():
-    early = Early(1)
+    early = AwaitingDemand(1)
     assert early.add(publication(1), frozenset("b"))
     assert not early.add(publication(2), frozenset("b"))
 
 
 def test_what_becomes_void_is_taken_out():
     lasting, passing = publication(1), publication(2, expiry_s=5)
-    early = Early(10, [(lasting, frozenset("b")), (passing, frozenset("c"))])
+    early = AwaitingDemand(10, [(lasting, frozenset("b")), (passing, frozenset("c"))])
     assert early.take_void(4.0) == []
     assert early.take_void(5.0) == [(passing, frozenset("c"))]
     assert early.take_for("b") == [lasting]

@@ -9,12 +9,12 @@ import mqtt5
 import pytest
 from tests.broker.networks import Net
 
-from betimes.broker.composition import Kept
+from betimes.broker.composition import OpenStore
 from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.durability.store import Store
 from betimes.broker.links.custody import Custody
-from betimes.broker.links.duplicates import Seen
+from betimes.broker.links.duplicates import SeenEvents
 from betimes.broker.storage.change_tables import Changes, Row
 from betimes.model.events import EventId
 
@@ -46,7 +46,7 @@ class DurableNet(Net):
 
     def start(self, name: str, **settings: Any) -> Hub:
         shelf = self.shelves[name]
-        kept = Kept(store=Store(shelf.write), rows=shelf.read, source=name)
+        kept = OpenStore(store=Store(shelf.write), rows=shelf.read, source=name)
         return super().start(name, kept=kept, wall_s=self.now_s, **settings)
 
     def _collect(self) -> None:
@@ -81,12 +81,12 @@ def test_an_event_is_kept_until_all_its_destinations_are_served():
 def test_what_was_seen_is_remembered_by_the_store():
     shelf = Shelf()
     store = Store(shelf.write)
-    seen = Seen(table=store.seen, numbers_max=2)
+    seen = SeenEvents(table=store.seen, numbers_max=2)
     for number in (1, 2, 3):
         assert seen.is_new(EventId("a", number), durable=True)
     store.commit()
     assert sorted(shelf.rows["seen"]) == [("a", 2), ("a", 3)]
-    again = Seen(table=store.seen, found=[EventId("a", 2), EventId("a", 3)])
+    again = SeenEvents(table=store.seen, found=[EventId("a", 2), EventId("a", 3)])
     assert not again.is_new(EventId("a", 3), durable=True)
     assert again.is_new(EventId("a", 4))
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from betimes.broker.links.duplicates import Seen
+from betimes.broker.links.duplicates import SeenEvents
 from betimes.model.events import EventId
 
 
 def test_an_event_is_new_once():
-    seen = Seen()
+    seen = SeenEvents()
     assert seen.is_new(EventId("a", 1))
     assert not seen.is_new(EventId("a", 1))
     assert seen.is_new(EventId("b", 1))
 
 
 def test_only_the_latest_of_an_origin_are_remembered():
-    seen = Seen(numbers_max=3)
+    seen = SeenEvents(numbers_max=3)
     for number in range(4):
         assert seen.is_new(EventId("a", number))
     assert not seen.is_new(EventId("a", 1))

@@ -9,7 +9,7 @@ import mqtt5
 import pytest
 from tests.broker.talking import Client, new_hub
 
-from betimes.broker.links.link_base import UNDER_WAY_MAX, NeighbourEnd
+from betimes.broker.links.link_base import UNDER_WAY_MAX, NeighbourLink
 from betimes.mqtt.packets import PACKET_ID_MAX
 
 
@@ -25,7 +25,7 @@ class Owner:
         self.complaints.append(problem)
 
 
-class Plain(NeighbourEnd):
+class Plain(NeighbourLink):
     """A neighbour that takes everything in."""
 
     def lost(self, now_s):

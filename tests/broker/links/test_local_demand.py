@@ -6,24 +6,24 @@ import math
 
 from tests.broker.talking import Client, new_hub
 
-from betimes.broker.delivery.subscriptions import Grant
-from betimes.broker.links.local_demand import Wanted, fetched
+from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.links.local_demand import LocalDemand, fetched
 from betimes.model.buffer_settings import BufferSettings
 from betimes.model.filters import EVERYTHING
-from betimes.mqtt.subscribe_options import read_wish
+from betimes.mqtt.subscribe_options import read_options
 
 
 def grant(client_id="c1", pattern="news", **options):
     hub = new_hub()
     Client(hub, client_id)
     wish = options.pop("wish", None)
-    return Grant(
-        session=hub.sessions[client_id], pattern=pattern, wish=read_wish((wish or {}).items()), **options
+    return BrokerSubscription(
+        session=hub.sessions[client_id], pattern=pattern, wish=read_options((wish or {}).items()), **options
     )
 
 
 def test_who_wants_the_same_is_one_wish_with_the_prices_added_up():
-    wanted = Wanted("a")
+    wanted = LocalDemand("a")
     wish = {"filter": "x > 1", "max-delay": "2s"}
     wanted.add(grant("c1", wish={**wish, "price": "3"}))
     wanted.add(grant("c2", wish={**wish, "price": "4"}))
@@ -35,7 +35,7 @@ def test_who_wants_the_same_is_one_wish_with_the_prices_added_up():
 
 
 def test_another_bound_or_pattern_is_another_wish():
-    wanted = Wanted("a")
+    wanted = LocalDemand("a")
     wanted.add(grant(wish={"max-delay": "2s"}))
     wanted.add(grant(wish={"max-delay": "3s"}))
     wanted.add(grant(pattern="other"))
@@ -44,14 +44,14 @@ def test_another_bound_or_pattern_is_another_wish():
 
 
 def test_a_plain_subscription_wants_everything_for_ever():
-    wanted = Wanted("a")
+    wanted = LocalDemand("a")
     wanted.add(grant())
     (added,), _ = wanted.take_changes()
     assert (added.filter, added.qos.delay_s_max, added.qos.price) == (EVERYTHING, math.inf, 1.0)
 
 
 def test_what_changes_replaces_what_was_told():
-    wanted = Wanted("a")
+    wanted = LocalDemand("a")
     one, other = grant("c1"), grant("c2")
     wanted.add(one)
     (first,), _ = wanted.take_changes()
@@ -65,7 +65,7 @@ def test_what_changes_replaces_what_was_told():
 
 
 def test_what_comes_and_goes_between_two_bulletins_is_not_told():
-    wanted = Wanted("a")
+    wanted = LocalDemand("a")
     passing = grant()
     wanted.add(passing)
     wanted.remove(passing)
@@ -73,7 +73,7 @@ def test_what_comes_and_goes_between_two_bulletins_is_not_told():
 
 
 def test_a_shared_subscription_counts_as_one_subscriber():
-    wanted = Wanted("a")
+    wanted = LocalDemand("a")
     wanted.add(grant("c1", group="g", wish={"price": "4"}))
     wanted.add(grant("c2", group="g", wish={"price": "2"}))
     (added,), _ = wanted.take_changes()
@@ -81,7 +81,7 @@ def test_a_shared_subscription_counts_as_one_subscriber():
 
 
 def test_what_a_broker_keeps_for_who_may_come_is_told_once_and_counts_nobody():
-    wanted = Wanted(
+    wanted = LocalDemand(
         "b1", fetched("b1", BufferSettings(fetch=("a/#", "b"), fetch_price=0.5, fetch_within_s=3.0))
     )
     assert wanted.has_changed

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from betimes.broker.links.publisher_rates import ADVERTS_MAX, Adverts
+from betimes.broker.links.publisher_rates import ADVERTS_MAX, PublisherRates
 
 
 def test_rates_and_sizes_are_those_of_the_last_while():
-    adverts = Adverts("b1")
+    adverts = PublisherRates("b1")
     assert adverts.take(0.0) == []
     for _ in range(50):
         adverts.count("bob", "cars/a4/speed", 2.0)
@@ -20,7 +20,7 @@ def test_rates_and_sizes_are_those_of_the_last_while():
 
 
 def test_who_falls_silent_fades_and_is_gone():
-    adverts = Adverts("b1")
+    adverts = PublisherRates("b1")
     adverts.take(0.0)
     adverts.count("bob", "cars", 1.0)
     rates = []
@@ -32,7 +32,7 @@ def test_who_falls_silent_fades_and_is_gone():
 
 
 def test_only_the_busiest_are_told_of():
-    adverts = Adverts("b1")
+    adverts = PublisherRates("b1")
     adverts.take(0.0)
     for number in range(3 * ADVERTS_MAX):
         adverts.count(f"p{number}", "t", 1.0)

@@ -14,13 +14,13 @@ from betimes.broker.links.reservations import (
     AGAIN_EVERY_S,
     FLOWS_PER_SIGNAL,
     LAPSE_AFTER,
-    News,
+    ReservationNews,
     _parts,
 )
 from betimes.model.network_settings import LinkTerms
 from betimes.reservations.node import PROMISED_SHARE_MAX
 from betimes.reservations.outcomes import Accepted, Interrupted
-from betimes.reservations.requests import Wish
+from betimes.reservations.requests import ReservationRequest
 from betimes.reservations.signals import Broken, Granted, Manner, Refresh
 
 RATE = 100.0
@@ -33,7 +33,7 @@ class Clients:
         self.news: list[Any] = []
         self.asked_s: list[float] = []
 
-    def hear(self, news: News, _now_s: float) -> None:
+    def hear(self, news: ReservationNews, _now_s: float) -> None:
         self.news.append(news)
 
     def ask_for_lost(self, now_s: float) -> None:
@@ -59,7 +59,9 @@ def reserved(net, broker):
 
 
 def wish(net, **different):
-    asked = Wish(subscription="s", event_type="cars", manner=Manner.COORDINATES, home="c", **different)
+    asked = ReservationRequest(
+        subscription="s", event_type="cars", manner=Manner.COORDINATES, home="c", **different
+    )
     reserved(net, "c").subscribe(asked, net.now_s)
     net.run(0.5)
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from betimes.broker.links.timing import IN_FLIGHT_MAX, Least, Transit, Window
+from betimes.broker.links.timing import IN_FLIGHT_MAX, Least, LinkTiming, SendWindow
 
 
 def test_the_least_value_is_forgotten_after_two_windows():
@@ -20,7 +20,7 @@ def test_the_least_value_is_forgotten_after_two_windows():
 
 
 def test_what_a_message_took_does_not_depend_on_the_other_clock():
-    transit = Transit()
+    transit = LinkTiming()
     transit.heard_back(0.2, 0.0)
     offset = 12_345.0
     assert transit.arrived(offset + 1.0, 1.1)[0] == pytest.approx(0.1)  # the shortest: half of there and back
@@ -28,7 +28,7 @@ def test_what_a_message_took_does_not_depend_on_the_other_clock():
 
 
 def test_a_message_does_not_occupy_the_link_while_another_does():
-    transit = Transit()
+    transit = LinkTiming()
     transit.arrived(0.0, 0.0)
     assert transit.arrived(10.0, 10.5)[1] == pytest.approx(0.5)
     took_s, occupied_s = transit.arrived(10.0, 11.0)
@@ -36,27 +36,27 @@ def test_a_message_does_not_occupy_the_link_while_another_does():
 
 
 def test_one_message_at_a_time_keeps_a_slow_link_busy():
-    window = Window()
+    window = SendWindow()
     for second in range(100):
         window.returned(round_trip_s=0.0403, transfer_s=0.040, now_s=float(second))
     assert window.allowed == 1
 
 
 def test_a_long_way_takes_as_many_as_are_under_way_meanwhile():
-    window = Window()
+    window = SendWindow()
     window.returned(round_trip_s=0.110, transfer_s=0.010, now_s=0.0)
     assert window.allowed == 11
 
 
 def test_a_fast_link_takes_many_but_not_endlessly_many():
-    window = Window()
+    window = SendWindow()
     assert window.allowed == 1
     window.returned(round_trip_s=0.0002, transfer_s=0.0, now_s=0.0)
     assert window.allowed == IN_FLIGHT_MAX
 
 
 def test_who_waits_for_a_core_does_not_make_the_link_a_slow_one():
-    window, waits_s = Window(), 0.006
+    window, waits_s = SendWindow(), 0.006
     for turn in range(100):
         for nth in range(
             window.allowed
@@ -66,7 +66,7 @@ def test_who_waits_for_a_core_does_not_make_the_link_a_slow_one():
 
 
 def test_a_link_that_becomes_slow_is_given_less():
-    window = Window()
+    window = SendWindow()
     window.returned(round_trip_s=0.0002, transfer_s=0.0, now_s=0.0)
     for second in range(100):
         window.returned(round_trip_s=0.5, transfer_s=0.040, now_s=float(second))

@@ -17,7 +17,7 @@ from tests.broker.talking import OPEN_GATE
 from betimes.broker.composition import join_overlay
 from betimes.broker.core.hub import Hub
 from betimes.broker.net.listener import Endpoint, Listener
-from betimes.broker.net.peer_dialer import PeerDialling, peer_tls
+from betimes.broker.net.peer_dialer import PeerDialer, peer_tls
 from betimes.broker.net.tls import tls_context
 from betimes.broker.peers.overlay import PeerOverlay
 from betimes.terminal.fleet import free_ports
@@ -32,7 +32,7 @@ async def peer(*, join: str = "", context: Any = None, **changes: Any) -> AsyncI
     await listener.start([Endpoint(port=0, tls=context)])
     hub.name = f"127.0.0.1:{listener.ports[0]}"
     told = replace(plan("x", **changes), address=hub.name, join=(join,) if join else (), cycle_s=0.1)
-    dialling = PeerDialling(listener, peer_tls(told))
+    dialling = PeerDialer(listener, peer_tls(told))
     join_overlay(hub, told, life=1, dial=dialling.dial, refused=lambda _text: None, now_s=listener.now_s())
     try:
         yield listener

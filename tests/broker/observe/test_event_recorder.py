@@ -9,7 +9,7 @@ import pytest
 from tests.broker.networks import Net
 from tests.broker.talking import Client, new_hub
 
-from betimes.broker.observe.event_recorder import Witness
+from betimes.broker.observe.event_recorder import EventRecorder
 from betimes.model.telemetry import (
     Delivered,
     Dropped,
@@ -25,7 +25,7 @@ from betimes.scheduling.recorder import Recorder
 
 def watched_hub(every=1):
     records: list[Record] = []
-    witness = Witness("b1", Recorder(records.append, every=every, offset_s=1000.0))
+    witness = EventRecorder("b1", Recorder(records.append, every=every, offset_s=1000.0))
     return new_hub(recorder=witness), records
 
 
@@ -121,7 +121,7 @@ def test_a_journey_across_brokers_can_be_put_together():
     records: dict[str, list[Record]] = {}
     for name in "abc":
         records[name] = []
-        net.start(name, witness=Witness(name, Recorder(records[name].append, every=2)))
+        net.start(name, witness=EventRecorder(name, Recorder(records[name].append, every=2)))
     net.join("a", "b")
     net.join("b", "c")
     net.run(1.0)

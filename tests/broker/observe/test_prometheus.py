@@ -10,7 +10,7 @@ from tests.broker.talking import Client, new_hub
 
 from betimes import __version__
 from betimes.broker.observe.prometheus import exposition
-from betimes.broker.observe.statistics import Observed, gathered
+from betimes.broker.observe.statistics import ObservedParts, gathered
 from betimes.broker.observe.sys_topics import texts
 from betimes.model.buffer_settings import BufferSettings, PartitionTerms
 from betimes.model.telemetry import Reason
@@ -33,7 +33,7 @@ def test_the_numbers_are_those_of_the_system_topics():
     client.subscribe("a")
     client.publish("a", b"x", qos=1, retain=True)
     client.publish("$no")
-    found = gathered(Observed(hub=hub), 7.5)
+    found = gathered(ObservedParts(hub=hub), 7.5)
     samples, said = read(exposition(found, 0.125)), texts(found)
     for name, topic in {
         "connections": "clients/connected",
@@ -62,7 +62,7 @@ def test_what_is_kept_for_who_comes_back_is_told():
     hub, _ = publishing(10, BufferSettings(partitions=(terms,)))
     resume(Client(hub, "ben"), "b1:0")
     resume(Client(hub, "new"), "now")
-    samples = read(exposition(gathered(Observed(hub=hub), 0.0), 0.0))
+    samples = read(exposition(gathered(ObservedParts(hub=hub), 0.0), 0.0))
     names = ("buffer_messages", "buffer_overwritten_total", "resumed_subscriptions_total")
     assert [samples[f"betimes_{name}"] for name in names] == [4.0, 6.0, 1.0]
     assert samples["betimes_buffer_bytes"] > 0
@@ -71,7 +71,7 @@ def test_what_is_kept_for_who_comes_back_is_told():
 
 
 def test_a_broker_that_keeps_nothing_tells_of_no_buffer():
-    assert "betimes_buffer_messages" not in read(exposition(gathered(Observed(hub=new_hub()), 0.0), 0.0))
+    assert "betimes_buffer_messages" not in read(exposition(gathered(ObservedParts(hub=new_hub()), 0.0), 0.0))
 
 
 def test_sessions_that_moved_are_counted_in_a_network():
@@ -83,7 +83,7 @@ def test_sessions_that_moved_are_counted_in_a_network():
         moved = [samples[f"betimes_sessions_{which}_over_total"] for which in ("taken", "handed")]
         assert tuple(moved) == counts
     assert "betimes_sessions_taken_over_total" not in read(
-        exposition(gathered(Observed(hub=new_hub()), 0.0), 0.0)
+        exposition(gathered(ObservedParts(hub=new_hub()), 0.0), 0.0)
     )
 
 
@@ -109,14 +109,14 @@ def test_what_subscribers_pay_is_earned_when_it_is_sent_and_not_again():
     rich.subscribe("a", qos=1, properties={"price": "3.5"})
     plain.subscribe("a")
     publisher.publish("a", b"x", qos=1)
-    assert read(exposition(gathered(Observed(hub=hub), 1.0), 0.0))["betimes_earned_total"] == 4.5
+    assert read(exposition(gathered(ObservedParts(hub=hub), 1.0), 0.0))["betimes_earned_total"] == 4.5
     rich.connection.lost(1.0)  # it has not acknowledged
     Client(hub, "rich", clean_start=False, session_expiry_interval=100)
-    found = gathered(Observed(hub=hub), 2.0)
+    found = gathered(ObservedParts(hub=hub), 2.0)
     assert found.publications_sent == 3
     assert found.earned == 4.5
     publisher.publish("a", b"y", qos=0)
-    assert gathered(Observed(hub=hub), 3.0).earned == 9.0
+    assert gathered(ObservedParts(hub=hub), 3.0).earned == 9.0
 
 
 def test_what_links_carried_is_told_for_each():

@@ -5,12 +5,12 @@ from __future__ import annotations
 import mqtt5
 from tests.broker.talking import Client, new_hub
 
-from betimes.broker.observe.statistics import Observed, gathered
+from betimes.broker.observe.statistics import ObservedParts, gathered
 from betimes.model.telemetry import Reason
 
 
 def test_a_new_hub_has_nothing():
-    found = gathered(Observed(hub=new_hub()), 5.0)
+    found = gathered(ObservedParts(hub=new_hub()), 5.0)
     assert found.uptime_s == 5.0
     assert (found.connected, found.sessions, found.subscriptions, found.retained, found.queue_bytes) == (
         0,
@@ -28,7 +28,7 @@ def test_everything_that_happens_is_seen():
     client.publish("a", b"x", qos=1, retain=True)
     client.publish("$no", b"x")
     client.read()
-    found = gathered(Observed(hub=hub), 0.0)
+    found = gathered(ObservedParts(hub=hub), 0.0)
     assert (found.connected, found.sessions, found.disconnected) == (1, 2, 1)
     assert (found.subscriptions, found.retained) == (3, 1)
     assert found.queue_bytes == hub.sessions["away"].queue_bytes > 0
@@ -40,15 +40,15 @@ def test_packets_and_bytes_are_counted_both_ways():
     hub = new_hub()
     connect = mqtt5.ConnectPacket("c", clean_start=True).write()
     client = Client(hub, "c")
-    found = gathered(Observed(hub=hub), 0.0)
+    found = gathered(ObservedParts(hub=hub), 0.0)
     assert (found.packets_received, found.bytes_received) == (1, len(connect))
     assert (found.packets_sent, found.bytes_sent) == (1, len(client.connack.write()))
     pings = mqtt5.PingReqPacket().write() * 3
     client.connection.receive(pings[:5], 0.0)
     client.connection.receive(pings[5:], 0.0)
     client.read()
-    found = gathered(Observed(hub=hub), 0.0)
+    found = gathered(ObservedParts(hub=hub), 0.0)
     assert (found.packets_received, found.bytes_received) == (4, len(connect) + 6)
     assert found.packets_sent == 4
     client.connection.receive(pings[:2] + b"\x00", 0.0)
-    assert gathered(Observed(hub=hub), 0.0).packets_received == 5  # what came before a mistake counts
+    assert gathered(ObservedParts(hub=hub), 0.0).packets_received == 5  # what came before a mistake counts

@@ -6,9 +6,9 @@ from tests.broker.talking import Client, new_hub
 
 from betimes import __version__
 from betimes.broker.access.acl import AccessList
-from betimes.broker.access.authentication import Gate
-from betimes.broker.observe.statistics import Observed, gathered
-from betimes.broker.observe.sys_topics import ROOT, SystemTopics, texts
+from betimes.broker.access.authentication import AccessControl
+from betimes.broker.observe.statistics import ObservedParts, gathered
+from betimes.broker.observe.sys_topics import ROOT, SysTopics, texts
 
 
 def told(client: Client) -> dict[str, str]:
@@ -22,7 +22,7 @@ def test_everything_is_said_at_once_and_then_what_has_changed():
     hub = new_hub()
     client = Client(hub)
     client.subscribe("$SYS/#")
-    system = SystemTopics(Observed(hub=hub), every_s=10.0)
+    system = SysTopics(ObservedParts(hub=hub), every_s=10.0)
     system.tick(0.0)
     first = told(client)
     assert first["version"] == f"betimes version {__version__}"
@@ -42,7 +42,7 @@ def test_everything_is_said_at_once_and_then_what_has_changed():
 
 
 def test_the_names_are_those_of_mosquitto():
-    assert set(texts(gathered(Observed(hub=new_hub()), 0.0))) == {
+    assert set(texts(gathered(ObservedParts(hub=new_hub()), 0.0))) == {
         "version",
         "uptime",
         "clients/connected",
@@ -64,7 +64,7 @@ def test_they_are_retained_and_reached_by_no_wildcard_in_front():
     hub = new_hub(retained_max=0)  # what clients may keep is another matter
     everything = Client(hub, "everything")
     everything.subscribe("#", "+/broker/uptime")
-    SystemTopics(Observed(hub=hub), every_s=10.0).tick(3.0)
+    SysTopics(ObservedParts(hub=hub), every_s=10.0).tick(3.0)
     late = Client(hub, "late", now_s=4.0)
     late.subscribe("$SYS/broker/uptime", "$SYS/broker/clients/+")
     assert set(told(late)) == {"uptime", "clients/connected", "clients/disconnected", "clients/total"}
@@ -77,12 +77,12 @@ def test_they_are_not_counted_as_publications_whoever_gets_or_misses_them():
     plain, careful = Client(hub, "plain"), Client(hub, "careful", session_expiry_interval=100)
     plain.subscribe("$SYS/#")
     careful.subscribe("$SYS/#", qos=1, subscription_id=3)
-    system = SystemTopics(Observed(hub=hub), every_s=10.0)
+    system = SysTopics(ObservedParts(hub=hub), every_s=10.0)
     system.tick(0.0)
     assert len(told(plain)) == len(told(careful)) > 0
     careful.connection.lost(0.0)
     system.tick(10.0)
-    found = gathered(Observed(hub=hub), 10.0)
+    found = gathered(ObservedParts(hub=hub), 10.0)
     assert (found.publications_received, found.publications_sent, found.dropped, found.retained) == (
         0,
         0,
@@ -93,8 +93,8 @@ def test_they_are_not_counted_as_publications_whoever_gets_or_misses_them():
 
 def test_an_access_list_says_who_may_read_them():
     access = AccessList.read("topic read #\nuser ann\ntopic read $SYS/broker/clients/#\n", "list")
-    hub = new_hub(gate=Gate(anonymous=True, access=access))
-    SystemTopics(Observed(hub=hub), every_s=10.0).tick(0.0)
+    hub = new_hub(gate=AccessControl(anonymous=True, access=access))
+    SysTopics(ObservedParts(hub=hub), every_s=10.0).tick(0.0)
     client = Client(hub)
     assert client.subscribe("$SYS/broker/uptime").reason_codes[0].value == 0x87
     ann = Client(hub, "ann")
@@ -111,7 +111,7 @@ def test_clients_cannot_publish_there():
 
 def test_nothing_is_said_where_that_is_not_wanted():
     hub = new_hub()
-    SystemTopics(Observed(hub=hub), every_s=0.0).tick(1e9)
+    SysTopics(ObservedParts(hub=hub), every_s=0.0).tick(1e9)
     client = Client(hub)
     client.subscribe("$SYS/#")
     assert told(client) == {}

@@ -9,14 +9,14 @@ from tests.broker.talking import Client, new_hub
 
 from betimes.broker.net import background
 from betimes.broker.observe import telemetry_log as module
-from betimes.broker.observe.telemetry_log import Logbook
+from betimes.broker.observe.telemetry_log import TelemetryLog
 from betimes.model.server_settings import TelemetrySettings
 from betimes.telemetry.files import is_unfinished, part_files, read_table
 
 
 def started(directory, **telemetry):
     settings = TelemetrySettings(directory=str(directory), **telemetry)
-    logbook = Logbook("b1", settings, clock_ahead_s=0.0)
+    logbook = TelemetryLog("b1", settings, clock_ahead_s=0.0)
     hub = new_hub(recorder=logbook.witness)
     return hub, logbook
 
@@ -88,5 +88,5 @@ def test_a_full_disk_loses_telemetry_and_nothing_else(tmp_path, caplog, monkeypa
 @pytest.mark.parametrize("share", [1.0, 0.5, 0.3])
 def test_shares_are_whole_parts(tmp_path, share):
     settings = TelemetrySettings(directory=str(tmp_path), share=share)
-    logbook = Logbook("b1", settings, clock_ahead_s=0.0)
+    logbook = TelemetryLog("b1", settings, clock_ahead_s=0.0)
     logbook.close()

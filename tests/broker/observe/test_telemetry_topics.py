@@ -65,7 +65,7 @@ def test_many_records_are_several_messages_and_too_many_are_left_out(monkeypatch
 def test_what_is_published_at_a_broker_is_told_beside_its_files(tmp_path, monkeypatch):
     monkeypatch.setattr(background, "LOOK_EVERY_S", 0.01)
     settings = TelemetrySettings(directory=str(tmp_path), share=1.0)
-    logbook = telemetry_log.Logbook("b1", settings, clock_ahead_s=0.0)
+    logbook = telemetry_log.TelemetryLog("b1", settings, clock_ahead_s=0.0)
     hub = new_hub(recorder=logbook.witness)
     anna, bob = Client(hub, "anna"), Client(hub, "bob")
     anna.subscribe("$betimes/telemetry/#")

@@ -6,23 +6,23 @@ import pytest
 from tests.broker.peer_networks import SPACE
 from tests.broker.talking import new_session
 
-from betimes.broker.delivery.subscriptions import Grant
-from betimes.broker.peers.local_demand import BOXES_MAX, PeerWishes
+from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.peers.local_demand import BOXES_MAX, PeerDemand
 from betimes.language.filters.parse import parse_filter
 from betimes.matching.dz.spaces import cell_boxes
 from betimes.model.filters import EVERYTHING
 from betimes.model.subscriptions import QoS
-from betimes.mqtt.subscribe_options import Wish
+from betimes.mqtt.subscribe_options import SubscribeOptions
 
 
-def grant(text: str | None, pattern: str = "t") -> Grant:
+def grant(text: str | None, pattern: str = "t") -> BrokerSubscription:
     session = new_session()
-    wish = None if text is None else Wish(filter=parse_filter(text), qos=QoS())
-    return Grant(session=session, pattern=pattern, wish=wish)
+    wish = None if text is None else SubscribeOptions(filter=parse_filter(text), qos=QoS())
+    return BrokerSubscription(session=session, pattern=pattern, wish=wish)
 
 
 def test_what_clients_ask_for_is_wanted_as_long_as_one_of_them_does():
-    wishes = PeerWishes(SPACE, None)
+    wishes = PeerDemand(SPACE, None)
     assert not wishes.boxes()
     one, other = grant("x > 50"), grant("x > 50")
     wishes.add(one)
@@ -39,7 +39,7 @@ def test_what_clients_ask_for_is_wanted_as_long_as_one_of_them_does():
 
 
 def test_a_client_without_a_filter_wants_everything_but_not_by_looking_at_the_server():
-    wishes = PeerWishes(SPACE, None)
+    wishes = PeerDemand(SPACE, None)
     wishes.add(grant(None, "$betimes/peer/#"))
     assert not wishes.boxes()
     wishes.add(grant(None))
@@ -49,7 +49,7 @@ def test_a_client_without_a_filter_wants_everything_but_not_by_looking_at_the_se
 
 
 def test_who_was_told_what_to_want_does_not_ask_its_clients():
-    wishes = PeerWishes(SPACE, (parse_filter("x > 50"),))
+    wishes = PeerDemand(SPACE, (parse_filter("x > 50"),))
     assert wishes.has_changed
     wishes.add(grant("y > 3"))
     wishes.remove(grant("y > 3"))
@@ -58,7 +58,7 @@ def test_who_was_told_what_to_want_does_not_ask_its_clients():
 
 @pytest.mark.long
 def test_very_many_boxes_are_everything():
-    wishes = PeerWishes(SPACE, None)
+    wishes = PeerDemand(SPACE, None)
     for number in range(BOXES_MAX + 1):
         low, row = number % 60, number // 60
         wishes.add(

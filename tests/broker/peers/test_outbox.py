@@ -14,7 +14,7 @@ from betimes.broker.peers.outbox import (
     LINKS_MAX,
     SPARE_AFTER_S,
     WAITING_MAX,
-    PeerMail,
+    PeerOutbox,
 )
 
 
@@ -26,8 +26,8 @@ def link(neighbour: str, *, is_dialled: bool = True, life: str = "1") -> PeerLin
     return found
 
 
-def new_mail() -> PeerMail:
-    return PeerMail(lambda _address: None)
+def new_mail() -> PeerOutbox:
+    return PeerOutbox(lambda _address: None)
 
 
 def _note(said: list[int], number: int, _link: PeerLink) -> None:
@@ -36,7 +36,7 @@ def _note(said: list[int], number: int, _link: PeerLink) -> None:
 
 def test_what_is_said_waits_until_there_is_a_link_and_then_no_more():
     dialled, said = list[str](), list[int]()
-    mail = PeerMail(dialled.append)
+    mail = PeerOutbox(dialled.append)
     for number in range(WAITING_MAX + 1):
         assert mail.post("a:1", partial(_note, said, number))
     assert dialled == ["a:1"]

@@ -22,15 +22,15 @@ from betimes.broker.peers.packets import (
 )
 from betimes.matching.dz.expressions import WHOLE, read_dz
 from betimes.peers.messages import (
-    Accepted,
     Adopt,
     Beat,
     Connect,
     DetectCycle,
     Dismissed,
     Hint,
-    Leave,
-    Refresh,
+    PeerAccepted,
+    PeerLeave,
+    PeerRefresh,
 )
 from betimes.peers.parents import Card
 
@@ -43,14 +43,14 @@ CARD = Card("a:1", DZ, 3.0, math.inf, ((read_dz("0"), 2.5),))
     "said",
     [
         Connect(CARD, DZ),
-        Accepted(CARD, DZ),
+        PeerAccepted(CARD, DZ),
         Adopt(CARD, DZ),
-        Refresh(CARD, ()),
+        PeerRefresh(CARD, ()),
         Hint(None),
         Hint(CARD),
         Dismissed(DZ, None),
         Dismissed(DZ, CARD._replace(depth=2.0)),
-        Leave(DZ),
+        PeerLeave(DZ),
         Beat(((WHOLE, 0.25), (read_dz("01"), math.inf))),
         DetectCycle("b:2", read_dz("01"), math.inf, 7),
         DetectCycle("b:2", read_dz("01"), 4.0),

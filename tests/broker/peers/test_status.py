@@ -7,7 +7,7 @@ import json
 from tests.broker.peer_networks import PeerNet, address
 from tests.broker.peers.test_overlay import publish
 
-from betimes.broker.peers.status import STATUS_TOPIC, StatusTelling, peer_status
+from betimes.broker.peers.status import STATUS_TOPIC, StatusPublisher, peer_status
 
 
 def net_of_three() -> PeerNet:
@@ -43,7 +43,7 @@ def test_parents_children_and_delays_are_told():
 def test_it_is_told_when_it_has_changed_and_not_too_often():
     net = net_of_three()
     told = list[tuple[str, bytes]]()
-    telling = StatusTelling(net.overlay("b"), lambda topic, text, now_s: told.append((topic, text)))
+    telling = StatusPublisher(net.overlay("b"), lambda topic, text, now_s: told.append((topic, text)))
     assert telling.tick(100.0) == told[0][1]
     assert told[0][0] == STATUS_TOPIC
     assert telling.tick(100.5) is None

@@ -8,10 +8,10 @@ import mqtt5
 import numpy as np
 import pytest
 
-from betimes.broker.replay.blocks import Block, Portion
+from betimes.broker.replay.blocks import Block, Selection
 from betimes.language.filters.parse import parse_filter
 from betimes.model.filters import EVERYTHING
-from betimes.replay.buffer import Run
+from betimes.replay.buffer import KeptRun
 
 FLOORS = np.array([0, 0])
 
@@ -20,8 +20,8 @@ def packet(number: int, **options) -> mqtt5.PublishPacket:
     return mqtt5.PublishPacket(f"t/{number % 2}", b"%d" % number, **options)
 
 
-def run_of(items, origin: str = "b1", first: int = 1, born_s: float = 1.0) -> Run[mqtt5.PublishPacket]:
-    return Run(origin, first, items, 100, born_s, "anna")
+def run_of(items, origin: str = "b1", first: int = 1, born_s: float = 1.0) -> KeptRun[mqtt5.PublishPacket]:
+    return KeptRun(origin, first, items, 100, born_s, "anna")
 
 
 def block_of(*items) -> Block:
@@ -30,9 +30,9 @@ def block_of(*items) -> Block:
     return block
 
 
-def portion_of(block: Block, pattern: str = "#", wanted=EVERYTHING) -> Portion:
+def portion_of(block: Block, pattern: str = "#", wanted=EVERYTHING) -> Selection:
     laid_out = block.laid_out({})
-    return Portion(laid_out, laid_out.places(pattern, wanted, FLOORS, 0))
+    return Selection(laid_out, laid_out.places(pattern, wanted, FLOORS, 0))
 
 
 def test_what_was_refused_is_never_found():

@@ -9,11 +9,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from betimes.broker.replay.laid_out import LaidOut
+from betimes.broker.replay.laid_out import MessageColumns
 from betimes.language.filters.parse import parse_filter
 from betimes.model.user_properties import ATTRIBUTES_MAX
 from betimes.mqtt.packet_batch import PacketBatch
-from betimes.replay.buffer import Run
+from betimes.replay.buffer import KeptRun
 
 FILTERS = ["a > 1", "a = 'x'", "a IS NULL", "b = true OR a <= 1", "NOT (a = 'x')", "c BETWEEN 1 AND 2"]
 values = st.sampled_from(["1", "2", "1.0", "x", "true", "", "1e400"])
@@ -29,13 +29,13 @@ packets = st.builds(
 )
 
 
-def laid_out(runs: Any) -> LaidOut:
+def laid_out(runs: Any) -> MessageColumns:
     built = []
     for number, items in enumerate(runs):
         data = b"".join(each.write() for each in items if each is not None)
         kept = items if None in items else PacketBatch(data, len(items))
-        built.append(Run("b1", number * 100, kept, 10, float(number), "anna"))
-    return LaidOut(built, {})
+        built.append(KeptRun("b1", number * 100, kept, 10, float(number), "anna"))
+    return MessageColumns(built, {})
 
 
 @given(st.lists(st.lists(st.none() | packets, max_size=6), max_size=4), st.sampled_from(FILTERS))

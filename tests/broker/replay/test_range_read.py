@@ -13,7 +13,7 @@ from tests.broker.replay.test_buffer import BY_TOPIC, keeping_hub
 from tests.broker.talking import Client
 
 from betimes.broker.access.acl import Rights
-from betimes.broker.access.authentication import Gate
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.replay.range_read import LOOKED_AT_MAX, read_until
 from betimes.model.buffer_settings import BufferSettings, PartitionTerms
@@ -181,7 +181,7 @@ def test_rights_hold_for_ranges():
     hub.sessions["ben"].rights = _Forbidding(subscribe=False)
     suback = ask_range(ben, ("resume-until", "b1:4"))
     assert suback.reason_codes[0].value == 0x87
-    hub.gate = Gate(anonymous=True, discreet=True)
+    hub.gate = AccessControl(anonymous=True, discreet=True)
     assert ask_range(ben, ("resume-until", "b1:4")).reason_codes[0].value == 0x80
     assert numbers(ben) == []
 

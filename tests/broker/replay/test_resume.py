@@ -303,10 +303,10 @@ def test_who_says_nothing_of_coming_back_is_left_alone():
 
 def test_who_may_not_read_a_topic_is_not_replayed_it():
     from betimes.broker.access.acl import AccessList
-    from betimes.broker.access.authentication import Gate
+    from betimes.broker.access.authentication import AccessControl
 
     access = AccessList.read("topic readwrite open/#\ntopic deny open/secret\n", "file")
-    hub = keeping_hub(gate=Gate(anonymous=True, access=access))
+    hub = keeping_hub(gate=AccessControl(anonymous=True, access=access))
     anna = Client(hub, "anna")
     anna.publish("open/a")
     hub._take_in(mqtt5.PublishPacket("open/secret", b"x"), "open/secret", "", 0.0)

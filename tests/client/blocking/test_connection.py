@@ -11,7 +11,7 @@ import pytest
 import trustme
 from tests.interop.brokers import HOST, running_broker
 
-from betimes.broker.access.authentication import Gate
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.net.listener import Endpoint
 from betimes.client.addresses import Address
 from betimes.client.blocking.connection import DirectLine, first_of
@@ -55,7 +55,7 @@ def test_over_tls_the_certificate_is_checked(tmp_path):
 
 
 def test_who_is_not_let_in_is_told_so():
-    with running_broker(gate=Gate(anonymous=False)) as broker:
+    with running_broker(gate=AccessControl(anonymous=False)) as broker:
         address = Address(host=HOST, port=broker.port)
         with pytest.raises(LoginRefusedError):
             DirectLine(address)

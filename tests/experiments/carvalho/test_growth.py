@@ -8,12 +8,12 @@ import pytest
 from tests.experiments.carvalho_results import claim_with
 
 from betimes.experiments.carvalho.growth import FIGURE, SCHEMES
-from betimes.experiments.figure import Plan
+from betimes.experiments.figure import FigurePlan
 
 
 def results(**changed):
     found = []
-    for row in FIGURE.rows(Plan(seeds=(1, 2))):
+    for row in FIGURE.rows(FigurePlan(seeds=(1, 2))):
         bits = math.log2(row["nodes"])
         facts = {"hops": bits / 2, "right": 1.0, "known": bits, "neighbours": 1.5 * bits}
         for name in SCHEMES:

@@ -22,9 +22,9 @@ from betimes.experiments.farooq.mobility import (
     settings_of,
     value,
 )
-from betimes.experiments.figure import Plan
+from betimes.experiments.figure import FigurePlan
 
-QUICK = Plan(seeds=(1,), quick=True)
+QUICK = FigurePlan(seeds=(1,), quick=True)
 
 
 def test_the_usual_row_is_the_papers_setting():
@@ -58,7 +58,7 @@ def test_closed_forms_are_those_of_exponential_outages():
 @pytest.mark.figure
 @pytest.mark.parametrize("variation", [1.0, 2.5])
 def test_simulated_losses_are_those_of_the_closed_form_also_for_hyper_exponential_outages(variation):
-    row = run_of(Plan(seeds=(1,)), 1, SEMI_DURABLE, rate=100.0, buffer=2_400, outage_cv=variation)
+    row = run_of(FigurePlan(seeds=(1,)), 1, SEMI_DURABLE, rate=100.0, buffer=2_400, outage_cv=variation)
     lost = [run_row({**row, "seed": seed})["loss"] for seed in range(1, 7)]
     assert sum(lost) / len(lost) == pytest.approx(100.0 * lrp_loss(settings_of(row)), rel=0.12)
 

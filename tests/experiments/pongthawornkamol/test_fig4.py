@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from betimes.experiments.figure import Plan
+from betimes.experiments.figure import FigurePlan
 from betimes.experiments.pongthawornkamol.accuracy import CURVES
 from betimes.experiments.pongthawornkamol.fig4 import FIGURE, claims, points, rows
 
@@ -12,7 +12,7 @@ MAE = {"mm1": 0.2, "gg1": 0.1, "wait": 0.01, "wait, calibrated": 0.01}
 def made_up(**change):
     """Return results in which M/M/1 is best where all is exponential, and predicts too little."""
     found = []
-    for row in rows(Plan(seeds=(1, 2))):
+    for row in rows(FigurePlan(seeds=(1, 2))):
         result = row | {"noise": 0.008, "inside": 0.9, "load": 0.8, "measured": [0.8, 0.9]}
         for curve in CURVES:
             easy = row["gaps"] == row["matching"] == "exponential"

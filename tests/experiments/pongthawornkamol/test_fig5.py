@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from betimes.experiments.figure import Plan
+from betimes.experiments.figure import FigurePlan
 from betimes.experiments.pongthawornkamol.accuracy import CURVES
 from betimes.experiments.pongthawornkamol.fig5 import FIGURE, claims, loaded, points, rows, run_row
 from betimes.experiments.pongthawornkamol.network import paper_network
@@ -13,7 +13,7 @@ from betimes.prediction.predict import predict
 
 def made_up(**change):
     found = []
-    for row in rows(Plan(seeds=(1, 2))):
+    for row in rows(FigurePlan(seeds=(1, 2))):
         easy = row["gaps"] == row["matching"] == "exponential"
         mae = {"mm1": 0.1 if easy else 0.2, "gg1": 0.1, "wait": 0.01, "wait, calibrated": 0.01}
         result = row | {"noise": 0.008, "inside": 0.9, "load": 0.8, "measured": [0.8, 0.9]}
@@ -49,7 +49,7 @@ def test_a_load_is_that_of_the_busiest_station():
 
 @pytest.mark.figure
 def test_dropping_what_has_expired_is_predicted():
-    row = next(each for each in rows(Plan(seeds=(1,), quick=True)) if each["early_drop"])
+    row = next(each for each in rows(FigurePlan(seeds=(1,), quick=True)) if each["early_drop"])
     result = run_row(row)
     assert result["wait mae"] < 0.04
     assert result["gg1 mae"] > 0.15

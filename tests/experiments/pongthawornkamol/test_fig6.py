@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from betimes.experiments.figure import Plan
+from betimes.experiments.figure import FigurePlan
 from betimes.experiments.pongthawornkamol.accuracy import CURVES
 from betimes.experiments.pongthawornkamol.fig6 import FIGURE, claims, points, rows, run_row
 
@@ -12,7 +12,7 @@ from betimes.experiments.pongthawornkamol.fig6 import FIGURE, claims, points, ro
 def made_up(turn=1.0):
     """Return errors that grow with the distance from 1, faster below it (or above, where turned)."""
     found = []
-    for row in rows(Plan(seeds=(1, 2))):
+    for row in rows(FigurePlan(seeds=(1, 2))):
         off = (row["alpha"] - 1.0) * turn
         mae = 0.01 + (off * 0.01 if off > 0 else -off * 0.2)
         result = row | {"measured": [0.8, 0.9]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from betimes.experiments.figure import Plan
+from betimes.experiments.figure import FigurePlan
 from betimes.experiments.pongthawornkamol.fig7 import FIGURE, claims, points, rows, run_row
 
 SATISFIED = {
@@ -30,7 +30,7 @@ def made_up(violated=0, **change):
             "violated": violated,
             "violated_share": violated / 7,
         }
-        for row in rows(Plan(seeds=(1, 2)))
+        for row in rows(FigurePlan(seeds=(1, 2)))
     ]
 
 
@@ -47,7 +47,7 @@ def test_no_claim_is_held_when_the_numbers_say_otherwise():
 def test_every_panel_has_every_policy_at_every_rate():
     found = points(made_up())
     assert {point.panel for point in found} == {panel.key for panel in FIGURE.panels}
-    rates = {row["rate"] for row in rows(Plan(seeds=(1,)))}
+    rates = {row["rate"] for row in rows(FigurePlan(seeds=(1,)))}
     assert len(found) == 3 * len(SATISFIED) * len(rates)
 
 

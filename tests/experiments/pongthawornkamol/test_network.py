@@ -8,7 +8,7 @@ import pytest
 from betimes.experiments.pongthawornkamol.accuracy import errors
 from betimes.experiments.pongthawornkamol.network import GAPS_SCV, MATCHING, paper_network
 from betimes.model.distributions import Choice
-from betimes.prediction.forecasts import Model
+from betimes.prediction.forecasts import ForecastModel
 from betimes.prediction.predict import predict
 from betimes.simulator.matching_stations import run_stations
 
@@ -48,7 +48,7 @@ def test_spread_waits_predict_better_than_mean_waits(gaps, matching):
     measured = run_stations(network, 1, duration_s=3000.0, warm_up_s=50.0).shares
     found = {
         model: errors(np.array([each.share for each in predict(network, model).subscribers]), measured)[0]
-        for model in Model
+        for model in ForecastModel
     }
-    assert found[Model.WAIT] < found[Model.MM1]
-    assert found[Model.WAIT] < 0.075
+    assert found[ForecastModel.WAIT] < found[ForecastModel.MM1]
+    assert found[ForecastModel.WAIT] < 0.075

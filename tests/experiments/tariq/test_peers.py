@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from betimes.experiments.figure import Plan
-from betimes.experiments.tariq.peers import OURS, PAPER, Overlay, over, over_cycles, run_of, run_row, value
+from betimes.experiments.figure import FigurePlan
+from betimes.experiments.tariq.peers import (
+    OURS,
+    PAPER,
+    PaperOverlay,
+    over,
+    over_cycles,
+    run_of,
+    run_row,
+    value,
+)
 
-PLAN = Plan(seeds=(1,), quick=True)
+PLAN = FigurePlan(seeds=(1,), quick=True)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +53,7 @@ def test_after_a_shock_fewer_are_notified_until_the_overlay_has_recovered():
 
 
 def test_churn_replaces_subscribers_and_nobody_else():
-    overlay = Overlay(run_of(PLAN, 1, PAPER, peers=40))
+    overlay = PaperOverlay(run_of(PLAN, 1, PAPER, peers=40))
     names = list(overlay.network.names)
     overlay.replace(0.25)
     changed = [place for place, name in enumerate(overlay.network.names) if name != names[place]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from betimes.experiments.figure import Plan
+from betimes.experiments.figure import FigurePlan
 from betimes.experiments.wang.fig4 import FIGURE, claims, points, rows
 from betimes.experiments.wang.network import PSD, SSD
 
@@ -13,7 +13,7 @@ def made_up(value: dict[str, float]) -> list[dict[str, Any]]:
     """Return results where EBPC has the value of its weight, and EB and PC their own."""
     return [
         {**each, "earning": value[each["strategy"]], "delivery_rate": value[each["strategy"]] / 100}
-        for each in rows(Plan(seeds=(1, 2)))
+        for each in rows(FigurePlan(seeds=(1, 2)))
     ]
 
 
@@ -41,5 +41,5 @@ def test_eb_and_pc_are_level_lines_and_ebpc_is_a_curve_in_both_panels() -> None:
 
 
 def test_the_figure_runs_ebpc_at_every_weight_and_both_ends() -> None:
-    strategies = {each["strategy"] for each in FIGURE.rows(Plan(seeds=(1,)))}
+    strategies = {each["strategy"] for each in FIGURE.rows(FigurePlan(seeds=(1,)))}
     assert strategies == {"eb", "pc", *(f"ebpc:{step / 10:g}" for step in range(11))}

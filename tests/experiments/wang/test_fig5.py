@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from betimes.experiments.figure import Plan
+from betimes.experiments.figure import FigurePlan
 from betimes.experiments.wang.fig5 import FIGURE, claims, points, rows
 
 EARNING = {"eb": 100.0, "pc": 90.0, "fifo": 20.0, "rl": 10.0, "look-ahead": 105.0, "late-binding": 115.0}
@@ -25,7 +25,7 @@ def made_up(**change: float) -> list[dict[str, Any]]:
             "earning": earning(each["strategy"], each["rate"], level[each["strategy"]]),
             "messages": MESSAGES[each["strategy"]] * each["rate"],
         }
-        for each in rows(Plan(seeds=(1, 2)))
+        for each in rows(FigurePlan(seeds=(1, 2)))
     ]
 
 
@@ -45,5 +45,5 @@ def test_a_claim_is_not_held_when_the_numbers_say_otherwise() -> None:
 def test_both_panels_have_every_curve_at_every_rate() -> None:
     found = points(made_up())
     assert {point.panel for point in found} == {panel.key for panel in FIGURE.panels}
-    rates = {each["rate"] for each in rows(Plan(seeds=(1,)))}
+    rates = {each["rate"] for each in rows(FigurePlan(seeds=(1,)))}
     assert len(found) == 2 * len(EARNING) * len(rates)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from betimes.experiments.figure import Plan
+from betimes.experiments.figure import FigurePlan
 from betimes.experiments.wang.network import (
     OURS,
     PAPERS,
@@ -58,7 +58,7 @@ def test_an_unknown_scenario_is_refused_with_a_hint() -> None:
 
 
 def test_rate_rows_hold_every_strategy_at_every_rate_for_every_seed() -> None:
-    rows = rate_rows(Plan(seeds=(1, 2)), SSD)
+    rows = rate_rows(FigurePlan(seeds=(1, 2)), SSD)
     assert {each["strategy"] for each in rows} == {*PAPERS, *OURS}
     assert len(rows) == len({(each["strategy"], each["rate"], each["seed"]) for each in rows})
 

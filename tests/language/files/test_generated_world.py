@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from betimes.language.files.generated_world import read_world
-from betimes.language.files.table_reader import Mistakes, Table
+from betimes.language.files.table_reader import Mistakes, TomlTable
 from betimes.model.distributions import Constant, Exponential, Uniform
 from betimes.model.errors import FileMistakesError
 from betimes.model.topology import Fault, FaultKind, LayeredWorld, Tier
@@ -15,7 +15,7 @@ from betimes.model.topology import Fault, FaultKind, LayeredWorld, Tier
 
 def world_of(text: str) -> LayeredWorld:
     """Return the world under [generate]; raise its mistakes."""
-    top = Table(tomllib.loads(f"[generate]\n{text}"), "", Mistakes())
+    top = TomlTable(tomllib.loads(f"[generate]\n{text}"), "", Mistakes())
     world = read_world(top, title="w", duration_s=7200.0, processing_s=0.002)
     top.mistakes.raise_if_any("x.toml")
     return world

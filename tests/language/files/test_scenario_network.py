@@ -8,7 +8,7 @@ import tomllib
 import pytest
 
 from betimes.language.files.scenario_network import read_faults, read_link, read_network
-from betimes.language.files.table_reader import Mistakes, Table
+from betimes.language.files.table_reader import Mistakes, TomlTable
 from betimes.model.distributions import Choice, Constant, Uniform
 from betimes.model.errors import FileMistakesError
 from betimes.model.guarantees import Guarantee, Profile
@@ -23,8 +23,8 @@ subscribers = [{ name = "s", broker = "b", filter = "speed > 3" }]
 """
 
 
-def table_of(text: str) -> Table:
-    return Table(tomllib.loads(text), "", Mistakes())
+def table_of(text: str) -> TomlTable:
+    return TomlTable(tomllib.loads(text), "", Mistakes())
 
 
 def mistakes_in(text: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from betimes.language.files import table_reader as tables
-from betimes.language.files.table_reader import MISTAKES_LISTED_MAX, Mistakes, Table, WrongValueError
+from betimes.language.files.table_reader import MISTAKES_LISTED_MAX, Mistakes, TomlTable, WrongValueError
 from betimes.language.quantities import read_duration_s
 from betimes.model.errors import FileMistakesError, TextError
 
@@ -23,7 +23,7 @@ def listed(mistakes: Mistakes) -> list[str]:
 
 def test_a_value_that_is_missing_or_wrong_is_replaced_and_noted():
     mistakes = Mistakes()
-    table = Table({"size": "large", "price": 3}, "things[2]", mistakes)
+    table = TomlTable({"size": "large", "price": 3}, "things[2]", mistakes)
     assert table.optional("size", tables.number, 1.0) == 1.0
     assert table.optional("price", tables.number, 1.0) == 3.0
     assert table.optional("colour", tables.any_text, "red") == "red"
@@ -36,7 +36,7 @@ def test_a_value_that_is_missing_or_wrong_is_replaced_and_noted():
 
 def test_keys_nobody_asked_for_are_named_with_the_one_that_was_meant():
     mistakes = Mistakes()
-    table = Table({"prise": 3, "price": 2, "old": 1}, "", mistakes)
+    table = TomlTable({"prise": 3, "price": 2, "old": 1}, "", mistakes)
     table.optional("price", tables.number, 1.0)
     table.ignore("old")
     table.close()
@@ -45,7 +45,9 @@ def test_keys_nobody_asked_for_are_named_with_the_one_that_was_meant():
 
 def test_a_text_that_does_not_parse_is_shown_with_its_caret():
     mistakes = Mistakes()
-    Table({"delay": "10 sec"}, "s", mistakes).optional("delay", tables.quantity(read_duration_s, "10s"), 0.0)
+    TomlTable({"delay": "10 sec"}, "s", mistakes).optional(
+        "delay", tables.quantity(read_duration_s, "10s"), 0.0
+    )
     shown = listed(mistakes)[0]
     assert shown.splitlines()[1] == "      10 sec"
     assert shown.splitlines()[2].startswith("         ^ (hint: did you mean s?")
@@ -53,7 +55,7 @@ def test_a_text_that_does_not_parse_is_shown_with_its_caret():
 
 def test_tables_inside_tables_know_their_places():
     mistakes = Mistakes()
-    top = Table({"inner": {"x": 1}, "many": [{"x": 2}, 5], "flat": 3}, "", mistakes)
+    top = TomlTable({"inner": {"x": 1}, "many": [{"x": 2}, 5], "flat": 3}, "", mistakes)
     inner = top.table("inner")
     assert inner is not None
     assert inner.place_of("x") == "inner.x"
@@ -74,7 +76,7 @@ def test_tables_inside_tables_know_their_places():
 
 def test_a_list_longer_than_allowed_is_cut_and_noted():
     mistakes = Mistakes()
-    assert len(Table({"many": [{}] * 5}, "", mistakes).tables("many", 3)) == 3
+    assert len(TomlTable({"many": [{}] * 5}, "", mistakes).tables("many", 3)) == 3
     assert listed(mistakes) == ["many: there are 5 of them, and 3 are allowed"]
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.filter_strategies import filters, texts, written_text
 
 from betimes.language.filters import tokens as module
-from betimes.language.filters.tokens import Kind, check_tokens, name_of, text_of, token_spans, tokenize
+from betimes.language.filters.tokens import TokenKind as Kind
+from betimes.language.filters.tokens import check_tokens, name_of, text_of, token_spans, tokenize
 from betimes.model.errors import TextError
 
 

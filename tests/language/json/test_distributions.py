@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from betimes.language.files.table_reader import Mistakes, Table, WrongValueError
+from betimes.language.files.table_reader import Mistakes, TomlTable, WrongValueError
 from betimes.language.json.distributions import (
     KINDS,
     SPREADS,
@@ -42,7 +42,7 @@ EVERY_KIND = [
 
 def read(data, *, numbers_only=False):
     mistakes = Mistakes()
-    table = Table({"spread": data}, "", mistakes)
+    table = TomlTable({"spread": data}, "", mistakes)
     found = read_spread(table, "spread", ZERO) if numbers_only else any_spread(table, "spread")
     mistakes.raise_if_any("text")
     return found

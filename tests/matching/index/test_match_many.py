@@ -8,7 +8,7 @@ import pytest
 from betimes.matching.index import match_many as answers
 from betimes.matching.index.event_batch import EventBatch
 from betimes.matching.index.lanes import LaneKind, Lanes
-from betimes.matching.index.match_many import Finds, Part, count_events, match_batch
+from betimes.matching.index.match_many import BatchPart, Finds, count_events, match_batch
 from betimes.matching.index.rows import rows_of_columns
 from betimes.matching.index.segment import Segment
 
@@ -62,7 +62,7 @@ def test_no_segments_find_nothing(batch):
 
 def test_the_events_of_a_part_are_counted_in_the_order_it_brings_them_in(staircase, batch):
     lanes, segments = staircase
-    part = Part(lanes, segments, batch)
+    part = BatchPart(lanes, segments, batch)
     assert sorted(part.order.tolist()) == [0, 1, 2, 3, 4]
     expected = np.array([6, 3000, 0, 0, 1501])[part.order]
     assert part.count(slice(1, 4)).tolist() == expected[1:4].tolist()

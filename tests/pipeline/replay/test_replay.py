@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.pipeline.replay_tables import write_events, write_tables
 
-from betimes.pipeline.replay.delays import Ways
+from betimes.pipeline.replay.delays import ReplayRoutes
 from betimes.pipeline.replay.replay import (
     CARRIED,
     ReplayRequest,
@@ -75,7 +75,7 @@ def test_a_replay_writes_who_would_have_received_what(spark, tmp_path):
 
 def test_where_no_way_leads_nothing_arrives():
     one = np.array([[1.0]])
-    ways = Ways(
+    ways = ReplayRoutes(
         brokers=("a",),
         homes=("z",),
         fixed_s_mean=one * math.inf,

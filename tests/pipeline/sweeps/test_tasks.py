@@ -8,7 +8,7 @@ import os
 import numpy as np
 import pytest
 
-from betimes.pipeline.sweeps.tasks import OUTCOME_SCHEMA, Outcome, run_alone, run_here
+from betimes.pipeline.sweeps.tasks import OUTCOME_SCHEMA, TaskOutcome, run_alone, run_here
 
 
 @pytest.mark.parametrize("how", [run_here, run_alone])
@@ -61,6 +61,6 @@ def test_a_result_of_an_unknown_kind_is_a_failure():
 
 
 def test_an_outcome_is_a_row_of_its_schema():
-    outcome = Outcome(row=3, result="{}")
-    assert Outcome.from_row(outcome.as_row()) == outcome
+    outcome = TaskOutcome(row=3, result="{}")
+    assert TaskOutcome.from_row(outcome.as_row()) == outcome
     assert list(outcome.as_row()) == OUTCOME_SCHEMA.names

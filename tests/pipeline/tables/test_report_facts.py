@@ -8,7 +8,7 @@ from tests.pipeline.report_tables import PASSAGE, make_empty_tables, make_tables
 
 from betimes.pipeline.tables import report_facts as module
 from betimes.pipeline.tables.files import TablesError
-from betimes.pipeline.tables.report_facts import Dropped, report_facts
+from betimes.pipeline.tables.report_facts import DropFacts, report_facts
 from betimes.pipeline.tables.shapes import WAITS
 
 
@@ -34,8 +34,8 @@ def test_flows_are_what_came_from_one_broker_to_another(facts):
 
 def test_drops_count_every_subscriber_and_what_rows_stand_for(facts):
     assert facts.drops == (
-        Dropped(broker="a", reason="hopeless", count=4.0),
-        Dropped(broker="b", reason="expired", count=1.0),
+        DropFacts(broker="a", reason="hopeless", count=4.0),
+        DropFacts(broker="b", reason="expired", count=1.0),
     )
 
 

@@ -18,7 +18,7 @@ from betimes.pipeline.telemetry.distributions import (
     publisher_distributions,
     wait_distributions,
 )
-from betimes.pipeline.telemetry.histograms import Spread
+from betimes.pipeline.telemetry.histograms import HistogramShape
 
 pytestmark = pytest.mark.spark
 
@@ -90,7 +90,7 @@ def test_a_link_with_losses_only_is_a_link_too(spark):
     losses = spark.createDataFrame(
         [("a", "b", 4.0, 1.0), ("a", "c", 2.0, 2.0)], "source string, target string, sent double, lost double"
     )
-    spread = Spread(rows=3, count=3.0, mean=0.5, variance=0.1, cells=((0.4, 0.6, 3.0),))
+    spread = HistogramShape(rows=3, count=3.0, mean=0.5, variance=0.1, cells=((0.4, 0.6, 3.0),))
     found = link_distributions(spark, {("a", "b"): spread}, losses).orderBy("target").collect()
     assert (found[0].loss, found[0].s_per_kb_mean, len(found[0].s_per_kb_weights)) == (0.25, 0.5, 200)
     assert (found[1].loss, found[1].s_per_kb_mean) == (1.0, None)

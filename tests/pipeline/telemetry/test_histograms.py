@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from betimes.pipeline.tables.files import folder_values
 from betimes.pipeline.telemetry.histograms import (
     ZERO_CELL,
+    HistogramShape,
     Measure,
-    Spread,
     cell_ends,
     cells_of,
     counted,
@@ -31,7 +31,7 @@ def spread_of(values, weights=None):
     values = np.asarray(values, float)
     weights = np.ones(len(values)) if weights is None else np.asarray(weights, float)
     _, cells = counted(np.zeros(len(values), np.int64), values, weights)
-    return Spread.of(cells)
+    return HistogramShape.of(cells)
 
 
 @pytest.mark.long

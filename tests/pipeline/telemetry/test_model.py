@@ -28,7 +28,7 @@ from betimes.pipeline.telemetry.model import (
     speeds_seen,
 )
 from betimes.scheduling.strategies import strategy_named
-from betimes.simulator.network import Network
+from betimes.simulator.network import SimulatedNetwork
 from betimes.telemetry.files import TelemetryWriter
 
 SCENARIO = Scenario(
@@ -66,7 +66,7 @@ SCENARIO = Scenario(
 @pytest.mark.spark
 def test_the_numbers_of_a_scenario_are_found_again(spark, tmp_path):
     with TelemetryWriter(tmp_path / "telemetry") as writer:
-        outcome = Network(SCENARIO, strategy_named("fifo"), 5, sink=writer.write).run()
+        outcome = SimulatedNetwork(SCENARIO, strategy_named("fifo"), 5, sink=writer.write).run()
     run_pipeline(spark, tmp_path / "telemetry", tmp_path / "tables")
     found = learn_statistics(tmp_path / "tables")
     assert read_statistics(statistics_text(found), "handed on") == found

@@ -13,7 +13,7 @@ from betimes.pipeline.tables.shapes import MATCHES, SUBSCRIPTIONS
 from betimes.pipeline.telemetry.wanted_events import (
     EVENT_COLUMNS,
     Circumstances,
-    Wanted,
+    WantedEvents,
     match_task,
     matches_of,
 )
@@ -29,7 +29,7 @@ def wanted(*wishes, circumstances=NOWHERE):
     rows = [usual | wish for wish in wishes]
     table = pa.table({name: [row[name] for row in rows] for name in SUBSCRIPTIONS.names})
     table = table.set_column(9, "until_s", table["until_s"].cast(pa.float64()))
-    return Wanted(table, circumstances)
+    return WantedEvents(table, circumstances)
 
 
 def events(*given):

@@ -19,7 +19,7 @@ from betimes.pipeline.telemetry.job import run_pipeline
 from betimes.pipeline.twin import twin as module
 from betimes.pipeline.twin.twin import Measured, both_ways, measured_on_time, twin_of
 from betimes.scheduling.strategies import strategy_named
-from betimes.simulator.network import Network
+from betimes.simulator.network import SimulatedNetwork
 from betimes.simulator.traces import play, spreads
 from betimes.telemetry.files import TelemetryWriter
 
@@ -109,7 +109,7 @@ def test_a_twin_does_as_its_network_did_and_as_it_does_when_more_is_published(sp
 
     eb = strategy_named("eb")
     with TelemetryWriter(tmp_path / "telemetry") as writer:
-        Network(network(1.5), eb, 7, sink=writer.write).run()
+        SimulatedNetwork(network(1.5), eb, 7, sink=writer.write).run()
     run_pipeline(spark, tmp_path / "telemetry", tmp_path / "tables")
     twin = twin_of(tmp_path / "tables")
     measured = measured_on_time(tmp_path / "tables")
@@ -118,7 +118,7 @@ def test_a_twin_does_as_its_network_did_and_as_it_does_when_more_is_published(sp
         assert before.subscribers[each.id][0] == pytest.approx(
             measured[subscriber_of(each), each.home].on_time_share, abs=0.05
         )
-    truth = [Network(network(3.0), eb, seed).run() for seed in (11, 12, 13)]
+    truth = [SimulatedNetwork(network(3.0), eb, seed).run() for seed in (11, 12, 13)]
     after = spreads([play(twin.faster(2.0), eb, seed) for seed in (1, 2, 3)])
     for each in twin.scenario.subscriptions:
         shares = [

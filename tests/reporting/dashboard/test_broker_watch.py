@@ -6,7 +6,7 @@ import pytest
 from tests.broker.talking import Client, new_hub
 
 from betimes.broker.observe.prometheus import exposition
-from betimes.broker.observe.statistics import Observed, gathered
+from betimes.broker.observe.statistics import ObservedParts, gathered
 from betimes.model.errors import BetimesError
 from betimes.reporting.dashboard.broker_watch import (
     HISTORY_MAX,
@@ -28,7 +28,7 @@ def test_a_broker_s_own_metrics_are_understood():
     for _ in range(3):
         client.publish("a")
     client.publish("$no")  # refused, which is nobody's loss
-    found = read_metrics(exposition(gathered(Observed(hub=hub), 7.0), 0.0))
+    found = read_metrics(exposition(gathered(ObservedParts(hub=hub), 7.0), 0.0))
     assert (found.name, found.uptime_s) == (hub.name, 7.0)
     assert (found.received, found.sent, found.earned) == (3.0, 3.0, 12.0)
     assert (found.connections, found.subscriptions) == (1.0, 1.0)

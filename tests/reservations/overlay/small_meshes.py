@@ -12,7 +12,7 @@ from betimes.model.topology import Link
 from betimes.reservations.flow_names import trunk_of
 from betimes.reservations.node import ReservingNode, ReservingSettings
 from betimes.reservations.overlay.mesh import MeshWays
-from betimes.reservations.signals import Tell
+from betimes.reservations.signals import SendSignal
 from betimes.routing.routing_table import routing_tables
 
 SETTINGS = ReservingSettings(refresh_every_s=2.0, lapse_after_s=6.0, answer_s_max=1.0)
@@ -61,7 +61,7 @@ class Mesh:
 
     def put(self, name, effects):
         for effect in effects:
-            if isinstance(effect, Tell):
+            if isinstance(effect, SendSignal):
                 assert (name, effect.to) in self.links, (name, effect)
                 self._wires.setdefault((name, effect.to), deque()).append(effect.message)
             else:

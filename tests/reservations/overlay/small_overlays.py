@@ -8,10 +8,10 @@ from functools import cache
 import numpy as np
 
 from betimes.reservations.overlay.dht import DhtSettings
-from betimes.reservations.overlay_node import OverlaySettings
-from betimes.simulator.reservation_overlay import Overlay
+from betimes.reservations.overlay_node import ReservationOverlaySettings
+from betimes.simulator.reservation_overlay import ReservationOverlay
 
-SETTINGS = OverlaySettings(
+SETTINGS = ReservationOverlaySettings(
     dht=DhtSettings(beat_every_s=1.0, lost_after_s=3.0, forgotten_for_s=10.0),
     refresh_every_s=2.0,
     lapse_after_s=6.0,
@@ -34,6 +34,6 @@ def grown(seed, count, present, link_bytes_per_s, beats, settings):
     places = np.random.default_rng(seed).uniform(0.0, 0.05, (count, 2))
     latencies_s = np.linalg.norm(places[:, None] - places[None], axis=2) + 0.001
     np.fill_diagonal(latencies_s, 0.0)
-    overlay = Overlay(latencies_s, seed, settings=settings, link_bytes_per_s=link_bytes_per_s)
+    overlay = ReservationOverlay(latencies_s, seed, settings=settings, link_bytes_per_s=link_bytes_per_s)
     overlay.grow(beats, overlay.names[: present or count])
     return pickle.dumps(overlay)

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reservations.overlay.small_overlays import REPAIRED_S, SETTINGS, small_overlay
 
-from betimes.reservations.overlay.dht import Contacts, DhtNode, Join, Leave, Ping, Pong, Rumour
+from betimes.reservations.overlay.dht import Contacts, DhtLeave, DhtNode, Join, Ping, Pong, Rumour
 from betimes.reservations.overlay.identifiers import RING, contact_of, shared_bits
-from betimes.simulator.reservation_overlay import Overlay
+from betimes.simulator.reservation_overlay import ReservationOverlay
 from betimes.simulator.transit_stub import TransitStubWorld, latencies_s
 
 keys = st.lists(st.integers(0, RING - 1), min_size=4, max_size=12)
@@ -72,7 +72,7 @@ def test_a_route_passes_crashed_nodes_before_anything_is_repaired(seed, some_key
 @pytest.mark.long
 def test_tables_hold_few_and_near_nodes_and_routes_are_short():
     world = TransitStubWorld(domains=2, transit_nodes=3, stubs=3, stub_nodes=5)
-    overlay = Overlay(latencies_s(world, 1), 1, settings=SETTINGS, link_bytes_per_s=80)
+    overlay = ReservationOverlay(latencies_s(world, 1), 1, settings=SETTINGS, link_bytes_per_s=80)
     overlay.grow(beats=12)
     count = len(overlay.nodes)
     known = [len(node.dht.known) for node in overlay.nodes.values()]
@@ -133,7 +133,7 @@ def test_a_goodbye_is_believed_at_once():
     overlay = small_overlay(4, count=6)
     node = overlay.nodes["n1"]
     gone = node.dht.leaves[0]
-    node.receive(gone.name, Leave(gone, ()), overlay.agenda.now_s)
+    node.receive(gone.name, DhtLeave(gone, ()), overlay.agenda.now_s)
     assert gone not in node.dht.neighbours
 
 

@@ -13,7 +13,7 @@ from betimes.simulator.peers.tables import (
     NEEDED,
     NEEDED_STOP,
     PARENT,
-    Rows,
+    FeedTable,
     all_wanted,
     boxes_of,
 )
@@ -24,7 +24,7 @@ def test_rows_of_peers_come_behind_those_that_are_there():
     trial.run(20)
     network = trial.network
     places = {name: place for place, name in enumerate(network.names)}
-    rows = Rows((10, 20, 30, 40))
+    rows = FeedTable((10, 20, 30, 40))
     for peer in network.peers:
         rows.add(peer, places)
     assert rows.line_first[0] == 10
@@ -43,7 +43,7 @@ def test_rows_of_peers_come_behind_those_that_are_there():
 def test_who_is_not_here_has_no_place():
     trial = Trial(our_settings(6, 0.3, 4), 1)
     trial.run(10)
-    rows = Rows((0, 0, 0, 0))
+    rows = FeedTable((0, 0, 0, 0))
     for peer in trial.network.peers:
         rows.add(peer, {})
     assert {child[CHILD] for child in rows.children} == {GONE}

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
+class AccessControl:
     """A password file and an access list, either of which may be missing.
 
     Without a password file only anonymous clients come in, if that is allowed; a name they give proves

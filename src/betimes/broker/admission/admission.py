@@ -28,7 +28,7 @@ from betimes.broker.admission.model_packets import (
 )
 from betimes.broker.core.extension import Decision, Extension
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.subscriptions import Grant
+from betimes.broker.delivery.subscriptions import BrokerSubscription
 from betimes.model.errors import BetimesError
 from betimes.model.statistics import subscription_id
 from betimes.model.subscriptions import Subscription
@@ -44,7 +44,7 @@ FRESH_S = 900.0  # after which an answer says how old the model is
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AdmissionAnswer:
     """What is said to one who asks for a promise."""
 
     admitted: bool
@@ -53,29 +53,31 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Model:
+class AdmissionModel:
     """A model that is worked out: whom it admits, and when it was learned, as the control centre counts."""
 
     admission: Admission
     learned_at_s: float
 
 
-def worked_out(payload: bytes) -> Model:
+def worked_out(payload: bytes) -> AdmissionModel:
     """Return the model in a payload, ready to answer by; this may take a while."""
     from betimes.prediction.admission import Admission
 
     statistics = unpacked_model(payload)
-    return Model(Admission(statistics), statistics.learned_at_s or 0.0)
+    return AdmissionModel(Admission(statistics), statistics.learned_at_s or 0.0)
 
 
 class AdmissionRecorder(Protocol):
     """What writes down which subscriptions were admitted."""
 
-    def answered(self, written: str, grant: Grant, answer: Answer, now_s: float) -> None:
+    def answered(
+        self, written: str, grant: BrokerSubscription, answer: AdmissionAnswer, now_s: float
+    ) -> None:
         """Record the answer to a subscription that asks for an on-time share."""
 
 
-class Promises(Extension):
+class AdmissionControl(Extension):
     """Which subscriptions one broker admits, and by which model."""
 
     def __init__(
@@ -96,7 +98,7 @@ class Promises(Extension):
         self._broker = broker
         self._secret = secret
         self._last_alarm = 0  # its number
-        self._model: Model | None = None
+        self._model: AdmissionModel | None = None
         self._came_at_s = 0.0
 
     def take(self, packet: mqtt5.PublishPacket) -> PublishCode:
@@ -115,7 +117,7 @@ class Promises(Extension):
         payload, self._to_learn = self._to_learn, None
         return payload
 
-    def learn(self, model: Model, promised: Iterable[Grant], now_s: float) -> bool:
+    def learn(self, model: AdmissionModel, promised: Iterable[BrokerSubscription], now_s: float) -> bool:
         """Answer by a new model from now on; False if it is no newer than the last.
 
         Who has a promise that the model does not know of yet keeps it.
@@ -127,7 +129,7 @@ class Promises(Extension):
             self.keep(grant)
         return True
 
-    def admit(self, grant: Grant, now_s: float) -> Decision | None:
+    def admit(self, grant: BrokerSubscription, now_s: float) -> Decision | None:
         """Decide on a subscription that asks for an on-time share."""
         if not is_promised(grant):
             return None
@@ -136,12 +138,12 @@ class Promises(Extension):
             self._recorder.answered(grant.written, grant, answer, now_s)
         return Decision(answer.admitted, f"{grant.written}: {answer.text}")
 
-    def subscribed(self, _written: str, grant: Grant, _now_s: float) -> None:
+    def subscribed(self, _written: str, grant: BrokerSubscription, _now_s: float) -> None:
         """Count a promise that was given."""
         if is_promised(grant):
             self.keep(grant)
 
-    def unsubscribed(self, _written: str, grant: Grant, _now_s: float) -> None:
+    def unsubscribed(self, _written: str, grant: BrokerSubscription, _now_s: float) -> None:
         """Count a promise no longer."""
         if is_promised(grant):
             self.release(grant)
@@ -166,37 +168,37 @@ class Promises(Extension):
         self._offer(Publication(plain, topic, born_s=now_s, origin=self._broker), now_s)
         return PublishCode.SUCCESS
 
-    def ask(self, grant: Grant, now_s: float) -> Answer:
+    def ask(self, grant: BrokerSubscription, now_s: float) -> AdmissionAnswer:
         """Return whether a subscription can be had with the on-time share that it asks for."""
         if self._model is None:
-            return Answer(
+            return AdmissionAnswer(
                 admitted=True, text="admitted without a promise: no model has come from a control centre yet"
             )
         try:
             verdict = self._model.admission.consider(self._subscription(grant))
         except BetimesError as error:  # the model does not know this broker, or is full
-            return Answer(admitted=True, text=f"admitted without a promise: {error}")
+            return AdmissionAnswer(admitted=True, text=f"admitted without a promise: {error}")
         age_s = now_s - self._came_at_s
         stale = f", by a model that came {age_s / 60.0:.0f} minutes ago" if age_s > FRESH_S else ""
         self.admitted += verdict.admitted
         self.refused += not verdict.admitted
         text = f"{'' if verdict.admitted else 'refused: '}{verdict.reason} on time{stale}"
-        return Answer(admitted=verdict.admitted, text=text, predicted_share=verdict.predicted_share)
+        return AdmissionAnswer(admitted=verdict.admitted, text=text, predicted_share=verdict.predicted_share)
 
-    def keep(self, grant: Grant) -> None:
+    def keep(self, grant: BrokerSubscription) -> None:
         """Count a promise that was given."""
         subscription = self._subscription(grant)
         if self._model is not None and subscription.id not in self._model.admission:
             with suppress(BetimesError):  # as in `ask`: then nothing was promised
                 self._model.admission.add(subscription)
 
-    def release(self, grant: Grant) -> None:
+    def release(self, grant: BrokerSubscription) -> None:
         """Count a promise no longer."""
         name = self._subscription(grant).id
         if self._model is not None and name in self._model.admission:
             self._model.admission.remove(name)
 
-    def _subscription(self, grant: Grant) -> Subscription:
+    def _subscription(self, grant: BrokerSubscription) -> Subscription:
         assert grant.wish is not None, "who asks for nothing is promised nothing"
         return Subscription(
             id=subscription_id(grant.session.client_id, grant.pattern, self._broker),
@@ -207,6 +209,6 @@ class Promises(Extension):
         )
 
 
-def is_promised(grant: Grant) -> bool:
+def is_promised(grant: BrokerSubscription) -> bool:
     """Tell whether a subscription asks for an on-time share."""
     return grant.wish is not None and bool(grant.wish.qos.reliability)

@@ -48,7 +48,7 @@ def admit(hub: Hub, connection: Connection, packet: mqtt5.ConnectPacket, now_s: 
     if old is None and len(hub.sessions) >= hub.limits.sessions_max:
         connection.refuse(ConnectCode.SERVER_BUSY, "too many sessions")
         return
-    if not hub.may_connect(connection, packet, user, now_s):
+    if not hub.may_connect(connection, packet, client_id, user, now_s):
         return
     if old is not None and old.user != user:  # what waits in the session is not for every client's eyes
         connection.refuse(ConnectCode.NOT_AUTHORIZED, "this client id is another user's")

@@ -15,7 +15,7 @@ import mqtt5
 from betimes.broker.core.connection import Connection
 from betimes.broker.core.subscribe_request import SubscribeRequest
 from betimes.broker.delivery.session import Session
-from betimes.broker.delivery.subscriptions import Grant
+from betimes.broker.delivery.subscriptions import BrokerSubscription
 from betimes.mqtt.reason_codes import PublishCode, SubscribeCode
 
 
@@ -39,7 +39,12 @@ class Extension:
     # --- decisions
 
     def connecting(
-        self, _connection: Connection, _packet: mqtt5.ConnectPacket, _user: str | None, _now_s: float
+        self,
+        _connection: Connection,
+        _packet: mqtt5.ConnectPacket,
+        _client_id: str,
+        _user: str | None,
+        _now_s: float,
     ) -> bool:
         """Return False to refuse a CONNECT, or to hold it; the extension then answers it."""
         return True
@@ -53,7 +58,7 @@ class Extension:
         """
         return False
 
-    def admit(self, _grant: Grant, _now_s: float) -> Decision | None:
+    def admit(self, _grant: BrokerSubscription, _now_s: float) -> Decision | None:
         """Decide on one subscription at once; None: the extension has nothing against it."""
         return None
 
@@ -72,10 +77,10 @@ class Extension:
     def client_left(self, session: Session, will: mqtt5.Will | None, now_s: float) -> None:
         """Note that a client's connection has ended, with the will that is to be published, if any."""
 
-    def subscribed(self, written: str, grant: Grant, now_s: float) -> None:
+    def subscribed(self, written: str, grant: BrokerSubscription, now_s: float) -> None:
         """Note a subscription."""
 
-    def unsubscribed(self, written: str, grant: Grant, now_s: float) -> None:
+    def unsubscribed(self, written: str, grant: BrokerSubscription, now_s: float) -> None:
         """Note that a subscription is gone."""
 
     def session_ended(self, session: Session, now_s: float) -> None:

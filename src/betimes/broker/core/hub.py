@@ -14,25 +14,25 @@ from collections.abc import Iterable
 import mqtt5
 
 from betimes.broker.access.acl import Rights
-from betimes.broker.access.authentication import Gate
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.core.connection import Connection
 from betimes.broker.core.extension import Decision, Extension, GoOn
 from betimes.broker.core.network import Network, Standalone
 from betimes.broker.core.subscribe_request import SubscribeRequest
 from betimes.broker.delivery.delivery import Delivery
-from betimes.broker.delivery.fan_out import Offering, delivery_of
-from betimes.broker.delivery.gaps import Missed
+from betimes.broker.delivery.fan_out import FanOut, delivery_of
+from betimes.broker.delivery.gaps import MissedMessages
 from betimes.broker.delivery.outbox import Outboxes
-from betimes.broker.delivery.ports import Recorder
+from betimes.broker.delivery.ports import TelemetryRecorder
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.publish_keys import Repeats
+from betimes.broker.delivery.publish_keys import PublishKeys
 from betimes.broker.delivery.rate_limit import TokenBucket
 from betimes.broker.delivery.retained import Note, Retained
-from betimes.broker.delivery.scheduled_queue import LastHop
+from betimes.broker.delivery.scheduled_queue import ScheduledQueue
 from betimes.broker.delivery.session import Session
-from betimes.broker.delivery.subscriptions import Grant
-from betimes.broker.delivery.timers import Deadlines
-from betimes.broker.delivery.wills import LastWord, Wills
+from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.delivery.timers import Timers
+from betimes.broker.delivery.wills import PendingWill, Wills
 from betimes.broker.replay.buffer import ReplayBuffer
 from betimes.broker.storage.change_tables import Table
 from betimes.matching.topics import LEVELS_MAX
@@ -52,10 +52,10 @@ class Hub:
         self,
         name: str,
         *,
-        gate: Gate,
+        gate: AccessControl,
         limits: Limits | None = None,
         first_number: int = 1,
-        recorder: Recorder | None = None,
+        recorder: TelemetryRecorder | None = None,
         replay: ReplayBuffer | None = None,
         keys_table: Table | None = None,
         note_retained: Note | None = None,
@@ -66,7 +66,7 @@ class Hub:
         self.sessions: dict[str, Session] = {}
         self.outboxes = Outboxes()
         self.counters = self.outboxes.counters
-        self.offering = Offering(self.lose)
+        self.offering = FanOut(self.lose)
         self.network: Network = Standalone()
         self.recorder = recorder
         self.replay = replay
@@ -75,10 +75,10 @@ class Hub:
         self._extensions: list[Extension] = []
         self._retained = Retained(self.limits.retained_max, self.limits.retained_bytes_max, note_retained)
         self._announced = Retained(ANNOUNCED_MAX, ANNOUNCED_BYTES_MAX)  # below $
-        self._repeats = Repeats(self.limits.keys_max, keys_table)
+        self._repeats = PublishKeys(self.limits.keys_max, keys_table)
         self._wills = Wills()
-        self._silent: Deadlines[Connection] = Deadlines()
-        self._ending: Deadlines[str] = Deadlines()  # sessions without a connection, by client id
+        self._silent: Timers[Connection] = Timers()
+        self._ending: Timers[str] = Timers()  # sessions without a connection, by client id
 
     def extend(self, extension: Extension) -> None:
         """Add an extension, behind those that are there."""
@@ -105,10 +105,15 @@ class Hub:
     # --- connections and sessions
 
     def may_connect(
-        self, connection: Connection, packet: mqtt5.ConnectPacket, user: str | None, now_s: float
+        self,
+        connection: Connection,
+        packet: mqtt5.ConnectPacket,
+        client_id: str,
+        user: str | None,
+        now_s: float,
     ) -> bool:
         """Tell whether a CONNECT goes on; an extension may refuse it, or hold it."""
-        return all(each.connecting(connection, packet, user, now_s) for each in self._extensions)
+        return all(each.connecting(connection, packet, client_id, user, now_s) for each in self._extensions)
 
     def open_session(
         self,
@@ -163,7 +168,7 @@ class Hub:
         if self.replay is not None:
             self.replay.client_left(session, now_s)
         if will is not None:
-            word = LastWord(will=will, client_id=session.client_id, rights=session.rights)
+            word = PendingWill(will=will, client_id=session.client_id, rights=session.rights)
             self.put_will(word, now_s + will.will_delay_interval)
         if session.expiry_s == 0.0:
             self._end(session, now_s)
@@ -193,7 +198,7 @@ class Hub:
             if session.connection is not None:
                 session.connection.hang_up(Refusal(DisconnectCode.SERVER_SHUTTING_DOWN.value), now_s)
 
-    def change_gate(self, gate: Gate, now_s: float) -> int:
+    def change_gate(self, gate: AccessControl, now_s: float) -> int:
         """Apply new passwords and a new access list, also to connected clients; return how many were cut off.
 
         Rights are those of the new access list from the next message on. A user that the password file names
@@ -255,7 +260,7 @@ class Hub:
         if at_s < math.inf:
             self._ending.set(session.client_id, at_s)
 
-    def put_will(self, word: LastWord, due_s: float) -> None:
+    def put_will(self, word: PendingWill, due_s: float) -> None:
         """Publish a will at a time, unless its client comes back before."""
         self._wills.put(word, due_s)
 
@@ -273,21 +278,21 @@ class Hub:
         """Have an extension decide on a SUBSCRIBE that asks for a guarantee; False: none does."""
         return any(each.decide(connection, request, go_on, now_s) for each in self._extensions)
 
-    def admit(self, grant: Grant, now_s: float) -> Decision | None:
+    def admit(self, grant: BrokerSubscription, now_s: float) -> Decision | None:
         """Return what an extension decides on one subscription; None: nothing is against it."""
         found = (each.admit(grant, now_s) for each in self._extensions)
         return next((decision for decision in found if decision is not None), None)
 
-    def subscribe(self, written: str, grant: Grant, now_s: float) -> None:
+    def subscribe(self, written: str, grant: BrokerSubscription, now_s: float) -> None:
         """Take in a subscription in place of an older one with the same topic filter."""
         session = grant.session
         self.unsubscribe(session, written, now_s)
         session.grants[written] = grant
         self.offering.audiences.add(grant)
         if session.last_hop is None and grant.is_scheduled:
-            session.last_hop = LastHop()
+            session.last_hop = ScheduledQueue()
         if session.missed is None and grant.wish is not None and grant.wish.resumes:
-            session.missed = Missed(self.name, session.client_id)
+            session.missed = MissedMessages(self.name, session.client_id)
         self.network.subscribed(grant)
         for extension in self._extensions:
             extension.subscribed(written, grant, now_s)
@@ -307,7 +312,7 @@ class Hub:
             self.recorder.unsubscribed(session.client_id, written, now_s)
         return True
 
-    def send_retained(self, grant: Grant, now_s: float) -> None:
+    def send_retained(self, grant: BrokerSubscription, now_s: float) -> None:
         """Send a new subscriber what is retained of the topics it asks for, and not too old for it."""
         if grant.group is not None:
             return  # [MQTT-3.3.1-9 and 4.8.2]: not for shared subscriptions
@@ -441,7 +446,7 @@ class Hub:
         for word in self._wills.take_due(now_s):
             self._publish_will(word, now_s)
 
-    def _publish_will(self, word: LastWord, now_s: float) -> None:
+    def _publish_will(self, word: PendingWill, now_s: float) -> None:
         for extension in self._extensions:
             extension.will_published(word.client_id)
         topic = word.will.topic

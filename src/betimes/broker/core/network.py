@@ -10,7 +10,7 @@ import mqtt5
 
 from betimes.broker.core.connection import Connection
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.subscriptions import Grant
+from betimes.broker.delivery.subscriptions import BrokerSubscription
 from betimes.mqtt.reason_codes import ConnectCode
 
 NO_NETWORK = "this broker is part of no network"
@@ -23,10 +23,10 @@ class Network(Protocol):
     def is_alone(self) -> bool:
         """Tell whether there are no others: what is published here stays here."""
 
-    def subscribed(self, grant: Grant) -> None:
+    def subscribed(self, grant: BrokerSubscription) -> None:
         """Tell the others of a subscription, soon."""
 
-    def unsubscribed(self, grant: Grant) -> None:
+    def unsubscribed(self, grant: BrokerSubscription) -> None:
         """Tell the others that a subscription is gone, soon."""
 
     def publish(self, publication: Publication, now_s: float) -> int:
@@ -62,10 +62,10 @@ class Standalone:
 
     is_alone = True
 
-    def subscribed(self, _grant: Grant) -> None:
+    def subscribed(self, _grant: BrokerSubscription) -> None:
         """Tell nobody."""
 
-    def unsubscribed(self, _grant: Grant) -> None:
+    def unsubscribed(self, _grant: BrokerSubscription) -> None:
         """Tell nobody."""
 
     def publish(self, _publication: Publication, _now_s: float) -> int:

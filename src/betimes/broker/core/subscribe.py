@@ -17,7 +17,7 @@ from betimes.broker.core.extension import Decision, Decisions
 from betimes.broker.core.hub import Hub
 from betimes.broker.core.publish import session_of
 from betimes.broker.core.subscribe_request import SubscribeRequest, read_request
-from betimes.broker.delivery.subscriptions import Grant
+from betimes.broker.delivery.subscriptions import BrokerSubscription
 from betimes.broker.replay.range_read import RangeReading
 from betimes.broker.replay.resume import NotYetError, Resumption, check_resume
 from betimes.matching.topics import shared_parts
@@ -31,7 +31,7 @@ NOTHING_TO_RESERVE = "nothing to reserve: this broker is part of no network"
 class _Granted(NamedTuple):
     """A subscription that was taken in."""
 
-    grant: Grant
+    grant: BrokerSubscription
     retain_handling: mqtt5.RetainHandling
     is_new: bool
 
@@ -123,7 +123,7 @@ def _grant(
     old = session.grants.get(asked.pattern)
     if old is None and len(session.grants) >= hub.limits.subscriptions_max:
         return SubscribeCode.QUOTA_EXCEEDED, f"at most {hub.limits.subscriptions_max} subscriptions"
-    grant = Grant(
+    grant = BrokerSubscription(
         session=session,
         pattern=pattern,
         group=group,

@@ -9,7 +9,7 @@ import mqtt5
 from betimes.broker.replay.range_read import Until, read_until
 from betimes.broker.replay.resume import Resume, read_resume
 from betimes.model.guarantees import Guarantee
-from betimes.mqtt.subscribe_options import Wish, read_wish
+from betimes.mqtt.subscribe_options import SubscribeOptions, read_options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +17,7 @@ class SubscribeRequest:
     """What a client asks for in one SUBSCRIBE."""
 
     packet: mqtt5.SubscribePacket
-    wish: Wish | None  # filter, bound, price, reliability, guarantee
+    wish: SubscribeOptions | None  # filter, bound, price, reliability, guarantee
     resume: Resume | None  # from where, after an absence
     until: Until | None  # a range of the past is read, and nothing stays subscribed
 
@@ -37,7 +37,7 @@ def read_request(packet: mqtt5.SubscribePacket) -> SubscribeRequest:
     properties = packet.user_properties
     return SubscribeRequest(
         packet=packet,
-        wish=read_wish(properties),
+        wish=read_options(properties),
         resume=read_resume(properties),
         until=read_until(properties),
     )

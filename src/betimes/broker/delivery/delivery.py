@@ -13,7 +13,7 @@ from betimes.model.telemetry import Reason
 from betimes.mqtt.packets import OVERHEAD_BYTES
 
 if TYPE_CHECKING:
-    from betimes.broker.delivery.subscriptions import Grant
+    from betimes.broker.delivery.subscriptions import BrokerSubscription
 
 
 class Delivery:
@@ -43,7 +43,7 @@ class Delivery:
         told: bool = False,
         bound_s: float = math.inf,
         price: float = 1.0,
-        share: Grant | None = None,
+        share: BrokerSubscription | None = None,
     ) -> None:
         self.publication = publication
         self.qos = qos

@@ -11,15 +11,15 @@ import math
 from betimes.broker.delivery.delivery import Delivery, Lose
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.recently_delivered import had_of
-from betimes.broker.delivery.subscriptions import Audience, Audiences, Grant
+from betimes.broker.delivery.subscriptions import BrokerSubscription, SubscriptionTree, TopicSubscribers
 from betimes.model.telemetry import Reason
 
 
-class Offering:
+class FanOut:
     """The subscriptions of a server, and how publications reach them."""
 
     def __init__(self, lose: Lose) -> None:
-        self.audiences = Audiences()
+        self.audiences = SubscriptionTree()
         self._lose = lose
 
     def offer_to_all(self, publication: Publication, now_s: float) -> int:
@@ -54,7 +54,9 @@ class Offering:
         else:
             heir.session.offer(delivery_of(delivery.publication, heir, retain=delivery.retain), now_s)
 
-    def _offer(self, publication: Publication, grant: Grant, now_s: float, may_be_had: bool = True) -> None:
+    def _offer(
+        self, publication: Publication, grant: BrokerSubscription, now_s: float, may_be_had: bool = True
+    ) -> None:
         """Offer a publication to the client of one subscription, unless that client has it already."""
         session = grant.session
         if grant.no_local and session.client_id == publication.publisher:
@@ -80,7 +82,7 @@ class Offering:
         delivery = delivery_of(publication, grant, retain=retain)
         self._hand_over(delivery, grant, now_s)
 
-    def _hand_over(self, delivery: Delivery, grant: Grant, now_s: float) -> None:
+    def _hand_over(self, delivery: Delivery, grant: BrokerSubscription, now_s: float) -> None:
         arrived = grant.session.arrived
         if arrived is not None and delivery.qos and not arrived.is_new(had_of(delivery)):
             return  # it came by the broker where the session was before
@@ -89,9 +91,11 @@ class Offering:
         else:
             grant.session.offer(delivery, now_s)
 
-    def _offer_merged(self, publication: Publication, audiences: tuple[Audience, ...], now_s: float) -> int:
+    def _offer_merged(
+        self, publication: Publication, audiences: tuple[TopicSubscribers, ...], now_s: float
+    ) -> int:
         """Offer it once to each client, however many subscriptions it meets; shared ones count apart."""
-        by_client: dict[str, Grant | list[Grant]] = {}
+        by_client: dict[str, BrokerSubscription | list[BrokerSubscription]] = {}
         wanted = 0
         for audience in audiences:
             for grant in audience.wanting(publication):
@@ -110,7 +114,7 @@ class Offering:
                     else:
                         by_client[client_id] = [others, grant]
         for grants in by_client.values():
-            if isinstance(grants, Grant):
+            if isinstance(grants, BrokerSubscription):
                 self._offer(publication, grants, now_s)
                 continue
             session = grants[0].session
@@ -119,13 +123,13 @@ class Offering:
         return wanted + len(by_client)
 
 
-def bound_s_of(grant: Grant) -> float:
+def bound_s_of(grant: BrokerSubscription) -> float:
     """Return how old what a subscription's client gets may be."""
     return math.inf if grant.wish is None else grant.wish.qos.delay_s_max
 
 
 def delivery_of(
-    publication: Publication, grant: Grant, *, retain: bool, kind: type[Delivery] = Delivery
+    publication: Publication, grant: BrokerSubscription, *, retain: bool, kind: type[Delivery] = Delivery
 ) -> Delivery:
     """Return what one subscription's client gets."""
     wish = grant.wish
@@ -142,7 +146,7 @@ def delivery_of(
 
 
 def merged_delivery(
-    publication: Publication, grants: list[Grant], kind: type[Delivery] = Delivery
+    publication: Publication, grants: list[BrokerSubscription], kind: type[Delivery] = Delivery
 ) -> Delivery:
     """Return the one message for several subscriptions of a client: the best that any of them is to get."""
     return kind(

@@ -31,7 +31,7 @@ class Pause(Enum):
     UNREAD_ANSWERS = auto()  # it sends and does not read what it is answered
 
 
-class Reader(Protocol):
+class SlowReader(Protocol):
     """A session, as flow control sees it."""
 
     is_given_up: bool
@@ -54,7 +54,7 @@ class Flow:
         self.blocked = False  # its outbox or its socket is full: publications wait in the session
         self.outbox_bytes_max = OUTBOX_BYTES_MAX
         self.drains = 0  # how often its socket took more again
-        self.filled: tuple[Reader, ...] = ()  # the readers that its last publications filled up
+        self.filled: tuple[SlowReader, ...] = ()  # the readers that its last publications filled up
         self.pause_s = 0.0  # the rate limit asks for a pause of reading; the driver takes it
         self._pauses: set[Pause] = set()
 
@@ -94,9 +94,9 @@ class Backpressure:
     """Which publishers of a broker wait, and for which readers."""
 
     def __init__(self) -> None:
-        self.just_filled: set[Reader] = set()  # by what is being handled at the moment
-        self._slow: set[Reader] = set()  # readers that are connected and lag behind
-        self._watched: dict[Reader, _Watched] = {}
+        self.just_filled: set[SlowReader] = set()  # by what is being handled at the moment
+        self._slow: set[SlowReader] = set()  # readers that are connected and lag behind
+        self._watched: dict[SlowReader, _Watched] = {}
 
     def handled(self, flow: Flow) -> None:
         """Note that one read of a connection was handled: which readers it filled up."""
@@ -127,11 +127,11 @@ class Backpressure:
         """Forget what was seen of readers: no publisher waits for them."""
         self._watched.clear()
 
-    def forget(self, reader: Reader) -> None:
+    def forget(self, reader: SlowReader) -> None:
         """Forget a reader whose session has ended."""
         self._slow.discard(reader)
 
-    def _is_waited_for(self, reader: Reader) -> bool:
+    def _is_waited_for(self, reader: SlowReader) -> bool:
         flow = reader.flow
         if flow is None or not flow.blocked or reader.is_given_up:
             self._watched.pop(reader, None)
@@ -150,7 +150,7 @@ class _Watched:
         self._drains = drains
         self._looks = 0  # without progress
 
-    def look(self, reader: Reader) -> bool:
+    def look(self, reader: SlowReader) -> bool:
         """Tell whether the reader took more since the last look; give it up after too many without that."""
         assert reader.flow is not None, "a reader without a connection is not watched"
         drains = reader.flow.drains

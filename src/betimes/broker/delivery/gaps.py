@@ -27,7 +27,7 @@ def gap_message(broker: str, client_id: str, gap: Gap, now_s: float) -> Publicat
     return Publication(packet, topic, born_s=now_s, origin=broker)
 
 
-class Missed:
+class MissedMessages:
     """What did not fit into one client's queue, and it was not told of yet."""
 
     def __init__(self, broker: str, client_id: str) -> None:

@@ -10,7 +10,7 @@ from betimes.model.events import EventId
 from betimes.model.telemetry import Reason
 
 if TYPE_CHECKING:
-    from betimes.broker.delivery.subscriptions import Grant
+    from betimes.broker.delivery.subscriptions import BrokerSubscription
 
 
 class Journal(Protocol):
@@ -29,7 +29,7 @@ class Journal(Protocol):
         """Note that a QoS 2 packet id is free again."""
 
 
-class Recorder(Protocol):
+class TelemetryRecorder(Protocol):
     """What writes telemetry: of some publications, and of all subscriptions."""
 
     @property
@@ -54,7 +54,7 @@ class Recorder(Protocol):
     def lost(self, publication: Publication, reason: Reason, now_s: float) -> None:
         """Record that one client does not get what it wanted."""
 
-    def subscribed(self, written: str, grant: Grant, now_s: float) -> None:
+    def subscribed(self, written: str, grant: BrokerSubscription, now_s: float) -> None:
         """Record a subscription."""
 
     def unsubscribed(self, client_id: str, written: str, now_s: float) -> None:

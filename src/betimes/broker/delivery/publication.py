@@ -17,7 +17,7 @@ from betimes.model.events import EventId, Value, number_reading
 from betimes.model.user_properties import AGE, ATTRIBUTES_MAX, DEADLINE, ID, OWN
 from betimes.mqtt import mqtt311
 from betimes.mqtt.packets import OVERHEAD_BYTES, QUALITIES, copy_publish
-from betimes.replay.buffer import Found
+from betimes.replay.buffer import FoundMessage
 
 JSON_BYTES_MAX = 65_536  # of a payload that is read for attributes
 JSON_TYPE = "application/json"
@@ -167,7 +167,7 @@ def spelled_out(packet: mqtt5.PublishPacket, topic: str) -> mqtt5.PublishPacket:
     return copy_publish(packet, topic=topic, packet_id=packet.packet_id, duplicate=packet.duplicate)
 
 
-def publication_of(found: Found[mqtt5.PublishPacket]) -> Publication:
+def publication_of(found: FoundMessage[mqtt5.PublishPacket]) -> Publication:
     """Return a kept packet as it was published."""
     return Publication(
         found.item,

@@ -21,7 +21,7 @@ from betimes.model.user_properties import KEY
 DIGEST_BYTES = 16
 
 
-class Repeats:
+class PublishKeys:
     """The keys of what was published lately, the oldest first."""
 
     def __init__(self, keys_max: int, table: Table | None = None) -> None:

@@ -18,7 +18,7 @@ RECENT_MAX = 2_000  # remembered of one session
 ARRIVED_MAX = 20_000
 
 
-class Had(NamedTuple):
+class DeliveredOnce(NamedTuple):
     """An event as a client gets it: once, and once more for each shared subscription."""
 
     origin: str
@@ -26,43 +26,43 @@ class Had(NamedTuple):
     share: str | None
 
 
-def had_of(delivery: Delivery) -> Had:
+def had_of(delivery: Delivery) -> DeliveredOnce:
     """Return what a client has with this."""
     publication, share = delivery.publication, delivery.share
-    return Had(publication.origin, publication.number, None if share is None else share.written)
+    return DeliveredOnce(publication.origin, publication.number, None if share is None else share.written)
 
 
-class Recent:
+class RecentDeliveries:
     """What a client acknowledged in the last while."""
 
     def __init__(self) -> None:
-        self._had: deque[tuple[float, Had]] = deque(maxlen=RECENT_MAX)
+        self._had: deque[tuple[float, DeliveredOnce]] = deque(maxlen=RECENT_MAX)
 
     def __len__(self) -> int:
         return len(self._had)
 
-    def add(self, had: Had, now_s: float) -> None:
+    def add(self, had: DeliveredOnce, now_s: float) -> None:
         """Remember one more, and forget what is old."""
         remembered = self._had
         remembered.append((now_s, had))
         while now_s - remembered[0][0] > REMEMBERED_S:
             remembered.popleft()
 
-    def since(self, now_s: float) -> list[Had]:
+    def since(self, now_s: float) -> list[DeliveredOnce]:
         """Return what is not old by now."""
         return [had for at_s, had in self._had if now_s - at_s <= REMEMBERED_S]
 
 
-class Arrived:
+class ArrivedDeliveries:
     """What a session that came from another broker brought along, and what came for it since."""
 
-    def __init__(self, had: Iterable[Had]) -> None:
+    def __init__(self, had: Iterable[DeliveredOnce]) -> None:
         self._had = dict.fromkeys(had)
 
-    def __iter__(self) -> Iterator[Had]:
+    def __iter__(self) -> Iterator[DeliveredOnce]:
         return iter(self._had)
 
-    def is_new(self, had: Had) -> bool:
+    def is_new(self, had: DeliveredOnce) -> bool:
         """Remember an event; False if the client has it, or is about to get it."""
         if had in self._had:
             return False

@@ -32,7 +32,7 @@ ONE_WAY, ONLY_DESTINATION = 0, np.zeros(1, dtype=np.int64)
 def warm_up() -> None:
     """Have the kernels of scheduling loaded, or compiled, before anybody waits for them."""
     publication = Publication(mqtt5.PublishPacket("t", b""), "t", born_s=0.0)
-    last_hop = LastHop()
+    last_hop = ScheduledQueue()
     for _ in range(3):
         last_hop.put(Delivery(publication, bound_s=1.0), 0.0)
     (chosen,), _ = last_hop.choose(0.0)
@@ -48,7 +48,7 @@ class WaitingEvent(Event):
     delivery: Delivery
 
 
-class LastHop:
+class ScheduledQueue:
     """What waits for one client, scheduled by bounds and prices."""
 
     def __init__(self) -> None:

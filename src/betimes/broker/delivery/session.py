@@ -15,17 +15,17 @@ import mqtt5
 from betimes.broker.access.acl import Rights
 from betimes.broker.delivery.delivery import Delivery, Lose
 from betimes.broker.delivery.flow import Backpressure, Flow
-from betimes.broker.delivery.gaps import Missed
+from betimes.broker.delivery.gaps import MissedMessages
 from betimes.broker.delivery.outbox import Outbox
-from betimes.broker.delivery.ports import Journal, Recorder
+from betimes.broker.delivery.ports import Journal, TelemetryRecorder
 from betimes.broker.delivery.rate_limit import TokenBucket
-from betimes.broker.delivery.recently_delivered import Arrived, Recent, had_of
-from betimes.broker.delivery.scheduled_queue import LastHop
+from betimes.broker.delivery.recently_delivered import ArrivedDeliveries, RecentDeliveries, had_of
+from betimes.broker.delivery.scheduled_queue import ScheduledQueue
 from betimes.model.telemetry import Reason
 from betimes.mqtt.packets import PACKET_ID_MAX
 
 if TYPE_CHECKING:
-    from betimes.broker.delivery.subscriptions import Grant
+    from betimes.broker.delivery.subscriptions import BrokerSubscription
 
 WEED_EVERY_S = 1.0  # a full queue is looked through for what is too late, at most so often
 
@@ -41,7 +41,7 @@ class Session:
         lose: Lose,
         backpressure: Backpressure,
         user: str | None = None,
-        recorder: Recorder | None = None,
+        recorder: TelemetryRecorder | None = None,
     ) -> None:
         self.client_id = client_id
         self.user = user  # that the client has proven to be
@@ -50,18 +50,22 @@ class Session:
         self.connection: Outbox | None = None
         self.journal: Journal | None = None  # where it is kept, if it is to survive the server
         self.expiry_s = 0.0  # how long it outlives its connection; inf: for ever
-        self.grants: dict[str, Grant] = {}  # by the pattern as it was written
+        self.grants: dict[str, BrokerSubscription] = {}  # by the pattern as it was written
         self.incoming: set[int] = set()  # QoS 2 packet ids whose PUBREL is still to come
         self.in_flight: dict[int, Delivery] = {}  # in the order of sending
         self._quota = PACKET_ID_MAX  # how many more the client takes before it acknowledges one [4.9]
         self._again: deque[Delivery] = deque()  # of those in flight, what a new connection has not seen
         self._waiting: deque[Delivery] = deque()
-        self.missed: Missed | None = None  # what it is to be told of that it lost, if it may come back
-        self.last_hop: LastHop | None = None  # instead, once the client has stated bounds or prices
+        self.missed: MissedMessages | None = (
+            None  # what it is to be told of that it lost, if it may come back
+        )
+        self.last_hop: ScheduledQueue | None = None  # instead, once the client has stated bounds or prices
         self.queue_bytes = 0  # about how much room takes what waits
         self._queue_bytes_max = queue_bytes_max
-        self.recent: Recent | None = None  # what its client had lately, where it may move to another broker
-        self.arrived: Arrived | None = None  # likewise, for a while after it came from another one
+        self.recent: RecentDeliveries | None = (
+            None  # what its client had lately, where it may move to another broker
+        )
+        self.arrived: ArrivedDeliveries | None = None  # likewise, for a while after it came from another one
         self.is_given_up = False  # it reads so slowly that nobody waits for it, until its queue is empty
         self._weeded_at_s = -math.inf
         self._dies_at_s = math.inf  # nothing that waits is too late before this
@@ -130,7 +134,7 @@ class Session:
         for message in self.missed.take(now_s) if self.missed and not self.queue_bytes else ():
             self.offer(Delivery(message), now_s)
 
-    def _pump_scheduled(self, connection: Outbox, last_hop: LastHop, now_s: float) -> None:
+    def _pump_scheduled(self, connection: Outbox, last_hop: ScheduledQueue, now_s: float) -> None:
         """Send what is worth most in time, as much as may be taken for one choice; give up what cannot be."""
         while len(last_hop) and not connection.flow.blocked:
             room = 1 + connection.flow.outbox_bytes_max * len(last_hop) // max(self.queue_bytes, 1)
@@ -142,7 +146,9 @@ class Session:
             if not self._send_chosen(connection, last_hop, chosen, now_s):
                 return
 
-    def _send_chosen(self, connection: Outbox, last_hop: LastHop, chosen: list[int], now_s: float) -> bool:
+    def _send_chosen(
+        self, connection: Outbox, last_hop: ScheduledQueue, chosen: list[int], now_s: float
+    ) -> bool:
         """Send these while the connection takes more; False if nothing else can be sent."""
         for slot in chosen:
             if connection.flow.blocked:

@@ -12,7 +12,7 @@ from betimes.language.filters.parse import parse_filter
 from betimes.matching.index.index import TAIL_ROWS_MAX, MatchingIndex
 from betimes.matching.topics import TopicTree
 from betimes.model.positions import NOTHING, Have
-from betimes.mqtt.subscribe_options import Wish
+from betimes.mqtt.subscribe_options import SubscribeOptions
 
 if TYPE_CHECKING:
     from betimes.broker.delivery.session import Session
@@ -29,7 +29,7 @@ def warm_up() -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Grant:
+class BrokerSubscription:
     """A subscription that was accepted."""
 
     session: Session
@@ -39,7 +39,7 @@ class Grant:
     no_local: bool = False
     retain_as_published: bool = False
     identifier: int | None = None
-    wish: Wish | None = None
+    wish: SubscribeOptions | None = None
     have: Mapping[str, Have] | None = None  # what its client has already, by origin
     durable: bool = False  # its session outlives its connection, and keeps what comes meanwhile
     reservation: str = ""  # the name of its guarantee, where it has one
@@ -70,14 +70,14 @@ class Grant:
         return self.wish is None or self.wish.filter.matches(publication.attributes())
 
 
-class Shares:
+class SharedGroup:
     """The members of one shared subscription, who take turns."""
 
     def __init__(self) -> None:
-        self.members: list[Grant] = []
+        self.members: list[BrokerSubscription] = []
         self._turn = 0
 
-    def pick(self, publication: Publication) -> Grant | None:
+    def pick(self, publication: Publication) -> BrokerSubscription | None:
         """Return whose turn it is of those who want it; None if nobody does.
 
         Who can take it at once comes first, then who is connected but busy, then who is away.
@@ -98,21 +98,21 @@ class Shares:
         place = second if second >= 0 else third
         return self._chosen(place) if place >= 0 else None
 
-    def _chosen(self, place: int) -> Grant:
+    def _chosen(self, place: int) -> BrokerSubscription:
         self._turn = place + 1
         return self.members[place]
 
 
-class Audience:
+class TopicSubscribers:
     """All who subscribed with one pattern."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
-        self.plain: dict[str, Grant] = {}  # by client id
-        self.shared: dict[str, Shares] = {}  # by group
+        self.plain: dict[str, BrokerSubscription] = {}  # by client id
+        self.shared: dict[str, SharedGroup] = {}  # by group
         self.is_plain = True  # everybody here gets everything
         self._index: MatchingIndex | None = None  # most patterns have no need of one
-        self._wishing: list[Grant | None] = []
+        self._wishing: list[BrokerSubscription | None] = []
         self._key: dict[str, int] = {}  # by client id
         self._free_keys: list[int] = []
 
@@ -125,11 +125,11 @@ class Audience:
         shared = sum(len(each.members) for each in self.shared.values())
         return len(self.plain) + len(self._key) + shared
 
-    def add(self, grant: Grant) -> None:
+    def add(self, grant: BrokerSubscription) -> None:
         """Take in a subscription; the client has none with this pattern and group."""
         client_id = grant.session.client_id
         if grant.group is not None:
-            self.shared.setdefault(grant.group, Shares()).members.append(grant)
+            self.shared.setdefault(grant.group, SharedGroup()).members.append(grant)
         elif grant.wish is None:
             self.plain[client_id] = grant
         else:
@@ -143,7 +143,7 @@ class Audience:
             self._key[client_id] = key
         self.is_plain = not self._key and not self.shared
 
-    def remove(self, grant: Grant) -> None:
+    def remove(self, grant: BrokerSubscription) -> None:
         """Forget a subscription."""
         client_id = grant.session.client_id
         if grant.group is not None:
@@ -161,7 +161,7 @@ class Audience:
             self._free_keys.append(key)
         self.is_plain = not self._key and not self.shared
 
-    def wanting(self, publication: Publication) -> Iterable[Grant]:
+    def wanting(self, publication: Publication) -> Iterable[BrokerSubscription]:
         """Yield every grant that this publication meets, one of each shared subscription."""
         yield from self.plain.values()
         if self._key and self._index is not None:
@@ -175,12 +175,12 @@ class Audience:
                 yield picked
 
 
-class Audiences:
+class SubscriptionTree:
     """All subscriptions of the server, by pattern."""
 
     def __init__(self) -> None:
-        self._tree: TopicTree[Audience] = TopicTree()
-        self._by_pattern: dict[str, Audience] = {}
+        self._tree: TopicTree[TopicSubscribers] = TopicTree()
+        self._by_pattern: dict[str, TopicSubscribers] = {}
         self._had: dict[str, int] = {}  # by origin: the highest number that anybody came back with
         self.count = 0
 
@@ -188,18 +188,18 @@ class Audiences:
         """Tell whether somebody who came back may have this already."""
         return publication.number <= self._had.get(publication.origin, 0)
 
-    def add(self, grant: Grant) -> None:
+    def add(self, grant: BrokerSubscription) -> None:
         """Take in a subscription."""
         for origin, had in grant.have.items() if grant.have is not None else ():
             self._had[origin] = max(had.highest, self._had.get(origin, 0))
         audience = self._by_pattern.get(grant.pattern)
         if audience is None:
-            audience = self._by_pattern[grant.pattern] = Audience(grant.pattern)
+            audience = self._by_pattern[grant.pattern] = TopicSubscribers(grant.pattern)
             self._tree.add(grant.pattern, audience)
         audience.add(grant)
         self.count += 1
 
-    def remove(self, grant: Grant) -> None:
+    def remove(self, grant: BrokerSubscription) -> None:
         """Forget a subscription."""
         audience = self._by_pattern[grant.pattern]
         audience.remove(grant)
@@ -210,11 +210,11 @@ class Audiences:
         if not self.count:
             self._had.clear()
 
-    def hearing(self, topic: str) -> tuple[Audience, ...]:
+    def hearing(self, topic: str) -> tuple[TopicSubscribers, ...]:
         """Return the audiences whose patterns this topic meets."""
         return self._tree.match(topic)
 
-    def stand_in(self, grant: Grant, publication: Publication) -> Grant | None:
+    def stand_in(self, grant: BrokerSubscription, publication: Publication) -> BrokerSubscription | None:
         """Return who else of a shared subscription could have what one member did not get."""
         audience = self._by_pattern.get(grant.pattern)
         shares = audience.shared.get(grant.group) if audience is not None and grant.group else None

@@ -15,7 +15,7 @@ SPARE_ENTRIES_MAX = 64  # beyond twice what is waited for
 Key = TypeVar("Key", bound=Hashable)
 
 
-class Deadlines(Generic[Key]):
+class Timers(Generic[Key]):
     """Times by key."""
 
     def __init__(self) -> None:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import mqtt5
 
 from betimes.broker.access.acl import Rights
-from betimes.broker.delivery.timers import Deadlines
+from betimes.broker.delivery.timers import Timers
 from betimes.mqtt.packets import copy_publish
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastWord:
+class PendingWill:
     """A will, and what its client might do while it was there."""
 
     will: mqtt5.Will
@@ -46,23 +46,23 @@ class Wills:
     """The wills of clients that are away, one for each."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, LastWord] = {}
-        self._due: Deadlines[str] = Deadlines()
+        self._waiting: dict[str, PendingWill] = {}
+        self._due: Timers[str] = Timers()
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def put(self, word: LastWord, due_s: float) -> None:
+    def put(self, word: PendingWill, due_s: float) -> None:
         """Keep a will until it is due."""
         self._waiting[word.client_id] = word
         self._due.set(word.client_id, due_s)
 
-    def take(self, client_id: str) -> LastWord | None:
+    def take(self, client_id: str) -> PendingWill | None:
         """Take out the will of a client, if one waits: to send it now, or never."""
         self._due.discard(client_id)
         return self._waiting.pop(client_id, None)
 
-    def take_due(self, now_s: float) -> Iterator[LastWord]:
+    def take_due(self, now_s: float) -> Iterator[PendingWill]:
         """Take out every will whose time has come."""
         for client_id in self._due.pop_due(now_s):
             yield self._waiting.pop(client_id)

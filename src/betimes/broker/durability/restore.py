@@ -16,7 +16,7 @@ import mqtt5
 from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.session import Session
-from betimes.broker.delivery.wills import LastWord, will_of
+from betimes.broker.delivery.wills import PendingWill, will_of
 from betimes.broker.durability.session_rows import PacketReader, read_delivery, read_subscription
 from betimes.broker.durability.store import SET_ASIDE, SessionJournal, Store
 from betimes.broker.storage.change_tables import Table
@@ -161,7 +161,7 @@ class _Restoring:
                 gone_at_s = self._now_s
                 self._store.client_left(session, will, gone_at_s)
             if will is not None:
-                word = LastWord(will=will, client_id=client_id, rights=session.rights)
+                word = PendingWill(will=will, client_id=client_id, rights=session.rights)
                 hub.put_will(word, gone_at_s + will.will_delay_interval if due_s is None else due_s)
             hub.schedule_end(session, gone_at_s + session.expiry_s)
 

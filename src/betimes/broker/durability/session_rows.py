@@ -19,19 +19,19 @@ import mqtt5
 
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.recently_delivered import Had
+from betimes.broker.delivery.recently_delivered import DeliveredOnce
 from betimes.broker.delivery.session import Session
-from betimes.broker.delivery.subscriptions import Grant
+from betimes.broker.delivery.subscriptions import BrokerSubscription
 from betimes.broker.storage.change_tables import Row
 from betimes.matching.topics import shared_parts
 from betimes.mqtt.codec import PACKET_BYTES_LIMIT, Wire
 from betimes.mqtt.packets import OVERHEAD_BYTES, PACKET_ID_MAX, QUALITIES
-from betimes.mqtt.subscribe_options import read_wish
+from betimes.mqtt.subscribe_options import read_options
 
 ROWS_MAX = 200  # of one part
 SUBSCRIPTION, INCOMING, HAD, DELIVERY = "s", "i", "h", "d"
 
-Item = Grant | int | Had | Delivery
+Item = BrokerSubscription | int | DeliveredOnce | Delivery
 
 
 class PacketReader:
@@ -52,18 +52,18 @@ class PacketReader:
 # --- the values of each, as the store keeps them
 
 
-def subscription_values(grant: Grant) -> Row:
+def subscription_values(grant: BrokerSubscription) -> Row:
     """Return what has to be known of a subscription beside its pattern."""
     wish = None if grant.wish is None else json.dumps(grant.wish.texts)
     flags = (grant.qos, int(grant.no_local), int(grant.retain_as_published))
     return (*flags, grant.identifier, wish)
 
 
-def read_subscription(session: Session, written: str, values: Sequence[Any]) -> Grant:
+def read_subscription(session: Session, written: str, values: Sequence[Any]) -> BrokerSubscription:
     """Return the subscription that these values are; a BetimesError or a ValueError says what is wrong."""
     qos, no_local, as_published, identifier, wish = values
     group, pattern = shared_parts(written)
-    return Grant(
+    return BrokerSubscription(
         session=session,
         pattern=pattern,
         group=group,
@@ -71,7 +71,7 @@ def read_subscription(session: Session, written: str, values: Sequence[Any]) -> 
         no_local=bool(no_local),
         retain_as_published=bool(as_published),
         identifier=identifier,
-        wish=None if wish is None else read_wish([(name, text) for name, text in json.loads(wish)]),
+        wish=None if wish is None else read_options([(name, text) for name, text in json.loads(wish)]),
         durable=qos > 0,
     )
 
@@ -110,13 +110,13 @@ def read_delivery(session: Session, publication: Publication, values: Sequence[A
     return delivery
 
 
-def _share(session: Session, written: str) -> Grant:
+def _share(session: Session, written: str) -> BrokerSubscription:
     """Return the shared subscription by which something came; it may have been given up since."""
     grant = session.grants.get(written)
     if grant is not None:
         return grant
     group, pattern = shared_parts(written)
-    return Grant(session=session, pattern=pattern, group=group)
+    return BrokerSubscription(session=session, pattern=pattern, group=group)
 
 
 # --- a session for another broker
@@ -170,20 +170,20 @@ def _row(item: Item, now_s: float) -> tuple[list[Any], bytes]:
         where = (publication.topic, publication.publisher, publication.origin, publication.number)
         age_s = now_s - publication.born_s
         return [DELIVERY, len(packet), *where, age_s, *delivery_values(item)], packet
-    if isinstance(item, Grant):
+    if isinstance(item, BrokerSubscription):
         return [SUBSCRIPTION, item.written, *subscription_values(item)], b""
-    if isinstance(item, Had):
+    if isinstance(item, DeliveredOnce):
         return [HAD, *item], b""
     return [INCOMING, item], b""
 
 
 @dataclass(slots=True)
-class Luggage:
+class SessionRows:
     """What came of a session so far. Whatever is wrong with a row is a ValueError or a BetimesError."""
 
     subscriptions: dict[str, list[Any]] = field(default_factory=dict)
     incoming: list[int] = field(default_factory=list)
-    had: list[Had] = field(default_factory=list)
+    had: list[DeliveredOnce] = field(default_factory=list)
     deliveries: list[tuple[Publication, list[Any]]] = field(default_factory=list)
     size_bytes: int = 0
     _reader: PacketReader = field(default_factory=PacketReader)
@@ -201,7 +201,7 @@ class Luggage:
             elif kind == HAD:
                 origin, number, share = values
                 self.had.append(
-                    Had(_text(origin), _whole(number, 0), None if share is None else _text(share))
+                    DeliveredOnce(_text(origin), _whole(number, 0), None if share is None else _text(share))
                 )
             elif kind == DELIVERY:
                 size, *others = values
@@ -213,10 +213,10 @@ class Luggage:
         if at != len(packets):
             raise ValueError("packets that belong to no row, or rows without their packet")
 
-    def all_had(self) -> list[Had]:
+    def all_had(self) -> list[DeliveredOnce]:
         """Return what the client had lately, or is to get of this."""
         share = 6  # of the values
-        coming = [Had(each.origin, each.number, values[share]) for each, values in self.deliveries]
+        coming = [DeliveredOnce(each.origin, each.number, values[share]) for each, values in self.deliveries]
         return [*self.had, *coming]
 
     def _add_subscription(
@@ -232,7 +232,7 @@ class Luggage:
         if identifier is not None:
             _whole(identifier, 1, 268_435_455)
         if wish is not None:
-            read_wish([(_text(name), _text(text)) for name, text in json.loads(wish)])
+            read_options([(_text(name), _text(text)) for name, text in json.loads(wish)])
         self.subscriptions[written] = [
             _whole(qos, 0, 2),
             bool(no_local),

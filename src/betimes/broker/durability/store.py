@@ -20,8 +20,8 @@ from betimes.broker.core.extension import Extension
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.session import Session
-from betimes.broker.delivery.subscriptions import Grant
-from betimes.broker.delivery.wills import LastWord
+from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.delivery.wills import PendingWill
 from betimes.broker.durability.session_rows import delivery_values, subscription_values
 from betimes.broker.storage.change_tables import Changes, NumberedTable, Row, Table
 from betimes.model.events import EventId
@@ -167,12 +167,12 @@ class Store(Extension):
             self.sessions.put((session.client_id,), (session.user, session.expiry_s, gone_at))
             self._note_will(session, will, gone_at)
 
-    def subscribed(self, written: str, grant: Grant, _now_s: float) -> None:
+    def subscribed(self, written: str, grant: BrokerSubscription, _now_s: float) -> None:
         """Keep a subscription of a session that is kept."""
         if grant.session.journal is not None:
             self.subscriptions.put((grant.session.client_id, written), subscription_values(grant))
 
-    def unsubscribed(self, written: str, grant: Grant, _now_s: float) -> None:
+    def unsubscribed(self, written: str, grant: BrokerSubscription, _now_s: float) -> None:
         """Keep a subscription no more."""
         if grant.session.journal is not None:
             self.subscriptions.remove((grant.session.client_id, written))
@@ -208,7 +208,7 @@ class Store(Extension):
         if will is None:
             self.wills.remove((session.client_id,))
             return
-        packet = LastWord(will=will, client_id=session.client_id, rights=None).packet()
+        packet = PendingWill(will=will, client_id=session.client_id, rights=None).packet()
         delay_s = will.will_delay_interval
         due_at = None if gone_at is None else gone_at + delay_s
         self.wills.put((session.client_id,), (packet.write(), delay_s, due_at))

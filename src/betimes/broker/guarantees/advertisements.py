@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from betimes.broker.access.acl import Rights
 from betimes.broker.delivery.session import Session
-from betimes.broker.links.reservations import Reserved
+from betimes.broker.links.reservations import LinkReservations
 from betimes.language.guarantees import read_advertisement
 from betimes.model.errors import TextError
 from betimes.model.user_properties import ADVERTISE
@@ -40,7 +40,7 @@ def read_advertisements(properties: Iterable[tuple[str, str]]) -> dict[str, int]
 class Advertised:
     """What is advertised at one broker, by client and in sum."""
 
-    def __init__(self, reserved: Reserved) -> None:
+    def __init__(self, reserved: LinkReservations) -> None:
         self._reserved = reserved
         self._by_client: dict[str, dict[str, int]] = {}
         self._sums: Counter[str] = Counter()

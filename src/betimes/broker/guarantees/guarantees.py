@@ -21,9 +21,9 @@ from betimes.broker.core.subscribe_request import SubscribeRequest
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.session import Session
-from betimes.broker.delivery.subscriptions import Grant
+from betimes.broker.delivery.subscriptions import BrokerSubscription
 from betimes.broker.guarantees.advertisements import OF_BROKER, Advertised
-from betimes.broker.links.reservations import News, Reserved
+from betimes.broker.links.reservations import LinkReservations, ReservationNews
 from betimes.language.quantities import show_duration, show_rate
 from betimes.model.errors import TextError
 from betimes.model.guarantees import Guarantee
@@ -31,8 +31,8 @@ from betimes.model.user_properties import BANDWIDTH, DEFINITE, LATENCY, RESERVAT
 from betimes.mqtt.reason_codes import ConnectCode, SubscribeCode
 from betimes.reservations.alternatives import Fitting
 from betimes.reservations.outcomes import Accepted, Interrupted, Refused, enough_s, why
-from betimes.reservations.outcomes import Refusal as Reason
-from betimes.reservations.requests import Wish
+from betimes.reservations.outcomes import RefusalReason as Reason
+from betimes.reservations.requests import ReservationRequest
 from betimes.reservations.signals import Manner
 
 TOPIC_LENGTH_MAX = 500
@@ -58,7 +58,7 @@ class _Asking:
 class _Wanted:
     """One topic of one client, while it is asked for and while it is held."""
 
-    wish: Wish
+    wish: ReservationRequest
     written: str
     asking: _Asking | None  # None: the client has its answer
     session: Session
@@ -87,7 +87,7 @@ class _Wanted:
 class Guarantees(Extension):
     """The guarantees of all clients of one broker."""
 
-    def __init__(self, hub: Hub, reserved: Reserved) -> None:
+    def __init__(self, hub: Hub, reserved: LinkReservations) -> None:
         self._hub = hub
         self._reserved = reserved
         self._wanted: dict[str, _Wanted] = {}  # by the name of the reservation
@@ -107,7 +107,7 @@ class Guarantees(Extension):
         assert guarantee is not None, "the SUBSCRIBE asks for a guarantee"
         assert session is not None, "only a client subscribes"
         asking = _Asking(connection, go_on, set(), now_s)
-        wishes: list[Wish] = []
+        wishes: list[ReservationRequest] = []
         for pattern in dict.fromkeys(request.filters):
             if session.rights is not None and not session.rights.may_subscribe(pattern):
                 continue  # who may not have it is told so, and no more
@@ -130,14 +130,14 @@ class Guarantees(Extension):
             go_on(asking.answered, now_s)
         return True
 
-    def subscribed(self, written: str, grant: Grant, _now_s: float) -> None:
+    def subscribed(self, written: str, grant: BrokerSubscription, _now_s: float) -> None:
         """Note that a subscription was taken in with the reservation that was made for it."""
         wanted = self._wanted.get(grant.reservation)
         if wanted is not None:
             wanted.is_kept = True
             self._held[grant.session.client_id, written] = grant.reservation
 
-    def unsubscribed(self, _written: str, grant: Grant, now_s: float) -> None:
+    def unsubscribed(self, _written: str, grant: BrokerSubscription, now_s: float) -> None:
         """Give back what a subscription has."""
         name = self._held.pop((grant.session.client_id, grant.written), None)
         if name is not None:
@@ -151,11 +151,16 @@ class Guarantees(Extension):
             self._forget(wanted.wish.subscription, now_s)
 
     def connecting(
-        self, connection: Connection, packet: mqtt5.ConnectPacket, user: str | None, _now_s: float
+        self,
+        connection: Connection,
+        packet: mqtt5.ConnectPacket,
+        client_id: str,
+        user: str | None,
+        _now_s: float,
     ) -> bool:
         """Refuse a client that advertises what it may not."""
         try:
-            rights = self._hub.gate.rights(user, packet.client_id)
+            rights = self._hub.gate.rights(user, client_id)
             self._advertised.check(rights, packet.user_properties)
         except TextError as error:
             connection.refuse(ConnectCode.IMPLEMENTATION_SPECIFIC_ERROR, error.in_one_line)
@@ -215,7 +220,7 @@ class Guarantees(Extension):
 
     # --- what the network answers
 
-    def hear(self, news: News, now_s: float) -> None:
+    def hear(self, news: ReservationNews, now_s: float) -> None:
         """Take in what became of a reservation."""
         name, _, is_trial = news.subscription.partition("?")
         wanted = self._wanted.get(name)
@@ -244,7 +249,7 @@ class Guarantees(Extension):
         else:
             self._reserved.subscribe(trial, now_s)
 
-    def _tried(self, name: str, wanted: _Wanted, news: News, now_s: float) -> None:
+    def _tried(self, name: str, wanted: _Wanted, news: ReservationNews, now_s: float) -> None:
         fitting, wishes = wanted.fitting, self._reserved.node.wishes
         if fitting is None:
             self._reserved.unsubscribe(news.subscription, now_s)
@@ -300,7 +305,7 @@ class Guarantees(Extension):
             if unused is not None and not unused.is_kept:
                 self._forget(each.reservation, now_s)
 
-    def _changed(self, wanted: _Wanted, news: News, now_s: float) -> None:
+    def _changed(self, wanted: _Wanted, news: ReservationNews, now_s: float) -> None:
         """Tell a client what has become of its reservation, where that is news to it."""
         state, told = "accepted", None
         name, wishes = wanted.wish.subscription, self._reserved.node.wishes
@@ -339,11 +344,13 @@ class Guarantees(Extension):
 
     # --- inside
 
-    def _want(self, topic: str, guarantee: Guarantee, asking: _Asking | None, session: Session) -> Wish:
+    def _want(
+        self, topic: str, guarantee: Guarantee, asking: _Asking | None, session: Session
+    ) -> ReservationRequest:
         self._given += 1
         kb_per_s = guarantee.bandwidth_kb_per_s
         name = str(self._given)
-        wish = Wish(
+        wish = ReservationRequest(
             subscription=name,
             event_type=topic,
             bytes_per_s=None if kb_per_s is None else max(round(kb_per_s * 1000.0), 1),

@@ -18,25 +18,25 @@ import mqtt5
 from betimes.broker.core.connection import Connection
 from betimes.broker.core.extension import Extension
 from betimes.broker.core.hub import Hub
-from betimes.broker.delivery.recently_delivered import Recent
+from betimes.broker.delivery.recently_delivered import RecentDeliveries
 from betimes.broker.delivery.session import Session
-from betimes.broker.durability.session_rows import Luggage
-from betimes.broker.handover.inquiry import Asking, Questions
-from betimes.broker.handover.outgoing import LINGER_S, Departures
+from betimes.broker.durability.session_rows import SessionRows
+from betimes.broker.handover.inquiry import Inquiries, Inquiry
+from betimes.broker.handover.outgoing import LINGER_S, OutgoingSessions
 from betimes.broker.handover.packets import (
-    Ask,
-    AskId,
-    Late,
-    More,
-    No,
-    Part,
+    InquiryId,
+    LateDeliveries,
+    MoreParts,
+    NoSession,
     Said,
-    Taken,
+    SessionInquiry,
+    SessionPart,
+    SessionTaken,
     read_said,
     written,
 )
 from betimes.broker.handover.transfer import fits, move_in, take_late
-from betimes.broker.links.broker_link import LinkEnd
+from betimes.broker.links.broker_link import BrokerLink
 from betimes.broker.links.federation import Federation
 from betimes.broker.links.packets import LinkError
 from betimes.model.errors import BetimesError
@@ -60,8 +60,8 @@ class _Fetch:
     user: str | None
     until_s: float
     end_s: float
-    asking: Asking | None = None  # None: it is asked again with the next tick
-    luggage: Luggage | None = None
+    asking: Inquiry | None = None  # None: it is asked again with the next tick
+    luggage: SessionRows | None = None
     parts: int = 0
 
 
@@ -73,9 +73,9 @@ class Handovers(Extension):
         self._hub = hub
         self._federation = federation
         self._number = federation.life
-        self._questions = Questions(federation.ends.values, self._nobody_has_it)
+        self._questions = Inquiries(federation.ends.values, self._nobody_has_it)
         self._fetches: dict[str, _Fetch] = {}  # by client id
-        self._departures = Departures(hub)
+        self._departures = OutgoingSessions(hub)
         self._arriving: dict[Session, float] = {}  # until when what comes twice is told apart
         self._admitting: Connection | None = None  # whose session has come, or is nowhere
         federation.carry_sessions(self)
@@ -88,7 +88,12 @@ class Handovers(Extension):
     # --- what the hub reports
 
     def connecting(
-        self, connection: Connection, packet: mqtt5.ConnectPacket, user: str | None, now_s: float
+        self,
+        connection: Connection,
+        packet: mqtt5.ConnectPacket,
+        _client_id: str,
+        user: str | None,
+        now_s: float,
     ) -> bool:
         """Hold a CONNECT whose session may be at another broker; False: it is held, or was refused."""
         return connection is self._admitting or not self._holds(connection, packet, user, now_s)
@@ -130,19 +135,19 @@ class Handovers(Extension):
         if not session.expiry_s:
             session.recent = None
         elif session.recent is None:
-            session.recent = Recent()
+            session.recent = RecentDeliveries()
 
-    def hear(self, end: LinkEnd, payload: bytes, now_s: float) -> None:
+    def hear(self, end: BrokerLink, payload: bytes, now_s: float) -> None:
         """Take in what a neighbour says of sessions."""
         said = read_said(payload)
-        if isinstance(said, Ask):
+        if isinstance(said, SessionInquiry):
             self._asked(end, said, now_s)
-        elif isinstance(said, Part | Late):
+        elif isinstance(said, SessionPart | LateDeliveries):
             self._answered(end, said, payload, now_s)
-        elif not self._hear_asker(end, said, payload, now_s) and isinstance(said, No):
+        elif not self._hear_asker(end, said, payload, now_s) and isinstance(said, NoSession):
             self._questions.hear_no(end, said, now_s)
 
-    def link_down(self, end: LinkEnd, now_s: float) -> None:
+    def link_down(self, end: BrokerLink, now_s: float) -> None:
         """Give up what went over a link that is lost: where the session was, it stays."""
         self._departures.link_down(end)
         self._questions.link_down(end, now_s)
@@ -172,8 +177,8 @@ class Handovers(Extension):
             self._admit(fetch, now_s)
             return
         self._number += 1
-        ask = Ask(
-            id=AskId(self._hub.name, self._number),
+        ask = SessionInquiry(
+            id=InquiryId(self._hub.name, self._number),
             client_id=client_id,
             user=fetch.user,
             packet_bytes_max=self._federation.packet_bytes_max,
@@ -182,7 +187,7 @@ class Handovers(Extension):
         fetch.asking = self._questions.remember(ask, None, now_s)
         self._questions.spread(fetch.asking, now_s)
 
-    def _nobody_has_it(self, asking: Asking, now_s: float) -> None:
+    def _nobody_has_it(self, asking: Inquiry, now_s: float) -> None:
         fetch = self._fetches.get(asking.said.client_id)
         if fetch is None or fetch.asking is not asking:
             return
@@ -191,37 +196,39 @@ class Handovers(Extension):
         else:
             self._admit(fetch, now_s)
 
-    def _answered(self, end: LinkEnd, said: Part | Late, payload: bytes, now_s: float) -> None:
+    def _answered(
+        self, end: BrokerLink, said: SessionPart | LateDeliveries, payload: bytes, now_s: float
+    ) -> None:
         asking = self._questions.answered(end, said.id)
         if asking is None:
-            if isinstance(said, Part):
-                _say(end, No(id=said.id), now_s)  # somebody else was faster: it stays where it is
+            if isinstance(said, SessionPart):
+                _say(end, NoSession(id=said.id), now_s)  # somebody else was faster: it stays where it is
         elif asking.parent is not None:
             asking.parent.say_of_session(payload, now_s)
-        elif isinstance(said, Part):
+        elif isinstance(said, SessionPart):
             self._take_part(asking, said, now_s)
         else:
             self._take_late(asking.said, said, now_s)
 
-    def _take_part(self, asking: Asking, said: Part, now_s: float) -> None:
+    def _take_part(self, asking: Inquiry, said: SessionPart, now_s: float) -> None:
         fetch, client_id = self._fetches.get(asking.said.client_id), asking.said.client_id
         is_late = fetch is None or fetch.asking is not asking or client_id in self._hub.sessions
         if fetch is None or is_late or fetch.connection.closing:
-            self._tell_source(asking, No(id=said.id), now_s)  # it stays where it is
+            self._tell_source(asking, NoSession(id=said.id), now_s)  # it stays where it is
             self._questions.forget(asking)
             return
         if said.number != fetch.parts:
             raise LinkError("a part of a session is missing")
-        fetch.luggage = fetch.luggage or Luggage()
+        fetch.luggage = fetch.luggage or SessionRows()
         _add(fetch.luggage, said, now_s)
         fetch.parts += 1
         fetch.until_s = min(now_s + HANDOVER_WITHIN_S, fetch.end_s)
         if not fits(self._hub, fetch.luggage):
             log.warning("session of %s: more than the limits of this broker allow; it stays", client_id)
-            self._tell_source(asking, No(id=said.id), now_s)
+            self._tell_source(asking, NoSession(id=said.id), now_s)
             self._admit(fetch, now_s)
         elif not said.is_last:
-            self._tell_source(asking, More(id=said.id, parts=fetch.parts), now_s)
+            self._tell_source(asking, MoreParts(id=said.id, parts=fetch.parts), now_s)
         else:
             self._departures.stop(client_id, now_s)
             session = move_in(self._hub, client_id, fetch.user, said.expiry_s, fetch.luggage, now_s)
@@ -229,12 +236,12 @@ class Handovers(Extension):
             self._arriving[session] = now_s + ARRIVING_S
             self.taken += 1
             log.info("session of %s: taken over from another broker", client_id)
-            self._tell_source(asking, Taken(id=said.id), now_s)
+            self._tell_source(asking, SessionTaken(id=said.id), now_s)
             self._admit(fetch, now_s)
 
-    def _take_late(self, ask: Ask, said: Late, now_s: float) -> None:
+    def _take_late(self, ask: SessionInquiry, said: LateDeliveries, now_s: float) -> None:
         """Give the client what follows it, or pass it on to where the session is by now."""
-        luggage = Luggage()
+        luggage = SessionRows()
         _add(luggage, said, now_s)
         session = self._hub.sessions.get(ask.client_id)
         if session is None:
@@ -255,24 +262,26 @@ class Handovers(Extension):
         self._admitting = None
 
     @staticmethod
-    def _tell_source(asking: Asking, said: More | Taken | No, now_s: float) -> None:
+    def _tell_source(asking: Inquiry, said: MoreParts | SessionTaken | NoSession, now_s: float) -> None:
         if asking.source is not None:
             asking.source.say_of_session(written(said), now_s)
 
     # --- going from here
 
-    def _asked(self, end: LinkEnd, said: Ask, now_s: float) -> None:
+    def _asked(self, end: BrokerLink, said: SessionInquiry, now_s: float) -> None:
         session = self._hub.sessions.get(said.client_id)
         if said.id.asker == self._hub.name or self._questions.get(said.id) is not None:
-            _say(end, No(id=said.id), now_s)  # it came another way as well
+            _say(end, NoSession(id=said.id), now_s)  # it came another way as well
         elif self._questions.is_full or self._is_moving(said.client_id):
-            _say(end, No(id=said.id, is_moving=True), now_s)
+            _say(end, NoSession(id=said.id, is_moving=True), now_s)
         elif session is not None and session.user == said.user and session.expiry_s:
             self._questions.remember(said, end, now_s)
             self._departures.give(end, said, session, now_s)
         else:
             bytes_max = min(said.packet_bytes_max, self._federation.packet_bytes_max)
-            onward = Ask(id=said.id, client_id=said.client_id, user=said.user, packet_bytes_max=bytes_max)
+            onward = SessionInquiry(
+                id=said.id, client_id=said.client_id, user=said.user, packet_bytes_max=bytes_max
+            )
             asking = self._questions.remember(onward, end, now_s)
             asking.is_moving = self._departures.went_lately(said.client_id, HANDOVER_WITHIN_S, now_s)
             self._questions.spread(asking, now_s)
@@ -282,7 +291,9 @@ class Handovers(Extension):
         fetch = self._fetches.get(client_id)
         return self._departures.is_leaving(client_id) or (fetch is not None and fetch.luggage is not None)
 
-    def _hear_asker(self, end: LinkEnd, said: More | Taken | No, payload: bytes, now_s: float) -> bool:
+    def _hear_asker(
+        self, end: BrokerLink, said: MoreParts | SessionTaken | NoSession, payload: bytes, now_s: float
+    ) -> bool:
         """Take in the word of whoever asked, or pass it on; False if it comes from somebody else."""
         asking = self._questions.get(said.id)
         if asking is None or asking.parent is not end:
@@ -294,11 +305,11 @@ class Handovers(Extension):
         return True
 
 
-def _say(end: LinkEnd, said: Said, now_s: float) -> bool:
+def _say(end: BrokerLink, said: Said, now_s: float) -> bool:
     return end.say_of_session(written(said), now_s)
 
 
-def _add(luggage: Luggage, said: Part | Late, now_s: float) -> None:
+def _add(luggage: SessionRows, said: SessionPart | LateDeliveries, now_s: float) -> None:
     try:
         luggage.add(said.rows, said.packets, now_s)
     except (ValueError, TypeError, RecursionError, BetimesError) as error:

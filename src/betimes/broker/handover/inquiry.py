@@ -11,43 +11,43 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from betimes.broker.handover.packets import Ask, AskId, No, written
-from betimes.broker.links.broker_link import LinkEnd
+from betimes.broker.handover.packets import InquiryId, NoSession, SessionInquiry, written
+from betimes.broker.links.broker_link import BrokerLink
 
 ASKS_MAX = 10_000  # remembered at once
 KEPT_S = 30.0  # a question that was answered, for what still follows on the same way
 
 
 @dataclass(slots=True, eq=False)
-class Asking:
+class Inquiry:
     """A question that is under way, or was answered lately."""
 
-    said: Ask
-    parent: LinkEnd | None  # from whom it came; None: it is ours
+    said: SessionInquiry
+    parent: BrokerLink | None  # from whom it came; None: it is ours
     since_s: float
-    waiting: set[LinkEnd] = field(default_factory=set)  # for the word of these
-    source: LinkEnd | None = None  # who answers
+    waiting: set[BrokerLink] = field(default_factory=set)  # for the word of these
+    source: BrokerLink | None = None  # who answers
     is_moving: bool = False  # somebody says that it is on the move
     has_come: bool = False  # what was asked for is here
 
 
-class Questions:
+class Inquiries:
     """The questions that went through this broker; `concluded` hears when one of our own came to nothing."""
 
     def __init__(
-        self, ends: Callable[[], Iterable[LinkEnd]], concluded: Callable[[Asking, float], None]
+        self, ends: Callable[[], Iterable[BrokerLink]], concluded: Callable[[Inquiry, float], None]
     ) -> None:
         self._ends = ends
         self._concluded = concluded
-        self._known: dict[AskId, Asking] = {}
+        self._known: dict[InquiryId, Inquiry] = {}
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def __iter__(self) -> Iterator[Asking]:
+    def __iter__(self) -> Iterator[Inquiry]:
         return iter(list(self._known.values()))
 
-    def get(self, ask_id: AskId) -> Asking | None:
+    def get(self, ask_id: InquiryId) -> Inquiry | None:
         """Return a question that is known."""
         return self._known.get(ask_id)
 
@@ -56,12 +56,12 @@ class Questions:
         """Tell whether no more can be remembered."""
         return len(self._known) >= ASKS_MAX
 
-    def remember(self, said: Ask, parent: LinkEnd | None, now_s: float) -> Asking:
+    def remember(self, said: SessionInquiry, parent: BrokerLink | None, now_s: float) -> Inquiry:
         """Know a question from now on."""
-        asking = self._known[said.id] = Asking(said, parent, now_s)
+        asking = self._known[said.id] = Inquiry(said, parent, now_s)
         return asking
 
-    def spread(self, asking: Asking, now_s: float) -> None:
+    def spread(self, asking: Inquiry, now_s: float) -> None:
         """Ask all neighbours but the one who asks us."""
         payload = written(asking.said)
         for end in list(self._ends()):
@@ -72,14 +72,14 @@ class Questions:
                     asking.is_moving = True  # it could not be asked now
         self._look(asking, now_s)
 
-    def hear_no(self, end: LinkEnd, said: No, now_s: float) -> None:
+    def hear_no(self, end: BrokerLink, said: NoSession, now_s: float) -> None:
         """Note that there is nothing behind a neighbour, or no more."""
         asking = self._known.get(said.id)
         if asking is not None:
             asking.is_moving |= said.is_moving
             self._gone(asking, end, now_s)
 
-    def answered(self, end: LinkEnd, ask_id: AskId) -> Asking | None:
+    def answered(self, end: BrokerLink, ask_id: InquiryId) -> Inquiry | None:
         """Note that a neighbour answers a question; None if nobody asked it, or another one answers."""
         asking = self._known.get(ask_id)
         if asking is None or (asking.source is None and end not in asking.waiting):
@@ -89,7 +89,7 @@ class Questions:
             asking.source = end
         return asking if asking.source is end else None
 
-    def link_down(self, end: LinkEnd, now_s: float) -> None:
+    def link_down(self, end: BrokerLink, now_s: float) -> None:
         """Forget what a lost neighbour asked, and wait no longer for its word."""
         for asking in self:
             if asking.parent is end:
@@ -98,7 +98,7 @@ class Questions:
                 asking.is_moving |= asking.source is end
                 self._gone(asking, end, now_s)
 
-    def forget(self, asking: Asking) -> None:
+    def forget(self, asking: Inquiry) -> None:
         """Know a question no longer."""
         self._known.pop(asking.said.id, None)
 
@@ -110,13 +110,13 @@ class Questions:
                 return
             self.forget(oldest)
 
-    def _gone(self, asking: Asking, end: LinkEnd, now_s: float) -> None:
+    def _gone(self, asking: Inquiry, end: BrokerLink, now_s: float) -> None:
         if end in asking.waiting or asking.source is end:
             asking.waiting.discard(end)
             asking.source = None if asking.source is end else asking.source
             self._look(asking, now_s)
 
-    def _look(self, asking: Asking, now_s: float) -> None:
+    def _look(self, asking: Inquiry, now_s: float) -> None:
         """Say no where everybody else did."""
         if asking.waiting or asking.source is not None or asking.has_come:
             return
@@ -124,4 +124,6 @@ class Questions:
         if asking.parent is None:
             self._concluded(asking, now_s)
         else:
-            asking.parent.say_of_session(written(No(id=asking.said.id, is_moving=asking.is_moving)), now_s)
+            asking.parent.say_of_session(
+                written(NoSession(id=asking.said.id, is_moving=asking.is_moving)), now_s
+            )

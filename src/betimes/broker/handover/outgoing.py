@@ -14,9 +14,18 @@ from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.recently_delivered import REMEMBERED_S
 from betimes.broker.delivery.session import Session
 from betimes.broker.durability.session_rows import RowWriter, session_items
-from betimes.broker.handover.packets import HEAD_BYTES, Ask, Late, More, No, Part, Taken, written
+from betimes.broker.handover.packets import (
+    HEAD_BYTES,
+    LateDeliveries,
+    MoreParts,
+    NoSession,
+    SessionInquiry,
+    SessionPart,
+    SessionTaken,
+    written,
+)
 from betimes.broker.handover.transfer import move_out
-from betimes.broker.links.broker_link import LinkEnd
+from betimes.broker.links.broker_link import BrokerLink
 from betimes.model.telemetry import Reason
 from betimes.mqtt.reason_codes import DisconnectCode, Refusal
 
@@ -33,8 +42,8 @@ PARTS_AHEAD = 4  # under way at once
 class _Departure:
     """A session on its way to another broker; or one that has gone, which what comes for it follows."""
 
-    ask: Ask
-    end: LinkEnd
+    ask: SessionInquiry
+    end: BrokerLink
     session: Session
     writer: RowWriter
     snapshot: set[Delivery]
@@ -42,7 +51,7 @@ class _Departure:
     sent: int = 0
 
 
-class Departures:
+class OutgoingSessions:
     """The sessions that go from a broker to others, by client id."""
 
     def __init__(self, hub: Hub) -> None:
@@ -65,11 +74,11 @@ class Departures:
         gone = self._gone.get(client_id)
         return None if gone is None else gone.session
 
-    def give(self, end: LinkEnd, ask: Ask, session: Session, now_s: float) -> None:
+    def give(self, end: BrokerLink, ask: SessionInquiry, session: Session, now_s: float) -> None:
         """Begin to send a session to whoever asks for it; hang up on a client that is still there."""
         bytes_max = _part_bytes(ask)
         if len(self._leaving) >= LEAVING_MAX or bytes_max < HEAD_BYTES:
-            end.say_of_session(written(No(id=ask.id, is_moving=True)), now_s)
+            end.say_of_session(written(NoSession(id=ask.id, is_moving=True)), now_s)
             return
         if session.connection is not None:
             session.connection.hang_up(Refusal(DisconnectCode.SESSION_TAKEN_OVER.value), now_s)
@@ -84,15 +93,15 @@ class Departures:
         )
         self._send_parts(departure, PARTS_AHEAD, now_s)
 
-    def hear(self, ask: Ask, said: More | Taken | No, now_s: float) -> None:
+    def hear(self, ask: SessionInquiry, said: MoreParts | SessionTaken | NoSession, now_s: float) -> None:
         """Go on as whoever asked for a session says."""
         departure = self._leaving.get(ask.client_id)
         if departure is None or departure.ask.id != said.id:
             return
         departure.until_s = now_s + GIVEN_UP_AFTER_S
-        if isinstance(said, More):
+        if isinstance(said, MoreParts):
             self._send_parts(departure, said.parts + PARTS_AHEAD, now_s)
-        elif isinstance(said, Taken):
+        elif isinstance(said, SessionTaken):
             self._let_go(departure, now_s)
         else:
             del self._leaving[ask.client_id]
@@ -101,7 +110,7 @@ class Departures:
         """Have a session stay, unless it has gone: its client is here."""
         departure = self._leaving.pop(client_id, None)
         if departure is not None:
-            departure.end.say_of_session(written(No(id=departure.ask.id)), now_s)
+            departure.end.say_of_session(written(NoSession(id=departure.ask.id)), now_s)
 
     def stop(self, client_id: str, now_s: float) -> None:
         """Let nothing follow a session any more: its time is over, or there is one of this client again."""
@@ -111,7 +120,7 @@ class Departures:
             for pattern in list(gone.session.grants):
                 self._hub.unsubscribe(gone.session, pattern, now_s)
 
-    def link_down(self, end: LinkEnd) -> None:
+    def link_down(self, end: BrokerLink) -> None:
         """Have those stay that were to go over a link that is lost."""
         for client_id, departure in list(self._leaving.items()):
             if departure.end is end:
@@ -136,7 +145,7 @@ class Departures:
             if any(not isinstance(each, Delivery) for each in writer.too_large):
                 self.call_off(departure.ask.client_id, now_s)  # not without one of its subscriptions
                 return
-            part = Part(
+            part = SessionPart(
                 id=departure.ask.id,
                 number=departure.sent,
                 is_last=writer.is_done,
@@ -169,7 +178,7 @@ class Departures:
         writer = RowWriter([each for each in deliveries if each.qos], bytes_max=_part_bytes(gone.ask))
         while not writer.is_done:
             rows, packets = writer.part(now_s)
-            late = Late(id=gone.ask.id, rows=rows, packets=packets)
+            late = LateDeliveries(id=gone.ask.id, rows=rows, packets=packets)
             if not gone.end.say_of_session(written(late), now_s):
                 self._hub.counters.lost[Reason.UNREACHABLE] += len(rows)
         self._lose_too_large(writer, now_s)
@@ -180,5 +189,5 @@ class Departures:
                 self._hub.lose(each, Reason.TOO_LARGE, now_s)
 
 
-def _part_bytes(ask: Ask) -> int:
+def _part_bytes(ask: SessionInquiry) -> int:
     return min(PART_BYTES_MAX, ask.packet_bytes_max - HEAD_BYTES)

@@ -20,7 +20,7 @@ TEXT_LETTERS_MAX = 65_535  # of a client's id, or of its user's name
 HEAD_BYTES = 2_048  # of a part beside its rows, with what a packet needs around it
 
 
-class AskId(NamedTuple):
+class InquiryId(NamedTuple):
     """Which question it is."""
 
     asker: str
@@ -28,28 +28,28 @@ class AskId(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class SessionInquiry:
     """Who has this client's session?"""
 
-    id: AskId
+    id: InquiryId
     client_id: str
     user: str | None
     packet_bytes_max: int  # that all brokers on the way back take
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class No:
+class NoSession:
     """Nobody here and behind me; or, where it is on the move, not yet: ask again."""
 
-    id: AskId
+    id: InquiryId
     is_moving: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class SessionPart:
     """Some of the session."""
 
-    id: AskId
+    id: InquiryId
     number: int
     is_last: bool
     expiry_s: float
@@ -58,46 +58,46 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class More:
+class MoreParts:
     """So many parts have come."""
 
-    id: AskId
+    id: InquiryId
     parts: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class SessionTaken:
     """The session is here from now on."""
 
-    id: AskId
+    id: InquiryId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Late:
+class LateDeliveries:
     """What still came for a session that has moved."""
 
-    id: AskId
+    id: InquiryId
     rows: list[list[Any]]
     packets: bytes
 
 
-Said = Ask | No | Part | More | Taken | Late
+Said = SessionInquiry | NoSession | SessionPart | MoreParts | SessionTaken | LateDeliveries
 
 
 def written(said: Said) -> bytes:
     """Return what is said as the payload of a packet."""
     head: dict[str, Any] = {"asker": said.id.asker, "number": said.id.number}
     packets = b""
-    if isinstance(said, Ask):
+    if isinstance(said, SessionInquiry):
         head |= {"ask": said.client_id, "user": said.user, "bytes": said.packet_bytes_max}
-    elif isinstance(said, No):
+    elif isinstance(said, NoSession):
         head |= {"no": said.is_moving}
-    elif isinstance(said, Part):
+    elif isinstance(said, SessionPart):
         head |= {"part": said.number, "last": said.is_last, "expiry": said.expiry_s, "rows": said.rows}
         packets = said.packets
-    elif isinstance(said, More):
+    elif isinstance(said, MoreParts):
         head |= {"more": said.parts}
-    elif isinstance(said, Taken):
+    elif isinstance(said, SessionTaken):
         head |= {"taken": True}
     else:
         head |= {"late": True, "rows": said.rows}
@@ -110,28 +110,28 @@ def read_said(payload: bytes) -> Said:
     line, _, packets = payload.partition(b"\n")
     try:
         head = json.loads(line)
-        ask_id = AskId(_text(head["asker"], NAME_LENGTH_MAX), _whole(head["number"]))
+        ask_id = InquiryId(_text(head["asker"], NAME_LENGTH_MAX), _whole(head["number"]))
         if "ask" in head:
             client_id, user = head["ask"], head["user"]
-            return Ask(
+            return SessionInquiry(
                 id=ask_id,
                 client_id=_text(client_id, TEXT_LETTERS_MAX),
                 user=None if user is None else _text(user, TEXT_LETTERS_MAX),
                 packet_bytes_max=_whole(head["bytes"]),
             )
         if "no" in head:
-            return No(id=ask_id, is_moving=bool(head["no"]))
+            return NoSession(id=ask_id, is_moving=bool(head["no"]))
         if "more" in head:
-            return More(id=ask_id, parts=_whole(head["more"]))
+            return MoreParts(id=ask_id, parts=_whole(head["more"]))
         if "taken" in head:
-            return Taken(id=ask_id)
+            return SessionTaken(id=ask_id)
         rows = [list(row) for row in head["rows"]]
         if "late" in head:
-            return Late(id=ask_id, rows=rows, packets=packets)
+            return LateDeliveries(id=ask_id, rows=rows, packets=packets)
         expiry_s = float(head["expiry"])
         if not expiry_s > 0.0:
             raise ValueError("a session that ends with its connection")
-        return Part(
+        return SessionPart(
             id=ask_id,
             number=_whole(head["part"]),
             is_last=bool(head["last"]),

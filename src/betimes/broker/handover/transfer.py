@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.delivery import Delivery
-from betimes.broker.delivery.recently_delivered import Arrived, Recent, had_of
+from betimes.broker.delivery.recently_delivered import ArrivedDeliveries, RecentDeliveries, had_of
 from betimes.broker.delivery.session import Session
-from betimes.broker.durability.session_rows import Luggage, read_delivery, read_subscription
+from betimes.broker.durability.session_rows import SessionRows, read_delivery, read_subscription
 from betimes.model.telemetry import Reason
 
 
-def fits(hub: Hub, luggage: Luggage) -> bool:
+def fits(hub: Hub, luggage: SessionRows) -> bool:
     """Tell whether a session is within the limits of this broker."""
     limits = hub.limits
     most = 2 * limits.queue_bytes_max  # as much may be under way to the client as waits for it
@@ -18,7 +18,7 @@ def fits(hub: Hub, luggage: Luggage) -> bool:
 
 
 def move_in(
-    hub: Hub, client_id: str, user: str | None, expiry_s: float, luggage: Luggage, now_s: float
+    hub: Hub, client_id: str, user: str | None, expiry_s: float, luggage: SessionRows, now_s: float
 ) -> Session:
     """Have a session that was at another broker; it waits for its client."""
     session = hub.adopt(client_id, user, expiry_s, now_s)
@@ -31,7 +31,7 @@ def move_in(
         if not session.take_in(delivery, now_s):
             hub.lose(delivery, Reason.QUEUE_FULL, now_s)
     had = luggage.all_had()
-    session.arrived, session.recent = Arrived(had), Recent()
+    session.arrived, session.recent = ArrivedDeliveries(had), RecentDeliveries()
     for each in luggage.had:
         session.recent.add(each, now_s)
     return session
@@ -49,7 +49,7 @@ def move_out(hub: Hub, session: Session, now_s: float) -> list[Delivery]:
     return owed
 
 
-def take_late(hub: Hub, session: Session, luggage: Luggage, now_s: float) -> None:
+def take_late(hub: Hub, session: Session, luggage: SessionRows, now_s: float) -> None:
     """Give a client what came for it at the broker where its session was before."""
     for publication, values in luggage.deliveries:
         delivery = read_delivery(session, publication, values)

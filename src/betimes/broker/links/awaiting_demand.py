@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from betimes.broker.delivery.publication import Publication
 
 
-class Early:
+class AwaitingDemand:
     """Events with the destinations that have to speak first; at most so many."""
 
     def __init__(self, count_max: int, found: Iterable[tuple[Publication, frozenset[str]]] = ()) -> None:

@@ -1,6 +1,6 @@
 """What goes over a link between two brokers? One end of it, from CONNECT to the last byte.
 
-The scheduler owns the queue: only as many messages are under way as keep the link busy (`Window`), and no
+The scheduler owns the queue: only as many messages are under way as keep the link busy (`SendWindow`), and no
 faster than the link's terms allow. What is under way is known until it is acknowledged.
 
 Sans-I/O, like `Connection`, to which it belongs; what is said about the whole network is the federation's.
@@ -19,7 +19,7 @@ from betimes.broker.core.connect import LINK
 from betimes.broker.core.connection import Connection
 from betimes.broker.delivery.counters import Counters
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.links.link_base import UNDER_WAY_MAX, NeighbourEnd, UnderWay
+from betimes.broker.links.link_base import UNDER_WAY_MAX, NeighbourLink, UnderWay
 from betimes.broker.links.packets import (
     BEAT_TOPIC,
     BROKER,
@@ -42,7 +42,7 @@ from betimes.broker.links.packets import (
     read_waits,
     waits_text,
 )
-from betimes.broker.links.timing import Window
+from betimes.broker.links.timing import SendWindow
 from betimes.model.network_settings import LinkTerms, NetworkSettings
 from betimes.mqtt.reason_codes import ConnectCode
 from betimes.routing.link_state import Bulletin
@@ -59,52 +59,57 @@ class LinkOwner(Protocol):
     settings: NetworkSettings
     packet_bytes_max: int
     counters: Counters
-    ends: dict[str, LinkEnd]
+    ends: dict[str, BrokerLink]
     life: int
 
     def complain(self, neighbour: str, problem: str) -> None:
         """Log what is wrong with a link."""
 
-    def link_up(self, end: LinkEnd, now_s: float) -> None:
+    def link_up(self, end: BrokerLink, now_s: float) -> None:
         """Begin to use a link."""
 
-    def link_down(self, end: LinkEnd, now_s: float) -> None:
+    def link_down(self, end: BrokerLink, now_s: float) -> None:
         """Note that a link is lost."""
 
-    def hear(self, end: LinkEnd, bulletin: Bulletin, now_s: float) -> None:
+    def hear(self, end: BrokerLink, bulletin: Bulletin, now_s: float) -> None:
         """Learn from a bulletin."""
 
-    def hear_of_session(self, end: LinkEnd, payload: bytes, now_s: float) -> None:
+    def hear_of_session(self, end: BrokerLink, payload: bytes, now_s: float) -> None:
         """Take in a message about a session that moves."""
 
-    def hear_signal(self, end: LinkEnd, payload: bytes, now_s: float) -> None:
+    def hear_signal(self, end: BrokerLink, payload: bytes, now_s: float) -> None:
         """Take in a signal about reservations."""
 
     def arrive(
-        self, end: LinkEnd, publication: Publication, arrival: Arrival, took_s: float, now_s: float
+        self, end: BrokerLink, publication: Publication, arrival: Arrival, took_s: float, now_s: float
     ) -> None:
         """Take in an event."""
 
     def acknowledged(
-        self, end: LinkEnd, ticket: int, transfer_s: float, waits_s: Mapping[str, float] | None, now_s: float
+        self,
+        end: BrokerLink,
+        ticket: int,
+        transfer_s: float,
+        waits_s: Mapping[str, float] | None,
+        now_s: float,
     ) -> None:
         """Note that the neighbour has an event."""
 
     def onward_waits(self) -> dict[str, float]:
         """Return what events lately waited from here on, by destination."""
 
-    def serve(self, end: LinkEnd, now_s: float) -> None:
+    def serve(self, end: BrokerLink, now_s: float) -> None:
         """Let a link choose what it sends next."""
 
 
-class LinkEnd(NeighbourEnd):
+class BrokerLink(NeighbourLink):
     """Our end of a link with another broker."""
 
     def __init__(self, federation: LinkOwner, connection: Connection, terms: LinkTerms, now_s: float) -> None:
         super().__init__(federation, connection, terms.to, federation.settings, now_s)
         self.federation = federation
         self.terms = terms
-        self._window = Window()
+        self._window = SendWindow()
         self._held: bytes | None = None  # an event that the link's rate keeps on its way
         self._held_until_s = math.inf
         self._waits_told_s = -math.inf

@@ -11,7 +11,7 @@ NUMBERS_MAX = 100_000  # remembered of one origin
 ORIGINS_MAX = 10_000
 
 
-class Seen:
+class SeenEvents:
     """The ids of the events that came lately, so that none is delivered twice.
 
     Those that may not be forgotten by a crash are noted in a table of the store, if there is one.

@@ -20,23 +20,23 @@ from betimes.broker.core.connection import Connection
 from betimes.broker.delivery.counters import Counters
 from betimes.broker.delivery.live_event import LiveEvent, live_event, size_kb_of
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.subscriptions import Grant
-from betimes.broker.links.awaiting_demand import Early
-from betimes.broker.links.broker_link import LinkEnd
+from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.links.awaiting_demand import AwaitingDemand
+from betimes.broker.links.broker_link import BrokerLink
 from betimes.broker.links.custody import Custody
-from betimes.broker.links.duplicates import Seen
-from betimes.broker.links.local_demand import Wanted
+from betimes.broker.links.duplicates import SeenEvents
+from betimes.broker.links.local_demand import LocalDemand
 from betimes.broker.links.packets import BROKER, Arrival, property_of
-from betimes.broker.links.publisher_rates import Adverts
-from betimes.broker.links.reservations import Reserved
-from betimes.model.events import Message
+from betimes.broker.links.publisher_rates import PublisherRates
+from betimes.broker.links.reservations import LinkReservations
+from betimes.model.events import RoutedMessage
 from betimes.model.network_settings import LinkTerms, NetworkSettings
 from betimes.model.subscriptions import Subscription
 from betimes.model.telemetry import Reason
 from betimes.model.topology import Link
 from betimes.mqtt.reason_codes import DisconnectCode, Refusal
 from betimes.routing.link_estimates import has_changed
-from betimes.routing.link_state import Bulletin, Bulletins, DemandBulletin, LinkBulletin, Verdict
+from betimes.routing.link_state import Bulletin, BulletinVerdict, DemandBulletin, LinkBulletin, LinkState
 from betimes.routing.rerouting import routes_by
 from betimes.scheduling.broker import Broker, BrokerSettings
 from betimes.scheduling.demand_table import Demand, DemandTable
@@ -58,10 +58,10 @@ Lose = Callable[[Reason, int], None]
 class SessionCarrier(Protocol):
     """What moves sessions between brokers, over their links."""
 
-    def hear(self, end: LinkEnd, payload: bytes, now_s: float) -> None:
+    def hear(self, end: BrokerLink, payload: bytes, now_s: float) -> None:
         """Take in a message about a session."""
 
-    def link_down(self, end: LinkEnd, now_s: float) -> None:
+    def link_down(self, end: BrokerLink, now_s: float) -> None:
         """Note that a link is lost."""
 
 
@@ -82,27 +82,27 @@ class Federation:
         lose: Lose,
         recorder: Recorder | None = None,
         custody: Custody | None = None,
-        seen: Seen | None = None,
-        wanted: Wanted | None = None,
+        seen: SeenEvents | None = None,
+        wanted: LocalDemand | None = None,
     ) -> None:
         self.name = name
         self.settings = settings
         self.packet_bytes_max = packet_bytes_max
         self.counters = counters
-        self.ends: dict[str, LinkEnd] = {}  # that are up, by neighbour
-        self.bulletins = Bulletins(name, epoch)
+        self.ends: dict[str, BrokerLink] = {}  # that are up, by neighbour
+        self.bulletins = LinkState(name, epoch)
         self.life = epoch  # which one of this broker it is
         self._deliver = deliver
         self._lose = lose
         self._recorder = recorder
-        self._wanted = Wanted(name) if wanted is None else wanted
-        self._adverts = Adverts(name)
+        self._wanted = LocalDemand(name) if wanted is None else wanted
+        self._adverts = PublisherRates(name)
         self._demand = DemandTable([], remembered_max=REMEMBERED_EVENTS)
         self._known_wishes: dict[str, dict[str, Subscription]] = {}  # in the demand table, by home
         self._told_links: dict[str, Link] = {}
-        self._seen = seen or Seen()
+        self._seen = seen or SeenEvents()
         self._custody = custody
-        self._early = Early(settings.messages_max, [] if custody is None else custody.restored())
+        self._early = AwaitingDemand(settings.messages_max, [] if custody is None else custody.restored())
         self._routes_are_old = False
         self._look_at_estimates_s = -math.inf
         self._look_at_adverts_s = -math.inf
@@ -120,7 +120,7 @@ class Federation:
                 learns_links=True,
             ),
         )
-        self.reserved = Reserved(self, nothing)
+        self.reserved = LinkReservations(self, nothing)
         self._sessions: list[SessionCarrier] = []  # what moves sessions, over the links
 
     def begin(self) -> None:
@@ -143,7 +143,7 @@ class Federation:
     def answer(self, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
         """Take the connection of a neighbour for a link, or refuse it."""
         neighbour = property_of(packet.user_properties, BROKER) or ""
-        LinkEnd(self, connection, self.terms(neighbour), now_s).answer(packet, now_s)
+        BrokerLink(self, connection, self.terms(neighbour), now_s).answer(packet, now_s)
 
     def brokers(self) -> Collection[str]:
         """Return the names of all brokers that are known."""
@@ -159,11 +159,11 @@ class Federation:
 
     # --- what clients want and publish here
 
-    def subscribed(self, grant: Grant) -> None:
+    def subscribed(self, grant: BrokerSubscription) -> None:
         """Let the others know of a subscription, soon."""
         self._wanted.add(grant)
 
-    def unsubscribed(self, grant: Grant) -> None:
+    def unsubscribed(self, grant: BrokerSubscription) -> None:
         """Let the others know that a subscription is gone, soon."""
         self._wanted.remove(grant)
 
@@ -181,16 +181,16 @@ class Federation:
 
     # --- what links report
 
-    def hear_of_session(self, end: LinkEnd, payload: bytes, now_s: float) -> None:
+    def hear_of_session(self, end: BrokerLink, payload: bytes, now_s: float) -> None:
         """Hand on what a neighbour says of a session that moves."""
         for carrier in self._sessions:
             carrier.hear(end, payload, now_s)
 
-    def hear_signal(self, end: LinkEnd, payload: bytes, now_s: float) -> None:
+    def hear_signal(self, end: BrokerLink, payload: bytes, now_s: float) -> None:
         """Take in a signal about reservations."""
         self.reserved.hear(end, payload, now_s)
 
-    def link_up(self, end: LinkEnd, now_s: float) -> None:
+    def link_up(self, end: BrokerLink, now_s: float) -> None:
         """Begin to use a link: tell the neighbour everything, and everybody that the link is there."""
         old = self.ends.get(end.neighbour)
         if old is not None:
@@ -202,7 +202,7 @@ class Federation:
             end.tell(bulletin, now_s)
         self._tell_links(now_s)
 
-    def link_down(self, end: LinkEnd, now_s: float) -> None:
+    def link_down(self, end: BrokerLink, now_s: float) -> None:
         """Take back what was under way, and find other ways."""
         if end.is_up:
             end.is_up = False
@@ -211,7 +211,7 @@ class Federation:
         for carrier in self._sessions:
             carrier.link_down(end, now_s)
 
-    def _neighbour_lost(self, end: LinkEnd, now_s: float) -> None:
+    def _neighbour_lost(self, end: BrokerLink, now_s: float) -> None:
         log.info("link to %s is down", end.neighbour)
         del self.ends[end.neighbour]
         self.perform(self.broker.link_lost(end.neighbour, now_s), now_s)
@@ -219,13 +219,13 @@ class Federation:
         self.settle(now_s)
         self.reserved.lost(end.neighbour, now_s)
 
-    def hear(self, end: LinkEnd, bulletin: Bulletin, now_s: float) -> None:
+    def hear(self, end: BrokerLink, bulletin: Bulletin, now_s: float) -> None:
         """Learn from a bulletin, and pass it on if it is new."""
         verdict = self.bulletins.take_in(bulletin)
-        if verdict is Verdict.GAP:
+        if verdict is BulletinVerdict.GAP:
             text = f"a bulletin of {bulletin.broker} is missing"
             end.connection.hang_up(Refusal(DisconnectCode.PROTOCOL_ERROR.value, text), now_s)
-        elif verdict is Verdict.OURS:
+        elif verdict is BulletinVerdict.OURS:
             # The clock went back between two lives: outdo the earlier one. Or there are two of this name.
             log.warning("somebody else speaks as %s; does every broker have a name of its own?", self.name)
             self.bulletins.begin_epoch(bulletin.epoch + 1)
@@ -233,7 +233,7 @@ class Federation:
             for own in self.bulletins.everything():
                 if own.broker == self.name:
                     self._tell(own, now_s)
-        elif verdict is Verdict.NEW:
+        elif verdict is BulletinVerdict.NEW:
             self._tell(bulletin, now_s, but=end)
             self._routes_are_old |= isinstance(bulletin, LinkBulletin)
             if isinstance(bulletin, DemandBulletin):
@@ -241,7 +241,7 @@ class Federation:
                 self._go_on_with_early(bulletin.broker, now_s)
 
     def arrive(
-        self, end: LinkEnd, publication: Publication, arrival: Arrival, took_s: float, now_s: float
+        self, end: BrokerLink, publication: Publication, arrival: Arrival, took_s: float, now_s: float
     ) -> None:
         """Take in an event from a neighbour: deliver it here, keep it for those behind us."""
         event = live_event(publication)
@@ -256,11 +256,16 @@ class Federation:
         if onward:
             self._take_custody(publication, self._demand.demand(event), onward)
             self._put_aside(publication, frozenset(onward.difference(self._known_wishes)))
-            message = Message(event, arrival.age_s, onward)
+            message = RoutedMessage(event, arrival.age_s, onward)
             self.perform(self.broker.receive(message, took_s=took_s, now_s=now_s), now_s)
 
     def acknowledged(
-        self, end: LinkEnd, ticket: int, transfer_s: float, waits_s: Mapping[str, float] | None, now_s: float
+        self,
+        end: BrokerLink,
+        ticket: int,
+        transfer_s: float,
+        waits_s: Mapping[str, float] | None,
+        now_s: float,
     ) -> None:
         """Note that a neighbour has an event, and send it another."""
         message = self.broker.acknowledged(end.neighbour, ticket, transfer_s)
@@ -275,7 +280,7 @@ class Federation:
         """Return what events lately waited from here on, by destination."""
         return dict(zip(self._demand.homes, self.broker.onward_wait_s.tolist(), strict=False))
 
-    def serve(self, end: LinkEnd, now_s: float) -> None:
+    def serve(self, end: BrokerLink, now_s: float) -> None:
         """Let a link choose, if it takes another event."""
         if end.room:
             self.perform(self.broker.link_ready(end.neighbour, now_s, end.room), now_s)
@@ -341,7 +346,7 @@ class Federation:
 
     # --- inside
 
-    def _link(self, end: LinkEnd) -> Link:
+    def _link(self, end: BrokerLink) -> Link:
         """Return a link of ours as it is known by now."""
         rate, guess = end.terms.rate_kb_per_s, end.terms.s_per_kb
         configured = Link(
@@ -354,7 +359,7 @@ class Federation:
         self._tell(self.bulletins.tell_links(self._told_links.values()), now_s)
         self._routes_are_old = True
 
-    def _tell(self, bulletin: Bulletin, now_s: float, but: LinkEnd | None = None) -> None:
+    def _tell(self, bulletin: Bulletin, now_s: float, but: BrokerLink | None = None) -> None:
         for end in list(self.ends.values()):
             if end is not but:
                 end.tell(bulletin, now_s)
@@ -401,7 +406,7 @@ class Federation:
         for publication in self._early.take_for(home):
             event = live_event(publication)
             if home in self._demand.demand(event).at_home:
-                message = Message(event, now_s - publication.born_s, frozenset([home]))
+                message = RoutedMessage(event, now_s - publication.born_s, frozenset([home]))
                 self.perform(self.broker.receive(message, took_s=0.0, now_s=now_s), now_s)
             elif self._custody is not None:
                 self._custody.release(publication.id, [home])

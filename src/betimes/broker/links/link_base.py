@@ -15,7 +15,7 @@ import mqtt5
 
 from betimes.broker.core.connection import Connection
 from betimes.broker.links.packets import BEAT_TOPIC, SENT, LinkError, property_of
-from betimes.broker.links.timing import Transit
+from betimes.broker.links.timing import LinkTiming
 from betimes.mqtt.codec import Packet
 from betimes.mqtt.packets import PACKET_ID_MAX, QUALITIES
 from betimes.mqtt.reason_codes import DisconnectCode, Refusal
@@ -49,7 +49,7 @@ class Owner(Protocol):
         """Write down what is wrong with it."""
 
 
-class NeighbourEnd(ABC):
+class NeighbourLink(ABC):
     """Our end of a connection with a neighbour, for as long as it lasts."""
 
     def __init__(
@@ -59,7 +59,7 @@ class NeighbourEnd(ABC):
         self.neighbour = neighbour
         self.life: str | None = None  # which life of the neighbour it is
         self.is_up = False
-        self.transit = Transit()
+        self.transit = LinkTiming()
         self._owner = owner
         self._pace = pace
         self._beat_at_s = now_s

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from betimes.broker.delivery.subscriptions import Grant
+from betimes.broker.delivery.subscriptions import BrokerSubscription
 from betimes.model.buffer_settings import BufferSettings
 from betimes.model.filters import EVERYTHING, Filter
 from betimes.model.subscriptions import QoS, Subscription
 
 
-class _Wish(NamedTuple):
+class _DemandKey(NamedTuple):
     pattern: str
     filter_text: str
     delay_s_max: float
@@ -26,7 +26,7 @@ class _Wish(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Wishers:
+class _Demand:
     id: str
     filter: Filter
     price: float = 0.0
@@ -34,14 +34,14 @@ class _Wishers:
     was_told: bool = False
 
 
-class Wanted:
+class LocalDemand:
     """The wishes of all local subscriptions, and which of them changed since they were last told."""
 
     def __init__(self, broker: str, standing: Iterable[Subscription] = ()) -> None:
         self._broker = broker
         self._standing = list(standing)  # the broker's own, until they were told
-        self._wishers: dict[_Wish, _Wishers] = {}
-        self._changed: set[_Wish] = set()
+        self._wishers: dict[_DemandKey, _Demand] = {}
+        self._changed: set[_DemandKey] = set()
         self._given = 0
 
     def __len__(self) -> int:
@@ -52,19 +52,19 @@ class Wanted:
         """Tell whether there is something to tell."""
         return bool(self._changed or self._standing)
 
-    def add(self, grant: Grant) -> None:
+    def add(self, grant: BrokerSubscription) -> None:
         """Take in a subscription."""
         wish = _wish_of(grant)
         wishers = self._wishers.get(wish)
         if wishers is None:
             self._given += 1
             wanted = EVERYTHING if grant.wish is None else grant.wish.filter
-            wishers = self._wishers[wish] = _Wishers(str(self._given), wanted)
+            wishers = self._wishers[wish] = _Demand(str(self._given), wanted)
         wishers.price += _price_of(grant)
         wishers.count += 1
         self._changed.add(wish)
 
-    def remove(self, grant: Grant) -> None:
+    def remove(self, grant: BrokerSubscription) -> None:
         """Forget a subscription that was taken in."""
         wish = _wish_of(grant)
         wishers = self._wishers[wish]
@@ -88,7 +88,7 @@ class Wanted:
         self._changed.clear()
         return added, removed
 
-    def _subscription(self, wish: _Wish, wishers: _Wishers) -> Subscription:
+    def _subscription(self, wish: _DemandKey, wishers: _Demand) -> Subscription:
         share = 1 if wish.group is None else wishers.count
         return Subscription(
             id=wishers.id,
@@ -110,9 +110,9 @@ def fetched(broker: str, buffer: BufferSettings) -> list[Subscription]:
     ]
 
 
-def _wish_of(grant: Grant) -> _Wish:
+def _wish_of(grant: BrokerSubscription) -> _DemandKey:
     wish = grant.wish
-    return _Wish(
+    return _DemandKey(
         pattern=grant.pattern,
         filter_text=EVERYTHING.text if wish is None else wish.filter.text,
         delay_s_max=math.inf if wish is None else wish.qos.delay_s_max,
@@ -121,5 +121,5 @@ def _wish_of(grant: Grant) -> _Wish:
     )
 
 
-def _price_of(grant: Grant) -> float:
+def _price_of(grant: BrokerSubscription) -> float:
     return 1.0 if grant.wish is None else grant.wish.qos.price

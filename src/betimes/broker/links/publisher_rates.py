@@ -12,7 +12,7 @@ ADVERTS_MAX = 1_000  # of one broker; those who send least are not told of
 MEMORY = 0.5  # of the rate of the time before
 
 
-class Adverts:
+class PublisherRates:
     """Counts what is published, and turns the counts into advertisements."""
 
     def __init__(self, broker: str) -> None:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, cast
 
-from betimes.broker.links.broker_link import LinkEnd
+from betimes.broker.links.broker_link import BrokerLink
 from betimes.broker.links.packets import LinkError
 from betimes.model.errors import TextError
 from betimes.model.network_settings import NetworkSettings
@@ -19,10 +19,10 @@ from betimes.reservations.enforcement import shares_and_pins
 from betimes.reservations.node import PROMISED_SHARE_MAX, ReservingNode, ReservingSettings
 from betimes.reservations.outcomes import Accepted, Interrupted, Refused
 from betimes.reservations.overlay.mesh import MeshWays
-from betimes.reservations.requests import Effect, Wish
+from betimes.reservations.requests import Effect, ReservationRequest
 from betimes.reservations.signal_json import read_signal, write_signal
-from betimes.reservations.signals import Broken, Refresh, Signal, Tell
-from betimes.routing.link_state import Bulletins
+from betimes.reservations.signals import Broken, Refresh, SendSignal, Signal
+from betimes.routing.link_state import LinkState
 from betimes.routing.routing_table import RoutingTable
 from betimes.scheduling.broker import Broker
 from betimes.scheduling.effects import Effect as SchedulingEffect
@@ -36,13 +36,13 @@ AGAIN_EVERY_S = 0.2  # at most, however often routes change
 FLOWS_PER_SIGNAL = 500
 WITHOUT_BOUND = 10**15
 
-News = Accepted | Refused | Interrupted
+ReservationNews = Accepted | Refused | Interrupted
 
 
 class ReservationClients(Protocol):
     """The clients that ask for reservations here."""
 
-    def hear(self, news: News, now_s: float) -> None:
+    def hear(self, news: ReservationNews, now_s: float) -> None:
         """Take in what became of a reservation."""
 
     def ask_for_lost(self, now_s: float) -> None:
@@ -53,15 +53,15 @@ class ReservationOwner(Protocol):
     """The federation, as its reservations see it."""
 
     settings: NetworkSettings
-    ends: dict[str, LinkEnd]
-    bulletins: Bulletins
+    ends: dict[str, BrokerLink]
+    bulletins: LinkState
     broker: Broker
 
     def perform(self, effects: Sequence[SchedulingEffect], now_s: float) -> None:
         """Do what the scheduling broker decided."""
 
 
-class Reserved:
+class LinkReservations:
     """The reservations of one broker."""
 
     def __init__(self, federation: ReservationOwner, table: RoutingTable) -> None:
@@ -104,11 +104,11 @@ class Reserved:
         """Have clients told of what becomes of their reservations, until the broker leaves."""
         self._clients.append(clients)
 
-    def subscribe(self, wish: Wish, now_s: float) -> None:
+    def subscribe(self, wish: ReservationRequest, now_s: float) -> None:
         """Ask for a reservation; the answer is told."""
         self._perform(self.node.subscribe(wish, now_s), now_s)
 
-    def ask_again(self, wish: Wish, now_s: float) -> None:
+    def ask_again(self, wish: ReservationRequest, now_s: float) -> None:
         """Ask anew for what is not reserved; what is stays."""
         self._perform(self.node.ask_again(wish, now_s), now_s)
 
@@ -126,7 +126,7 @@ class Reserved:
 
     # --- what happens
 
-    def hear(self, end: LinkEnd, payload: bytes, now_s: float) -> None:
+    def hear(self, end: BrokerLink, payload: bytes, now_s: float) -> None:
         """Take in a signal from a neighbour."""
         try:
             signal = read_signal(payload.decode())
@@ -191,9 +191,9 @@ class Reserved:
 
     def _perform(self, effects: Iterable[Effect], now_s: float) -> None:
         self.has_changed = True
-        news: list[News] = []
+        news: list[ReservationNews] = []
         for effect in effects:
-            if not isinstance(effect, Tell):
+            if not isinstance(effect, SendSignal):
                 news.append(effect)
             elif (end := self._federation.ends.get(effect.to)) is not None:
                 for part in _parts(cast("Signal", effect.message)):

@@ -41,7 +41,7 @@ class Least:
         self._now = min(self._now, value)
 
 
-class Transit:
+class LinkTiming:
     """What the messages of one neighbour took to arrive."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Transit:
         return beyond_s + self.delay_s, occupied_s
 
 
-class Window:
+class SendWindow:
     """How many messages may be on their way to a neighbour.
 
     As many as keep the way busy, and no more: what has left cannot be overtaken or dropped any longer. That

@@ -6,18 +6,18 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
 
-from betimes.broker.admission.admission import Promises, is_promised, worked_out
+from betimes.broker.admission.admission import AdmissionControl, is_promised, worked_out
 from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.session import Session
-from betimes.broker.delivery.subscriptions import Grant
-from betimes.broker.observe.telemetry_log import LOOK_EVERY_S, Logbook
+from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.observe.telemetry_log import LOOK_EVERY_S, TelemetryLog
 from betimes.model.errors import BetimesError
 
 log = logging.getLogger(__name__)
 
 
 async def load_models(
-    promises: Promises,
+    promises: AdmissionControl,
     sessions: Callable[[], Iterable[Session]],
     came: asyncio.Event,
     now_s: Callable[[], float],
@@ -40,7 +40,7 @@ async def load_models(
             log.warning("a model that is no newer than the last is ignored")
 
 
-async def keep_telemetry(logbook: Logbook, hub: Hub) -> None:
+async def keep_telemetry(logbook: TelemetryLog, hub: Hub) -> None:
     """Write parts of a broker's telemetry as they fall due, and publish it to its clients, for ever."""
     topics = logbook.publish_at(hub)
     while True:
@@ -50,7 +50,7 @@ async def keep_telemetry(logbook: Logbook, hub: Hub) -> None:
             await asyncio.to_thread(write)
 
 
-def promised_grants(sessions: Iterable[Session]) -> Iterator[Grant]:
+def promised_grants(sessions: Iterable[Session]) -> Iterator[BrokerSubscription]:
     """Yield the subscriptions that ask for an on-time share."""
     for session in sessions:
         yield from filter(is_promised, session.grants.values())

@@ -24,7 +24,7 @@ class WaitingLine(Protocol):
         """Take in what waits."""
 
 
-class Crowd:
+class WaitingLines:
     """The lines that wait for slow readers, in the order in which they came."""
 
     def __init__(self, policy: Backpressure) -> None:

@@ -32,7 +32,7 @@ class Pages:
 
     def __init__(self, pages: Mapping[str, Page]) -> None:
         self.pages = pages
-        self.readers: set[Reader] = set()
+        self.readers: set[PageReader] = set()
         self._server: asyncio.Server | None = None
 
     @property
@@ -44,7 +44,7 @@ class Pages:
     async def start(self, host: str, port: int) -> None:
         """Begin to listen; an OSError says that this address cannot be had."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Reader(self), host, port)
+        self._server = await loop.create_server(lambda: PageReader(self), host, port)
 
     async def stop(self) -> None:
         """Close everything."""
@@ -56,7 +56,7 @@ class Pages:
         await self._server.wait_closed()
 
 
-class Reader(asyncio.Protocol):
+class PageReader(asyncio.Protocol):
     """Somebody who asks for a page."""
 
     def __init__(self, pages: Pages) -> None:

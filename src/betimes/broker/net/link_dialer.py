@@ -8,7 +8,7 @@ import random
 import ssl
 
 from betimes.broker.core.connection import Connection
-from betimes.broker.links.broker_link import LinkEnd
+from betimes.broker.links.broker_link import BrokerLink
 from betimes.broker.links.federation import Federation
 from betimes.broker.net.socket_line import DialedLine, LineOwner
 from betimes.model.network_settings import LinkTerms
@@ -32,7 +32,7 @@ async def keep_link(listener: LineOwner, federation: Federation, terms: LinkTerm
     missed_s, is_told = loop.time(), False
 
     def open_link(connection: Connection, now_s: float) -> None:
-        LinkEnd(federation, connection, terms, now_s).dial()
+        BrokerLink(federation, connection, terms, now_s).dial()
 
     while True:
         if terms.to in federation.ends:  # the neighbour was quicker

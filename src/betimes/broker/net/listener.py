@@ -18,8 +18,8 @@ from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.delivery.outbox import Outbox
 from betimes.broker.delivery.rate_limit import TokenBucket
 from betimes.broker.durability.store import Store
-from betimes.broker.net.backpressure import Crowd
-from betimes.broker.net.socket_line import GOODBYE_WITHIN_S, Line
+from betimes.broker.net.backpressure import WaitingLines
+from betimes.broker.net.socket_line import GOODBYE_WITHIN_S, SocketLine
 from betimes.broker.net.websocket_line import WebsocketLine
 from betimes.broker.net.write_loop import WriteLoop
 from betimes.broker.storage.sqlite_file import StoreError, StoreFile
@@ -70,8 +70,8 @@ class Listener:
     ) -> None:
         self.handlers = handlers
         self.hub = handlers.hub
-        self.lines: dict[Outbox, Line] = {}
-        self.crowd = Crowd(self.hub.outboxes.backpressure)
+        self.lines: dict[Outbox, SocketLine] = {}
+        self.crowd = WaitingLines(self.hub.outboxes.backpressure)
         self._loop = WriteLoop(self.hub, self.lines, self.crowd, store=store, broken=broken)
         self._store = store
         self._file = file
@@ -117,7 +117,7 @@ class Listener:
         """Begin to listen there too; an OSError says which address cannot be had."""
         loop = asyncio.get_running_loop()
         for endpoint in endpoints:
-            line = WebsocketLine if endpoint.kind is Kind.WEBSOCKET else Line
+            line = WebsocketLine if endpoint.kind is Kind.WEBSOCKET else SocketLine
             place: dict[str, Any] = {"host": endpoint.host, "port": endpoint.port}
             server = await loop.create_server(
                 partial(line, self),

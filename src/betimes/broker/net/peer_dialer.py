@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 DIAL_WITHIN_S = 5.0
 
 
-class PeerDialling:
+class PeerDialer:
     """Dials for an overlay, each address once at a time."""
 
     def __init__(self, listener: LineOwner, tls: ssl.SSLContext | None) -> None:

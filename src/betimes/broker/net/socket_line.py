@@ -16,7 +16,7 @@ from betimes.broker.core.connection import Connection
 from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.delivery.flow import Pause
 from betimes.broker.delivery.outbox import Outbox
-from betimes.broker.net.backpressure import Crowd
+from betimes.broker.net.backpressure import WaitingLines
 
 log = logging.getLogger(__name__)
 
@@ -36,11 +36,11 @@ class LineOwner(Protocol):
         """Return what answers packets."""
 
     @property
-    def crowd(self) -> Crowd:
+    def crowd(self) -> WaitingLines:
         """Return the lines that wait for slow readers."""
 
     @property
-    def lines(self) -> dict[Outbox, Line]:
+    def lines(self) -> dict[Outbox, SocketLine]:
         """Return all open lines, by connection."""
 
     def admits(self) -> bool:
@@ -56,7 +56,7 @@ class LineOwner(Protocol):
         """Have a password verified."""
 
 
-class Line(asyncio.Protocol):
+class SocketLine(asyncio.Protocol):
     """One accepted socket, with MQTT on it."""
 
     def __init__(self, listener: LineOwner) -> None:
@@ -297,7 +297,7 @@ def _nowhere(_data: bytes) -> None:
     """Take what is written before there is a transport."""
 
 
-class DialedLine(Line):
+class DialedLine(SocketLine):
     """A socket that this broker opened, to a neighbour; `open_link` sends the CONNECT."""
 
     def __init__(self, listener: LineOwner, open_link: Callable[[Connection, float], None]) -> None:

@@ -17,7 +17,7 @@ from websockets.server import ServerProtocol
 from websockets.typing import Subprotocol
 
 from betimes.broker.delivery.flow import Pause
-from betimes.broker.net.socket_line import TRANSPORT_BYTES_ENDURED, Line, LineOwner
+from betimes.broker.net.socket_line import TRANSPORT_BYTES_ENDURED, LineOwner, SocketLine
 from betimes.mqtt.codec import CONNECT_BYTES_MAX
 
 SUBPROTOCOL = Subprotocol("mqtt")
@@ -25,7 +25,7 @@ PATHS = ("/mqtt", "/")  # the first is what most clients ask for, the second wha
 HANDSHAKE_BYTES_MAX = 16 * 1024
 
 
-class WebsocketLine(Line):
+class WebsocketLine(SocketLine):
     """One accepted socket, with MQTT in websocket frames on it."""
 
     def __init__(self, listener: LineOwner) -> None:

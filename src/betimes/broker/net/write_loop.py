@@ -17,8 +17,8 @@ from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.flow import Pause
 from betimes.broker.delivery.outbox import Outbox
 from betimes.broker.durability.store import Store
-from betimes.broker.net.backpressure import Crowd
-from betimes.broker.net.socket_line import TRANSPORT_BYTES_ENDURED, Line
+from betimes.broker.net.backpressure import WaitingLines
+from betimes.broker.net.socket_line import TRANSPORT_BYTES_ENDURED, SocketLine
 from betimes.broker.storage.sqlite_file import StoreError
 
 log = logging.getLogger(__name__)
@@ -30,8 +30,8 @@ class WriteLoop:
     def __init__(
         self,
         hub: Hub,
-        lines: dict[Outbox, Line],
-        crowd: Crowd,
+        lines: dict[Outbox, SocketLine],
+        crowd: WaitingLines,
         *,
         store: Store | None,
         broken: Callable[[], None],

@@ -10,12 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 
-from betimes.broker.admission.admission import Answer
+from betimes.broker.admission.admission import AdmissionAnswer
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.live_event import deadline_s_of, live_event
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.session import Session
-from betimes.broker.delivery.subscriptions import Grant
+from betimes.broker.delivery.subscriptions import BrokerSubscription
 from betimes.model.events import EventId
 from betimes.model.filters import EVERYTHING
 from betimes.model.subscriptions import QoS, Subscription
@@ -27,7 +27,7 @@ NOTHING_ASKED = QoS()
 FLOWS_MAX = 100_000  # of which the latest number is remembered
 
 
-class Witness:
+class EventRecorder:
     """Writes down what happens at one broker."""
 
     def __init__(
@@ -58,7 +58,7 @@ class Witness:
         matching_s = self._matching_s
         self.recorder.published(self._broker, event, wanted, now_s, stored=stored, matching_s=matching_s)
 
-    def subscribed(self, written: str, grant: Grant, now_s: float) -> None:
+    def subscribed(self, written: str, grant: BrokerSubscription, now_s: float) -> None:
         """Note that somebody wants something, or still does."""
         wish = grant.wish
         subscription = Subscription(
@@ -70,7 +70,9 @@ class Witness:
         )
         self.recorder.subscribed(subscription, now_s)
 
-    def answered(self, written: str, grant: Grant, answer: Answer, now_s: float) -> None:
+    def answered(
+        self, written: str, grant: BrokerSubscription, answer: AdmissionAnswer, now_s: float
+    ) -> None:
         """Note that somebody was promised an on-time share, or refused."""
         if answer.predicted_share is None or grant.wish is None:
             return

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from betimes.broker.admission.admission import Promises
+from betimes.broker.admission.admission import AdmissionControl
 from betimes.broker.core.hub import Hub
 from betimes.broker.guarantees.guarantees import Guarantees
 from betimes.broker.handover.incoming import Handovers
@@ -19,7 +19,7 @@ _CONNECTION, _QUEUE_BYTES = attrgetter("connection"), attrgetter("queue_bytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class BufferStatistics:
     """What is kept for subscribers who come back, and what became of it since the start."""
 
     messages: int
@@ -60,7 +60,7 @@ class Statistics:
     reserved_kb: Mapping[str, float] = field(default_factory=dict)  # that went to others by such promises
     guarantees: tuple[int, int] | None = None  # given and refused; None: there is no network
     handed_over: tuple[int, int] | None = None  # sessions, to here and from here; None: there is no network
-    kept: Kept | None = None  # None: nothing is kept for who comes back
+    kept: BufferStatistics | None = None  # None: nothing is kept for who comes back
 
     @property
     def disconnected(self) -> int:
@@ -74,17 +74,17 @@ class Statistics:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
+class ObservedParts:
     """The parts of a broker that statistics are gathered from; most may be missing."""
 
     hub: Hub
     federation: Federation | None = None
-    promises: Promises | None = None
+    promises: AdmissionControl | None = None
     guarantees: Guarantees | None = None
     handovers: Handovers | None = None
 
 
-def gathered(observed: Observed, now_s: float) -> Statistics:
+def gathered(observed: ObservedParts, now_s: float) -> Statistics:
     """Return how the broker is doing."""
     hub, federation = observed.hub, observed.federation
     promises, guarantees, handovers = observed.promises, observed.guarantees, observed.handovers
@@ -121,9 +121,9 @@ def gathered(observed: Observed, now_s: float) -> Statistics:
     )
 
 
-def _kept(replay: ReplayBuffer) -> Kept:
+def _kept(replay: ReplayBuffer) -> BufferStatistics:
     messages, size_bytes = replay.held
-    return Kept(
+    return BufferStatistics(
         messages=messages,
         size_bytes=size_bytes,
         overwritten=replay.overwritten,

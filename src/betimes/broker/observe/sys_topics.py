@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 
 from betimes import __version__
-from betimes.broker.observe.statistics import Observed, Statistics, gathered
+from betimes.broker.observe.statistics import ObservedParts, Statistics, gathered
 
 ROOT = "$SYS/broker/"
 
 
-class SystemTopics:
+class SysTopics:
     """Tells, every so often, what has changed."""
 
-    def __init__(self, observed: Observed, *, every_s: float) -> None:
+    def __init__(self, observed: ObservedParts, *, every_s: float) -> None:
         self._observed = observed
         self._every_s = every_s or math.inf
         self._due_s = -math.inf if every_s else math.inf

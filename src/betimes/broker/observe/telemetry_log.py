@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 
 from betimes.broker.core.hub import Hub
-from betimes.broker.observe.event_recorder import Witness
+from betimes.broker.observe.event_recorder import EventRecorder
 from betimes.broker.observe.telemetry_topics import TelemetryTopics
 from betimes.model.server_settings import TelemetrySettings
 from betimes.model.telemetry import Record
@@ -27,7 +27,7 @@ ROWS_PER_PART = 100_000
 ROWS_HELD_MAX = 4 * ROWS_PER_PART  # while a part is being written
 
 
-class Logbook:
+class TelemetryLog:
     """The telemetry of one broker; `witness` is what the broker reports to."""
 
     def __init__(self, broker: str, settings: TelemetrySettings, *, clock_ahead_s: float) -> None:
@@ -36,7 +36,7 @@ class Logbook:
             settings.directory, append=True, rows_per_part=ROWS_HELD_MAX + 1, label=broker
         )
         recorder = Recorder(self._take, every=max(round(1.0 / settings.share), 1), offset_s=clock_ahead_s)
-        self.witness = Witness(broker, recorder)
+        self.witness = EventRecorder(broker, recorder)
         self._sinks: list[Callable[[Record], None]] = []  # beside the files
         self._clock_ahead_s = clock_ahead_s
         self.left_out = 0

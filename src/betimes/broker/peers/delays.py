@@ -7,7 +7,7 @@ be as far away as those are on average.
 from __future__ import annotations
 
 from betimes.broker.peers.link import PeerLink
-from betimes.broker.peers.outbox import PeerMail
+from betimes.broker.peers.outbox import PeerOutbox
 from betimes.broker.peers.settings import address_of
 from betimes.model.bounded_map import Lately
 
@@ -19,7 +19,7 @@ UNKNOWN = -1.0
 class PeerDelays:
     """What is known of delays, as one process sees them."""
 
-    def __init__(self, mail: PeerMail, *, is_timed: bool) -> None:
+    def __init__(self, mail: PeerOutbox, *, is_timed: bool) -> None:
         self._mail = mail
         self._is_timed = is_timed
         self._kept_s: Lately[str, float] = Lately(KEPT_MAX)  # of links that have ended

@@ -17,7 +17,7 @@ import mqtt5
 from betimes.broker.core.connect import LINK
 from betimes.broker.core.connection import Connection
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.links.link_base import NeighbourEnd, UnderWay
+from betimes.broker.links.link_base import NeighbourLink, UnderWay
 from betimes.broker.links.packets import (
     BEAT_TOPIC,
     LIFE,
@@ -40,7 +40,7 @@ LETTER_TOPIC, GOSSIP_TOPIC = "$betimes/peer", "$betimes/gossip"
 EVENTS_UNDER_WAY_MAX = 2_000  # beyond which events are dropped: it is too slow
 
 
-class PeerLink(NeighbourEnd):
+class PeerLink(NeighbourLink):
     """Our end of a connection with another peer."""
 
     def __init__(self, overlay: PeerOverlay, connection: Connection, neighbour: str, now_s: float) -> None:

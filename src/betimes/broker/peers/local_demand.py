@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from betimes.broker.delivery.subscriptions import Grant
+from betimes.broker.delivery.subscriptions import BrokerSubscription
 from betimes.matching.dz.spaces import CellBox, Space, cell_boxes
 from betimes.model.events import Value
 from betimes.model.filters import EVERYTHING, Filter
@@ -13,7 +13,7 @@ from betimes.model.filters import EVERYTHING, Filter
 BOXES_MAX = 512  # of all filters together; with more, everything is asked for
 
 
-class PeerWishes:
+class PeerDemand:
     """The filters of one process."""
 
     def __init__(self, space: Space, told: tuple[Filter, ...] | None) -> None:
@@ -27,14 +27,14 @@ class PeerWishes:
         """Return what is wanted, if any of these is met."""
         return tuple(self._asked) if self._told is None else self._told
 
-    def add(self, grant: Grant) -> None:
+    def add(self, grant: BrokerSubscription) -> None:
         """Take in what a client asks for."""
         if self._told is None and not grant.pattern.startswith("$"):
             wanted = _filter(grant)
             self._asked[wanted] += 1
             self.has_changed |= self._asked[wanted] == 1
 
-    def remove(self, grant: Grant) -> None:
+    def remove(self, grant: BrokerSubscription) -> None:
         """Take in that a client asks for something no longer."""
         if self._told is None and not grant.pattern.startswith("$"):
             wanted = _filter(grant)
@@ -55,5 +55,5 @@ class PeerWishes:
         return any(wanted.matches(attributes) for wanted in self.filters)
 
 
-def _filter(grant: Grant) -> Filter:
+def _filter(grant: BrokerSubscription) -> Filter:
     return EVERYTHING if grant.wish is None else grant.wish.filter

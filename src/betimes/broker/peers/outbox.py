@@ -20,7 +20,7 @@ DOUBLE_AFTER_S = 2.0  # what was under way on the second link of two has come by
 Post = Callable[[PeerLink], None]  # says it, over a link
 
 
-class PeerMail:
+class PeerOutbox:
     """The links of one process, and what waits for others to come up."""
 
     def __init__(self, dial: Callable[[str], None]) -> None:

@@ -16,12 +16,12 @@ import mqtt5
 
 from betimes.broker.core.connection import Connection
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.subscriptions import Grant
+from betimes.broker.delivery.subscriptions import BrokerSubscription
 from betimes.broker.links.packets import Arrival, LinkError, arrived_publication
 from betimes.broker.peers.delays import PeerDelays
 from betimes.broker.peers.link import FROM, GOSSIP_TOPIC, LETTER_TOPIC, PeerLink
-from betimes.broker.peers.local_demand import PeerWishes
-from betimes.broker.peers.outbox import PeerMail
+from betimes.broker.peers.local_demand import PeerDemand
+from betimes.broker.peers.outbox import PeerOutbox
 from betimes.broker.peers.packets import (
     Descriptor,
     Letter,
@@ -37,7 +37,7 @@ from betimes.matching.dz.spaces import cells_dz, event_cells, filter_dz
 from betimes.model.overlay_settings import Metric
 from betimes.model.telemetry import Reason
 from betimes.mqtt.reason_codes import DisconnectCode, Refusal
-from betimes.peers.messages import Accepted, Connect, Got, Notice, PeerEffect, Refresh, Tell
+from betimes.peers.messages import Connect, Got, Notice, PeerAccepted, PeerEffect, PeerRefresh, SendToPeer
 from betimes.peers.parents import PUBLISHER_DELAY
 from betimes.peers.peer import Peer
 
@@ -52,7 +52,7 @@ Lose = Callable[[Reason, int], None]
 Dial = Callable[["PeerOverlay", str], None]  # an address; the overlay hears whether a peer is there
 
 
-class Tally:
+class PeerTally:
     """What came, since the start."""
 
     def __init__(self) -> None:
@@ -90,13 +90,13 @@ class PeerOverlay:
         self._chance = chance
         self._space = plan.agreement.space
         self._is_timed = plan.agreement.metric is Metric.TIME
-        self.mail = PeerMail(lambda address: dial(self, address))
+        self.mail = PeerOutbox(lambda address: dial(self, address))
         self.delays = PeerDelays(self.mail, is_timed=self._is_timed)
         self.view = PeerView(plan.address, chance, self.delays.to)
-        self.wishes = PeerWishes(self._space, plan.wanted)
+        self.wishes = PeerDemand(self._space, plan.wanted)
         self.subscriber = self._peer(now_s, plan.delay_max)
         self.publisher: Peer | None = None
-        self.tally = Tally()
+        self.tally = PeerTally()
         self.complaints: deque[str] = deque(maxlen=COMPLAINTS_MAX)
         self._refused = refused  # hears that the peers it was to join refuse it
         self._cycle_at_s = now_s
@@ -126,11 +126,11 @@ class PeerOverlay:
 
     # --- what clients want and publish here
 
-    def subscribed(self, grant: Grant) -> None:
+    def subscribed(self, grant: BrokerSubscription) -> None:
         """Take in what a client asks for; others hear of it in the next cycle."""
         self.wishes.add(grant)
 
-    def unsubscribed(self, grant: Grant) -> None:
+    def unsubscribed(self, grant: BrokerSubscription) -> None:
         """Take in that a client asks for something no longer."""
         self.wishes.remove(grant)
 
@@ -282,7 +282,7 @@ class PeerOverlay:
         """Let a peer of ours take in what one of the neighbour's says."""
         letter = read_letter(payload, self._space.length)
         said = letter.said
-        own = said.card.name if isinstance(said, Connect | Accepted | Refresh) else letter.sender
+        own = said.card.name if isinstance(said, Connect | PeerAccepted | PeerRefresh) else letter.sender
         if address_of(letter.sender) != link.neighbour or own != letter.sender:
             raise LinkError(f"{link.neighbour} speaks for {own}")
         peer = self._called(letter.to)
@@ -359,7 +359,7 @@ class PeerOverlay:
                 answers = listener.receive(speaker.name, effect.message, self._cycle(now_s), took=0.0)
                 waiting.extend((listener, each) for each in answers)
 
-    def _tell(self, sender: str, tell: Tell, now_s: float) -> None:
+    def _tell(self, sender: str, tell: SendToPeer, now_s: float) -> None:
         to, said = tell
         if isinstance(said, Notice):
             self._send_event(sender, to, said, now_s)

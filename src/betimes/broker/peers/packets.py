@@ -17,15 +17,15 @@ from betimes.matching.dz.expressions import Dz, DzSet, read_dz
 from betimes.model.errors import BetimesError
 from betimes.peers.messages import (
     CYCLE_STEPS_MAX,
-    Accepted,
     Adopt,
     Beat,
     Connect,
     DetectCycle,
     Dismissed,
     Hint,
-    Leave,
-    Refresh,
+    PeerAccepted,
+    PeerLeave,
+    PeerRefresh,
     Said,
 )
 from betimes.peers.parents import Card
@@ -53,7 +53,7 @@ class Descriptor(NamedTuple):
 def letter_text(letter: Letter) -> bytes:
     """Return a letter as JSON."""
     said = letter.said
-    kind = type(said).__name__
+    kind = type(said).__name__.removeprefix("Peer")
     return json.dumps([letter.sender, letter.to, kind, *_WRITERS[kind](said)]).encode()
 
 
@@ -129,17 +129,17 @@ class _Reader:
             case "Connect", [card, wanted]:
                 return Connect(self.card(card), self._expressions(wanted))
             case "Accepted", [card, served]:
-                return Accepted(self.card(card), self._expressions(served))
+                return PeerAccepted(self.card(card), self._expressions(served))
             case "Adopt", [card, served]:
                 return Adopt(self.card(card), self._expressions(served))
             case "Refresh", [card, served]:
-                return Refresh(self.card(card), self._expressions(served))
+                return PeerRefresh(self.card(card), self._expressions(served))
             case "Hint", [card]:
                 return Hint(None if card is None else self.card(card))
             case "Dismissed", [served, card]:
                 return Dismissed(self._expressions(served), None if card is None else self.card(card))
             case "Leave", [served]:
-                return Leave(self._expressions(served))
+                return PeerLeave(self._expressions(served))
             case "Beat", [depths]:
                 return Beat(self._numbered(depths))
             case "DetectCycle", [originator, dz, delay_max, steps_left]:

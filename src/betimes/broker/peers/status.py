@@ -66,7 +66,7 @@ def _number(value: float) -> float | None:
     return None if math.isinf(value) else round(value, 6)
 
 
-class StatusTelling:
+class StatusPublisher:
     """Tells how a peer is doing, when that has changed, and not too often."""
 
     def __init__(self, overlay: PeerOverlay, announce: Callable[[str, bytes, float], None]) -> None:

@@ -23,7 +23,7 @@ FORGET_AFTER_S = 30.0
 GONE_MAX = 4_096  # whose last cards are remembered
 
 
-class Known(NamedTuple):
+class KnownPeer(NamedTuple):
     """A card, and when it was first heard."""
 
     descriptor: Descriptor
@@ -39,8 +39,8 @@ class PeerView:
         self._own_address = own_address
         self._chance = chance
         self._delay_to = delay_to
-        self.others: dict[str, Known] = {}
-        self.publishers: dict[str, Known] = {}
+        self.others: dict[str, KnownPeer] = {}
+        self.publishers: dict[str, KnownPeer] = {}
         self._gone: Lately[str, int] = Lately(GONE_MAX)  # the newest number that does not count any more
 
     def hear_of(self, descriptor: Descriptor, now_s: float) -> bool:
@@ -56,7 +56,7 @@ class PeerView:
             return False
         if before is None and known is self.others and len(known) >= OTHERS_MAX:
             del known[self._drawn(list(known))]
-        known[name] = Known(descriptor, now_s)
+        known[name] = KnownPeer(descriptor, now_s)
         return True
 
     def forget(self, name: str) -> None:
@@ -108,7 +108,7 @@ class PeerView:
         """Return how long a message to somebody takes."""
         return self._delay_to(name)
 
-    def _sample(self, known: list[Known], count: int) -> list[Descriptor]:
+    def _sample(self, known: list[KnownPeer], count: int) -> list[Descriptor]:
         left = min(count, len(known))
         for place in range(left):  # the first places of a shuffle
             other = place + int(self._chance() * (len(known) - place))

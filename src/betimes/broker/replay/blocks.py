@@ -13,11 +13,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.replay.laid_out import LaidOut
+from betimes.broker.replay.laid_out import MessageColumns
 from betimes.mqtt.packet_batch import Kept
 from betimes.mqtt.packet_scan import Flags, Places
 from betimes.mqtt.packet_writer import told_packets
-from betimes.replay.buffer import Run
+from betimes.replay.buffer import KeptRun
 
 
 class Block:
@@ -30,11 +30,11 @@ class Block:
         self.count = 0
         self.size_bytes = 0
         self.ends: dict[str, int] = {}  # by origin: the highest number
-        self._runs: list[Run[Kept]] = []
-        self._laid_out: LaidOut | None = None
+        self._runs: list[KeptRun[Kept]] = []
+        self._laid_out: MessageColumns | None = None
         self._laid_out_count = 0
 
-    def add(self, run: Run[Kept]) -> None:
+    def add(self, run: KeptRun[Kept]) -> None:
         """Take in what came in one go."""
         self._runs.append(run)
         self.count += len(run.items)
@@ -46,19 +46,19 @@ class Block:
         """Tell whether somebody asked for all that came until now."""
         return self._laid_out is not None and self._laid_out_count == self.count
 
-    def laid_out(self, origins: dict[str, int]) -> LaidOut:
+    def laid_out(self, origins: dict[str, int]) -> MessageColumns:
         """Return what came until now, side by side; `origins` gives each origin its code."""
         if self._laid_out is None or not self.is_laid_out:
-            self._laid_out, self._laid_out_count = LaidOut(self._runs[:], origins), self.count
+            self._laid_out, self._laid_out_count = MessageColumns(self._runs[:], origins), self.count
         return self._laid_out
 
 
-class Portion:
+class Selection:
     """Messages of a block that somebody misses, in the order in which they came."""
 
     __slots__ = ("_laid_out", "places")
 
-    def __init__(self, laid_out: LaidOut, places: Places) -> None:
+    def __init__(self, laid_out: MessageColumns, places: Places) -> None:
         self._laid_out = laid_out
         self.places = places
 
@@ -103,9 +103,9 @@ class Portion:
         late: Flags = now_s - self._laid_out.born_s[self.places] > lives_s
         return late | self.void(now_s)
 
-    def where(self, flags: Flags) -> Portion:
+    def where(self, flags: Flags) -> Selection:
         """Return some of them."""
-        return Portion(self._laid_out, self.places[flags])
+        return Selection(self._laid_out, self.places[flags])
 
     def told(self, names: Sequence[str], now_s: float) -> tuple[bytes, int]:
         """Return them end to end, with ids and ages, and the longest one's length; `names` are origins."""

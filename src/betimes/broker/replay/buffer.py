@@ -15,8 +15,8 @@ from operator import attrgetter
 
 from betimes.broker.delivery.publication import Publication, publication_of
 from betimes.broker.delivery.session import Session
-from betimes.broker.replay.blocks import Portion
-from betimes.broker.replay.recent_log import ReplayLog
+from betimes.broker.replay.blocks import Selection
+from betimes.broker.replay.recent_log import RecentLog
 from betimes.matching.topics import topic_matches
 from betimes.model.buffer_settings import LRP, RANDOM, BufferSettings
 from betimes.model.events import number_reading
@@ -26,7 +26,7 @@ from betimes.model.user_properties import IMPORTANCE
 from betimes.mqtt.codec import Item
 from betimes.mqtt.packet_batch import Kept, PacketBatch
 from betimes.mqtt.packets import OVERHEAD_BYTES
-from betimes.replay.buffer import PartitionedBuffer, Piece, Run, pattern_covers
+from betimes.replay.buffer import KeptRun, PartitionedBuffer, RunPiece, pattern_covers
 
 PIECES_MIN = 16  # that a full buffer consists of
 AFAR_MAX = 64  # messages of another broker that are kept together
@@ -49,7 +49,7 @@ class ReplayBuffer:
         self._reads_content = any(each.filter != EVERYTHING for each in settings.partitions)
         self._weighs = any(each.overwrite not in (LRP, RANDOM) for each in settings.partitions)
         # Where all goes in the order in which it came, what came lately is found without much looking.
-        self._log = ReplayLog() if self._buffer.takes_runs else None
+        self._log = RecentLog() if self._buffer.takes_runs else None
         self._coming: list[Kept | None] = []
         self._is_split = False  # a part of what came was kept already
         self._from_afar: list[Publication] = []  # one behind the other, still to be kept
@@ -99,7 +99,7 @@ class ReplayBuffer:
             size_bytes = sum(len(each.payload) + len(each.topic) for each in items if each is not None)
         size_bytes += OVERHEAD_BYTES * len(items)
         if self._buffer.takes_runs:
-            run = Run(self._own, first, items, size_bytes, now_s, publisher)
+            run = KeptRun(self._own, first, items, size_bytes, now_s, publisher)
             self._put_runs(run, whole if not is_split and _are_just(items, packets) else b"", now_s)
             return
         for number, item in enumerate(items, first):
@@ -130,7 +130,7 @@ class ReplayBuffer:
         first = self._next_number
         self._next_number += count
         items, size_bytes = PacketBatch(data, count, version), len(data) + OVERHEAD_BYTES * count
-        self._put_runs(Run(self._own, first, items, size_bytes, now_s, publisher), b"", now_s)
+        self._put_runs(KeptRun(self._own, first, items, size_bytes, now_s, publisher), b"", now_s)
 
     def take(self, publication: Publication, now_s: float) -> None:
         """Keep what was published at another broker."""
@@ -168,7 +168,7 @@ class ReplayBuffer:
 
     def portions(
         self, pattern: str, have: Mapping[str, Have], content_filter: Filter
-    ) -> list[Portion] | None:
+    ) -> list[Selection] | None:
         """Return what is kept and wanted and not had yet, as it came; None if it is not all at hand."""
         self._close_afar()
         if self._log is None or not self._log.reaches(have):
@@ -186,7 +186,7 @@ class ReplayBuffer:
 
     def stretch(
         self, patterns: Sequence[str], begins: Mapping[str, int], ends: Mapping[str, int], most: int
-    ) -> tuple[list[Piece[Kept]], dict[str, int]]:
+    ) -> tuple[list[RunPiece[Kept]], dict[str, int]]:
         """Return what is kept behind `begins` up to `ends`, the oldest, so many; and up to where that is all.
 
         Topics are for the caller to look at.
@@ -233,7 +233,7 @@ class ReplayBuffer:
         """Note that a client is back."""
         self._buffer.returned(client_id)
 
-    def _put_runs(self, run: Run[Kept], whole: bytes, now_s: float) -> None:
+    def _put_runs(self, run: KeptRun[Kept], whole: bytes, now_s: float) -> None:
         """Keep a run, in pieces where it is a large part of all that may be kept: it goes as one."""
         terms, count = self.settings.partitions[0], len(run.items)
         parts = max(count * PIECES_MIN // terms.messages_max, run.size_bytes * PIECES_MIN // terms.bytes_max)
@@ -254,16 +254,16 @@ class ReplayBuffer:
         self._from_afar, self._afar_bytes = [], 0
         first = coming[0]
         packets = PacketBatch(b"".join([each.packet.write() for each in coming]), len(coming))
-        run = Run(first.origin, first.number, packets, size_bytes, first.born_s, first.publisher)
+        run = KeptRun(first.origin, first.number, packets, size_bytes, first.born_s, first.publisher)
         self._put_run(run, first.born_s)
 
-    def _put_run(self, run: Run[Kept], now_s: float) -> None:
+    def _put_run(self, run: KeptRun[Kept], now_s: float) -> None:
         assert self._log is not None, "who takes runs has a log of them"
         if self._buffer.put_run(run, now_s):
             self._log.add(run)
 
     def _put(self, publication: Publication, now_s: float) -> None:
-        run = Run(
+        run = KeptRun(
             publication.origin,
             publication.number,
             (publication.packet,),

@@ -21,17 +21,17 @@ from betimes.model.filters import Filter
 from betimes.model.user_properties import AGE, ATTRIBUTES_MAX, DEADLINE, ID, OWN
 from betimes.mqtt.packet_batch import Kept, PacketBatch
 from betimes.mqtt.packet_scan import Flags, Places, walk
-from betimes.replay.buffer import Run
+from betimes.replay.buffer import KeptRun
 
 Numbers = NDArray[np.float64]
 
 COLUMNS_MAX = 64  # attributes that are laid out for those who ask next
 
 
-class LaidOut:
+class MessageColumns:
     """Messages that came one after the other; those that were refused are left out."""
 
-    def __init__(self, runs: Sequence[Run[Kept]], origins: dict[str, int]) -> None:
+    def __init__(self, runs: Sequence[KeptRun[Kept]], origins: dict[str, int]) -> None:
         pieces = [_packets_of(run) for run in runs]
         self.texts = b"".join(data for data, _ in pieces)
         self.data = np.frombuffer(self.texts, np.uint8)  # the same, for kernels
@@ -158,7 +158,7 @@ def coded(values: Sequence[bytes]) -> tuple[list[bytes], Places]:
     return list(codes), np.array(places, dtype=np.int64)
 
 
-def _packets_of(run: Run[Kept]) -> tuple[bytes, Sequence[int]]:
+def _packets_of(run: KeptRun[Kept]) -> tuple[bytes, Sequence[int]]:
     """Return the packets of a run end to end, and which of its numbers they have."""
     items = run.items
     if isinstance(items, PacketBatch):

@@ -17,7 +17,7 @@ from typing import Protocol
 
 import mqtt5
 
-from betimes.broker.access.authentication import Gate
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.gaps import gap_message
 from betimes.broker.delivery.publication import Publication, publication_of
@@ -45,8 +45,8 @@ from betimes.model.user_properties import (
 from betimes.mqtt.packet_batch import Kept
 from betimes.mqtt.packets import OVERHEAD_BYTES
 from betimes.mqtt.reason_codes import SubscribeCode
-from betimes.mqtt.subscribe_options import Wish
-from betimes.replay.buffer import Found, Piece
+from betimes.mqtt.subscribe_options import SubscribeOptions
+from betimes.replay.buffer import FoundMessage, RunPiece
 
 LOOKED_AT_MAX = 2_048  # messages for one answer: nobody else is served meanwhile
 PLANNED_MAX = 10_000_000  # messages that one may like to read at once
@@ -106,7 +106,7 @@ class RangeHost(ReplayHost, Protocol):
     """The hub, as reading ranges needs it."""
 
     @property
-    def gate(self) -> Gate:
+    def gate(self) -> AccessControl:
         """Return how clients are authenticated and authorised."""
 
 
@@ -118,7 +118,7 @@ class RangeReading:
         hub: RangeHost,
         session: Session,
         packet: mqtt5.SubscribePacket,
-        wish: Wish | None,
+        wish: SubscribeOptions | None,
         resume: Resume | None,
         until: Until,
         now_s: float,
@@ -144,7 +144,7 @@ class RangeReading:
         if not forbidden:
             self._find(replay, until, now_s)
 
-    def _check(self, wish: Wish | None, resume: Resume | None, until: Until) -> ReplayBuffer:
+    def _check(self, wish: SubscribeOptions | None, resume: Resume | None, until: Until) -> ReplayBuffer:
         """Return where to look, or raise, as a TextError, what cannot be asked for."""
         if resume is not None and resume.have is None:
             raise TextError(RESUME_AFTER, 0, "a range that begins now is empty", HINT)
@@ -208,7 +208,7 @@ class RangeReading:
         gaps = replay.missing(patterns, begins, self._positions)
         self._gaps, self._lost = few(gaps), sum(gap.at_most for gap in gaps)
 
-    def _take(self, pieces: Sequence[Piece[Kept]], now_s: float) -> None:
+    def _take(self, pieces: Sequence[RunPiece[Kept]], now_s: float) -> None:
         """Take what is wanted of these while there is room; of the rest, the positions say nothing."""
         room = self._hub.limits.queue_bytes_max - self._session.queue_bytes
         is_full = False
@@ -225,7 +225,7 @@ class RangeReading:
                     break
                 self._publications.append(each)
 
-    def _wanted(self, piece: Piece[Kept], now_s: float) -> Iterator[Publication]:
+    def _wanted(self, piece: RunPiece[Kept], now_s: float) -> Iterator[Publication]:
         """Yield what of a piece is on the topic, passes the filter, may be read and is not had."""
         run, rights, had = piece.run, self._session.rights, self._have.get(piece.run.origin, NOTHING)
         is_own = run.source == self._session.client_id
@@ -241,7 +241,7 @@ class RangeReading:
                 continue
             if rights is not None and not rights.may_read(topic):
                 continue
-            found = publication_of(Found(run.origin, number, run.born_s, run.source, item))
+            found = publication_of(FoundMessage(run.origin, number, run.born_s, run.source, item))
             if self._filter is not EVERYTHING and not self._filter.matches(found.attributes()):
                 continue
             if now_s >= found.void_at_s:

@@ -12,19 +12,19 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from betimes.broker.replay.blocks import Block, Portion
+from betimes.broker.replay.blocks import Block, Selection
 from betimes.model.filters import Filter
 from betimes.model.positions import NOTHING, Have
 from betimes.mqtt.packet_batch import Kept
 from betimes.mqtt.packet_scan import Flags
-from betimes.replay.buffer import Run
+from betimes.replay.buffer import KeptRun
 
 BLOCK_MESSAGES, BLOCK_BYTES = 1_024, 1_000_000  # at least one of them, but for the last block
 BLOCK_MESSAGES_MIN = 256  # of one that is laid out: what comes next need not be laid out with it again
 BLOCKS_MAX = 128
 
 
-class ReplayLog:
+class RecentLog:
     """The last messages of a buffer that overwrites them in the order in which they came."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class ReplayLog:
         self._passed: dict[str, int] = {}  # by origin: the highest number that is too far back
         self._origins: dict[str, int] = {}  # the code of each that was asked about
 
-    def add(self, run: Run[Kept]) -> None:
+    def add(self, run: KeptRun[Kept]) -> None:
         """Take in what the buffer has just taken in."""
         last = self._blocks[-1]
         is_done = last.is_laid_out and last.count >= BLOCK_MESSAGES_MIN
@@ -55,7 +55,7 @@ class ReplayLog:
 
     def missed(
         self, pattern: str, content_filter: Filter, have: Mapping[str, Have], overwritten: int
-    ) -> list[Portion]:
+    ) -> list[Selection]:
         """Return what somebody wants and does not have, but for so many that are overwritten by now."""
         portions = []
         for block in self._blocks:
@@ -65,14 +65,14 @@ class ReplayLog:
             laid_out = block.laid_out(self._origins)
             floors = np.array([have.get(origin, NOTHING).floor for origin in self._origins] or [0])
             places = laid_out.places(pattern, content_filter, floors, overwritten - block.first)
-            portion = Portion(laid_out, places)
+            portion = Selection(laid_out, places)
             if any(each.above for each in have.values()):
                 portion = portion.where(self._not_had(portion, have))
             if len(portion):
                 portions.append(portion)
         return portions
 
-    def _not_had(self, portion: Portion, have: Mapping[str, Have]) -> Flags:
+    def _not_had(self, portion: Selection, have: Mapping[str, Have]) -> Flags:
         """Tell which are not among what somebody has above the floor."""
         names = self.origins
         codes, numbers = portion.origins.tolist(), portion.numbers.tolist()
@@ -80,7 +80,7 @@ class ReplayLog:
         return np.array([number not in have.get(names[code], NOTHING) for code, number in pairs], dtype=bool)
 
 
-def are_in_order(portions: Sequence[Portion]) -> bool:
+def are_in_order(portions: Sequence[Selection]) -> bool:
     """Tell whether none of what was found was overtaken by another of its origin."""
     if not portions:
         return True

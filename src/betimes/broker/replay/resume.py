@@ -15,11 +15,11 @@ from betimes.broker.delivery.counters import Counters
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.fan_out import bound_s_of, delivery_of, merged_delivery
 from betimes.broker.delivery.gaps import gap_message
-from betimes.broker.delivery.ports import Recorder
+from betimes.broker.delivery.ports import TelemetryRecorder
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.session import Session
-from betimes.broker.delivery.subscriptions import Grant
-from betimes.broker.replay.blocks import Portion
+from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.replay.blocks import Selection
 from betimes.broker.replay.buffer import ReplayBuffer
 from betimes.broker.replay.recent_log import are_in_order
 from betimes.language.resume_tokens import HINT, read_resume_token
@@ -79,7 +79,7 @@ class ReplayHost(Protocol):
         """Return the counters of the broker."""
 
     @property
-    def recorder(self) -> Recorder | None:
+    def recorder(self) -> TelemetryRecorder | None:
         """Return what writes telemetry, if anything does."""
 
     @property
@@ -177,7 +177,12 @@ class Resumption:
     """What one SUBSCRIBE of somebody who comes back brings."""
 
     def __init__(
-        self, hub: ReplayHost, session: Session, grants: Sequence[Grant], resume: Resume, now_s: float
+        self,
+        hub: ReplayHost,
+        session: Session,
+        grants: Sequence[BrokerSubscription],
+        resume: Resume,
+        now_s: float,
     ) -> None:
         self._hub = hub
         self._session = session
@@ -185,7 +190,7 @@ class Resumption:
         self._resume = resume
         self._gaps: list[Gap] = []
         self._deliveries: list[Delivery] = []
-        self._portions: list[Portion] = []  # instead, where that is enough
+        self._portions: list[Selection] = []  # instead, where that is enough
         if hub.replay is not None:
             hub.replay.close_run(session.client_id, None, now_s)
             hub.replay.returned(session.client_id)
@@ -235,7 +240,7 @@ class Resumption:
         if self._portions:
             self._send_portions(self._grants[0], now_s)
 
-    def _send_portions(self, grant: Grant, now_s: float) -> None:
+    def _send_portions(self, grant: BrokerSubscription, now_s: float) -> None:
         """Send what fits at once, as one piece; the rest joins the line one by one."""
         replay, connection, recorder = self._hub.replay, self._session.ready(), self._hub.recorder
         assert replay is not None, "what is sent was kept"
@@ -295,7 +300,7 @@ class Resumption:
         assert self._hub.replay is not None, "there is something to resume from"
         if self._find_portions(have, now_s):
             return
-        wanted: dict[tuple[str, int], tuple[Publication, list[Grant]]] = {}
+        wanted: dict[tuple[str, int], tuple[Publication, list[BrokerSubscription]]] = {}
         owed = {(each.publication.origin, each.publication.number) for each in self._session.owed()}
         room = self._hub.limits.queue_bytes_max - self._session.queue_bytes
         for grant in self._grants:
@@ -318,7 +323,7 @@ class Resumption:
         for key in list(order):
             self._add(*wanted[key], now_s)
 
-    def _add(self, publication: Publication, grants: list[Grant], now_s: float) -> None:
+    def _add(self, publication: Publication, grants: list[BrokerSubscription], now_s: float) -> None:
         """Take one message that was missed into what is to be sent, unless it is too late by now."""
         delivery = self._delivery(publication, grants)
         if delivery.too_late(now_s):
@@ -326,7 +331,7 @@ class Resumption:
         else:
             self._deliveries.append(delivery)
 
-    def _delivery(self, publication: Publication, grants: list[Grant]) -> Delivery:
+    def _delivery(self, publication: Publication, grants: list[BrokerSubscription]) -> Delivery:
         kind = LateDelivery if self._resume.late_too else Delivery
         if self._hub.recorder is not None:
             publication.is_recorded = self._hub.recorder.takes(publication.id)

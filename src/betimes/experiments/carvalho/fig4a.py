@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from betimes.experiments.carvalho.network import curve_means, rises, run_of, run_row, show
-from betimes.experiments.figure import Claim, Figure, Panel, Plan, Point, Row, curve_points
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points
 
 NUMBERS, QUICK_NUMBERS = (1, 5, 20, 50, 100, 200), (1, 20, 200)
 OWN_FLOWS, SHARED = "each its own flow", "flows merged into trees"
 
 
-def rows(plan: Plan) -> list[dict[str, Any]]:
+def rows(plan: FigurePlan) -> list[dict[str, Any]]:
     """Return every number of types, with and without merging."""
     return [
         run_of(seed, types=types, shared=shared)

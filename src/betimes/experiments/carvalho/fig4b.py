@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from betimes.experiments.carvalho.network import TYPES, curve_means, rises, run_of, run_row, show
-from betimes.experiments.figure import Claim, Figure, Panel, Plan, Point, Row, curve_points
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points
 
 REPLICAS, QUICK_REPLICAS = (1, 2, 4, 8, 16), (1, 4, 16)
 NUMBERS = (1, TYPES)
@@ -20,7 +20,7 @@ def curve_of(types: int) -> str:
     return "1 event type" if types == 1 else f"{types} event types"
 
 
-def rows(plan: Plan) -> list[dict[str, Any]]:
+def rows(plan: FigurePlan) -> list[dict[str, Any]]:
     """Return every number of replicas, for one type and for many."""
     return [
         run_of(seed, types=types, replicas=replicas)

@@ -18,7 +18,7 @@ from betimes.experiments.carvalho.network import (
     run_row,
     show,
 )
-from betimes.experiments.figure import Claim, Figure, Panel, Plan, Point, Row, curve_points
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points
 
 REPLICAS, QUICK_REPLICAS = (1, 2, 3, 4, 6, 8, 12, 16), (1, 4, 16)
 MOST, FEW = 16, 4
@@ -27,7 +27,7 @@ LINEAR_WITHIN = 0.15  # of the straight line from the first to the last
 CURVE = f"IndiQoS, {TYPES} types"
 
 
-def rows(plan: Plan) -> list[dict[str, Any]]:
+def rows(plan: FigurePlan) -> list[dict[str, Any]]:
     """Return every number of replicas, at equal load."""
     return [
         run_of(seed, replicas=replicas, accepted_max=EQUAL_LOAD)

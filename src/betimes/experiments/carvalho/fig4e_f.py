@@ -24,7 +24,7 @@ from betimes.experiments.carvalho.network import (
     run_row,
     value,
 )
-from betimes.experiments.figure import Claim, Figure, Panel, Plan, Point, Row, Spread, by_seed
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, SeedSpread, by_seed
 
 SATURATED = 0  # accepted_max: as many as there is room for
 ONE, THREE = "IndiQoS, 1 replica", "IndiQoS, 3 replicas"
@@ -41,7 +41,7 @@ SCHEMES: dict[str, dict[str, Any]] = {
 LOADS = (EQUAL_LOAD, SATURATED)
 
 
-def rows(plan: Plan) -> list[dict[str, Any]]:
+def rows(plan: FigurePlan) -> list[dict[str, Any]]:
     """Return every scheme, at equal load and until it is full."""
     return [
         run_of(seed, accepted_max=load, **scheme)
@@ -90,7 +90,7 @@ def claims(results: Sequence[Row]) -> list[Claim]:
     return [claim for claim in found if "nan" not in claim.measured]
 
 
-def times(results: Sequence[Row], y: str, load: int, above: str, below: str) -> Spread:
+def times(results: Sequence[Row], y: str, load: int, above: str, below: str) -> SeedSpread:
     """Return how many times as much one scheme has as another at one load."""
     return ratio(
         results,

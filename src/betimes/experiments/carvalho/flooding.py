@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from betimes.simulator.reservation_overlay import Overlay
+from betimes.simulator.reservation_overlay import ReservationOverlay
 
 FNS, FNS_EVERY = "fns", "fns-every"
 
@@ -22,7 +22,7 @@ FNS, FNS_EVERY = "fns", "fns-every"
 class FloodingNetwork:
     """The links of an overlay, as somebody who knows all of them sees them."""
 
-    def __init__(self, overlay: Overlay, slots: int) -> None:
+    def __init__(self, overlay: ReservationOverlay, slots: int) -> None:
         self._number = {name: number for number, name in enumerate(overlay.names)}
         links = overlay.links()
         self._slots = slots

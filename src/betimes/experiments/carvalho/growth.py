@@ -25,7 +25,7 @@ from betimes.experiments.carvalho.network import (
     show,
     utilisation,
 )
-from betimes.experiments.figure import Claim, Figure, Panel, Plan, Point, Row, curve_points
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points
 from betimes.reservations.overlay.identifiers import RING
 from betimes.simulator.chance import stream
 
@@ -41,7 +41,7 @@ SCHEMES = {"indiqos_1": (INDIQOS, 1), "indiqos_3": (INDIQOS, 3), "coord": (COORD
 CURVES = {"indiqos_1": "IndiQoS, 1 replica", "indiqos_3": "IndiQoS, 3 replicas", "coord": "coord"}
 
 
-def rows(plan: Plan) -> list[dict[str, Any]]:
+def rows(plan: FigurePlan) -> list[dict[str, Any]]:
     """Return every size."""
     sizes = QUICK_SIZES if plan.quick else SIZES
     return [{"nodes": nodes, "seed": seed} for nodes in sizes for seed in plan.seeds]

@@ -22,15 +22,15 @@ from typing import Any
 import numpy as np
 
 from betimes.experiments.carvalho.flooding import FNS, FNS_EVERY, FloodingNetwork
-from betimes.experiments.figure import Row, Spread, by_seed, paired_ratios, spread
+from betimes.experiments.figure import Row, SeedSpread, by_seed, paired_ratios, spread
 from betimes.model.errors import SettingError
 from betimes.reservations.outcomes import Accepted
 from betimes.reservations.overlay.dht import DhtSettings
-from betimes.reservations.overlay_node import OverlaySettings
-from betimes.reservations.requests import Wish
+from betimes.reservations.overlay_node import ReservationOverlaySettings
+from betimes.reservations.requests import ReservationRequest
 from betimes.reservations.signals import Manner
 from betimes.simulator.chance import stream
-from betimes.simulator.reservation_overlay import Overlay
+from betimes.simulator.reservation_overlay import ReservationOverlay
 from betimes.simulator.transit_stub import TransitStubWorld, latencies_s
 
 SLOTS = 8  # of a link, in each direction
@@ -53,7 +53,7 @@ WORLDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RequestTally:
     """What became of one request after the other."""
 
     accepted: int
@@ -62,13 +62,13 @@ class Asked:
     messages: float  # likewise
 
 
-def settled_overlay(nodes: int, seed: int) -> Overlay:
+def settled_overlay(nodes: int, seed: int) -> ReservationOverlay:
     """Return the overlay that so many nodes make; nothing lapses, because nothing crashes.
 
     Many runs begin with the same one: a process keeps the last few as they were, and hands out copies.
     """
     found = pickle.loads(_settled(nodes, seed))
-    assert isinstance(found, Overlay)
+    assert isinstance(found, ReservationOverlay)
     return found
 
 
@@ -76,12 +76,12 @@ def settled_overlay(nodes: int, seed: int) -> Overlay:
 def _settled(nodes: int, seed: int) -> bytes:
     if nodes not in WORLDS:
         raise SettingError("nodes", nodes, "no such world", f"one of {', '.join(map(str, WORLDS))}")
-    settings = OverlaySettings(
+    settings = ReservationOverlaySettings(
         dht=DhtSettings(beat_every_s=30.0, lost_after_s=45.0),
         refresh_every_s=float("inf"),
         lapse_after_s=float("inf"),
     )
-    overlay = Overlay(
+    overlay = ReservationOverlay(
         latencies_s(WORLDS[nodes], seed), seed, settings=settings, link_bytes_per_s=SLOTS * SLOT_BYTES_PER_S
     )
     overlay.grow(BEATS)
@@ -104,7 +104,7 @@ def requests(names: Sequence[str], types: int, seed: int) -> list[tuple[str, int
 
 def ask_one_by_one(
     asked: Sequence[tuple[str, int]], ask: Callable[[str, int], tuple[float, int] | None], accepted_max: int
-) -> Asked:
+) -> RequestTally:
     """Ask until nothing is accepted any more; `ask` returns latency and messages of what is."""
     latencies, messages = [], []
     refused, in_a_row = 0, 0
@@ -118,7 +118,7 @@ def ask_one_by_one(
             in_a_row = 0
         if in_a_row >= REFUSED_IN_A_ROW_MAX or len(latencies) == accepted_max:
             break
-    return Asked(
+    return RequestTally(
         accepted=len(latencies),
         refused=refused,
         latency_s=sum(latencies) / len(latencies) if latencies else float("nan"),
@@ -129,7 +129,7 @@ def ask_one_by_one(
 class Requests:
     """Requests to an overlay, in one manner; all of them can be given back."""
 
-    def __init__(self, overlay: Overlay, *, scheme: str, replicas: int, is_shared: bool) -> None:
+    def __init__(self, overlay: ReservationOverlay, *, scheme: str, replicas: int, is_shared: bool) -> None:
         self._overlay = overlay
         self._scheme = scheme
         self._replicas = replicas
@@ -147,7 +147,7 @@ class Requests:
         overlay = self._overlay
         overlay.news.clear()
         overlay.sent.clear()
-        wish = Wish(
+        wish = ReservationRequest(
             subscription=f"{number} at {name}, {self._scheme}",
             event_type=f"type {number}",
             replicas=self._replicas,
@@ -170,7 +170,7 @@ class Requests:
         self._held.clear()
 
 
-def utilisation(overlay: Overlay) -> float:
+def utilisation(overlay: ReservationOverlay) -> float:
     """Return the share of all links' bandwidth that is promised, in per cent."""
     links = overlay.links()
     promised = sum(overlay.nodes[source].outward.promised(target) for source, target in links)
@@ -219,12 +219,12 @@ def run_of(seed: int, **different: Any) -> dict[str, Any]:
     return {**usual, **different, "seed": seed}
 
 
-def value(rows: Sequence[Row], y: str, **where: Any) -> Spread:
+def value(rows: Sequence[Row], y: str, **where: Any) -> SeedSpread:
     """Return the spread over seeds of a column, of the rows that fit."""
     return spread(by_seed(rows, y, where).values())
 
 
-def ratio(rows: Sequence[Row], y: str, above: dict[str, Any], below: dict[str, Any]) -> Spread:
+def ratio(rows: Sequence[Row], y: str, above: dict[str, Any], below: dict[str, Any]) -> SeedSpread:
     """Return how many times as much one kind of run has as another, seed by seed."""
     return spread(paired_ratios(by_seed(rows, y, above), by_seed(rows, y, below)) or [float("nan")])
 

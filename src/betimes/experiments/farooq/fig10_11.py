@@ -17,7 +17,7 @@ from betimes.experiments.farooq.mobility import (
     run_row,
     value,
 )
-from betimes.experiments.figure import Claim, Figure, Panel, Plan, Point, Row, curve_points
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points
 
 OUTAGES_S = (12.0, 24.0)  # figure 10, figure 11
 RATES, QUICK_RATES = (100.0, 175.0, 250.0), (100.0, 250.0)
@@ -26,7 +26,7 @@ AT = 250.0  # messages a second, of which section 7.1 speaks
 SMALL = 0.1  # per cent: "a small value"
 
 
-def rows(plan: Plan) -> list[dict[str, Any]]:
+def rows(plan: FigurePlan) -> list[dict[str, Any]]:
     """Return every buffer at every rate, for both lengths of outages."""
     return [
         run_of(plan, seed, SEMI_DURABLE, rate=rate, buffer=buffer, outage_s=outage_s)

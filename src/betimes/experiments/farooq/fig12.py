@@ -23,12 +23,12 @@ from betimes.experiments.farooq.mobility import (
 from betimes.experiments.figure import (
     Claim,
     Figure,
+    FigurePlan,
     Panel,
-    Plan,
     Point,
-    Published,
+    PublishedValue,
     Row,
-    Spread,
+    SeedSpread,
     curve_points,
 )
 from betimes.model.buffer_settings import DISCONNECTION_AWARE, LRP, PWP, RANDOM, VALUE_DECAY
@@ -44,7 +44,7 @@ SLIGHTLY, SUBSTANTIALLY = 1.5, 2.0  # times as much as LRP
 OUR_CUT = 0.4
 
 
-def rows(plan: Plan) -> list[dict[str, Any]]:
+def rows(plan: FigurePlan) -> list[dict[str, Any]]:
     """Return every policy with every buffer."""
     return [
         run_of(plan, seed, policy, rate=RATE_PER_S, outage_s=OUTAGE_S, buffer=buffer)
@@ -129,7 +129,7 @@ def claims(results: Sequence[Row]) -> list[Claim]:
     ]
 
 
-def _cut_text(left: Spread) -> str:
+def _cut_text(left: SeedSpread) -> str:
     return f"{1.0 - left.mean:.0%}" + (f" (± {left.sd:.0%})" if left.count > 1 else "")
 
 
@@ -172,7 +172,7 @@ FIGURE = Figure(
             y_label="lost (per cent)",
         ),
     ),
-    published=(Published(panel="index_loss", curve=PWP, x=float(BUFFER), y=PUBLISHED_INDEX_LOSS),),
+    published=(PublishedValue(panel="index_loss", curve=PWP, x=float(BUFFER), y=PUBLISHED_INDEX_LOSS),),
     ours=OURS,
     rows=rows,
     run=run_row,

@@ -21,7 +21,7 @@ from betimes.experiments.farooq.mobility import (
     run_row,
     value,
 )
-from betimes.experiments.figure import Claim, Figure, Plan, Point, Published, Row, curve_points
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Point, PublishedValue, Row, curve_points
 
 RATES, QUICK_RATES = (50.0, 150.0, 317.0), (50.0, 317.0)
 FIXED, MOBILE = 0.0, SHARE_AWAY
@@ -31,7 +31,7 @@ PUBLISHED_LOSS = 7.45  # per cent, section 5.3
 ALMOST = 0.3  # per cent of all messages: as far as a published loss may be off
 
 
-def rows(plan: Plan) -> list[dict[str, Any]]:
+def rows(plan: FigurePlan) -> list[dict[str, Any]]:
     """Return fixed and mobile subscribers at every rate."""
     return [
         run_of(plan, seed, NONDURABLE, rate=rate, share_away=share_away)
@@ -93,7 +93,7 @@ FIGURE = Figure(
     title="Nondurable subscribers (Farooq et al., figure 4; simulated: highest rates are in bench_modes)",
     about="what nondurable subscribers get and lose, fixed and mobile",
     panels=THROUGHPUT_AND_LOSS,
-    published=(Published(panel="loss", curve=NONDURABLE, x=317.0, y=PUBLISHED_LOSS),),
+    published=(PublishedValue(panel="loss", curve=NONDURABLE, x=317.0, y=PUBLISHED_LOSS),),
     rows=rows,
     run=run_row,
     points=points,

@@ -18,7 +18,7 @@ from betimes.experiments.farooq.mobility import (
     run_row,
     value,
 )
-from betimes.experiments.figure import Claim, Figure, Panel, Plan, Point, Row, curve_points
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points
 
 SHARES, QUICK_SHARES = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15), (0.025, 0.075, 0.15)
 DEFAULT = 0.075  # the level nearest to the paper's default
@@ -26,7 +26,7 @@ NEAR = 0.1  # of its closed form, relatively
 MOVED = 0.1  # the chance to come back elsewhere after an outage
 
 
-def rows(plan: Plan) -> list[dict[str, Any]]:
+def rows(plan: FigurePlan) -> list[dict[str, Any]]:
     """Return one run for each share of time away; what is stored follows from who is away alone."""
     return [
         run_of(plan, seed, NONDURABLE, share_away=share)

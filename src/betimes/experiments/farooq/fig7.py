@@ -19,7 +19,7 @@ from betimes.experiments.farooq.mobility import (
     run_row,
     value,
 )
-from betimes.experiments.figure import Claim, Figure, Plan, Point, Published, Row, curve_points
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Point, PublishedValue, Row, curve_points
 
 RATES, QUICK_RATES = (100.0, 200.0, 285.29), (285.29,)
 FULL = 285.29
@@ -29,7 +29,7 @@ NEAR = 0.3  # per cent of all messages, as far as a published loss may be off
 RECOVERED = 0.975  # of what nondurable subscribers lose, section 8
 
 
-def rows(plan: Plan) -> list[dict[str, Any]]:
+def rows(plan: FigurePlan) -> list[dict[str, Any]]:
     """Return both kinds of subscribers at every rate."""
     return [
         run_of(plan, seed, strategy, rate=rate)
@@ -103,7 +103,7 @@ FIGURE = Figure(
     about="what nondurable and semi-durable subscribers get at the same rate",
     panels=THROUGHPUT_AND_LOSS,
     published=tuple(
-        Published(panel="loss", curve=name, x=FULL, y=lost) for name, lost in PUBLISHED_LOSS.items()
+        PublishedValue(panel="loss", curve=name, x=FULL, y=lost) for name, lost in PUBLISHED_LOSS.items()
     ),
     rows=rows,
     run=run_row,

@@ -20,7 +20,7 @@ from betimes.experiments.farooq.mobility import (
     run_row,
     value,
 )
-from betimes.experiments.figure import Claim, Figure, Panel, Plan, Point, Row, curve_points
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points
 
 SHARES, QUICK_SHARES = (0.0, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15), (0.05, 0.15)
 VARIATIONS, QUICK_VARIATIONS = (1.5, 2.0, 2.5), (2.5,)
@@ -28,7 +28,7 @@ VARIED_AT = 0.0742  # the share of time away at which outages vary
 ALMOST_ZERO = 0.5  # per cent
 
 
-def rows(plan: Plan) -> list[dict[str, Any]]:
+def rows(plan: FigurePlan) -> list[dict[str, Any]]:
     """Return every share of time away, and every variation of outages."""
     cells = [{"share_away": share} for share in (QUICK_SHARES if plan.quick else SHARES)]
     variations = (1.0, *(QUICK_VARIATIONS if plan.quick else VARIATIONS))

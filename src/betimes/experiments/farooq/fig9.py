@@ -20,7 +20,7 @@ from betimes.experiments.farooq.mobility import (
     run_row,
     value,
 )
-from betimes.experiments.figure import Claim, Figure, Panel, Plan, Point, Row, curve_points
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points
 
 SIZES, QUICK_SIZES = (50, 100, 200, 500), (50, 200)
 BYTES = 1_500_000  # the paper's 30,000 messages of its usual size
@@ -28,7 +28,7 @@ BY_MESSAGES, BY_BYTES = SEMI_DURABLE, "lrp, 1.5 MB"
 NO_EFFECT = 0.1  # per cent of all messages
 
 
-def rows(plan: Plan) -> list[dict[str, Any]]:
+def rows(plan: FigurePlan) -> list[dict[str, Any]]:
     """Return every size: nothing kept, a buffer of so many messages, and one of so many bytes."""
     cells = [(NONDURABLE, BUFFER_BYTES), (SEMI_DURABLE, BUFFER_BYTES), (SEMI_DURABLE, BYTES)]
     return [

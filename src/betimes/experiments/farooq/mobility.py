@@ -12,7 +12,17 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from betimes.experiments.figure import Claim, Panel, Plan, Point, Row, Spread, by_seed, paired_ratios, spread
+from betimes.experiments.figure import (
+    Claim,
+    FigurePlan,
+    Panel,
+    Point,
+    Row,
+    SeedSpread,
+    by_seed,
+    paired_ratios,
+    spread,
+)
 from betimes.model.buffer_settings import LRP
 from betimes.simulator.mobility import SIGNAL_DOWN, Mobility, outage_phases, simulate_mobility
 
@@ -38,7 +48,7 @@ THROUGHPUT_AND_LOSS = (
 )
 
 
-def run_of(plan: Plan, seed: int, strategy: str, **different: float) -> dict[str, Any]:
+def run_of(plan: FigurePlan, seed: int, strategy: str, **different: float) -> dict[str, Any]:
     """Return a row with the paper's default values, but for these."""
     usual: dict[str, Any] = {
         "rate": RATE_PER_S,
@@ -125,12 +135,12 @@ def form_points(
     return [Point(panel=panel, curve=curve, x=at, y=y, sd=0.0, seeds=0) for at, y in sorted(by_x.items())]
 
 
-def value(rows: Sequence[Row], y: str, **where: Any) -> Spread:
+def value(rows: Sequence[Row], y: str, **where: Any) -> SeedSpread:
     """Return the spread over seeds of a column, of the rows that fit."""
     return spread(by_seed(rows, y, where).values())
 
 
-def ratio(rows: Sequence[Row], y: str, above: Mapping[str, Any], below: Mapping[str, Any]) -> Spread:
+def ratio(rows: Sequence[Row], y: str, above: Mapping[str, Any], below: Mapping[str, Any]) -> SeedSpread:
     """Return how many times as much one kind of run has as another, seed by seed."""
     found = paired_ratios(by_seed(rows, y, above), by_seed(rows, y, below))
     return spread(found or [math.nan])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from betimes.experiments.figure import Claim, Point, Row, spread
 from betimes.experiments.pongthawornkamol.network import GAPS_SCV, MATCHING
 from betimes.model.statistics import NetworkStatistics
-from betimes.prediction.forecasts import Model
+from betimes.prediction.forecasts import ForecastModel
 from betimes.prediction.predict import WAITS_LONGER, Predictor
 from betimes.simulator.matching_stations import StationsOutcome, run_stations
 
@@ -21,8 +21,8 @@ Numbers = NDArray[np.float64]
 DURATION_S, QUICK_DURATION_S = 10_000.0, 1_500.0  # judged
 WARM_UP_S, LEARNING_S = 50.0, 2_000.0  # before that: nothing counts, and waits are observed
 CALIBRATED = "wait, calibrated"
-CURVES = (Model.MM1.value, Model.GG1.value, Model.WAIT.value, CALIBRATED)
-OURS = (Model.WAIT.value, CALIBRATED)
+CURVES = (ForecastModel.MM1.value, ForecastModel.GG1.value, ForecastModel.WAIT.value, CALIBRATED)
+OURS = (ForecastModel.WAIT.value, CALIBRATED)
 EXPONENTIAL_ERROR_MAX, ERROR_MAX, EARLY_DROP_ERROR_MAX = 0.012, 0.075, 0.03
 COMBINATIONS = tuple((gaps, matching) for gaps in GAPS_SCV for matching in MATCHING)
 
@@ -46,11 +46,11 @@ def predictions(
     found = {}
     for curve in CURVES:
         predictor = calibrated if curve == CALIBRATED else plain
-        model = Model.WAIT if curve == CALIBRATED else Model(curve)
+        model = ForecastModel.WAIT if curve == CALIBRATED else ForecastModel(curve)
         forecaster = predictor.forecaster(model, early_drop=early_drop)
         forecast = predictor.forecast(forecaster)
         found[curve] = predictor.shares(forecaster, forecast)
-        if curve == Model.WAIT.value:
+        if curve == ForecastModel.WAIT.value:
             found["low"] = predictor.shares(forecaster, forecast, WAITS_LONGER)
             found["high"] = predictor.shares(forecaster, forecast, 1.0 / WAITS_LONGER)
     return found
@@ -121,11 +121,11 @@ def error_text(rows: Sequence[Row], curve: str) -> str:
 def error_claim(rows: Sequence[Row], text: str, most: float) -> Claim:
     """Return our claim on a combination: an error of at most so much, and below both of the paper's."""
     mae = {curve: mean_of(rows, f"{curve} mae") for curve in CURVES}
-    ours = mae[Model.WAIT.value]
+    ours = mae[ForecastModel.WAIT.value]
     figures = "; ".join(error_text(rows, curve) for curve in CURVES)
     return Claim(
         text=f"ours, {text}: mean absolute error at most {most:g}, and below both models of the paper",
         published="-",
         measured=f"{figures}; noise {mean_of(rows, 'noise'):.4f}",
-        held=ours <= most and ours < min(mae[Model.MM1.value], mae[Model.GG1.value]),
+        held=ours <= most and ours < min(mae[ForecastModel.MM1.value], mae[ForecastModel.GG1.value]),
     )

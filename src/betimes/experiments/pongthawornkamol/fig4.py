@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from betimes.experiments.figure import Claim, Figure, Panel, Plan, Point, Row
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row
 from betimes.experiments.pongthawornkamol.accuracy import (
     COMBINATIONS,
     DURATION_S,
@@ -21,14 +21,14 @@ from betimes.experiments.pongthawornkamol.accuracy import (
     shares_of,
 )
 from betimes.experiments.pongthawornkamol.network import paper_network
-from betimes.prediction.forecasts import Model
+from betimes.prediction.forecasts import ForecastModel
 
 LETTERS = "abcdef"
 NEARLY_ALL = 0.9  # "almost all"
 QUICK_COMBINATIONS = (("exponential", "exponential"), ("deterministic", "uniform"))
 
 
-def rows(plan: Plan) -> list[dict[str, Any]]:
+def rows(plan: FigurePlan) -> list[dict[str, Any]]:
     """Return every combination of publishing and matching."""
     return [
         {
@@ -68,7 +68,7 @@ def combination_panels() -> tuple[Panel, ...]:
 
 def points(results: Sequence[Row]) -> list[Point]:
     """Return M/M/1 and ours, one point for each subscriber and run."""
-    return cloud(results, (Model.MM1.value, OURS[0]), panel_key)
+    return cloud(results, (ForecastModel.MM1.value, OURS[0]), panel_key)
 
 
 def by_combination(results: Sequence[Row]) -> dict[str, list[Row]]:

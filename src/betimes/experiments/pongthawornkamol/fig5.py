@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from betimes.experiments.figure import Claim, Figure, Plan, Point, Row
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Point, Row
 from betimes.experiments.pongthawornkamol.accuracy import (
     CALIBRATED,
     DURATION_S,
@@ -28,7 +28,7 @@ from betimes.experiments.pongthawornkamol.fig4 import (
 from betimes.experiments.pongthawornkamol.fig4 import rows as combination_rows
 from betimes.experiments.pongthawornkamol.network import paper_network
 from betimes.model.statistics import NetworkStatistics
-from betimes.prediction.forecasts import Model
+from betimes.prediction.forecasts import ForecastModel
 from betimes.prediction.predict import Predictor
 
 LOADS, QUICK_LOADS = (0.9, 1.2), (0.9,)  # of the busiest broker, if nothing were dropped
@@ -36,7 +36,7 @@ DROPPING = "early drop"
 INSIDE_MIN = 0.65
 
 
-def rows(plan: Plan) -> list[dict[str, Any]]:
+def rows(plan: FigurePlan) -> list[dict[str, Any]]:
     """Return every combination; and networks that drop what has expired, at high load."""
     duration_s = QUICK_DURATION_S if plan.quick else DURATION_S
     plain = [row | {"early_drop": False, "load_wished": None} for row in combination_rows(plan)]
@@ -81,7 +81,7 @@ def points(results: Sequence[Row]) -> list[Point]:
     """Return G/G/1 and ours, one point for each subscriber and run."""
     plain = [row for row in results if not is_dropping(row)]
     dropping = [row for row in results if is_dropping(row)]
-    curves = (Model.GG1.value, *OURS)
+    curves = (ForecastModel.GG1.value, *OURS)
     return [
         *cloud(plain, curves, panel_key),
         *cloud(dropping, curves, lambda row: f"{DROPPING} {row['load_wished']:g}"),
@@ -119,8 +119,8 @@ def _dropping_claims(results: Sequence[Row]) -> list[Claim]:
     found = []
     for load in sorted({float(row["load_wished"]) for row in results if is_dropping(row)}):
         of = [row for row in results if is_dropping(row) and row["load_wished"] == load]
-        curves = (Model.GG1.value, Model.WAIT.value, CALIBRATED)
-        error = mean_of(of, f"{Model.WAIT.value} mae")
+        curves = (ForecastModel.GG1.value, ForecastModel.WAIT.value, CALIBRATED)
+        error = mean_of(of, f"{ForecastModel.WAIT.value} mae")
         found.append(
             Claim(
                 text=f"ours, what has expired is dropped, load {load:g}: "

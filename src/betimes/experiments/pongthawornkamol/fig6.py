@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from betimes.experiments.figure import Claim, Figure, Panel, Plan, Point, Row, curve_points
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points
 from betimes.experiments.pongthawornkamol.accuracy import (
     CURVES,
     DURATION_S,
@@ -17,13 +17,13 @@ from betimes.experiments.pongthawornkamol.accuracy import (
 )
 from betimes.experiments.pongthawornkamol.fig4 import share_panel
 from betimes.experiments.pongthawornkamol.network import paper_network
-from betimes.prediction.forecasts import Model
+from betimes.prediction.forecasts import ForecastModel
 
 ALPHAS, QUICK_ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0), (0.5, 1.0, 2.0)
 DRAWN = (0.5, 1.0, 2.0)
 
 
-def rows(plan: Plan) -> list[dict[str, Any]]:
+def rows(plan: FigurePlan) -> list[dict[str, Any]]:
     """Return every exponent that what is known of contents is bent by."""
     return [
         {"alpha": alpha, "seed": seed, "duration_s": QUICK_DURATION_S if plan.quick else DURATION_S}
@@ -46,7 +46,7 @@ def points(results: Sequence[Row]) -> list[Point]:
         for point in curve_points(results, panel="error", curve=curve, x="alpha", y=f"{curve} mae", where={})
     ]
     drawn = [row for row in results if float(row["alpha"]) in DRAWN]
-    return curves + cloud(drawn, (Model.MM1.value, OURS[0]), lambda row: f"alpha {row['alpha']:g}")
+    return curves + cloud(drawn, (ForecastModel.MM1.value, OURS[0]), lambda row: f"alpha {row['alpha']:g}")
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:

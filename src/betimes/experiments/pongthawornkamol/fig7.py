@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from betimes.experiments.figure import Claim, Figure, Panel, Plan, Point, Row, curve_points, spread
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points, spread
 from betimes.experiments.pongthawornkamol.network import paper_network
-from betimes.prediction.admission_policies import POLICIES, Network, Settings, policy_named
-from betimes.prediction.forecasts import Model
+from betimes.prediction.admission_policies import POLICIES, PolicyNetwork, Settings, policy_named
+from betimes.prediction.forecasts import ForecastModel
 from betimes.simulator.matching_stations import run_stations
 
 BROKERS, SUBSCRIBERS, MATCHING_S_EACH = 4, 10, 0.010
@@ -21,7 +21,7 @@ MEAN_WAITS = "optimum by mean waits"  # what the paper's model takes for the opt
 NEAR_OPTIMUM, VIOLATED_MAX = 0.02, 0.10
 
 
-def rows(plan: Plan) -> list[dict[str, Any]]:
+def rows(plan: FigurePlan) -> list[dict[str, Any]]:
     """Return every policy at every rate, on an instance for each seed."""
     return [
         {
@@ -47,8 +47,8 @@ def run_row(row: Row) -> dict[str, Any]:
         matching_s_each=MATCHING_S_EACH,
     )
     by_mean = row["policy"] == MEAN_WAITS
-    settings = Settings(model=Model.GG1 if by_mean else Model.WAIT)
-    network = Network(statistics, statistics.subscriptions, settings)
+    settings = Settings(model=ForecastModel.GG1 if by_mean else ForecastModel.WAIT)
+    network = PolicyNetwork(statistics, statistics.subscriptions, settings)
     admitted = policy_named("optimum" if by_mean else row["policy"])(network)
     inside = tuple(each for each in statistics.subscriptions if each.id in admitted.shares)
     kept = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from betimes.experiments.figure import Claim, Figure, Panel, Plan, Point, Row
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row
 from betimes.experiments.tariq.peers import OURS, PAPER, PROTOCOLS, over, over_cycles, run_of, run_row, value
 from betimes.simulator.peers.worlds import SKEWED, UNIFORM
 
@@ -14,7 +14,7 @@ SHOCKS, QUICK_SHOCKS = (0.1, 0.25, 0.4), (0.4,)
 POPULARITIES = {UNIFORM: ("d", "f"), SKEWED: ("e", "g")}
 
 
-def rows(plan: Plan) -> list[dict[str, Any]]:
+def rows(plan: FigurePlan) -> list[dict[str, Any]]:
     """Return churn all the time, and much of it at once in the middle of a run."""
     steady = [{"churn": churn} for churn in (QUICK_CHURN if plan.quick else CHURN)]
     at_once = [{"shock": shock} for shock in (QUICK_SHOCKS if plan.quick else SHOCKS)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from betimes.experiments.figure import Claim, Figure, Panel, Plan, Point, Row, spread
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, spread
 from betimes.experiments.tariq.peers import (
     OURS,
     PAPER,
@@ -28,7 +28,7 @@ TITLES = {
 SHARE_OF_PEERS, OVER_CYCLES = "peers (per cent)", "cycles"
 
 
-def rows(plan: Plan) -> list[dict[str, Any]]:
+def rows(plan: FigurePlan) -> list[dict[str, Any]]:
     """Return both protocols in every world; for a quick look, without rectangles."""
     return [
         run_of(plan, seed, protocol, workload=workload, popularity=popularity)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from betimes.experiments.figure import Claim, Figure, Panel, Plan, Point, Row
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row
 from betimes.experiments.tariq.peers import OURS, PROTOCOLS, over, run_of, run_row, value
 from betimes.simulator.peers.worlds import RECT, SKEWED, UNIFORM
 
@@ -16,7 +16,7 @@ CYCLES, QUICK_CYCLES = 60, 40
 FLAT = 2.0  # times as long is still about the same
 
 
-def rows(plan: Plan) -> list[dict[str, Any]]:
+def rows(plan: FigurePlan) -> list[dict[str, Any]]:
     """Return overlays of several sizes, and of peers with several numbers of expressions."""
     cycles = QUICK_CYCLES if plan.quick else CYCLES
     sizes = [

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from betimes.experiments.figure import Claim, Figure, Panel, Plan, Point, Published, Row
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, PublishedValue, Row
 from betimes.experiments.tariq.peers import OURS, PAPER, PROTOCOLS, over, run_of, run_row, value
 
 ALLOWED = (0.0, 0.0625, 0.5)  # what section 6 gives numbers for
 SCENARIOS = ("S1", "S2")
 OUT_DEGREES = (6, 12)
 PUBLISHED = (
-    Published(panel="a", curve="paper, S1, m = 6", x=0.0, y=65.0),
-    Published(panel="a", curve="paper, S1, m = 6", x=0.0625, y=83.0),
-    Published(panel="a", curve="paper, S2, m = 6", x=0.5, y=64.0),
-    Published(panel="a", curve="paper, S2, m = 12", x=0.5, y=82.0),
+    PublishedValue(panel="a", curve="paper, S1, m = 6", x=0.0, y=65.0),
+    PublishedValue(panel="a", curve="paper, S1, m = 6", x=0.0625, y=83.0),
+    PublishedValue(panel="a", curve="paper, S2, m = 6", x=0.5, y=64.0),
+    PublishedValue(panel="a", curve="paper, S2, m = 12", x=0.5, y=82.0),
 )
 ENOUGH_S1, ENOUGH_S2, FALSE_MAX = 95.0, 75.0, 1.2
 
@@ -24,7 +24,7 @@ def _curve(protocol: str, scenario: str, out_degree: int) -> str:
     return f"{protocol}, {scenario}, m = {out_degree}"
 
 
-def rows(plan: Plan) -> list[dict[str, Any]]:
+def rows(plan: FigurePlan) -> list[dict[str, Any]]:
     """Return both scenarios and protocols, with few and many places, for each budget."""
     return [
         {

@@ -13,21 +13,31 @@ from typing import Any
 
 import numpy as np
 
-from betimes.experiments.figure import Plan, Point, Row, Spread, by_seed, curve_points, spread
+from betimes.experiments.figure import FigurePlan, Point, Row, SeedSpread, by_seed, curve_points, spread
 from betimes.peers.settings import our_settings, paper_settings
 from betimes.simulator.peers.network import Newcomer, PeerNetwork
-from betimes.simulator.peers.worlds import GRID, MODERATE, S1, S2, SPACE, UNIFORM, Delays, PeerWorld, wanted
+from betimes.simulator.peers.worlds import (
+    GRID,
+    MODERATE,
+    S1,
+    S2,
+    SPACE,
+    UNIFORM,
+    PeerDelayMatrix,
+    PeerWorld,
+    wanted,
+)
 
 PAPER, OURS = "paper", "ours"
 PROTOCOLS = (PAPER, OURS)
 PEERS, QUICK_PEERS = 1_000, 300
 EVENTS_EVERY = 2  # cycles
-DELAYS: dict[str, Delays] = {"moderate": MODERATE, "S1": S1, "S2": S2}
+DELAYS: dict[str, PeerDelayMatrix] = {"moderate": MODERATE, "S1": S1, "S2": S2}
 REQUESTS = (1, 2, 3, 5, 8, 12, 20, 50)  # of one peer, for how many that were enough
 BUILT = 0.99  # of the subscribers notified: the overlay is there
 
 
-def run_of(plan: Plan, seed: int, protocol: str, **different: Any) -> dict[str, Any]:
+def run_of(plan: FigurePlan, seed: int, protocol: str, **different: Any) -> dict[str, Any]:
     """Return a row with the usual values, but for these."""
     peers = int(different.pop("peers", QUICK_PEERS if plan.quick else PEERS))
     usual: dict[str, Any] = {
@@ -45,7 +55,7 @@ def run_of(plan: Plan, seed: int, protocol: str, **different: Any) -> dict[str, 
     return {"protocol": protocol, "peers": peers, **usual, **different, "seed": seed}
 
 
-class Overlay:
+class PaperOverlay:
     """One world of peers, and what is seen of it."""
 
     def __init__(self, row: Row) -> None:
@@ -102,7 +112,7 @@ class Overlay:
 
 def run_row(row: Row) -> dict[str, Any]:
     """Run an overlay; return what was seen every tenth cycle, and at the end."""
-    overlay = Overlay(row)
+    overlay = PaperOverlay(row)
     found: dict[str, Any] = {}
     cycles = int(row["cycles"])
     built_at = math.inf
@@ -146,7 +156,7 @@ def over_cycles(results: Sequence[Row], measure: str, *, panel: str, curve: str,
     return points
 
 
-def value(results: Sequence[Row], measure: str, **where: Any) -> Spread:
+def value(results: Sequence[Row], measure: str, **where: Any) -> SeedSpread:
     """Return a measure's mean and deviation over seeds."""
     return spread(by_seed(results, measure, where).values())
 

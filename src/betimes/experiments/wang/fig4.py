@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from betimes.experiments.figure import Claim, Figure, Panel, Plan, Point, Row, by_seed, curve_points, spread
+from betimes.experiments.figure import (
+    Claim,
+    Figure,
+    FigurePlan,
+    Panel,
+    Point,
+    Row,
+    by_seed,
+    curve_points,
+    spread,
+)
 from betimes.experiments.wang.network import DURATION_S, PSD, QUICK_DURATION_S, SSD, run_row
 
 RATE = 10.0
@@ -15,7 +25,7 @@ MEASURE = {SSD: "earning", PSD: "delivery_rate"}
 CLOSE = 0.05  # "close to": within so much of each other
 
 
-def rows(plan: Plan) -> list[dict[str, Any]]:
+def rows(plan: FigurePlan) -> list[dict[str, Any]]:
     """Return EBPC at every weight, EB and PC, in both scenarios."""
     weights = QUICK_WEIGHTS if plan.quick else WEIGHTS
     strategies = [("eb", 1.0), ("pc", 0.0), *((f"ebpc:{weight:g}", weight) for weight in weights)]

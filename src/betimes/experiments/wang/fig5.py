@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from betimes.experiments.figure import Claim, Figure, Panel, Plan, Point, Row, curve_points
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points
 from betimes.experiments.wang.network import (
     CONGESTED,
     OURS,
@@ -25,7 +25,7 @@ from betimes.experiments.wang.network import (
 ALMOST = 0.05  # "almost the same": within so much of each other
 
 
-def rows(plan: Plan) -> list[dict[str, Any]]:
+def rows(plan: FigurePlan) -> list[dict[str, Any]]:
     """Return every strategy at every rate."""
     return rate_rows(plan, SSD)
 

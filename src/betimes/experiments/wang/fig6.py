@@ -8,10 +8,10 @@ from typing import Any
 from betimes.experiments.figure import (
     Claim,
     Figure,
+    FigurePlan,
     Panel,
-    Plan,
     Point,
-    Published,
+    PublishedValue,
     Row,
     curve_points,
     spread,
@@ -36,7 +36,7 @@ DELIVERY_RATES = {"eb": 0.401, "fifo": 0.225, "rl": 0.116}
 ALMOST = 0.05  # "almost the same": within so much of each other
 
 
-def rows(plan: Plan) -> list[dict[str, Any]]:
+def rows(plan: FigurePlan) -> list[dict[str, Any]]:
     """Return every strategy at every rate."""
     return rate_rows(plan, PSD)
 
@@ -114,7 +114,8 @@ FIGURE = Figure(
         ),
     ),
     published=tuple(
-        Published(panel="delivery_rate", curve=name, x=CONGESTED, y=y) for name, y in DELIVERY_RATES.items()
+        PublishedValue(panel="delivery_rate", curve=name, x=CONGESTED, y=y)
+        for name, y in DELIVERY_RATES.items()
     ),
     ours=OURS,
     rows=rows,

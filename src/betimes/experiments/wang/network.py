@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from betimes.experiments.figure import Claim, Plan, Row, Spread, by_seed, paired_ratios, spread
+from betimes.experiments.figure import Claim, FigurePlan, Row, SeedSpread, by_seed, paired_ratios, spread
 from betimes.model.distributions import Uniform
 from betimes.model.errors import SettingError
 from betimes.model.topology import LayeredWorld, Tier
 from betimes.scheduling.strategies import strategy_named
-from betimes.simulator.network import Network
+from betimes.simulator.network import SimulatedNetwork
 from betimes.simulator.worlds import make_scenario
 
 PSD, SSD = "psd", "ssd"
@@ -51,7 +51,7 @@ def run_row(row: Row) -> dict[str, Any]:
     """Run one row of parameters (scenario, strategy, rate, seed, duration_s) and return what came of it."""
     world = paper_world(row["scenario"], float(row["rate"]), float(row["duration_s"]))
     seed = int(row["seed"])
-    outcome = Network(make_scenario(world, seed), strategy_named(row["strategy"]), seed).run()
+    outcome = SimulatedNetwork(make_scenario(world, seed), strategy_named(row["strategy"]), seed).run()
     return {
         "delivery_rate": outcome.delivery_rate,
         "earning": outcome.earning,
@@ -62,7 +62,7 @@ def run_row(row: Row) -> dict[str, Any]:
     }
 
 
-def rate_rows(plan: Plan, scenario: str) -> list[dict[str, Any]]:
+def rate_rows(plan: FigurePlan, scenario: str) -> list[dict[str, Any]]:
     """Return the runs of figures 5 and 6: every strategy at every rate."""
     return [
         {
@@ -83,7 +83,7 @@ def at_rate(rows: Sequence[Row], strategy: str, y: str, rate: float = CONGESTED)
     return by_seed(rows, y, {"strategy": strategy, "rate": rate})
 
 
-def ratio(rows: Sequence[Row], above: str, below: str, y: str) -> Spread:
+def ratio(rows: Sequence[Row], above: str, below: str, y: str) -> SeedSpread:
     """Return how many times as much one strategy has as another at the congested rate, paired by seed."""
     return spread(paired_ratios(at_rate(rows, above, y), at_rate(rows, below, y)))
 

@@ -6,7 +6,7 @@ import math
 
 from betimes.language.files.table_reader import (
     PRICE_MAX,
-    Table,
+    TomlTable,
     WrongValueError,
     any_text,
     count_between,
@@ -33,7 +33,7 @@ _messages = count_between(1, MESSAGES_MAX)
 _overwrite = one_of(*OVERWRITING_NAMES)
 
 
-def read_buffer_settings(table: Table) -> BufferSettings | None:
+def read_buffer_settings(table: TomlTable) -> BufferSettings | None:
     """Return what a [buffer] table says; None where nothing is to be kept."""
     usual = BufferSettings()
     keep = table.optional("keep", flag, otherwise=True)
@@ -52,7 +52,7 @@ def read_buffer_settings(table: Table) -> BufferSettings | None:
     return settings if keep else None
 
 
-def _read_partition(table: Table, usual: PartitionTerms, *, is_whole: bool) -> PartitionTerms:
+def _read_partition(table: TomlTable, usual: PartitionTerms, *, is_whole: bool) -> PartitionTerms:
     """Return the terms of a partition; what it does not say is as for the whole buffer."""
     terms = PartitionTerms(
         pattern=usual.pattern if is_whole else table.optional("pattern", _pattern, usual.pattern),

@@ -18,7 +18,7 @@ from betimes.language.files.scenario_network import (
 )
 from betimes.language.files.table_reader import (
     PRICE_MAX,
-    Table,
+    TomlTable,
     WrongValueError,
     count_between,
     name,
@@ -36,12 +36,12 @@ TIERS_MAX = 100
 _LINK_SPEED_LEAST_S_PER_KB = 0.001  # where 000's draws are cut off
 
 
-def read_world(top: Table, *, title: str, duration_s: float, processing_s: float) -> LayeredWorld:
+def read_world(top: TomlTable, *, title: str, duration_s: float, processing_s: float) -> LayeredWorld:
     """Return the recipe under [generate]; what is wrong with it is noted in the table.
 
     Where neither deadline nor tiers are given, the publishers' deadline is the paper's: 10 to 30 seconds.
     """
-    table = top.table("generate") or Table({}, "generate", top.mistakes)
+    table = top.table("generate") or TomlTable({}, "generate", top.mistakes)
     tiers = _tiers(table)
     deadline: NumberDistribution | None = None if "tiers" in table else Uniform(10.0, 30.0)
     per_kb = number_spread(speed, _LINK_SPEED_LEAST_S_PER_KB)
@@ -70,7 +70,7 @@ def read_world(top: Table, *, title: str, duration_s: float, processing_s: float
     return world
 
 
-def _tiers(table: Table) -> tuple[Tier, ...]:
+def _tiers(table: TomlTable) -> tuple[Tier, ...]:
     tiers: list[Tier] = []
     hint_if_none = 'write tiers = [{ max_delay = "10s", price = 3 }]' if "tiers" in table else ""
     for inner in table.tables("tiers", TIERS_MAX, hint_if_none):
@@ -107,7 +107,7 @@ def _names(value: object) -> tuple[str, ...]:
     return names
 
 
-def _check_size(table: Table, world: LayeredWorld) -> None:
+def _check_size(table: TomlTable, world: LayeredWorld) -> None:
     """Note where a recipe asks for more than is allowed, or for neighbours that are not there."""
     subscribers = world.layers[-1] * world.subscribers_per_broker
     if subscribers > SUBSCRIBERS_MAX:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from betimes.language.files.scenario_network import data_rate, duration, speed
 from betimes.language.files.table_reader import (
-    Table,
+    TomlTable,
     WrongValueError,
     any_text,
     count_between,
@@ -29,7 +29,7 @@ REFRESH_S_MIN = 1.0  # a broker on the way may take so long to hear of it
 _size_kb = positive(quantity(read_size_kb, "256MB"))
 
 
-def read_network_settings(table: Table, file_name: Callable[[object], str]) -> NetworkSettings:
+def read_network_settings(table: TomlTable, file_name: Callable[[object], str]) -> NetworkSettings:
     """Return what a [network] table says; `file_name` reads the name of a file."""
     usual = NetworkSettings()
     secret = table.optional("secret", _secret, "")
@@ -62,7 +62,7 @@ def _refresh_s(value: object) -> float:
     return found
 
 
-def _read_links(table: Table) -> tuple[LinkTerms, ...]:
+def _read_links(table: TomlTable) -> tuple[LinkTerms, ...]:
     links: dict[str, LinkTerms] = {}
     for each in table.tables("links", LINKS_MAX):
         terms = _read_terms(each)
@@ -73,7 +73,7 @@ def _read_links(table: Table) -> tuple[LinkTerms, ...]:
     return tuple(links.values())
 
 
-def _read_terms(table: Table) -> LinkTerms:
+def _read_terms(table: TomlTable) -> LinkTerms:
     usual = LinkTerms(to="")
     tls = table.optional("tls", flag, otherwise=False)
     host, port = table.optional("address", _address, (None, None))

@@ -7,7 +7,7 @@ import re
 
 from betimes.language.files.table_reader import (
     Mistakes,
-    Table,
+    TomlTable,
     WrongValueError,
     any_text,
     count_between,
@@ -83,7 +83,7 @@ def read_share(text: str) -> float:
 def read_overlay_file(text: str, source: str) -> OverlaySettings:
     """Return what a file says of an overlay, or every mistake in it."""
     mistakes = Mistakes()
-    top = Table(read_toml(text, source), "", mistakes)
+    top = TomlTable(read_toml(text, source), "", mistakes)
     metric = top.optional("metric", one_of(*Metric), None)
     settings = OverlaySettings(
         ranges=top.required("attributes", _ranges, (), f'["{EXAMPLE}"]'),

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from betimes.language.files.generated_world import read_world
 from betimes.language.files.scenario_network import duration, read_network
-from betimes.language.files.table_reader import Mistakes, Table, name, positive
+from betimes.language.files.table_reader import Mistakes, TomlTable, name, positive
 from betimes.language.files.toml import one_mistake, read_toml
 from betimes.model.topology import LayeredWorld, Scenario
 
@@ -25,7 +25,7 @@ def read_scenario(text: str, source: str, *, is_live: bool = False) -> Scenario 
     What only a simulation needs (a duration, publishers, subscribers) may be missing where it is to be live.
     """
     mistakes = Mistakes()
-    top = Table(_toml(text, source), "", mistakes)
+    top = TomlTable(_toml(text, source), "", mistakes)
     generated = "generate" in top
     title = top.optional("name", name, "layered" if generated else "scenario")
     if generated or is_live:
@@ -65,7 +65,7 @@ def _toml(text: str, source: str) -> Mapping[str, object]:
     return data
 
 
-def _refuse_both(top: Table) -> None:
+def _refuse_both(top: TomlTable) -> None:
     """Note what is drawn by hand in a file that also asks for a generated world."""
     for key in _NETWORK_KEYS:
         if key in top:

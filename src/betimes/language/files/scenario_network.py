@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from betimes.language.files.distributions import attribute_spread, number_spread
 from betimes.language.files.table_reader import (
     PRICE_MAX,
-    Table,
+    TomlTable,
     WrongValueError,
     any_text,
     flag,
@@ -54,7 +54,7 @@ _UNREAD = ReadFilter(EVERYTHING, frozenset())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Network:
+class ScenarioNetwork:
     """What a hand-written scenario is made of."""
 
     brokers: tuple[str, ...]
@@ -64,7 +64,7 @@ class Network:
     faults: tuple[Fault, ...]
 
 
-def read_network(top: Table, *, needs_people: bool = True) -> Network:
+def read_network(top: TomlTable, *, needs_people: bool = True) -> ScenarioNetwork:
     """Return the network in a scenario file; what is wrong with it is noted in the table.
 
     A file for live brokers needs no publishers and subscribers: those come by themselves.
@@ -75,7 +75,7 @@ def read_network(top: Table, *, needs_people: bool = True) -> Network:
     publishers = reader.publishers()
     subscriptions = reader.subscribers(links, publishers)
     faults = read_faults(top, brokers, (link.name for link in (*links, *_access_links(publishers))))
-    return Network(
+    return ScenarioNetwork(
         brokers=brokers, links=links, publishers=publishers, subscriptions=subscriptions, faults=faults
     )
 
@@ -83,7 +83,7 @@ def read_network(top: Table, *, needs_people: bool = True) -> Network:
 class _NetworkReader:
     """Reads one kind of thing after the other; knows the names that were given before."""
 
-    def __init__(self, top: Table, *, needs_people: bool) -> None:
+    def __init__(self, top: TomlTable, *, needs_people: bool) -> None:
         self._top = top
         self._needs_people = needs_people
         self._brokers: dict[str, str] = {}  # name -> place
@@ -159,7 +159,7 @@ class _NetworkReader:
             table.close()
         return tuple(found)
 
-    def _broker(self, table: Table, key: str) -> str:
+    def _broker(self, table: TomlTable, key: str) -> str:
         """Return the broker that a key names, or nothing where there is none of that name."""
         broker = table.required(key, name, "", '"b1"')
         self._unknown_brokers += broker not in self._brokers
@@ -169,7 +169,7 @@ class _NetworkReader:
             return ""
         return broker
 
-    def _filter(self, table: Table) -> ReadFilter:
+    def _filter(self, table: TomlTable) -> ReadFilter:
         """Return a subscriber's filter; the same text is read once, for many subscribers share theirs."""
 
         def read(value: object) -> ReadFilter:
@@ -187,7 +187,7 @@ class _NetworkReader:
         return table.optional("filter", read, _UNREAD)
 
 
-def read_link(table: Table, source: str, target: str) -> Link:
+def read_link(table: TomlTable, source: str, target: str) -> Link:
     """Return the link a table describes: mean and deviation per kilobyte, or a rate; and a delay."""
     by_rate = "rate" in table
     table.ignore("rate")
@@ -206,7 +206,7 @@ def read_link(table: Table, source: str, target: str) -> Link:
 
 
 def read_faults(
-    top: Table, brokers: Iterable[str] | None = None, links: Iterable[str] | None = None
+    top: TomlTable, brokers: Iterable[str] | None = None, links: Iterable[str] | None = None
 ) -> tuple[Fault, ...]:
     """Return the faults of a scenario; their names are checked where the brokers and links are known."""
     known = {
@@ -234,7 +234,7 @@ def read_faults(
     return tuple(found)
 
 
-def _publisher(table: Table, own: str, broker: str) -> Publisher:
+def _publisher(table: TomlTable, own: str, broker: str) -> Publisher:
     access = table.table("access")
     link = None if access is None else read_link(access, own, broker)
     if access is not None:
@@ -252,14 +252,14 @@ def _publisher(table: Table, own: str, broker: str) -> Publisher:
     )
 
 
-def _attributes(table: Table) -> Mapping[str, Distribution]:
+def _attributes(table: TomlTable) -> Mapping[str, Distribution]:
     inner = table.table("attributes")
     if inner is None:
         return {}
     return {key: inner.optional(key, attribute_spread, Constant(0.0)) for key in inner}
 
 
-def read_qos(table: Table) -> QoS:
+def read_qos(table: TomlTable) -> QoS:
     """Return what a subscriber asks for beside the content."""
     return QoS(
         delay_s_max=table.optional("max_delay", positive(duration), math.inf),
@@ -269,7 +269,7 @@ def read_qos(table: Table) -> QoS:
     )
 
 
-def _guarantee(table: Table) -> Guarantee | None:
+def _guarantee(table: TomlTable) -> Guarantee | None:
     """Return what is to be reserved: conditions under `qos`, or a bandwidth alone."""
     bandwidth = table.optional("bandwidth", positive(data_rate), None)
     stated = table.optional("qos", lambda value: read_guarantee(any_text(value)), None)
@@ -282,7 +282,7 @@ def _guarantee(table: Table) -> Guarantee | None:
     return stated
 
 
-def _new_name(table: Table, taken: dict[str, str]) -> str:
+def _new_name(table: TomlTable, taken: dict[str, str]) -> str:
     """Return a thing's own name, and remember it; no two of a kind may share one."""
     own = table.required("name", name, "", '"b1"')
     if own in taken:
@@ -292,7 +292,7 @@ def _new_name(table: Table, taken: dict[str, str]) -> str:
     return own
 
 
-def _check_attributes(table: Table, asked: frozenset[str], published: frozenset[str]) -> None:
+def _check_attributes(table: TomlTable, asked: frozenset[str], published: frozenset[str]) -> None:
     for unknown in sorted(asked - published):
         hint = did_you_mean(unknown, sorted(published), "attributes")
         table.complain("filter", f"no publisher has an attribute {quoted(unknown)}", hint)

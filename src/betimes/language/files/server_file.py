@@ -12,7 +12,7 @@ from betimes.language.files.buffer_section import read_buffer_settings
 from betimes.language.files.network_section import read_network_settings
 from betimes.language.files.table_reader import (
     Mistakes,
-    Table,
+    TomlTable,
     WrongValueError,
     any_text,
     count_between,
@@ -44,7 +44,7 @@ _size_kb = positive(quantity(read_size_kb, "4MB"))
 def read_server_file(text: str, source: str) -> ServerSettings:
     """Return the settings in a configuration file; `source` is what messages call the file."""
     mistakes = Mistakes()
-    top = Table(read_toml(text, source), "", mistakes)
+    top = TomlTable(read_toml(text, source), "", mistakes)
     usual = ServerSettings()
     limits, network, telemetry = top.table("limits"), top.table("network"), top.table("telemetry")
     buffer = top.table("buffer")
@@ -76,7 +76,7 @@ def read_server_file(text: str, source: str) -> ServerSettings:
     return settings
 
 
-def _read_door(table: Table) -> Door:
+def _read_door(table: TomlTable) -> Door:
     """Return one place to listen."""
     certificate, key, client_ca = _read_tls(table)
     kind = table.optional("kind", _kind, Kind.MQTT)
@@ -92,7 +92,7 @@ def _read_door(table: Table) -> Door:
     return door
 
 
-def _read_tls(table: Table) -> tuple[str | None, str | None, str | None]:
+def _read_tls(table: TomlTable) -> tuple[str | None, str | None, str | None]:
     """Return the files of a certificate, of its key, and of who signs those of clients."""
     certificate = table.optional("certificate", _file_name, None)
     key = table.optional("key", _file_name, None)
@@ -103,7 +103,7 @@ def _read_tls(table: Table) -> tuple[str | None, str | None, str | None]:
     return certificate, key, client_ca
 
 
-def _read_telemetry(table: Table) -> TelemetrySettings:
+def _read_telemetry(table: TomlTable) -> TelemetrySettings:
     usual = TelemetrySettings(directory="")
     settings = TelemetrySettings(
         directory=table.required("directory", _file_name, "", '"telemetry"'),
@@ -122,7 +122,7 @@ def _share(value: object) -> float:
     return share
 
 
-def _read_limits(table: Table) -> Limits:
+def _read_limits(table: TomlTable) -> Limits:
     usual = Limits()
     some = count_between(1, COUNT_MAX)
     few = count_between(1, 65_535)  # what two bytes on the wire can say

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from betimes.language.files.scenario_network import read_qos
-from betimes.language.files.table_reader import Mistakes, Table, any_text, name
+from betimes.language.files.table_reader import Mistakes, TomlTable, any_text, name
 from betimes.language.files.toml import read_toml
 from betimes.language.filters.parse import parse_filter
 from betimes.model.filters import EVERYTHING
@@ -20,7 +20,7 @@ def read_subscriber(text: str, source: str) -> Subscription:
     ('ann', 'b1', 'speed > 50', 3.0)
     """
     mistakes = Mistakes()
-    top = Table(read_toml(text, source, before=f"{PLACE} = {{ ", after=" }"), "", mistakes)
+    top = TomlTable(read_toml(text, source, before=f"{PLACE} = {{ ", after=" }"), "", mistakes)
     table = top.table(PLACE)
     assert table is not None, "it was written above"
     found = Subscription(

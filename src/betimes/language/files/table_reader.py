@@ -59,7 +59,7 @@ class Mistakes:
         return bool(self._found)
 
 
-class Table:
+class TomlTable:
     """One table of the file: hands out its values, and knows in the end which keys nobody asked for."""
 
     def __init__(self, data: Mapping[str, object], place: str, mistakes: Mistakes) -> None:
@@ -101,12 +101,12 @@ class Table:
             self.complain(key, "this is missing", f"write {key} = {example}")
         return self.optional(key, read, otherwise)
 
-    def table(self, key: str) -> Table | None:
+    def table(self, key: str) -> TomlTable | None:
         """Return the table under a key, or None where there is none."""
         data = self.optional(key, _mapping, otherwise=None)
-        return None if data is None else Table(data, self.place_of(key), self.mistakes)
+        return None if data is None else TomlTable(data, self.place_of(key), self.mistakes)
 
-    def tables(self, key: str, count_max: int, hint_if_none: str = "") -> list[Table]:
+    def tables(self, key: str, count_max: int, hint_if_none: str = "") -> list[TomlTable]:
         """Return the list of tables under a key; with a hint, it is a mistake if there are none."""
         self._asked.append(key)
         items = self._data.get(key, [])
@@ -119,11 +119,11 @@ class Table:
         if len(items) > count_max:
             self.complain(key, f"there are {len(items):,} of them, and {count_max:,} are allowed")
             items = items[:count_max]
-        found: list[Table] = []
+        found: list[TomlTable] = []
         for number, item in enumerate(items):
             place = f"{self.place_of(key)}[{number}]"
             if isinstance(item, dict):
-                found.append(Table(item, place, self.mistakes))
+                found.append(TomlTable(item, place, self.mistakes))
             else:
                 self.mistakes.add(place, f"a table was expected here, not {described(item)}")
         return found

@@ -32,7 +32,7 @@ from betimes.language.filters.tokens import (
     RESERVED_WORDS,
     TEXT_LENGTH_MAX,
     TOO_LARGE,
-    Kind,
+    TokenKind,
     check_tokens,
     name_of,
     text_of,
@@ -70,8 +70,10 @@ _DOUBLED: Mapping[str, str] = {
 }  # fmt: skip
 _CONSTANTS: Mapping[str, bool | None] = {"TRUE": True, "FALSE": False, "NULL": None}
 _MIRRORED: Mapping[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_COMPARING = frozenset({Kind.COMPARISON, Kind.IN, Kind.IS, Kind.LIKE, Kind.BETWEEN, Kind.NOT})
-_OPERANDS = frozenset({Kind.NAME, Kind.NUMBER, Kind.TEXT, Kind.CONSTANT})
+_COMPARING = frozenset(
+    {TokenKind.COMPARISON, TokenKind.IN, TokenKind.IS, TokenKind.LIKE, TokenKind.BETWEEN, TokenKind.NOT}
+)
+_OPERANDS = frozenset({TokenKind.NAME, TokenKind.NUMBER, TokenKind.TEXT, TokenKind.CONSTANT})
 _UNEQUAL = ("<>", "!=")
 _DEFAULT_ESCAPE = "\\"
 _UNKNOWN = Known(None)
@@ -214,7 +216,7 @@ class _Parser:
     def parse(self) -> Predicate:
         """Return the predicate of the whole text."""
         predicate = self._as_predicate(self._either(0))
-        if self._kinds[self._index] is not Kind.END:
+        if self._kinds[self._index] is not TokenKind.END:
             self._unexpected_operator()
         if self._semantic_error is not None:
             self._fail(*self._semantic_error)
@@ -222,27 +224,27 @@ class _Parser:
 
     def _either(self, depth: int) -> Node:
         node = self._all(depth)
-        if self._kinds[self._index] is not Kind.OR:
+        if self._kinds[self._index] is not TokenKind.OR:
             return node
         parts = [self._as_predicate(node)]
-        while self._kinds[self._index] is Kind.OR:
+        while self._kinds[self._index] is TokenKind.OR:
             self._index += 1
             parts.append(self._as_predicate(self._all(depth)))
         return Or(tuple(parts))
 
     def _all(self, depth: int) -> Node:
         node = self._negation(depth)
-        if self._kinds[self._index] is not Kind.AND:
+        if self._kinds[self._index] is not TokenKind.AND:
             return node
         parts = [self._as_predicate(node)]
-        while self._kinds[self._index] is Kind.AND:
+        while self._kinds[self._index] is TokenKind.AND:
             self._index += 1
             parts.append(self._as_predicate(self._negation(depth)))
         return And(tuple(parts))
 
     def _negation(self, depth: int) -> Node:
         first = self._index
-        while self._kinds[self._index] is Kind.NOT:
+        while self._kinds[self._index] is TokenKind.NOT:
             depth = self._deeper(depth, self._index)
             self._index += 1
         nots = self._index - first
@@ -261,9 +263,9 @@ class _Parser:
             return node
         self._index += 1
         left = self._compared(node, first)
-        if kind is Kind.COMPARISON:
+        if kind is TokenKind.COMPARISON:
             predicate = self._comparison(left, self._tokens[operator], self._value(depth))
-        elif kind is Kind.IS:
+        elif kind is TokenKind.IS:
             predicate = self._is(left)
         else:
             predicate = self._in_like_or_between(left, operator, depth)
@@ -272,16 +274,16 @@ class _Parser:
         return predicate
 
     def _in_like_or_between(self, left: Operand, index: int, depth: int) -> Predicate:
-        is_negated = self._kinds[index] is Kind.NOT
+        is_negated = self._kinds[index] is TokenKind.NOT
         if is_negated:
             index = self._index
             self._index += 1
         kind = self._kinds[index]
-        if kind is Kind.LIKE:
+        if kind is TokenKind.LIKE:
             return self._like(left, negated=is_negated)
-        if kind is Kind.IN:
+        if kind is TokenKind.IN:
             predicate = self._in(left, depth)
-        elif kind is Kind.BETWEEN:
+        elif kind is TokenKind.BETWEEN:
             predicate = self._between(left, index, depth)
         else:
             self._unexpected(index, _NEGATED)
@@ -289,12 +291,12 @@ class _Parser:
 
     def _in(self, left: Operand, depth: int) -> Predicate:
         opened = self._index
-        if self._kinds[opened] is not Kind.OPEN:
+        if self._kinds[opened] is not TokenKind.OPEN:
             self._unexpected(opened, _LIST)
         depth = self._deeper(depth, opened)
         items: list[Operand] = []
-        kind = Kind.COMMA
-        while kind is Kind.COMMA:
+        kind = TokenKind.COMMA
+        while kind is TokenKind.COMMA:
             self._index += 1
             items.append(self._value(depth))
             kind = self._kinds[self._index]
@@ -307,19 +309,19 @@ class _Parser:
     def _between(self, left: Operand, index: int, depth: int) -> Predicate:
         low = self._value(depth)
         kind = self._kinds[self._index]
-        if kind in (Kind.OR, Kind.CLOSE, Kind.END):
+        if kind in (TokenKind.OR, TokenKind.CLOSE, TokenKind.END):
             hint = "write speed BETWEEN 3 AND 5"
             self._fail(index, "this BETWEEN has no AND with the upper end", hint)
-        if kind is not Kind.AND:
+        if kind is not TokenKind.AND:
             self._unexpected_operator()
         self._index += 1
         high = self._value(depth)
         return And((self._comparison(left, ">=", low), self._comparison(left, "<=", high)))
 
     def _is(self, left: Operand) -> Predicate:
-        is_negated = self._kinds[self._index] is Kind.NOT
+        is_negated = self._kinds[self._index] is TokenKind.NOT
         self._index += is_negated
-        if self._kinds[self._index] is not Kind.CONSTANT:
+        if self._kinds[self._index] is not TokenKind.CONSTANT:
             self._unexpected(self._index, _IS_NOT if is_negated else _IS)
         asked = _CONSTANTS[self._tokens[self._index].upper()]
         self._index += 1
@@ -328,10 +330,10 @@ class _Parser:
 
     def _like(self, left: Operand, *, negated: bool) -> Predicate:
         index = self._index
-        if self._kinds[index] not in (Kind.TEXT, Kind.CONSTANT):
+        if self._kinds[index] not in (TokenKind.TEXT, TokenKind.CONSTANT):
             self._unexpected(index, _PATTERN)
         pattern = self._value(0)
-        escape = self._escape() if self._kinds[self._index] is Kind.ESCAPE else _DEFAULT_ESCAPE
+        escape = self._escape() if self._kinds[self._index] is TokenKind.ESCAPE else _DEFAULT_ESCAPE
         assert isinstance(pattern, _Literal), "a text or a constant"
         if isinstance(pattern.value, bool | float):
             self._add_semantic_error(index, "LIKE takes a text", "write LIKE 'prefix%'")
@@ -347,7 +349,7 @@ class _Parser:
     def _escape(self) -> str:
         """Return the letter after ESCAPE."""
         self._index += 1
-        if self._kinds[self._index] is not Kind.TEXT:
+        if self._kinds[self._index] is not TokenKind.TEXT:
             self._unexpected(self._index, _ESCAPE)
         escape = text_of(self._tokens[self._index])
         if len(escape) != 1:
@@ -391,22 +393,22 @@ class _Parser:
         index = self._index
         kind, token = self._kinds[index], self._tokens[index]
         self._index += 1
-        if kind is Kind.NAME:
+        if kind is TokenKind.NAME:
             name = name_of(token)
             self.attributes.append(name)
             return _Attribute(name, index)
-        if kind is Kind.NUMBER:
+        if kind is TokenKind.NUMBER:
             return self._number(index)
-        if kind is Kind.TEXT:
+        if kind is TokenKind.TEXT:
             return _Literal(text_of(token), index)
-        if kind is Kind.CONSTANT:
+        if kind is TokenKind.CONSTANT:
             return _Literal(_CONSTANTS[token.upper()], index)
-        if kind is Kind.SIGN:
-            if self._kinds[index + 1] is not Kind.NUMBER:
+        if kind is TokenKind.SIGN:
+            if self._kinds[index + 1] is not TokenKind.NUMBER:
                 self._unexpected(index + 1, _NUMBER)
             self._index += 1
             return self._number(index + 1, is_negative=token == "-")
-        if kind is not Kind.OPEN:
+        if kind is not TokenKind.OPEN:
             self._unexpected(index, expected)
         node = self._either(self._deeper(depth, index))
         self._close(index)
@@ -419,7 +421,7 @@ class _Parser:
         return _Literal(-number if is_negative else number, index)
 
     def _close(self, opened: int, *, is_list: bool = False) -> None:
-        if self._kinds[self._index] is not Kind.CLOSE:
+        if self._kinds[self._index] is not TokenKind.CLOSE:
             self._unexpected_operator(opened, is_list=is_list)
         self._index += 1
 
@@ -486,14 +488,14 @@ class _Parser:
     def _unexpected(self, index: int, expected: str) -> NoReturn:
         """Raise the error of a token where an operand, or a part of a condition, is expected."""
         kind = self._kinds[index]
-        if kind is Kind.END:
+        if kind is TokenKind.END:
             hint = "write the value that is missing" if expected == _VALUE else ""
             self._fail(index, f"{expected} was expected here, but the text ends", hint)
         if expected == _NUMBER:
             self._fail(index, *ARITHMETIC)
         token = self._tokens[index]
         hint = _HINTS.get(expected, "")
-        if index and Kind.COMPARISON in (kind, self._kinds[index - 1]):
+        if index and TokenKind.COMPARISON in (kind, self._kinds[index - 1]):
             meant = _DOUBLED.get(self._tokens[index - 1] + token)
             hint = f"did you mean {meant}?" if meant else ""
         self._fail(index, f"{expected} was expected here, not {quoted(token)}", hint)
@@ -502,19 +504,19 @@ class _Parser:
         """Raise the error of the next token, which cannot follow an operand; `opened` is the last (."""
         index = self._index
         kind = self._kinds[index]
-        if kind in _OPERANDS or kind in (Kind.SIGN, Kind.OPEN, Kind.INVALID):
+        if kind in _OPERANDS or kind in (TokenKind.SIGN, TokenKind.OPEN, TokenKind.INVALID):
             self._unexpected_operand(is_list=is_list)
-        if kind is Kind.END:
+        if kind is TokenKind.END:
             assert opened is not None, "the text may end here"
             self._fail(opened, "this parenthesis is not closed", "add a )")
         if is_list:
             self._fail(index, "a list holds single values only", _HINTS[_LIST])
-        if kind is Kind.ESCAPE:
+        if kind is TokenKind.ESCAPE:
             self._fail(index, "ESCAPE belongs after the text of LIKE")
-        if kind is Kind.COMMA:
+        if kind is TokenKind.COMMA:
             hint = "join conditions with AND or OR; a list comes after IN"
             self._fail(index, "a comma belongs into a list only", hint)
-        if kind is Kind.CLOSE:
+        if kind is TokenKind.CLOSE:
             self._fail(index, "there is no ( for this )", "leave it out, or add a (")
         hint = "join conditions with AND; for a range write speed BETWEEN 3 AND 5"
         self._fail(index, "a comparison cannot follow another", hint)
@@ -526,20 +528,20 @@ class _Parser:
         kind_before, token_before = self._kinds[index - 1], self._tokens[index - 1]
         problem = f"{_OPERATOR} was expected here, not {quoted(token)}"
         hint = ""
-        if kind is Kind.OPEN and kind_before is Kind.NAME:
+        if kind is TokenKind.OPEN and kind_before is TokenKind.NAME:
             hint = "compare the attribute itself: speed > 5"
             self._fail(index - 1, "functions are not part of a filter", hint)
-        if kind is Kind.SIGN:
+        if kind is TokenKind.SIGN:
             problem, hint = ARITHMETIC
-        elif kind is Kind.TEXT and kind_before is Kind.TEXT:
+        elif kind is TokenKind.TEXT and kind_before is TokenKind.TEXT:
             problem = "two texts stand side by side"
             hint = "put a comma between them, or double a quote that is meant: 'it''s'"
         elif is_list:
             problem, hint = "a comma or a ) was expected here", _HINTS[_LIST]
-        elif kind is Kind.NAME:
+        elif kind is TokenKind.NAME:
             near = closest(name_of(token), _SUGGESTED)
             hint = f"did you mean {near}?" if near else "join conditions with AND or OR"
-        elif kind_before is Kind.NAME and (near := closest(name_of(token_before), _SUGGESTED)):
+        elif kind_before is TokenKind.NAME and (near := closest(name_of(token_before), _SUGGESTED)):
             hint = f"did you mean {near} before it?"
         self._fail(index, problem, hint)
 

@@ -19,7 +19,7 @@ TEXT_LENGTH_MAX = 10_000
 Span = tuple[int, int]  # where a token begins, and the position after its last letter
 
 
-class Kind(Enum):
+class TokenKind(Enum):
     """The kind of a token."""
 
     NAME = auto()
@@ -66,24 +66,24 @@ _LIKE_A_NUMBER = re.compile(r"[0-9.]+(?:e[+-]?[0-9]*)?(?:[lsydf]|bd)?", re.IGNOR
 _HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]+")
 _CURLY = re.compile("[‘’‚“”„´]")
 
-_KEYWORDS: Mapping[str, Kind] = {
-    **dict.fromkeys(("TRUE", "FALSE", "NULL"), Kind.CONSTANT),
-    "AND": Kind.AND,
-    "OR": Kind.OR,
-    "NOT": Kind.NOT,
-    "BETWEEN": Kind.BETWEEN,
-    "IN": Kind.IN,
-    "IS": Kind.IS,
-    "LIKE": Kind.LIKE,
-    "ESCAPE": Kind.ESCAPE,
+_KEYWORDS: Mapping[str, TokenKind] = {
+    **dict.fromkeys(("TRUE", "FALSE", "NULL"), TokenKind.CONSTANT),
+    "AND": TokenKind.AND,
+    "OR": TokenKind.OR,
+    "NOT": TokenKind.NOT,
+    "BETWEEN": TokenKind.BETWEEN,
+    "IN": TokenKind.IN,
+    "IS": TokenKind.IS,
+    "LIKE": TokenKind.LIKE,
+    "ESCAPE": TokenKind.ESCAPE,
 }
-_OPERATORS: Mapping[str, Kind] = {
-    **dict.fromkeys(("=", "==", "<>", "!=", "<", "<=", ">", ">=", "<=>"), Kind.COMPARISON),
-    **dict.fromkeys("+-", Kind.SIGN),
-    "!": Kind.NOT,
-    "(": Kind.OPEN,
-    ")": Kind.CLOSE,
-    ",": Kind.COMMA,
+_OPERATORS: Mapping[str, TokenKind] = {
+    **dict.fromkeys(("=", "==", "<>", "!=", "<", "<=", ">", ">=", "<=>"), TokenKind.COMPARISON),
+    **dict.fromkeys("+-", TokenKind.SIGN),
+    "!": TokenKind.NOT,
+    "(": TokenKind.OPEN,
+    ")": TokenKind.CLOSE,
+    ",": TokenKind.COMMA,
 }
 
 ARITHMETIC = ("arithmetic is not part of a filter", "compare an attribute with a value: speed > 5")
@@ -112,7 +112,7 @@ _INVALID: Mapping[str, tuple[str, str]] = {
     "::": ("a cast is not part of a filter", "write the value as it is: 5"),
 }
 
-RESERVED_WORDS: Mapping[str, Kind] = {**dict.fromkeys(_INVALID, Kind.INVALID), **_KEYWORDS}
+RESERVED_WORDS: Mapping[str, TokenKind] = {**dict.fromkeys(_INVALID, TokenKind.INVALID), **_KEYWORDS}
 _DIGITS = frozenset("0123456789.")
 
 _ESCAPE = r"\\(?:u([0-9a-fA-F]{4})|U(00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4})|([01][0-7]{2})|(.))"
@@ -126,26 +126,26 @@ _ESCAPED_LETTERS: Mapping[str, str] = {
 _SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]")
 
 
-class _Kinds(dict[str, Kind]):
+class _Kinds(dict[str, TokenKind]):
     """The kind of every token. Operators and keywords are stored, all others computed."""
 
-    def __missing__(self, token: str) -> Kind:
+    def __missing__(self, token: str) -> TokenKind:
         first = token[0]
         if first in _DIGITS:
-            return Kind.NUMBER if _NUMBER.fullmatch(token) else Kind.INVALID
+            return TokenKind.NUMBER if _NUMBER.fullmatch(token) else TokenKind.INVALID
         if first in "'\"`":
             return _kind_of_quoted(token)
         if _PLAIN_NAME.fullmatch(token):
-            return RESERVED_WORDS.get(token.upper(), Kind.NAME)
-        return Kind.TEXT if first in "rR" and token[-1] in "'\"" else Kind.INVALID
+            return RESERVED_WORDS.get(token.upper(), TokenKind.NAME)
+        return TokenKind.TEXT if first in "rR" and token[-1] in "'\"" else TokenKind.INVALID
 
 
-KINDS: Mapping[str, Kind] = _Kinds(
+KINDS: Mapping[str, TokenKind] = _Kinds(
     {**_OPERATORS, **_KEYWORDS, **{word.lower(): kind for word, kind in _KEYWORDS.items()}}
 )
 
 
-def tokenize(text: str) -> tuple[list[str], list[Kind]]:
+def tokenize(text: str) -> tuple[list[str], list[TokenKind]]:
     """Return the tokens of a filter and their kinds; the last has the kind END. Time: linear.
 
     >>> tokenize("speed > 5")[0]
@@ -156,7 +156,7 @@ def tokenize(text: str) -> tuple[list[str], list[Kind]]:
     tokens = _TOKEN.findall(text)
     kinds = [KINDS[token] for token in tokens]
     tokens.append("")
-    kinds.append(Kind.END)
+    kinds.append(TokenKind.END)
     return tokens, kinds
 
 
@@ -170,14 +170,16 @@ def check_tokens(text: str, spans: Sequence[Span]) -> None:
     if not spans:
         hint = "write a condition, such as speed > 50, or TRUE for everything"
         raise TextError(text, 0, "the filter is empty", hint)
-    end_before, kind_before = -1, Kind.END
+    end_before, kind_before = -1, TokenKind.END
     for start, end in spans:
         token = text[start:end]
         kind = KINDS[token]
-        is_part = token[0] == "." and start == end_before and kind_before in (Kind.NAME, Kind.NUMBER)
-        if kind is Kind.INVALID or is_part:
+        is_part = (
+            token[0] == "." and start == end_before and kind_before in (TokenKind.NAME, TokenKind.NUMBER)
+        )
+        if kind is TokenKind.INVALID or is_part:
             raise TextError(text, start, *(_INVALID["."] if is_part else _token_error(token)))
-        if kind is Kind.NUMBER and float(token) == math.inf:
+        if kind is TokenKind.NUMBER and float(token) == math.inf:
             raise TextError(text, start, *TOO_LARGE)
         end_before, kind_before = end, kind
 
@@ -218,14 +220,14 @@ def _from_surrogates(found: re.Match[str]) -> str:
     return "?" if len(pair) == 1 else pair.encode("utf-16", "surrogatepass").decode("utf-16")
 
 
-def _kind_of_quoted(token: str) -> Kind:
+def _kind_of_quoted(token: str) -> TokenKind:
     quote = token[0]
     is_closed = len(token) > 1 and token[-1] == quote
     if quote == "`":
-        return Kind.NAME if is_closed and token[1:-1].strip() else Kind.INVALID
+        return TokenKind.NAME if is_closed and token[1:-1].strip() else TokenKind.INVALID
     if is_closed and "\\" in token:  # the last quote may be an escaped one
         is_closed = (len(token) - 1 - len(token[:-1].rstrip("\\"))) % 2 == 0
-    return Kind.TEXT if is_closed else Kind.INVALID
+    return TokenKind.TEXT if is_closed else TokenKind.INVALID
 
 
 def _check_letters(text: str) -> None:

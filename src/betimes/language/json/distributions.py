@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from betimes.language.files.table_reader import (
-    Table,
+    TomlTable,
     WrongValueError,
     any_text,
     described,
@@ -64,7 +64,7 @@ def spread_data(spread: Distribution) -> dict[str, Any]:
     return data
 
 
-def read_spread(table: Table, key: str, otherwise: NumberDistribution) -> NumberDistribution:
+def read_spread(table: TomlTable, key: str, otherwise: NumberDistribution) -> NumberDistribution:
     """Return the distribution of numbers under a key."""
     found = any_spread(table, key) if key in table else otherwise
     if isinstance(found, Choice):
@@ -73,7 +73,7 @@ def read_spread(table: Table, key: str, otherwise: NumberDistribution) -> Number
     return found
 
 
-def any_spread(table: Table, key: str) -> Distribution:
+def any_spread(table: TomlTable, key: str) -> Distribution:
     """Return the distribution under a key."""
     data = table.table(key)
     if data is None:
@@ -88,7 +88,7 @@ def any_spread(table: Table, key: str) -> Distribution:
     return spread
 
 
-def _uniform(table: Table) -> Uniform:
+def _uniform(table: TomlTable) -> Uniform:
     low = table.required("low", number, 0.0, "0.0")
     high = table.required("high", number, low, "1.0")
     if high < low:
@@ -96,20 +96,20 @@ def _uniform(table: Table) -> Uniform:
     return Uniform(low, high)
 
 
-def _normal(table: Table) -> Normal:
+def _normal(table: TomlTable) -> Normal:
     mean = table.required("mean", number, 0.0, "0.1")
     sd = table.required("sd", NOT_NEGATIVE, 0.0, "0.02")
     return Normal(mean, sd, table.optional("low", number, -math.inf))
 
 
-def _gamma(table: Table) -> Gamma:
+def _gamma(table: TomlTable) -> Gamma:
     shape = table.required("shape", number_between(1e-12, math.inf), 1.0, "2.0")
     least = table.optional("least", NOT_NEGATIVE, 0.0)
     mean = table.required("mean", number_between(least, math.inf), least, "0.1")
     return Gamma(mean, shape, least)
 
 
-def _histogram(table: Table) -> Histogram:
+def _histogram(table: TomlTable) -> Histogram:
     weights = table.required("weights", _weights, (1.0,), "[1, 2, 1]")
     if not sum(weights) > 0.0:
         table.complain("weights", "at least one of them must be more than zero")
@@ -117,7 +117,7 @@ def _histogram(table: Table) -> Histogram:
     return Histogram(table.required("start", number, 0.0, "0.0"), width, weights)
 
 
-def _choice(table: Table) -> Choice:
+def _choice(table: TomlTable) -> Choice:
     values = table.required("values", lambda value: tuple(map(plain_value, _list(value))), (0.0,), "[1, 2]")
     weights = table.optional("weights", _weights, ())
     if weights and len(weights) != len(values):
@@ -144,7 +144,7 @@ def plain_value(value: object) -> Value:
     return number(value)
 
 
-SPREADS: dict[str, Callable[[Table], Distribution]] = {
+SPREADS: dict[str, Callable[[TomlTable], Distribution]] = {
     "constant": lambda table: Constant(table.required("value", number, 0.0, "1.0")),
     "uniform": _uniform,
     "normal": _normal,

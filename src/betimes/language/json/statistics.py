@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from betimes.language.files.table_reader import (
     PRICE_MAX,
     Mistakes,
-    Table,
+    TomlTable,
     WrongValueError,
     any_text,
     count_between,
@@ -189,7 +189,7 @@ def read_statistics(text: str, source: str) -> NetworkStatistics:
     if not isinstance(data, dict):
         mistakes.add("the text", f"a table was expected here, not {described(data)}")
         mistakes.raise_if_any(source)
-    root = Table(data, "", mistakes)
+    root = TomlTable(data, "", mistakes)
     version = root.required("version", count_between(0, 10**9), 0, str(VERSION))
     if version != VERSION:
         root.complain(
@@ -223,7 +223,7 @@ def _check_ids(statistics: NetworkStatistics, mistakes: Mistakes) -> None:
         seen.add(subscription.id)
 
 
-def _broker(table: Table) -> BrokerStatistics:
+def _broker(table: TomlTable) -> BrokerStatistics:
     broker = BrokerStatistics(
         name=table.required("name", any_text, "", '"a"'),
         processing_s=read_spread(table, "processing_s", ZERO),
@@ -233,7 +233,7 @@ def _broker(table: Table) -> BrokerStatistics:
     return broker
 
 
-def _link(table: Table) -> LinkStatistics:
+def _link(table: TomlTable) -> LinkStatistics:
     link = LinkStatistics(
         source=table.required("source", any_text, "", '"a"'),
         target=table.required("target", any_text, "", '"b"'),
@@ -245,7 +245,7 @@ def _link(table: Table) -> LinkStatistics:
     return link
 
 
-def _publisher(table: Table) -> PublisherStatistics:
+def _publisher(table: TomlTable) -> PublisherStatistics:
     attributes = table.table("attributes")
     publisher = PublisherStatistics(
         name=table.required("name", any_text, "", '"p"'),
@@ -262,7 +262,7 @@ def _publisher(table: Table) -> PublisherStatistics:
     return publisher
 
 
-def _sample(table: Table) -> ContentSample:
+def _sample(table: TomlTable) -> ContentSample:
     sample = ContentSample(
         topic=table.optional("topic", any_text, ""),
         attributes=table.optional("attributes", _attributes, {}),
@@ -281,7 +281,7 @@ def _attributes(value: object) -> dict[str, Value]:
     return {name: plain_value(each) for name, each in value.items()}
 
 
-def _subscription(table: Table) -> Subscription:
+def _subscription(table: TomlTable) -> Subscription:
     reliability = table.optional("reliability", SHARE, None)
     subscription = Subscription(
         id=table.required("id", any_text, "", '"s"'),
@@ -299,7 +299,7 @@ def _subscription(table: Table) -> Subscription:
     return subscription
 
 
-def _wait(table: Table) -> WaitStatistics:
+def _wait(table: TomlTable) -> WaitStatistics:
     wait = WaitStatistics(
         publisher=table.required("publisher", any_text, "", '"p"'),
         station=table.required("station", any_text, "", '"a->b"'),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from betimes.kernels.compile import kernel
 from betimes.matching.index.rows import Rows
 from betimes.matching.index.simd import fetch_line
-from betimes.matching.index.tile_visit import CANDIDATES_MAX, Layout, visit_tiles
+from betimes.matching.index.tile_visit import CANDIDATES_MAX, TileLayout, visit_tiles
 from betimes.matching.index.tree import DEPTH, LANE, LOW, SKIP, SPAN, TILE
 
 _CODE_MASK = 0xFFFF
@@ -21,7 +21,7 @@ _FETCHED_MAX = 256  # finds of an event that are fetched ahead; the processor go
 
 @kernel
 def match_events(
-    layout: Layout,
+    layout: TileLayout,
     rows: Rows,
     readings: NDArray[np.float64],
     codes: NDArray[np.uint16],

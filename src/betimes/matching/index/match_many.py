@@ -26,7 +26,7 @@ _PILOT_STEP = 256  # every so many events one is counted first, to guess how muc
 _LINE_PLACES = 16  # places of four bytes in a cache line
 
 
-class Part:
+class BatchPart:
     """Some events of a batch, in an order that brings neighbours together, read for all segments."""
 
     def __init__(self, lanes: Lanes, segments: Sequence[Segment], batch: EventBatch) -> None:
@@ -71,7 +71,7 @@ def count_events(lanes: Lanes, segments: Sequence[Segment], batch: EventBatch) -
     """Return how many rows' keys each event meets."""
     counts = np.zeros(len(batch), np.int64)
     for first in range(0, len(batch) if segments else 0, EVENTS_TOGETHER):
-        part = Part(lanes, segments, batch.part(first, first + EVENTS_TOGETHER))
+        part = BatchPart(lanes, segments, batch.part(first, first + EVENTS_TOGETHER))
         for start in range(0, len(part.order), CHUNK_EVENTS):
             chunk = slice(start, start + CHUNK_EVENTS)
             counts[first + part.order[chunk]] = part.count(chunk)
@@ -83,7 +83,7 @@ def match_batch(lanes: Lanes, segments: Sequence[Segment], batch: EventBatch, fi
     starts, ends = np.zeros(len(batch), np.int64), np.zeros(len(batch), np.int64)
     keys, put = np.empty(0, np.int32), 0
     for first in range(0, len(batch) if segments else 0, EVENTS_TOGETHER):
-        part = Part(lanes, segments, batch.part(first, first + EVENTS_TOGETHER))
+        part = BatchPart(lanes, segments, batch.part(first, first + EVENTS_TOGETHER))
         if len(part.order) >= CHUNK_EVENTS:
             pilot = part.count(np.arange(0, len(part.order), _PILOT_STEP))
             finds.expect(int(pilot.max()) * 3 // 2)
@@ -129,7 +129,7 @@ class Finds:
 
 
 def _match_again(
-    part: Part,
+    part: BatchPart,
     events: NDArray[np.int64],
     counts: NDArray[np.int64],
     starts: NDArray[np.int64],

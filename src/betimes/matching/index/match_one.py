@@ -15,7 +15,7 @@ from betimes.matching.index.exact_check import scan_rows
 from betimes.matching.index.lane_cells import Cuts, codes_of_events
 from betimes.matching.index.rows import Rows
 from betimes.matching.index.simd import fetch_line, load8, lowest_bit, put_rows8, store8, without8
-from betimes.matching.index.tile_visit import Layout, fetch_bitmaps, visit_tiles
+from betimes.matching.index.tile_visit import TileLayout, fetch_bitmaps, visit_tiles
 from betimes.matching.index.tree import LANE, LOW, SKIP, SPAN, TILE
 
 # The book begins with what the index has once ...
@@ -76,7 +76,7 @@ def match_segment(
 ) -> None:
     """Add the keys that the event finds in one segment."""
     first = counts[0]
-    layout = Layout(
+    layout = TileLayout(
         table_in(book, place, np.int32),
         table_in(book, place + 1, np.int32),
         list_in(book, place + 2, np.uint64),
@@ -117,7 +117,7 @@ def match_segment(
 
 
 @kernel
-def walk(layout: Layout, codes: NDArray[np.uint16], visits: NDArray[np.int32]) -> int:
+def walk(layout: TileLayout, codes: NDArray[np.uint16], visits: NDArray[np.int32]) -> int:
     """List the plans of the tiles that the one event with these codes comes to; return how many."""
     nodes = layout.nodes
     count = node = 0

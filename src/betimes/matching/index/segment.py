@@ -16,7 +16,7 @@ from betimes.matching.index.batch_walk import first_tiles, match_events
 from betimes.matching.index.lane_cells import codes_of_events, cut_lanes
 from betimes.matching.index.row_groups import grouped_rows
 from betimes.matching.index.rows import NONE, Rows
-from betimes.matching.index.tile_visit import Layout
+from betimes.matching.index.tile_visit import TileLayout
 from betimes.matching.index.tiles import clear_rows, fill_ends, fill_tiles, survey_tiles
 from betimes.matching.index.tree import DEPTH, TILE, grow_tree
 
@@ -124,7 +124,7 @@ class Segment:
 
 def _laid_out(
     rows: Rows, spans: NDArray[np.int32], lane_cells: NDArray[np.int32]
-) -> tuple[Layout, NDArray[np.int32], NDArray[np.int64]]:
+) -> tuple[TileLayout, NDArray[np.int32], NDArray[np.int64]]:
     """Return the layout, the plan of each row's tile, and the order to bring the rows in."""
     order, groups = grouped_rows(rows.starts, spans, lane_cells)
     nodes, tile_bounds = grow_tree(rows.starts, spans, lane_cells, order, groups)
@@ -141,7 +141,7 @@ def _laid_out(
     with_tile = nodes[:, TILE] >= 0
     nodes[with_tile, TILE] = places[nodes[with_tile, TILE]]
     plan_of_row = np.repeat(places, tile_bounds[:, 1] - tile_bounds[:, 0])
-    return Layout(nodes, plans, words, ends), plan_of_row, order
+    return TileLayout(nodes, plans, words, ends), plan_of_row, order
 
 
 def _padded(lanes: int) -> int:

@@ -50,7 +50,7 @@ _OUTSIDE = 0xFF  # what compare_codes tells: a lane rules the row out ...
 _ALL_IN_DOUBT = 0xFF00  # ... or its cells do not tell
 
 
-class Layout(NamedTuple):
+class TileLayout(NamedTuple):
     """The tree and the tiles of a segment; a tuple because that is what numba takes."""
 
     nodes: NDArray[np.int32]
@@ -80,7 +80,7 @@ def visit_tiles(
     event_list: NDArray[np.int32],
     event_step: int,
     visit_count: int,
-    layout: Layout,
+    layout: TileLayout,
     rows: Rows,
     codes: NDArray[np.uint16],
     readings: NDArray[np.float64],
@@ -133,7 +133,7 @@ def visit_tiles(
 
 @kernel
 def fetch_bitmaps(
-    visits: NDArray[np.int32], visit_count: int, layout: Layout, codes: NDArray[np.uint16]
+    visits: NDArray[np.int32], visit_count: int, layout: TileLayout, codes: NDArray[np.uint16]
 ) -> None:
     """Let the bitmaps of all these tiles begin to come near: one after another takes longer."""
     plans = layout.plans

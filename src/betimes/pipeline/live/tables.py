@@ -29,7 +29,7 @@ from betimes.pipeline.telemetry.distributions import weight
 from betimes.pipeline.telemetry.histograms import Measure
 from betimes.pipeline.telemetry.input import SPARK_TYPES, TelemetryInput
 from betimes.pipeline.telemetry.job import (
-    Run,
+    PipelineRun,
     as_deliveries,
     as_transfers,
     as_waits,
@@ -74,7 +74,7 @@ WINDOWS = TableShape(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class KeptTables:
     """The rows that are kept after a batch, as the pipeline wants them."""
 
     folder: Path
@@ -84,7 +84,7 @@ class Kept:
     since: Since
 
     @classmethod
-    def of(cls, spark: SparkSession, folder: Path, settings: LiveSettings) -> Kept:
+    def of(cls, spark: SparkSession, folder: Path, settings: LiveSettings) -> KeptTables:
         """Return what is kept in a folder; a BetimesError where that is nothing."""
         seen = live_survey(folder)
         if not sum(seen.rows.values()):
@@ -115,13 +115,13 @@ def live_model(
     spark: SparkSession, folder: Path, directory: Path, settings: LiveSettings
 ) -> NetworkStatistics:
     """Return what the kept rows teach of the network, and leave the tables as they are."""
-    kept = Kept.of(spark, folder, settings)
+    kept = KeptTables.of(spark, folder, settings)
     directory.mkdir(parents=True, exist_ok=True)
     with (
         compiling(spark, pays=not kept.is_small),
         tempfile.TemporaryDirectory(prefix=".model-", dir=directory.absolute()) as made,
     ):
-        return _learned(Run(spark, Path(made), kept.seen, lambda: None, is_small=kept.is_small), kept)
+        return _learned(PipelineRun(spark, Path(made), kept.seen, lambda: None, is_small=kept.is_small), kept)
 
 
 def live_tables(
@@ -137,9 +137,9 @@ def live_tables(
     What they teach of the network is told as soon as it is known, before the rest is worked out.
     """
     began_s = time.monotonic()
-    kept = Kept.of(spark, folder, settings)
+    kept = KeptTables.of(spark, folder, settings)
     with compiling(spark, pays=not kept.is_small), new_tables(directory.absolute()) as made:
-        run = Run(spark, made, kept.seen, lambda: None, is_small=kept.is_small)
+        run = PipelineRun(spark, made, kept.seen, lambda: None, is_small=kept.is_small)
         tell(_learned(run, kept))
         windows = window_rows(kept.base["transfers"], kept.base["deliveries"], settings, state)
         together(
@@ -160,7 +160,7 @@ def live_tables(
         return write_facts(made, found, kept.seen, kept.since, time.monotonic() - began_s)
 
 
-def _learned(run: Run, kept: Kept) -> NetworkStatistics:
+def _learned(run: PipelineRun, kept: KeptTables) -> NetworkStatistics:
     """Write the tables that a model is made of, and return the model."""
     files = [str(kept.folder / "received.parquet")] if kept.seen.rows["received"] else []
     models = model_tasks(run, kept.base, files, LIVE_SPEED, is_unfinished=True)

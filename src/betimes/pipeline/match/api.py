@@ -45,9 +45,9 @@ from betimes.pipeline.rows.subscription_set import SubscriptionSet, save_set
 from betimes.pipeline.rows.subscriptions import (
     QUARANTINE,
     SUBSCRIBER,
+    SubscriptionColumns,
     SubscriptionsError,
     SubscriptionShape,
-    Wishes,
     read_wishes,
 )
 from betimes.pipeline.spark.session import cores, is_local, is_remote
@@ -169,7 +169,7 @@ def planned(
     return None, _bad_rows(prepared), plan
 
 
-def _check_some_left(wishes: Wishes, bad: pa.Table, source: str) -> None:
+def _check_some_left(wishes: SubscriptionColumns, bad: pa.Table, source: str) -> None:
     if not len(wishes) and bad.num_rows:
         first = bad.slice(0, 1).to_pylist()[0]
         hint = f"none of its {bad.num_rows:,} subscriptions can be read"

@@ -21,7 +21,7 @@ from betimes.matching.dz.spaces import Dimension, Space
 from betimes.matching.index.event_batch import TextColumn
 from betimes.matching.index.lanes import number_readings
 from betimes.pipeline.rows.events import EventColumns
-from betimes.pipeline.rows.subscriptions import Wishes
+from betimes.pipeline.rows.subscriptions import SubscriptionColumns
 from betimes.pipeline.rows.topic_lanes import WHOLE_TOPIC, lane_of
 
 LEVELS_MAX = 20
@@ -50,7 +50,7 @@ def text_place(text: str) -> float:
     return zlib.crc32(text.encode()) / 2**32
 
 
-def wish_ranges(wishes: Wishes, attribute: str) -> tuple[Numbers, Numbers]:
+def wish_ranges(wishes: SubscriptionColumns, attribute: str) -> tuple[Numbers, Numbers]:
     """Return between which numbers each wish can hold on an attribute, or at which place its topic is."""
     if attribute != WHOLE_TOPIC:
         return wishes.ranges(attribute)
@@ -81,7 +81,7 @@ def _topic_places(topics: TextColumn | None, size: int) -> Numbers:
     return places
 
 
-def wish_cells(space: Space, wishes: Wishes) -> Cells:
+def wish_cells(space: Space, wishes: SubscriptionColumns) -> Cells:
     """Return the cells of a space that wishes reach."""
     ends = {attribute: wish_ranges(wishes, attribute) for attribute in space.attributes}
     lows = {attribute: pair[0] for attribute, pair in ends.items()}
@@ -90,7 +90,7 @@ def wish_cells(space: Space, wishes: Wishes) -> Cells:
 
 
 def cells_of_wishes(
-    groups: Sequence[CellGroup], wishes: Wishes
+    groups: Sequence[CellGroup], wishes: SubscriptionColumns
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the wishes, and the cells they are copied to, as pairs."""
     shares = np.full((len(groups), len(wishes)), 1.0)
@@ -122,7 +122,7 @@ def cells_of_events(groups: Sequence[CellGroup], events: EventColumns) -> NDArra
     return found
 
 
-def dimension_of(wishes: Wishes, attribute: str) -> tuple[Dimension, float] | None:
+def dimension_of(wishes: SubscriptionColumns, attribute: str) -> tuple[Dimension, float] | None:
     """Return an attribute as a dimension, and the share of it that a wish leaves out on average."""
     lows, highs = wish_ranges(wishes, attribute)
     ends = np.concatenate((lows, highs))
@@ -139,7 +139,9 @@ def dimension_of(wishes: Wishes, attribute: str) -> tuple[Dimension, float] | No
     return Dimension(attribute=attribute, low=low, high=high), left_out
 
 
-def joint_group(dimensions: Sequence[Dimension], wishes: Wishes, rows_max: float) -> list[CellGroup]:
+def joint_group(
+    dimensions: Sequence[Dimension], wishes: SubscriptionColumns, rows_max: float
+) -> list[CellGroup]:
     """Return one group that divides the space of these attributes together."""
     levels = min(LEVELS_MAX, CODE_LENGTH_MAX // len(dimensions))
     space = Space(dimensions=tuple(dimensions), levels=levels)
@@ -147,7 +149,9 @@ def joint_group(dimensions: Sequence[Dimension], wishes: Wishes, rows_max: float
     return [CellGroup(first_cell=0, division=division)]
 
 
-def separate_groups(dimensions: Sequence[Dimension], wishes: Wishes, rows_max: float) -> list[CellGroup]:
+def separate_groups(
+    dimensions: Sequence[Dimension], wishes: SubscriptionColumns, rows_max: float
+) -> list[CellGroup]:
     """Return a group for each attribute, and one cell for wishes that constrain none of them."""
     widths = np.full((len(dimensions) + 1, len(wishes)), 1.0)
     for place, dimension in enumerate(dimensions):

@@ -21,7 +21,7 @@ from betimes.pipeline.match.plan import CellShare
 from betimes.pipeline.rows.events import EventShape, event_columns
 from betimes.pipeline.rows.sources import PieceReader
 from betimes.pipeline.rows.subscription_set import SubscriptionSet
-from betimes.pipeline.rows.subscriptions import SubscriptionShape, Wishes, read_wishes
+from betimes.pipeline.rows.subscriptions import SubscriptionColumns, SubscriptionShape, read_wishes
 
 BLOCKS = "task int, cell int, kind int, block binary"
 BLOCKS_SCHEMA = pa.schema(
@@ -259,7 +259,7 @@ class CellMatching:
             for rows in unpacked(block).to_batches(STEP_MAX):
                 yield from self._matched(rows, wanted, steps)
 
-    def _wishes(self, waiting: list[pa.Table]) -> Wishes:
+    def _wishes(self, waiting: list[pa.Table]) -> SubscriptionColumns:
         rows = pa.concat_tables(waiting, promote_options="permissive")
         return read_wishes(rows, self.wish_shape)[0]
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from betimes.pipeline.rows.events import EventColumns, is_text
-from betimes.pipeline.rows.subscription_set import Found, SubscriptionSet
+from betimes.pipeline.rows.subscription_set import MatchedPairs, SubscriptionSet
 
 PAIRS_AT_ONCE = 1 << 24  # as many again while they are written
 STEP_FIRST = 2048
@@ -47,7 +47,7 @@ def answer_schema(ids: Sequence[pa.Field], form: Form, subscriber: pa.DataType) 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class MatchAnswer:
     """Who wants some events, as rows; how many events somebody wants, and by how many in all."""
 
     rows: pa.RecordBatch
@@ -57,7 +57,7 @@ class Answer:
 
 def answered(
     ids: Sequence[pa.Array], events: EventColumns, wanted: SubscriptionSet, form: Form, schema: pa.Schema
-) -> Answer:
+) -> MatchAnswer:
     """Return who wants these events."""
     unreadable = np.fromiter(events.unreadable, np.int64, len(events.unreadable))
     if form is Form.COUNTS:
@@ -84,7 +84,7 @@ def answered(
     places = pa.array(chosen)
     columns = [*(column.take(places) for column in ids), answer]
     rows = pa.RecordBatch.from_arrays(columns, names=schema.names)
-    return Answer(rows=rows, wanted=some, pairs=pairs)
+    return MatchAnswer(rows=rows, wanted=some, pairs=pairs)
 
 
 def subscribers_of(keys: NDArray[np.int32], people: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -102,7 +102,7 @@ def subscribers_of(keys: NDArray[np.int32], people: pa.Array, kind: pa.DataType)
     return people.take(pa.array(keys))
 
 
-def _readable(found: Found, unreadable: NDArray[np.int64]) -> Found:
+def _readable(found: MatchedPairs, unreadable: NDArray[np.int64]) -> MatchedPairs:
     """Leave out what was found for events that cannot be read: it was looked for without their attributes."""
     if not len(unreadable):
         return found
@@ -110,7 +110,7 @@ def _readable(found: Found, unreadable: NDArray[np.int64]) -> Found:
     is_kept = ~np.isin(found.events, unreadable)
     keys = found.keys[np.repeat(is_kept, counts)]
     offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.where(is_kept, counts, 0))))
-    return Found(events=found.events, offsets=offsets, keys=keys)
+    return MatchedPairs(events=found.events, offsets=offsets, keys=keys)
 
 
 def plain_texts(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -27,7 +27,7 @@ from betimes.pipeline.match.cells import (
     separate_groups,
 )
 from betimes.pipeline.rows.events import EventColumns
-from betimes.pipeline.rows.subscriptions import Wishes
+from betimes.pipeline.rows.subscriptions import SubscriptionColumns
 from betimes.pipeline.rows.topic_lanes import WHOLE_TOPIC
 
 INDEX_MB_MAX = 512
@@ -140,7 +140,7 @@ def attribute_name(attribute: str) -> str:
 class Sample:
     """Some subscriptions and some events, and how many there are of each."""
 
-    wishes: Wishes
+    wishes: SubscriptionColumns
     subscriptions: int
     bytes_each: float  # of an index
     happened: EventColumns
@@ -171,7 +171,7 @@ def divided_plan(sample: Sample, settings: MatchSettings, tasks: int, *, is_repe
     return MatchPlan(**(values | {"tried": tuple(tried), "is_repeated": is_repeated}))
 
 
-def _ways(wishes: Wishes, rows_max: float) -> list[tuple[str, Sequence[CellGroup]]]:
+def _ways(wishes: SubscriptionColumns, rows_max: float) -> list[tuple[str, Sequence[CellGroup]]]:
     """Return ways to divide the sample, by name."""
     names = dict.fromkeys((WHOLE_TOPIC, *wishes.lows, *wishes.highs))
     for wanted in wishes.filters.values():

@@ -17,7 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from betimes.pipeline.match.forms import STEP_MAX, Answer, Form, Steps, answered, plain_texts
+from betimes.pipeline.match.forms import STEP_MAX, Form, MatchAnswer, Steps, answered, plain_texts
 from betimes.pipeline.rows.events import EventShape, event_columns
 from betimes.pipeline.rows.sources import PieceReader
 from betimes.pipeline.rows.subscription_set import SubscriptionSet, load_set
@@ -74,7 +74,7 @@ def kept_set(place: SetPlace) -> SubscriptionSet:
 class Step:
     """Some events of a task, and who wants them."""
 
-    answer: Answer
+    answer: MatchAnswer
     events: int
     unreadable: list[dict[str, object]]  # with source, row and detail
 

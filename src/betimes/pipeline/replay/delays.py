@@ -27,7 +27,7 @@ Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ways:
+class ReplayRoutes:
     """What the way from each broker to each home is known to do; arrays are [broker, home]."""
 
     brokers: tuple[str, ...]
@@ -39,7 +39,7 @@ class Ways:
     arriving_share: Numbers  # of what is sent
 
 
-def learned_ways(folder: Path, brokers: Sequence[str], homes: Sequence[str]) -> Ways:
+def learned_ways(folder: Path, brokers: Sequence[str], homes: Sequence[str]) -> ReplayRoutes:
     """Return the ways that the tables of a run tell of."""
     rows = [row for row in read_arrow(LINKS, folder).to_pylist() if row["s_per_kb_mean"] is not None]
     links = [
@@ -59,7 +59,7 @@ def learned_ways(folder: Path, brokers: Sequence[str], homes: Sequence[str]) -> 
     sums = np.array([_along(paths, waits, loss, broker) for broker in brokers]).reshape(-1, len(homes), 3)
     matching = np.array([matching_s.get(broker, 0.0) for broker in brokers])
     places = [paths.node(broker) for broker in brokers]
-    return Ways(
+    return ReplayRoutes(
         brokers=tuple(brokers),
         homes=tuple(homes),
         fixed_s_mean=sums[:, :, 0] + matching[:, None],

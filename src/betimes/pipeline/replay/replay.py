@@ -25,7 +25,7 @@ from betimes.pipeline.match.api import match
 from betimes.pipeline.match.files import MATCHES, SET_ASIDE, SUMMARY, check_out, staged_answer
 from betimes.pipeline.match.forms import Form
 from betimes.pipeline.match.plan import MatchPlan, MatchSettings
-from betimes.pipeline.replay.delays import Ways, learned_ways, on_time_chance
+from betimes.pipeline.replay.delays import ReplayRoutes, learned_ways, on_time_chance
 from betimes.pipeline.replay.terms import ReplayWishes, Terms, known_brokers, wishes_in
 from betimes.pipeline.rows.sources import frame_rows, open_rows, parquet_files, parquet_rows, read_rows
 from betimes.pipeline.rows.subscriptions import SUBSCRIBER, SubscriptionShape
@@ -59,7 +59,7 @@ Progress = Callable[[int, int], None]
 class ReplayTask:
     """Works out, inside a task, what becomes of events and those who want them."""
 
-    ways: Ways
+    ways: ReplayRoutes
     terms: Terms
 
     def task(self) -> Callable[[Batches], Batches]:

@@ -3,7 +3,7 @@
 Rows that cross from Java to Python cost several microseconds each, more than matching does. So Spark hands
 out names of Parquet files and numbers of row groups, and a task reads those with pyarrow, only the columns it
 needs. Other formats, other file systems and frames that somebody made come through Spark. Either way a task
-gets `Piece`s.
+gets `FilePiece`s.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class RowsError(BetimesError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class FilePiece:
     """Some rows, where they stand, and the number of the first."""
 
     rows: pa.RecordBatch
@@ -100,7 +100,9 @@ class PieceReader:
     in_files: bool
     name: str
 
-    def pieces(self, batches: Iterator[pa.RecordBatch], columns: Sequence[str], step: int) -> Iterator[Piece]:
+    def pieces(
+        self, batches: Iterator[pa.RecordBatch], columns: Sequence[str], step: int
+    ) -> Iterator[FilePiece]:
         """Return the rows of a task, some thousands at a time."""
         seen = 1
         for batch in batches:
@@ -110,11 +112,13 @@ class PieceReader:
             else:
                 named = pa.RecordBatch.from_arrays(batch.columns, names=list(columns))
                 for start in range(0, batch.num_rows, step):
-                    yield Piece(rows=named.slice(start, step), source=self.name, first_row=seen + start)
+                    yield FilePiece(rows=named.slice(start, step), source=self.name, first_row=seen + start)
                 seen += batch.num_rows
 
 
-def _file_pieces(path: str, group: int, first_row: int, columns: Sequence[str], step: int) -> Iterator[Piece]:
+def _file_pieces(
+    path: str, group: int, first_row: int, columns: Sequence[str], step: int
+) -> Iterator[FilePiece]:
     constants = {name: value for name, value in folder_values(path).items() if name in columns}
     inside = [name for name in columns if name not in constants]
     with pq.ParquetFile(path, memory_map=True) as file:
@@ -122,7 +126,7 @@ def _file_pieces(path: str, group: int, first_row: int, columns: Sequence[str], 
             whole = rows
             for name, value in constants.items():
                 whole = whole.append_column(name, pa.array([value] * rows.num_rows, pa.string()))
-            yield Piece(rows=whole.select(list(columns)), source=path, first_row=first_row)
+            yield FilePiece(rows=whole.select(list(columns)), source=path, first_row=first_row)
             first_row += rows.num_rows
 
 

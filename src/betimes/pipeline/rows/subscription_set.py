@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from betimes.matching.index.event_batch import EventBatch, TextColumn
 from betimes.matching.index.index import MatchingIndex
 from betimes.pipeline.rows.events import EventColumns
-from betimes.pipeline.rows.subscriptions import Wishes
+from betimes.pipeline.rows.subscriptions import SubscriptionColumns
 from betimes.pipeline.rows.topic_lanes import (
     WHOLE_TOPIC,
     PatternCheck,
@@ -37,7 +37,7 @@ _HEADER = struct.Struct("<16sqq")  # what it is, the length of the pickle, how m
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class MatchedPairs:
     """Who wants the events of a batch: those of `events[i]` are `keys[offsets[i] : offsets[i + 1]]`.
 
     Events stand in the order in which the index answered; to bring long answers in order would cost more.
@@ -55,7 +55,7 @@ class Found:
 class SubscriptionSet:
     """Subscriptions in an index; a key is the place of a subscription among the wishes it was built from."""
 
-    def __init__(self, wishes: Wishes) -> None:
+    def __init__(self, wishes: SubscriptionColumns) -> None:
         patterns = wishes.patterns
         texts = pattern_columns(patterns) if patterns is not None else {}
         written = np.zeros(len(wishes), np.bool_)
@@ -84,17 +84,17 @@ class SubscriptionSet:
     def __len__(self) -> int:
         return len(self.subscribers)
 
-    def find(self, events: EventColumns) -> Found:
+    def find(self, events: EventColumns) -> MatchedPairs:
         """Return which subscriptions want each event."""
         topics = events.topics
         matches = self.index.match_many(self._batch(events))
         # of events that begin at one place all but the last are wanted by nobody
         order = np.argsort(2 * matches.starts + (matches.counts() > 0), kind="stable")
         offsets = np.concatenate((matches.starts[order], [len(matches.keys)]))
-        found = Found(events=order, offsets=offsets, keys=matches.keys)
+        found = MatchedPairs(events=order, offsets=offsets, keys=matches.keys)
         return self._checked_pairs(found, topics) if self._checked.any() else found
 
-    def find_people(self, events: EventColumns) -> Found:
+    def find_people(self, events: EventColumns) -> MatchedPairs:
         """Return which subscribers want each event, each once; a key is a place in `people`."""
         found = self.find(events)
         if not self.is_repeated:
@@ -104,7 +104,7 @@ class SubscriptionSet:
         counts = np.bincount(pairs // len(self._people), minlength=len(found.events))
         offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
         keys = (pairs % len(self._people)).astype(np.int32)
-        return Found(events=found.events, offsets=offsets, keys=keys)
+        return MatchedPairs(events=found.events, offsets=offsets, keys=keys)
 
     def count(self, events: EventColumns) -> NDArray[np.int64]:
         """Return how many subscribers want each event: cheaper than who they are, if all is as usual."""
@@ -129,7 +129,7 @@ class SubscriptionSet:
             size=events.batch.size, numbers=events.batch.numbers, texts=texts, flags=events.batch.flags
         )
 
-    def _checked_pairs(self, found: Found, topics: TextColumn | None) -> Found:
+    def _checked_pairs(self, found: MatchedPairs, topics: TextColumn | None) -> MatchedPairs:
         """Leave out the pairs whose topic does not meet the pattern after all."""
         doubtful = np.flatnonzero(self._checked[self._pattern[found.keys]])
         event = found.events[np.searchsorted(found.offsets, doubtful, side="right") - 1]
@@ -140,7 +140,7 @@ class SubscriptionSet:
         pattern = self._pattern[found.keys[doubtful]].astype(np.int64)
         holds[doubtful] = self._check.meets(pattern, texts, topic)
         sums: NDArray[np.int64] = np.concatenate((np.zeros(1, np.int64), np.cumsum(holds)))
-        return Found(events=found.events, offsets=sums[found.offsets], keys=found.keys[holds])
+        return MatchedPairs(events=found.events, offsets=sums[found.offsets], keys=found.keys[holds])
 
 
 def _taken(column: TextColumn, places: NDArray[np.int64]) -> TextColumn:

@@ -135,7 +135,7 @@ def _check_type(schema: pa.Schema, name: str, is_right: bool, what: str, source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class SubscriptionColumns:
     """Subscriptions by columns: who wants what. All of a row's constraints must hold."""
 
     subscribers: pa.Array
@@ -193,7 +193,7 @@ def hull(wanted: Filter, attribute: str) -> tuple[float, float]:
 
 def read_wishes(
     rows: pa.Table, shape: SubscriptionShape, source: str = "subscriptions", first_row: int = 1
-) -> tuple[Wishes, pa.Table]:
+) -> tuple[SubscriptionColumns, pa.Table]:
     """Return the subscriptions of some rows, and the rows that are none, with their reasons."""
     reasons: dict[int, tuple[str, str]] = {}
     filters = _filters(rows, reasons) if shape.filter else {}
@@ -225,13 +225,13 @@ def _with_numbers(rows: pa.Table, shape: SubscriptionShape, reasons: dict[int, t
     return rows
 
 
-def _wishes(rows: pa.Table, shape: SubscriptionShape, filters: Mapping[int, Filter]) -> Wishes:
+def _wishes(rows: pa.Table, shape: SubscriptionShape, filters: Mapping[int, Filter]) -> SubscriptionColumns:
     def whole(name: str) -> pa.Array:
         return _one_array(rows[name])
 
     equals = {name: text_column(_as_text(whole(column))) for name, column in shape.equals.items()}
     equals, filters = with_other_readings(equals, filters)
-    return Wishes(
+    return SubscriptionColumns(
         subscribers=whole(SUBSCRIBER),
         lows={name: number_column(whole(column)) for name, column in shape.lows.items()},
         highs={name: number_column(whole(column)) for name, column in shape.highs.items()},

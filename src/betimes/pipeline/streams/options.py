@@ -32,7 +32,7 @@ SPARKS = ("checkpointlocation", "path", "querystarttimestamp", "queryname")  # t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class StreamPlace:
     """Which brokers, and how long to wait for them."""
 
     addresses: tuple[Address, ...]
@@ -54,7 +54,7 @@ class Place:
 class SourceOptions:
     """What a stream reads, from where, and how much at once."""
 
-    place: Place
+    place: StreamPlace
     wanted: Wanted
     starting: str | dict[str, int] | None  # None: it is not said
     ending: str | dict[str, int] | None  # of a batch
@@ -68,7 +68,7 @@ class SourceOptions:
 class SinkOptions:
     """Where rows go as events, and what holds for all of them."""
 
-    place: Place
+    place: StreamPlace
     topic: str | None  # None: a column says it
     deadline: str | None
     importance: int | None
@@ -135,13 +135,13 @@ def _known(options: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]
     return found
 
 
-def _place(found: Mapping[str, str]) -> Place:
+def _place(found: Mapping[str, str]) -> StreamPlace:
     texts = found["url"].split()
     if not 1 <= len(texts) <= ADDRESSES_MAX:
         raise SettingError("url", len(texts), f"name between 1 and {ADDRESSES_MAX} brokers")
     addresses = [read_address(text) for text in texts]
     user, password = found.get("user"), found.get("password")
-    return Place(
+    return StreamPlace(
         addresses=tuple(
             replace(
                 each,

@@ -50,7 +50,7 @@ QUERY, BATCH = "sql.streaming.queryId", "streaming.sql.batchId"  # what Spark te
 
 
 @dataclass(frozen=True)
-class Published(WriterCommitMessage):
+class SinkCommit(WriterCommitMessage):
     """How many rows one task published."""
 
     rows: int
@@ -98,7 +98,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return publish_rows(iterator, self._options, f"{query}:{batch}:{_partition()}")
 
 
-def publish_rows(batches: Iterator[pa.RecordBatch], options: SinkOptions, scope: str) -> Published:
+def publish_rows(batches: Iterator[pa.RecordBatch], options: SinkOptions, scope: str) -> SinkCommit:
     """Publish rows, and return when brokers have taken all of them in."""
     place = options.place
     publisher = BulkPublisher(
@@ -112,7 +112,7 @@ def publish_rows(batches: Iterator[pa.RecordBatch], options: SinkOptions, scope:
         publisher.publish(events(batches, options, scope))
     finally:
         publisher.close()
-    return Published(publisher.acknowledged)
+    return SinkCommit(publisher.acknowledged)
 
 
 def events(

@@ -33,7 +33,7 @@ POSITIONS, LOST = "positions", "lost"  # in an offset
 MESSAGES_PER_PARTITION_MIN = 1_000  # fewer are not worth another task
 
 
-class Range(InputPartition):
+class StreamRange(InputPartition):
     """What one task reads."""
 
     def __init__(self, after: Positions, until: Positions) -> None:
@@ -55,11 +55,11 @@ class BatchReader(DataSourceReader):
         with self._options.place.reader() as reader:
             after = position_of(reader, self._options, self._options.starting or EARLIEST)
             until = position_of(reader, self._options, self._options.ending or LATEST)
-            return split(reader, self._options, after, until) or [Range({}, {})]
+            return split(reader, self._options, after, until) or [StreamRange({}, {})]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one range."""
-        assert isinstance(partition, Range), "as `partitions` made it"
+        assert isinstance(partition, StreamRange), "as `partitions` made it"
         return read_range(self._options, self._schema, partition)
 
 
@@ -118,7 +118,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one range."""
-        assert isinstance(partition, Range), "as `partitions` made it"
+        assert isinstance(partition, StreamRange), "as `partitions` made it"
         return read_range(self._options, self._schema, partition)
 
     def stop(self) -> None:
@@ -186,12 +186,12 @@ def split(
         each = max(math.ceil(kept / options.partitions), MESSAGES_PER_PARTITION_MIN)
         for _ in range(min(math.ceil(kept / each), options.partitions) - 1):
             reached = reader.plan(options.wanted, at, until=ends, most=each).positions
-            ranges.append(Range(at, reached))
+            ranges.append(StreamRange(at, reached))
             at = reached
-    return [*ranges, Range(at, {**at, **ends})]
+    return [*ranges, StreamRange(at, {**at, **ends})]
 
 
-def read_range(options: SourceOptions, schema: StructType, asked: Range) -> Iterator[pa.RecordBatch]:
+def read_range(options: SourceOptions, schema: StructType, asked: StreamRange) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a range, and write down what is missing."""
     gaps = []
     with options.place.reader() as reader:

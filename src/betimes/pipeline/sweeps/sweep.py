@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from betimes.model.errors import SettingError
 from betimes.pipeline.spark.watched_jobs import JobError, watched
-from betimes.pipeline.sweeps.tasks import OUTCOME_SCHEMA, Outcome, Run, run_alone, run_here
+from betimes.pipeline.sweeps.tasks import OUTCOME_SCHEMA, SweepFunction, TaskOutcome, run_alone, run_here
 from betimes.pipeline.tables.parquet import FAILURE_COLUMNS, column_table, ready_to_write, write_table
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class SweepResult:
 def run_sweep(
     spark: SparkSession,
     rows: Sequence[Mapping[str, Any]],
-    run: Run,
+    run: SweepFunction,
     *,
     progress: Progress | None = None,
     rows_per_task: int | None = None,
@@ -78,8 +78,12 @@ def run_sweep(
 
 
 def _outcomes(
-    spark: SparkSession, texts: list[str], run: Run, rows_per_task: int | None, progress: Progress | None
-) -> list[Outcome]:
+    spark: SparkSession,
+    texts: list[str],
+    run: SweepFunction,
+    rows_per_task: int | None,
+    progress: Progress | None,
+) -> list[TaskOutcome]:
     per_task = rows_per_task or math.ceil(len(texts) / TASKS_MAX)
     tell = progress or (lambda _done, _total: None)
     try:
@@ -91,7 +95,9 @@ def _outcomes(
     return _collect(spark, texts, _task(run, run_alone), 1, tell)
 
 
-def _task(run: Run, how: Callable[[Run, int, str], Outcome]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _task(
+    run: SweepFunction, how: Callable[[SweepFunction, int, str], TaskOutcome]
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """Return the function that Spark calls with the batches of one task."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -105,7 +111,7 @@ def _task(run: Run, how: Callable[[Run, int, str], Outcome]) -> Callable[[Iterat
 
 def _collect(
     spark: SparkSession, texts: list[str], task: Callable[..., Any], per_task: int, tell: Progress
-) -> list[Outcome]:
+) -> list[TaskOutcome]:
     tasks = math.ceil(len(texts) / per_task)
     outcomes = _parameter_frame(spark, texts, per_task, tasks).mapInArrow(task, OUTCOME_COLUMNS)
     table = watched(
@@ -116,7 +122,7 @@ def _collect(
         "the sweep",
     )
     tell(len(texts), len(texts))
-    return sorted((Outcome.from_row(row) for row in table.to_pylist()), key=lambda outcome: outcome.row)
+    return sorted((TaskOutcome.from_row(row) for row in table.to_pylist()), key=lambda outcome: outcome.row)
 
 
 def _parameter_frame(spark: SparkSession, texts: list[str], per_task: int, tasks: int) -> DataFrame:
@@ -141,7 +147,7 @@ def _parameters_text(number: int, row: Mapping[str, Any]) -> str:
         raise SettingError(f"row {number} of the sweep", dict(row), problem) from error
 
 
-def _tables(rows: list[dict[str, Any]], outcomes: list[Outcome], took_s: float) -> SweepResult:
+def _tables(rows: list[dict[str, Any]], outcomes: list[TaskOutcome], took_s: float) -> SweepResult:
     results: list[dict[str, Any]] = []
     failures: list[dict[str, Any]] = []
     for outcome in outcomes:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-Run = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+SweepFunction = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 TRACE_LINES_MAX = 12
 MESSAGE_CHARACTERS_MAX = 2000
@@ -36,7 +36,7 @@ OUTCOME_SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class TaskOutcome:
     """One run: its result as JSON, or the error's type, message and last lines of its traceback."""
 
     row: int
@@ -51,12 +51,12 @@ class Outcome:
         return asdict(self)
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Outcome:
+    def from_row(cls, row: Mapping[str, Any]) -> TaskOutcome:
         """Return it from a row of OUTCOME_SCHEMA."""
         return cls(**row)
 
 
-def run_here(run: Run, row: int, parameters_text: str) -> Outcome:
+def run_here(run: SweepFunction, row: int, parameters_text: str) -> TaskOutcome:
     """Run one row in this process."""
     began_s = time.perf_counter()
     try:
@@ -64,10 +64,10 @@ def run_here(run: Run, row: int, parameters_text: str) -> Outcome:
         result = _result_text(run(parameters), parameters)
     except BaseException as error:  # noqa: BLE001 -- SystemExit and the like must not lose the other rows
         return _failed(row, error, time.perf_counter() - began_s)
-    return Outcome(row=row, result=result, run_s=time.perf_counter() - began_s)
+    return TaskOutcome(row=row, result=result, run_s=time.perf_counter() - began_s)
 
 
-def run_alone(run: Run, row: int, parameters_text: str) -> Outcome:
+def run_alone(run: SweepFunction, row: int, parameters_text: str) -> TaskOutcome:
     """Run one row in a forked process, and report it when that process dies."""
     began_s = time.perf_counter()
     reading, writing = os.pipe()
@@ -80,11 +80,11 @@ def run_alone(run: Run, row: int, parameters_text: str) -> Outcome:
     _, status = os.waitpid(child, 0)
     took_s = time.perf_counter() - began_s
     if not answer:
-        return Outcome(row=row, error="ProcessDied", message=_how_it_died(status), run_s=took_s)
-    return Outcome.from_row(json.loads(answer))
+        return TaskOutcome(row=row, error="ProcessDied", message=_how_it_died(status), run_s=took_s)
+    return TaskOutcome.from_row(json.loads(answer))
 
 
-def _work_and_leave(run: Run, row: int, parameters_text: str, reading: int, writing: int) -> None:
+def _work_and_leave(run: SweepFunction, row: int, parameters_text: str, reading: int, writing: int) -> None:
     code = 1
     try:
         os.close(reading)
@@ -127,14 +127,14 @@ def _plain(value: object) -> Any:
     )
 
 
-def _failed(row: int, error: BaseException, run_s: float) -> Outcome:
+def _failed(row: int, error: BaseException, run_s: float) -> TaskOutcome:
     try:
         message = str(error)
     except Exception as second:  # noqa: BLE001 -- an error that cannot even say what it is
         message = f"(its message cannot be had: {type(second).__name__})"
     own_frame = error.__traceback__
     lines = "".join(traceback.format_tb(own_frame.tb_next if own_frame else None)).splitlines()
-    return Outcome(
+    return TaskOutcome(
         row=row,
         run_s=run_s,
         error=type(error).__name__,

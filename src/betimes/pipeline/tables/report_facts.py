@@ -39,7 +39,7 @@ class Leg:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flow:
+class FlowFacts:
     """What came to one broker's subscribers from another broker."""
 
     origin: str
@@ -50,7 +50,7 @@ class Flow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dropped:
+class DropFacts:
     """What one broker gave up for one reason: a message counts for each subscriber who wanted it."""
 
     broker: str
@@ -72,8 +72,8 @@ class ReportFacts:
     """What there is to draw of waits, ways and losses."""
 
     legs: tuple[Leg, ...]
-    flows: tuple[Flow, ...]
-    drops: tuple[Dropped, ...]
+    flows: tuple[FlowFacts, ...]
+    drops: tuple[DropFacts, ...]
     queues: tuple[TimeLine, ...]
 
 
@@ -105,9 +105,9 @@ def _legs(folder: Path) -> Iterator[Leg]:
             )
 
 
-def _flows(folder: Path) -> Iterator[Flow]:
+def _flows(folder: Path) -> Iterator[FlowFacts]:
     for row in _sums(DELIVERIES, folder, ("origin", "home"), ("age_s", "on_time")):
-        yield Flow(
+        yield FlowFacts(
             origin=row["origin"],
             home=row["home"],
             delivered=row["weight"],
@@ -116,10 +116,10 @@ def _flows(folder: Path) -> Iterator[Flow]:
         )
 
 
-def _drops(folder: Path) -> Iterator[Dropped]:
+def _drops(folder: Path) -> Iterator[DropFacts]:
     for row in _sums(DROPS, folder, ("broker", "reason"), ("subscribers",)):
         if row["subscribers"] > 0.0:
-            yield Dropped(broker=row["broker"], reason=row["reason"], count=row["subscribers"])
+            yield DropFacts(broker=row["broker"], reason=row["reason"], count=row["subscribers"])
 
 
 def _queues(folder: Path) -> Iterator[TimeLine]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from betimes.pipeline.tables.files import ARROW_TYPES
 from betimes.pipeline.tables.shapes import BROKERS, LINKS, PUBLISHERS, WAIT_DISTRIBUTIONS
-from betimes.pipeline.telemetry.histograms import Spread
+from betimes.pipeline.telemetry.histograms import HistogramShape
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -63,7 +63,7 @@ class Moments:
 
 
 def link_distributions(
-    spark: SparkSession, spreads: Mapping[tuple[str, ...], Spread], losses: DataFrame
+    spark: SparkSession, spreads: Mapping[tuple[str, ...], HistogramShape], losses: DataFrame
 ) -> DataFrame:
     """Return the table of links: how fast they are (by source and target), and what they lose."""
     import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
@@ -78,7 +78,7 @@ def link_distributions(
     return speeds.join(losses, on=ends, how="full").withColumn("loss", loss).select(*LINKS.names)
 
 
-def _spread_row(spread: Spread) -> dict[str, object]:
+def _spread_row(spread: HistogramShape) -> dict[str, object]:
     histogram = spread.histogram()
     return {
         "count_rows": spread.rows,

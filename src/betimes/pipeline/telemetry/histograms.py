@@ -63,7 +63,7 @@ class Cells:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
+class HistogramShape:
     """How a quantity is spread; quantiles and ends are right to one per cent, the rest is exact."""
 
     rows: int
@@ -73,7 +73,7 @@ class Spread:
     cells: tuple[tuple[float, float, float], ...] = field(repr=False)  # low, high, count; ascending
 
     @classmethod
-    def of(cls, cells: Cells) -> Spread:
+    def of(cls, cells: Cells) -> HistogramShape:
         """Return what the cells say."""
         order = np.argsort(cells.cell)
         cell, count = cells.cell[order], cells.count[order]
@@ -277,7 +277,9 @@ def cell_frame(spark: SparkSession, files: Sequence[str], measure: Measure) -> D
     return counts.groupBy(*measure.keys, "cell").agg(*added)
 
 
-def spreads(spark: SparkSession, files: Sequence[str], measure: Measure) -> Mapping[tuple[str, ...], Spread]:
+def spreads(
+    spark: SparkSession, files: Sequence[str], measure: Measure
+) -> Mapping[tuple[str, ...], HistogramShape]:
     """Return how a measure is spread in some Parquet files, for each value of its keys, sorted by them."""
     if not files:
         return {}
@@ -288,6 +290,6 @@ def spreads(spark: SparkSession, files: Sequence[str], measure: Measure) -> Mapp
         places.setdefault(name, []).append(place)
     columns = {name: table[name].to_numpy() for name in ("cell", "rows", "count", "steps", "squares")}
     return {
-        name: Spread.of(Cells(**{column: values[at] for column, values in columns.items()}))
+        name: HistogramShape.of(Cells(**{column: values[at] for column, values in columns.items()}))
         for name, at in sorted(places.items())
     }

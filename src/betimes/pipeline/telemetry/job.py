@@ -61,7 +61,7 @@ class PipelineSettings:
     brokers: Sequence[str] = ()  # of the network; none said: all that wrote telemetry
 
 
-class Run:
+class PipelineRun:
     """One run: the session, where it writes, and how far it is."""
 
     def __init__(
@@ -116,7 +116,7 @@ def run_pipeline(
     ):
         seen = survey(found)
         tell()
-        run = Run(spark, folder, seen, tell, is_small=is_small)
+        run = PipelineRun(spark, folder, seen, tell, is_small=is_small)
         base = _base_tables(run, found, asked)
         files = sorted(str(path) for path in (folder / tables.TRANSFERS.name).rglob("*.parquet"))
         models = model_tasks(run, base, files, is_unfinished=found.is_unfinished)
@@ -143,7 +143,9 @@ def compiling(spark: SparkSession, *, pays: bool) -> Iterator[None]:
             spark.conf.set(name, value)
 
 
-def _base_tables(run: Run, telemetry: TelemetryInput, settings: PipelineSettings) -> dict[str, DataFrame]:
+def _base_tables(
+    run: PipelineRun, telemetry: TelemetryInput, settings: PipelineSettings
+) -> dict[str, DataFrame]:
     """Sort all rows into good and bad, and write both."""
     known = list(settings.brokers) or sorted(telemetry.labels.union(run.survey.brokers))
     begins_s = run.survey.begins_s(settings.since)
@@ -203,7 +205,7 @@ def as_deliveries(delivered: DataFrame) -> DataFrame:
 
 
 def model_tasks(
-    run: Run,
+    run: PipelineRun,
     base: Mapping[str, DataFrame],
     files: Sequence[str],
     speed: Measure = SPEED,
@@ -226,7 +228,7 @@ def model_tasks(
     ]
 
 
-def write_reliability(run: Run, base: Mapping[str, DataFrame], *, is_unfinished: bool) -> DataFrame:
+def write_reliability(run: PipelineRun, base: Mapping[str, DataFrame], *, is_unfinished: bool) -> DataFrame:
     """Find out who wanted what, and what share of it came in time."""
     circumstances = Circumstances(
         folder=str(run.folder.absolute()),

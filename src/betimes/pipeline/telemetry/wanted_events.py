@@ -56,7 +56,7 @@ class Circumstances:
     every: Mapping[str, int] = field(default_factory=dict)  # of which events it writes down one
 
 
-class Wanted:
+class WantedEvents:
     """The subscriptions that are not shared, in an index."""
 
     def __init__(self, table: pa.Table, circumstances: Circumstances) -> None:
@@ -83,7 +83,7 @@ class Wanted:
         self.set = SubscriptionSet(wishes)
 
 
-_kept: dict[str, Wanted] = {}  # one per worker process: building the index takes a while
+_kept: dict[str, WantedEvents] = {}  # one per worker process: building the index takes a while
 
 
 def match_task(
@@ -102,16 +102,16 @@ def match_task(
     return task
 
 
-def _wanted(circumstances: Circumstances) -> Wanted:
+def _wanted(circumstances: Circumstances) -> WantedEvents:
     found = _kept.get(circumstances.folder)
     if found is None:
         _kept.clear()
         table = read_arrow(SUBSCRIPTIONS, Path(circumstances.folder))
-        found = _kept[circumstances.folder] = Wanted(table, circumstances)
+        found = _kept[circumstances.folder] = WantedEvents(table, circumstances)
     return found
 
 
-def matches_of(batch: pa.RecordBatch, wanted: Wanted, circumstances: Circumstances) -> pa.RecordBatch:
+def matches_of(batch: pa.RecordBatch, wanted: WantedEvents, circumstances: Circumstances) -> pa.RecordBatch:
     """Return who wanted the events of a batch."""
     if not len(wanted.set) or not batch.num_rows:
         return pa.RecordBatch.from_pylist([], schema=SCHEMA)

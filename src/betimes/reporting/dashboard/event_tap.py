@@ -11,7 +11,7 @@ from typing import Any
 from betimes.client.connection import connect
 from betimes.client.messages import Message
 from betimes.model.errors import BetimesError, TextError
-from betimes.reporting.dashboard.feed import Place
+from betimes.reporting.dashboard.feed import BrokerPlace
 
 SHOWN_MAX = 50
 TEXT_MAX = 300
@@ -64,7 +64,7 @@ class EventTap:
 
     open_taps = 0
 
-    def __init__(self, place: Place, changed: Callable[[], None]) -> None:
+    def __init__(self, place: BrokerPlace, changed: Callable[[], None]) -> None:
         self.rows: deque[dict[str, Any]] = deque(maxlen=SHOWN_MAX)  # the newest first
         self.count = 0
         self.problem = ""

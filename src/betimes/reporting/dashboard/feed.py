@@ -31,7 +31,7 @@ TRY_AGAIN_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class BrokerPlace:
     """A broker that is talked to, and as whom."""
 
     url: str
@@ -48,7 +48,7 @@ class Place:
 class Feed:
     """What all pages of a dashboard show, kept up to date by one task for each source."""
 
-    def __init__(self, metrics: Sequence[str], place: Place | None, tables: Path | None) -> None:
+    def __init__(self, metrics: Sequence[str], place: BrokerPlace | None, tables: Path | None) -> None:
         self.watch = BrokerWatch()
         self.alarms: deque[Mapping[str, Any]] = deque(maxlen=ALARMS_MAX)  # the newest first
         self.alarms_are_heard = False
@@ -100,7 +100,7 @@ class Feed:
             await self.look_once()
             await asyncio.sleep(LOOK_EVERY_S)
 
-    async def _hear_alarms(self, place: Place) -> None:
+    async def _hear_alarms(self, place: BrokerPlace) -> None:
         while True:
             with suppress(UnreachableError, RefusedError):
                 async with (

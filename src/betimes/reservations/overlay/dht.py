@@ -29,7 +29,7 @@ from betimes.reservations.overlay.identifiers import (
     ring_distance,
     shared_bits,
 )
-from betimes.reservations.signals import Tell
+from betimes.reservations.signals import SendSignal
 
 HOPS_MAX = 2 * ID_BITS  # of a join; beyond, tables disagree and it is given up
 MEASURED_MAX = 4096  # latencies that are remembered
@@ -90,14 +90,14 @@ class Pong(NamedTuple):
     coordinate: Coordinate
 
 
-class Leave(NamedTuple):
+class DhtLeave(NamedTuple):
     """Goodbye; these were my leaves."""
 
     sender: Contact
     rumours: tuple[Rumour, ...]
 
 
-DhtMessage = Join | Contacts | Ping | Pong | Leave
+DhtMessage = Join | Contacts | Ping | Pong | DhtLeave
 
 
 class DhtNode:
@@ -167,16 +167,16 @@ class DhtNode:
         own = ring_distance(self.me.id, key)
         return entry if ring_distance(entry.id, key) < own else nearest
 
-    def join(self, through: str, now_s: float) -> list[Tell]:
+    def join(self, through: str, now_s: float) -> list[SendSignal]:
         """Look for a place on the ring with the help of a node that is there."""
-        return [Tell(through, Join(self.me)), *self._ask([contact_of(through)], now_s)]
+        return [SendSignal(through, Join(self.me)), *self._ask([contact_of(through)], now_s)]
 
-    def leave(self) -> list[Tell]:
+    def leave(self) -> list[SendSignal]:
         """Say goodbye to everybody who knows this node."""
-        goodbye = Leave(self.me, self._rumours_of(self.leaves))
-        return [Tell(each.name, goodbye) for each in self.neighbours]
+        goodbye = DhtLeave(self.me, self._rumours_of(self.leaves))
+        return [SendSignal(each.name, goodbye) for each in self.neighbours]
 
-    def receive(self, message: DhtMessage, now_s: float) -> list[Tell]:
+    def receive(self, message: DhtMessage, now_s: float) -> list[SendSignal]:
         """Take in a message from another node."""
         match message:
             case Ping():
@@ -187,17 +187,17 @@ class DhtNode:
                 return self._pass_on(message)
             case Contacts():
                 return self._hear_of(message.rumours, now_s)
-            case Leave():
+            case DhtLeave():
                 self._forget(message.sender, now_s)
                 return self._hear_of(message.rumours, now_s)
 
-    def beat(self, now_s: float) -> list[Tell]:
+    def beat(self, now_s: float) -> list[SendSignal]:
         """Ping those who are known, and give up those who do not answer."""
         self._beats += 1
         silent = [
             each for each, since_s in self._asked.items() if now_s - since_s >= self.settings.lost_after_s
         ]
-        told: list[Tell] = []
+        told: list[SendSignal] = []
         for each in silent:
             told += self._lose(each, now_s)
         self._lost = {each: until_s for each, until_s in self._lost.items() if until_s > now_s}
@@ -218,10 +218,10 @@ class DhtNode:
         told += self._ask_promising(now_s)
         if known and (self._beats % SEEK_EVERY_BEATS == 0 or not self._lower or not self._upper):
             helper = known[(self._beats // SEEK_EVERY_BEATS) % len(known)]
-            told.append(Tell(helper.name, Join(self.me)))
+            told.append(SendSignal(helper.name, Join(self.me)))
         return told
 
-    def lost(self, name: str, now_s: float) -> list[Tell]:
+    def lost(self, name: str, now_s: float) -> list[SendSignal]:
         """Forget a node that the driver knows to be gone."""
         return self._lose(contact_of(name), now_s)
 
@@ -234,7 +234,7 @@ class DhtNode:
         reach = (self.me.id - first) % RING + (last - self.me.id) % RING
         return reach >= RING or (key - first) % RING <= reach
 
-    def _answer(self, ping: Ping, now_s: float) -> list[Tell]:
+    def _answer(self, ping: Ping, now_s: float) -> list[SendSignal]:
         sender = ping.sender
         self._lost.pop(sender, None)  # it speaks
         if ping.is_neighbour and (sender in self._callers or len(self._callers) < NEIGHBOURS_MAX):
@@ -247,9 +247,9 @@ class DhtNode:
         contacts = dict.fromkeys([*self._lower, *self._upper, *suiting])
         contacts.pop(sender, None)
         pong = Pong(self.me, ping.sent_s, self._rumours_of(contacts), self.coordinate)
-        return [Tell(sender.name, pong), *self._hear_of((Rumour(sender, ping.coordinate),), now_s)]
+        return [SendSignal(sender.name, pong), *self._hear_of((Rumour(sender, ping.coordinate),), now_s)]
 
-    def _learn(self, pong: Pong, now_s: float) -> list[Tell]:
+    def _learn(self, pong: Pong, now_s: float) -> list[SendSignal]:
         sender = pong.sender
         self._asked.pop(sender, None)
         self._lost.pop(sender, None)
@@ -258,30 +258,30 @@ class DhtNode:
             self._forget_stranger()
         self._latency_s[sender] = latency_s
         self.coordinate = moved(self.coordinate, pong.coordinate, latency_s, self.me.id)
-        told: list[Tell] = []
+        told: list[SendSignal] = []
         if self._take_in(sender, latency_s):  # it learns at once that it has a neighbour
             told.append(self._ping(sender, now_s, is_neighbour=True))
         if sender in self._callers or sender in self.known:
             self._coordinates[sender] = pong.coordinate
         return told + self._hear_of(pong.rumours, now_s)
 
-    def _pass_on(self, join: Join) -> list[Tell]:
+    def _pass_on(self, join: Join) -> list[SendSignal]:
         """Tell who looks for its place whom this node knows, and send the question on."""
         told = (
-            [Tell(join.joiner.name, Contacts(self._rumours_of((self.me, *self.known))))]
+            [SendSignal(join.joiner.name, Contacts(self._rumours_of((self.me, *self.known))))]
             if join.joiner != self.me
             else []
         )
         onward = self.next_hop(join.joiner.id, without=join.joiner)
         if onward is not None and join.hops < HOPS_MAX:
-            told.append(Tell(onward.name, Join(join.joiner, join.hops + 1)))
+            told.append(SendSignal(onward.name, Join(join.joiner, join.hops + 1)))
         return told
 
     def _rumours_of(self, contacts: Iterable[Contact]) -> tuple[Rumour, ...]:
         where = self._coordinates.get
         return tuple([Rumour(each, where(each)) for each in contacts])
 
-    def _hear_of(self, rumours: Iterable[Rumour], now_s: float) -> list[Tell]:
+    def _hear_of(self, rumours: Iterable[Rumour], now_s: float) -> list[SendSignal]:
         """Ask those of whom others speak where somebody is missing; who might be nearer waits for a beat."""
         missing: list[Contact] = []
         for each, coordinate in rumours:
@@ -303,7 +303,7 @@ class DhtNode:
             return measured_s
         return math.inf if coordinate is None else ESTIMATE_TRUSTED * estimated_s(self.coordinate, coordinate)
 
-    def _ask_promising(self, now_s: float) -> list[Tell]:
+    def _ask_promising(self, now_s: float) -> list[SendSignal]:
         """Ask those who seem to be nearer than who is in the table, the most promising first."""
         fresh = [each for each in self._promising if each not in self._asked and each not in self._lost]
         fresh.sort(key=lambda each: -self._promising[each])
@@ -359,15 +359,15 @@ class DhtNode:
             self._table[shared_bits(self.me.id, contact.id)] = contact
         return not was_known and contact in self.known
 
-    def _ask(self, contacts: Iterable[Contact], now_s: float) -> list[Tell]:
+    def _ask(self, contacts: Iterable[Contact], now_s: float) -> list[SendSignal]:
         return [self._ping(each, now_s, is_neighbour=False) for each in contacts]
 
-    def _ping(self, contact: Contact, now_s: float, *, is_neighbour: bool) -> Tell:
+    def _ping(self, contact: Contact, now_s: float, *, is_neighbour: bool) -> SendSignal:
         self._asked.setdefault(contact, now_s)
         latency_s = self._latency_s.get(contact)
-        return Tell(contact.name, Ping(self.me, now_s, is_neighbour, self.coordinate, latency_s))
+        return SendSignal(contact.name, Ping(self.me, now_s, is_neighbour, self.coordinate, latency_s))
 
-    def _lose(self, contact: Contact, now_s: float) -> list[Tell]:
+    def _lose(self, contact: Contact, now_s: float) -> list[SendSignal]:
         """Forget a node; where it was a leaf, ask the others for theirs."""
         was_leaf = contact in self._lower or contact in self._upper
         self._forget(contact, now_s)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from betimes.kernels.compile import inlined, kernel
-from betimes.peers.coverage import Line
+from betimes.peers.coverage import Coverage
 from betimes.peers.peer import Peer
 from betimes.simulator.peers.tables import (
     BITS,
@@ -28,9 +28,9 @@ from betimes.simulator.peers.tables import (
     NOBODY,
     PARENT,
     Boxes,
+    FeedTable,
     Integers,
     Links,
-    Rows,
     wants,
 )
 
@@ -41,7 +41,7 @@ GOT_MAX = 65_536  # that are written down at a time
 Got = tuple[int, int, bool]
 
 
-class Tally(NamedTuple):
+class FloodTally(NamedTuple):
     """What came, by peer or by line."""
 
     seen: Integers  # the last event
@@ -165,7 +165,7 @@ def spread(links: Links, seen: Integers, messages: Messages, code: int, origin: 
 
 
 @inlined
-def note_line(tally: Tally, line: int, delay: float, is_late: bool) -> None:
+def note_line(tally: FloodTally, line: int, delay: float, is_late: bool) -> None:
     """Note that an event came from above."""
     if not tally.of_line[line]:
         tally.was_late[line] = is_late
@@ -178,7 +178,7 @@ def note_line(tally: Tally, line: int, delay: float, is_late: bool) -> None:
 @kernel
 def flood(
     links: Links,
-    tally: Tally,
+    tally: FloodTally,
     messages: Messages,
     boxes: Boxes,
     events: Events,
@@ -216,8 +216,8 @@ def flood(
     return events.published.shape[0], found, said, False
 
 
-def _tally(peers: int, lines: int) -> Tally:
-    return Tally(
+def _tally(peers: int, lines: int) -> FloodTally:
+    return FloodTally(
         seen=np.full(peers, NOBODY, np.int64),
         repeated=np.zeros(peers, np.int64),
         received=np.zeros(peers, np.int64),
@@ -270,8 +270,8 @@ class Flood:
         else:
             self._write(rows, places)
 
-    def _rows_of(self, places: Iterable[int], used: Sequence[int]) -> Rows:
-        rows = Rows(used)
+    def _rows_of(self, places: Iterable[int], used: Sequence[int]) -> FeedTable:
+        rows = FeedTable(used)
         for place in places:
             rows.add(self._peers[place], self._places)
         return rows
@@ -297,10 +297,10 @@ class Flood:
         self._tally = _tally(count, lines)
         # everybody sends once to each child, and to a parent
         self._sent = _messages(children + count + 1)
-        self._seen_lines: list[Line] = []
+        self._seen_lines: list[Coverage] = []
         self._write(rows, range(count))
 
-    def _write(self, rows: Rows, places: Collection[int]) -> None:
+    def _write(self, rows: FeedTable, places: Collection[int]) -> None:
         links, at = self._links, list(places)
         links.line_first[at], links.line_stop[at] = rows.line_first, rows.line_stop
         links.child_first[at], links.child_stop[at] = rows.child_first, rows.child_stop

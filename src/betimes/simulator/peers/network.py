@@ -18,7 +18,7 @@ from betimes.matching.dz.columns import interleave
 from betimes.matching.dz.expressions import Dz, DzSet
 from betimes.matching.dz.rates import covered_codes
 from betimes.matching.dz.spaces import CellBox, Space
-from betimes.peers.messages import Notice, PeerEffect, Tell
+from betimes.peers.messages import Notice, PeerEffect, SendToPeer
 from betimes.peers.parents import Card
 from betimes.peers.peer import Peer
 from betimes.peers.settings import PeerSettings
@@ -200,12 +200,12 @@ class PeerNetwork:
     ) -> list[tuple[int, bool]]:
         """Let what one peer says be heard, and what others say to that; note who changed because of it."""
         got: list[tuple[int, bool]] = []
-        waiting: deque[tuple[int, Tell]] = deque()
+        waiting: deque[tuple[int, SendToPeer]] = deque()
         here = place
         peers, index, is_here, now, names = self.peers, self._place, self.is_here, self.now, self.names
         while True:
             for effect in effects:
-                if isinstance(effect, Tell):
+                if isinstance(effect, SendToPeer):
                     waiting.append((here, effect))
                 else:
                     got.append((here, effect.in_time))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from betimes.kernels.compile import inlined, kernel
 from betimes.matching.dz.spaces import CellBox
-from betimes.peers.coverage import Line
+from betimes.peers.coverage import Coverage
 from betimes.peers.peer import Peer
 
 NOBODY, GONE = -1, -2  # instead of a place
@@ -72,7 +72,7 @@ def all_wanted(boxes: Boxes, cells: Integers, found: NDArray[np.bool_]) -> None:
             found[peer, event] = wants(boxes, peer, cells[event])
 
 
-class Rows:
+class FeedTable:
     """Rows of some peers, to be put behind those that are there."""
 
     def __init__(self, used: Sequence[int]) -> None:
@@ -81,7 +81,7 @@ class Rows:
         self.child_first, self.child_stop = list[int](), list[int]()
         self.lines, self.children = list[tuple[int, ...]](), list[tuple[int, ...]]()
         self.feeders, self.needed = list[int](), list[tuple[int, int]]()
-        self.seen_lines: list[Line] = []
+        self.seen_lines: list[Coverage] = []
 
     def add(self, peer: Peer, places: Mapping[str, int]) -> None:
         """Add the lines and children of a peer."""

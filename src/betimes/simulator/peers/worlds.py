@@ -34,27 +34,27 @@ PROBED = 9  # events of a probe: one in each part of so many halvings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delays:
+class PeerDelayMatrix:
     """Which delays subscribers tolerate, and how often."""
 
     bounds: tuple[float, ...]
     shares: tuple[float, ...]
 
 
-def evenly(first: int, last: int) -> Delays:
+def evenly(first: int, last: int) -> PeerDelayMatrix:
     """Return each of these bounds equally often."""
     bounds = tuple(float(each) for each in range(first, last + 1))
-    return Delays(bounds=bounds, shares=(1.0 / len(bounds),) * len(bounds))
+    return PeerDelayMatrix(bounds=bounds, shares=(1.0 / len(bounds),) * len(bounds))
 
 
 MODERATE, S1 = evenly(5, 15), evenly(4, 12)
-S2 = Delays(bounds=(1.0, 2.0, 3.0, 4.0), shares=(0.08, 0.20, 0.32, 0.40))
+S2 = PeerDelayMatrix(bounds=(1.0, 2.0, 3.0, 4.0), shares=(0.08, 0.20, 0.32, 0.40))
 
 
 class PeerWorld:
     """A source of peers, and of events for them."""
 
-    def __init__(self, workload: str, popularity: str, delays: Delays, seed: int) -> None:
+    def __init__(self, workload: str, popularity: str, delays: PeerDelayMatrix, seed: int) -> None:
         self._generator = np.random.default_rng(seed)
         self._delays = delays
         self._boxes: Callable[[], tuple[CellBox, ...]] = self._parts if workload == GRID else self._rectangle
