@@ -1,0 +1,532 @@
+"""The MQTT 5 client as a state machine without I/O. Begin reading at `TRANSITIONS` and `ClientProtocol`.
+
+One `ClientProtocol` is one connection. Its inputs are bytes (`receive`), time (`tick`), the end of the
+transport (`broke`) and calls (`publish`, `subscribe`, ...). Its outputs are bytes to send (`take_outbox`) and
+events. A `ClientSession` is what outlives a connection [4.1]; the next `ClientProtocol` takes it over.
+
+An event is a packet of the broker's that means something to the program, or `Ended`, which is the last one:
+
+- CONNACK: the connection stands;
+- PUBLISH: a message, its topic alias resolved, of QoS 2 exactly once;
+- SUBACK, UNSUBACK: the answer to `subscribe` and `unsubscribe`, by packet identifier;
+- PUBACK, PUBCOMP, and a PUBREC that rejects: the answer to `publish`, by packet identifier;
+- AUTH: for programs that authenticate so.
+
+Errors are split by blame: what the broker does wrong is an `Ended`, what the caller does wrong is a
+`LocalProtocolError`. Numbers in brackets are sections of the MQTT 5 standard.
+
+Rules for editing: (1) a state changes in `_move` only; (2) a new pair goes into `TRANSITIONS`, with the
+section that allows it; (3) nothing here reads a clock or a socket.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable
+from enum import Enum, auto
+from typing import Any, Final, NamedTuple
+
+import mqtt5
+
+from betimes.model.errors import BetimesError
+from betimes.mqtt.codec import PACKET_BYTES_LIMIT, Wire
+from betimes.mqtt.packet_ids import PACKET_ID_MAX, PacketIds
+from betimes.mqtt.validation import PROTOCOL_ERROR, TOPIC_ALIAS_INVALID, WireError
+
+FAILED: Final = 0x80  # reason codes from here on reject something [2.4]
+RECEIVE_MAXIMUM_EXCEEDED: Final = 0x93
+KEEP_ALIVE_TIMEOUT: Final = 0x8D
+
+_QUALITIES: Final = (mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE, mqtt5.QoS.EXACTLY_ONCE)
+_PUBREL, _DUPLICATE, _QOS_2 = 0x62, 0x08, 0x04  # in the first byte of a packet
+
+Pairs = Iterable[tuple[str, str]]
+
+
+class ClientState(Enum):
+    """Where a connection is in its life."""
+
+    IDLE = auto()  # nothing is sent
+    CONNECTING = auto()  # CONNECT is sent; CONNACK is to come
+    CONNECTED = auto()
+    ENDED = auto()
+
+
+class Cause(Enum):
+    """What moves a connection from one state to another."""
+
+    STARTED = "the client sends CONNECT"
+    ACCEPTED = "the broker accepts with CONNACK"
+    REJECTED = "the broker rejects with CONNACK"
+    DISCONNECTED = "the client sends DISCONNECT"
+    GOODBYE = "the broker sends DISCONNECT"
+    BAD_PACKET = "the broker sends what the standard forbids"
+    SILENCE = "the broker does not answer within the keep alive"
+    TRANSPORT = "the transport ends"
+
+
+TRANSITIONS: Final = {
+    (ClientState.IDLE, Cause.STARTED): ClientState.CONNECTING,  # [3.1]
+    (ClientState.IDLE, Cause.TRANSPORT): ClientState.ENDED,
+    (ClientState.CONNECTING, Cause.ACCEPTED): ClientState.CONNECTED,  # [3.2]
+    (ClientState.CONNECTING, Cause.REJECTED): ClientState.ENDED,  # [3.2.2.2]
+    (ClientState.CONNECTING, Cause.DISCONNECTED): ClientState.ENDED,  # [3.14]
+    (ClientState.CONNECTING, Cause.BAD_PACKET): ClientState.ENDED,  # [4.13]
+    (ClientState.CONNECTING, Cause.TRANSPORT): ClientState.ENDED,
+    (ClientState.CONNECTED, Cause.DISCONNECTED): ClientState.ENDED,  # [3.14]
+    (ClientState.CONNECTED, Cause.GOODBYE): ClientState.ENDED,  # [3.14]
+    (ClientState.CONNECTED, Cause.BAD_PACKET): ClientState.ENDED,  # [4.13]
+    (ClientState.CONNECTED, Cause.SILENCE): ClientState.ENDED,  # [3.1.2.10]
+    (ClientState.CONNECTED, Cause.TRANSPORT): ClientState.ENDED,
+}
+
+
+class Ended(NamedTuple):
+    """The connection has ended: why, the reason code (0 where there is none), and words."""
+
+    cause: Cause
+    code: int = 0
+    reason: str = ""
+
+
+Event = mqtt5.Packet | Ended
+
+
+class LocalProtocolError(BetimesError):
+    """The caller asked for what the protocol does not allow now."""
+
+
+class PacketTooLargeError(LocalProtocolError):
+    """A packet is larger than the broker takes [3.2.2.3.6]; to send it would end the connection."""
+
+    def __init__(self, size_bytes: int, bytes_max: int) -> None:
+        self.size_bytes = size_bytes
+        self.bytes_max = bytes_max
+        super().__init__(f"the packet has {size_bytes} bytes, the broker takes {bytes_max} at most")
+
+
+class InFlightFullError(LocalProtocolError):
+    """As many messages wait for the broker as may."""
+
+    def __init__(self, in_flight_max: int) -> None:
+        self.in_flight_max = in_flight_max
+        super().__init__(f"{in_flight_max} messages are in flight, and no more may be")
+
+
+class ClientSession:
+    """What outlives a connection [4.1]: what is in flight, both ways, and the packet identifiers.
+
+    `in_flight` has, by packet identifier and in the order of sending, each PUBLISH as it was written; once
+    the broker has it (PUBREC), the PUBREL in its place. `received` has the identifiers of QoS 2 messages
+    that the client has and the broker has not released.
+    """
+
+    __slots__ = ("ids", "in_flight", "received")
+
+    def __init__(self) -> None:
+        self.ids = PacketIds()
+        self.in_flight: dict[int, bytes] = {}
+        self.received: set[int] = set()
+
+    def clear(self) -> None:
+        """Forget everything: the broker has no session of ours [3.2.2.1.1]."""
+        self.in_flight.clear()
+        self.received.clear()
+
+
+class ClientProtocol:
+    """One connection of an MQTT 5 client to its broker.
+
+    `connect` is the CONNECT packet; its limits (receive maximum, topic alias maximum, maximum packet size)
+    hold for what the broker may send. With `acknowledges` off, the caller acknowledges each message of QoS 1
+    and 2 itself (`acknowledge`), for example once it is stored; until then it may come again.
+    """
+
+    def __init__(
+        self,
+        connect: mqtt5.ConnectPacket,
+        *,
+        session: ClientSession | None = None,
+        in_flight_max: int = PACKET_ID_MAX // 2,
+        acknowledges: bool = True,
+    ) -> None:
+        self.state = ClientState.IDLE
+        self.session = ClientSession() if session is None else session
+        self.connack: mqtt5.ConnAckPacket | None = None
+        self.packet_bytes_max = PACKET_BYTES_LIMIT  # that the broker takes
+        self.receive_max = PACKET_ID_MAX  # messages of QoS 1 and 2 that the broker takes at once [4.9]
+        self._connect = connect
+        self._acknowledges = acknowledges
+        self._in_flight_max = in_flight_max
+        self._wire = Wire(packet_bytes_max=connect.max_packet_size or PACKET_BYTES_LIMIT, dialled=True)
+        self._outbox: list[bytes] = []
+        self._requests: set[int] = set()  # packet identifiers of SUBSCRIBE and UNSUBSCRIBE without an answer
+        self._under_way: set[int] = set()  # of what is in flight, what this connection has sent [4.9]
+        self._waiting: deque[int] = deque()  # of what is in flight, what the receive maximum keeps back
+        self._aliases: dict[int, str] = {}
+        self._keep_alive_s = float(connect.keep_alive) or math.inf
+        self._sent_s = self._heard_s = -math.inf
+        self._pinged_s = math.inf  # when the PINGREQ went that is not answered; inf: there is none
+        self._handlers: dict[type, Callable[[Any, list[Event]], None]] = {
+            mqtt5.PublishPacket: self._published,
+            mqtt5.PubAckPacket: self._acknowledged,
+            mqtt5.PubRecPacket: self._received,
+            mqtt5.PubRelPacket: self._released,
+            mqtt5.PubCompPacket: self._completed,
+            mqtt5.SubAckPacket: self._answered,
+            mqtt5.UnsubAckPacket: self._answered,
+            mqtt5.ConnAckPacket: self._opened,
+            mqtt5.DisconnectPacket: self._left,
+            mqtt5.AuthPacket: lambda packet, events: events.append(packet),
+            mqtt5.PingRespPacket: lambda _packet, _events: None,  # that it was heard is noted
+        }
+
+    def is_over(self) -> bool:
+        """Tell whether the connection has ended."""
+        return self.state is ClientState.ENDED
+
+    # --- inputs: bytes, time, and the end of the transport
+
+    def start(self, now_s: float) -> None:
+        """Send CONNECT: the transport stands."""
+        self._move(Cause.STARTED)
+        self._sent_s = self._heard_s = now_s
+        self._outbox.append(self._connect.write())
+
+    def receive(self, data: bytes, now_s: float) -> list[Event]:
+        """Take in bytes, and return what they mean, in order; what comes after the end is ignored."""
+        events: list[Event] = []
+        if self.is_over():
+            return events
+        self._heard_s, self._pinged_s = now_s, math.inf
+        wrong: WireError | None = None
+        try:
+            packets = self._wire.feed(data)
+        except WireError as error:
+            packets, wrong = error.packets, error
+        handlers = self._handlers
+        for packet in packets:
+            handlers[type(packet)](packet, events)
+            if self.is_over():
+                return events
+        if wrong is not None:
+            self._fail(wrong.reason_code, wrong.problem, events)
+        return events
+
+    def tick(self, now_s: float) -> list[Event]:
+        """Keep the connection alive [3.1.2.10]: send PINGREQ when it is due, or find the broker silent."""
+        events: list[Event] = []
+        if self.state is not ClientState.CONNECTED or now_s < self.wake_at_s:
+            return events
+        if self._pinged_s < math.inf:
+            problem = f"nothing was heard for {now_s - self._heard_s:.0f} s"
+            self._goodbye(KEEP_ALIVE_TIMEOUT, problem)
+            self._end(Ended(Cause.SILENCE, KEEP_ALIVE_TIMEOUT, problem), events)
+        else:
+            self._pinged_s = now_s
+            self._outbox.append(mqtt5.PingReqPacket().write())
+        return events
+
+    @property
+    def wake_at_s(self) -> float:
+        """Return when `tick` is due; inf: never."""
+        if self.state is not ClientState.CONNECTED:
+            return math.inf
+        since_s = self._pinged_s if self._pinged_s < math.inf else min(self._sent_s, self._heard_s)
+        return since_s + self._keep_alive_s
+
+    def broke(self, why: str) -> list[Event]:
+        """Note that the transport has ended."""
+        events: list[Event] = []
+        if not self.is_over():
+            self._end(Ended(Cause.TRANSPORT, 0, why), events)
+        return events
+
+    # --- output: bytes
+
+    def take_outbox(self, now_s: float) -> bytes:
+        """Return, and forget, what is to be sent."""
+        outbox = self._outbox
+        if not outbox:
+            return b""
+        self._sent_s = now_s
+        data = outbox[0] if len(outbox) == 1 else b"".join(outbox)
+        outbox.clear()
+        return data
+
+    # --- inputs: calls
+
+    def publish(
+        self, topic: str, payload: bytes, *, qos: int = 0, retain: bool = False, **properties: Any
+    ) -> int | None:
+        """Send a message, or keep it until the broker takes more; return the packet identifier of its answer.
+
+        `properties` are those of `mqtt5.PublishPacket`. QoS 0 has no answer.
+        """
+        self._require_connection()
+        if not qos:
+            packet = mqtt5.PublishPacket(topic, payload, retain=retain, **properties)
+            self._outbox.append(self._checked(packet.write()))
+            return None
+        session = self.session
+        if len(session.in_flight) >= self._in_flight_max:
+            raise InFlightFullError(self._in_flight_max)
+        packet_id = session.ids.next_free(session.in_flight, self._requests)
+        packet = mqtt5.PublishPacket(
+            topic, payload, qos=_QUALITIES[qos], retain=retain, packet_id=packet_id, **properties
+        )
+        data = session.in_flight[packet_id] = self._checked(packet.write())
+        if len(self._under_way) < self.receive_max and not self._waiting:
+            self._under_way.add(packet_id)
+            self._outbox.append(data)
+        else:
+            self._waiting.append(packet_id)
+        return packet_id
+
+    def subscribe(
+        self,
+        topic_filters: list[mqtt5.TopicFilter],
+        *,
+        identifier: int | None = None,
+        user_properties: Pairs = (),
+    ) -> int:
+        """Send SUBSCRIBE, and return the packet identifier of its answer."""
+        packet_id = self._request_id()
+        packet = mqtt5.SubscribePacket(
+            packet_id, topic_filters, subscription_id=identifier, user_properties=list(user_properties)
+        )
+        return self._ask(packet_id, packet)
+
+    def unsubscribe(self, patterns: list[str], *, user_properties: Pairs = ()) -> int:
+        """Send UNSUBSCRIBE, and return the packet identifier of its answer."""
+        packet_id = self._request_id()
+        packet = mqtt5.UnsubscribePacket(packet_id, patterns, user_properties=list(user_properties))
+        return self._ask(packet_id, packet)
+
+    def acknowledge(
+        self,
+        message: mqtt5.PublishPacket,
+        *,
+        code: int = 0,
+        reason: str | None = None,
+        user_properties: Pairs = (),
+    ) -> None:
+        """Acknowledge a message of QoS 1 or 2, or reject it with a reason code."""
+        self._require_connection()
+        packet_id = message.packet_id
+        if packet_id is None:
+            raise LocalProtocolError("a message of QoS 0 is not acknowledged")
+        pairs = list(user_properties)
+        answer: mqtt5.PubAckPacket | mqtt5.PubRecPacket
+        if message.qos.value == 1:
+            answer = mqtt5.PubAckPacket(
+                packet_id, reason_code=mqtt5.PubAckReasonCode(code), reason_str=reason, user_properties=pairs
+            )
+        else:
+            answer = mqtt5.PubRecPacket(
+                packet_id, reason_code=mqtt5.PubRecReasonCode(code), reason_str=reason, user_properties=pairs
+            )
+            if code < FAILED:
+                self.session.received.add(packet_id)
+        self._outbox.append(self._checked(answer.write()))
+
+    def send(self, packet: mqtt5.Packet) -> None:
+        """Send a packet that has no call of its own, such as AUTH; its answer is not kept track of."""
+        if self.state not in (ClientState.CONNECTING, ClientState.CONNECTED):
+            self._require_connection()
+        self._outbox.append(self._checked(packet.write()))
+
+    def disconnect(
+        self, *, code: int = 0, reason: str | None = None, session_expiry_s: int | None = None
+    ) -> None:
+        """Send DISCONNECT, which ends the connection; to end the session too, with an expiry of 0."""
+        if self.is_over():
+            return
+        if self.state is ClientState.CONNECTED:
+            packet = mqtt5.DisconnectPacket(
+                reason_code=mqtt5.DisconnectReasonCode(code),
+                reason_str=reason,
+                session_expiry_interval=session_expiry_s,
+            )
+            self._outbox.append(packet.write())
+        self._move(Cause.DISCONNECTED if self.state is not ClientState.IDLE else Cause.TRANSPORT)
+
+    # --- packets of the broker's
+
+    def _opened(self, packet: mqtt5.ConnAckPacket, events: list[Event]) -> None:
+        code = packet.reason_code.value
+        if code >= FAILED:
+            self._end(Ended(Cause.REJECTED, code, packet.reason_str or ""), events)
+            return
+        self._move(Cause.ACCEPTED)
+        self.connack = packet
+        self.packet_bytes_max = packet.max_packet_size or PACKET_BYTES_LIMIT
+        self.receive_max = packet.receive_max
+        if packet.server_keep_alive is not None:
+            self._keep_alive_s = float(packet.server_keep_alive) or math.inf
+        events.append(packet)
+        if packet.session_present:
+            self._send_again()
+        else:
+            self.session.clear()
+
+    def _send_again(self) -> None:
+        """Send what an earlier connection left without an answer, in order [4.4]."""
+        for packet_id, data in self.session.in_flight.items():
+            if data[0] == _PUBREL:
+                self._outbox.append(data)
+            else:
+                self.session.in_flight[packet_id] = bytes((data[0] | _DUPLICATE,)) + data[1:]
+                self._waiting.append(packet_id)
+        self._send_waiting()
+
+    def _left(self, packet: mqtt5.DisconnectPacket, events: list[Event]) -> None:
+        self._end(Ended(Cause.GOODBYE, packet.reason_code.value, packet.reason_str or ""), events)
+
+    def _answered(self, packet: mqtt5.SubAckPacket | mqtt5.UnsubAckPacket, events: list[Event]) -> None:
+        self._requests.discard(packet.packet_id)
+        events.append(packet)
+
+    def _published(self, packet: mqtt5.PublishPacket, events: list[Event]) -> None:
+        if packet.topic_alias is not None or not packet.topic:
+            topic = self._topic_of(packet)
+            if topic is None:
+                self._fail(TOPIC_ALIAS_INVALID, f"topic alias {packet.topic_alias} stands for none", events)
+                return
+            packet = _with_topic(packet, topic)
+        packet_id = packet.packet_id
+        if packet_id is None:
+            events.append(packet)
+            return
+        if packet.qos.value == 2:
+            received = self.session.received
+            if packet_id in received:  # once is enough [4.3.3]
+                self._outbox.append(mqtt5.PubRecPacket(packet_id).write())
+                return
+            if len(received) >= self._connect.receive_max:
+                problem = f"more than {self._connect.receive_max} messages at once"
+                self._fail(RECEIVE_MAXIMUM_EXCEEDED, problem, events)
+                return
+        events.append(packet)
+        if self._acknowledges:
+            self.acknowledge(packet)
+
+    def _topic_of(self, packet: mqtt5.PublishPacket) -> str | None:
+        """Return the topic that an alias stands for, if any, and remember it [3.3.2.3.4]."""
+        alias = packet.topic_alias
+        if alias is None or alias > self._connect.topic_alias_max:
+            return None
+        if packet.topic:
+            self._aliases[alias] = packet.topic
+        return self._aliases.get(alias)
+
+    def _released(self, packet: mqtt5.PubRelPacket, _events: list[Event]) -> None:
+        packet_id = packet.packet_id
+        codes = mqtt5.PubCompReasonCode
+        known = packet_id in self.session.received
+        self.session.received.discard(packet_id)
+        code = codes.SUCCESS if known else codes.PACKET_ID_NOT_FOUND
+        self._outbox.append(mqtt5.PubCompPacket(packet_id, reason_code=code).write())
+
+    def _acknowledged(self, packet: mqtt5.PubAckPacket, events: list[Event]) -> None:
+        data = self.session.in_flight.get(packet.packet_id)
+        if data is not None and data[0] != _PUBREL and not data[0] & _QOS_2:
+            self._finish(packet, events)
+
+    def _received(self, packet: mqtt5.PubRecPacket, events: list[Event]) -> None:
+        packet_id = packet.packet_id
+        data = self.session.in_flight.get(packet_id)
+        if data is None or (data[0] != _PUBREL and not data[0] & _QOS_2):
+            unknown = mqtt5.PubRelReasonCode.PACKET_ID_NOT_FOUND
+            self._outbox.append(mqtt5.PubRelPacket(packet_id, reason_code=unknown).write())
+        elif packet.reason_code.value >= FAILED:
+            self._finish(packet, events)
+        else:
+            data = self.session.in_flight[packet_id] = mqtt5.PubRelPacket(packet_id).write()
+            self._outbox.append(data)
+
+    def _completed(self, packet: mqtt5.PubCompPacket, events: list[Event]) -> None:
+        data = self.session.in_flight.get(packet.packet_id)
+        if data is not None and data[0] == _PUBREL:
+            self._finish(packet, events)
+
+    def _finish(
+        self, packet: mqtt5.PubAckPacket | mqtt5.PubRecPacket | mqtt5.PubCompPacket, events: list[Event]
+    ) -> None:
+        """Forget what is answered, which makes room for what waits [4.9]."""
+        del self.session.in_flight[packet.packet_id]
+        self._under_way.discard(packet.packet_id)
+        events.append(packet)
+        if self._waiting:
+            self._send_waiting()
+
+    def _send_waiting(self) -> None:
+        while self._waiting and len(self._under_way) < self.receive_max:
+            packet_id = self._waiting.popleft()
+            self._under_way.add(packet_id)
+            self._outbox.append(self.session.in_flight[packet_id])
+
+    # --- the same for all of them
+
+    def _require_connection(self) -> None:
+        if self.state is not ClientState.CONNECTED:
+            raise LocalProtocolError(f"this needs a connection, which is {self.state.name.lower()}")
+
+    def _request_id(self) -> int:
+        self._require_connection()
+        if len(self._requests) + len(self.session.in_flight) >= PACKET_ID_MAX:
+            raise InFlightFullError(PACKET_ID_MAX)
+        return self.session.ids.next_free(self.session.in_flight, self._requests)
+
+    def _ask(self, packet_id: int, packet: mqtt5.SubscribePacket | mqtt5.UnsubscribePacket) -> int:
+        self._outbox.append(self._checked(packet.write()))
+        self._requests.add(packet_id)
+        return packet_id
+
+    def _checked(self, data: bytes) -> bytes:
+        if len(data) > self.packet_bytes_max:
+            raise PacketTooLargeError(len(data), self.packet_bytes_max)
+        return data
+
+    def _fail(self, code: int, problem: str, events: list[Event]) -> None:
+        """End the connection because of what the broker sent [4.13]."""
+        self._goodbye(code, problem)
+        self._end(Ended(Cause.BAD_PACKET, code, problem), events)
+
+    def _goodbye(self, code: int, problem: str) -> None:
+        """Send DISCONNECT with a reason; before CONNACK none may be sent [3.14.0]."""
+        if self.state is ClientState.CONNECTED:
+            try:
+                known = mqtt5.DisconnectReasonCode(code)
+            except ValueError:  # a code of CONNACK's
+                known = mqtt5.DisconnectReasonCode(PROTOCOL_ERROR)
+            self._outbox.append(mqtt5.DisconnectPacket(reason_code=known, reason_str=problem).write())
+
+    def _end(self, ended: Ended, events: list[Event]) -> None:
+        self._move(ended.cause)
+        events.append(ended)
+
+    def _move(self, cause: Cause) -> None:
+        to = TRANSITIONS.get((self.state, cause))
+        if to is None:
+            raise LocalProtocolError(f"a connection that is {self.state.name.lower()}: {cause.value}")
+        self.state = to
+
+
+def _with_topic(packet: mqtt5.PublishPacket, topic: str) -> mqtt5.PublishPacket:
+    return mqtt5.PublishPacket(
+        topic,
+        packet.payload,
+        qos=packet.qos,
+        retain=packet.retain,
+        packet_id=packet.packet_id,
+        duplicate=packet.duplicate,
+        payload_format_indicator=packet.payload_format_indicator,
+        message_expiry_interval=packet.message_expiry_interval,
+        content_type=packet.content_type,
+        response_topic=packet.response_topic,
+        correlation_data=packet.correlation_data,
+        subscription_ids=packet.subscription_ids,
+        user_properties=packet.user_properties,
+    )

@@ -1,0 +1,31 @@
+"""Packet identifiers [2.2.1]: which one is free? They go round, so that a late answer meets no new packet."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Final
+
+PACKET_ID_MAX: Final = 65_535
+
+
+class PacketIds:
+    """The packet identifiers of one session: 1 to 65,535, then from the start."""
+
+    __slots__ = ("_last",)
+
+    def __init__(self, last: int = 0) -> None:
+        self._last = last
+
+    def next_free(self, *in_use: Container[int]) -> int:
+        """Return the next identifier that is in none of these; one must be free.
+
+        O(1) while few are in use: it looks at each identifier in use that follows the last one.
+        """
+        for _ in range(PACKET_ID_MAX):
+            self._last = self._last % PACKET_ID_MAX + 1
+            for each in in_use:
+                if self._last in each:
+                    break
+            else:
+                return self._last
+        raise AssertionError("all packet identifiers are in use; the caller limits what is in flight")
