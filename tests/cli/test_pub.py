@@ -50,7 +50,7 @@ def broker() -> Iterator[str]:
 )
 def test_a_mistake_is_one_message(arguments, said, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("betimes.client.aiomqtt_line.Line.open", None)  # it is told before anybody is asked
+    monkeypatch.setattr("betimes.client.connection.Client.open", None)  # it is told before anybody is asked
     assert run(["pub", *arguments]) == MISTAKE
     out, err = capsys.readouterr()
     assert said in err

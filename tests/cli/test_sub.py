@@ -50,7 +50,7 @@ def broker() -> Iterator[str]:
     ],
 )
 def test_a_mistake_is_one_message_before_anybody_is_asked(arguments, said, capsys, monkeypatch):
-    monkeypatch.setattr("betimes.client.aiomqtt_line.Line.open", None)
+    monkeypatch.setattr("betimes.client.connection.Client.open", None)
     assert run(["sub", *arguments]) == MISTAKE
     out, err = capsys.readouterr()
     assert said in err

@@ -45,7 +45,7 @@ async def take(source: Any, count: int) -> list[Message]:
 
 
 def test_importing_the_package_loads_no_client():
-    code = "import betimes, sys; sys.exit('aiomqtt' in sys.modules or 'asyncio' in sys.modules)"
+    code = "import betimes, sys; sys.exit('mqtt5' in sys.modules or 'asyncio' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

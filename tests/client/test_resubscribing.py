@@ -13,6 +13,7 @@ from tests.broker.listening import run, until
 
 import betimes
 from betimes.client.connection import Client
+from betimes.client.effects import Flow, Pause, Written
 from betimes.client.errors import RefusedError, SubscriptionRefusedError
 from betimes.client.request import ask
 from betimes.client.resubscribing import PAUSE_S_MAX, PAUSE_S_MIN, BackOff, ask_for_all
@@ -32,21 +33,25 @@ class Broker:
         self.answers = list(answers)
         self.asked = 0
 
-    async def __call__(self, subscription: Subscription, _identifier: int) -> None:
+    def __call__(self, subscription: Subscription, _identifier: int) -> Flow[None]:
         self.asked += 1
+        yield Written()
         answer = self.answers[0] if len(self.answers) == 1 else self.answers.pop(0)
         if isinstance(answer, RefusedError):
             raise answer
         subscription.answered(answer)
 
 
-async def asked_again(broker: Broker, *, for_s: float = 10.0, is_open: bool = True) -> list[tuple[str, str]]:
-    """Return what a subscriber is told that had a reservation when its connection broke."""
+def asked_again(broker: Broker, *, for_s: float = 10.0, is_open: bool = True) -> list[tuple[str, str]]:
+    """Return what a subscriber is told that had a reservation when its connection broke; no time passes."""
     subscription = Subscription(cast(Any, None), ask("cars", bandwidth="20KB/s"), buffer=1)
     subscription.is_reserved = True
-    now_s = asyncio.get_running_loop().time
+    clock = [0.0]
     wanted = {1: subscription}
-    await ask_for_all(wanted, wanted if is_open else {}, broker, end_s=now_s() + for_s, now_s=now_s)
+    opened = wanted if is_open else {}
+    for effect in ask_for_all(wanted, opened, broker, end_s=for_s, now_s=lambda: clock[0]):
+        if isinstance(effect, Pause):
+            clock[0] += effect.pause_s
     return [(each.state, each.why) for each in subscription.reservations]
 
 
@@ -60,43 +65,31 @@ def test_pauses_grow_and_end():
 
 
 def test_what_is_refused_for_now_is_asked_for_until_it_is_there_and_told_once():
-    async def test() -> None:
-        broker = Broker(FOR_NOW, FOR_NOW, RESERVED)
-        told = await asked_again(broker)
-        assert told == [("refused", "nobody publishes this"), ("accepted", "")]
-        assert broker.asked == 3
-
-    run(test())
+    broker = Broker(FOR_NOW, FOR_NOW, RESERVED)
+    told = asked_again(broker)
+    assert told == [("refused", "nobody publishes this"), ("accepted", "")]
+    assert broker.asked == 3
 
 
 def test_what_stays_refused_to_the_end_is_raised():
-    async def test() -> None:
-        broker = Broker(FOR_NOW)
-        with pytest.raises(SubscriptionRefusedError, match="nobody publishes"):
-            await asked_again(broker, for_s=0.5)
-        assert 2 < broker.asked < 10
-
-    run(test())
+    broker = Broker(FOR_NOW)
+    with pytest.raises(SubscriptionRefusedError, match="nobody publishes"):
+        asked_again(broker, for_s=0.5)
+    assert 2 < broker.asked < 10
 
 
 def test_what_is_refused_for_good_is_not_asked_for_again():
-    async def test() -> None:
-        broker = Broker(FOR_NOW, FOR_GOOD)
-        with pytest.raises(SubscriptionRefusedError, match="no bandwidth"):
-            await asked_again(broker)
-        assert broker.asked == 2
-
-    run(test())
+    broker = Broker(FOR_NOW, FOR_GOOD)
+    with pytest.raises(SubscriptionRefusedError, match="no bandwidth"):
+        asked_again(broker)
+    assert broker.asked == 2
 
 
 def test_a_broker_that_reserves_nothing_is_told_as_a_refusal_and_who_was_closed_is_not_asked_for():
-    async def test() -> None:
-        assert [state for state, _ in await asked_again(Broker([]))] == ["refused"]
-        broker = Broker(RESERVED)
-        assert await asked_again(broker, is_open=False) == []
-        assert broker.asked == 0
-
-    run(test())
+    assert [state for state, _ in asked_again(Broker([]))] == ["refused"]
+    broker = Broker(RESERVED)
+    assert asked_again(broker, is_open=False) == []
+    assert broker.asked == 0
 
 
 @pytest.mark.live

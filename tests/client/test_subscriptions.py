@@ -10,7 +10,7 @@ import pytest
 from tests.interop.brokers import HOST, WITHIN_S, running_broker
 
 import betimes
-from betimes.client import subscriptions
+from betimes.client import subscription_buffer
 from betimes.client.messages import Message
 
 pytestmark = pytest.mark.live
@@ -41,7 +41,7 @@ def test_what_overflows_is_the_oldest_and_is_counted():
 
 
 def test_the_buffer_is_bounded_in_bytes_too(monkeypatch):
-    monkeypatch.setattr(subscriptions, "BUFFER_BYTES_MAX", 100)
+    monkeypatch.setattr(subscription_buffer, "BUFFER_BYTES_MAX", 100)
 
     async def test():
         with running_broker() as broker:

@@ -261,7 +261,7 @@ EXCHANGES: dict[str, tuple[Callable[[], ClientProtocol], list[Step]]] = {
         connected,
         [
             Step(lambda protocol: protocol.send(mqtt5.PingReqPacket()), [mqtt5.PingReqPacket()]),
-            Step(told(mqtt5.PingRespPacket())),
+            Step(told(mqtt5.PingRespPacket()), events=[mqtt5.PingRespPacket()]),
             Step(told(AUTH), events=[AUTH]),
         ],
     ),

@@ -186,7 +186,7 @@ def _check(topics: Iterable[str], asked: Mapping[str, Any]) -> None:
 @contextmanager
 def _told_of_connections() -> Iterator[None]:
     """Have it told when a connection is lost, and when there is another; and what becomes of guarantees."""
-    tellers = [logging.getLogger(f"betimes.client.{name}") for name in ("connection", "subscriptions")]
+    tellers = [logging.getLogger(f"betimes.client.{name}") for name in ("core", "subscription_buffer")]
     handler = logging.Handler()
     handler.emit = lambda record: print_notice(record.getMessage())  # type: ignore[method-assign]
     for told in tellers:

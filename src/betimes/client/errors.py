@@ -55,3 +55,52 @@ class SubscriptionRefusedError(RefusedError):
 
 class PublicationRefusedError(RefusedError):
     """The broker does not take a message."""
+
+
+# What the standard calls the reason codes that reject something [2.4].
+_MEANINGS = {
+    0x80: "Unspecified error",
+    0x81: "Malformed packet",
+    0x82: "Protocol error",
+    0x83: "Implementation specific error",
+    0x84: "Unsupported protocol version",
+    0x85: "Client identifier not valid",
+    0x86: "Bad user name or password",
+    0x87: "Not authorized",
+    0x88: "Server unavailable",
+    0x89: "Server busy",
+    0x8A: "Banned",
+    0x8B: "Server shutting down",
+    0x8C: "Bad authentication method",
+    0x8D: "Keep alive timeout",
+    0x8E: "Session taken over",
+    0x8F: "Topic filter invalid",
+    0x90: "Topic name invalid",
+    0x91: "Packet identifier in use",
+    0x92: "Packet identifier not found",
+    0x93: "Receive maximum exceeded",
+    0x94: "Topic alias invalid",
+    0x95: "Packet too large",
+    0x96: "Message rate too high",
+    0x97: "Quota exceeded",
+    0x98: "Administrative action",
+    0x99: "Payload format invalid",
+    0x9A: "Retain not supported",
+    0x9B: "QoS not supported",
+    0x9C: "Use another server",
+    0x9D: "Server moved",
+    0x9E: "Shared subscription not supported",
+    0x9F: "Connection rate exceeded",
+    0xA0: "Maximum connect time",
+    0xA1: "Subscription identifiers not supported",
+    0xA2: "Wildcard subscription not supported",
+}
+
+
+def meaning(code: int) -> str:
+    """Return what the standard calls a reason code.
+
+    >>> meaning(0x87), meaning(0)
+    ('Not authorized', 'Reason code 0x00')
+    """
+    return _MEANINGS.get(code, f"Reason code 0x{code:02x}")

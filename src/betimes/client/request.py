@@ -180,6 +180,36 @@ def checked_topic_name(topic: object) -> str:
     return text
 
 
+def checked_topic_filter(topic: str) -> str:
+    """Return the topic, or pattern, if something can subscribe to it [4.7.1]."""
+    levels = topic.split("/")
+    if "#" in levels[:-1] or any(len(each) > 1 and ("+" in each or "#" in each) for each in levels):
+        hint = "+ stands for one level, # for all that follow, as in traffic/+/speed and traffic/#"
+        raise SettingError("topic", topic, "this is no topic filter of MQTT", hint)
+    return topic
+
+
+def topic_matches(pattern: str, topic: str) -> bool:
+    """Tell whether a topic meets a pattern, shared or not [4.7, 4.8.2].
+
+    >>> topic_matches("a/+/c", "a/b/c"), topic_matches("$share/g/a/#", "a"), topic_matches("#", "$SYS/load")
+    (True, True, False)
+    """
+    wanted, levels = pattern.split("/"), topic.split("/")
+    if wanted[0] == "$share":
+        wanted = wanted[2:]
+    if topic.startswith("$") and wanted[:1] in (["+"], ["#"]):
+        return False
+    if wanted[-1:] == ["#"]:
+        wanted = wanted[:-1]
+        levels = levels[: len(wanted)]
+    return len(wanted) == len(levels) and all(map(_level_matches, wanted, levels))
+
+
+def _level_matches(wanted: str, level: str) -> bool:
+    return wanted in ("+", level)
+
+
 def checked_text(name: str, text: object) -> str:
     """Return the text if MQTT can carry it [1.5.4]."""
     if not isinstance(text, str):

@@ -6,18 +6,22 @@ Publishers and subscribers are MQTT clients in this one process, so that one clo
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from urllib.error import URLError
 from urllib.request import urlopen
 
-import aiomqtt
-from paho.mqtt.packettypes import PacketTypes
-from paho.mqtt.properties import Properties
 from prometheus_client.parser import text_string_to_metric_families
 
+from betimes.client.addresses import Address
+from betimes.client.connection import Client, connected
+from betimes.client.core import BUFFER_MAX
+from betimes.client.errors import SubscriptionRefusedError, UnreachableError
+from betimes.client.request import Asked, Mode
+from betimes.client.subscriptions import Subscription as Messages
 from betimes.demo.flights import TOPIC, Departure, read_payload
 from betimes.demo.scores import DemoTally
 from betimes.model.errors import BetimesError
@@ -31,8 +35,6 @@ PROBE_EVERY_S = 0.1
 AFTERWARDS_S = 0.5  # after the longest bound, for what is under way
 METRICS_S_MAX = 5.0
 LOST = "betimes_lost_total"
-
-Pairs = Iterable[tuple[str, str]]
 
 
 async def replay(
@@ -49,8 +51,8 @@ async def replay(
             listening = []
             for each in subscriptions:
                 client = await stack.enter_async_context(_client(ports[each.home], each.id))
-                await _subscribe(client, each)
-                listening.append(group.create_task(_listen(client, each.id, tally)))
+                messages = await _subscribe(stack, client, each)
+                listening.append(group.create_task(_listen(messages, each.id, tally)))
             publishers = {
                 airport: await stack.enter_async_context(_client(ports[airport.lower()], airport))
                 for airport in airports
@@ -61,7 +63,7 @@ async def replay(
             await asyncio.sleep(max(each.qos.delay_s_max for each in subscriptions) + AFTERWARDS_S)
             for task in listening:
                 task.cancel()
-    except (ExceptionGroup, aiomqtt.MqttError) as error:
+    except (ExceptionGroup, UnreachableError) as error:
         raise _first(error) from error
     return tally
 
@@ -70,21 +72,13 @@ def _first(error: Exception) -> Exception:
     """Return the first of several errors; where a client lost its broker, an error that says so."""
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
-    return (
-        BetimesError(f"a client lost its broker ({error})") if isinstance(error, aiomqtt.MqttError) else error
-    )
+    if isinstance(error, UnreachableError):
+        return BetimesError(f"a client lost its broker ({error})")
+    return error
 
 
-def _client(port: int, name: str) -> aiomqtt.Client:
-    return aiomqtt.Client(
-        HOST, port, identifier=name, protocol=aiomqtt.ProtocolVersion.V5, timeout=READY_S_MAX
-    )
-
-
-def _properties(kind: int, pairs: Pairs) -> Properties:
-    properties = Properties(kind)  # type: ignore[no-untyped-call]
-    properties.UserProperty = list(pairs)
-    return properties
+def _client(port: int, name: str) -> AbstractAsyncContextManager[Client]:
+    return connected(Address(host=HOST, port=port, client_id=name), timeout=READY_S_MAX)
 
 
 def wish_properties(subscription: Subscription) -> list[tuple[str, str]]:
@@ -97,24 +91,37 @@ def wish_properties(subscription: Subscription) -> list[tuple[str, str]]:
     ]
 
 
-async def _subscribe(client: aiomqtt.Client, subscription: Subscription) -> None:
-    wish = _properties(PacketTypes.SUBSCRIBE, wish_properties(subscription))
-    (granted,) = await client.subscribe(f"{TOPIC}/#", properties=wish)
-    code = granted if isinstance(granted, int) else granted.value
-    if code >= 0x80:
-        raise BetimesError(f"{subscription.id}: the broker refuses the subscription (0x{code:02x})")
+async def _subscribe(stack: AsyncExitStack, client: Client, subscription: Subscription) -> Messages:
+    try:
+        return await stack.enter_async_context(_messages(client, f"{TOPIC}/#", wish_properties(subscription)))
+    except SubscriptionRefusedError as error:
+        text = f"{subscription.id}: the broker refuses the subscription (0x{error.code:02x})"
+        raise BetimesError(text) from None
 
 
-async def _listen(client: aiomqtt.Client, subscriber: str, tally: DemoTally) -> None:
-    async for message in client.messages:
+def _messages(client: Client, topic: str, properties: Iterable[tuple[str, str]] = ()) -> Messages:
+    """Return a subscription that hands out late messages too, because they are to be counted."""
+    asked = Asked(
+        topic=topic,
+        qos=0,
+        delay_s_max=math.inf,
+        mode=Mode.NONDURABLE,
+        late_too=False,
+        after=(),
+        properties=tuple(properties),
+    )
+    return Messages(client, asked, buffer=BUFFER_MAX)
+
+
+async def _listen(messages: Messages, subscriber: str, tally: DemoTally) -> None:
+    async for message in messages:
         now_s = time.monotonic()
-        assert isinstance(message.payload, bytes), "aiomqtt hands on what came"
         number, sent_s = read_payload(message.payload)
         tally.arrive(subscriber, number, now_s - sent_s)
 
 
 async def _until_linked(
-    stack: AsyncExitStack, publishers: Mapping[str, aiomqtt.Client], homes: Mapping[str, int]
+    stack: AsyncExitStack, publishers: Mapping[str, Client], homes: Mapping[str, int]
 ) -> None:
     """Wait until something from every airport reaches every home.
 
@@ -123,7 +130,7 @@ async def _until_linked(
     end_s = time.monotonic() + READY_S_MAX
     for home, port in homes.items():
         watcher = await stack.enter_async_context(_client(port, f"ready-{home}"))
-        await watcher.subscribe(f"{READY_TOPIC}/{home}")
+        heard = await stack.enter_async_context(_messages(watcher, f"{READY_TOPIC}/{home}"))
         missing = set(publishers)
         while missing:
             if time.monotonic() > end_s:
@@ -132,16 +139,15 @@ async def _until_linked(
                 )
             for airport in missing:
                 await publishers[airport].publish(f"{READY_TOPIC}/{home}", airport)
-            missing -= await _heard(watcher, PROBE_EVERY_S)
+            missing -= await _heard(heard, PROBE_EVERY_S)
 
 
-async def _heard(watcher: aiomqtt.Client, for_s: float) -> set[str]:
-    """Return what a watcher hears within a while."""
+async def _heard(messages: Messages, for_s: float) -> set[str]:
+    """Return what comes within a while."""
     heard: set[str] = set()
     try:
         async with asyncio.timeout(for_s):
-            async for message in watcher.messages:
-                assert isinstance(message.payload, bytes), "aiomqtt hands on what came"
+            async for message in messages:
                 heard.add(message.payload.decode())
     except TimeoutError:
         pass
@@ -150,7 +156,7 @@ async def _heard(watcher: aiomqtt.Client, for_s: float) -> set[str]:
 
 async def _publish(
     departures: Sequence[Departure],
-    publishers: Mapping[str, aiomqtt.Client],
+    publishers: Mapping[str, Client],
     tally: DemoTally,
     advance: Advance,
 ) -> None:
@@ -159,12 +165,11 @@ async def _publish(
         advance(done, len(departures))
         due_s = start_s + departure.at_s
         await asyncio.sleep(max(due_s - time.monotonic(), 0.0))
-        named = ((name, str(value)) for name, value in departure.attributes.items())
-        properties = _properties(PacketTypes.PUBLISH, named)
         sent_s = time.monotonic()
         tally.publish(departure, sent_s - due_s)
         publisher = publishers[departure.origin]
-        await publisher.publish(departure.topic, departure.payload(sent_s), properties=properties)
+        payload = departure.payload(sent_s)
+        await publisher.publish(departure.topic, payload, attributes=departure.attributes)
     advance(len(departures), len(departures))
 
 

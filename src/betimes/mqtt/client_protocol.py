@@ -10,7 +10,8 @@ An event is a packet of the broker's that means something to the program, or `En
 - PUBLISH: a message, its topic alias resolved, of QoS 2 exactly once;
 - SUBACK, UNSUBACK: the answer to `subscribe` and `unsubscribe`, by packet identifier;
 - PUBACK, PUBCOMP, and a PUBREC that rejects: the answer to `publish`, by packet identifier;
-- AUTH: for programs that authenticate so.
+- AUTH: for programs that authenticate so;
+- PINGRESP: everything that was sent before the PINGREQ has been read.
 
 Errors are split by blame: what the broker does wrong is an `Ended`, what the caller does wrong is a
 `LocalProtocolError`. Numbers in brackets are sections of the MQTT 5 standard.
@@ -37,6 +38,7 @@ from betimes.mqtt.validation import PROTOCOL_ERROR, TOPIC_ALIAS_INVALID, WireErr
 FAILED: Final = 0x80  # reason codes from here on reject something [2.4]
 RECEIVE_MAXIMUM_EXCEEDED: Final = 0x93
 KEEP_ALIVE_TIMEOUT: Final = 0x8D
+IN_FLIGHT_MAX: Final = PACKET_ID_MAX // 2  # a free packet identifier is soon found
 
 _QUALITIES: Final = (mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE, mqtt5.QoS.EXACTLY_ONCE)
 _PUBREL, _DUPLICATE, _QOS_2 = 0x62, 0x08, 0x04  # in the first byte of a packet
@@ -148,7 +150,7 @@ class ClientProtocol:
         connect: mqtt5.ConnectPacket,
         *,
         session: ClientSession | None = None,
-        in_flight_max: int = PACKET_ID_MAX // 2,
+        in_flight_max: int = IN_FLIGHT_MAX,
         acknowledges: bool = True,
     ) -> None:
         self.state = ClientState.IDLE
@@ -179,7 +181,7 @@ class ClientProtocol:
             mqtt5.ConnAckPacket: self._opened,
             mqtt5.DisconnectPacket: self._left,
             mqtt5.AuthPacket: lambda packet, events: events.append(packet),
-            mqtt5.PingRespPacket: lambda _packet, _events: None,  # that it was heard is noted
+            mqtt5.PingRespPacket: lambda packet, events: events.append(packet),
         }
 
     def is_over(self) -> bool:
@@ -264,19 +266,24 @@ class ClientProtocol:
 
         `properties` are those of `mqtt5.PublishPacket`. QoS 0 has no answer.
         """
-        self._require_connection()
-        if not qos:
-            packet = mqtt5.PublishPacket(topic, payload, retain=retain, **properties)
-            self._outbox.append(self._checked(packet.write()))
-            return None
+        if self.state is not ClientState.CONNECTED:
+            self._require_connection()
         session = self.session
-        if len(session.in_flight) >= self._in_flight_max:
-            raise InFlightFullError(self._in_flight_max)
-        packet_id = session.ids.next_free(session.in_flight, self._requests)
-        packet = mqtt5.PublishPacket(
+        in_flight = session.in_flight
+        packet_id = None
+        if qos:
+            if len(in_flight) >= self._in_flight_max:
+                raise InFlightFullError(self._in_flight_max)
+            packet_id = session.ids.next_free(in_flight, self._requests)
+        data = mqtt5.PublishPacket(
             topic, payload, qos=_QUALITIES[qos], retain=retain, packet_id=packet_id, **properties
-        )
-        data = session.in_flight[packet_id] = self._checked(packet.write())
+        ).write()
+        if len(data) > self.packet_bytes_max:
+            raise PacketTooLargeError(len(data), self.packet_bytes_max)
+        if packet_id is None:
+            self._outbox.append(data)
+            return None
+        in_flight[packet_id] = data
         if len(self._under_way) < self.receive_max and not self._waiting:
             self._under_way.add(packet_id)
             self._outbox.append(data)

@@ -196,7 +196,10 @@ class Wire:
             stop = at + 1 + length
             if length > 0x7F or stop > end or not are_plain(data[at + 1 : stop]):
                 # [MQTT-3.3.4-6]: a client has no business to send subscription identifiers.
-                check_properties(data, at, end, forbidden=0 if self._dialled else SUBSCRIPTION_ID)
+                if not self._dialled:
+                    check_properties(data, at, end, forbidden=SUBSCRIPTION_ID)
+                elif not _are_from_server(data, at, end):
+                    check_properties(data, at, end)
         elif topic and not has_id and self._is_plain:
             self._remember(data[start:end], body - start, at + 1 - start, topic.decode())
 
@@ -258,6 +261,24 @@ class Wire:
             return WireError(PROTOCOL_ERROR, "the first packet must be CONNECT, or CONNACK from a server")
         sender = "server" if self._dialled else "client"
         return WireError(PROTOCOL_ERROR, f"no {sender} may send a packet with 0x{first:02x} now")
+
+
+def _are_from_server(data: bytes, at: int, end: int) -> bool:
+    """Tell, sooner than a full walk, whether properties are as brokers send them: the plain ones may follow
+    one subscription identifier below 128, and have 16,383 bytes at most.
+    """
+    length, at = data[at], at + 1
+    if length > 0x7F and at < end and 0 < data[at] < 0x80:
+        length += (data[at] << 7) - 0x80
+        at += 1
+    elif length > 0x7F:
+        return False
+    stop = at + length
+    if stop > end:
+        return False
+    if length > 1 and data[at] == SUBSCRIPTION_ID and 0 < data[at + 1] < 0x80:
+        at += 2
+    return are_plain(data[at:stop])
 
 
 def _of_codec(problem: str) -> WireError:

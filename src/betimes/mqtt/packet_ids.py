@@ -16,16 +16,15 @@ class PacketIds:
     def __init__(self, last: int = 0) -> None:
         self._last = last
 
-    def next_free(self, *in_use: Container[int]) -> int:
-        """Return the next identifier that is in none of these; one must be free.
+    def next_free(self, in_use: Container[int], also: Container[int] = ()) -> int:
+        """Return the next identifier that is in neither of these; one must be free.
 
         O(1) while few are in use: it looks at each identifier in use that follows the last one.
         """
+        found = self._last
         for _ in range(PACKET_ID_MAX):
-            self._last = self._last % PACKET_ID_MAX + 1
-            for each in in_use:
-                if self._last in each:
-                    break
-            else:
-                return self._last
+            found = found % PACKET_ID_MAX + 1
+            if found not in in_use and found not in also:
+                self._last = found
+                return found
         raise AssertionError("all packet identifiers are in use; the caller limits what is in flight")

@@ -1,87 +1,50 @@
-"""How are very many messages read, or sent, without an event loop? Packets in and packets out, and we wait.
+"""One connection without an event loop and without a thread: packets in, packets out, and the caller waits.
 
-For tasks on Spark: one connection, one thing at a time, as fast as the codec. Programs that do something
-else meanwhile use `betimes.connect`.
+For tasks on Spark: one thing at a time, as fast as the codec. Programs that do something else meanwhile use
+`betimes.connect_sync`, or `betimes.connect`.
 """
 
 from __future__ import annotations
 
 import secrets
-import socket
-import ssl
+import time
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 import mqtt5
 
 from betimes.client.addresses import Address
-from betimes.client.errors import ConnectionLostError, LoginRefusedError, UnreachableError
+from betimes.client.blocking.sockets import READ_BYTES, open_socket
+from betimes.client.errors import ConnectionLostError, LoginRefusedError, UnreachableError, meaning
+from betimes.client.settings import Place
 from betimes.client.tls import tls_for
-
-READ_BYTES = 256 * 1024
-FAILED = 0x80  # reason codes from here on say that something was refused
-
-
-class _Transport(Protocol):
-    def sendall(self, data: bytes) -> None: ...
-    def recv(self, size: int) -> bytes: ...
-    def close(self) -> None: ...
-
-
-class _Websocket:
-    """Websocket frames as a stream of bytes."""
-
-    def __init__(self, address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> None:
-        from websockets.sync.client import connect
-        from websockets.typing import Subprotocol
-
-        host = f"[{address.host}]" if ":" in address.host else address.host
-        self._timeout_s = timeout_s
-        self._open = ExitStack()
-        self._frames = self._open.enter_context(
-            connect(
-                f"{address.scheme}://{host}:{address.port}{address.path}",
-                subprotocols=[Subprotocol("mqtt")],
-                ssl=tls,
-                open_timeout=timeout_s,
-                compression=None,
-                max_size=None,
-            )
-        )
-
-    def sendall(self, data: bytes) -> None:
-        self._frames.send(data)
-
-    def recv(self, size: int) -> bytes:  # noqa: ARG002 -- a frame comes whole
-        frame = self._frames.recv(self._timeout_s)
-        return frame if isinstance(frame, bytes) else frame.encode()
-
-    def close(self) -> None:
-        self._open.close()
+from betimes.client.websocket_frames import protocol_for
+from betimes.mqtt.client_protocol import Cause, Ended
 
 
 class DirectLine:
-    """One connection to a broker, open from the start, under a name that nobody else has."""
+    """One connection to a broker, open from the start, under a client id that no other client has."""
 
     def __init__(self, address: Address, *, ca: str | Path | None = None, timeout_s: float = 10.0) -> None:
-        from websockets.exceptions import WebSocketException
-
         self._address = address
         self._timeout_s = timeout_s
-        self._lost = (OSError, WebSocketException)
-        self._rest = b""
-        tls = tls_for(address, ca)
+        place = Place(address=address, tls=tls_for(address, ca))
+        connect = mqtt5.ConnectPacket(
+            f"{address.client_id or 'betimes-direct'}-{secrets.token_hex(8)}",
+            clean_start=True,
+            username=address.user,
+            password=None if address.password is None else address.password.encode(),
+        )
+        self.protocol = protocol_for(address, connect)  # for calls; then `flush`, or `receive`
         try:
-            self._transport = self._opened(tls)
-        except self._lost as error:
+            self._transport = open_socket(place, timeout_s)
+        except (OSError, ValueError) as error:
             raise UnreachableError(f"{address}: cannot be reached ({error})") from None
-        self.receive_max = 65_535  # messages of QoS 1 that the broker takes at once
-        self.packet_bytes_max = 256 * 1024 * 1024
         try:
-            self._log_in()
+            self.protocol.start(time.monotonic())
+            first_of(self.receive(), mqtt5.ConnAckPacket, str(address))
         except BaseException:
             self._transport.close()
             raise
@@ -94,78 +57,61 @@ class DirectLine:
     ) -> None:
         self.close()
 
-    def send(self, *packets: mqtt5.Packet) -> None:
-        """Send packets."""
-        self.send_bytes(b"".join(each.write() for each in packets))
+    @property
+    def receive_max(self) -> int:
+        """Return how many messages of QoS 1 and 2 the broker takes at once."""
+        return self.protocol.receive_max
 
-    def send_bytes(self, data: bytes) -> None:
-        """Send what was written as packets before."""
+    def send(self, *packets: mqtt5.Packet) -> None:
+        """Send packets as they are."""
+        for each in packets:
+            self.protocol.send(each)
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what was published and asked for."""
         try:
-            self._transport.sendall(data)
-        except self._lost as error:
+            data = self.protocol.take_outbox(time.monotonic())
+            if data:
+                self._transport.sendall(data)
+        except OSError as error:
             raise self._broke(error) from None
 
     def receive(self) -> list[Any]:
-        """Wait until something comes, and return the packets: one at least."""
-        packets: list[Any] = []
-        while not packets:
+        """Send, wait until something comes, and return the events (`ClientProtocol`): one at least."""
+        self.flush()
+        events: list[Any] = []
+        while not events:
             try:
                 data = self._transport.recv(READ_BYTES)
             except TimeoutError:
                 raise self._broke(f"no answer within {self._timeout_s:g} s") from None
-            except self._lost as error:
+            except OSError as error:
                 raise self._broke(error) from None
             if not data:
                 raise self._broke("the broker hung up")
-            packets = self._whole_packets(data)
-        return packets
+            events = self.protocol.receive(data, time.monotonic())
+            self.flush()
+        if isinstance(events[-1], Ended):
+            raise self._error(events[-1])
+        return events
 
     def close(self) -> None:
-        """Say goodbye, if anybody is there."""
+        """Say goodbye, if the broker is still there."""
+        self.protocol.disconnect()
         try:
-            self._transport.sendall(mqtt5.DisconnectPacket().write())
-        except self._lost:
-            pass  # there is nobody any more
+            self.flush()
+        except ConnectionLostError:
+            pass  # the broker is gone already
         finally:
             self._transport.close()
 
-    def _whole_packets(self, data: bytes) -> list[Any]:
-        view = memoryview(self._rest + data if self._rest else data)
-        at, packets, read = 0, [], mqtt5.read
-        try:
-            while at < len(view):
-                packet, size = read(view[at:])
-                packets.append(packet)
-                at += size
-        except IndexError:
-            pass  # the rest of it is still to come
-        except ValueError as error:
-            raise self._broke(f"this is not MQTT: {error}") from None
-        self._rest = bytes(view[at:])
-        if packets and isinstance(packets[-1], mqtt5.DisconnectPacket):
-            gone = packets[-1]
-            raise self._broke(gone.reason_str or str(gone.reason_code))
-        return packets
-
-    def _opened(self, tls: ssl.SSLContext | None) -> _Transport:
-        address = self._address
-        if address.has_websockets:
-            return _Websocket(address, tls, self._timeout_s)
-        bare = socket.create_connection((address.host, address.port), timeout=self._timeout_s)
-        bare.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return bare if tls is None else tls.wrap_socket(bare, server_hostname=address.host)
-
-    def _log_in(self) -> None:
-        address = self._address
-        client_id = f"{address.client_id or 'betimes-direct'}-{secrets.token_hex(8)}"
-        password = None if address.password is None else address.password.encode()
-        self.send(mqtt5.ConnectPacket(client_id, clean_start=True, username=address.user, password=password))
-        answer = first_of(self.receive(), mqtt5.ConnAckPacket, str(address))
-        if answer.reason_code.value >= FAILED:
-            code = answer.reason_code
-            raise LoginRefusedError(str(address), code.value, str(code), answer.reason_str or "")
-        self.receive_max = answer.receive_max or self.receive_max
-        self.packet_bytes_max = answer.max_packet_size or self.packet_bytes_max
+    def _error(self, ended: Ended) -> LoginRefusedError | ConnectionLostError:
+        if ended.cause is Cause.REJECTED:
+            return LoginRefusedError(str(self._address), ended.code, meaning(ended.code), ended.reason)
+        if ended.cause is Cause.BAD_PACKET:
+            return self._broke(f"this is not MQTT: {ended.reason}")
+        return self._broke(ended.reason or meaning(ended.code))
 
     def _broke(self, why: object) -> ConnectionLostError:
         return ConnectionLostError(f"{self._address}: the connection broke ({why})")

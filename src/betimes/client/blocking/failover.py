@@ -1,4 +1,4 @@
-"""How does one stay connected to one of some brokers, without an event loop? By going on to the next."""
+"""A connection to one of some brokers, without an event loop: where one is lost, the next is dialled."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import TypeVar
 from betimes.client.addresses import Address
 from betimes.client.blocking.connection import DirectLine
 from betimes.client.errors import UnreachableError
+from betimes.client.resubscribing import BackOff
 
-PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 2.0  # between two attempts to connect
+PAUSE_S_MAX = 2.0  # between two attempts to connect
 
 T = TypeVar("T")
 
@@ -42,7 +43,7 @@ class PatientLine:
 
     def do(self, action: Callable[[DirectLine], T]) -> T:
         """Do something on the connection; all of it again on the next one where that is lost."""
-        end_s, pause_s = time.monotonic() + self._patience_s, PAUSE_S_MIN
+        back_off = BackOff(time.monotonic() + self._patience_s, PAUSE_S_MAX)
         while True:
             was_open = self._line is not None
             try:
@@ -53,8 +54,8 @@ class PatientLine:
                 self.close()
                 if was_open:
                     continue  # it may have been cut while nothing was asked
-                if time.monotonic() + pause_s > end_s:
+                pause_s = back_off.pause_s(time.monotonic())
+                if pause_s is None:
                     raise
                 self._place = (self._place + 1) % len(self._addresses)
             time.sleep(pause_s)
-            pause_s = min(2.0 * pause_s, PAUSE_S_MAX)

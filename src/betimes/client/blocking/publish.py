@@ -12,12 +12,11 @@ from pathlib import Path
 import mqtt5
 
 from betimes.client.addresses import Address
-from betimes.client.blocking.connection import FAILED, DirectLine
+from betimes.client.blocking.connection import DirectLine
 from betimes.client.blocking.failover import PatientLine
-from betimes.client.errors import PublicationRefusedError
+from betimes.client.errors import PublicationRefusedError, meaning
 from betimes.model.errors import SettingError
-
-PACKET_ID_MAX = 65_535
+from betimes.mqtt.client_protocol import FAILED, IN_FLIGHT_MAX, PacketTooLargeError
 
 
 class BulkPublisher:
@@ -33,17 +32,15 @@ class BulkPublisher:
         in_flight_max: int = 1_000,
     ) -> None:
         self._line = PatientLine(addresses, ca=ca, timeout_s=timeout_s, patience_s=patience_s)
-        self._in_flight_max = in_flight_max
-        self._last_id = 0
-        self._in_flight: dict[int, mqtt5.PublishPacket] = {}  # by packet id
+        self._in_flight_max = min(in_flight_max, IN_FLIGHT_MAX)
+        self._unacknowledged: list[mqtt5.PublishPacket] = []
         self.acknowledged = 0
 
     def publish(self, packets: Iterable[mqtt5.PublishPacket]) -> None:
-        """Publish messages of QoS 1, whose packet ids are given here, and wait until all are taken in."""
+        """Publish messages with QoS 1, and wait until the broker has taken all of them."""
         for packet in packets:
-            self._last_id = self._last_id % PACKET_ID_MAX + 1
-            self._in_flight[self._last_id] = packet
-            if len(self._in_flight) >= self._in_flight_max:
+            self._unacknowledged.append(packet)
+            if len(self._unacknowledged) >= self._in_flight_max:
                 self._line.do(self._send_all)
         self._line.do(self._send_all)
 
@@ -52,39 +49,40 @@ class BulkPublisher:
         self._line.close()
 
     def _send_all(self, line: DirectLine) -> None:
-        """Send what is under way, no more at once than the broker takes, and wait for its word on it."""
-        waiting = list(self._in_flight.items())
-        for start in range(0, len(waiting), line.receive_max):
-            some = waiting[start : start + line.receive_max]
-            data = [_numbered(packet, number).write() for number, packet in some]
-            for (_, packet), written in zip(some, data, strict=True):
-                if len(written) > line.packet_bytes_max:  # to send it would end the connection
-                    problem = f"the broker takes packets of {line.packet_bytes_max} bytes at most"
-                    raise SettingError("payload", f"{len(packet.payload)} bytes", problem)
-            line.send_bytes(b"".join(data))
-            left = dict(some)
+        """Send what is not acknowledged, no more at once than the broker takes, and wait for its word."""
+        left: dict[int | None, mqtt5.PublishPacket] = {}
+        try:
+            for packet in self._unacknowledged:
+                left[_publish(line, packet)] = packet
             while left:
                 for answer in line.receive():
                     if isinstance(answer, mqtt5.PubAckPacket):
-                        self._take(answer, left.pop(answer.packet_id, None))
+                        self._take(answer, left)
+        finally:
+            if left:
+                self._unacknowledged = list(left.values())
+            else:
+                self._unacknowledged.clear()
 
-    def _take(self, answer: mqtt5.PubAckPacket, packet: mqtt5.PublishPacket | None) -> None:
-        if packet is None:
-            return
-        code = answer.reason_code
-        if code.value >= FAILED:
-            raise PublicationRefusedError(packet.topic, code.value, str(code), answer.reason_str or "")
-        del self._in_flight[answer.packet_id]
+    def _take(self, answer: mqtt5.PubAckPacket, left: dict[int | None, mqtt5.PublishPacket]) -> None:
+        code = answer.reason_code.value
+        if code >= FAILED:
+            topic = left[answer.packet_id].topic
+            raise PublicationRefusedError(topic, code, meaning(code), answer.reason_str or "")
+        del left[answer.packet_id]
         self.acknowledged += 1
 
 
-def _numbered(packet: mqtt5.PublishPacket, number: int) -> mqtt5.PublishPacket:
-    return mqtt5.PublishPacket(
-        packet.topic,
-        packet.payload,
-        qos=mqtt5.QoS.AT_LEAST_ONCE,
-        retain=packet.retain,
-        packet_id=number,
-        content_type=packet.content_type,
-        user_properties=packet.user_properties,
-    )
+def _publish(line: DirectLine, packet: mqtt5.PublishPacket) -> int | None:
+    try:
+        return line.protocol.publish(
+            packet.topic,
+            packet.payload,
+            qos=1,
+            retain=packet.retain,
+            content_type=packet.content_type,
+            user_properties=packet.user_properties,
+        )
+    except PacketTooLargeError as error:
+        problem = f"the broker takes packets of {error.bytes_max} bytes at most"
+        raise SettingError("payload", f"{len(packet.payload)} bytes", problem) from None

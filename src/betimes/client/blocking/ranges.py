@@ -17,9 +17,9 @@ from types import TracebackType
 import mqtt5
 
 from betimes.client.addresses import Address
-from betimes.client.blocking.connection import FAILED, DirectLine
+from betimes.client.blocking.connection import DirectLine
 from betimes.client.blocking.failover import PatientLine
-from betimes.client.errors import ConnectionLostError, SubscriptionRefusedError
+from betimes.client.errors import ConnectionLostError, SubscriptionRefusedError, meaning
 from betimes.client.messages import read_gap
 from betimes.language.resume_tokens import read_resume_token
 from betimes.model.errors import TextError
@@ -36,6 +36,7 @@ from betimes.model.user_properties import (
     RESUME_AFTER,
     RESUME_UNTIL,
 )
+from betimes.mqtt.client_protocol import FAILED
 
 PLANNED_MAX = 10_000_000  # messages of one plan
 
@@ -133,13 +134,13 @@ def _ask(line: DirectLine, wanted: Wanted, after: Positions, ends: Sequence[str]
     properties = [(RESUME_AFTER, token) for token in _tokens(after)]
     properties += [(RESUME_UNTIL, end) for end in ends]
     properties += [] if wanted.filter is None else [(FILTER, wanted.filter)]
-    line.send(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter(wanted.topic)], user_properties=properties))
+    line.protocol.subscribe([mqtt5.TopicFilter(wanted.topic)], user_properties=properties)
     suback, *packets = line.receive()
     if not isinstance(suback, mqtt5.SubAckPacket):
         raise ConnectionLostError(f"the broker sent {type(suback).__name__} where SUBACK was due")
     code = suback.reason_codes[0]
     if code.value >= FAILED:
-        raise SubscriptionRefusedError(wanted.topic, code.value, str(code), suback.reason_str or "")
+        raise SubscriptionRefusedError(wanted.topic, code.value, meaning(code.value), suback.reason_str or "")
     told = _told(suback.user_properties)
     if not told.positions:
         raise SubscriptionRefusedError(
