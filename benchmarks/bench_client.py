@@ -3,18 +3,22 @@
 `.venv/bin/python benchmarks/bench_client.py --messages 20000 --repeats 3`
 
 Published with two attributes and a payload of 100 bytes, by `betimes.connect` with QoS 0, with QoS 1 one
-after the other and with QoS 1 by 100 tasks; received with QoS 0 and 1 and handed to a loop. Then the clients
-of Spark tasks: publishing in bulk, and reading a range of the broker's buffer. The lowest of all repetitions
-is printed.
+after the other and with QoS 1 by 100 tasks; received with QoS 0 and 1 and handed to a loop; the same by
+`betimes.connect_sync`. Then the clients of Spark tasks: publishing in bulk, and reading a range of the
+broker's buffer. The lowest of all repetitions is printed.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import resource
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -73,35 +77,61 @@ async def publish_by_tasks(url: str, messages: int) -> Cost:
 
 
 async def receive(url: str, messages: int, qos: int) -> Cost:
-    packets = [
-        mqtt5.PublishPacket("bench/r", PAYLOAD, user_properties=[("speed", "61"), ("kind", "car")])
-        for _ in range(messages)
-    ]
     async with (
         betimes.connect(url) as client,
         client.subscribe("bench/r", qos=qos, buffer=messages) as subscription,
     ):
-        publisher = BulkPublisher([read_address(url)])
-        await asyncio.to_thread(publisher.publish, packets[:10])
-        left = 10
-        async for _ in subscription:
-            left -= 1
-            if not left:
-                break
-        start = cpu_s()
-        publishing = asyncio.to_thread(publisher.publish, packets)
-        task = asyncio.ensure_future(publishing)
-        with Cost(messages) as cost:
+        with publishing(url, messages), Cost(messages) as cost:
             left = messages
             async for _ in subscription:
                 left -= 1
                 if not left:
                     break
-            await task
-        bulk = await asyncio.to_thread(bulk_publish, url, messages)
-        cost.cpu_us = 1e6 * (cpu_s() - start) / messages - 2.0 * bulk.cpu_us  # less what the publisher took
-        await asyncio.to_thread(publisher.close)
     return cost
+
+
+def publish_sync(url: str, messages: int, qos: int) -> Cost:
+    with betimes.connect_sync(url) as client, Cost(messages) as cost:
+        for _ in range(messages):
+            client.publish("bench/t", PAYLOAD, attributes=ATTRIBUTES, qos=qos)
+    return cost
+
+
+def receive_sync(url: str, messages: int) -> Cost:
+    with (
+        betimes.connect_sync(url) as client,
+        client.subscribe("bench/r", qos=1, buffer=messages) as subscription,
+        publishing(url, messages),
+        Cost(messages) as cost,
+    ):
+        for _ in itertools.islice(subscription, messages):
+            pass
+    return cost
+
+
+@contextmanager
+def publishing(url: str, messages: int) -> Iterator[None]:
+    """Have another process publish, which is not measured."""
+    command = [sys.executable, __file__, "--publish-to", url, "--messages", str(messages)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as publisher:
+        assert publisher.stdin is not None
+        assert publisher.stdout is not None
+        publisher.stdout.readline()  # it is ready
+        publisher.stdin.write("\n")
+        publisher.stdin.flush()
+        yield
+
+
+def publish_for_receiver(url: str, messages: int) -> None:
+    packets = [
+        mqtt5.PublishPacket("bench/r", PAYLOAD, user_properties=[("speed", "61"), ("kind", "car")])
+        for _ in range(messages)
+    ]
+    publisher = BulkPublisher([read_address(url)])
+    print("ready", flush=True)
+    sys.stdin.readline()
+    publisher.publish(packets)
+    publisher.close()
 
 
 def bulk_publish(url: str, messages: int) -> Cost:
@@ -137,6 +167,9 @@ def cases(url: str, messages: int) -> dict[str, Callable[[], Cost]]:
         f"publish, QoS 1, {TASKS} tasks": run(publish_by_tasks),
         "receive, QoS 0": run(receive, 0),
         "receive, QoS 1": run(receive, 1),
+        "sync publish, QoS 0": lambda: publish_sync(url, messages, 0),
+        "sync publish, QoS 1": lambda: publish_sync(url, messages, 1),
+        "sync receive, QoS 1": lambda: receive_sync(url, messages),
         "bulk publish": lambda: bulk_publish(url, messages),
         "read a range": lambda: read_range(url, messages),
     }
@@ -146,7 +179,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=20_000)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--publish-to", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.publish_to is not None:
+        publish_for_receiver(options.publish_to, options.messages)
+        return
     port = free_port()
     with TemporaryDirectory() as folder, started(open_betimes(Path(folder) / "broker.toml", port), port):
         url = f"mqtt://127.0.0.1:{port}"

@@ -12,12 +12,14 @@ from typing import Any
 
 import mqtt5
 import pytest
+import uvloop
 from tests.interop.brokers import HOST, WITHIN_S, running_broker
 
 import betimes
 from betimes.broker.access.acl import AccessList
 from betimes.broker.access.authentication import AccessControl
 from betimes.broker.access.passwords import Cost, PasswordFile
+from betimes.client import core
 from betimes.client.errors import (
     ConnectionLostError,
     LoginRefusedError,
@@ -208,5 +210,76 @@ def test_a_broker_that_falls_silent_is_told_in_time():
             async with betimes.connect(address, timeout=0.3) as client:
                 with pytest.raises(ConnectionLostError, match=r"no answer within 0\.3 s"):
                     await client.publish("t", "x", qos=1)
+
+    run(test())
+
+
+def test_a_broker_that_reads_no_more_holds_a_publisher_back_until_the_time_limit():
+    async def test():
+        end = asyncio.Event()
+
+        async def never_reads(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(1000)
+            writer.write(mqtt5.ConnAckPacket().write())
+            reader._transport.pause_reading()  # type: ignore[attr-defined]
+            await end.wait()
+            writer.transport.abort()
+
+        async def publish_for_ever(client: Any, published: list[int]) -> None:
+            while True:
+                await client.publish("t", bytes(100_000))
+                published.append(1)
+
+        published: list[int] = []
+        async with await asyncio.start_server(never_reads, HOST, 0) as server:
+            address = f"mqtt://{HOST}:{server.sockets[0].getsockname()[1]}"
+            async with betimes.connect(address, timeout=0.5) as client:
+                with pytest.raises(ConnectionLostError, match=r"no answer within 0\.5 s"):
+                    await publish_for_ever(client, published)
+                end.set()
+        assert len(published) < 900  # the rest would have waited in memory
+
+    run(test())
+
+
+def test_a_silent_connection_is_kept_alive(monkeypatch):
+    async def test():
+        with running_broker() as broker:
+            async with betimes.connect(f"mqtt://{HOST}:{broker.port}") as client:
+                await asyncio.sleep(2.5)  # the broker gives up after 1.5 s of silence
+                await client.publish("t", "still here", qos=1)
+
+    monkeypatch.setattr(core, "KEEP_ALIVE_S", 1)
+    run(test())
+
+
+def test_on_another_event_loop_it_is_the_same():
+    async def test():
+        with running_broker() as broker:
+            async with (
+                betimes.connect(f"mqtt://{HOST}:{broker.port}") as client,
+                client.subscribe("t", qos=2) as subscription,
+            ):
+                for qos in (0, 1, 2):
+                    await client.publish("t", bytes(300_000), qos=qos)
+                    assert len((await first(subscription)).payload) == 300_000
+
+    uvloop.run(asyncio.wait_for(test(), WITHIN_S))
+
+
+def test_a_call_that_is_given_up_leaves_nothing_behind():
+    async def test():
+        async def connack_only(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(1000)
+            writer.write(mqtt5.ConnAckPacket().write())
+            await reader.read()
+            writer.close()
+
+        async with await asyncio.start_server(connack_only, HOST, 0) as server:
+            address = f"mqtt://{HOST}:{server.sockets[0].getsockname()[1]}"
+            async with betimes.connect(address) as client:
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(client.subscribe("t").__aenter__(), 0.1)
+                assert not client._subscriptions
 
     run(test())

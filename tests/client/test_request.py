@@ -6,6 +6,8 @@ import math
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from betimes.client.request import (
     Mode,
@@ -13,10 +15,13 @@ from betimes.client.request import (
     ask,
     checked_qos,
     checked_text,
+    checked_topic_filter,
     checked_topic_name,
     describe,
     duration_text,
+    topic_matches,
 )
+from betimes.matching import topics
 from betimes.model.errors import SettingError, TextError
 from betimes.model.events import Value
 from betimes.mqtt.subscribe_options import read_options
@@ -220,3 +225,28 @@ def test_a_text_that_says_nothing_is_refused_with_what_to_write(text):
 def test_an_advertisement_that_is_not_by_topic_is_refused_with_an_example(bandwidths: Any):
     with pytest.raises(SettingError, match=r"traffic/a4.*15KB/s"):
         advertise(bandwidths)
+
+
+LEVELS = st.sampled_from(["a", "b", "", "+", "$SYS"])
+
+
+@given(
+    pattern=st.lists(LEVELS, min_size=1, max_size=4),
+    is_open=st.booleans(),
+    topic=st.lists(st.sampled_from(["a", "b", "", "$SYS"]), min_size=1, max_size=4),
+)
+def test_a_topic_meets_a_pattern_as_it_does_at_the_broker(pattern, is_open, topic):
+    text, name = "/".join([*pattern, "#"] if is_open else pattern), "/".join(topic)
+    assert topic_matches(text, name) == topics.topic_matches(text, name)
+    assert topic_matches(f"$share/group/{text}", name) == topics.topic_matches(text, name)
+
+
+@given(text=st.text("ab+#/", min_size=1, max_size=7))
+def test_what_is_no_topic_filter_is_so_for_the_broker_too(text):
+    try:
+        topics.check_topic_pattern(text)
+    except TextError:
+        with pytest.raises(SettingError, match="no topic filter"):
+            checked_topic_filter(text)
+    else:
+        assert checked_topic_filter(text) == text

@@ -14,17 +14,18 @@ from tests.cli.shells import WITHIN_S, shell
 from tests.cli.test_broker import started
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "client.md").read_text()
-(PROGRAM,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+PROGRAMS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 (COMMANDS,) = re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 (PRINTED,) = re.findall(r"^prints `([^`]+)`", PAGE, re.MULTILINE)
 
 pytestmark = pytest.mark.live
 
 
-def test_the_program_prints_what_the_page_says():
+@pytest.mark.parametrize("program", PROGRAMS, ids=["with an event loop", "without"])
+def test_the_programs_print_what_the_page_says(program):
     with started("--anonymous") as (_, port):
-        assert "127.0.0.1:1883" in PROGRAM
-        program = PROGRAM.replace("127.0.0.1:1883", f"127.0.0.1:{port}")
+        assert "127.0.0.1:1883" in program
+        program = program.replace("127.0.0.1:1883", f"127.0.0.1:{port}")
         done = subprocess.run(
             [sys.executable, "-c", program], capture_output=True, text=True, timeout=WITHIN_S, check=False
         )

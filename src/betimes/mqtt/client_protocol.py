@@ -41,7 +41,8 @@ KEEP_ALIVE_TIMEOUT: Final = 0x8D
 IN_FLIGHT_MAX: Final = PACKET_ID_MAX // 2  # a free packet identifier is soon found
 
 _QUALITIES: Final = (mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE, mqtt5.QoS.EXACTLY_ONCE)
-_PUBREL, _DUPLICATE, _QOS_2 = 0x62, 0x08, 0x04  # in the first byte of a packet
+_PUBREL, _DUPLICATE = 0x62, 0x08  # the first byte of a packet, and a flag in it
+_KIND_AND_QOS, _PUBLISH_QOS_1 = 0xF6, 0x32  # likewise: what to look at, and what it is
 
 Pairs = Iterable[tuple[str, str]]
 
@@ -142,7 +143,8 @@ class ClientProtocol:
 
     `connect` is the CONNECT packet; its limits (receive maximum, topic alias maximum, maximum packet size)
     hold for what the broker may send. With `acknowledges` off, the caller acknowledges each message of QoS 1
-    and 2 itself (`acknowledge`), for example once it is stored; until then it may come again.
+    and 2 itself (`acknowledge`), for example once it is stored; until then it may come again. `trusts` is as
+    in the codec: messages are read without being checked, for clients that read very many.
     """
 
     def __init__(
@@ -152,6 +154,7 @@ class ClientProtocol:
         session: ClientSession | None = None,
         in_flight_max: int = IN_FLIGHT_MAX,
         acknowledges: bool = True,
+        trusts: bool = False,
     ) -> None:
         self.state = ClientState.IDLE
         self.session = ClientSession() if session is None else session
@@ -161,11 +164,12 @@ class ClientProtocol:
         self._connect = connect
         self._acknowledges = acknowledges
         self._in_flight_max = in_flight_max
-        self._wire = Wire(packet_bytes_max=connect.max_packet_size or PACKET_BYTES_LIMIT, dialled=True)
+        bytes_max = connect.max_packet_size or PACKET_BYTES_LIMIT
+        self._wire = Wire(packet_bytes_max=bytes_max, dialled=True, trusts=trusts)
         self._outbox: list[bytes] = []
         self._requests: set[int] = set()  # packet identifiers of SUBSCRIBE and UNSUBSCRIBE without an answer
-        self._under_way: set[int] = set()  # of what is in flight, what this connection has sent [4.9]
-        self._waiting: deque[int] = deque()  # of what is in flight, what the receive maximum keeps back
+        self._waiting: deque[int] = deque()  # of what is in flight, what the receive maximum keeps back [4.9]
+        self._earlier: set[int] = set()  # likewise, PUBRELs of earlier connections, which do not count [4.9]
         self._aliases: dict[int, str] = {}
         self._keep_alive_s = float(connect.keep_alive) or math.inf
         self._sent_s = self._heard_s = -math.inf
@@ -207,10 +211,18 @@ class ClientProtocol:
             packets = self._wire.feed(data)
         except WireError as error:
             packets, wrong = error.packets, error
-        handlers = self._handlers
+        handlers, ended = self._handlers, ClientState.ENDED
         for packet in packets:
+            if (
+                isinstance(packet, mqtt5.PublishPacket)
+                and packet.packet_id is None
+                and packet.topic_alias is None
+                and packet.topic
+            ):
+                events.append(packet)  # the hot path: QoS 0, and nothing to resolve
+                continue
             handlers[type(packet)](packet, events)
-            if self.is_over():
+            if self.state is ended:
                 return events
         if wrong is not None:
             self._fail(wrong.reason_code, wrong.problem, events)
@@ -283,12 +295,11 @@ class ClientProtocol:
         if packet_id is None:
             self._outbox.append(data)
             return None
-        in_flight[packet_id] = data
-        if len(self._under_way) < self.receive_max and not self._waiting:
-            self._under_way.add(packet_id)
-            self._outbox.append(data)
-        else:
+        if self._waiting or len(in_flight) - len(self._earlier) >= self.receive_max:
             self._waiting.append(packet_id)
+        else:
+            self._outbox.append(data)
+        in_flight[packet_id] = data
         return packet_id
 
     def subscribe(
@@ -382,6 +393,7 @@ class ClientProtocol:
         """Send what an earlier connection left without an answer, in order [4.4]."""
         for packet_id, data in self.session.in_flight.items():
             if data[0] == _PUBREL:
+                self._earlier.add(packet_id)
                 self._outbox.append(data)
             else:
                 self.session.in_flight[packet_id] = bytes((data[0] | _DUPLICATE,)) + data[1:]
@@ -438,13 +450,13 @@ class ClientProtocol:
 
     def _acknowledged(self, packet: mqtt5.PubAckPacket, events: list[Event]) -> None:
         data = self.session.in_flight.get(packet.packet_id)
-        if data is not None and data[0] != _PUBREL and not data[0] & _QOS_2:
+        if data is not None and data[0] & _KIND_AND_QOS == _PUBLISH_QOS_1:
             self._finish(packet, events)
 
     def _received(self, packet: mqtt5.PubRecPacket, events: list[Event]) -> None:
         packet_id = packet.packet_id
         data = self.session.in_flight.get(packet_id)
-        if data is None or (data[0] != _PUBREL and not data[0] & _QOS_2):
+        if data is None or data[0] & _KIND_AND_QOS == _PUBLISH_QOS_1:
             unknown = mqtt5.PubRelReasonCode.PACKET_ID_NOT_FOUND
             self._outbox.append(mqtt5.PubRelPacket(packet_id, reason_code=unknown).write())
         elif packet.reason_code.value >= FAILED:
@@ -462,17 +474,20 @@ class ClientProtocol:
         self, packet: mqtt5.PubAckPacket | mqtt5.PubRecPacket | mqtt5.PubCompPacket, events: list[Event]
     ) -> None:
         """Forget what is answered, which makes room for what waits [4.9]."""
-        del self.session.in_flight[packet.packet_id]
-        self._under_way.discard(packet.packet_id)
+        packet_id = packet.packet_id
+        del self.session.in_flight[packet_id]
+        if packet_id in self._earlier:
+            self._earlier.remove(packet_id)
         events.append(packet)
         if self._waiting:
             self._send_waiting()
 
     def _send_waiting(self) -> None:
-        while self._waiting and len(self._under_way) < self.receive_max:
-            packet_id = self._waiting.popleft()
-            self._under_way.add(packet_id)
-            self._outbox.append(self.session.in_flight[packet_id])
+        """Send what waits, as much as the broker takes; what is in flight and does not wait was sent."""
+        in_flight, waiting = self.session.in_flight, self._waiting
+        room = self.receive_max - (len(in_flight) - len(waiting) - len(self._earlier))
+        for _ in range(min(room, len(waiting))):
+            self._outbox.append(in_flight[waiting.popleft()])
 
     # --- the same for all of them
 

@@ -21,10 +21,16 @@ class PacketIds:
 
         O(1) while few are in use: it looks at each identifier in use that follows the last one.
         """
-        found = self._last
+        found = self._last % PACKET_ID_MAX + 1
+        if found in in_use or found in also:
+            found = self._search(found, in_use, also)
+        self._last = found
+        return found
+
+    @staticmethod
+    def _search(found: int, in_use: Container[int], also: Container[int]) -> int:
         for _ in range(PACKET_ID_MAX):
             found = found % PACKET_ID_MAX + 1
             if found not in in_use and found not in also:
-                self._last = found
                 return found
         raise AssertionError("all packet identifiers are in use; the caller limits what is in flight")

@@ -314,6 +314,7 @@ class SyncClient(ClientCore[SyncSubscription]):
             with self.lock:  # a thread that dies must not leave the program waiting
                 if self.life is not Life.CLOSED:
                     self._give_up(BetimesError(f"the client's thread has died: {bug!r}"))
+                self._connection.broke()
             raise
         finally:
             self._turning = 0

@@ -37,7 +37,7 @@ class DirectLine:
             username=address.user,
             password=None if address.password is None else address.password.encode(),
         )
-        self.protocol = protocol_for(address, connect)  # for calls; then `flush`, or `receive`
+        self.protocol = protocol_for(address, connect, trusts=True)  # for calls; then `flush`, or `receive`
         try:
             self._transport = open_socket(place, timeout_s)
         except (OSError, ValueError) as error:

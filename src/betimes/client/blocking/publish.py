@@ -1,12 +1,13 @@
-"""How is very much published, so that all of it is there in the end? With QoS 1, many under way at once.
+"""Very many messages published so that all of them are there in the end: QoS 1, many under way at once.
 
-Each message has a key. Whatever was not acknowledged when a connection broke is sent again on the next one,
-and a broker that has it already drops it (docs/mqtt.md).
+While the broker takes in some, the next are written. Each message has a key. What was not acknowledged when
+a connection broke is sent again on the next one, and a broker that has it already drops it (docs/mqtt.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 import mqtt5
@@ -32,45 +33,53 @@ class BulkPublisher:
         in_flight_max: int = 1_000,
     ) -> None:
         self._line = PatientLine(addresses, ca=ca, timeout_s=timeout_s, patience_s=patience_s)
-        self._in_flight_max = min(in_flight_max, IN_FLIGHT_MAX)
-        self._unacknowledged: list[mqtt5.PublishPacket] = []
+        self._half = max(1, min(in_flight_max, IN_FLIGHT_MAX) // 2)
+        self._unsent: list[mqtt5.PublishPacket] = []
+        self._sent: dict[int | None, mqtt5.PublishPacket] = {}  # and not acknowledged, by packet identifier
+        self._sent_on: DirectLine | None = None
         self.acknowledged = 0
 
     def publish(self, packets: Iterable[mqtt5.PublishPacket]) -> None:
         """Publish messages with QoS 1, and wait until the broker has taken all of them."""
         for packet in packets:
-            self._unacknowledged.append(packet)
-            if len(self._unacknowledged) >= self._in_flight_max:
-                self._line.do(self._send_all)
-        self._line.do(self._send_all)
+            self._unsent.append(packet)
+            if len(self._unsent) >= self._half:
+                self._line.do(partial(self._send, left_max=self._half))
+        self._line.do(partial(self._send, left_max=0))
 
     def close(self) -> None:
         """Hang up."""
         self._line.close()
 
-    def _send_all(self, line: DirectLine) -> None:
-        """Send what is not acknowledged, no more at once than the broker takes, and wait for its word."""
-        left: dict[int | None, mqtt5.PublishPacket] = {}
-        try:
-            for packet in self._unacknowledged:
-                left[_publish(line, packet)] = packet
-            while left:
-                for answer in line.receive():
-                    if isinstance(answer, mqtt5.PubAckPacket):
-                        self._take(answer, left)
-        finally:
-            if left:
-                self._unacknowledged = list(left.values())
-            else:
-                self._unacknowledged.clear()
+    def _send(self, line: DirectLine, left_max: int) -> None:
+        """Send what is not sent on this connection, and wait until so many at most are not acknowledged."""
+        if line is not self._sent_on:
+            self._unsent[:0] = self._sent.values()
+            self._sent, self._sent_on = {}, line
+        while self._unsent:
+            self._hear(line, self._half)
+            self._sent |= {_publish(line, packet): packet for packet in self._unsent[: self._half]}
+            del self._unsent[: self._half]
+            line.flush()
+        self._hear(line, left_max)
 
-    def _take(self, answer: mqtt5.PubAckPacket, left: dict[int | None, mqtt5.PublishPacket]) -> None:
-        code = answer.reason_code.value
-        if code >= FAILED:
-            topic = left[answer.packet_id].topic
-            raise PublicationRefusedError(topic, code, meaning(code), answer.reason_str or "")
-        del left[answer.packet_id]
-        self.acknowledged += 1
+    def _hear(self, line: DirectLine, left_max: int) -> None:
+        sent = self._sent
+        while len(sent) > left_max:
+            for answer in line.receive():
+                packet_id = answer.packet_id if isinstance(answer, mqtt5.PubAckPacket) else None
+                if packet_id not in sent:  # that of an earlier call, which was given up
+                    continue
+                if answer.reason_code.value >= FAILED:
+                    self._sent_on = None  # what is not acknowledged is sent again by the next call
+                    raise _refusal(sent[packet_id], answer)
+                del sent[packet_id]
+                self.acknowledged += 1
+
+
+def _refusal(packet: mqtt5.PublishPacket, answer: mqtt5.PubAckPacket) -> PublicationRefusedError:
+    code = answer.reason_code.value
+    return PublicationRefusedError(packet.topic, code, meaning(code), answer.reason_str or "")
 
 
 def _publish(line: DirectLine, packet: mqtt5.PublishPacket) -> int | None:
