@@ -13,6 +13,7 @@ from typing import Any
 import mqtt5
 import pytest
 import uvloop
+from tests.client.cutting import relaying
 from tests.interop.brokers import HOST, WITHIN_S, running_broker
 
 import betimes
@@ -27,7 +28,7 @@ from betimes.client.errors import (
     SubscriptionRefusedError,
     UnreachableError,
 )
-from betimes.model.errors import SettingError
+from betimes.model.errors import BetimesError, SettingError
 from betimes.mqtt.reason_codes import DisconnectCode
 
 pytestmark = pytest.mark.live
@@ -283,3 +284,21 @@ def test_a_call_that_is_given_up_leaves_nothing_behind():
                 assert not client._subscriptions
 
     run(test())
+
+
+def test_a_bug_while_reconnecting_does_not_leave_the_program_waiting(monkeypatch, caplog):
+    def fail(_client: Any, _end_s: float) -> Any:
+        raise RuntimeError("a bug")
+
+    async def test():
+        with running_broker() as broker:
+            async with relaying(broker.port) as relay:
+                address = f"mqtt://{HOST}:{relay.port}"
+                async with betimes.connect(address, reconnect="10s") as client, client.subscribe("t") as own:
+                    relay.cut()
+                    with pytest.raises(BetimesError, match="reconnecting has died: RuntimeError"):
+                        await first(own)
+
+    monkeypatch.setattr(core.ClientCore, "_resubscribing", fail)
+    run(test())
+    assert "reconnecting has died" in caplog.text

@@ -9,7 +9,8 @@ from websockets.http11 import Request
 from websockets.server import ServerProtocol
 
 from betimes.client.addresses import read_address
-from betimes.client.websocket_frames import SUBPROTOCOL, WebsocketClientProtocol, protocol_for
+from betimes.client.broker_connection import protocol_for
+from betimes.client.websocket_frames import SUBPROTOCOL, WebsocketClientProtocol
 from betimes.mqtt.client_protocol import Cause, ClientState, Ended, Event
 
 

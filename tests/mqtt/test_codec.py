@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from betimes.mqtt.codec import CONNECT_BYTES_MAX, Packet, Wire
-from betimes.mqtt.validation import WireError
+from betimes.mqtt.codec import CONNECT_BYTES_MAX, Packet, Wire, _are_from_server
+from betimes.mqtt.validation import WireError, check_properties
 
 # Reason codes, as the standard numbers them.
 MALFORMED, ILLEGAL, UNSUPPORTED, BAD_TOPIC, BAD_ALIAS, TOO_LARGE = 0x81, 0x82, 0x84, 0x90, 0x94, 0x95
@@ -398,3 +398,71 @@ def test_mutated_bytes_are_packets_or_a_wire_error_and_nothing_else(data):
             packets = error.packets
         for packet in packets:
             packet.write()  # what came in can go out
+
+
+def dialled(**options: Any) -> Wire:
+    wire = Wire(dialled=True, **options)
+    wire.feed(mqtt5.ConnAckPacket().write())
+    return wire
+
+
+texts = st.text(st.characters(min_codepoint=1, exclude_categories=["Cs"]), max_size=200)
+
+
+def user_property(name: bytes, value: bytes) -> bytes:
+    return b"\x26\x00" + bytes((len(name),)) + name + b"\x00" + bytes((len(value),)) + value
+
+
+pieces_of_properties = st.one_of(
+    st.builds(lambda number: b"\x0b" + bytes((number,)), st.integers(0, 255)),
+    st.builds(user_property, st.binary(max_size=120), st.binary(max_size=120)),
+    st.sampled_from([b"\x01\x00", b"\x01\x02", b"\x02\0\0\0\1", b"\x26", b"\x0b", user_property(b"a", b"b")]),
+)
+
+
+@given(pieces=st.lists(pieces_of_properties, max_size=4), error=st.sampled_from([0, 0, 0, 1, -1]))
+def test_properties_of_a_server_are_found_good_or_bad_as_by_the_full_walk(pieces, error):
+    """The quick look of a dialled wire is the walk's faster twin."""
+    properties = b"".join(pieces)
+    length = max(len(properties) + error, 0)
+    size = bytes((length,)) if length < 128 else bytes((length & 0x7F | 0x80, length >> 7))
+    data = size + properties
+    try:
+        check_properties(data, 0, len(data))
+    except (WireError, ValueError):
+        assert not _are_from_server(data, 0, len(data))
+
+
+@given(texts, texts, st.integers(1, 200))
+def test_a_server_may_send_identifiers_and_long_texts(name, value, identifier):
+    packet = mqtt5.PublishPacket(
+        "t", b"x", user_properties=[(name, value)] * 3, subscription_ids=[identifier]
+    )
+    (found,) = dialled().feed(packet.write())
+    assert isinstance(found, mqtt5.PublishPacket)
+    assert found.write() == packet.write()
+
+
+def test_short_acknowledgements_are_checked_too():
+    with pytest.raises(WireError, match="packet identifier 0"):
+        dialled().feed(b"\x40\x02\x00\x00")
+    (found,) = dialled().feed(b"\x40\x02\x00\x07")
+    assert isinstance(found, mqtt5.PubAckPacket)
+    assert found.packet_id == 7
+
+
+def test_a_wire_that_trusts_reads_the_same_and_finds_what_cannot_be_read_malformed():
+    packets = [
+        mqtt5.PublishPacket("t", bytes((number,)), user_properties=[("a", "é" * number)])
+        for number in range(200)
+    ]
+    data = b"".join(each.write() for each in packets)
+    found = dialled(trusts=True).feed(data)
+    assert [each.write() for each in found if isinstance(each, mqtt5.PublishPacket)] == [
+        each.write() for each in packets
+    ]
+    for bad in (b"\x30\x05\x00\x09t\x00x", b"\x30\x05\x00\x01t\x70x", b"\x30\x01\x00", b"\x30\x00"):
+        with pytest.raises(WireError) as refused:
+            dialled(trusts=True).feed(data + bad)
+        assert refused.value.reason_code in (0x81, 0x82)
+        assert len(refused.value.packets) == 200

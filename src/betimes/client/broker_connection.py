@@ -1,4 +1,4 @@
-"""One connection to one broker, without I/O: who answers what, and errors in the client's own kinds.
+"""One connection to one broker, without I/O: which call an answer is for, and errors in the client's kinds.
 
 Between `ClientProtocol`, which knows packets, and the drivers, which know sockets. Messages go to `take` in
 the order they come; what a SUBACK says is told before the messages behind it.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import mqtt5
 
@@ -95,7 +96,7 @@ class BrokerConnection:
         return self._protocol.take_outbox(now_s)
 
     def is_over(self) -> bool:
-        """Tell whether the connection has ended, whoever ended it."""
+        """Tell whether the connection has ended, on either side."""
         return self._protocol.is_over()
 
     def check_open(self) -> None:
@@ -241,6 +242,15 @@ class BrokerConnection:
         if isinstance(error, InFlightFullError):
             return ConnectionLostError(f"{self.address}: {error}")
         return self.lost()
+
+
+def protocol_for(address: Address, connect: mqtt5.ConnectPacket, **options: Any) -> ClientProtocol:
+    """Return the protocol that an address asks for; `options` are those of `ClientProtocol`."""
+    if address.has_websockets:
+        from betimes.client.websocket_frames import WebsocketClientProtocol
+
+        return WebsocketClientProtocol(address, connect, **options)
+    return ClientProtocol(connect, **options)
 
 
 def refusal(kind: type[RefusedError], what: str, answer: Answer) -> RefusedError:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from betimes.client.addresses import Address
 from betimes.client.asyncio_driver import AsyncioSocket
-from betimes.client.core import ClientCore, Publication
+from betimes.client.core import ClientCore, Life, Publication
 from betimes.client.effects import Answer, Answered, Dial, Effect, Flow, HangUp, T, Written
 from betimes.client.request import Asked, Duration
 from betimes.client.settings import ClientSettings, read_addresses, read_settings
@@ -84,6 +84,14 @@ class Client(ClientCore[Subscription]):
 
     def _begin_reconnecting(self) -> None:
         self._reconnect_task = self._loop.create_task(self._run(self._reconnecting()))
+        self._reconnect_task.add_done_callback(self._reconnect_task_ended)
+
+    def _reconnect_task_ended(self, task: asyncio.Task[None]) -> None:
+        """Tell the program of a bug: a task that dies must not leave it waiting."""
+        bug = None if task.cancelled() else task.exception()
+        if bug is not None and self.life is Life.RECONNECTING:
+            self._give_up(BetimesError(f"reconnecting has died: {bug!r}"))
+            self._loop.call_exception_handler({"message": "reconnecting has died", "exception": bug})
 
     async def _run(self, flow: Flow[T]) -> T:
         """Perform the effects of a flow, one after the other, and return what it returns."""

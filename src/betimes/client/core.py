@@ -15,7 +15,7 @@ from typing import Generic, NamedTuple
 
 import mqtt5
 
-from betimes.client.broker_connection import BrokerConnection, refusal
+from betimes.client.broker_connection import BrokerConnection, protocol_for, refusal
 from betimes.client.effects import Answered, Dial, Flow, HangUp, Pause, Waiter, Written
 from betimes.client.errors import (
     PublicationRefusedError,
@@ -36,7 +36,6 @@ from betimes.client.request import (
 )
 from betimes.client.resubscribing import BackOff, S, ask_for_all
 from betimes.client.settings import ClientSettings
-from betimes.client.websocket_frames import protocol_for
 from betimes.model.errors import BetimesError, SettingError
 from betimes.model.events import Value
 from betimes.model.user_properties import GAP_TOPIC, RESERVATION_TOPIC

@@ -61,10 +61,3 @@ class WebsocketClientProtocol(ClientProtocol):
             if self.is_over():
                 websocket.send_close(CloseCode.NORMAL_CLOSURE)
         return b"".join(websocket.data_to_send())
-
-
-def protocol_for(address: Address, connect: mqtt5.ConnectPacket, **options: Any) -> ClientProtocol:
-    """Return the protocol that an address asks for; `options` are those of `ClientProtocol`."""
-    if address.has_websockets:
-        return WebsocketClientProtocol(address, connect, **options)
-    return ClientProtocol(connect, **options)

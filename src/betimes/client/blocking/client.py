@@ -105,6 +105,11 @@ class SyncSubscription(SubscriptionBuffer):
                 while (message := self._next(math.inf)) is not None:
                     yield message
 
+    def tokens(self) -> list[str]:
+        """Return what to resume after, later and anywhere: `after` of another subscription."""
+        with self._client.lock:
+            return super().tokens()
+
     def wait(self, timeout: Duration) -> Message | None:
         """Return the next message; None where none comes in time, or the subscription has ended."""
         return self._next(self._client.now_s() + read_duration_s(duration_text("timeout", timeout)))
@@ -153,6 +158,18 @@ class SyncClient(ClientCore[SyncSubscription]):
         """Publish; with QoS 1 or 2 wait until the broker has taken it."""
         message = self._publication(topic, payload, attributes, deadline, importance, qos, retain)
         self._run(self._publishing(message))
+
+    @property
+    def dropped(self) -> int:
+        """Return how many messages came faster than they were taken, and were dropped for newer ones."""
+        with self.lock:
+            return super().dropped
+
+    @property
+    def late(self) -> int:
+        """Return how many messages waited here until they were older than their subscription allows."""
+        with self.lock:
+            return super().late
 
     # --- for subscriptions
 

@@ -17,10 +17,10 @@ import mqtt5
 
 from betimes.client.addresses import Address
 from betimes.client.blocking.sockets import READ_BYTES, open_socket
+from betimes.client.broker_connection import protocol_for
 from betimes.client.errors import ConnectionLostError, LoginRefusedError, UnreachableError, meaning
 from betimes.client.settings import Place
 from betimes.client.tls import tls_for
-from betimes.client.websocket_frames import protocol_for
 from betimes.mqtt.client_protocol import Cause, Ended
 
 
