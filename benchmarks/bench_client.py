@@ -29,7 +29,7 @@ from mqtt_brokers import free_port, open_betimes, started
 import betimes
 from betimes.client.addresses import read_address
 from betimes.client.blocking.publish import BulkPublisher
-from betimes.client.blocking.ranges import RangeReader, Wanted
+from betimes.client.blocking.ranges import RangeReader, RangeRequest
 
 PAYLOAD = bytes(100)
 ATTRIBUTES: dict[str, str | float] = {"speed": 61, "kind": "car"}
@@ -149,7 +149,7 @@ def bulk_publish(url: str, messages: int) -> Cost:
 
 def read_range(url: str, messages: int) -> Cost:
     with RangeReader([read_address(url)]) as reader:
-        wanted = Wanted(topic="#")
+        wanted = RangeRequest(topic="#")
         plan = reader.plan(wanted, {}, most=messages)
         with Cost(plan.kept) as cost:
             parts = list(reader.read(wanted, {}, plan.positions))

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import betimes
 from betimes.client.connection import Client
-from betimes.client.subscriptions import Subscription
+from betimes.client.subscriptions import ClientSubscription
 from betimes.model.errors import BetimesError
 
 SETTLE_S_MAX = 180.0
@@ -149,7 +149,7 @@ class Overlay:
                 await self._clients.enter_async_context(subscription)
                 self._reading.append(asyncio.create_task(self._take(peer, subscription)))
 
-    async def _take(self, peer: Peer, subscription: Subscription) -> None:
+    async def _take(self, peer: Peer, subscription: ClientSubscription) -> None:
         try:
             async for message in subscription:
                 peer.got[message.payload.decode()] += 1

@@ -36,7 +36,7 @@ from slow_network import SlowLink, can_make_namespaces, slow_network
 import betimes
 from betimes.client.connection import Client
 from betimes.client.errors import SubscriptionRefusedError
-from betimes.client.subscriptions import Subscription
+from betimes.client.subscriptions import ClientSubscription
 from betimes.model.topology import Link
 from betimes.terminal.fleet import HOST, Fleet, FleetPlan, free_ports
 
@@ -215,12 +215,12 @@ class Trial:
             await asyncio.sleep(max(start_s + number / per_s - time.monotonic(), 0.0))
             await self._flood.publish("noise", b"x" * PAYLOAD_BYTES)
 
-    async def hear_cars(self, subscription: Subscription) -> None:
+    async def hear_cars(self, subscription: ClientSubscription) -> None:
         async for message in subscription:
             (sent_s,) = STAMP.unpack(message.payload[: STAMP.size])
             self.latencies_s.append((sent_s, time.monotonic() - sent_s))
 
-    async def hear_noise(self, subscription: Subscription) -> None:
+    async def hear_noise(self, subscription: ClientSubscription) -> None:
         async for _ in subscription:
             self.noise += 1
 
@@ -273,7 +273,7 @@ async def one_trial(
 
 
 async def reserved_only(
-    network: Network, cars: Subscription, trial: Trial, bound_s: float, seconds: float
+    network: Network, cars: ClientSubscription, trial: Trial, bound_s: float, seconds: float
 ) -> dict[str, object]:
     """Ask for too much, then for what would fit; then kill a broker on the way, under the same load."""
     said: dict[str, object] = {"answer": cars.answer}

@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 from mqtt_brokers import betimes, free_port, started
 
 from betimes.client.addresses import Address
-from betimes.client.blocking.connection import DirectLine
+from betimes.client.blocking.connection import DirectConnection
 
 PAYLOAD = bytes(100)
 STEP_S = 0.02
@@ -43,7 +43,7 @@ class Publisher(threading.Thread):
     def __init__(self, port: int, rate_per_s: float) -> None:
         super().__init__(daemon=True)
         self.published = 0
-        self._line = DirectLine(Address(host="127.0.0.1", port=port))
+        self._line = DirectConnection(Address(host="127.0.0.1", port=port))
         self._rate_per_s = rate_per_s
         self.ending = threading.Event()
 

@@ -28,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the mutants are 
 
 from tests.broker.mutants import connects, everything, good_requests, mutant
 
-from betimes.mqtt.codec import Wire
-from betimes.mqtt.validation import WireError
+from betimes.mqtt.codec import Codec
+from betimes.mqtt.validation import PacketError
 
 HOST = "127.0.0.1"
 CALLERS = 8
@@ -85,7 +85,7 @@ PACKETS, OPENINGS, GOOD = everything(), connects(), {version: good_requests(vers
 
 def call_of(chance: random.Random) -> tuple[list[bytes], int]:
     """Return what one caller sends, up to the packet that breaks its connection, and how many mutants."""
-    wire, sent = Wire(), list[bytes]()
+    wire, sent = Codec(), list[bytes]()
     if chance.random() < CONNECTED_SHARE:
         sent.append(chance.choice(OPENINGS))
         wire.feed(sent[0])
@@ -96,7 +96,7 @@ def call_of(chance: random.Random) -> tuple[list[bytes], int]:
         count += 1
         try:
             wire.feed(b"".join((*good, sent[-1])))
-        except WireError:
+        except PacketError:
             break
     return sent, count
 

@@ -17,7 +17,7 @@ import betimes
 from betimes.client.connection import Client
 from betimes.client.errors import SubscriptionRefusedError, UnreachableError
 from betimes.client.messages import Message
-from betimes.client.subscriptions import Subscription
+from betimes.client.subscriptions import ClientSubscription
 from betimes.model.buffer_settings import BufferSettings, PartitionTerms
 from betimes.model.topology import Link
 from betimes.terminal.fleet import Fleet, FleetPlan, free_ports
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.live
 class Reader:
     """Takes all that a subscription brings, until it has so many."""
 
-    def __init__(self, subscription: Subscription) -> None:
+    def __init__(self, subscription: ClientSubscription) -> None:
         self.got: list[Message] = []
         self._subscription = subscription
         self._task = asyncio.create_task(self._read())

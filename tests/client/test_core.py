@@ -9,14 +9,15 @@ import mqtt5
 import pytest
 from tests.broker.talking import new_hub
 
-from betimes.broker.access.authentication import Gate
+from betimes.broker.access.authentication import AccessControl
+from betimes.broker.core.connection import Connection
+from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.core.hub import Hub
-from betimes.broker.delivery.connection import Connection
 from betimes.client.addresses import read_address
 from betimes.client.core import LIVES, ClientCore, Life
-from betimes.client.effects import Answer, Answered, Dial, Flow, HangUp, Pause
+from betimes.client.effects import Answer, AwaitAnswer, Dial, Flow, HangUp, Wait
 from betimes.client.errors import ConnectionLostError, LoginRefusedError, UnreachableError
-from betimes.client.request import Asked
+from betimes.client.request import SubscribeCall
 from betimes.client.settings import read_settings
 from betimes.client.subscription_buffer import SubscriptionBuffer
 from betimes.model.errors import BetimesError
@@ -34,7 +35,7 @@ class Waiter:
 
 
 class Buffer(SubscriptionBuffer):
-    def __init__(self, asked: Asked, *, buffer: int) -> None:
+    def __init__(self, asked: SubscribeCall, *, buffer: int) -> None:
         super().__init__(asked, buffer=buffer)
         self.wakes = 0
 
@@ -61,7 +62,7 @@ class MemoryClient(ClientCore[Buffer]):
         addresses = [read_address(f"mqtt://{host}?client_id=c") for host in hubs]
         super().__init__(read_settings(addresses, **options), now_s=lambda: self.clock_s, new_waiter=Waiter)
 
-    def _new_subscription(self, asked: Asked, buffer: int) -> Buffer:
+    def _new_subscription(self, asked: SubscribeCall, buffer: int) -> Buffer:
         return Buffer(asked, buffer=buffer)
 
     def _begin_reconnecting(self) -> None:
@@ -84,7 +85,7 @@ class MemoryClient(ClientCore[Buffer]):
     def _perform(self, effect: Any) -> Answer | None:
         if isinstance(effect, Dial):
             self._dial(effect)
-        elif isinstance(effect, Pause):
+        elif isinstance(effect, Wait):
             self.pauses.append(effect.pause_s)
             self.clock_s += effect.pause_s
         elif isinstance(effect, HangUp):
@@ -92,7 +93,7 @@ class MemoryClient(ClientCore[Buffer]):
             self._remote = None
         else:
             self.carry()
-        if isinstance(effect, Answered):
+        if isinstance(effect, AwaitAnswer):
             assert isinstance(effect.waiter, Waiter)
             if not effect.waiter.answers:
                 raise self._connection.silent()
@@ -107,7 +108,7 @@ class MemoryClient(ClientCore[Buffer]):
         hub = self.hubs[host]
         if hub is None:
             raise dial.connection.unreachable("down")
-        self._remote = Connection(hub, peer="c", now_s=0.0)
+        self._remote = Connection(PacketHandlers(hub), peer="c", now_s=0.0)
         dial.connection.start(self.clock_s)
         self.carry()
         dial.connection.check_open()
@@ -146,7 +147,7 @@ class MemoryClient(ClientCore[Buffer]):
 
 def say(hub: Hub, text: str, qos: int = 1) -> None:
     """Publish at a hub, as another client."""
-    other = Connection(hub, peer="other", now_s=0.0)
+    other = Connection(PacketHandlers(hub), peer="other", now_s=0.0)
     connect = mqtt5.ConnectPacket("other", clean_start=True)
     packet = mqtt5.PublishPacket("t", text.encode(), qos=mqtt5.QoS(qos), packet_id=1 if qos else None)
     other.receive(connect.write() + packet.write() + mqtt5.DisconnectPacket().write(), 0.0)
@@ -215,7 +216,7 @@ def test_attempts_come_ever_later_and_end_in_time():
 
 def test_a_broker_that_rejects_the_login_is_not_asked_again():
     client = MemoryClient({"a": new_hub()}, reconnect="10s").open()
-    client.hubs["a"] = new_hub(gate=Gate(anonymous=False))
+    client.hubs["a"] = new_hub(gate=AccessControl(anonymous=False))
     client.cut()
     client.reconnect()
     assert client.pauses == []
@@ -240,7 +241,7 @@ def test_a_session_keeps_what_is_published_while_the_connection_is_lost(qos):
 def test_what_was_published_and_not_answered_is_sent_again_in_the_session_once():
     hub = new_hub()
     client = MemoryClient({"a": hub}, reconnect="10s", session="1h").open()
-    listener = Connection(hub, peer="l", now_s=0.0)
+    listener = Connection(PacketHandlers(hub), peer="l", now_s=0.0)
     listener.receive(mqtt5.ConnectPacket("l", clean_start=True).write(), 0.0)
     listener.receive(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("t")]).write(), 0.0)
     listener.take_outbox()
@@ -279,7 +280,7 @@ def test_a_connection_that_breaks_while_the_last_answer_is_on_its_way_is_noticed
         except StopIteration:
             break
         answer = client._perform(effects[-1])
-        if isinstance(effects[-1], Answered):
+        if isinstance(effects[-1], AwaitAnswer):
             client.cut()
     assert (client.life, client.reconnects) == (Life.RECONNECTING, 2)
 

@@ -13,11 +13,11 @@ from tests.broker.listening import run, until
 
 import betimes
 from betimes.client.connection import Client
-from betimes.client.effects import Flow, Pause, Written
+from betimes.client.effects import AwaitWritten, Flow, Wait
 from betimes.client.errors import RefusedError, SubscriptionRefusedError
 from betimes.client.request import ask
 from betimes.client.resubscribing import PAUSE_S_MAX, PAUSE_S_MIN, BackOff, ask_for_all
-from betimes.client.subscriptions import Subscription
+from betimes.client.subscriptions import ClientSubscription
 from betimes.model.topology import Link
 from betimes.terminal.fleet import HOST, Fleet, FleetPlan, free_ports
 
@@ -33,9 +33,9 @@ class Broker:
         self.answers = list(answers)
         self.asked = 0
 
-    def __call__(self, subscription: Subscription, _identifier: int) -> Flow[None]:
+    def __call__(self, subscription: ClientSubscription, _identifier: int) -> Flow[None]:
         self.asked += 1
-        yield Written()
+        yield AwaitWritten()
         answer = self.answers[0] if len(self.answers) == 1 else self.answers.pop(0)
         if isinstance(answer, RefusedError):
             raise answer
@@ -44,13 +44,13 @@ class Broker:
 
 def asked_again(broker: Broker, *, for_s: float = 10.0, is_open: bool = True) -> list[tuple[str, str]]:
     """Return what a subscriber is told that had a reservation when its connection broke; no time passes."""
-    subscription = Subscription(cast(Any, None), ask("cars", bandwidth="20KB/s"), buffer=1)
+    subscription = ClientSubscription(cast(Any, None), ask("cars", bandwidth="20KB/s"), buffer=1)
     subscription.is_reserved = True
     clock = [0.0]
     wanted = {1: subscription}
     opened = wanted if is_open else {}
     for effect in ask_for_all(wanted, opened, broker, end_s=for_s, now_s=lambda: clock[0]):
-        if isinstance(effect, Pause):
+        if isinstance(effect, Wait):
             clock[0] += effect.pause_s
     return [(each.state, each.why) for each in subscription.reservations]
 

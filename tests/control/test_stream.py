@@ -19,7 +19,7 @@ import betimes
 from betimes.broker.admission.admission import AdmissionControl
 from betimes.cli.app import run
 from betimes.client.addresses import read_address
-from betimes.client.blocking.connection import DirectLine
+from betimes.client.blocking.connection import DirectConnection
 from betimes.control.rounds import Centre
 from betimes.control.stream import alarm_text, read_stream_settings, run_stream
 from betimes.model.errors import SettingError
@@ -41,7 +41,7 @@ def test_brokers_are_told_and_an_alarm_is_raised_where_nothing_comes_as_predicte
     written(tmp_path / "telemetry", [*lost, record(Received, transfer_s=-1.0)], label="a")
     (tmp_path / "telemetry" / "_unfinished-b").touch()
     (tmp_path / "secret").write_text(SECRET)
-    with running_broker() as broker, DirectLine(address_of(broker)) as line:
+    with running_broker() as broker, DirectConnection(address_of(broker)) as line:
         promises = AdmissionControl("b1", SECRET, offer=broker.hub.offer_to_all, wake=lambda: None)
         broker.hub.extend(promises)
         line.send(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("$betimes/alarm/#")]))

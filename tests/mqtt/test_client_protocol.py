@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.broker.talking import new_hub
 
-from betimes.broker.delivery.connection import Connection
+from betimes.broker.core.connection import Connection
+from betimes.broker.core.handlers import PacketHandlers
 from betimes.mqtt.client_protocol import (
     TRANSITIONS,
     Cause,
@@ -28,7 +29,7 @@ from betimes.mqtt.client_protocol import (
     LocalProtocolError,
     PacketTooLargeError,
 )
-from betimes.mqtt.codec import Wire
+from betimes.mqtt.codec import Codec
 
 QOS_1, QOS_2 = mqtt5.QoS.AT_LEAST_ONCE, mqtt5.QoS.EXACTLY_ONCE
 GRANTED = [mqtt5.SubAckReasonCode.GRANTED_QOS_AT_MOST_ONCE]
@@ -459,7 +460,7 @@ class Pipe:
             self.name, clean_start=clean, session_expiry_interval=600, receive_max=3
         )
         self.protocol = ClientProtocol(connect, session=self.session)
-        self.connection = Connection(self.hub, peer=self.name, now_s=0.0)
+        self.connection = Connection(PacketHandlers(self.hub), peer=self.name, now_s=0.0)
         self.protocol.start(0.0)
 
     def carry(self) -> bool:
@@ -469,7 +470,7 @@ class Pipe:
         out = self.protocol.take_outbox(0.0)
         self.connection.receive(out, 0.0) if out else None
         back = self.connection.take_outbox()
-        if self.connection.blocked:
+        if self.connection.flow.blocked:
             self.connection.drained(0.0)
         self.events += self.protocol.receive(back, 0.0) if back else []
         return bool(out or back)
@@ -518,7 +519,7 @@ def test_with_the_brokers_own_connection_nothing_is_lost_and_qos_2_comes_once(se
 
 
 def test_the_codec_reads_what_the_client_sends():
-    wire = Wire()
+    wire = Codec()
     protocol = ClientProtocol(mqtt5.ConnectPacket("c"))
     protocol.start(0.0)
     (connect,) = wire.feed(protocol.take_outbox(0.0))

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from betimes.mqtt.codec import CONNECT_BYTES_MAX, Packet, Wire, _are_from_server
-from betimes.mqtt.validation import WireError, check_properties
+from betimes.mqtt.codec import CONNECT_BYTES_MAX, Codec, Packet, _are_from_server
+from betimes.mqtt.validation import PacketError, check_properties
 
 # Reason codes, as the standard numbers them.
 MALFORMED, ILLEGAL, UNSUPPORTED, BAD_TOPIC, BAD_ALIAS, TOO_LARGE = 0x81, 0x82, 0x84, 0x90, 0x94, 0x95
@@ -142,14 +142,14 @@ def connect(
     return raw(0x10, text(name), bytes([level, flags]), b"\0\x3c", props, rest)
 
 
-def opened(**settings: Any) -> Wire:
-    wire = Wire(**settings)
+def opened(**settings: Any) -> Codec:
+    wire = Codec(**settings)
     assert wire.feed(CONNECT.write()) == [CONNECT]
     return wire
 
 
-def refusal(wire: Wire, data: bytes) -> WireError:
-    with pytest.raises(WireError) as caught:
+def refusal(wire: Codec, data: bytes) -> PacketError:
+    with pytest.raises(PacketError) as caught:
         wire.feed(data)
     return caught.value
 
@@ -159,7 +159,7 @@ def test_packets_come_out_as_they_went_in_however_they_are_cut(first, others, da
     sent: list[Packet] = [first, *others]
     stream = b"".join(packet.write() for packet in sent)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=8)))
-    wire = Wire()
+    wire = Codec()
     found: list[Any] = []
     for start, stop in zip([0, *cuts], [*cuts, len(stream)], strict=True):
         found += wire.feed(stream[start:stop])
@@ -169,14 +169,14 @@ def test_packets_come_out_as_they_went_in_however_they_are_cut(first, others, da
 
 def test_bytes_that_come_one_by_one_make_the_same_packets():
     sent: list[Packet] = [CONNECT, *(mqtt5.PublishPacket("a/b", bytes(size)) for size in (0, 200, 20_000))]
-    wire, stream = Wire(), b"".join(packet.write() for packet in sent)
+    wire, stream = Codec(), b"".join(packet.write() for packet in sent)
     assert [packet for byte in stream for packet in wire.feed(bytes([byte]))] == sent
 
 
 @given(connects, packets_of_clients)
 def test_no_truncated_packet_is_a_packet_or_an_error(first, second):
     start, data = first.write(), second.write()
-    assert all(Wire().feed(start[:length]) == [] for length in range(len(start)))
+    assert all(Codec().feed(start[:length]) == [] for length in range(len(start)))
     assert all(opened().feed(data[:length]) == [] for length in range(len(data)))
 
 
@@ -197,16 +197,16 @@ def test_a_dialled_wire_reads_what_servers_send():
         mqtt5.PingRespPacket(),
         mqtt5.DisconnectPacket(server_reference="elsewhere"),
     ]
-    wire = Wire(dialled=True)
+    wire = Codec(dialled=True)
     assert wire.feed(b"".join(packet.write() for packet in sent)) == sent
-    assert refusal(Wire(dialled=True), mqtt5.PingRespPacket().write()).reason_code == ILLEGAL
+    assert refusal(Codec(dialled=True), mqtt5.PingRespPacket().write()).reason_code == ILLEGAL
     assert refusal(wire, CONNECT.write()).reason_code == ILLEGAL
 
 
 def test_authentication_may_come_before_the_answer_to_a_dialled_wire():
     go_on = mqtt5.AuthReasonCode.CONTINUE_AUTHENTICATION
     challenge = mqtt5.AuthPacket(reason_code=go_on, authentication_method="m")
-    wire = Wire(dialled=True)
+    wire = Codec(dialled=True)
     assert wire.feed(challenge.write()) == [challenge]
     assert refusal(wire, mqtt5.PingRespPacket().write()).reason_code == ILLEGAL
 
@@ -220,10 +220,10 @@ def test_a_packet_too_large_is_refused_as_soon_as_its_length_is_known():
 
 
 def test_less_is_kept_for_those_who_did_not_connect():
-    assert refusal(Wire(), b"\x10" + number(CONNECT_BYTES_MAX)).reason_code == TOO_LARGE
+    assert refusal(Codec(), b"\x10" + number(CONNECT_BYTES_MAX)).reason_code == TOO_LARGE
     assert opened().feed(b"\x30" + number(CONNECT_BYTES_MAX)) == []
     largest_will = mqtt5.ConnectPacket("c", will=mqtt5.Will("w", payload=bytes(65535)))
-    assert Wire().feed(largest_will.write()) == [largest_will]
+    assert Codec().feed(largest_will.write()) == [largest_will]
 
 
 def test_a_length_without_end_is_malformed_at_its_fourth_byte():
@@ -236,7 +236,7 @@ def test_a_length_without_end_is_malformed_at_its_fourth_byte():
 
 @pytest.mark.parametrize("first", [0x30, 0x40, 0x82, 0xC0, 0xE0, 0xF0, 0x20])
 def test_nothing_may_come_before_connect(first):
-    assert refusal(Wire(), bytes([first])).reason_code == ILLEGAL
+    assert refusal(Codec(), bytes([first])).reason_code == ILLEGAL
 
 
 @pytest.mark.parametrize("first", [0x10, 0x20, 0x90, 0xB0, 0xD0])
@@ -250,7 +250,7 @@ def test_flags_that_no_packet_has_are_malformed(first):
 
 
 def test_packets_before_a_bad_one_are_not_lost_and_what_follows_is_ignored():
-    wire = Wire()
+    wire = Codec()
     error = refusal(wire, CONNECT.write() + PING + b"\x00\x00" + PING)
     assert error.packets == [CONNECT, mqtt5.PingReqPacket()]
     assert wire.feed(PING) == []
@@ -332,7 +332,7 @@ def test_what_the_standard_forbids_is_refused(data, code):
 
 @pytest.mark.parametrize(("data", "code"), IN_CONNECT.values(), ids=IN_CONNECT)
 def test_what_a_connect_may_not_be_is_refused(data, code):
-    assert refusal(Wire(), data + b"\xff" * 9).reason_code == code
+    assert refusal(Codec(), data + b"\xff" * 9).reason_code == code
 
 
 @pytest.mark.parametrize("bad", NOT_UTF8)
@@ -358,7 +358,7 @@ def test_text_that_is_no_utf_8_is_malformed_wherever_it_stands(bad):
         connect(flags=0x82, rest=text("c") + text(bad)),
     ]
     assert {refusal(opened(), data).reason_code for data in packets} == {MALFORMED}
-    assert {refusal(Wire(), data).reason_code for data in connects} == {MALFORMED}
+    assert {refusal(Codec(), data).reason_code for data in connects} == {MALFORMED}
 
 
 def samples() -> list[bytes]:
@@ -382,7 +382,7 @@ def samples() -> list[bytes]:
 
 @pytest.mark.parametrize("data", samples())
 def test_mutated_bytes_are_packets_or_a_wire_error_and_nothing_else(data):
-    assert len(Wire().feed(data)) in (1, 2), "good before it is mutated"
+    assert len(Codec().feed(data)) in (1, 2), "good before it is mutated"
     chance = random.Random(f"mutations of {data.hex()}")
     for _ in range(1000):
         mutant = bytearray(data)
@@ -393,15 +393,15 @@ def test_mutated_bytes_are_packets_or_a_wire_error_and_nothing_else(data):
             )
             mutant[at : at + chance.randrange(2)] = new * chance.randrange(2)
         try:
-            packets: list[Any] = Wire().feed(bytes(mutant))
-        except WireError as error:
+            packets: list[Any] = Codec().feed(bytes(mutant))
+        except PacketError as error:
             packets = error.packets
         for packet in packets:
             packet.write()  # what came in can go out
 
 
-def dialled(**options: Any) -> Wire:
-    wire = Wire(dialled=True, **options)
+def dialled(**options: Any) -> Codec:
+    wire = Codec(dialled=True, **options)
     wire.feed(mqtt5.ConnAckPacket().write())
     return wire
 
@@ -429,7 +429,7 @@ def test_properties_of_a_server_are_found_good_or_bad_as_by_the_full_walk(pieces
     data = size + properties
     try:
         check_properties(data, 0, len(data))
-    except (WireError, ValueError):
+    except (PacketError, ValueError):
         assert not _are_from_server(data, 0, len(data))
 
 
@@ -444,7 +444,7 @@ def test_a_server_may_send_identifiers_and_long_texts(name, value, identifier):
 
 
 def test_short_acknowledgements_are_checked_too():
-    with pytest.raises(WireError, match="packet identifier 0"):
+    with pytest.raises(PacketError, match="packet identifier 0"):
         dialled().feed(b"\x40\x02\x00\x00")
     (found,) = dialled().feed(b"\x40\x02\x00\x07")
     assert isinstance(found, mqtt5.PubAckPacket)
@@ -462,7 +462,7 @@ def test_a_wire_that_trusts_reads_the_same_and_finds_what_cannot_be_read_malform
         each.write() for each in packets
     ]
     for bad in (b"\x30\x05\x00\x09t\x00x", b"\x30\x05\x00\x01t\x70x", b"\x30\x01\x00", b"\x30\x00"):
-        with pytest.raises(WireError) as refused:
+        with pytest.raises(PacketError) as refused:
             dialled(trusts=True).feed(data + bad)
         assert refused.value.reason_code in (0x81, 0x82)
         assert len(refused.value.packets) == 200

@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from betimes.mqtt import mqtt311 as mqtt3
-from betimes.mqtt.codec import Wire
+from betimes.mqtt.codec import Codec
 from betimes.mqtt.validation import (
     CLIENT_ID_NOT_VALID,
     MALFORMED,
     PROTOCOL_ERROR,
     TOPIC_NAME_INVALID,
-    WireError,
+    PacketError,
 )
 
 QOS = [mqtt5.QoS(level) for level in range(3)]
@@ -56,8 +56,8 @@ def connect(*rest: bytes, flags: int = 2, name: str = "MQTT", level: int = 4) ->
     return raw(0x10, text(name), bytes([level, flags]), short(60), *(rest or (text("c"),)))
 
 
-def opened() -> Wire:
-    wire = Wire()
+def opened() -> Codec:
+    wire = Codec()
     assert len(wire.feed(connect())) == 1
     assert wire.version == 4
     return wire
@@ -69,8 +69,8 @@ def only(data: bytes) -> Any:
     return packet
 
 
-def refusal(wire: Wire, data: bytes) -> WireError:
-    with pytest.raises(WireError) as caught:
+def refusal(wire: Codec, data: bytes) -> PacketError:
+    with pytest.raises(PacketError) as caught:
         wire.feed(data)
     return caught.value
 
@@ -86,7 +86,7 @@ def test_a_connect_means_what_it_says(client_id, username, password, will, retai
     if username is not None:
         flags |= 0xC0
         rest += text(username) + text(password)
-    (packet,) = Wire().feed(connect(rest, flags=flags))
+    (packet,) = Codec().feed(connect(rest, flags=flags))
     assert packet == mqtt5.ConnectPacket(
         client_id,
         username=username,
@@ -98,17 +98,17 @@ def test_a_connect_means_what_it_says(client_id, username, password, will, retai
 
 
 def test_a_session_that_is_not_clean_never_expires():
-    (packet,) = Wire().feed(connect(flags=0))
+    (packet,) = Codec().feed(connect(flags=0))
     assert packet == mqtt5.ConnectPacket(
         "c", clean_start=False, keep_alive=60, session_expiry_interval=0xFFFFFFFF
     )
 
 
 def test_nobody_can_keep_a_session_without_a_client_id():
-    wire = Wire()
+    wire = Codec()
     assert refusal(wire, connect(text(""), flags=0)).reason_code == CLIENT_ID_NOT_VALID
     assert wire.encode(mqtt5.ConnAckPacket(reason_code=CONNACK.CLIENT_ID_NOT_VALID)) == b"\x20\x02\x00\x02"
-    assert len(Wire().feed(connect(text(""), flags=2))) == 1
+    assert len(Codec().feed(connect(text(""), flags=2))) == 1
 
 
 @given(topics, payloads, st.sampled_from(QOS), st.booleans(), packet_ids)
@@ -253,14 +253,14 @@ def test_what_3_1_1_forbids_is_refused(data, code):
     ],
 )
 def test_a_connect_that_3_1_1_forbids_is_refused(data):
-    assert refusal(Wire(), data).reason_code == MALFORMED
+    assert refusal(Codec(), data).reason_code == MALFORMED
 
 
 def test_versions_before_3_1_1_are_refused_in_the_form_of_3_1_1():
     unsupported = mqtt5.ConnAckPacket(reason_code=CONNACK.UNSUPPORTED_PROTOCOL_VERSION)
     old, new = b"\x20\x02\x00\x01", b"\x20\x03\x00\x84\x00"
     for name, level, answer in (("MQIsdp", 3, old), ("MQTT", 3, old), ("MQTT", 0x84, old), ("MQTT", 6, new)):
-        wire = Wire()
+        wire = Codec()
         assert refusal(wire, connect(name=name, level=level)).reason_code == 0x84
         assert wire.encode(unsupported) == answer
 
@@ -277,8 +277,8 @@ SAMPLES = [
 @pytest.mark.parametrize("data", SAMPLES)
 def test_no_truncated_packet_is_a_packet_or_an_error(data):
     for length in range(len(data)):
-        assert len(Wire().feed(data[:length])) == (length >= len(LOGIN))
-    assert len(Wire().feed(data)) == 1 + (len(data) > len(LOGIN))
+        assert len(Codec().feed(data[:length])) == (length >= len(LOGIN))
+    assert len(Codec().feed(data)) == 1 + (len(data) > len(LOGIN))
 
 
 @pytest.mark.parametrize("data", SAMPLES)
@@ -289,8 +289,8 @@ def test_mutated_bytes_are_packets_or_a_wire_error_and_nothing_else(data):
         for _ in range(chance.randint(1, 3)):
             at = chance.randrange(len(mutant))
             mutant[at : at + chance.randrange(2)] = chance.randbytes(chance.randrange(2))
-        with contextlib.suppress(WireError):
-            Wire().feed(bytes(mutant))
+        with contextlib.suppress(PacketError):
+            Codec().feed(bytes(mutant))
 
 
 def test_lengths_are_written_in_seven_bits_a_byte():

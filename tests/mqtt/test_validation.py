@@ -8,7 +8,7 @@ from betimes.mqtt.validation import (
     MALFORMED,
     PROTOCOL_ERROR,
     TOPIC_NAME_INVALID,
-    WireError,
+    PacketError,
     are_plain,
     check_packet_id,
     check_properties,
@@ -28,14 +28,14 @@ def test_a_length_is_read_with_where_it_ends(data, value, end):
 
 @pytest.mark.parametrize("data", [b"\x80\x00", b"\xff\xff\xff\xff\x01"])
 def test_a_length_in_more_bytes_than_it_needs_is_refused(data):
-    with pytest.raises(WireError) as caught:
+    with pytest.raises(PacketError) as caught:
         number_at(data, 0, len(data))
     assert caught.value.reason_code == MALFORMED
 
 
 def test_a_topic_has_no_wildcards():
     check_topic("straße/1".encode())
-    with pytest.raises(WireError) as caught:
+    with pytest.raises(PacketError) as caught:
         check_topic(b"a/+")
     assert caught.value.reason_code == TOPIC_NAME_INVALID
 
@@ -43,7 +43,7 @@ def test_a_topic_has_no_wildcards():
 def test_packet_identifiers_are_there_and_not_0():
     check_packet_id(b"\x00\x01", 0, 2)
     for data, code in ((b"\x00", MALFORMED), (b"\x00\x00", PROTOCOL_ERROR)):
-        with pytest.raises(WireError) as caught:
+        with pytest.raises(PacketError) as caught:
             check_packet_id(data, 0, len(data))
         assert caught.value.reason_code == code
 

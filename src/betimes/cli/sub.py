@@ -40,7 +40,7 @@ from betimes.terminal.terminal import print_notice
 
 if TYPE_CHECKING:
     from betimes.client.messages import Message
-    from betimes.client.subscriptions import Subscription
+    from betimes.client.subscriptions import ClientSubscription
 
 TIMED_OUT = 27  # as mosquitto_sub ends
 RECONNECT_S = 60.0  # for so long a lost connection is tried again
@@ -262,7 +262,7 @@ class Bookmark:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._tokens = read_resume_file(path)
-        self._subscriptions: list[Subscription] = []
+        self._subscriptions: list[ClientSubscription] = []
         self._printed = 0  # since it was written
         self._due: asyncio.TimerHandle | None = None  # when it is written next
 
@@ -270,7 +270,7 @@ class Bookmark:
         """Return how a topic is subscribed to."""
         return {"mode": "semi-durable", "after": self._tokens.get(topic, ())}
 
-    def follow(self, subscriptions: list[Subscription]) -> None:
+    def follow(self, subscriptions: list[ClientSubscription]) -> None:
         """Keep the file for these."""
         self._subscriptions = subscriptions
         self.save()
@@ -355,7 +355,7 @@ async def _watch(
                 print_notice(f"not printed: {client.dropped} came too fast, {client.late} waited too long")
 
 
-async def _print_all(subscription: Subscription, printer: Printer, bookmark: Bookmark | None) -> None:
+async def _print_all(subscription: ClientSubscription, printer: Printer, bookmark: Bookmark | None) -> None:
     async for message in subscription:
         _tell_news(subscription)
         printer.print(message)
@@ -365,7 +365,7 @@ async def _print_all(subscription: Subscription, printer: Printer, bookmark: Boo
             return
 
 
-def _tell_news(subscription: Subscription) -> None:
+def _tell_news(subscription: ClientSubscription) -> None:
     while subscription.gaps:
         gap = subscription.gaps.popleft()
         many = f"{gap.at_most} at most" if gap.at_most <= KNOWN_MAX else "how many is not known"

@@ -21,7 +21,7 @@ from betimes.client.errors import (
     UnreachableError,
     meaning,
 )
-from betimes.client.request import Asked, checked_topic_filter
+from betimes.client.request import SubscribeCall, checked_topic_filter
 from betimes.model.errors import SettingError
 from betimes.model.user_properties import DEFINITE
 from betimes.mqtt.client_protocol import (
@@ -155,7 +155,9 @@ class BrokerConnection:
             raise self._not_sent(error) from None
         return None if packet_id is None else self._awaited(packet_id)
 
-    def subscribe(self, asked: Asked, identifier: int, more: Iterable[tuple[str, str]], tell: Tell) -> Waiter:
+    def subscribe(
+        self, asked: SubscribeCall, identifier: int, more: Iterable[tuple[str, str]], tell: Tell
+    ) -> Waiter:
         """Ask for a subscription; what the answer says beside its code is told at once."""
         connack = self._protocol.connack
         has_identifiers = connack is None or connack.subscription_id_available

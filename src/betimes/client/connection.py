@@ -13,17 +13,17 @@ from pathlib import Path
 
 from betimes.client.addresses import Address
 from betimes.client.asyncio_driver import AsyncioSocket
-from betimes.client.core import ClientCore, Life, Publication
-from betimes.client.effects import Answer, Answered, Dial, Effect, Flow, HangUp, T, Written
-from betimes.client.request import Asked, Duration
+from betimes.client.core import ClientCore, Life, OutgoingPublication
+from betimes.client.effects import Answer, AwaitAnswer, AwaitWritten, Dial, Effect, Flow, HangUp, T
+from betimes.client.request import Duration, SubscribeCall
 from betimes.client.settings import ClientSettings, read_addresses, read_settings
-from betimes.client.subscriptions import Subscription
+from betimes.client.subscriptions import ClientSubscription
 from betimes.model.errors import BetimesError
 from betimes.model.events import Value
 from betimes.model.user_properties import SIGNATURE
 
 
-class Client(ClientCore[Subscription]):
+class Client(ClientCore[ClientSubscription]):
     """A connection to a broker, as long as `connect` holds it open."""
 
     def __init__(self, settings: ClientSettings) -> None:
@@ -51,16 +51,16 @@ class Client(ClientCore[Subscription]):
     async def publish_signed(self, topic: str, payload: bytes, signature: str) -> None:
         """Publish something of Betimes's own, which brokers believe because of its signature."""
         await self._run(
-            self._publishing(Publication(topic, payload, [(SIGNATURE, signature)], 1, retain=True))
+            self._publishing(OutgoingPublication(topic, payload, [(SIGNATURE, signature)], 1, retain=True))
         )
 
     # --- for subscriptions
 
-    async def open_subscription(self, subscription: Subscription) -> None:
+    async def open_subscription(self, subscription: ClientSubscription) -> None:
         """Have the broker send what a subscription asks for."""
         await self._run(self._opening_subscription(subscription))
 
-    async def close_subscription(self, subscription: Subscription) -> None:
+    async def close_subscription(self, subscription: ClientSubscription) -> None:
         """Have the broker send no more of it."""
         await self._run(self._closing_subscription(subscription))
 
@@ -79,8 +79,8 @@ class Client(ClientCore[Subscription]):
 
     # --- flows
 
-    def _new_subscription(self, asked: Asked, buffer: int) -> Subscription:
-        return Subscription(self, asked, buffer=buffer)
+    def _new_subscription(self, asked: SubscribeCall, buffer: int) -> ClientSubscription:
+        return ClientSubscription(self, asked, buffer=buffer)
 
     def _begin_reconnecting(self) -> None:
         self._reconnect_task = self._loop.create_task(self._run(self._reconnecting()))
@@ -113,9 +113,9 @@ class Client(ClientCore[Subscription]):
                 raise
 
     async def _perform(self, effect: Effect) -> Answer | None:
-        if isinstance(effect, Written):
+        if isinstance(effect, AwaitWritten):
             await self._socket.written()
-        elif isinstance(effect, Answered):
+        elif isinstance(effect, AwaitAnswer):
             return await self._socket.answer(effect.waiter)
         elif isinstance(effect, Dial):
             self._socket = AsyncioSocket(effect.connection)

@@ -16,7 +16,7 @@ from typing import Generic, NamedTuple
 import mqtt5
 
 from betimes.client.broker_connection import BrokerConnection, protocol_for, refusal
-from betimes.client.effects import Answered, Dial, Flow, HangUp, Pause, Waiter, Written
+from betimes.client.effects import AwaitAnswer, AwaitWritten, Dial, Flow, HangUp, Wait, Waiter
 from betimes.client.errors import (
     PublicationRefusedError,
     RefusedError,
@@ -25,9 +25,9 @@ from betimes.client.errors import (
 )
 from betimes.client.messages import Message, read_gap, read_message, read_reservation
 from betimes.client.request import (
-    Asked,
     Duration,
     Mode,
+    SubscribeCall,
     ask,
     checked_qos,
     checked_topic_name,
@@ -71,7 +71,7 @@ LIVES = {
 }
 
 
-class Publication(NamedTuple):
+class OutgoingPublication(NamedTuple):
     """A message as it goes to the broker."""
 
     topic: str
@@ -103,7 +103,7 @@ class ClientCore(ABC, Generic[S]):
     # --- for drivers
 
     @abstractmethod
-    def _new_subscription(self, asked: Asked, buffer: int) -> S:
+    def _new_subscription(self, asked: SubscribeCall, buffer: int) -> S:
         """Return a subscription of the driver's kind."""
 
     @abstractmethod
@@ -215,7 +215,7 @@ class ClientCore(ABC, Generic[S]):
                 if pause_s is None:
                     self._give_up(error)
                     return
-                yield Pause(pause_s)
+                yield Wait(pause_s)
             except RefusedError as error:
                 self._give_up(error)
                 return
@@ -250,11 +250,11 @@ class ClientCore(ABC, Generic[S]):
         self._forget(subscription)
         if not self._connection.is_over():
             with suppress(UnreachableError):
-                yield Answered(self._connection.unsubscribe(subscription.asked.topic))
+                yield AwaitAnswer(self._connection.unsubscribe(subscription.asked.topic))
 
     def _asking_for(self, subscription: S, identifier: int) -> Flow[None]:
         asked = subscription.asked
-        answer = yield Answered(
+        answer = yield AwaitAnswer(
             self._connection.subscribe(asked, identifier, subscription.wishes(), subscription.answered)
         )
         assert answer is not None, "the driver raises where there is no answer"
@@ -262,15 +262,15 @@ class ClientCore(ABC, Generic[S]):
             raise refusal(SubscriptionRefusedError, asked.topic, answer)
         subscription.answer = answer.reason
 
-    def _publishing(self, message: Publication) -> Flow[None]:
+    def _publishing(self, message: OutgoingPublication) -> Flow[None]:
         """Publish, and wait until it is written (QoS 0) or the broker has taken it."""
         waiter = self._connection.publish(
             message.topic, message.payload, message.properties, qos=message.qos, retain=message.retain
         )
         if waiter is None:
-            yield Written()
+            yield AwaitWritten()
             return
-        answer = yield Answered(waiter)
+        answer = yield AwaitAnswer(waiter)
         assert answer is not None, "the driver raises where there is no answer"
         if answer.code >= FAILED:
             raise refusal(PublicationRefusedError, message.topic, answer)
@@ -347,7 +347,7 @@ class ClientCore(ABC, Generic[S]):
         importance: int | None,
         qos: int,
         retain: bool,
-    ) -> Publication:
+    ) -> OutgoingPublication:
         """Return a message that was checked."""
         if not isinstance(payload, str | bytes):
             raise SettingError("payload", type(payload).__name__, "must be bytes or a text")
@@ -355,7 +355,7 @@ class ClientCore(ABC, Generic[S]):
         if len(data) > PAYLOAD_BYTES_MAX:
             raise SettingError("payload", f"{len(data)} bytes", f"at most {PAYLOAD_BYTES_MAX} fit MQTT")
         properties = describe(attributes, deadline, importance)
-        return Publication(checked_topic_name(topic), data, properties, checked_qos(qos), retain)
+        return OutgoingPublication(checked_topic_name(topic), data, properties, checked_qos(qos), retain)
 
     def _forget(self, subscription: S) -> None:
         for identifier, each in list(self._subscriptions.items()):

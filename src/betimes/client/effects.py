@@ -1,7 +1,7 @@
 """What a client's policy asks of its driver. The policy is a generator: it yields effects, the driver acts.
 
-A `Flow` is written once for all drivers: `answer = yield Answered(waiter)`. The driver performs each effect,
-waits as it must (`await`, or by blocking the thread), and sends back what comes of it, or throws the error.
+A `Flow` is written once for all drivers: `answer = yield AwaitAnswer(waiter)`. The driver performs each
+effect, waits as it must (`await`, or by blocking the thread), and sends back the result, or throws the error.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ class HangUp(NamedTuple):
     """Send what is left to send, and close the transport of the connection."""
 
 
-class Answered(NamedTuple):
+class AwaitAnswer(NamedTuple):
     """Send, and wait for an answer within the time limit."""
 
     waiter: Waiter
 
 
-class Written(NamedTuple):
+class AwaitWritten(NamedTuple):
     """Send, and wait until the operating system has taken all of it, within the time limit."""
 
 
-class Pause(NamedTuple):
+class Wait(NamedTuple):
     """Wait for so long."""
 
     pause_s: float
 
 
-Effect = Dial | HangUp | Answered | Written | Pause
+Effect = Dial | HangUp | AwaitAnswer | AwaitWritten | Wait
 Flow = Generator[Effect, Answer | None, T]

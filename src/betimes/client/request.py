@@ -49,7 +49,7 @@ Duration = str | float  # "250ms", or seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class SubscribeCall:
     """What one subscription asks for."""
 
     topic: str
@@ -74,7 +74,7 @@ def ask(
     mode: str = Mode.NONDURABLE,
     after: Iterable[str] = (),
     late_too: bool = False,
-) -> Asked:
+) -> SubscribeCall:
     """Return a subscription as it goes to the broker; a mistake in it is told at its place.
 
     The price always goes along: who asks for something of Betimes's is told each message's id and age.
@@ -105,7 +105,7 @@ def ask(
         raise SettingError("qos", qos, "nothing is kept of a durable subscription with QoS 0", "qos=1")
     for token in tokens:
         read_resume_token(checked_text("after", token))
-    return Asked(
+    return SubscribeCall(
         mode=Mode(mode),
         late_too=late_too,
         after=tokens,

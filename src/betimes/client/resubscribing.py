@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from betimes.client.effects import Flow, Pause
+from betimes.client.effects import Flow, Wait
 from betimes.client.errors import RefusedError
 from betimes.client.subscription_buffer import SubscriptionBuffer
 
@@ -59,7 +59,7 @@ def ask_for_all(
         pause_s = back_off.pause_s(now_s())
         if pause_s is None:
             raise refused
-        yield Pause(pause_s)
+        yield Wait(pause_s)
 
 
 def _ask_for(subscription: S, identifier: int, ask: Ask[S]) -> Flow[None]:

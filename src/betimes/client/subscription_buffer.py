@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from betimes.client.messages import Message, Reservation, read_bytes_per_s, read_latency_s
 from betimes.client.positions import Positions
-from betimes.client.request import Asked, Mode
+from betimes.client.request import Mode, SubscribeCall
 from betimes.language.quantities import show_duration, show_rate
 from betimes.model.positions import Gap
 from betimes.model.user_properties import ALL, BANDWIDTH, RESUME_AFTER, RESUME_LATE
@@ -27,7 +27,7 @@ class SubscriptionBuffer(ABC):
     Each driver adds how its program waits for the next message.
     """
 
-    def __init__(self, asked: Asked, *, buffer: int) -> None:
+    def __init__(self, asked: SubscribeCall, *, buffer: int) -> None:
         self.asked = asked
         self.dropped = 0  # messages that came faster than they were taken
         self.late = 0  # messages that waited here until they were older than the bound

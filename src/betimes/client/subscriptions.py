@@ -8,27 +8,27 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from betimes.client.messages import Message
-from betimes.client.request import Asked
+from betimes.client.request import SubscribeCall
 from betimes.client.subscription_buffer import SubscriptionBuffer
 
 if TYPE_CHECKING:
     from betimes.client.connection import Client
 
 
-class Subscription(SubscriptionBuffer):
+class ClientSubscription(SubscriptionBuffer):
     """The messages of one subscription.
 
     `async for` subscribes, yields, and unsubscribes when it is left. `async with` subscribes at once, for
     programs that must know when the subscription holds.
     """
 
-    def __init__(self, client: Client, asked: Asked, *, buffer: int) -> None:
+    def __init__(self, client: Client, asked: SubscribeCall, *, buffer: int) -> None:
         super().__init__(asked, buffer=buffer)
         self._client = client
         self._arrived = asyncio.Event()
         self._is_open = False
 
-    async def __aenter__(self) -> Subscription:
+    async def __aenter__(self) -> ClientSubscription:
         await self._client.open_subscription(self)
         self._is_open = True
         return self

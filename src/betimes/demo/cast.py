@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from betimes.client.connection import Client, connect
 from betimes.client.errors import SubscriptionRefusedError
-from betimes.client.subscriptions import Subscription
+from betimes.client.subscriptions import ClientSubscription
 from betimes.demo.flights import TOPIC
 from betimes.model.errors import BetimesError
 from betimes.terminal.fleet import HOST
@@ -162,7 +162,7 @@ async def _ask_too_much(ports: Mapping[str, int], seconds: float) -> RefusedRequ
             return RefusedRequest(asked_share=ASKED_SHARE, refused=True, answer=error.reason)
 
 
-async def _guaranteed(client: Client, stack: AsyncExitStack, rate: str) -> Subscription:
+async def _guaranteed(client: Client, stack: AsyncExitStack, rate: str) -> ClientSubscription:
     """Subscribe with a guarantee; as long as that is refused only for now, ask again."""
     end_s = time.monotonic() + READY_S_MAX
     while True:
@@ -197,7 +197,7 @@ async def _publish(client: Client, topic: str, seconds: float, every_s: float) -
 
 
 async def _read(
-    messages: Subscription, got: list[tuple[int, float]], ages_s: list[float] | None = None
+    messages: ClientSubscription, got: list[tuple[int, float]], ages_s: list[float] | None = None
 ) -> None:
     async for message in messages:
         told = json.loads(message.payload)

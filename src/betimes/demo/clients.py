@@ -20,8 +20,8 @@ from betimes.client.addresses import Address
 from betimes.client.connection import Client, connected
 from betimes.client.core import BUFFER_MAX
 from betimes.client.errors import SubscriptionRefusedError, UnreachableError
-from betimes.client.request import Asked, Mode
-from betimes.client.subscriptions import Subscription as Messages
+from betimes.client.request import Mode, SubscribeCall
+from betimes.client.subscriptions import ClientSubscription as Messages
 from betimes.demo.flights import TOPIC, Departure, read_payload
 from betimes.demo.scores import DemoTally
 from betimes.model.errors import BetimesError
@@ -101,7 +101,7 @@ async def _subscribe(stack: AsyncExitStack, client: Client, subscription: Subscr
 
 def _messages(client: Client, topic: str, properties: Iterable[tuple[str, str]] = ()) -> Messages:
     """Return a subscription that hands out late messages too, because they are to be counted."""
-    asked = Asked(
+    asked = SubscribeCall(
         topic=topic,
         qos=0,
         delay_s_max=math.inf,

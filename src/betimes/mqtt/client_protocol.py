@@ -31,9 +31,9 @@ from typing import Any, Final, NamedTuple
 import mqtt5
 
 from betimes.model.errors import BetimesError
-from betimes.mqtt.codec import PACKET_BYTES_LIMIT, Wire
+from betimes.mqtt.codec import PACKET_BYTES_LIMIT, Codec
 from betimes.mqtt.packet_ids import PACKET_ID_MAX, PacketIds
-from betimes.mqtt.validation import PROTOCOL_ERROR, TOPIC_ALIAS_INVALID, WireError
+from betimes.mqtt.validation import PROTOCOL_ERROR, TOPIC_ALIAS_INVALID, PacketError
 
 FAILED: Final = 0x80  # reason codes from here on reject something [2.4]
 RECEIVE_MAXIMUM_EXCEEDED: Final = 0x93
@@ -165,7 +165,7 @@ class ClientProtocol:
         self._acknowledges = acknowledges
         self._in_flight_max = in_flight_max
         bytes_max = connect.max_packet_size or PACKET_BYTES_LIMIT
-        self._wire = Wire(packet_bytes_max=bytes_max, dialled=True, trusts=trusts)
+        self._wire = Codec(packet_bytes_max=bytes_max, dialled=True, trusts=trusts)
         self._outbox: list[bytes] = []
         self._requests: set[int] = set()  # packet identifiers of SUBSCRIBE and UNSUBSCRIBE without an answer
         self._waiting: deque[int] = deque()  # of what is in flight, what the receive maximum keeps back [4.9]
@@ -206,10 +206,10 @@ class ClientProtocol:
         if self.is_over():
             return events
         self._heard_s, self._pinged_s = now_s, math.inf
-        wrong: WireError | None = None
+        wrong: PacketError | None = None
         try:
             packets = self._wire.feed(data)
-        except WireError as error:
+        except PacketError as error:
             packets, wrong = error.packets, error
         handlers, ended = self._handlers, ClientState.ENDED
         for packet in packets:

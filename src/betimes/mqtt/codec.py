@@ -1,6 +1,6 @@
 """What packets are in these bytes?
 
-One `Wire` per connection turns what a socket brought into packets, and packets into what a socket takes, in
+One `Codec` per connection turns what a socket brought into packets, and packets into what a socket takes, in
 the version of MQTT that the CONNECT asked for: 5, or 3.1.1 through `mqtt311`. It has no socket itself.
 
 The codec is `mqtt5`. It raises IndexError where bytes are missing, ValueError where one is malformed. But a
@@ -28,7 +28,7 @@ from betimes.mqtt.validation import (
     SUBSCRIPTION_ID,
     TOPIC_ALIAS_INVALID,
     UNSUPPORTED_VERSION,
-    WireError,
+    PacketError,
     are_plain,
     check_packet,
     check_packet_id,
@@ -64,7 +64,7 @@ _WELL_FORMED = _FROM_CLIENTS | _FROM_SERVERS | _ABOUT_THE_CONNECTION
 _NEVER: Final = 1 << 62  # longer than any data
 
 
-class Wire:
+class Codec:
     """The bytes of one connection, both ways; `dialled` if this side opened it and so hears a server.
 
     With `trusts`, a PUBLISH is read without the walk: for clients that read very many, of a broker that has
@@ -107,9 +107,9 @@ class Wire:
         self.fed = data
         try:
             self._take(data, packets)
-        except (WireError, ValueError, IndexError) as error:  # the latter two are what mqtt5 and mqtt3 say
+        except (PacketError, ValueError, IndexError) as error:  # the latter two are what mqtt5 and mqtt3 say
             self._broken = True
-            refused = error if isinstance(error, WireError) else _of_codec(str(error))
+            refused = error if isinstance(error, PacketError) else _of_codec(str(error))
             refused.packets = packets
             raise refused from None
         return packets
@@ -146,7 +146,7 @@ class Wire:
                     length, body = number_at(data, at + 1, size)
             end = body + length if length >= 0 else size + 1  # one more byte of the length at least
             if end - at > self._bytes_max:
-                raise WireError(PACKET_TOO_LARGE, f"{end - at} bytes, where {self._bytes_max} are allowed")
+                raise PacketError(PACKET_TOO_LARGE, f"{end - at} bytes, where {self._bytes_max} are allowed")
             if end > size:
                 self._rest += view[at:]
                 self._awaited_bytes = end - at
@@ -192,7 +192,7 @@ class Wire:
         """Refuse what mqtt5 would let through, or panic at, in a PUBLISH [3.3]."""
         at = body + 2
         if at > end:
-            raise WireError(MALFORMED, "the PUBLISH ends before its topic")
+            raise PacketError(MALFORMED, "the PUBLISH ends before its topic")
         at += data[body] << 8 | data[body + 1]
         topic = data[body + 2 : at]
         if 0 in topic or HASH in topic or PLUS in topic or not topic.isascii():
@@ -201,7 +201,7 @@ class Wire:
             check_packet_id(data, at, end)
             at += 2
         if at >= end:
-            raise WireError(MALFORMED, "the PUBLISH ends before its properties")
+            raise PacketError(MALFORMED, "the PUBLISH ends before its properties")
         if length := data[at]:
             stop = at + 1 + length
             if length > 0x7F or stop > end or not are_plain(data[at + 1 : stop]):
@@ -246,31 +246,31 @@ class Wire:
         if body.startswith(b"\x00\x06MQIsdp") or (is_known and level & 0x7F < 5):
             self.version = 4
         if not is_known or level not in (4, 5):
-            raise WireError(UNSUPPORTED_VERSION, "neither MQTT 5 nor MQTT 3.1.1")
+            raise PacketError(UNSUPPORTED_VERSION, "neither MQTT 5 nor MQTT 3.1.1")
 
     def _check_meaning(self, packet: Packet) -> None:
         """Refuse what a packet about the connection itself may not say; CONNECT and CONNACK open it."""
         if isinstance(packet, mqtt5.AuthPacket):
             if packet.authentication_method is None:
-                raise WireError(PROTOCOL_ERROR, "an AUTH without its method")
+                raise PacketError(PROTOCOL_ERROR, "an AUTH without its method")
             return
         if isinstance(packet, mqtt5.ConnectPacket):
             if self.version == 4 and not packet.client_id and not packet.clean_start:
-                raise WireError(CLIENT_ID_NOT_VALID, "a session can be kept only under a client id")
+                raise PacketError(CLIENT_ID_NOT_VALID, "a session can be kept only under a client id")
             if packet.authentication_data is not None and packet.authentication_method is None:
-                raise WireError(PROTOCOL_ERROR, "authentication data without a method")
+                raise PacketError(PROTOCOL_ERROR, "authentication data without a method")
         self._expected = _FROM_SERVERS if self._dialled else _FROM_CLIENTS
         self._bytes_max = self._packet_bytes_max
         self._is_plain = self.version == 5
 
-    def _unexpected(self, first: int) -> WireError:
+    def _unexpected(self, first: int) -> PacketError:
         """Tell why a packet may not start with this byte here."""
         if first not in _WELL_FORMED:
-            return WireError(MALFORMED, f"no packet starts with 0x{first:02x}")
+            return PacketError(MALFORMED, f"no packet starts with 0x{first:02x}")
         if self._expected in (_TO_OPEN_AS_CLIENT, _TO_OPEN_AS_SERVER):
-            return WireError(PROTOCOL_ERROR, "the first packet must be CONNECT, or CONNACK from a server")
+            return PacketError(PROTOCOL_ERROR, "the first packet must be CONNECT, or CONNACK from a server")
         sender = "server" if self._dialled else "client"
-        return WireError(PROTOCOL_ERROR, f"no {sender} may send a packet with 0x{first:02x} now")
+        return PacketError(PROTOCOL_ERROR, f"no {sender} may send a packet with 0x{first:02x} now")
 
 
 def _are_from_server(data: bytes, at: int, end: int) -> bool:
@@ -291,7 +291,7 @@ def _are_from_server(data: bytes, at: int, end: int) -> bool:
     return are_plain(data[at:stop])
 
 
-def _of_codec(problem: str) -> WireError:
+def _of_codec(problem: str) -> PacketError:
     if problem.startswith("Topic alias must be != 0"):
-        return WireError(TOPIC_ALIAS_INVALID, problem)
-    return WireError(PROTOCOL_ERROR if _ILLEGAL.match(problem) else MALFORMED, problem)
+        return PacketError(TOPIC_ALIAS_INVALID, problem)
+    return PacketError(PROTOCOL_ERROR if _ILLEGAL.match(problem) else MALFORMED, problem)

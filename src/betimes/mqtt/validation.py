@@ -33,7 +33,7 @@ _PAYLOAD_FORMAT, _RESPONSE_TOPIC, SUBSCRIPTION_ID, _USER_PROPERTY = 0x01, 0x08, 
 HASH, PLUS = b"#+"  # a number is found in bytes ten times sooner than bytes are
 
 
-class WireError(BetimesError):
+class PacketError(BetimesError):
     """The peer sent what it may not: the reason code to answer with, and the packets that came before.
 
     The code goes into a CONNACK where none was sent yet, into a DISCONNECT after that.
@@ -65,7 +65,7 @@ def _check_connect(data: bytes, body: int, end: int) -> None:
     at = check_properties(data, body + 10, end)
     flags = data[body + 7]
     if flags & 0x01 or (not flags & 0x04 and flags & 0x38):
-        raise WireError(MALFORMED, "flags of the CONNECT that must be 0")
+        raise PacketError(MALFORMED, "flags of the CONNECT that must be 0")
     at = _check_text(data, at, end)
     if flags & 0x04:
         at = check_properties(data, at, end)
@@ -80,15 +80,15 @@ def _check_connect(data: bytes, body: int, end: int) -> None:
 def _check_filters(data: bytes, at: int, end: int, *, have_options: bool) -> None:
     """Walk the filters of a SUBSCRIBE or an UNSUBSCRIBE [3.8.3, 3.10.3]; what they mean is not asked."""
     if at == end:
-        raise WireError(PROTOCOL_ERROR, "no topic filter in a packet that needs one")
+        raise PacketError(PROTOCOL_ERROR, "no topic filter in a packet that needs one")
     while at < end:
         start = at + 2
         at = _check_text(data, at, end)
         if at == start:
-            raise WireError(MALFORMED, "a topic filter that is empty")
+            raise PacketError(MALFORMED, "a topic filter that is empty")
         if have_options:
             if at == end:
-                raise WireError(MALFORMED, "a topic filter without its options")
+                raise PacketError(MALFORMED, "a topic filter without its options")
             _check_options(data[at], is_shared=data.startswith(b"$share/", start))
             at += 1
 
@@ -96,11 +96,11 @@ def _check_filters(data: bytes, at: int, end: int, *, have_options: bool) -> Non
 def _check_options(options: int, *, is_shared: bool) -> None:
     """Refuse what the options of a subscription may not be [3.8.3.1]."""
     if options & 0xC0:
-        raise WireError(MALFORMED, "reserved bits of subscription options that are set")
+        raise PacketError(MALFORMED, "reserved bits of subscription options that are set")
     if options & 0x03 == 0x03 or options & 0x30 == 0x30:
-        raise WireError(PROTOCOL_ERROR, "a QoS or retain handling of 3")
+        raise PacketError(PROTOCOL_ERROR, "a QoS or retain handling of 3")
     if options & 0x04 and is_shared:
-        raise WireError(PROTOCOL_ERROR, "no-local on a shared subscription")
+        raise PacketError(PROTOCOL_ERROR, "no-local on a shared subscription")
 
 
 def are_plain(properties: bytes) -> bool:
@@ -125,11 +125,11 @@ def check_properties(data: bytes, at: int, end: int, *, forbidden: int = 0) -> i
     length, at = number_at(data, at, end)
     stop = at + length
     if length < 0 or stop > end:
-        raise WireError(MALFORMED, "properties that are longer than their packet")
+        raise PacketError(MALFORMED, "properties that are longer than their packet")
     while at < stop:
         at = _check_property(data, at, stop, forbidden)
     if at > stop:
-        raise WireError(MALFORMED, "a property that is longer than all of them")
+        raise PacketError(MALFORMED, "a property that is longer than all of them")
     return stop
 
 
@@ -138,7 +138,7 @@ def _check_property(data: bytes, at: int, stop: int, forbidden: int) -> int:
     kind = data[at]
     at += 1
     if kind == forbidden:
-        raise WireError(PROTOCOL_ERROR, f"property 0x{kind:02x} in a packet from a client")
+        raise PacketError(PROTOCOL_ERROR, f"property 0x{kind:02x} in a packet from a client")
     if kind == _USER_PROPERTY:
         return _check_text(data, _check_text(data, at, stop), stop)
     if kind in _TEXTS:
@@ -147,20 +147,20 @@ def _check_property(data: bytes, at: int, stop: int, forbidden: int) -> int:
             check_topic(data[at + 2 : end] or b"#")
         return end
     if kind == _PAYLOAD_FORMAT and at < stop and data[at] > 1:
-        raise WireError(PROTOCOL_ERROR, "a payload format other than 0 and 1")
+        raise PacketError(PROTOCOL_ERROR, "a payload format other than 0 and 1")
     if kind in _FIXED_WIDTHS:
         return at + _FIXED_WIDTHS[kind]
     if kind in _BINARIES:
         return _after_binary(data, at, stop)
     if kind == SUBSCRIPTION_ID:
         return number_at(data, at, stop)[1]
-    raise WireError(MALFORMED, f"there is no property 0x{kind:02x}")
+    raise PacketError(MALFORMED, f"there is no property 0x{kind:02x}")
 
 
 def check_topic(topic: bytes) -> None:
     """Refuse a topic name that no topic can have [4.7]."""
     if HASH in topic or PLUS in topic:
-        raise WireError(TOPIC_NAME_INVALID, "a topic name with a wildcard, or an empty one")
+        raise PacketError(TOPIC_NAME_INVALID, "a topic name with a wildcard, or an empty one")
     _check_characters(topic)
 
 
@@ -173,7 +173,7 @@ def _check_text(data: bytes, at: int, end: int) -> int:
 
 def _check_characters(text: bytes) -> None:
     if 0 in text:
-        raise WireError(MALFORMED, "a text with U+0000 in it")
+        raise PacketError(MALFORMED, "a text with U+0000 in it")
     if not text.isascii():
         text.decode()  # a UnicodeDecodeError is a ValueError
 
@@ -184,16 +184,16 @@ def _after_binary(data: bytes, at: int, end: int) -> int:
     if stop <= end:
         stop += data[at] << 8 | data[at + 1]
     if stop > end:
-        raise WireError(MALFORMED, "a text or binary data that are longer than their packet")
+        raise PacketError(MALFORMED, "a text or binary data that are longer than their packet")
     return stop
 
 
 def check_packet_id(data: bytes, at: int, end: int) -> None:
     """Refuse a packet whose identifier [2.2.1] is missing or 0."""
     if at + 2 > end:
-        raise WireError(MALFORMED, "the packet ends before its packet identifier")
+        raise PacketError(MALFORMED, "the packet ends before its packet identifier")
     if not data[at] and not data[at + 1]:
-        raise WireError(PROTOCOL_ERROR, "packet identifier 0")
+        raise PacketError(PROTOCOL_ERROR, "packet identifier 0")
 
 
 def number_at(data: bytes, at: int, end: int) -> tuple[int, int]:
@@ -207,5 +207,5 @@ def number_at(data: bytes, at: int, end: int) -> tuple[int, int]:
             return value, at
         shift += 7
         if digit == 0 or shift == 28:
-            raise WireError(MALFORMED, "a variable byte integer that is too long")
+            raise PacketError(MALFORMED, "a variable byte integer that is too long")
     return -1, at

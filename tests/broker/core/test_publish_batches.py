@@ -13,7 +13,7 @@ from tests.broker.talking import Client, new_connection, new_hub
 from betimes.broker.observe.event_recorder import EventRecorder
 from betimes.model.buffer_settings import BufferSettings
 from betimes.model.telemetry import Published
-from betimes.mqtt.codec import Wire
+from betimes.mqtt.codec import Codec
 from betimes.mqtt.packet_batch import PacketBatch
 from betimes.scheduling.recorder import Recorder
 
@@ -120,7 +120,7 @@ def test_it_is_known_which_readers_a_batch_filled_up():
 
 
 def test_packets_in_a_row_are_one_batch_whatever_their_lengths():
-    wire = Wire()
+    wire = Codec()
     wire.feed(mqtt5.ConnectPacket("c", clean_start=True).write())
     wire.bundles = True
     first, *others = wire.feed(

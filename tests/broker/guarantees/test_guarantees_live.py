@@ -19,7 +19,7 @@ from tests.broker.listening import run, until
 import betimes
 from betimes.client.connection import Client
 from betimes.client.errors import SubscriptionRefusedError
-from betimes.client.subscriptions import Subscription
+from betimes.client.subscriptions import ClientSubscription
 from betimes.model.topology import Link
 from betimes.terminal.fleet import HOST, Fleet, FleetPlan, free_ports
 
@@ -43,7 +43,7 @@ def plan(rates_kb_per_s: Mapping[tuple[str, str], float] = dict.fromkeys(ENDS, R
     return FleetPlan(ports=ports, links=tuple(links), settings={"anonymous": True})
 
 
-async def reserved(client: Client, topic: str, bandwidth: str, latency: str = "1s") -> Subscription:
+async def reserved(client: Client, topic: str, bandwidth: str, latency: str = "1s") -> ClientSubscription:
     """Subscribe with a guarantee, once the publisher is known at the other end."""
     while True:
         subscription = client.subscribe(topic, bandwidth=bandwidth, latency=latency, buffer=10_000)
@@ -53,7 +53,7 @@ async def reserved(client: Client, topic: str, bandwidth: str, latency: str = "1
             await asyncio.sleep(0.2)
 
 
-async def hear(subscription: Subscription, found: list[tuple[float, float]]) -> None:
+async def hear(subscription: ClientSubscription, found: list[tuple[float, float]]) -> None:
     async for message in subscription:
         sent_s = float(message.payload[:20])
         found.append((sent_s, time.monotonic() - sent_s))

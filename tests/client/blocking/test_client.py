@@ -24,7 +24,7 @@ from tests.interop.brokers import HOST, WITHIN_S, Broker, running_broker
 
 import betimes
 from betimes.broker.access.acl import AccessList
-from betimes.broker.access.authentication import Gate
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.net.listener import Endpoint
 from betimes.client import core
 from betimes.client.blocking.client import SyncSubscription
@@ -152,7 +152,7 @@ def test_a_mistake_is_told_before_anything_is_sent(address, options, said):
 
 def test_what_the_broker_rejects_is_told_with_its_reason():
     access = AccessList.read("topic read open\n", "access")
-    gate = Gate(anonymous=True, access=access)
+    gate = AccessControl(anonymous=True, access=access)
     with running_broker(gate) as broker, betimes.connect_sync(url(broker)) as client:
         with pytest.raises(SubscriptionRefusedError) as refused:
             take(client.subscribe("closed"), 1)
@@ -164,7 +164,10 @@ def test_what_the_broker_rejects_is_told_with_its_reason():
             take(client.subscribe("a/#/b"), 1)
         with client.subscribe("open"), pytest.raises(SettingError, match="second client"):
             take(client.subscribe("open"), 1)
-    with running_broker(Gate(anonymous=False)) as broker, pytest.raises(LoginRefusedError, match="0x86"):
+    with (
+        running_broker(AccessControl(anonymous=False)) as broker,
+        pytest.raises(LoginRefusedError, match="0x86"),
+    ):
         betimes.connect_sync(url(broker)).__enter__()
 
 
@@ -325,27 +328,26 @@ def relayed(broker: Broker) -> Iterator[tuple[str, Callable[[], int], Callable[[
 
 @pytest.mark.parametrize("mode", ["semi-durable", "durable"])
 def test_a_subscriber_that_is_cut_off_again_and_again_misses_nothing(mode):
-    with running_broker() as broker:
-        broker.hub.keep_for_return(BufferSettings())
-        with (
-            relayed(broker) as (address, cut, _),
-            betimes.connect_sync(url(broker)) as publisher,
-            betimes.connect_sync(address, reconnect="20s", session="1h") as client,
-            client.subscribe("t", mode=mode, qos=2) as subscription,
-        ):
-            got: list[bytes] = []
-            cuts = 0
-            for number in range(300):
-                publisher.publish("t", str(number), qos=2)
-                if number % 60 == 30:
-                    cuts += cut()
-                found = subscription.wait("5ms")
-                got += [] if found is None else [found.payload]
-            got += take(subscription, 300 - len(got))
-            assert subscription.wait("200ms") is None
-            assert got == [str(number).encode() for number in range(300)]
-            assert cuts >= 3
-            assert not subscription.gaps
+    with (
+        running_broker(buffer=BufferSettings()) as broker,
+        relayed(broker) as (address, cut, _),
+        betimes.connect_sync(url(broker)) as publisher,
+        betimes.connect_sync(address, reconnect="20s", session="1h") as client,
+        client.subscribe("t", mode=mode, qos=2) as subscription,
+    ):
+        got: list[bytes] = []
+        cuts = 0
+        for number in range(300):
+            publisher.publish("t", str(number), qos=2)
+            if number % 60 == 30:
+                cuts += cut()
+            found = subscription.wait("5ms")
+            got += [] if found is None else [found.payload]
+        got += take(subscription, 300 - len(got))
+        assert subscription.wait("200ms") is None
+        assert got == [str(number).encode() for number in range(300)]
+        assert cuts >= 3
+        assert not subscription.gaps
 
 
 def test_a_broker_that_stays_away_is_given_up_and_meanwhile_nothing_is_published():

@@ -14,7 +14,7 @@ from tests.interop.brokers import HOST, running_broker
 from betimes.broker.access.authentication import AccessControl
 from betimes.broker.net.listener import Endpoint
 from betimes.client.addresses import Address
-from betimes.client.blocking.connection import DirectLine, first_of
+from betimes.client.blocking.connection import DirectConnection, first_of
 from betimes.client.errors import ConnectionLostError, LoginRefusedError, UnreachableError
 from betimes.model.server_settings import Kind
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.live
 
 
 def talk(address: Address, **options) -> None:
-    with DirectLine(address, **options) as line:
+    with DirectConnection(address, **options) as line:
         line.send(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("t")]))
         assert isinstance(first_of(line.receive(), mqtt5.SubAckPacket, "here"), mqtt5.SubAckPacket)
         line.send(*(mqtt5.PublishPacket("t", bytes(70_000)) for _ in range(20)))
@@ -51,30 +51,30 @@ def test_over_tls_the_certificate_is_checked(tmp_path):
         address = Address(scheme="mqtts", host=HOST, port=broker.port)
         talk(address, ca=tmp_path / "ca.crt")
         with pytest.raises(UnreachableError, match="certificate verify failed"):
-            DirectLine(address)
+            DirectConnection(address)
 
 
 def test_who_is_not_let_in_is_told_so():
     with running_broker(gate=AccessControl(anonymous=False)) as broker:
         address = Address(host=HOST, port=broker.port)
         with pytest.raises(LoginRefusedError):
-            DirectLine(address)
+            DirectConnection(address)
         with pytest.raises(LoginRefusedError):
-            DirectLine(replace(address, user="anna", password="wrong"))
+            DirectConnection(replace(address, user="anna", password="wrong"))
 
 
 def test_nobody_there_and_nobody_who_answers_are_told_apart():
     with socket.create_server((HOST, 0)) as mute:
         address = Address(host=HOST, port=mute.getsockname()[1])
         with pytest.raises(ConnectionLostError, match=r"no answer within 0\.2 s"):
-            DirectLine(address, timeout_s=0.2)
+            DirectConnection(address, timeout_s=0.2)
     with pytest.raises(UnreachableError, match="cannot be reached"):
-        DirectLine(address)
+        DirectConnection(address)
 
 
 def test_a_broker_that_ends_is_noticed():
     with running_broker() as broker:
-        line = DirectLine(Address(host=HOST, port=broker.port))
+        line = DirectConnection(Address(host=HOST, port=broker.port))
     with pytest.raises(ConnectionLostError):
         line.receive()
     line.close()

@@ -6,8 +6,8 @@ import pytest
 from tests.client.blocking.test_ranges import address_of, keeping_broker
 
 from betimes.client.addresses import Address
-from betimes.client.blocking.connection import DirectLine
-from betimes.client.blocking.failover import PatientLine
+from betimes.client.blocking.connection import DirectConnection
+from betimes.client.blocking.failover import FailoverConnection
 from betimes.client.errors import UnreachableError
 from betimes.terminal.fleet import free_ports
 
@@ -20,11 +20,11 @@ def nobody() -> Address:
 
 def test_it_is_open_once_for_all_that_is_done_and_opened_again_after_a_cut():
     with keeping_broker() as broker:
-        line = PatientLine([address_of(broker)], ca=None, timeout_s=5.0, patience_s=0.0)
+        line = FailoverConnection([address_of(broker)], ca=None, timeout_s=5.0, patience_s=0.0)
         first = line.do(lambda direct: direct)
         assert line.do(lambda direct: direct) is first
 
-        def cut_once(direct: DirectLine) -> DirectLine:
+        def cut_once(direct: DirectConnection) -> DirectConnection:
             if direct is first:
                 raise UnreachableError("cut")
             return direct
@@ -36,7 +36,7 @@ def test_it_is_open_once_for_all_that_is_done_and_opened_again_after_a_cut():
 def test_it_goes_on_at_the_next_broker():
     with keeping_broker() as broker:
         there = address_of(broker)
-        line = PatientLine([nobody(), there], ca=None, timeout_s=5.0, patience_s=10.0)
+        line = FailoverConnection([nobody(), there], ca=None, timeout_s=5.0, patience_s=10.0)
         line.do(lambda direct: direct)
         assert line.address == there
         line.close()
@@ -44,4 +44,4 @@ def test_it_goes_on_at_the_next_broker():
 
 def test_without_patience_it_says_at_once_that_nobody_is_there():
     with pytest.raises(UnreachableError):
-        PatientLine([nobody()], ca=None, timeout_s=5.0, patience_s=0.0).do(lambda direct: direct)
+        FailoverConnection([nobody()], ca=None, timeout_s=5.0, patience_s=0.0).do(lambda direct: direct)

@@ -7,7 +7,7 @@ import pytest
 from tests.client.blocking.test_ranges import address_of, keeping_broker
 from tests.interop.brokers import Broker, running_broker
 
-from betimes.client.blocking.connection import DirectLine
+from betimes.client.blocking.connection import DirectConnection
 from betimes.client.blocking.publish import BulkPublisher
 from betimes.client.errors import PublicationRefusedError, UnreachableError
 from betimes.model.errors import SettingError
@@ -39,7 +39,7 @@ def test_all_is_there_when_it_returns_and_in_order():
         assert kept(broker) == list(range(3_010))
 
 
-class _Cutting(DirectLine):
+class _Cutting(DirectConnection):
     """Loses its connection once, between what was sent and what is answered."""
 
     cuts = 1

@@ -10,13 +10,13 @@ import pytest
 from tests.interop.brokers import HOST, Broker, running_broker
 
 from betimes.client.addresses import Address
-from betimes.client.blocking.connection import DirectLine
-from betimes.client.blocking.ranges import RangeReader, Wanted
+from betimes.client.blocking.connection import DirectConnection
+from betimes.client.blocking.ranges import RangeReader, RangeRequest
 from betimes.client.errors import SubscriptionRefusedError, UnreachableError
 from betimes.model.buffer_settings import BufferSettings, PartitionTerms
 
 pytestmark = pytest.mark.live
-ALL = Wanted(topic="#")
+ALL = RangeRequest(topic="#")
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def keeping_broker(messages_max: int = 1_000_000, **limits) -> Iterator[Broker]:
 
 def publish(broker: Broker, numbers: range, topic: str = "t") -> None:
     """Publish, and return when the broker has everything."""
-    with DirectLine(address_of(broker)) as line:
+    with DirectConnection(address_of(broker)) as line:
         packets = [
             mqtt5.PublishPacket(topic, str(number).encode(), user_properties=[("speed", str(number))])
             for number in numbers
@@ -41,7 +41,9 @@ def address_of(broker: Broker) -> Address:
     return Address(host=HOST, port=broker.port)
 
 
-def payloads(reader: RangeReader, wanted: Wanted, after: dict[str, int], until: dict[str, int]) -> list[int]:
+def payloads(
+    reader: RangeReader, wanted: RangeRequest, after: dict[str, int], until: dict[str, int]
+) -> list[int]:
     return [int(each.payload) for part in reader.read(wanted, after, until) for each in part.packets]
 
 
@@ -53,9 +55,9 @@ def test_a_range_is_read_whole_however_long_and_however_often():
         assert (plan.kept, plan.lost, plan.is_whole) == (9_000, 0, True)
         for _ in range(2):
             assert payloads(reader, ALL, {"b1": 1_000}, plan.positions) == list(range(1_001, 9_001))
-        fast = Wanted(topic="t", filter="speed > 8990")
+        fast = RangeRequest(topic="t", filter="speed > 8990")
         assert payloads(reader, fast, {}, plan.positions) == list(range(8_991, 9_001))
-        assert payloads(reader, Wanted(topic="u"), {}, plan.positions) == []
+        assert payloads(reader, RangeRequest(topic="u"), {}, plan.positions) == []
 
 
 def test_parts_of_a_small_queue_are_the_whole():

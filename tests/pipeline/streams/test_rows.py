@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from tests.pipeline.schemas import schema_of
 
-from betimes.client.blocking.ranges import Part
+from betimes.client.blocking.ranges import RangePart
 from betimes.model.errors import SettingError
 from betimes.pipeline.streams.rows import ROWS_PER_BATCH, SCHEMA, batches, check_schema
 
@@ -18,7 +18,7 @@ from betimes.pipeline.streams.rows import ROWS_PER_BATCH, SCHEMA, batches, check
 def rows(ddl: str, *packets: mqtt5.PublishPacket) -> list[dict[str, Any]]:
     schema = schema_of(ddl)
     check_schema(schema)
-    made = batches([Part(packets=list(packets), came_at_s=1_000_000.0)], schema)
+    made = batches([RangePart(packets=list(packets), came_at_s=1_000_000.0)], schema)
     return [row for batch in made for row in batch.to_pylist()]
 
 
@@ -78,7 +78,7 @@ def test_numbers_texts_and_flags_at_the_top_of_json_are_attributes():
 
 
 def test_parts_are_put_together_to_batches_of_some_size():
-    part = Part(packets=[message()] * (ROWS_PER_BATCH // 2))
+    part = RangePart(packets=[message()] * (ROWS_PER_BATCH // 2))
     made = list(batches([part] * 5, schema_of("topic string")))
     assert [batch.num_rows for batch in made] == [ROWS_PER_BATCH, ROWS_PER_BATCH, ROWS_PER_BATCH // 2]
     assert all(isinstance(batch, pa.RecordBatch) for batch in made)

@@ -15,10 +15,10 @@ import mqtt5
 from betimes.broker.delivery.outbox import Outbox, Outboxes
 from betimes.broker.delivery.rate_limit import TokenBucket
 from betimes.broker.delivery.session import Session
-from betimes.mqtt.codec import Item, Wire
+from betimes.mqtt.codec import Codec, Item
 from betimes.mqtt.packet_batch import PacketBatch
 from betimes.mqtt.reason_codes import ConnectCode, Refusal
-from betimes.mqtt.validation import WireError
+from betimes.mqtt.validation import PacketError
 
 HELD_MAX = 100  # packets that came before the CONNECT in front of them was answered
 WRONG_LOGIN = "unknown user or wrong password"
@@ -52,7 +52,7 @@ class Connection(Outbox):
     """One client or neighbour, from its first byte to its last."""
 
     def __init__(self, handler: PacketHandler, *, peer: str, now_s: float, dialled: bool = False) -> None:
-        super().__init__(handler.outboxes, Wire(packet_bytes_max=handler.packet_bytes_max, dialled=dialled))
+        super().__init__(handler.outboxes, Codec(packet_bytes_max=handler.packet_bytes_max, dialled=dialled))
         self.peer = peer  # its address, for the log
         self.will: mqtt5.Will | None = None
         self.keep_alive_s = math.inf
@@ -75,7 +75,7 @@ class Connection(Outbox):
         self._read_bytes += len(data)
         try:
             packets = self.wire.feed(data)
-        except WireError as error:
+        except PacketError as error:
             counters.packets_received += len(error.packets)
             self._handle_all(error.packets, now_s)
             self.hang_up(Refusal(error.reason_code, error.problem), now_s)

@@ -17,7 +17,7 @@ from betimes.broker.delivery.counters import Counters
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.flow import Backpressure, Flow
 from betimes.broker.delivery.publication import Publication
-from betimes.mqtt.codec import Packet, Wire
+from betimes.mqtt.codec import Codec, Packet
 from betimes.mqtt.packet_batch import PacketBatch
 from betimes.mqtt.reason_codes import REASON_TEXT_MAX, ConnectCode, DisconnectCode, Refusal
 
@@ -58,7 +58,7 @@ class Neighbour(Protocol):
 class Outbox(ABC):
     """The sending half of a connection."""
 
-    def __init__(self, shared: Outboxes, wire: Wire) -> None:
+    def __init__(self, shared: Outboxes, wire: Codec) -> None:
         self.wire = wire
         self.flow = Flow()
         self.closing = False

@@ -22,7 +22,7 @@ from betimes.broker.durability.store import SET_ASIDE, SessionJournal, Store
 from betimes.broker.storage.change_tables import Table
 from betimes.model.errors import BetimesError
 from betimes.model.events import EventId
-from betimes.mqtt.validation import WireError
+from betimes.mqtt.validation import PacketError
 
 Rows = Callable[[Table], Iterable[tuple[Any, ...]]]
 
@@ -184,7 +184,7 @@ class _Restoring:
     def _packet(self, data: bytes, where: str) -> mqtt5.PublishPacket:
         try:
             return self._reader.read(data)
-        except (WireError, ValueError) as error:
+        except (PacketError, ValueError) as error:
             raise self._unreadable(where, str(error)) from None
 
     def _unreadable(self, where: str, problem: str) -> RestoringError:

@@ -24,7 +24,7 @@ from betimes.broker.delivery.session import Session
 from betimes.broker.delivery.subscriptions import BrokerSubscription
 from betimes.broker.storage.change_tables import Row
 from betimes.matching.topics import shared_parts
-from betimes.mqtt.codec import PACKET_BYTES_LIMIT, Wire
+from betimes.mqtt.codec import PACKET_BYTES_LIMIT, Codec
 from betimes.mqtt.packets import OVERHEAD_BYTES, PACKET_ID_MAX, QUALITIES
 from betimes.mqtt.subscribe_options import read_options
 
@@ -38,7 +38,7 @@ class PacketReader:
     """Reads publications that were written down as packets."""
 
     def __init__(self) -> None:
-        self._wire = Wire(packet_bytes_max=PACKET_BYTES_LIMIT, dialled=True)
+        self._wire = Codec(packet_bytes_max=PACKET_BYTES_LIMIT, dialled=True)
         self._wire.feed(mqtt5.ConnAckPacket().write())  # publications are what it expects from now on
 
     def read(self, data: bytes) -> mqtt5.PublishPacket:

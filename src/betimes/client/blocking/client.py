@@ -24,9 +24,9 @@ from types import TracebackType
 from betimes.client.blocking.socket_exchange import SocketExchange
 from betimes.client.blocking.sockets import open_socket
 from betimes.client.core import ClientCore, Life
-from betimes.client.effects import Answer, Answered, Dial, Effect, Flow, HangUp, T, Waiter, Written
+from betimes.client.effects import Answer, AwaitAnswer, AwaitWritten, Dial, Effect, Flow, HangUp, T, Waiter
 from betimes.client.messages import Message
-from betimes.client.request import Asked, Duration, duration_text
+from betimes.client.request import Duration, SubscribeCall, duration_text
 from betimes.client.settings import ClientSettings, read_addresses, read_settings
 from betimes.client.subscription_buffer import SubscriptionBuffer
 from betimes.language.quantities import read_duration_s
@@ -75,7 +75,7 @@ class SyncSubscription(SubscriptionBuffer):
     must know when the subscription holds.
     """
 
-    def __init__(self, client: SyncClient, asked: Asked, *, buffer: int) -> None:
+    def __init__(self, client: SyncClient, asked: SubscribeCall, *, buffer: int) -> None:
         super().__init__(asked, buffer=buffer)
         self._client = client
         self._arrived = threading.Condition(client.lock)
@@ -195,7 +195,7 @@ class SyncClient(ClientCore[SyncSubscription]):
 
     # --- flows
 
-    def _new_subscription(self, asked: Asked, buffer: int) -> SyncSubscription:
+    def _new_subscription(self, asked: SubscribeCall, buffer: int) -> SyncSubscription:
         return SyncSubscription(self, asked, buffer=buffer)
 
     def _begin_reconnecting(self) -> None:
@@ -228,9 +228,9 @@ class SyncClient(ClientCore[SyncSubscription]):
                 raise
 
     def _perform(self, effect: Effect) -> Answer | None:
-        if isinstance(effect, Written):
+        if isinstance(effect, AwaitWritten):
             self._wait_until_written()
-        elif isinstance(effect, Answered):
+        elif isinstance(effect, AwaitAnswer):
             return self._answer(effect.waiter)
         elif isinstance(effect, Dial):
             self._dial(effect)

@@ -24,7 +24,7 @@ from betimes.client.tls import tls_for
 from betimes.mqtt.client_protocol import Cause, Ended
 
 
-class DirectLine:
+class DirectConnection:
     """One connection to a broker, open from the start, under a client id that no other client has."""
 
     def __init__(self, address: Address, *, ca: str | Path | None = None, timeout_s: float = 10.0) -> None:
@@ -49,7 +49,7 @@ class DirectLine:
             self._transport.close()
             raise
 
-    def __enter__(self) -> DirectLine:
+    def __enter__(self) -> DirectConnection:
         return self
 
     def __exit__(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from betimes.client.addresses import Address
-from betimes.client.blocking.connection import DirectLine
+from betimes.client.blocking.connection import DirectConnection
 from betimes.client.errors import UnreachableError
 from betimes.client.resubscribing import BackOff
 
@@ -17,7 +17,7 @@ PAUSE_S_MAX = 2.0  # between two attempts to connect
 T = TypeVar("T")
 
 
-class PatientLine:
+class FailoverConnection:
     """A connection that is opened when it is needed, and again, elsewhere, for as long as patience lasts."""
 
     def __init__(
@@ -28,7 +28,7 @@ class PatientLine:
         self._timeout_s = timeout_s
         self._patience_s = patience_s
         self._place = 0
-        self._line: DirectLine | None = None
+        self._line: DirectConnection | None = None
 
     @property
     def address(self) -> Address:
@@ -41,14 +41,14 @@ class PatientLine:
         if line is not None:
             line.close()
 
-    def do(self, action: Callable[[DirectLine], T]) -> T:
+    def do(self, action: Callable[[DirectConnection], T]) -> T:
         """Do something on the connection; all of it again on the next one where that is lost."""
         back_off = BackOff(time.monotonic() + self._patience_s, PAUSE_S_MAX)
         while True:
             was_open = self._line is not None
             try:
                 if self._line is None:
-                    self._line = DirectLine(self.address, ca=self._ca, timeout_s=self._timeout_s)
+                    self._line = DirectConnection(self.address, ca=self._ca, timeout_s=self._timeout_s)
                 return action(self._line)
             except UnreachableError:
                 self.close()

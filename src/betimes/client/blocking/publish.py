@@ -13,8 +13,8 @@ from pathlib import Path
 import mqtt5
 
 from betimes.client.addresses import Address
-from betimes.client.blocking.connection import DirectLine
-from betimes.client.blocking.failover import PatientLine
+from betimes.client.blocking.connection import DirectConnection
+from betimes.client.blocking.failover import FailoverConnection
 from betimes.client.errors import PublicationRefusedError, meaning
 from betimes.model.errors import SettingError
 from betimes.mqtt.client_protocol import FAILED, IN_FLIGHT_MAX, PacketTooLargeError
@@ -32,11 +32,11 @@ class BulkPublisher:
         patience_s: float = 0.0,
         in_flight_max: int = 1_000,
     ) -> None:
-        self._line = PatientLine(addresses, ca=ca, timeout_s=timeout_s, patience_s=patience_s)
+        self._line = FailoverConnection(addresses, ca=ca, timeout_s=timeout_s, patience_s=patience_s)
         self._half = max(1, min(in_flight_max, IN_FLIGHT_MAX) // 2)
         self._unsent: list[mqtt5.PublishPacket] = []
         self._sent: dict[int | None, mqtt5.PublishPacket] = {}  # and not acknowledged, by packet identifier
-        self._sent_on: DirectLine | None = None
+        self._sent_on: DirectConnection | None = None
         self.acknowledged = 0
 
     def publish(self, packets: Iterable[mqtt5.PublishPacket]) -> None:
@@ -51,7 +51,7 @@ class BulkPublisher:
         """Hang up."""
         self._line.close()
 
-    def _send(self, line: DirectLine, left_max: int) -> None:
+    def _send(self, line: DirectConnection, left_max: int) -> None:
         """Send what is not sent on this connection, and wait until so many at most are not acknowledged."""
         if line is not self._sent_on:
             self._unsent[:0] = self._sent.values()
@@ -63,7 +63,7 @@ class BulkPublisher:
             line.flush()
         self._hear(line, left_max)
 
-    def _hear(self, line: DirectLine, left_max: int) -> None:
+    def _hear(self, line: DirectConnection, left_max: int) -> None:
         sent = self._sent
         while len(sent) > left_max:
             for answer in line.receive():
@@ -82,7 +82,7 @@ def _refusal(packet: mqtt5.PublishPacket, answer: mqtt5.PubAckPacket) -> Publica
     return PublicationRefusedError(packet.topic, code, meaning(code), answer.reason_str or "")
 
 
-def _publish(line: DirectLine, packet: mqtt5.PublishPacket) -> int | None:
+def _publish(line: DirectConnection, packet: mqtt5.PublishPacket) -> int | None:
     try:
         return line.protocol.publish(
             packet.topic,

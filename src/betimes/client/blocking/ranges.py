@@ -17,8 +17,8 @@ from types import TracebackType
 import mqtt5
 
 from betimes.client.addresses import Address
-from betimes.client.blocking.connection import DirectLine
-from betimes.client.blocking.failover import PatientLine
+from betimes.client.blocking.connection import DirectConnection
+from betimes.client.blocking.failover import FailoverConnection
 from betimes.client.errors import ConnectionLostError, SubscriptionRefusedError, meaning
 from betimes.client.messages import read_gap
 from betimes.language.resume_tokens import read_resume_token
@@ -44,7 +44,7 @@ Positions = Mapping[str, int]  # the last number, by origin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class RangeRequest:
     """What is read of a range."""
 
     topic: str
@@ -52,7 +52,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class RangePlan:
     """How far some messages reach."""
 
     positions: dict[str, int]
@@ -62,7 +62,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class RangePart:
     """A part of a range: what came, and what is missing."""
 
     packets: list[mqtt5.PublishPacket]
@@ -81,7 +81,7 @@ class RangeReader:
         timeout_s: float = 10.0,
         patience_s: float = 0.0,
     ) -> None:
-        self._line = PatientLine(addresses, ca=ca, timeout_s=timeout_s, patience_s=patience_s)
+        self._line = FailoverConnection(addresses, ca=ca, timeout_s=timeout_s, patience_s=patience_s)
 
     def __enter__(self) -> RangeReader:
         return self
@@ -96,17 +96,22 @@ class RangeReader:
         self._line.close()
 
     def plan(
-        self, wanted: Wanted, after: Positions, *, until: Positions | None = None, most: int = PLANNED_MAX
-    ) -> Plan:
+        self,
+        wanted: RangeRequest,
+        after: Positions,
+        *,
+        until: Positions | None = None,
+        most: int = PLANNED_MAX,
+    ) -> RangePlan:
         """Return how far so many messages reach, behind a position and up to another."""
         ends = [f"+{most}", *_tokens(until or {})]
         told, _ = self._line.do(lambda line: _ask(line, wanted, after, ends))
         positions = dict(after)
         for origin, number in told.positions.items():
             positions[origin] = max(number, positions.get(origin, 0))
-        return Plan(positions=positions, kept=told.kept, lost=told.lost, is_whole=told.is_whole)
+        return RangePlan(positions=positions, kept=told.kept, lost=told.lost, is_whole=told.is_whole)
 
-    def read(self, wanted: Wanted, after: Positions, until: Positions) -> Iterator[Part]:
+    def read(self, wanted: RangeRequest, after: Positions, until: Positions) -> Iterator[RangePart]:
         """Yield all that is wanted behind a position up to another, and what is missing there."""
         at = dict(after)
         while any(number > at.get(origin, 0) for origin, number in until.items()):
@@ -129,7 +134,9 @@ class _Told:
     positions: dict[str, int] = field(default_factory=dict)
 
 
-def _ask(line: DirectLine, wanted: Wanted, after: Positions, ends: Sequence[str]) -> tuple[_Told, Part]:
+def _ask(
+    line: DirectConnection, wanted: RangeRequest, after: Positions, ends: Sequence[str]
+) -> tuple[_Told, RangePart]:
     """Ask for a range, and return what the broker says of it and what it sends."""
     properties = [(RESUME_AFTER, token) for token in _tokens(after)]
     properties += [(RESUME_UNTIL, end) for end in ends]
@@ -149,7 +156,7 @@ def _ask(line: DirectLine, wanted: Wanted, after: Positions, ends: Sequence[str]
     while len(packets) < told.outstanding + told.gaps:
         packets += line.receive()
     gaps = (read_gap(each.payload) for each in packets[: told.gaps])
-    came = Part(
+    came = RangePart(
         packets=packets[told.gaps :],  # gaps come first
         gaps=[gap for gap in gaps if gap is not None],
         came_at_s=time.time(),

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from betimes.client.blocking.ranges import Positions, Wanted
+from betimes.client.blocking.ranges import Positions, RangeRequest
 from betimes.model.positions import Gap
 
 SCHEMA = pa.schema(
@@ -33,7 +33,7 @@ SCHEMA = pa.schema(
 
 
 def write_gaps(
-    directory: str, wanted: Wanted, after: Positions, until: Positions, gaps: Sequence[Gap]
+    directory: str, wanted: RangeRequest, after: Positions, until: Positions, gaps: Sequence[Gap]
 ) -> Path | None:
     """Write what is missing of a range, if anything is; return the file."""
     if not gaps:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from betimes.client.addresses import Address, read_address
-from betimes.client.blocking.ranges import PLANNED_MAX, RangeReader, Wanted
+from betimes.client.blocking.ranges import PLANNED_MAX, RangeReader, RangeRequest
 from betimes.client.request import checked_text, duration_text
 from betimes.language.filters.parse import parse_filter
 from betimes.language.quantities import read_duration_s
@@ -55,7 +55,7 @@ class SourceOptions:
     """What a stream reads, from where, and how much at once."""
 
     place: StreamPlace
-    wanted: Wanted
+    wanted: RangeRequest
     starting: str | dict[str, int] | None  # None: it is not said
     ending: str | dict[str, int] | None  # of a batch
     messages_per_batch: int
@@ -94,7 +94,7 @@ def read_source_options(options: Mapping[str, str]) -> SourceOptions:
         raise SettingError("part", part, "must be refuse or accept")
     return SourceOptions(
         place=_place(found),
-        wanted=Wanted(topic=topic, filter=found.get("filter")),
+        wanted=RangeRequest(topic=topic, filter=found.get("filter")),
         starting=_position("starting", found.get("starting")),
         ending=_position("ending", found.get("ending")),
         messages_per_batch=_count("messages_per_batch", found, 100_000, PLANNED_MAX),

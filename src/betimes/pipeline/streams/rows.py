@@ -13,7 +13,7 @@ import mqtt5
 import pyarrow as pa
 
 from betimes.broker.delivery.publication import JSON_BYTES_MAX, JSON_TYPE, json_scalars
-from betimes.client.blocking.ranges import Part
+from betimes.client.blocking.ranges import RangePart
 from betimes.model.errors import SettingError
 from betimes.model.events import Value, number_reading
 from betimes.model.user_properties import AGE, ID, OWN
@@ -46,7 +46,7 @@ def check_schema(schema: StructType) -> None:
             raise SettingError(column.name, kind, "no attribute can be read so", hint)
 
 
-def batches(parts: Iterable[Part], schema: StructType) -> Iterator[pa.RecordBatch]:
+def batches(parts: Iterable[RangePart], schema: StructType) -> Iterator[pa.RecordBatch]:
     """Yield messages as rows of a schema that was checked, many to a batch."""
     from pyspark.sql.pandas.types import to_arrow_schema
 

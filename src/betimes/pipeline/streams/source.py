@@ -22,7 +22,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from betimes.client.blocking.ranges import PLANNED_MAX, Plan, Positions, RangeReader
+from betimes.client.blocking.ranges import PLANNED_MAX, Positions, RangePlan, RangeReader
 from betimes.client.errors import RefusedError, UnreachableError
 from betimes.model.errors import BetimesError, SettingError
 from betimes.pipeline.streams.gap_table import write_gaps
@@ -132,7 +132,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._reader = self._options.place.reader(patience_s=0.0)
         return self._reader
 
-    def _plan(self, after: dict[str, int], most: int) -> Plan:
+    def _plan(self, after: dict[str, int], most: int) -> RangePlan:
         plan = self._asked().plan(self._options.wanted, after, until=self._target, most=most)
         check_whole(plan, self._options)
         return plan
@@ -165,7 +165,7 @@ def position_of(reader: RangeReader, options: SourceOptions, said: str | dict[st
     return plan.positions
 
 
-def check_whole(plan: Plan, options: SourceOptions) -> None:
+def check_whole(plan: RangePlan, options: SourceOptions) -> None:
     """Raise an error if the broker does not have everything, unless that is accepted."""
     if not plan.is_whole and not options.takes_part:
         problem = "this broker does not get, or does not keep, everything of these topics"
