@@ -135,7 +135,7 @@ class PeerNet:
         """Take what lies in the outboxes of links onto its way."""
         for hub in list(self.hubs.values()):
             for connection in list(hub.outboxes.waiting):
-                if connection.session is not None:
+                if isinstance(connection, Connection) and connection.session is not None:
                     continue  # tests read what clients get
                 hub.outboxes.waiting.discard(connection)
                 data, far = connection.take_outbox(), self._pipes.get(connection)

@@ -12,8 +12,8 @@ from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.delivery import Lose
 from betimes.broker.delivery.flow import Backpressure
-from betimes.broker.delivery.ports import TelemetryRecorder
 from betimes.broker.delivery.session import Session
+from betimes.broker.delivery.telemetry_recorder import TelemetryRecorder
 from betimes.broker.replay.buffer import ReplayBuffer
 from betimes.model.buffer_settings import BufferSettings
 from betimes.model.server_settings import Limits

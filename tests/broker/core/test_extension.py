@@ -11,8 +11,7 @@ from tests.broker.talking import Client, new_hub
 from betimes.broker.core.connection import Connection
 from betimes.broker.core.extension import Decision, Extension
 from betimes.broker.core.hub import Hub
-from betimes.broker.delivery.session import Session
-from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.delivery.session import BrokerSubscription, Session
 from betimes.mqtt.reason_codes import GRANTED, ConnectCode, PublishCode, SubscribeCode
 
 

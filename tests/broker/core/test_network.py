@@ -13,7 +13,7 @@ from betimes.broker.core.connect import LINK
 from betimes.broker.core.connection import Connection
 from betimes.broker.core.network import Standalone
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.delivery.session import BrokerSubscription
 from betimes.mqtt.reason_codes import ConnectCode, PublishCode
 
 

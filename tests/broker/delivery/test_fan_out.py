@@ -8,7 +8,7 @@ from tests.broker.talking import Client, new_hub
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.fan_out import FanOut, delivery_of
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.delivery.session import BrokerSubscription
 from betimes.model.telemetry import Reason
 from betimes.mqtt.subscribe_options import read_options
 

@@ -16,7 +16,7 @@ from betimes.broker.delivery.recently_delivered import (
     RecentDeliveries,
     had_of,
 )
-from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.delivery.session import BrokerSubscription
 
 
 def test_what_a_client_has_is_told_apart_by_event_and_share():

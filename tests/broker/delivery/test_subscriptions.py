@@ -7,8 +7,8 @@ from tests.broker.talking import Client, new_hub, new_session
 
 from betimes.broker.access.acl import AccessList
 from betimes.broker.delivery.publication import Publication
+from betimes.broker.delivery.session import BrokerSubscription
 from betimes.broker.delivery.subscriptions import (
-    BrokerSubscription,
     SharedGroup,
     SubscriptionTree,
     TopicSubscribers,

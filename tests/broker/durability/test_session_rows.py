@@ -13,8 +13,7 @@ from tests.broker.talking import Client, new_hub, new_session
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.recently_delivered import DeliveredOnce
-from betimes.broker.delivery.session import Session
-from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.delivery.session import BrokerSubscription, Session
 from betimes.broker.durability.session_rows import (
     ROWS_MAX,
     PacketReader,

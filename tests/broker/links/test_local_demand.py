@@ -6,7 +6,7 @@ import math
 
 from tests.broker.talking import Client, new_hub
 
-from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.delivery.session import BrokerSubscription
 from betimes.broker.links.local_demand import LocalDemand, fetched
 from betimes.model.buffer_settings import BufferSettings
 from betimes.model.filters import EVERYTHING

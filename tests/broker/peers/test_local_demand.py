@@ -6,7 +6,7 @@ import pytest
 from tests.broker.peer_networks import SPACE
 from tests.broker.talking import new_session
 
-from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.delivery.session import BrokerSubscription
 from betimes.broker.peers.local_demand import BOXES_MAX, PeerDemand
 from betimes.language.filters.parse import parse_filter
 from betimes.matching.dz.spaces import cell_boxes

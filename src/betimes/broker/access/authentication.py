@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from betimes.broker.access.acl import AccessList, Rights
-    from betimes.broker.access.passwords import PasswordFile
+from betimes.broker.access.acl import AccessList, Rights
+from betimes.broker.access.passwords import PasswordFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

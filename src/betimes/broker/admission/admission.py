@@ -28,7 +28,7 @@ from betimes.broker.admission.model_packets import (
 )
 from betimes.broker.core.extension import Decision, Extension
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.delivery.session import BrokerSubscription
 from betimes.model.errors import BetimesError
 from betimes.model.statistics import subscription_id
 from betimes.model.subscriptions import Subscription

@@ -54,6 +54,7 @@ class Connection(Outbox):
     def __init__(self, handler: PacketHandler, *, peer: str, now_s: float, dialled: bool = False) -> None:
         super().__init__(handler.outboxes, Codec(packet_bytes_max=handler.packet_bytes_max, dialled=dialled))
         self.peer = peer  # its address, for the log
+        self.session: Session | None = None
         self.will: mqtt5.Will | None = None
         self.keep_alive_s = math.inf
         self.heard_at_s = now_s
@@ -99,6 +100,17 @@ class Connection(Outbox):
             self.session.pump(now_s)
         elif self.link is not None:
             self.link.go_on(now_s)
+
+    @property
+    def is_accepted(self) -> bool:
+        """Tell whether a session or a link is open on it."""
+        return self.session is not None or self.link is not None
+
+    @property
+    def reader(self) -> Session:
+        """Return the session that it serves."""
+        assert self.session is not None, "only a session gets publications"
+        return self.session
 
     def silent_at_s(self) -> float:
         """Return when the client has been silent for too long, if it stays so [MQTT-3.1.2-22]."""

@@ -14,8 +14,7 @@ import mqtt5
 
 from betimes.broker.core.connection import Connection
 from betimes.broker.core.subscribe_request import SubscribeRequest
-from betimes.broker.delivery.session import Session
-from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.delivery.session import BrokerSubscription, Session
 from betimes.mqtt.reason_codes import PublishCode, SubscribeCode
 
 

@@ -23,14 +23,13 @@ from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.fan_out import FanOut, delivery_of
 from betimes.broker.delivery.gaps import MissedMessages
 from betimes.broker.delivery.outbox import Outboxes
-from betimes.broker.delivery.ports import TelemetryRecorder
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.publish_keys import PublishKeys
 from betimes.broker.delivery.rate_limit import TokenBucket
 from betimes.broker.delivery.retained import Note, Retained
 from betimes.broker.delivery.scheduled_queue import ScheduledQueue
-from betimes.broker.delivery.session import Session
-from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.delivery.session import BrokerSubscription, Session
+from betimes.broker.delivery.telemetry_recorder import TelemetryRecorder
 from betimes.broker.delivery.timers import Timers
 from betimes.broker.delivery.wills import PendingWill, Wills
 from betimes.broker.replay.buffer import ReplayBuffer

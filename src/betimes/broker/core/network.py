@@ -10,7 +10,7 @@ import mqtt5
 
 from betimes.broker.core.connection import Connection
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.delivery.session import BrokerSubscription
 from betimes.mqtt.reason_codes import ConnectCode
 
 NO_NETWORK = "this broker is part of no network"

@@ -17,7 +17,7 @@ from betimes.broker.core.extension import Decision, Decisions
 from betimes.broker.core.hub import Hub
 from betimes.broker.core.publish import session_of
 from betimes.broker.core.subscribe_request import SubscribeRequest, read_request
-from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.delivery.session import BrokerSubscription
 from betimes.broker.replay.range_read import RangeReading
 from betimes.broker.replay.resume import NotYetError, Resumption, check_resume
 from betimes.matching.topics import shared_parts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import mqtt5
 
@@ -12,8 +12,21 @@ from betimes.broker.delivery.publication import Publication
 from betimes.model.telemetry import Reason
 from betimes.mqtt.packets import OVERHEAD_BYTES
 
-if TYPE_CHECKING:
-    from betimes.broker.delivery.subscriptions import BrokerSubscription
+
+class SharedSubscription(Protocol):
+    """The shared subscription by which a delivery came: another member of its group may get it instead."""
+
+    @property
+    def pattern(self) -> str:
+        """Return the topic filter, without `$share/…`."""
+
+    @property
+    def group(self) -> str | None:
+        """Return the group."""
+
+    @property
+    def written(self) -> str:
+        """Return the topic filter as the client wrote it."""
 
 
 class Delivery:
@@ -43,7 +56,7 @@ class Delivery:
         told: bool = False,
         bound_s: float = math.inf,
         price: float = 1.0,
-        share: BrokerSubscription | None = None,
+        share: SharedSubscription | None = None,
     ) -> None:
         self.publication = publication
         self.qos = qos

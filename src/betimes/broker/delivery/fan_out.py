@@ -11,7 +11,8 @@ import math
 from betimes.broker.delivery.delivery import Delivery, Lose
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.recently_delivered import had_of
-from betimes.broker.delivery.subscriptions import BrokerSubscription, SubscriptionTree, TopicSubscribers
+from betimes.broker.delivery.session import BrokerSubscription
+from betimes.broker.delivery.subscriptions import SubscriptionTree, TopicSubscribers
 from betimes.model.telemetry import Reason
 
 

@@ -9,20 +9,17 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import mqtt5
 
 from betimes.broker.delivery.counters import Counters
 from betimes.broker.delivery.delivery import Delivery
-from betimes.broker.delivery.flow import Backpressure, Flow
+from betimes.broker.delivery.flow import Backpressure, Flow, SlowReader
 from betimes.broker.delivery.publication import Publication
 from betimes.mqtt.codec import Codec, Packet
 from betimes.mqtt.packet_batch import PacketBatch
 from betimes.mqtt.reason_codes import REASON_TEXT_MAX, ConnectCode, DisconnectCode, Refusal
-
-if TYPE_CHECKING:
-    from betimes.broker.delivery.session import Session
 
 ALIASES_OUT_MAX = 256  # topics that are abbreviated towards one client
 
@@ -62,7 +59,6 @@ class Outbox(ABC):
         self.wire = wire
         self.flow = Flow()
         self.closing = False
-        self.session: Session | None = None
         self.link: Neighbour | None = None  # where the other side is a broker or a peer
         self.tells_why = True  # reason strings are welcome [MQTT-3.1.2-29]
         self.packet_bytes_max = math.inf  # that the other side takes
@@ -105,8 +101,7 @@ class Outbox(ABC):
         self._counters.sent += count
         if self._bytes > self.flow.outbox_bytes_max:
             self.flow.blocked = True
-            assert self.session is not None, "only a session gets publications"
-            self._shared.backpressure.just_filled.add(self.session)
+            self._shared.backpressure.just_filled.add(self.reader)
 
     def send_reason(self, packet: Callable[[str | None], Packet], text: str) -> None:
         """Send a packet with a reason string, or without where that would be more than the client takes.
@@ -176,7 +171,7 @@ class Outbox(ABC):
 
     def hang_up(self, refusal: Refusal, now_s: float) -> None:
         """Send why and close; what was under way is as if the connection had been lost."""
-        if self.session is None and self.link is None:
+        if not self.is_accepted:
             try:
                 code = ConnectCode(refusal.code)
             except ValueError:  # only DISCONNECT has it, and there is no connection yet
@@ -194,6 +189,16 @@ class Outbox(ABC):
         """Have the driver close the socket once the outbox is written."""
         self.closing = True
         self._shared.waiting.add(self)
+
+    @property
+    @abstractmethod
+    def is_accepted(self) -> bool:
+        """Tell whether a session or a link is open on it: then it ends with DISCONNECT, not with CONNACK."""
+
+    @property
+    @abstractmethod
+    def reader(self) -> SlowReader:
+        """Return the session that it serves, which may be slow."""
 
     @abstractmethod
     def ended(self, now_s: float, *, with_will: bool) -> None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from betimes.broker.delivery.delivery import Delivery
+from betimes.broker.delivery.delivery import Delivery
 
 REMEMBERED_S = 10.0  # so long an event may be under way to a second broker
 RECENT_MAX = 2_000  # remembered of one session

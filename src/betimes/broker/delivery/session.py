@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import mqtt5
 
@@ -17,15 +18,15 @@ from betimes.broker.delivery.delivery import Delivery, Lose
 from betimes.broker.delivery.flow import Backpressure, Flow
 from betimes.broker.delivery.gaps import MissedMessages
 from betimes.broker.delivery.outbox import Outbox
-from betimes.broker.delivery.ports import Journal, TelemetryRecorder
+from betimes.broker.delivery.ports import DeliveryRecorder, Journal
+from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.rate_limit import TokenBucket
 from betimes.broker.delivery.recently_delivered import ArrivedDeliveries, RecentDeliveries, had_of
 from betimes.broker.delivery.scheduled_queue import ScheduledQueue
+from betimes.model.positions import NOTHING, Have
 from betimes.model.telemetry import Reason
 from betimes.mqtt.packets import PACKET_ID_MAX
-
-if TYPE_CHECKING:
-    from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.mqtt.subscribe_options import SubscribeOptions
 
 WEED_EVERY_S = 1.0  # a full queue is looked through for what is too late, at most so often
 
@@ -41,7 +42,7 @@ class Session:
         lose: Lose,
         backpressure: Backpressure,
         user: str | None = None,
-        recorder: TelemetryRecorder | None = None,
+        recorder: DeliveryRecorder | None = None,
     ) -> None:
         self.client_id = client_id
         self.user = user  # that the client has proven to be
@@ -362,3 +363,45 @@ class Session:
             self._last_id = self._last_id % PACKET_ID_MAX + 1
             if self._last_id not in self.in_flight:
                 return self._last_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BrokerSubscription:
+    """A subscription that was accepted."""
+
+    session: Session
+    pattern: str  # without $share/…
+    group: str | None = None  # of a shared subscription
+    qos: int = 0  # at most
+    no_local: bool = False
+    retain_as_published: bool = False
+    identifier: int | None = None
+    wish: SubscribeOptions | None = None
+    have: Mapping[str, Have] | None = None  # what its client has already, by origin
+    durable: bool = False  # its session outlives its connection, and keeps what comes meanwhile
+    reservation: str = ""  # the name of its guarantee, where it has one
+
+    @property
+    def written(self) -> str:
+        """Return the pattern as its client wrote it."""
+        return self.pattern if self.group is None else f"$share/{self.group}/{self.pattern}"
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Tell whether what waits for it is to be chosen by bounds and prices, not by order of coming."""
+        wish = self.wish
+        return wish is not None and (wish.qos.delay_s_max < math.inf or wish.qos.price != 1.0)
+
+    def has(self, publication: Publication) -> bool:
+        """Tell whether its client, who came back, has this already."""
+        if self.have is None:
+            return False
+        had, number = self.have.get(publication.origin, NOTHING), publication.number
+        return number <= had.floor or number in had.above
+
+    def wants(self, publication: Publication) -> bool:
+        """Tell whether its content filter lets this through, and its client may read it."""
+        rights = self.session.rights
+        if rights is not None and not rights.may_read(publication.topic):
+            return False
+        return self.wish is None or self.wish.filter.matches(publication.attributes())

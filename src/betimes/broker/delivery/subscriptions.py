@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
+from betimes.broker.delivery.delivery import SharedSubscription
 from betimes.broker.delivery.publication import Publication
+from betimes.broker.delivery.session import BrokerSubscription
 from betimes.language.filters.parse import parse_filter
 from betimes.matching.index.index import TAIL_ROWS_MAX, MatchingIndex
 from betimes.matching.topics import TopicTree
-from betimes.model.positions import NOTHING, Have
-from betimes.mqtt.subscribe_options import SubscribeOptions
-
-if TYPE_CHECKING:
-    from betimes.broker.delivery.session import Session
 
 
 def warm_up() -> None:
@@ -26,48 +20,6 @@ def warm_up() -> None:
         index.add(key, wanted)
     index.match({"a": 2.0, "b": "y"})
     index.remove(0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BrokerSubscription:
-    """A subscription that was accepted."""
-
-    session: Session
-    pattern: str  # without $share/…
-    group: str | None = None  # of a shared subscription
-    qos: int = 0  # at most
-    no_local: bool = False
-    retain_as_published: bool = False
-    identifier: int | None = None
-    wish: SubscribeOptions | None = None
-    have: Mapping[str, Have] | None = None  # what its client has already, by origin
-    durable: bool = False  # its session outlives its connection, and keeps what comes meanwhile
-    reservation: str = ""  # the name of its guarantee, where it has one
-
-    @property
-    def written(self) -> str:
-        """Return the pattern as its client wrote it."""
-        return self.pattern if self.group is None else f"$share/{self.group}/{self.pattern}"
-
-    @property
-    def is_scheduled(self) -> bool:
-        """Tell whether what waits for it is to be chosen by bounds and prices, not by order of coming."""
-        wish = self.wish
-        return wish is not None and (wish.qos.delay_s_max < math.inf or wish.qos.price != 1.0)
-
-    def has(self, publication: Publication) -> bool:
-        """Tell whether its client, who came back, has this already."""
-        if self.have is None:
-            return False
-        had, number = self.have.get(publication.origin, NOTHING), publication.number
-        return number <= had.floor or number in had.above
-
-    def wants(self, publication: Publication) -> bool:
-        """Tell whether its content filter lets this through, and its client may read it."""
-        rights = self.session.rights
-        if rights is not None and not rights.may_read(publication.topic):
-            return False
-        return self.wish is None or self.wish.filter.matches(publication.attributes())
 
 
 class SharedGroup:
@@ -214,7 +166,7 @@ class SubscriptionTree:
         """Return the audiences whose patterns this topic meets."""
         return self._tree.match(topic)
 
-    def stand_in(self, grant: BrokerSubscription, publication: Publication) -> BrokerSubscription | None:
+    def stand_in(self, grant: SharedSubscription, publication: Publication) -> BrokerSubscription | None:
         """Return who else of a shared subscription could have what one member did not get."""
         audience = self._by_pattern.get(grant.pattern)
         shares = audience.shared.get(grant.group) if audience is not None and grant.group else None

@@ -20,8 +20,7 @@ import mqtt5
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.recently_delivered import DeliveredOnce
-from betimes.broker.delivery.session import Session
-from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.delivery.session import BrokerSubscription, Session
 from betimes.broker.storage.change_tables import Row
 from betimes.matching.topics import shared_parts
 from betimes.mqtt.codec import PACKET_BYTES_LIMIT, Codec

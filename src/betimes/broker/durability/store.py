@@ -19,8 +19,7 @@ import mqtt5
 from betimes.broker.core.extension import Extension
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.session import Session
-from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.delivery.session import BrokerSubscription, Session
 from betimes.broker.delivery.wills import PendingWill
 from betimes.broker.durability.session_rows import delivery_values, subscription_values
 from betimes.broker.storage.change_tables import Changes, NumberedTable, Row, Table

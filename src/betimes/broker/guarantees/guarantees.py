@@ -20,8 +20,7 @@ from betimes.broker.core.hub import Hub
 from betimes.broker.core.subscribe_request import SubscribeRequest
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.session import Session
-from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.delivery.session import BrokerSubscription, Session
 from betimes.broker.guarantees.advertisements import OF_BROKER, Advertised
 from betimes.broker.links.reservations import LinkReservations, ReservationNews
 from betimes.language.quantities import show_duration, show_rate

@@ -20,7 +20,7 @@ from betimes.broker.core.connection import Connection
 from betimes.broker.delivery.counters import Counters
 from betimes.broker.delivery.live_event import LiveEvent, live_event, size_kb_of
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.delivery.session import BrokerSubscription
 from betimes.broker.links.awaiting_demand import AwaitingDemand
 from betimes.broker.links.broker_link import BrokerLink
 from betimes.broker.links.custody import Custody

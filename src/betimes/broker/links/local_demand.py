@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.delivery.session import BrokerSubscription
 from betimes.model.buffer_settings import BufferSettings
 from betimes.model.filters import EVERYTHING, Filter
 from betimes.model.subscriptions import QoS, Subscription

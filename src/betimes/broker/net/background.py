@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from betimes.broker.admission.admission import AdmissionControl, is_promised, worked_out
 from betimes.broker.core.hub import Hub
-from betimes.broker.delivery.session import Session
-from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.delivery.session import BrokerSubscription, Session
 from betimes.broker.observe.telemetry_log import LOOK_EVERY_S, TelemetryLog
 from betimes.model.errors import BetimesError
 

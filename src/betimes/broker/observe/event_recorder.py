@@ -14,8 +14,7 @@ from betimes.broker.admission.admission import AdmissionAnswer
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.live_event import deadline_s_of, live_event
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.session import Session
-from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.delivery.session import BrokerSubscription, Session
 from betimes.model.events import EventId
 from betimes.model.filters import EVERYTHING
 from betimes.model.subscriptions import QoS, Subscription

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.delivery.session import BrokerSubscription
 from betimes.matching.dz.spaces import CellBox, Space, cell_boxes
 from betimes.model.events import Value
 from betimes.model.filters import EVERYTHING, Filter

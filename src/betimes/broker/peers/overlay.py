@@ -16,7 +16,7 @@ import mqtt5
 
 from betimes.broker.core.connection import Connection
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.delivery.session import BrokerSubscription
 from betimes.broker.links.packets import Arrival, LinkError, arrived_publication
 from betimes.broker.peers.delays import PeerDelays
 from betimes.broker.peers.link import FROM, GOSSIP_TOPIC, LETTER_TOPIC, PeerLink

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
+from betimes.broker.peers.overlay import PeerOverlay
 from betimes.peers.peer import Peer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from betimes.broker.peers.overlay import PeerOverlay
 
 STATUS_TOPIC = "$betimes/peer/status"
 EVERY_S = 1.0

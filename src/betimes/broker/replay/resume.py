@@ -15,10 +15,9 @@ from betimes.broker.delivery.counters import Counters
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.fan_out import bound_s_of, delivery_of, merged_delivery
 from betimes.broker.delivery.gaps import gap_message
-from betimes.broker.delivery.ports import TelemetryRecorder
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.session import Session
-from betimes.broker.delivery.subscriptions import BrokerSubscription
+from betimes.broker.delivery.session import BrokerSubscription, Session
+from betimes.broker.delivery.telemetry_recorder import TelemetryRecorder
 from betimes.broker.replay.blocks import Selection
 from betimes.broker.replay.buffer import ReplayBuffer
 from betimes.broker.replay.recent_log import are_in_order
