@@ -48,7 +48,7 @@ class Net:
         *,
         kept: OpenStore | None = None,
         wall_s: float | None = None,
-        witness: EventRecorder | None = None,
+        recorder: EventRecorder | None = None,
         **settings: Any,
     ) -> Hub:
         """Start a broker, or another life of one; with a store it needs a clock that goes on."""
@@ -61,7 +61,7 @@ class Net:
             wall_s=float(next(_epochs)) if wall_s is None else wall_s,  # ids do not begin anew
             epoch=next(_epochs),
             kept=kept,
-            witness=witness,
+            recorder=recorder,
             model_came=lambda: None,
         )
         hub = self.hubs[name] = parts.hub

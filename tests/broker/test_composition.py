@@ -12,7 +12,7 @@ from betimes.model.network_settings import NetworkSettings
 def test_what_clients_want_already_is_in_the_first_bulletin():
     hub = new_hub()
     Client(hub, "alice").subscribe("news/#", qos=1)
-    federation = federate(hub, NetworkSettings(secret="hush"), epoch=1, store=None, witness=None)
+    federation = federate(hub, NetworkSettings(secret="hush"), epoch=1, store=None, recorder=None)
     federation.begin()
     (wish,) = federation.bulletins.wishes("b1").values()
     assert wish.pattern == "news/#"

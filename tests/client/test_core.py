@@ -197,7 +197,7 @@ def test_a_lost_connection_is_opened_again_at_the_next_broker_with_all_subscript
     assert (client.dialled, client.life) == (["a", "b", "c"], Life.OPEN)
     hub = hubs["c"]
     assert hub is not None
-    assert list(hub.sessions["c"].grants) == ["t"]
+    assert list(hub.sessions["c"].subscriptions) == ["t"]
     say(hub, "again")
     client.carry()
     assert subscription.texts() == ["again"]

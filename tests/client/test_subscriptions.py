@@ -82,9 +82,9 @@ def test_leaving_the_loop_unsubscribes():
             async with betimes.connect(f"mqtt://{HOST}:{broker.port}?client_id=c") as client:
                 await client.publish("t", "kept", qos=1, retain=True)
                 async for _ in client.subscribe("t"):
-                    assert list(broker.hub.sessions["c"].grants) == ["t"]
+                    assert list(broker.hub.sessions["c"].subscriptions) == ["t"]
                     break
-                while broker.hub.sessions["c"].grants:
+                while broker.hub.sessions["c"].subscriptions:
                     await asyncio.sleep(0.01)
                 async for message in client.subscribe("t"):  # and it can be asked for again
                     assert message.retain
@@ -104,7 +104,7 @@ def test_a_subscription_ends_with_its_client():
 
             async with betimes.connect(f"mqtt://{HOST}:{broker.port}?client_id=c") as client:
                 listening = asyncio.create_task(listen(client))
-                while not broker.hub.sessions["c"].grants:
+                while not broker.hub.sessions["c"].subscriptions:
                     await asyncio.sleep(0.01)
                 await client.publish("t", "last", qos=1)
                 while not got:

@@ -42,7 +42,7 @@ def test_brokers_are_told_and_an_alarm_is_raised_where_nothing_comes_as_predicte
     (tmp_path / "telemetry" / "_unfinished-b").touch()
     (tmp_path / "secret").write_text(SECRET)
     with running_broker() as broker, DirectConnection(address_of(broker)) as line:
-        promises = AdmissionControl("b1", SECRET, offer=broker.hub.offer_to_all, wake=lambda: None)
+        promises = AdmissionControl("b1", SECRET, offer=broker.hub.fan_out_all, wake=lambda: None)
         broker.hub.extend(promises)
         line.send(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("$betimes/alarm/#")]))
         line.receive()

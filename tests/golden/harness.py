@@ -35,7 +35,7 @@ from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.outbox import Outbox
 from betimes.broker.links.broker_link import BrokerLink
-from betimes.broker.net.background import promised_grants
+from betimes.broker.net.background import promised_subscriptions
 from betimes.broker.observe.prometheus import exposition
 from betimes.broker.observe.statistics import gathered
 from betimes.broker.observe.sys_topics import SysTopics
@@ -257,7 +257,7 @@ class World:
             wall_s=wall_s,
             epoch=int(wall_s * 1000.0) * 1_000_000,
             kept=kept,
-            witness=None if logbook is None else logbook.witness,
+            recorder=None if logbook is None else logbook.recorder,
             model_came=lambda: None,
         )
         if logbook is not None:
@@ -373,8 +373,8 @@ class World:
         socket = self.clients[client]
         socket.is_stalled = False
         session = socket.connection.session
-        if kb and session is not None and session.last_hop is not None:
-            session.last_hop.observe(kb, took_s)
+        if kb and session is not None and session.scheduled is not None:
+            session.scheduled.observe(kb, took_s)
         socket.connection.drained(self.now_s)
         self._settle()
 
@@ -546,8 +546,8 @@ class World:
             socket.free_s = start_s + len(data) / 1000.0 * socket.s_per_kb
             arrives_s = socket.free_s - self.now_s + socket.delay_s
             self._later(arrives_s, lambda: self._arrive(socket.far, data))
-        if connection.session is not None and connection.session.last_hop is not None:
-            connection.flow.outbox_bytes_max = connection.session.last_hop.below_us_bytes
+        if connection.session is not None and connection.session.scheduled is not None:
+            connection.flow.outbox_bytes_max = connection.session.scheduled.below_us_bytes
         if connection.closing:
             socket.is_closed = True
             if socket.far is not None:
@@ -580,4 +580,6 @@ class World:
         promises = site.parts.promises
         payload = None if promises is None else promises.take_model()
         if promises is not None and payload is not None:
-            promises.learn(worked_out(payload), promised_grants(site.hub.sessions.values()), self.now_s)
+            promises.learn(
+                worked_out(payload), promised_subscriptions(site.hub.sessions.values()), self.now_s
+            )

@@ -76,7 +76,7 @@ def subscribed(broker: Broker, version: str, count: int, *arguments: str) -> Ite
 
 def has_grants(broker: Broker, name: str) -> bool:
     session = broker.hub.sessions.get(name)
-    return session is not None and bool(session.grants)
+    return session is not None and bool(session.subscriptions)
 
 
 def until(condition) -> None:

@@ -70,7 +70,7 @@ def compose(
     wall_s: float,
     epoch: int,
     kept: OpenStore | None = None,
-    witness: EventRecorder | None = None,
+    recorder: EventRecorder | None = None,
     model_came: Callable[[], None],
 ) -> Composition:
     """Return the broker that the settings ask for, with what its store kept.
@@ -85,7 +85,7 @@ def compose(
         gate=gate,
         limits=settings.limits,
         first_number=number,
-        recorder=witness,
+        recorder=recorder,
         replay=None if settings.buffer is None else ReplayBuffer(settings.buffer, settings.name, number),
         keys_table=None if store is None else store.keys,
         note_retained=None if store is None else store.retain,
@@ -97,13 +97,13 @@ def compose(
     promises = None
     if settings.control_secret:
         promises = AdmissionControl(
-            hub.name, settings.control_secret, offer=hub.offer_to_all, wake=model_came, recorder=witness
+            hub.name, settings.control_secret, offer=hub.fan_out_all, wake=model_came, recorder=recorder
         )
         hub.extend(promises)
     handlers = PacketHandlers(hub)
     if settings.network is None:
         return Composition(hub=hub, handlers=handlers, store=store, promises=promises)
-    federation = federate(hub, settings.network, epoch=epoch, store=store, witness=witness)
+    federation = federate(hub, settings.network, epoch=epoch, store=store, recorder=recorder)
     guarantees, handovers = Guarantees(hub, federation.reserved), Handovers(hub, federation)
     hub.extend(guarantees)
     hub.extend(handovers)
@@ -120,7 +120,7 @@ def compose(
 
 
 def federate(
-    hub: Hub, settings: NetworkSettings, *, epoch: int, store: Store | None, witness: EventRecorder | None
+    hub: Hub, settings: NetworkSettings, *, epoch: int, store: Store | None, recorder: EventRecorder | None
 ) -> Federation:
     """Make a hub part of a network of brokers."""
     replay = hub.replay
@@ -132,7 +132,7 @@ def federate(
         counters=hub.counters,
         deliver=hub.take_from_afar,
         lose=hub.lose_many,
-        recorder=None if witness is None else witness.recorder,
+        recorder=None if recorder is None else recorder.recorder,
         custody=None if store is None else Custody(store),
         seen=None if store is None else SeenEvents(table=store.seen, found=store.seen_found),
         wanted=LocalDemand(hub.name, [] if replay is None else fetched(hub.name, replay.settings)),

@@ -171,7 +171,7 @@ class Server:
             wall_s=time.time(),
             epoch=time.time_ns(),
             kept=kept,
-            witness=None if logbook is None else logbook.witness,
+            recorder=None if logbook is None else logbook.recorder,
             model_came=model_came.set,
         )
         system = SysTopics(parts.observed, every_s=settings.sys_every_s)

@@ -14,7 +14,7 @@ from tests.broker.talking import Client, new_hub
 from betimes.broker.admission.admission import FRESH_S, AdmissionControl, worked_out
 from betimes.broker.admission.model_packets import MODEL_TOPIC, ModelError, packed_model, unpacked_model
 from betimes.broker.core.hub import Hub
-from betimes.broker.net.background import promised_grants
+from betimes.broker.net.background import promised_subscriptions
 from betimes.broker.observe.event_recorder import EventRecorder
 from betimes.model.distributions import Constant, Exponential
 from betimes.model.errors import BetimesError
@@ -58,10 +58,10 @@ def statistics(learned_at_s: float = 100.0, broker: str = "b1") -> NetworkStatis
 def promising_hub(
     model: NetworkStatistics | None = None,
     wake: Callable[[], None] = lambda: None,
-    witness: EventRecorder | None = None,
+    recorder: EventRecorder | None = None,
 ) -> tuple[Hub, AdmissionControl]:
-    hub = new_hub(recorder=witness)
-    promises = AdmissionControl(hub.name, SECRET, offer=hub.offer_to_all, wake=wake, recorder=witness)
+    hub = new_hub(recorder=recorder)
+    promises = AdmissionControl(hub.name, SECRET, offer=hub.fan_out_all, wake=wake, recorder=recorder)
     hub.extend(promises)
     if model is not None:
         assert promises.learn(worked_out(packed_model(model, SECRET)[0]), (), 0.0)
@@ -130,7 +130,7 @@ def test_who_is_promised_something_keeps_it_when_another_comes():
     answer = Client(hub, "bob").subscribe("news", properties=greedy)
     assert answer.reason_codes[0].value == QUOTA_EXCEEDED
     assert "ann news at b1 would fall to 0." in answer.reason_str
-    assert [each.session.client_id for each in promised_grants(hub.sessions.values())] == ["ann"]
+    assert [each.session.client_id for each in promised_subscriptions(hub.sessions.values())] == ["ann"]
     hub.sessions["ann"].connection.lost(1.0)  # type: ignore[union-attr]
     assert Client(hub, "bob").subscribe("news", properties=greedy).reason_codes[0].value == 0
     assert promises.refused == 1
@@ -142,9 +142,11 @@ def test_asking_again_counts_once():
     answers = [ann.subscribe("news", properties=asking(0.3)).reason_str for _ in range(3)]
     assert len(set(answers)) == 1
     assert ann.subscribe("news", properties=asking(0.999)).reason_codes[0].value == QUOTA_EXCEEDED
-    assert len(hub.sessions["ann"].grants) == 1  # what it had stays
+    assert len(hub.sessions["ann"].subscriptions) == 1  # what it had stays
     assert [
-        each.wish.qos.reliability for each in promised_grants(hub.sessions.values()) if each.wish is not None
+        each.wish.qos.reliability
+        for each in promised_subscriptions(hub.sessions.values())
+        if each.wish is not None
     ] == [0.3]
     assert promises.admitted == 3
 
@@ -187,11 +189,11 @@ def test_a_newer_model_takes_over_with_the_promises_that_were_given():
     hub, promises = promising_hub(statistics())
     Client(hub, "ann").subscribe("news", properties=asking(0.3))
     newer = worked_out(packed_model(statistics(learned_at_s=200.0), SECRET)[0])
-    assert promises.learn(newer, promised_grants(hub.sessions.values()), 5.0)
+    assert promises.learn(newer, promised_subscriptions(hub.sessions.values()), 5.0)
     assert "ann news at b1" in newer.admission
     for learned_at_s in (200.0, 150.0):  # replayed, or late
         old = worked_out(packed_model(statistics(learned_at_s=learned_at_s), SECRET)[0])
-        assert not promises.learn(old, promised_grants(hub.sessions.values()), 6.0)
+        assert not promises.learn(old, promised_subscriptions(hub.sessions.values()), 6.0)
 
 
 def test_a_promise_is_asked_of_the_model_that_the_subscriber_will_meet():
@@ -208,7 +210,7 @@ def test_a_promise_is_asked_of_the_model_that_the_subscriber_will_meet():
 
 def test_what_was_answered_is_written_down():
     records: list[Any] = []
-    hub, _ = promising_hub(statistics(), witness=EventRecorder("b1", Recorder(records.append)))
+    hub, _ = promising_hub(statistics(), recorder=EventRecorder("b1", Recorder(records.append)))
     ann = Client(hub, "ann", now_s=3.0)
     ann.subscribe("news", properties=asking(0.3))
     ann.subscribe("news", properties=asking(0.999))

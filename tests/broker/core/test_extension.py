@@ -137,7 +137,7 @@ def test_an_extension_decides_on_each_subscription():
     suback = Client(hub).subscribe("a", "b")
     assert suback.reason_codes == [GRANTED[0], SubscribeCode.QUOTA_EXCEEDED]
     assert suback.reason_str == "a was considered; b was considered"
-    assert list(hub.sessions["c1"].grants) == ["a"]
+    assert list(hub.sessions["c1"].subscriptions) == ["a"]
 
 
 @pytest.mark.parametrize(

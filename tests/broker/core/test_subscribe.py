@@ -143,5 +143,5 @@ def test_who_asks_for_a_guarantee_is_answered_when_it_is_decided():
     (suback,) = client.read()
     assert suback.reason_codes == [GRANTED[0], Subscribed.QUOTA_EXCEEDED]
     assert suback.reason_str == "yes; no"
-    (grant,) = client.hub.sessions["c1"].grants.values()
+    (grant,) = client.hub.sessions["c1"].subscriptions.values()
     assert (grant.pattern, grant.reservation) == ("cars", "r1")

@@ -24,7 +24,7 @@ class Stage:
     def __init__(self):
         self.lost: list[tuple[str, Reason]] = []
         self.hub = new_hub()
-        self.offering = FanOut(self._lose)
+        self.fan_out = FanOut(self._lose)
 
     def _lose(self, delivery: Delivery, reason: Reason, _now_s: float) -> None:
         self.lost.append((delivery.publication.topic, reason))
@@ -32,7 +32,7 @@ class Stage:
     def client(self, name: str, pattern: str = "news", **options) -> Client:
         client = Client(self.hub, name)
         wish = read_options(options.pop("wish", {}).items())
-        self.offering.audiences.add(
+        self.fan_out.audiences.add(
             BrokerSubscription(session=self.hub.sessions[name], pattern=pattern, wish=wish, **options)
         )
         return client
@@ -40,17 +40,17 @@ class Stage:
 
 def test_it_says_how_many_want_it():
     stage = Stage()
-    assert stage.offering.offer_to_all(publication(), 0.0) == 0
+    assert stage.fan_out.fan_out_all(publication(), 0.0) == 0
     alice, bob = stage.client("alice"), stage.client("bob", wish={"filter": "x > 1"})
-    assert stage.offering.offer_to_all(publication(), 0.0) == 1
+    assert stage.fan_out.fan_out_all(publication(), 0.0) == 1
     assert (len(alice.got()), len(bob.got())) == (1, 0)
 
 
 def test_overlapping_subscriptions_bring_one_copy():
     stage = Stage()
     alice = stage.client("alice")
-    stage.offering.audiences.add(BrokerSubscription(session=stage.hub.sessions["alice"], pattern="#", qos=1))
-    assert stage.offering.offer_to_all(publication(qos=1), 0.0) == 1
+    stage.fan_out.audiences.add(BrokerSubscription(session=stage.hub.sessions["alice"], pattern="#", qos=1))
+    assert stage.fan_out.fan_out_all(publication(qos=1), 0.0) == 1
     assert len(alice.got()) == 1
 
 
@@ -58,12 +58,12 @@ def test_what_comes_too_late_is_lost_for_those_who_set_a_bound():
     stage = Stage()
     hasty = stage.client("hasty", wish={"max-delay": "1s"})
     patient = stage.client("patient")
-    stage.offering.audiences.add(
+    stage.fan_out.audiences.add(
         BrokerSubscription(
             session=stage.hub.sessions["hasty"], pattern="#", wish=read_options([("max-delay", "2s")])
         )
     )
-    stage.offering.offer_to_all(publication(born_s=0.0), 3.0)
+    stage.fan_out.fan_out_all(publication(born_s=0.0), 3.0)
     assert (len(hasty.got()), len(patient.got())) == (0, 1)
     assert stage.lost == [("news", Reason.EXPIRED)]
 
@@ -72,10 +72,10 @@ def test_what_a_member_of_a_group_did_not_get_another_gets():
     stage = Stage()
     stage.client("alice", group="g", qos=1)
     bob = stage.client("bob", group="g", qos=1)
-    first = stage.offering.audiences.hearing("news")[0].shared["g"].members[0]
-    stage.offering.audiences.remove(first)
-    stage.offering.pass_on(delivery_of(publication(qos=1), first, retain=False), 0.0)
+    first = stage.fan_out.audiences.hearing("news")[0].shared["g"].members[0]
+    stage.fan_out.audiences.remove(first)
+    stage.fan_out.pass_on(delivery_of(publication(qos=1), first, retain=False), 0.0)
     assert len(bob.got()) == 1
     plain = BrokerSubscription(session=stage.hub.sessions["alice"], pattern="news")
-    stage.offering.pass_on(delivery_of(publication(), plain, retain=False), 0.0)
+    stage.fan_out.pass_on(delivery_of(publication(), plain, retain=False), 0.0)
     assert stage.lost == [("news", Reason.SESSION_ENDED)]

@@ -29,15 +29,15 @@ def delivery(number=1, *, bound_s=10.0, price=1.0, born_s=0.0, size=800):
     return Delivery(publication, told=True, bound_s=bound_s, price=price)
 
 
-def order(last_hop: ScheduledQueue, now_s: float) -> tuple[list[int], list[int]]:
+def order(scheduled: ScheduledQueue, now_s: float) -> tuple[list[int], list[int]]:
     """Take out everything as it would be sent; return numbers of what goes, and of what was given up."""
     goes, given_up = [], []
-    while len(last_hop):
-        chosen, hopeless = last_hop.choose(now_s)
+    while len(scheduled):
+        chosen, hopeless = scheduled.choose(now_s)
         given_up += [each.publication.number for each in hopeless]
         for slot in chosen:
-            looked_at = last_hop.look_at(slot)
-            assert last_hop.take(slot, now_s) is looked_at
+            looked_at = scheduled.look_at(slot)
+            assert scheduled.take(slot, now_s) is looked_at
             goes.append(looked_at.publication.number)
     return goes, given_up
 
@@ -61,15 +61,15 @@ def test_a_client_with_a_price_that_reads_late_stalls_nobody(monkeypatch):
     for _ in range(5_000):
         publisher.publish("t", b"x")
     session, looks = hub.sessions["late"], 0
-    assert session.last_hop is not None
-    choose = session.last_hop.choose
+    assert session.scheduled is not None
+    choose = session.scheduled.choose
 
     def counted(now_s: float, room: int = 1) -> tuple[list[int], list[Delivery]]:
         nonlocal looks
         looks += 1
         return choose(now_s, room)
 
-    monkeypatch.setattr(session.last_hop, "choose", counted)
+    monkeypatch.setattr(session.scheduled, "choose", counted)
     got = 0
     while got < 5_000:
         late.connection.drained(1.0)
@@ -78,28 +78,28 @@ def test_a_client_with_a_price_that_reads_late_stalls_nobody(monkeypatch):
 
 
 def test_what_is_worth_more_goes_first_and_equals_in_order():
-    last_hop = ScheduledQueue()
+    scheduled = ScheduledQueue()
     for number, price in enumerate([1.0, 5.0, 1.0, 9.0], start=1):
-        last_hop.put(delivery(number, price=price), 0.0)
-    assert order(last_hop, 0.0) == ([4, 2, 1, 3], [])
+        scheduled.put(delivery(number, price=price), 0.0)
+    assert order(scheduled, 0.0) == ([4, 2, 1, 3], [])
 
 
 def test_what_cannot_be_in_time_is_given_up_before_it_is_late():
-    last_hop = ScheduledQueue()
-    last_hop.observe(size_kb=10.0, took_s=10.0)  # a second for a kilobyte
-    last_hop.put(delivery(1, bound_s=2.0), 0.0)
-    last_hop.put(delivery(2, bound_s=60.0), 0.0)
-    assert order(last_hop, 1.5) == ([2], [1])
+    scheduled = ScheduledQueue()
+    scheduled.observe(size_kb=10.0, took_s=10.0)  # a second for a kilobyte
+    scheduled.put(delivery(1, bound_s=2.0), 0.0)
+    scheduled.put(delivery(2, bound_s=60.0), 0.0)
+    assert order(scheduled, 1.5) == ([2], [1])
 
 
 def test_little_waits_below_us_for_a_slow_client():
-    last_hop = ScheduledQueue()
+    scheduled = ScheduledQueue()
     for _ in range(100):
-        last_hop.observe(size_kb=10.0, took_s=0.2)  # 50 KB/s
-    assert last_hop.below_us_bytes == pytest.approx(5_000, rel=0.01)
+        scheduled.observe(size_kb=10.0, took_s=0.2)  # 50 KB/s
+    assert scheduled.below_us_bytes == pytest.approx(5_000, rel=0.01)
     for _ in range(500):
-        last_hop.observe(size_kb=10.0, took_s=100.0)
-    assert last_hop.below_us_bytes == BELOW_US_BYTES_MIN
+        scheduled.observe(size_kb=10.0, took_s=100.0)
+    assert scheduled.below_us_bytes == BELOW_US_BYTES_MIN
     fast = ScheduledQueue()
     fast.observe(size_kb=10.0, took_s=1e-6)
     fast.observe(size_kb=0.0, took_s=1.0)  # nothing drained: nothing learnt
@@ -107,12 +107,12 @@ def test_little_waits_below_us_for_a_slow_client():
 
 
 def test_what_is_late_can_be_weeded_out_and_all_taken_out():
-    last_hop = ScheduledQueue()
-    last_hop.put(delivery(1, bound_s=1.0), 0.0)
-    last_hop.put(delivery(2, bound_s=9.0), 0.0)
-    assert [each.publication.number for each in last_hop.take_expired(5.0)] == [1]
-    assert [each.publication.number for each in last_hop.take_all(5.0)] == [2]
-    assert len(last_hop) == 0
+    scheduled = ScheduledQueue()
+    scheduled.put(delivery(1, bound_s=1.0), 0.0)
+    scheduled.put(delivery(2, bound_s=9.0), 0.0)
+    assert [each.publication.number for each in scheduled.take_expired(5.0)] == [1]
+    assert [each.publication.number for each in scheduled.take_all(5.0)] == [2]
+    assert len(scheduled) == 0
 
 
 def test_a_client_that_was_blocked_gets_the_dear_ones_first():
@@ -134,7 +134,7 @@ def test_without_bounds_and_prices_order_is_kept():
     hub = new_hub()
     alice = Client(hub, "alice")
     alice.subscribe("#", properties={"filter": "x IS NULL"})
-    assert hub.sessions["alice"].last_hop is None
+    assert hub.sessions["alice"].scheduled is None
 
 
 def test_what_expires_in_the_queue_is_counted():

@@ -30,8 +30,8 @@ def publication(topic: str = "t", **attributes: str) -> Publication:
     return Publication(packet, topic, born_s=0.0)
 
 
-def names(grants) -> list[str]:
-    return sorted(each.session.client_id for each in grants)
+def names(subscriptions) -> list[str]:
+    return sorted(each.session.client_id for each in subscriptions)
 
 
 def test_an_audience_is_whoever_subscribed_and_whose_filter_is_met():

@@ -26,10 +26,10 @@ def test_a_subscription_comes_back_with_all_that_was_said():
     store.commit()
     again, _ = kept_hub(shelf)
     old, new = hub.sessions["sub"], again.sessions["sub"]
-    assert list(new.grants) == sorted(old.grants)
-    for written, grant in new.grants.items():
+    assert list(new.subscriptions) == sorted(old.subscriptions)
+    for written, grant in new.subscriptions.items():
         for name in ("pattern", "group", "qos", "no_local", "retain_as_published", "identifier", "wish"):
-            assert getattr(grant, name) == getattr(old.grants[written], name), (written, name)
+            assert getattr(grant, name) == getattr(old.subscriptions[written], name), (written, name)
     pub = Client(again, "pub")
     pub.publish("t/a", b"slow", qos=1, user_properties=[("speed", "49")])
     pub.publish("t/a", b"fast", qos=1, user_properties=[("speed", "51")])
@@ -95,7 +95,7 @@ def test_what_was_not_committed_never_was():
     store.commit()
     sub.subscribe("t", qos=1)
     again, _ = kept_hub(shelf)
-    assert again.sessions["sub"].grants == {}
+    assert again.sessions["sub"].subscriptions == {}
 
 
 def test_time_goes_on_while_the_server_is_down():

@@ -212,7 +212,7 @@ class Pair:
         owed = [each for session in durable for each in session.owed()]
         needed = {each.publication for each in owed} | set(self.kept.hub._retained._by_topic.values())
         assert self.shelf.count("sessions") == len(durable)
-        assert self.shelf.count("subscriptions") == sum(len(each.grants) for each in durable)
+        assert self.shelf.count("subscriptions") == sum(len(each.subscriptions) for each in durable)
         assert self.shelf.count("incoming") == sum(len(each.incoming) for each in durable)
         assert self.shelf.count("deliveries") == len(owed)
         assert self.shelf.count("publications") == len(needed)

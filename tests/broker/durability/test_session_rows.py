@@ -51,7 +51,7 @@ def test_a_subscription_is_read_as_it_was_written():
     client = Client(hub)
     wish = {"filter": "speed > 50", "max-delay": "2s"}
     client.subscribe("$share/g/a/+", qos=2, properties=wish, subscription_id=3)
-    ((written, grant),) = hub.sessions["c1"].grants.items()
+    ((written, grant),) = hub.sessions["c1"].subscriptions.items()
     found = read_subscription(hub.sessions["c1"], written, subscription_values(grant))
     assert found.written == grant.written == written
     assert (found.wish, found.qos, found.identifier) == (grant.wish, 2, 3)
@@ -64,13 +64,13 @@ def test_a_delivery_is_read_as_it_was_written():
     delivery.packet_id, delivery.released = 7, True
     found = read_delivery(session, delivery.publication, delivery_values(delivery))
     assert delivery_values(found) == delivery_values(delivery)
-    session.grants["$share/g/t"] = share
+    session.subscriptions["$share/g/t"] = share
     assert read_delivery(session, delivery.publication, delivery_values(delivery)).share is share
 
 
 def test_all_that_moves_arrives_with_its_age():
     session = a_session()
-    session.grants["t"] = BrokerSubscription(session=session, pattern="t", qos=1)
+    session.subscriptions["t"] = BrokerSubscription(session=session, pattern="t", qos=1)
     session.incoming.add(77)
     for number in range(3):
         session.offer(a_delivery(number), 8.0)

@@ -120,7 +120,7 @@ def test_what_does_not_fit_is_refused_with_what_would(six):
     before = six.promised()
     assert codes(six.ask("bob", "bikes", bandwidth="24KB/s")) == [0]
     assert sum(six.promised().values()) == sum(before.values()) + 3 * 24_000
-    assert refused.hub.sessions["alice"].grants == {}
+    assert refused.hub.sessions["alice"].subscriptions == {}
 
 
 def test_who_finds_links_full_is_told_what_others_have_that_can_be_shared(six):
@@ -190,7 +190,7 @@ def test_a_guarantee_is_for_one_topic(six, pattern):
     (suback,) = [each for each in client.read() if isinstance(each, mqtt5.SubAckPacket)]
     assert [code.value for code in suback.reason_codes] == [UNSUPPORTED, 0]
     assert "one topic, without wildcards" in (suback.reason_str or "")
-    assert refused.hub.sessions["alice"].grants == {}
+    assert refused.hub.sessions["alice"].subscriptions == {}
 
 
 def test_topics_of_the_brokers_own_are_not_reserved(six):
@@ -296,7 +296,7 @@ def test_what_cannot_be_made_again_is_told_with_what_would_fit_and_tried_until_i
     assert (told["state"], told["definite"], told["fits_bytes_per_s"]) == ("refused", True, 30_000)
     assert told["why"].startswith("no bandwidth; 30KB/s would fit, shared with those who have it")
     assert told["why"].endswith("; the broker goes on asking")
-    assert bob.hub.sessions["bob"].grants
+    assert bob.hub.sessions["bob"].subscriptions
     bob.connection.lost(six.now_s)
     six.run(10.0)
     assert [each["state"] for each in news(alice)] == ["accepted"]

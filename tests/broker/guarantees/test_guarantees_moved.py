@@ -35,7 +35,7 @@ class Two(Net):
         told = [("advertise", "cars = 20KB/s"), ("advertise", "bikes = 50KB/s")]
         self.publisher = self.client("a", "pub", user_properties=told)
         self.run(0.5)
-        self.crowd = self.ask("crowd", "bikes", bandwidth="50KB/s")
+        self.waiting_lines = self.ask("crowd", "bikes", bandwidth="50KB/s")
         assert set(self.promised()) == FAST
         self.loose = self.ask("loose", bandwidth="any")
         assert set(self.promised()) == FAST | SLOW
@@ -70,7 +70,7 @@ def two():
 
 
 def test_who_needs_it_sooner_has_it_by_the_fast_way_and_so_has_everybody(two):
-    two.leave(two.crowd)
+    two.leave(two.waiting_lines)
     tight = two.ask("tight", bandwidth="any", latency=TIGHT)
     assert codes(tight) == [0]
     (told,) = news(two.loose)
@@ -101,7 +101,7 @@ def test_where_the_fast_way_is_full_it_is_refused_and_nothing_moves(two, bandwid
 
 
 def test_who_asks_for_less_has_the_events_within_its_bound_though_others_have_more(two):
-    two.leave(two.crowd)
+    two.leave(two.waiting_lines)
     less = two.ask("less", bandwidth="4KB/s", latency=TIGHT)
     assert codes(less) == [0]
     assert less.suback.reason_str.startswith("cars: 4KB/s reserved, ")
@@ -116,7 +116,7 @@ def test_who_asks_for_less_has_the_events_within_its_bound_though_others_have_mo
 
 
 def test_who_asks_for_more_than_fits_within_the_bound_of_those_who_are_there_is_told_what_would(two):
-    two.leave(two.crowd)
+    two.leave(two.waiting_lines)
     tight = two.ask("tight", bandwidth="any", latency=TIGHT)
     two.run(ANSWER_S_MAX + 0.5)
     before = two.promised()
@@ -132,7 +132,7 @@ def test_who_asks_for_more_than_fits_within_the_bound_of_those_who_are_there_is_
 
 
 def test_what_no_way_can_do_is_refused_with_what_the_fastest_takes_and_that_can_be_had(two):
-    two.leave(two.crowd)
+    two.leave(two.waiting_lines)
     refused = two.ask("tight", bandwidth="any", latency="10ms")
     told = dict(refused.suback.user_properties)
     assert (codes(refused), told["definite"]) == ([QUOTA_EXCEEDED], "true")
@@ -142,7 +142,7 @@ def test_what_no_way_can_do_is_refused_with_what_the_fastest_takes_and_that_can_
 
 
 def test_what_comes_while_it_is_moved_comes_in_time_beside_a_flood(two):
-    two.leave(two.crowd)
+    two.leave(two.waiting_lines)
     other = two.client("f", "other")
     other.subscribe("noise")
     flood = two.client("a", "flood")
@@ -166,7 +166,7 @@ def test_what_comes_while_it_is_moved_comes_in_time_beside_a_flood(two):
 
 
 def test_every_event_that_is_published_while_it_is_moved_comes_once(two):
-    two.leave(two.crowd)
+    two.leave(two.waiting_lines)
     two.loose.read()
     for number in range(400):
         two.publisher.now_s = two.now_s

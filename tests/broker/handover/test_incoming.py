@@ -154,10 +154,10 @@ def test_a_subscription_moves_with_all_that_was_said():
     wish = {"filter": "speed > 50", "max-delay": "5s", "price": "3"}
     ben.subscribe("cars", qos=2, subscription_id=7, properties=wish)
     ben.subscribe("$share/g/jobs", qos=1)
-    before = net.hubs["a"].sessions["ben"].grants
+    before = net.hubs["a"].sessions["ben"].subscriptions
     leave(net, ben)
     ben = come(net, "b")
-    after = net.hubs["b"].sessions["ben"].grants
+    after = net.hubs["b"].sessions["ben"].subscriptions
     assert list(after) == list(before)
     for one, other in zip(before.values(), after.values(), strict=True):
         assert (one.wish, one.qos, one.identifier, one.group) == (

@@ -44,7 +44,7 @@ def test_a_session_that_came_survives_a_crash():
     assert ben.connack.session_present
     assert [each.payload for each in ben.first] == [b"0", b"1", b"2"]
     assert hub.sessions["ben"].incoming == {5}
-    assert list(hub.sessions["ben"].grants) == ["t"]
+    assert list(hub.sessions["ben"].subscriptions) == ["t"]
 
 
 def test_a_session_that_came_and_is_not_fetched_ends_in_time():

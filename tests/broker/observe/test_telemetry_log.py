@@ -17,7 +17,7 @@ from betimes.telemetry.files import is_unfinished, part_files, read_table
 def started(directory, **telemetry):
     settings = TelemetrySettings(directory=str(directory), **telemetry)
     logbook = TelemetryLog("b1", settings, clock_ahead_s=0.0)
-    hub = new_hub(recorder=logbook.witness)
+    hub = new_hub(recorder=logbook.recorder)
     return hub, logbook
 
 

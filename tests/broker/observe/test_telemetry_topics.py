@@ -66,7 +66,7 @@ def test_what_is_published_at_a_broker_is_told_beside_its_files(tmp_path, monkey
     monkeypatch.setattr(background, "LOOK_EVERY_S", 0.01)
     settings = TelemetrySettings(directory=str(tmp_path), share=1.0)
     logbook = telemetry_log.TelemetryLog("b1", settings, clock_ahead_s=0.0)
-    hub = new_hub(recorder=logbook.witness)
+    hub = new_hub(recorder=logbook.recorder)
     anna, bob = Client(hub, "anna"), Client(hub, "bob")
     anna.subscribe("$betimes/telemetry/#")
 

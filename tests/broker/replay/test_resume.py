@@ -250,7 +250,7 @@ def test_a_token_that_nobody_was_given_is_refused_with_a_way_out(token, said):
 def test_who_is_not_known_yet_may_be_asked_for_again():
     hub, _ = publishing(3)
     settings = NetworkSettings(secret="s", links=(LinkTerms(to="b2", host="x"),))
-    federate(hub, settings, epoch=1, store=None, witness=None)
+    federate(hub, settings, epoch=1, store=None, recorder=None)
     suback = resume(Client(hub, "ben"), "b9:1")
     assert suback.reason_codes[0].value == 0x83
     assert "waits for its link to b2" in suback.reason_str

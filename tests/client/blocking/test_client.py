@@ -97,9 +97,9 @@ def test_a_loop_subscribes_and_leaving_it_unsubscribes():
         client.publish("t", "kept", qos=1, retain=True)
         for message in client.subscribe("t"):
             assert message.retain
-            assert list(broker.hub.sessions["c"].grants) == ["t"]
+            assert list(broker.hub.sessions["c"].subscriptions) == ["t"]
             break
-        until(lambda: not broker.hub.sessions["c"].grants)
+        until(lambda: not broker.hub.sessions["c"].subscriptions)
 
 
 def test_iteration_waits_for_the_next_message_and_a_wait_has_an_end():

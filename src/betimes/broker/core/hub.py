@@ -65,7 +65,7 @@ class Hub:
         self.sessions: dict[str, Session] = {}
         self.outboxes = Outboxes()
         self.counters = self.outboxes.counters
-        self.offering = FanOut(self.lose)
+        self.fan_out = FanOut(self.lose)
         self.network: Network = Standalone()
         self.recorder = recorder
         self.replay = replay
@@ -88,7 +88,7 @@ class Hub:
         assert self.network.is_alone, "a broker joins one network"
         self.network = network
         for session in self.sessions.values():  # those that survived a restart
-            for grant in session.grants.values():
+            for grant in session.subscriptions.values():
                 network.subscribed(grant)
 
     @property
@@ -99,7 +99,7 @@ class Hub:
     @property
     def held(self) -> tuple[int, int]:
         """Return how many subscriptions and retained messages of clients there are."""
-        return self.offering.audiences.count, len(self._retained)
+        return self.fan_out.audiences.count, len(self._retained)
 
     # --- connections and sessions
 
@@ -286,10 +286,10 @@ class Hub:
         """Take in a subscription in place of an older one with the same topic filter."""
         session = grant.session
         self.unsubscribe(session, written, now_s)
-        session.grants[written] = grant
-        self.offering.audiences.add(grant)
-        if session.last_hop is None and grant.is_scheduled:
-            session.last_hop = ScheduledQueue()
+        session.subscriptions[written] = grant
+        self.fan_out.audiences.add(grant)
+        if session.scheduled is None and grant.is_scheduled:
+            session.scheduled = ScheduledQueue()
         if session.missed is None and grant.wish is not None and grant.wish.resumes:
             session.missed = MissedMessages(self.name, session.client_id)
         self.network.subscribed(grant)
@@ -300,10 +300,10 @@ class Hub:
 
     def unsubscribe(self, session: Session, written: str, now_s: float) -> bool:
         """Forget a subscription; tell whether there was one."""
-        grant = session.grants.pop(written, None)
+        grant = session.subscriptions.pop(written, None)
         if grant is None:
             return False
-        self.offering.audiences.remove(grant)
+        self.fan_out.audiences.remove(grant)
         self.network.unsubscribed(grant)
         for extension in self._extensions:
             extension.unsubscribed(written, grant, now_s)
@@ -346,11 +346,11 @@ class Hub:
         publication = Publication(packet, topic, born_s=now_s, origin=self.name)
         kept = self._announced.keep(publication)
         assert kept, "the broker announces little"
-        self.offer_to_all(publication, now_s)
+        self.fan_out_all(publication, now_s)
 
-    def offer_to_all(self, publication: Publication, now_s: float) -> None:
+    def fan_out_all(self, publication: Publication, now_s: float) -> None:
         """Offer a message of the broker's own to the clients here that subscribe to it."""
-        self.offering.offer_to_all(publication, now_s)
+        self.fan_out.fan_out_all(publication, now_s)
         publication.forget_plain()
 
     def take_from_afar(self, publication: Publication, now_s: float) -> None:
@@ -361,7 +361,7 @@ class Hub:
             self.replay.take(publication, now_s)
         if publication.retain and not self._retained.keep(publication):
             self.counters.lost[Reason.QUEUE_FULL] += 1
-        self.offering.offer_to_all(publication, now_s)
+        self.fan_out.fan_out_all(publication, now_s)
         publication.forget_plain()
 
     def lose(self, delivery: Delivery, reason: Reason, now_s: float) -> None:
@@ -402,14 +402,14 @@ class Hub:
             return PublishCode.QUOTA_EXCEEDED
         if keep is not None:
             keep(packet)
-        wanted = self.offering.offer_to_all(publication, now_s)
+        wanted = self.fan_out.fan_out_all(publication, now_s)
         if publication.is_recorded and recorder is not None:
             recorder.matched()
         if publication.retain:
             publication.forget_plain()
         wanted += self.network.publish(publication, now_s)
         if publication.is_recorded and recorder is not None:
-            recorder.published(publication, wanted, self.offering.audiences.count, now_s)
+            recorder.published(publication, wanted, self.fan_out.audiences.count, now_s)
         return PublishCode.SUCCESS if wanted else PublishCode.NO_MATCHING_SUBSCRIBERS
 
     def _control(
@@ -430,13 +430,13 @@ class Hub:
         """Forget a session; a will that waited for that is due."""
         for extension in self._extensions:
             extension.session_ended(session, now_s)
-        for written in list(session.grants):
+        for written in list(session.subscriptions):
             self.unsubscribe(session, written, now_s)
         del self.sessions[session.client_id]
         self.outboxes.backpressure.forget(session)
         self._ending.discard(session.client_id)
         for delivery in session.end(now_s):
-            self.offering.pass_on(delivery, now_s)
+            self.fan_out.pass_on(delivery, now_s)
         word = self._wills.take(session.client_id)
         if word is not None:
             self._publish_will(word, now_s)

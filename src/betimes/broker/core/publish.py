@@ -146,7 +146,7 @@ def _receivers(hub: Hub, session: Session, batch: PacketBatch) -> _Receivers | N
         return None
     if not hub.network.is_alone or hub.refusal(session.rights, topic) is not None:
         return None
-    audiences = hub.offering.audiences.hearing(topic)
+    audiences = hub.fan_out.audiences.hearing(topic)
     if not audiences:
         return _Receivers([], 0)
     if len(audiences) > 1 or not audiences[0].is_plain:

@@ -120,8 +120,8 @@ def _grant(
         if hub.gate.discreet:
             return SubscribeCode.UNSPECIFIED_ERROR, ""
         return SubscribeCode.NOT_AUTHORIZED, f"{pattern}: not allowed"
-    old = session.grants.get(asked.pattern)
-    if old is None and len(session.grants) >= hub.limits.subscriptions_max:
+    old = session.subscriptions.get(asked.pattern)
+    if old is None and len(session.subscriptions) >= hub.limits.subscriptions_max:
         return SubscribeCode.QUOTA_EXCEEDED, f"at most {hub.limits.subscriptions_max} subscriptions"
     grant = BrokerSubscription(
         session=session,

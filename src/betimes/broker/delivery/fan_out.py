@@ -23,7 +23,7 @@ class FanOut:
         self.audiences = SubscriptionTree()
         self._lose = lose
 
-    def offer_to_all(self, publication: Publication, now_s: float) -> int:
+    def fan_out_all(self, publication: Publication, now_s: float) -> int:
         """Offer a publication to all who want it; return how many they are."""
         audiences = self.audiences.hearing(publication.topic)
         if not audiences:
@@ -114,13 +114,13 @@ class FanOut:
                         others.append(grant)
                     else:
                         by_client[client_id] = [others, grant]
-        for grants in by_client.values():
-            if isinstance(grants, BrokerSubscription):
-                self._offer(publication, grants, now_s)
+        for subscriptions in by_client.values():
+            if isinstance(subscriptions, BrokerSubscription):
+                self._offer(publication, subscriptions, now_s)
                 continue
-            session = grants[0].session
+            session = subscriptions[0].session
             if session.rights is None or session.rights.may_read(publication.topic):
-                self._hand_over(merged_delivery(publication, grants), grants[0], now_s)
+                self._hand_over(merged_delivery(publication, subscriptions), subscriptions[0], now_s)
         return wanted + len(by_client)
 
 
@@ -147,15 +147,15 @@ def delivery_of(
 
 
 def merged_delivery(
-    publication: Publication, grants: list[BrokerSubscription], kind: type[Delivery] = Delivery
+    publication: Publication, subscriptions: list[BrokerSubscription], kind: type[Delivery] = Delivery
 ) -> Delivery:
     """Return the one message for several subscriptions of a client: the best that any of them is to get."""
     return kind(
         publication,
-        qos=min(publication.qos, max(each.qos for each in grants)),
-        retain=publication.retain and any(each.retain_as_published for each in grants),
-        subscription_ids=[each.identifier for each in grants if each.identifier is not None] or None,
-        told=any(each.wish is not None for each in grants),
-        bound_s=max(map(bound_s_of, grants)),
-        price=max(1.0 if each.wish is None else each.wish.qos.price for each in grants),
+        qos=min(publication.qos, max(each.qos for each in subscriptions)),
+        retain=publication.retain and any(each.retain_as_published for each in subscriptions),
+        subscription_ids=[each.identifier for each in subscriptions if each.identifier is not None] or None,
+        told=any(each.wish is not None for each in subscriptions),
+        bound_s=max(map(bound_s_of, subscriptions)),
+        price=max(1.0 if each.wish is None else each.wish.qos.price for each in subscriptions),
     )

@@ -32,13 +32,13 @@ ONE_WAY, ONLY_DESTINATION = 0, np.zeros(1, dtype=np.int64)
 def warm_up() -> None:
     """Have the kernels of scheduling loaded, or compiled, before anybody waits for them."""
     publication = Publication(mqtt5.PublishPacket("t", b""), "t", born_s=0.0)
-    last_hop = ScheduledQueue()
+    scheduled = ScheduledQueue()
     for _ in range(3):
-        last_hop.put(Delivery(publication, bound_s=1.0), 0.0)
-    (chosen,), _ = last_hop.choose(0.0)
-    last_hop.take(chosen, 0.0)
-    last_hop.deliveries()
-    last_hop.take_expired(10.0)
+        scheduled.put(Delivery(publication, bound_s=1.0), 0.0)
+    (chosen,), _ = scheduled.choose(0.0)
+    scheduled.take(chosen, 0.0)
+    scheduled.deliveries()
+    scheduled.take_expired(10.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -51,7 +51,7 @@ class Session:
         self.connection: Outbox | None = None
         self.journal: Journal | None = None  # where it is kept, if it is to survive the server
         self.expiry_s = 0.0  # how long it outlives its connection; inf: for ever
-        self.grants: dict[str, BrokerSubscription] = {}  # by the pattern as it was written
+        self.subscriptions: dict[str, BrokerSubscription] = {}  # by the pattern as it was written
         self.incoming: set[int] = set()  # QoS 2 packet ids whose PUBREL is still to come
         self.in_flight: dict[int, Delivery] = {}  # in the order of sending
         self._quota = PACKET_ID_MAX  # how many more the client takes before it acknowledges one [4.9]
@@ -60,7 +60,7 @@ class Session:
         self.missed: MissedMessages | None = (
             None  # what it is to be told of that it lost, if it may come back
         )
-        self.last_hop: ScheduledQueue | None = None  # instead, once the client has stated bounds or prices
+        self.scheduled: ScheduledQueue | None = None  # instead, once the client has stated bounds or prices
         self.queue_bytes = 0  # about how much room takes what waits
         self._queue_bytes_max = queue_bytes_max
         self.recent: RecentDeliveries | None = (
@@ -76,7 +76,7 @@ class Session:
         self._last_id = 0
 
     def __len__(self) -> int:
-        return len(self._waiting) + (0 if self.last_hop is None else len(self.last_hop))
+        return len(self._waiting) + (0 if self.scheduled is None else len(self.scheduled))
 
     @property
     def flow(self) -> Flow | None:
@@ -90,7 +90,7 @@ class Session:
 
     def is_full_for(self, size: int) -> bool:
         """Tell whether so much would not fit any more, for somebody who is not waited for."""
-        is_plain = self.last_hop is None and self.missed is None
+        is_plain = self.scheduled is None and self.missed is None
         return self.is_given_up and is_plain and self.queue_bytes + size > self._queue_bytes_max
 
     def ready(self) -> Outbox | None:
@@ -98,7 +98,7 @@ class Session:
         connection = self.connection
         if connection is None or connection.flow.blocked or self._waiting or self._again:
             return None
-        if self.last_hop is not None and len(self.last_hop):
+        if self.scheduled is not None and len(self.scheduled):
             return None
         return connection
 
@@ -129,34 +129,34 @@ class Session:
                 return
             else:
                 self._send(connection, self._next_in_line(), now_s)
-        if self.last_hop is not None and not self._waiting:
-            self._pump_scheduled(connection, self.last_hop, now_s)
+        if self.scheduled is not None and not self._waiting:
+            self._pump_scheduled(connection, self.scheduled, now_s)
         self.is_given_up &= self.queue_bytes > 0
         for message in self.missed.take(now_s) if self.missed and not self.queue_bytes else ():
             self.offer(Delivery(message), now_s)
 
-    def _pump_scheduled(self, connection: Outbox, last_hop: ScheduledQueue, now_s: float) -> None:
+    def _pump_scheduled(self, connection: Outbox, scheduled: ScheduledQueue, now_s: float) -> None:
         """Send what is worth most in time, as much as may be taken for one choice; give up what cannot be."""
-        while len(last_hop) and not connection.flow.blocked:
-            room = 1 + connection.flow.outbox_bytes_max * len(last_hop) // max(self.queue_bytes, 1)
-            chosen, hopeless = last_hop.choose(now_s, room)
+        while len(scheduled) and not connection.flow.blocked:
+            room = 1 + connection.flow.outbox_bytes_max * len(scheduled) // max(self.queue_bytes, 1)
+            chosen, hopeless = scheduled.choose(now_s, room)
             for delivery in hopeless:
                 self.queue_bytes -= delivery.size_bytes
                 reason = Reason.EXPIRED if delivery.too_late(now_s) else Reason.HOPELESS
                 self._lose(delivery, reason, now_s)
-            if not self._send_chosen(connection, last_hop, chosen, now_s):
+            if not self._send_chosen(connection, scheduled, chosen, now_s):
                 return
 
     def _send_chosen(
-        self, connection: Outbox, last_hop: ScheduledQueue, chosen: list[int], now_s: float
+        self, connection: Outbox, scheduled: ScheduledQueue, chosen: list[int], now_s: float
     ) -> bool:
         """Send these while the connection takes more; False if nothing else can be sent."""
         for slot in chosen:
             if connection.flow.blocked:
                 return True
-            if last_hop.look_at(slot).qos and not self._may_send_more():
+            if scheduled.look_at(slot).qos and not self._may_send_more():
                 return False
-            delivery = last_hop.take(slot, now_s)
+            delivery = scheduled.take(slot, now_s)
             self.queue_bytes -= delivery.size_bytes
             self._send(connection, delivery, now_s)
         return bool(chosen)
@@ -236,14 +236,14 @@ class Session:
 
     def owed(self) -> list[Delivery]:
         """Return what is under way to the client, and what waits for it."""
-        scheduled = [] if self.last_hop is None else self.last_hop.deliveries()
+        scheduled = [] if self.scheduled is None else self.scheduled.deliveries()
         return [*self.in_flight.values(), *self._waiting, *scheduled]
 
     def end(self, now_s: float) -> list[Delivery]:
         """Forget, and return, whatever the client has not got."""
         left = [each for each in self.owed() if not each.released]
-        if self.last_hop is not None:
-            self.last_hop.take_all(now_s)
+        if self.scheduled is not None:
+            self.scheduled.take_all(now_s)
         self.in_flight.clear()
         self._again.clear()
         self._waiting.clear()
@@ -319,10 +319,10 @@ class Session:
             self.journal.keep(delivery)
 
     def _join_line(self, delivery: Delivery, now_s: float) -> None:
-        if self.last_hop is None:
+        if self.scheduled is None:
             self._waiting.append(delivery)
         else:
-            self.last_hop.put(delivery, now_s)
+            self.scheduled.put(delivery, now_s)
         self.queue_bytes += delivery.size_bytes
         self._dies_at_s = min(self._dies_at_s, delivery.dies_at_s())
 
@@ -336,7 +336,7 @@ class Session:
         if now_s < self._dies_at_s or now_s - self._weeded_at_s < WEED_EVERY_S:
             return
         self._weeded_at_s, self._dies_at_s = now_s, math.inf
-        for delivery in () if self.last_hop is None else self.last_hop.take_expired(now_s):
+        for delivery in () if self.scheduled is None else self.scheduled.take_expired(now_s):
             self.queue_bytes -= delivery.size_bytes
             self._lose(delivery, Reason.EXPIRED, now_s)
         for _ in range(len(self._waiting)):

@@ -102,7 +102,7 @@ class _Restoring:
         most = self._hub.limits.subscriptions_max
         for client_id, written, *values in self._rows(self._store.subscriptions):
             session = self._session(client_id, "subscriptions")
-            if len(session.grants) >= most:
+            if len(session.subscriptions) >= most:
                 raise self._too_much(f"more subscriptions of {client_id!r}", "subscriptions", most)
             try:
                 grant = read_subscription(session, written, values)

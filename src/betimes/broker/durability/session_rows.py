@@ -111,7 +111,7 @@ def read_delivery(session: Session, publication: Publication, values: Sequence[A
 
 def _share(session: Session, written: str) -> BrokerSubscription:
     """Return the shared subscription by which something came; it may have been given up since."""
-    grant = session.grants.get(written)
+    grant = session.subscriptions.get(written)
     if grant is not None:
         return grant
     group, pattern = shared_parts(written)
@@ -159,7 +159,7 @@ def session_items(session: Session, now_s: float) -> list[Item]:
     had = [] if session.recent is None else session.recent.since(now_s)
     arrived = [] if session.arrived is None else list(session.arrived)
     owed = [each for each in session.owed() if each.qos]
-    return [*session.grants.values(), *session.incoming, *dict.fromkeys([*had, *arrived]), *owed]
+    return [*session.subscriptions.values(), *session.incoming, *dict.fromkeys([*had, *arrived]), *owed]
 
 
 def _row(item: Item, now_s: float) -> tuple[list[Any], bytes]:

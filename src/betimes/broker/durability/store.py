@@ -184,7 +184,7 @@ class Store(Extension):
         key = (session.client_id,)
         self.sessions.remove(key)
         self.wills.remove(key)
-        for written in session.grants:
+        for written in session.subscriptions:
             self.subscriptions.remove((session.client_id, written))
         for packet_id in session.incoming:
             self.incoming.remove((session.client_id, packet_id))

@@ -169,7 +169,7 @@ class Guarantees(Extension):
     def client_came(self, session: Session, packet: mqtt5.ConnectPacket, now_s: float) -> None:
         """Take in what a client advertises; ask again for what it had, and tell it what comes of that."""
         self._advertised.came(session, packet.user_properties, now_s)
-        for written, grant in session.grants.items():
+        for written, grant in session.subscriptions.items():
             guarantee = None if grant.wish is None else grant.wish.qos.guarantee
             if guarantee is not None and (session.client_id, written) not in self._held:
                 wish = self._want(written, guarantee, None, session)

@@ -117,7 +117,7 @@ class OutgoingSessions:
         gone = self._gone.pop(client_id, None)
         if gone is not None:
             self._send_late(gone, gone.session.end(now_s), now_s)
-            for pattern in list(gone.session.grants):
+            for pattern in list(gone.session.subscriptions):
                 self._hub.unsubscribe(gone.session, pattern, now_s)
 
     def link_down(self, end: BrokerLink) -> None:

@@ -33,7 +33,7 @@ async def load_models(
         except BetimesError as error:
             log.error("a signed model is of no use: %s", error)
             continue
-        if promises.learn(model, promised_grants(sessions()), now_s()):
+        if promises.learn(model, promised_subscriptions(sessions()), now_s()):
             log.info("promises are by a new model, with %d subscriptions", len(model.admission))
         else:
             log.warning("a model that is no newer than the last is ignored")
@@ -49,7 +49,7 @@ async def keep_telemetry(logbook: TelemetryLog, hub: Hub) -> None:
             await asyncio.to_thread(write)
 
 
-def promised_grants(sessions: Iterable[Session]) -> Iterator[BrokerSubscription]:
+def promised_subscriptions(sessions: Iterable[Session]) -> Iterator[BrokerSubscription]:
     """Yield the subscriptions that ask for an on-time share."""
     for session in sessions:
-        yield from filter(is_promised, session.grants.values())
+        yield from filter(is_promised, session.subscriptions.values())

@@ -71,8 +71,8 @@ class Listener:
         self.handlers = handlers
         self.hub = handlers.hub
         self.lines: dict[Outbox, SocketLine] = {}
-        self.crowd = WaitingLines(self.hub.outboxes.backpressure)
-        self._loop = WriteLoop(self.hub, self.lines, self.crowd, store=store, broken=broken)
+        self.waiting_lines = WaitingLines(self.hub.outboxes.backpressure)
+        self._loop = WriteLoop(self.hub, self.lines, self.waiting_lines, store=store, broken=broken)
         self._store = store
         self._file = file
         self._tell_tick = tick  # is called after the hub's tick

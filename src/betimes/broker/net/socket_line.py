@@ -36,7 +36,7 @@ class LineOwner(Protocol):
         """Return what answers packets."""
 
     @property
-    def crowd(self) -> WaitingLines:
+    def waiting_lines(self) -> WaitingLines:
         """Return the lines that wait for slow readers."""
 
     @property
@@ -104,7 +104,7 @@ class SocketLine(asyncio.Protocol):
         if self._held or self._has_to_wait(len(data)):
             if not self._held:
                 self._listener.handlers.hub.counters.pauses += 1
-                self._listener.crowd.add(self)
+                self._listener.waiting_lines.add(self)
             self._held.append(data)
             self.pause(Pause.SLOW_READERS)
         else:
@@ -118,7 +118,7 @@ class SocketLine(asyncio.Protocol):
         connection = self.connection
         if connection is None or connection.session is None:
             return False
-        return self._listener.crowd.holds(connection.flow, size)
+        return self._listener.waiting_lines.holds(connection.flow, size)
 
     def go_on(self) -> None:
         """Take in what had to wait."""
@@ -162,10 +162,10 @@ class SocketLine(asyncio.Protocol):
         assert self.connection is not None, "only a client is slow"
         assert self.transport is not None, "and only over a transport"
         session = self.connection.session
-        if session is not None and session.last_hop is not None:
+        if session is not None and session.scheduled is not None:
             drained_bytes = self._full_bytes - self.transport.get_write_buffer_size()
-            session.last_hop.observe(drained_bytes / 1000.0, self._listener.now_s() - self._full_since_s)
-            self.bound_unsent(session.last_hop.below_us_bytes)
+            session.scheduled.observe(drained_bytes / 1000.0, self._listener.now_s() - self._full_since_s)
+            self.bound_unsent(session.scheduled.below_us_bytes)
 
     def bound_unsent(self, size: int) -> None:
         """Let so many bytes at most wait where nothing can be chosen or dropped any more."""
@@ -182,7 +182,7 @@ class SocketLine(asyncio.Protocol):
                 timer.cancel()
         if self.connection is not None:
             if self._held:
-                self._listener.crowd.forget(self)
+                self._listener.waiting_lines.forget(self)
                 self.take_in(b"".join(self._held))
             session = self.connection.session
             who = "" if session is None else f", client {session.client_id}"

@@ -31,7 +31,7 @@ class WriteLoop:
         self,
         hub: Hub,
         lines: dict[Outbox, SocketLine],
-        crowd: WaitingLines,
+        waiting_lines: WaitingLines,
         *,
         store: Store | None,
         broken: Callable[[], None],
@@ -39,7 +39,7 @@ class WriteLoop:
         self.failure: StoreError | None = None  # why nothing can be committed any more
         self._hub = hub
         self._lines = lines
-        self._crowd = crowd
+        self._crowd = waiting_lines
         self._store = store
         self._broken = broken  # is called when nothing can be committed any more
         self._is_to_commit = False
@@ -103,8 +103,8 @@ class WriteLoop:
             if not connection.is_held and connection.flow.is_paused(Pause.CONNECT_PENDING):
                 line.connect_answered()
             session = connection.session
-            if session is not None and session.last_hop is not None:
-                line.bound_unsent(session.last_hop.below_us_bytes)
+            if session is not None and session.scheduled is not None:
+                line.bound_unsent(session.scheduled.below_us_bytes)
             if connection.closing:
                 line.hang_up()
             elif connection.flow.blocked:

@@ -93,7 +93,7 @@ class EventRecorder:
     def tell_again(self, sessions: Iterable[Session], now_s: float) -> None:
         """Note what everybody wants: the files that said so may be gone by now."""
         for session in sessions:
-            for written, grant in session.grants.items():
+            for written, grant in session.subscriptions.items():
                 self.subscribed(written, grant, now_s)
 
     def sent(self, client_id: str, delivery: Delivery, now_s: float) -> None:

@@ -36,7 +36,7 @@ class TelemetryLog:
             settings.directory, append=True, rows_per_part=ROWS_HELD_MAX + 1, label=broker
         )
         recorder = Recorder(self._take, every=max(round(1.0 / settings.share), 1), offset_s=clock_ahead_s)
-        self.witness = EventRecorder(broker, recorder)
+        self.recorder = EventRecorder(broker, recorder)
         self._sinks: list[Callable[[Record], None]] = []  # beside the files
         self._clock_ahead_s = clock_ahead_s
         self.left_out = 0
@@ -54,7 +54,7 @@ class TelemetryLog:
 
     def record_all(self, hub: Hub) -> None:
         """Record every subscription: the files that hold it may be gone by now."""
-        self.witness.tell_again(hub.sessions.values(), time.time() - self._clock_ahead_s)
+        self.recorder.tell_again(hub.sessions.values(), time.time() - self._clock_ahead_s)
 
     def tick(self, hub: Hub, topics: TelemetryTopics) -> Callable[[], None] | None:
         """Publish what was recorded; return what is to be written, in a thread, if a part is due."""

@@ -55,9 +55,9 @@ class TelemetryTopics:
         topic = self._topics[kind]
         packet = mqtt5.PublishPacket(topic, packed_records(kind, records), content_type=CONTENT_TYPE)
         publication = Publication(packet, topic, born_s=now_s, origin=self._hub.name)
-        self._hub.offer_to_all(publication, now_s)
+        self._hub.fan_out_all(publication, now_s)
 
     def _count(self) -> int:
         """Return how many subscriptions there are to something of it."""
-        hearing = self._hub.offering.audiences.hearing
+        hearing = self._hub.fan_out.audiences.hearing
         return sum(audience.count for topic in self._topics.values() for audience in hearing(topic))

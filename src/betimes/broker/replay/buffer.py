@@ -225,7 +225,7 @@ class ReplayBuffer:
 
     def client_left(self, session: Session, now_s: float) -> None:
         """Note that a client went away, with all its subscriptions that resume."""
-        for grant in session.grants.values():
+        for grant in session.subscriptions.values():
             if grant.wish is not None and grant.wish.resumes:
                 self.left(session.client_id, grant.pattern, now_s)
 

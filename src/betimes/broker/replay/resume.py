@@ -179,13 +179,13 @@ class Resumption:
         self,
         hub: ReplayHost,
         session: Session,
-        grants: Sequence[BrokerSubscription],
+        subscriptions: Sequence[BrokerSubscription],
         resume: Resume,
         now_s: float,
     ) -> None:
         self._hub = hub
         self._session = session
-        self._grants = grants
+        self._grants = subscriptions
         self._resume = resume
         self._gaps: list[Gap] = []
         self._deliveries: list[Delivery] = []
@@ -322,21 +322,21 @@ class Resumption:
         for key in list(order):
             self._add(*wanted[key], now_s)
 
-    def _add(self, publication: Publication, grants: list[BrokerSubscription], now_s: float) -> None:
+    def _add(self, publication: Publication, subscriptions: list[BrokerSubscription], now_s: float) -> None:
         """Take one message that was missed into what is to be sent, unless it is too late by now."""
-        delivery = self._delivery(publication, grants)
+        delivery = self._delivery(publication, subscriptions)
         if delivery.too_late(now_s):
             self._hub.lose(delivery, Reason.EXPIRED, now_s)
         else:
             self._deliveries.append(delivery)
 
-    def _delivery(self, publication: Publication, grants: list[BrokerSubscription]) -> Delivery:
+    def _delivery(self, publication: Publication, subscriptions: list[BrokerSubscription]) -> Delivery:
         kind = LateDelivery if self._resume.late_too else Delivery
         if self._hub.recorder is not None:
             publication.is_recorded = self._hub.recorder.takes(publication.id)
-        if len(grants) > 1:
-            return merged_delivery(publication, grants, kind)
-        return delivery_of(publication, grants[0], retain=False, kind=kind)
+        if len(subscriptions) > 1:
+            return merged_delivery(publication, subscriptions, kind)
+        return delivery_of(publication, subscriptions[0], retain=False, kind=kind)
 
 
 def _unsent(left: list[Publication]) -> list[Gap]:
