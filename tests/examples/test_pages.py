@@ -20,7 +20,7 @@ from tests.examples.typed import betimes_words, logical_lines, named_files, pars
 PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md")),
          *sorted((ROOT / "docs").rglob("*.md"))]  # fmt: skip
 FENCED = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-NO_COMMANDS = {"text", "toml", "json", "sql", "properties", "js"}
+NO_COMMANDS = {"text", "toml", "json", "sql", "properties", "js", "mermaid"}
 MANNERS = {"sh", "sh fails", "sh stays", "sh terminals", "sh shown", "python", "python shown"}
 OWN_TESTS = {  # pages whose commands have tests that look closer
     "docs/client.md": "test_client_page.py",

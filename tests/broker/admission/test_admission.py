@@ -144,9 +144,9 @@ def test_asking_again_counts_once():
     assert ann.subscribe("news", properties=asking(0.999)).reason_codes[0].value == QUOTA_EXCEEDED
     assert len(hub.sessions["ann"].subscriptions) == 1  # what it had stays
     assert [
-        each.wish.qos.reliability
+        each.options.qos.reliability
         for each in promised_subscriptions(hub.sessions.values())
-        if each.wish is not None
+        if each.options is not None
     ] == [0.3]
     assert promises.admitted == 3
 

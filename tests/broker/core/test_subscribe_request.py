@@ -17,13 +17,13 @@ def read(*properties: tuple[str, str]) -> SubscribeRequest:
 def test_a_plain_subscribe_asks_for_nothing():
     request = read()
     assert request.filters == ["a/#", "$share/g/b"]
-    assert (request.wish, request.resume, request.until, request.guarantee) == (None, None, None, None)
+    assert (request.options, request.resume, request.until, request.guarantee) == (None, None, None, None)
 
 
 def test_a_wish_a_guarantee_and_a_position_are_read():
     request = read(("max-delay", "2s"), ("bandwidth", "20KB/s"), ("resume-after", "b1:3"))
-    assert request.wish is not None
-    assert request.wish.qos.delay_s_max == 2.0
+    assert request.options is not None
+    assert request.options.qos.delay_s_max == 2.0
     assert request.guarantee is not None
     assert request.guarantee.bandwidth_kb_per_s == 20.0
     assert request.resume is not None

@@ -31,9 +31,9 @@ class Stage:
 
     def client(self, name: str, pattern: str = "news", **options) -> Client:
         client = Client(self.hub, name)
-        wish = read_options(options.pop("wish", {}).items())
-        self.fan_out.audiences.add(
-            BrokerSubscription(session=self.hub.sessions[name], pattern=pattern, wish=wish, **options)
+        asked = read_options(options.pop("options", {}).items())
+        self.fan_out.tree.add(
+            BrokerSubscription(session=self.hub.sessions[name], pattern=pattern, options=asked, **options)
         )
         return client
 
@@ -41,7 +41,7 @@ class Stage:
 def test_it_says_how_many_want_it():
     stage = Stage()
     assert stage.fan_out.fan_out_all(publication(), 0.0) == 0
-    alice, bob = stage.client("alice"), stage.client("bob", wish={"filter": "x > 1"})
+    alice, bob = stage.client("alice"), stage.client("bob", options={"filter": "x > 1"})
     assert stage.fan_out.fan_out_all(publication(), 0.0) == 1
     assert (len(alice.got()), len(bob.got())) == (1, 0)
 
@@ -49,18 +49,18 @@ def test_it_says_how_many_want_it():
 def test_overlapping_subscriptions_bring_one_copy():
     stage = Stage()
     alice = stage.client("alice")
-    stage.fan_out.audiences.add(BrokerSubscription(session=stage.hub.sessions["alice"], pattern="#", qos=1))
+    stage.fan_out.tree.add(BrokerSubscription(session=stage.hub.sessions["alice"], pattern="#", qos=1))
     assert stage.fan_out.fan_out_all(publication(qos=1), 0.0) == 1
     assert len(alice.got()) == 1
 
 
 def test_what_comes_too_late_is_lost_for_those_who_set_a_bound():
     stage = Stage()
-    hasty = stage.client("hasty", wish={"max-delay": "1s"})
+    hasty = stage.client("hasty", options={"max-delay": "1s"})
     patient = stage.client("patient")
-    stage.fan_out.audiences.add(
+    stage.fan_out.tree.add(
         BrokerSubscription(
-            session=stage.hub.sessions["hasty"], pattern="#", wish=read_options([("max-delay", "2s")])
+            session=stage.hub.sessions["hasty"], pattern="#", options=read_options([("max-delay", "2s")])
         )
     )
     stage.fan_out.fan_out_all(publication(born_s=0.0), 3.0)
@@ -72,8 +72,8 @@ def test_what_a_member_of_a_group_did_not_get_another_gets():
     stage = Stage()
     stage.client("alice", group="g", qos=1)
     bob = stage.client("bob", group="g", qos=1)
-    first = stage.fan_out.audiences.hearing("news")[0].shared["g"].members[0]
-    stage.fan_out.audiences.remove(first)
+    first = stage.fan_out.tree.hearing("news")[0].shared["g"].members[0]
+    stage.fan_out.tree.remove(first)
     stage.fan_out.pass_on(delivery_of(publication(qos=1), first, retain=False), 0.0)
     assert len(bob.got()) == 1
     plain = BrokerSubscription(session=stage.hub.sessions["alice"], pattern="news")

@@ -22,7 +22,7 @@ def grant(
     client_id: str, pattern: str = "t", *, text: str = "", group: str | None = None
 ) -> BrokerSubscription:
     wish = read_options([("filter", text)]) if text else None
-    return BrokerSubscription(session=new_session(client_id), pattern=pattern, group=group, wish=wish)
+    return BrokerSubscription(session=new_session(client_id), pattern=pattern, group=group, options=wish)
 
 
 def publication(topic: str = "t", **attributes: str) -> Publication:
@@ -35,42 +35,42 @@ def names(subscriptions) -> list[str]:
 
 
 def test_an_audience_is_whoever_subscribed_and_whose_filter_is_met():
-    audience = TopicSubscribers("t")
-    assert not audience
+    subscribers = TopicSubscribers("t")
+    assert not subscribers
     plain, fast, slow = grant("plain"), grant("fast", text="speed > 50"), grant("slow", text="speed < 50")
-    audience.add(plain)
-    was_plain = audience.is_plain
+    subscribers.add(plain)
+    was_plain = subscribers.is_plain
     for each in (fast, slow):
-        audience.add(each)
-    assert (was_plain, audience.is_plain) == (True, False)
-    assert names(audience.wanting(publication(speed="61"))) == ["fast", "plain"]
-    audience.remove(fast)
-    assert names(audience.wanting(publication(speed="61"))) == ["plain"]
-    audience.add(grant("again", text="speed > 60"))  # in the place of the one that left
-    assert names(audience.wanting(publication(speed="61"))) == ["again", "plain"]
-    audience.remove(plain)
-    assert audience
+        subscribers.add(each)
+    assert (was_plain, subscribers.is_plain) == (True, False)
+    assert names(subscribers.wanting(publication(speed="61"))) == ["fast", "plain"]
+    subscribers.remove(fast)
+    assert names(subscribers.wanting(publication(speed="61"))) == ["plain"]
+    subscribers.add(grant("again", text="speed > 60"))  # in the place of the one that left
+    assert names(subscribers.wanting(publication(speed="61"))) == ["again", "plain"]
+    subscribers.remove(plain)
+    assert subscribers
 
 
 def test_kernels_can_be_had_before_they_are_needed():
     warm_up()
-    audience = TopicSubscribers("t")
-    audience.add(grant("fast", text="speed > 50"))
-    assert names(audience.wanting(publication(speed="61"))) == ["fast"]
+    subscribers = TopicSubscribers("t")
+    subscribers.add(grant("fast", text="speed > 50"))
+    assert names(subscribers.wanting(publication(speed="61"))) == ["fast"]
 
 
 def test_patterns_come_and_go():
-    audiences = SubscriptionTree()
+    tree = SubscriptionTree()
     one, other = grant("a", "x/+"), grant("b", "x/#")
-    audiences.add(one)
-    audiences.add(other)
-    assert {each.pattern for each in audiences.hearing("x/1")} == {"x/+", "x/#"}
-    assert audiences.count == 2
-    audiences.remove(one)
-    assert [each.pattern for each in audiences.hearing("x/1")] == ["x/#"]
-    audiences.remove(other)
-    assert audiences.hearing("x/1") == ()
-    assert audiences.count == 0
+    tree.add(one)
+    tree.add(other)
+    assert {each.pattern for each in tree.hearing("x/1")} == {"x/+", "x/#"}
+    assert tree.count == 2
+    tree.remove(one)
+    assert [each.pattern for each in tree.hearing("x/1")] == ["x/#"]
+    tree.remove(other)
+    assert tree.hearing("x/1") == ()
+    assert tree.count == 0
 
 
 def connected(client_id: str, hub) -> BrokerSubscription:
@@ -105,14 +105,14 @@ def test_a_share_goes_only_to_who_wants_it_and_may_have_it():
 
 
 def test_another_member_stands_in_for_one_who_left():
-    audiences = SubscriptionTree()
+    tree = SubscriptionTree()
     left, stays = grant("left", group="g"), grant("stays", group="g")
     for each in (left, stays, grant("other", group="h")):
-        audiences.add(each)
-    audiences.remove(left)
-    assert audiences.stand_in(left, publication()) is stays
-    audiences.remove(stays)
-    assert audiences.stand_in(left, publication()) is None
+        tree.add(each)
+    tree.remove(left)
+    assert tree.stand_in(left, publication()) is stays
+    tree.remove(stays)
+    assert tree.stand_in(left, publication()) is None
 
 
 def test_what_a_client_that_came_back_has_is_known():
@@ -126,7 +126,7 @@ def test_what_a_client_that_came_back_has_is_known():
 
 
 def test_only_what_somebody_came_back_with_may_be_had():
-    audiences, packet = SubscriptionTree(), mqtt5.PublishPacket("t", b"x")
+    tree, packet = SubscriptionTree(), mqtt5.PublishPacket("t", b"x")
     first, second = (
         BrokerSubscription(
             session=new_session(name), pattern="t", have={"b2": Have(floor=floor, above=above)}
@@ -136,12 +136,12 @@ def test_only_what_somebody_came_back_with_may_be_had():
 
     def may_be_had() -> list[int]:
         each = {n: Publication(packet, "t", born_s=0.0, origin="b2", number=n) for n in (5, 8, 9)}
-        return [number for number, publication in each.items() if audiences.may_be_had(publication)]
+        return [number for number, publication in each.items() if tree.may_be_had(publication)]
 
     assert may_be_had() == []
-    audiences.add(first)
-    audiences.add(second)
+    tree.add(first)
+    tree.add(second)
     assert may_be_had() == [5, 8]
-    audiences.remove(first)
-    audiences.remove(second)
+    tree.remove(first)
+    tree.remove(second)
     assert may_be_had() == []

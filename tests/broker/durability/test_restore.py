@@ -28,7 +28,7 @@ def test_a_subscription_comes_back_with_all_that_was_said():
     old, new = hub.sessions["sub"], again.sessions["sub"]
     assert list(new.subscriptions) == sorted(old.subscriptions)
     for written, grant in new.subscriptions.items():
-        for name in ("pattern", "group", "qos", "no_local", "retain_as_published", "identifier", "wish"):
+        for name in ("pattern", "group", "qos", "no_local", "retain_as_published", "identifier", "options"):
             assert getattr(grant, name) == getattr(old.subscriptions[written], name), (written, name)
     pub = Client(again, "pub")
     pub.publish("t/a", b"slow", qos=1, user_properties=[("speed", "49")])

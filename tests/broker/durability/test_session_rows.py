@@ -54,7 +54,7 @@ def test_a_subscription_is_read_as_it_was_written():
     ((written, grant),) = hub.sessions["c1"].subscriptions.items()
     found = read_subscription(hub.sessions["c1"], written, subscription_values(grant))
     assert found.written == grant.written == written
-    assert (found.wish, found.qos, found.identifier) == (grant.wish, 2, 3)
+    assert (found.options, found.qos, found.identifier) == (grant.options, 2, 3)
 
 
 def test_a_delivery_is_read_as_it_was_written():

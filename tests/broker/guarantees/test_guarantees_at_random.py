@@ -126,7 +126,7 @@ class Restless:
             for wanted in cast(Any, self.net.brokers[hub.name].guarantees)._wanted.values():
                 topic = wanted.written
                 origins = [broker for each, broker in PUBLISHED if each == topic]
-                for origin in origins if wanted.state == "accepted" else ():
+                for origin in origins if wanted.state.value == "accepted" else ():
                     found += 1
                     at = origin
                     for _ in NAMES:

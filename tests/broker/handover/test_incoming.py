@@ -160,8 +160,8 @@ def test_a_subscription_moves_with_all_that_was_said():
     after = net.hubs["b"].sessions["ben"].subscriptions
     assert list(after) == list(before)
     for one, other in zip(before.values(), after.values(), strict=True):
-        assert (one.wish, one.qos, one.identifier, one.group) == (
-            other.wish,
+        assert (one.options, one.qos, one.identifier, one.group) == (
+            other.options,
             other.qos,
             other.identifier,
             other.group,

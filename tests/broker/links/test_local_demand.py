@@ -16,17 +16,20 @@ from betimes.mqtt.subscribe_options import read_options
 def grant(client_id="c1", pattern="news", **options):
     hub = new_hub()
     Client(hub, client_id)
-    wish = options.pop("wish", None)
+    asked = options.pop("options", None)
     return BrokerSubscription(
-        session=hub.sessions[client_id], pattern=pattern, wish=read_options((wish or {}).items()), **options
+        session=hub.sessions[client_id],
+        pattern=pattern,
+        options=read_options((asked or {}).items()),
+        **options,
     )
 
 
 def test_who_wants_the_same_is_one_wish_with_the_prices_added_up():
     wanted = LocalDemand("a")
     wish = {"filter": "x > 1", "max-delay": "2s"}
-    wanted.add(grant("c1", wish={**wish, "price": "3"}))
-    wanted.add(grant("c2", wish={**wish, "price": "4"}))
+    wanted.add(grant("c1", options={**wish, "price": "3"}))
+    wanted.add(grant("c2", options={**wish, "price": "4"}))
     (added,), removed = wanted.take_changes()
     assert (added.home, added.pattern, added.filter.text) == ("a", "news", "x > 1")
     assert (added.qos.delay_s_max, added.qos.price, added.subscribers) == (2.0, 7.0, 2)
@@ -36,8 +39,8 @@ def test_who_wants_the_same_is_one_wish_with_the_prices_added_up():
 
 def test_another_bound_or_pattern_is_another_wish():
     wanted = LocalDemand("a")
-    wanted.add(grant(wish={"max-delay": "2s"}))
-    wanted.add(grant(wish={"max-delay": "3s"}))
+    wanted.add(grant(options={"max-delay": "2s"}))
+    wanted.add(grant(options={"max-delay": "3s"}))
     wanted.add(grant(pattern="other"))
     added, _ = wanted.take_changes()
     assert len(added) == 3
@@ -74,8 +77,8 @@ def test_what_comes_and_goes_between_two_bulletins_is_not_told():
 
 def test_a_shared_subscription_counts_as_one_subscriber():
     wanted = LocalDemand("a")
-    wanted.add(grant("c1", group="g", wish={"price": "4"}))
-    wanted.add(grant("c2", group="g", wish={"price": "2"}))
+    wanted.add(grant("c1", group="g", options={"price": "4"}))
+    wanted.add(grant("c2", group="g", options={"price": "2"}))
     (added,), _ = wanted.take_changes()
     assert (added.subscribers, added.qos.price) == (1, 3.0)
 

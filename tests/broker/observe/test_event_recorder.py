@@ -121,7 +121,7 @@ def test_a_journey_across_brokers_can_be_put_together():
     records: dict[str, list[Record]] = {}
     for name in "abc":
         records[name] = []
-        net.start(name, witness=EventRecorder(name, Recorder(records[name].append, every=2)))
+        net.start(name, recorder=EventRecorder(name, Recorder(records[name].append, every=2)))
     net.join("a", "b")
     net.join("b", "c")
     net.run(1.0)

@@ -18,7 +18,7 @@ from betimes.mqtt.subscribe_options import SubscribeOptions
 def grant(text: str | None, pattern: str = "t") -> BrokerSubscription:
     session = new_session()
     wish = None if text is None else SubscribeOptions(filter=parse_filter(text), qos=QoS())
-    return BrokerSubscription(session=session, pattern=pattern, wish=wish)
+    return BrokerSubscription(session=session, pattern=pattern, options=wish)
 
 
 def test_what_clients_ask_for_is_wanted_as_long_as_one_of_them_does():

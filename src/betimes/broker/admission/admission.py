@@ -199,16 +199,16 @@ class AdmissionControl(Extension):
             self._model.admission.remove(name)
 
     def _subscription(self, grant: BrokerSubscription) -> Subscription:
-        assert grant.wish is not None, "who asks for nothing is promised nothing"
+        assert grant.options is not None, "who asks for nothing is promised nothing"
         return Subscription(
             id=subscription_id(grant.session.client_id, grant.pattern, self._broker),
             home=self._broker,
-            filter=grant.wish.filter,
-            qos=grant.wish.qos,
+            filter=grant.options.filter,
+            qos=grant.options.qos,
             pattern=grant.pattern,
         )
 
 
 def is_promised(grant: BrokerSubscription) -> bool:
     """Tell whether a subscription asks for an on-time share."""
-    return grant.wish is not None and bool(grant.wish.qos.reliability)
+    return grant.options is not None and bool(grant.options.qos.reliability)

@@ -99,7 +99,7 @@ class Hub:
     @property
     def held(self) -> tuple[int, int]:
         """Return how many subscriptions and retained messages of clients there are."""
-        return self.fan_out.audiences.count, len(self._retained)
+        return self.fan_out.tree.count, len(self._retained)
 
     # --- connections and sessions
 
@@ -287,10 +287,10 @@ class Hub:
         session = grant.session
         self.unsubscribe(session, written, now_s)
         session.subscriptions[written] = grant
-        self.fan_out.audiences.add(grant)
+        self.fan_out.tree.add(grant)
         if session.scheduled is None and grant.is_scheduled:
             session.scheduled = ScheduledQueue()
-        if session.missed is None and grant.wish is not None and grant.wish.resumes:
+        if session.missed is None and grant.options is not None and grant.options.resumes:
             session.missed = MissedMessages(self.name, session.client_id)
         self.network.subscribed(grant)
         for extension in self._extensions:
@@ -303,7 +303,7 @@ class Hub:
         grant = session.subscriptions.pop(written, None)
         if grant is None:
             return False
-        self.fan_out.audiences.remove(grant)
+        self.fan_out.tree.remove(grant)
         self.network.unsubscribed(grant)
         for extension in self._extensions:
             extension.unsubscribed(written, grant, now_s)
@@ -409,7 +409,7 @@ class Hub:
             publication.forget_plain()
         wanted += self.network.publish(publication, now_s)
         if publication.is_recorded and recorder is not None:
-            recorder.published(publication, wanted, self.fan_out.audiences.count, now_s)
+            recorder.published(publication, wanted, self.fan_out.tree.count, now_s)
         return PublishCode.SUCCESS if wanted else PublishCode.NO_MATCHING_SUBSCRIBERS
 
     def _control(

@@ -146,13 +146,13 @@ def _receivers(hub: Hub, session: Session, batch: PacketBatch) -> _Receivers | N
         return None
     if not hub.network.is_alone or hub.refusal(session.rights, topic) is not None:
         return None
-    audiences = hub.fan_out.audiences.hearing(topic)
-    if not audiences:
+    tree = hub.fan_out.tree.hearing(topic)
+    if not tree:
         return _Receivers([], 0)
-    if len(audiences) > 1 or not audiences[0].is_plain:
+    if len(tree) > 1 or not tree[0].is_plain:
         return None
     found, full = [], 0
-    for grant in audiences[0].plain.values():
+    for grant in tree[0].plain.values():
         rights = grant.session.rights
         if grant.identifier is not None or (rights is not None and not rights.may_read(topic)):
             return None

@@ -66,7 +66,7 @@ def _read_range(hub: Hub, connection: Connection, request: SubscribeRequest, now
     """Answer a SUBSCRIBE that reads a range of the past; nothing stays subscribed."""
     assert request.until is not None, "a range has an end"
     packet, session = request.packet, session_of(connection)
-    reading = RangeReading(hub, session, packet, request.wish, request.resume, request.until, now_s)
+    reading = RangeReading(hub, session, packet, request.options, request.resume, request.until, now_s)
     _send_suback(connection, packet.packet_id, reading.codes, "", reading.told())
     reading.send(now_s)
 
@@ -131,7 +131,7 @@ def _grant(
         no_local=asked.no_local,
         retain_as_published=asked.retain_as_published,
         identifier=request.packet.subscription_id,
-        wish=request.wish,
+        options=request.options,
         have=None if request.resume is None else request.resume.have,
         durable=session.expiry_s > 0.0 and asked.max_qos.value > 0,
         reservation="" if decision is None else decision.reservation,

@@ -17,7 +17,7 @@ class SubscribeRequest:
     """What a client asks for in one SUBSCRIBE."""
 
     packet: mqtt5.SubscribePacket
-    wish: SubscribeOptions | None  # filter, bound, price, reliability, guarantee
+    options: SubscribeOptions | None  # filter, bound, price, reliability, guarantee
     resume: Resume | None  # from where, after an absence
     until: Until | None  # a range of the past is read, and nothing stays subscribed
 
@@ -29,7 +29,7 @@ class SubscribeRequest:
     @property
     def guarantee(self) -> Guarantee | None:
         """Return the bandwidth and latency that are to be reserved, if any."""
-        return None if self.wish is None else self.wish.qos.guarantee
+        return None if self.options is None else self.options.qos.guarantee
 
 
 def read_request(packet: mqtt5.SubscribePacket) -> SubscribeRequest:
@@ -37,7 +37,7 @@ def read_request(packet: mqtt5.SubscribePacket) -> SubscribeRequest:
     properties = packet.user_properties
     return SubscribeRequest(
         packet=packet,
-        wish=read_options(properties),
+        options=read_options(properties),
         resume=read_resume(properties),
         until=read_until(properties),
     )

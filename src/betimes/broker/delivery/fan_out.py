@@ -20,24 +20,24 @@ class FanOut:
     """The subscriptions of a server, and how publications reach them."""
 
     def __init__(self, lose: Lose) -> None:
-        self.audiences = SubscriptionTree()
+        self.tree = SubscriptionTree()
         self._lose = lose
 
     def fan_out_all(self, publication: Publication, now_s: float) -> int:
         """Offer a publication to all who want it; return how many they are."""
-        audiences = self.audiences.hearing(publication.topic)
-        if not audiences:
+        tree = self.tree.hearing(publication.topic)
+        if not tree:
             return 0
-        if len(audiences) > 1:
-            return self._offer_merged(publication, audiences, now_s)
-        audience, may_be_had = audiences[0], self.audiences.may_be_had(publication)
+        if len(tree) > 1:
+            return self._offer_merged(publication, tree, now_s)
+        subscribers, may_be_had = tree[0], self.tree.may_be_had(publication)
         # An offer may end a connection, never a subscription: the dictionary does not change under way.
-        if audience.is_plain:
-            for grant in audience.plain.values():
+        if subscribers.is_plain:
+            for grant in subscribers.plain.values():
                 self._offer(publication, grant, now_s, may_be_had)
-            return len(audience.plain)
+            return len(subscribers.plain)
         wanted = 0
-        for grant in audience.wanting(publication):
+        for grant in subscribers.wanting(publication):
             self._offer(publication, grant, now_s, may_be_had)
             wanted += 1
         return wanted
@@ -49,7 +49,7 @@ class FanOut:
         """
         heir = None
         if delivery.share is not None and not (delivery.qos == 2 and delivery.packet_id is not None):
-            heir = self.audiences.stand_in(delivery.share, delivery.publication)
+            heir = self.tree.stand_in(delivery.share, delivery.publication)
         if heir is None:
             self._lose(delivery, Reason.SESSION_ENDED, now_s)
         else:
@@ -72,9 +72,12 @@ class FanOut:
             and not (publication.retain and grant.retain_as_published)
             and not (publication.born_s < now_s and publication.too_late(now_s, bound_s_of(grant)))
         ):
-            connection, wish = session.ready(), grant.wish
+            connection, options = session.ready(), grant.options
             if connection is not None and connection.publish_plain(
-                publication, now_s, told=wish is not None, price=1.0 if wish is None else wish.qos.price
+                publication,
+                now_s,
+                told=options is not None,
+                price=1.0 if options is None else options.qos.price,
             ):
                 if publication.is_recorded:
                     session.note(delivery_of(publication, grant, retain=False), now_s)
@@ -93,13 +96,13 @@ class FanOut:
             grant.session.offer(delivery, now_s)
 
     def _offer_merged(
-        self, publication: Publication, audiences: tuple[TopicSubscribers, ...], now_s: float
+        self, publication: Publication, tree: tuple[TopicSubscribers, ...], now_s: float
     ) -> int:
         """Offer it once to each client, however many subscriptions it meets; shared ones count apart."""
         by_client: dict[str, BrokerSubscription | list[BrokerSubscription]] = {}
         wanted = 0
-        for audience in audiences:
-            for grant in audience.wanting(publication):
+        for subscribers in tree:
+            for grant in subscribers.wanting(publication):
                 client_id = grant.session.client_id
                 if grant.group is not None:
                     self._offer(publication, grant, now_s)
@@ -126,22 +129,22 @@ class FanOut:
 
 def bound_s_of(grant: BrokerSubscription) -> float:
     """Return how old what a subscription's client gets may be."""
-    return math.inf if grant.wish is None else grant.wish.qos.delay_s_max
+    return math.inf if grant.options is None else grant.options.qos.delay_s_max
 
 
 def delivery_of(
     publication: Publication, grant: BrokerSubscription, *, retain: bool, kind: type[Delivery] = Delivery
 ) -> Delivery:
     """Return what one subscription's client gets."""
-    wish = grant.wish
+    options = grant.options
     return kind(
         publication,
         qos=min(publication.qos, grant.qos),
         retain=retain,
         subscription_ids=None if grant.identifier is None else [grant.identifier],
-        told=wish is not None,
+        told=options is not None,
         bound_s=bound_s_of(grant),
-        price=1.0 if wish is None else wish.qos.price,
+        price=1.0 if options is None else options.qos.price,
         share=None if grant.group is None else grant,
     )
 
@@ -155,7 +158,7 @@ def merged_delivery(
         qos=min(publication.qos, max(each.qos for each in subscriptions)),
         retain=publication.retain and any(each.retain_as_published for each in subscriptions),
         subscription_ids=[each.identifier for each in subscriptions if each.identifier is not None] or None,
-        told=any(each.wish is not None for each in subscriptions),
+        told=any(each.options is not None for each in subscriptions),
         bound_s=max(map(bound_s_of, subscriptions)),
-        price=max(1.0 if each.wish is None else each.wish.qos.price for each in subscriptions),
+        price=max(1.0 if each.options is None else each.options.qos.price for each in subscriptions),
     )

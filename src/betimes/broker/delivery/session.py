@@ -376,7 +376,7 @@ class BrokerSubscription:
     no_local: bool = False
     retain_as_published: bool = False
     identifier: int | None = None
-    wish: SubscribeOptions | None = None
+    options: SubscribeOptions | None = None
     have: Mapping[str, Have] | None = None  # what its client has already, by origin
     durable: bool = False  # its session outlives its connection, and keeps what comes meanwhile
     reservation: str = ""  # the name of its guarantee, where it has one
@@ -389,8 +389,8 @@ class BrokerSubscription:
     @property
     def is_scheduled(self) -> bool:
         """Tell whether what waits for it is to be chosen by bounds and prices, not by order of coming."""
-        wish = self.wish
-        return wish is not None and (wish.qos.delay_s_max < math.inf or wish.qos.price != 1.0)
+        options = self.options
+        return options is not None and (options.qos.delay_s_max < math.inf or options.qos.price != 1.0)
 
     def has(self, publication: Publication) -> bool:
         """Tell whether its client, who came back, has this already."""
@@ -404,4 +404,4 @@ class BrokerSubscription:
         rights = self.session.rights
         if rights is not None and not rights.may_read(publication.topic):
             return False
-        return self.wish is None or self.wish.filter.matches(publication.attributes())
+        return self.options is None or self.options.filter.matches(publication.attributes())

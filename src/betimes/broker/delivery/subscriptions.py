@@ -82,7 +82,7 @@ class TopicSubscribers:
         client_id = grant.session.client_id
         if grant.group is not None:
             self.shared.setdefault(grant.group, SharedGroup()).members.append(grant)
-        elif grant.wish is None:
+        elif grant.options is None:
             self.plain[client_id] = grant
         else:
             key = self._free_keys.pop() if self._free_keys else len(self._wishing)
@@ -90,7 +90,7 @@ class TopicSubscribers:
                 self._wishing.append(None)
             if self._index is None:
                 self._index = MatchingIndex()
-            self._index.add(key, grant.wish.filter)
+            self._index.add(key, grant.options.filter)
             self._wishing[key] = grant
             self._key[client_id] = key
         self.is_plain = not self._key and not self.shared
@@ -103,7 +103,7 @@ class TopicSubscribers:
             shares.members.remove(grant)
             if not shares.members:
                 del self.shared[grant.group]
-        elif grant.wish is None:
+        elif grant.options is None:
             del self.plain[client_id]
         else:
             key = self._key.pop(client_id)
@@ -144,21 +144,21 @@ class SubscriptionTree:
         """Take in a subscription."""
         for origin, had in grant.have.items() if grant.have is not None else ():
             self._had[origin] = max(had.highest, self._had.get(origin, 0))
-        audience = self._by_pattern.get(grant.pattern)
-        if audience is None:
-            audience = self._by_pattern[grant.pattern] = TopicSubscribers(grant.pattern)
-            self._tree.add(grant.pattern, audience)
-        audience.add(grant)
+        subscribers = self._by_pattern.get(grant.pattern)
+        if subscribers is None:
+            subscribers = self._by_pattern[grant.pattern] = TopicSubscribers(grant.pattern)
+            self._tree.add(grant.pattern, subscribers)
+        subscribers.add(grant)
         self.count += 1
 
     def remove(self, grant: BrokerSubscription) -> None:
         """Forget a subscription."""
-        audience = self._by_pattern[grant.pattern]
-        audience.remove(grant)
+        subscribers = self._by_pattern[grant.pattern]
+        subscribers.remove(grant)
         self.count -= 1
-        if not audience:
+        if not subscribers:
             del self._by_pattern[grant.pattern]
-            self._tree.remove(grant.pattern, audience)
+            self._tree.remove(grant.pattern, subscribers)
         if not self.count:
             self._had.clear()
 
@@ -168,6 +168,6 @@ class SubscriptionTree:
 
     def stand_in(self, grant: SharedSubscription, publication: Publication) -> BrokerSubscription | None:
         """Return who else of a shared subscription could have what one member did not get."""
-        audience = self._by_pattern.get(grant.pattern)
-        shares = audience.shared.get(grant.group) if audience is not None and grant.group else None
+        subscribers = self._by_pattern.get(grant.pattern)
+        shares = subscribers.shared.get(grant.group) if subscribers is not None and grant.group else None
         return None if shares is None else shares.pick(publication)

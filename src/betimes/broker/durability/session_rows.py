@@ -53,14 +53,14 @@ class PacketReader:
 
 def subscription_values(grant: BrokerSubscription) -> Row:
     """Return what has to be known of a subscription beside its pattern."""
-    wish = None if grant.wish is None else json.dumps(grant.wish.texts)
+    options = None if grant.options is None else json.dumps(grant.options.texts)
     flags = (grant.qos, int(grant.no_local), int(grant.retain_as_published))
-    return (*flags, grant.identifier, wish)
+    return (*flags, grant.identifier, options)
 
 
 def read_subscription(session: Session, written: str, values: Sequence[Any]) -> BrokerSubscription:
     """Return the subscription that these values are; a BetimesError or a ValueError says what is wrong."""
-    qos, no_local, as_published, identifier, wish = values
+    qos, no_local, as_published, identifier, options = values
     group, pattern = shared_parts(written)
     return BrokerSubscription(
         session=session,
@@ -70,7 +70,9 @@ def read_subscription(session: Session, written: str, values: Sequence[Any]) -> 
         no_local=bool(no_local),
         retain_as_published=bool(as_published),
         identifier=identifier,
-        wish=None if wish is None else read_options([(name, text) for name, text in json.loads(wish)]),
+        options=None
+        if options is None
+        else read_options([(name, text) for name, text in json.loads(options)]),
         durable=qos > 0,
     )
 
@@ -225,21 +227,21 @@ class SessionRows:
         no_local: int,
         as_published: int,
         identifier: int | None,
-        wish: str | None,
+        options: str | None,
     ) -> None:
         shared_parts(_text(written))
         if identifier is not None:
             _whole(identifier, 1, 268_435_455)
-        if wish is not None:
-            read_options([(_text(name), _text(text)) for name, text in json.loads(wish)])
+        if options is not None:
+            read_options([(_text(name), _text(text)) for name, text in json.loads(options)])
         self.subscriptions[written] = [
             _whole(qos, 0, 2),
             bool(no_local),
             bool(as_published),
             identifier,
-            wish,
+            options,
         ]
-        self.size_bytes += len(written) + len(wish or "")
+        self.size_bytes += len(written) + len(options or "")
 
     def _add_delivery(self, data: bytes, values: Sequence[Any], now_s: float) -> None:
         topic, publisher, origin, number, age_s, *others = values

@@ -1,8 +1,9 @@
-"""Who of the clients here is guaranteed bandwidth and latency, and what are they told (004, section 2)?
+"""Bandwidth and latency guarantees of this broker's clients (004, section 2).
 
-A SUBSCRIBE with `bandwidth` or `latency` waits for its SUBACK until every topic in it is reserved all the way
-or refused. What is refused for want of bandwidth is refused with what would fit, and that was tried. What is
-lost later is told on `$betimes/reservation/<client>`, and asked for again until it is there.
+A SUBSCRIBE with `bandwidth` or `latency` waits for its SUBACK until every topic in it is reserved along the
+whole route or refused. A refusal for want of bandwidth names what would fit, and that was tried. What is lost
+later is published on `$betimes/reservation/<client>`, and asked for again until it is there. The states of
+one guarantee are in `life_cycle.py`; the reservations themselves are made by `broker/links/reservations.py`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.session import BrokerSubscription, Session
 from betimes.broker.guarantees.advertisements import OF_BROKER, Advertised
+from betimes.broker.guarantees.life_cycle import TRANSITIONS, Signal, State
 from betimes.broker.links.reservations import LinkReservations, ReservationNews
 from betimes.language.quantities import show_duration, show_rate
 from betimes.model.errors import TextError
@@ -43,29 +45,28 @@ NOT_SUPPORTED = SubscribeCode.IMPLEMENTATION_SPECIFIC_ERROR
 
 
 @dataclass(slots=True)
-class _Asking:
-    """A SUBSCRIBE that waits."""
+class PendingSubscribe:
+    """A SUBSCRIBE that waits for the answers to its topics."""
 
     connection: Connection
-    answer: GoOn
+    go_on: GoOn
     left: set[str]  # names of reservations that are still to be answered
     since_s: float
-    answered: dict[str, Decision] = field(default_factory=dict)
+    decisions: dict[str, Decision] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class _Wanted:
-    """One topic of one client, while it is asked for and while it is held."""
+class GuaranteeRequest:
+    """One topic of one client, from the request to the release."""
 
-    wish: ReservationRequest
-    written: str
-    asking: _Asking | None  # None: the client has its answer
+    reservation: ReservationRequest
+    written: str  # the topic filter
+    pending: PendingSubscribe | None  # None: its client has the SUBACK
     session: Session
-    state: str = "asked"
-    reason: Reason | None = None  # why it is refused, as its client was told
+    state: State
+    reported: object = None  # state, reason and amounts, as its client was last told
     held: tuple[Accepted, ...] = ()  # of each publisher
-    told: tuple[float, int] | None = None  # to its client: latency and bandwidth
-    fitting: Fitting | None = None  # of a refusal that is being looked into
+    fitting: Fitting | None = None  # the alternatives of a refusal that are being tried
     again_at_s: float = math.inf
     again_after_s: float = AGAIN_S_MIN
     is_kept: bool = False  # there is a subscription for it
@@ -74,13 +75,17 @@ class _Wanted:
 
     @property
     def latency_s(self) -> float:
-        """Return what the longest of the ways takes that are reserved."""
+        """Return what the slowest of the reserved routes takes."""
         return max([each.latency_s for each in self.held], default=0.0)
 
     @property
     def bytes_per_s(self) -> int:
         """Return what is reserved of all publishers together."""
         return sum([each.bytes_per_s for each in self.held])
+
+    def move(self, signal: Signal) -> None:
+        """Go to the state that follows a signal; a pair that is not in the table is a bug."""
+        self.state = TRANSITIONS[self.state, signal]
 
 
 class Guarantees(Extension):
@@ -89,7 +94,7 @@ class Guarantees(Extension):
     def __init__(self, hub: Hub, reserved: LinkReservations) -> None:
         self._hub = hub
         self._reserved = reserved
-        self._wanted: dict[str, _Wanted] = {}  # by the name of the reservation
+        self._wanted: dict[str, GuaranteeRequest] = {}  # by the name of the reservation
         self._held: dict[tuple[str, str], str] = {}  # by client and topic filter: that name
         self._names: dict[str, set[str]] = {}  # by client: of all that it has or asks for
         self._advertised = Advertised(reserved)
@@ -105,28 +110,28 @@ class Guarantees(Extension):
         guarantee, session = request.guarantee, connection.session
         assert guarantee is not None, "the SUBSCRIBE asks for a guarantee"
         assert session is not None, "only a client subscribes"
-        asking = _Asking(connection, go_on, set(), now_s)
-        wishes: list[ReservationRequest] = []
+        pending = PendingSubscribe(connection, go_on, set(), now_s)
+        requests: list[ReservationRequest] = []
         for pattern in dict.fromkeys(request.filters):
             if session.rights is not None and not session.rights.may_subscribe(pattern):
                 continue  # who may not have it is told so, and no more
             if WILDCARDS.intersection(pattern) or pattern.startswith("$"):
                 text = f"{pattern}: {_why_not(pattern)}"
-                asking.answered[pattern] = Decision(is_admitted=False, text=text, code=NOT_SUPPORTED)
+                pending.decisions[pattern] = Decision(is_admitted=False, text=text, code=NOT_SUPPORTED)
             elif len(pattern) > TOPIC_LENGTH_MAX:
                 text = f"a guarantee is for a topic of at most {TOPIC_LENGTH_MAX} letters"
-                asking.answered[pattern] = Decision(is_admitted=False, text=text, code=NOT_SUPPORTED)
+                pending.decisions[pattern] = Decision(is_admitted=False, text=text, code=NOT_SUPPORTED)
             elif len(self._wanted) >= WANTED_MAX:
-                asking.answered[pattern] = Decision(is_admitted=False, text=f"{pattern}: too many ask here")
+                pending.decisions[pattern] = Decision(is_admitted=False, text=f"{pattern}: too many ask here")
             else:
-                wish = self._want(pattern, guarantee, asking, session)
-                asking.left.add(wish.subscription)
-                wishes.append(wish)
-        for wish in wishes:
-            if wish.subscription in asking.left:
-                self._reserved.subscribe(wish, now_s)
-        if not wishes:
-            go_on(asking.answered, now_s)
+                reservation = self._want(pattern, guarantee, pending, session)
+                pending.left.add(reservation.subscription)
+                requests.append(reservation)
+        for reservation in requests:
+            if reservation.subscription in pending.left:
+                self._reserved.subscribe(reservation, now_s)
+        if not requests:
+            go_on(pending.decisions, now_s)
         return True
 
     def subscribed(self, written: str, grant: BrokerSubscription, _now_s: float) -> None:
@@ -147,7 +152,7 @@ class Guarantees(Extension):
         self._advertised.left(session, now_s)
         for wanted in [self._wanted[name] for name in self._names.get(session.client_id, ())]:
             self._held.pop((session.client_id, wanted.written), None)
-            self._forget(wanted.wish.subscription, now_s)
+            self._forget(wanted.reservation.subscription, now_s)
 
     def connecting(
         self,
@@ -170,43 +175,46 @@ class Guarantees(Extension):
         """Take in what a client advertises; ask again for what it had, and tell it what comes of that."""
         self._advertised.came(session, packet.user_properties, now_s)
         for written, grant in session.subscriptions.items():
-            guarantee = None if grant.wish is None else grant.wish.qos.guarantee
+            guarantee = None if grant.options is None else grant.options.qos.guarantee
             if guarantee is not None and (session.client_id, written) not in self._held:
-                wish = self._want(written, guarantee, None, session)
-                self._wanted[wish.subscription].is_kept = True
-                self._held[session.client_id, written] = wish.subscription
-                self._reserved.subscribe(wish, now_s)
+                reservation = self._want(written, guarantee, None, session)
+                self._wanted[reservation.subscription].is_kept = True
+                self._held[session.client_id, written] = reservation.subscription
+                self._reserved.subscribe(reservation, now_s)
 
     def tick(self, now_s: float) -> None:
         """Ask again for what is lost; let nobody wait for ever."""
         for name, wanted in list(self._wanted.items()):
-            if wanted.asking is not None and now_s - wanted.asking.since_s > WAIT_S_MAX:
-                self._refuse(name, wanted, _no_answer(name), now_s)
+            if wanted.pending is not None and now_s - wanted.pending.since_s > WAIT_S_MAX:
+                self._refuse(name, wanted, _no_answer(name), Signal.TIMED_OUT, now_s)
             elif now_s >= wanted.again_at_s:
                 wanted.again_at_s = math.inf
-                self._reserved.ask_again(wanted.wish, now_s)
+                self._reserved.ask_again(wanted.reservation, now_s)
             elif wanted.is_kept and self._reserved.node.wishes.is_outgrown(name) != bool(wanted.more):
                 self._follow(wanted, now_s)
 
-    def _follow(self, wanted: _Wanted, now_s: float) -> None:
+    def _follow(self, wanted: GuaranteeRequest, now_s: float) -> None:
         """Ask for more in place of what was reserved, or, where that is enough again, no longer."""
         if wanted.more:
             self._forget(wanted.more, now_s)
-            for news in self._reserved.node.wishes.held(wanted.wish.subscription)[:1]:
-                wanted.state = ""  # it may have heard that more was refused
+            for news in self._reserved.node.wishes.held(wanted.reservation.subscription)[:1]:
+                wanted.reported = None  # its client may have heard that more was refused
                 self._changed(wanted, news, now_s)
         elif len(self._wanted) < WANTED_MAX:
-            wish = self._want(
-                wanted.written, Guarantee(latency_s_max=wanted.wish.latency_s_max), None, wanted.session
+            reservation = self._want(
+                wanted.written,
+                Guarantee(latency_s_max=wanted.reservation.latency_s_max),
+                None,
+                wanted.session,
             )
-            self._wanted[wish.subscription].instead_of = wanted.wish.subscription
-            wanted.more = wish.subscription
-            self._reserved.subscribe(wish, now_s)
+            self._wanted[reservation.subscription].instead_of = wanted.reservation.subscription
+            wanted.more = reservation.subscription
+            self._reserved.subscribe(reservation, now_s)
 
-    def _take_its_place(self, wanted: _Wanted, now_s: float) -> None:
+    def _take_its_place(self, wanted: GuaranteeRequest, now_s: float) -> None:
         """Let a client keep what was asked for in place of what it had."""
         before, wanted.instead_of, wanted.is_kept = wanted.instead_of, "", True
-        self._held[wanted.session.client_id, wanted.written] = wanted.wish.subscription
+        self._held[wanted.session.client_id, wanted.written] = wanted.reservation.subscription
         self._wanted[before].more = ""
         self._forget(before, now_s)
 
@@ -215,7 +223,7 @@ class Guarantees(Extension):
         for wanted in list(self._wanted.values()):
             if wanted.again_at_s < math.inf:
                 wanted.again_at_s, wanted.again_after_s = math.inf, AGAIN_S_MIN
-                self._reserved.ask_again(wanted.wish, now_s)
+                self._reserved.ask_again(wanted.reservation, now_s)
 
     # --- what the network answers
 
@@ -228,7 +236,7 @@ class Guarantees(Extension):
                 self._reserved.unsubscribe(news.subscription, now_s)
         elif is_trial:
             self._tried(name, wanted, news, now_s)
-        elif wanted.asking is None:
+        elif wanted.pending is None:
             self._changed(wanted, news, now_s)
         elif isinstance(news, Accepted):
             if self._reserved.node.wishes.is_settled(name):  # of all publishers
@@ -236,25 +244,26 @@ class Guarantees(Extension):
                 self._accept(name, wanted, now_s)
         elif isinstance(news, Refused):
             self._reserved.unsubscribe(name, now_s)
-            wanted.fitting = Fitting(wanted.wish, news)
+            wanted.move(Signal.REFUSED)
+            wanted.fitting = Fitting(wanted.reservation, news)
             self._look_into(name, wanted, wanted.fitting, now_s)
 
-    def _look_into(self, name: str, wanted: _Wanted, fitting: Fitting, now_s: float) -> None:
+    def _look_into(self, name: str, wanted: GuaranteeRequest, fitting: Fitting, now_s: float) -> None:
         """Find out whether what seems to fit does: more than one link may be short of room."""
         trial = fitting.next_trial()
         if trial is None:
             wanted.fitting = None
-            self._refuse(name, wanted, fitting.refused, now_s)
+            self._refuse(name, wanted, fitting.refused, Signal.NOTHING_FITS, now_s)
         else:
             self._reserved.subscribe(trial, now_s)
 
-    def _tried(self, name: str, wanted: _Wanted, news: ReservationNews, now_s: float) -> None:
-        fitting, wishes = wanted.fitting, self._reserved.node.wishes
+    def _tried(self, name: str, wanted: GuaranteeRequest, news: ReservationNews, now_s: float) -> None:
+        fitting, requests = wanted.fitting, self._reserved.node.wishes
         if fitting is None:
             self._reserved.unsubscribe(news.subscription, now_s)
         elif isinstance(news, Accepted):
-            if wishes.is_settled(news.subscription):  # of all publishers
-                fitting.accepted(max([each.latency_s for each in wishes.held(news.subscription)]))
+            if requests.is_settled(news.subscription):  # of all publishers
+                fitting.accepted(max([each.latency_s for each in requests.held(news.subscription)]))
                 self._reserved.unsubscribe(news.subscription, now_s)
                 self._look_into(name, wanted, fitting, now_s)
         elif isinstance(news, Refused):
@@ -262,19 +271,23 @@ class Guarantees(Extension):
             fitting.denied(news)
             self._look_into(name, wanted, fitting, now_s)
 
-    def _accept(self, name: str, wanted: _Wanted, now_s: float) -> None:
+    def _accept(self, name: str, wanted: GuaranteeRequest, now_s: float) -> None:
         self.accepted += 1
         bandwidth, latency = show_rate(wanted.bytes_per_s / 1000.0), show_duration(round(wanted.latency_s, 4))
         of_all = f", of {len(wanted.held)} publishers together" if len(wanted.held) > 1 else ""
         text = f"{wanted.written}: {bandwidth} reserved{of_all}, {latency} away"
         told = ((BANDWIDTH, bandwidth), (LATENCY, latency))
-        wanted.state, wanted.told = "accepted", (wanted.latency_s, wanted.bytes_per_s)
+        wanted.move(Signal.ACCEPTED)
+        wanted.reported = (wanted.state, None, (wanted.latency_s, wanted.bytes_per_s))
         self._answer(
             name, wanted, Decision(is_admitted=True, text=text, reservation=name, properties=told), now_s
         )
 
-    def _refuse(self, name: str, wanted: _Wanted, refused: Refused, now_s: float) -> None:
+    def _refuse(
+        self, name: str, wanted: GuaranteeRequest, refused: Refused, signal: Signal, now_s: float
+    ) -> None:
         self.refused += 1
+        wanted.move(signal)
         told = [(DEFINITE, "true" if refused.is_definite else "false")]
         if refused.reason == Reason.NO_BANDWIDTH:
             told.append((BANDWIDTH, show_rate(refused.fits_bytes_per_s / 1000.0)))
@@ -286,48 +299,49 @@ class Guarantees(Extension):
         text = f"{wanted.written}: refused: {why(refused)}{hint}"
         self._answer(name, wanted, Decision(is_admitted=False, text=text, properties=tuple(told)), now_s)
 
-    def _answer(self, name: str, wanted: _Wanted, decision: Decision, now_s: float) -> None:
+    def _answer(self, name: str, wanted: GuaranteeRequest, decision: Decision, now_s: float) -> None:
         """Note the answer to one topic; with the last of them the client gets its SUBACK."""
-        asking, wanted.asking = wanted.asking, None
-        assert asking is not None, "nobody is answered twice"
-        asking.left.discard(name)
-        asking.answered[wanted.written] = decision
+        pending, wanted.pending = wanted.pending, None
+        assert pending is not None, "nobody is answered twice"
+        pending.left.discard(name)
+        pending.decisions[wanted.written] = decision
         if not decision.is_admitted:
             self._forget(name, now_s)
-        if asking.left:
+        if pending.left:
             return
-        connection = asking.connection
+        connection = pending.connection
         if not connection.closing and connection.session is wanted.session:
-            asking.answer(asking.answered, now_s)
-        for each in asking.answered.values():  # reserved, and refused for another reason
+            pending.go_on(pending.decisions, now_s)
+        for each in pending.decisions.values():  # reserved, and refused for another reason
             unused = self._wanted.get(each.reservation)
             if unused is not None and not unused.is_kept:
                 self._forget(each.reservation, now_s)
 
-    def _changed(self, wanted: _Wanted, news: ReservationNews, now_s: float) -> None:
+    def _changed(self, wanted: GuaranteeRequest, news: ReservationNews, now_s: float) -> None:
         """Tell a client what has become of its reservation, where that is news to it."""
-        state, told = "accepted", None
-        name, wishes = wanted.wish.subscription, self._reserved.node.wishes
-        wanted.held = tuple(wishes.held(name))
+        name, requests = wanted.reservation.subscription, self._reserved.node.wishes
+        wanted.held = tuple(requests.held(name))
+        amounts = reason = None
         if isinstance(news, Interrupted):
-            state = "interrupted"
+            wanted.move(Signal.INTERRUPTED)
             self._forget(wanted.more, now_s)  # what is asked for anew is what events take now
         elif isinstance(news, Refused):
-            state = "refused"
+            wanted.move(Signal.REFUSED)
+            reason = news.reason
             wanted.again_at_s = now_s + wanted.again_after_s
             wanted.again_after_s = min(2.0 * wanted.again_after_s, AGAIN_S_MAX)
         else:
             wanted.again_after_s = AGAIN_S_MIN
-            if not wishes.is_whole(name):
-                return  # of another publisher it is asked for still
-            told = (wanted.latency_s, wanted.bytes_per_s)
+            if not requests.is_whole(name):
+                return  # the route to another publisher is still asked for
+            wanted.move(Signal.ACCEPTED)
+            amounts = (wanted.latency_s, wanted.bytes_per_s)
             if wanted.instead_of:
                 self._take_its_place(wanted, now_s)
-        reason = news.reason if isinstance(news, Refused) else None
-        if (state, reason, told) == (wanted.state, wanted.reason, wanted.told):
+        if (wanted.state, reason, amounts) == wanted.reported:
             return
-        wanted.state, wanted.reason, wanted.told = state, reason, told
-        said: dict[str, object] = {"topic": wanted.written, "state": state}
+        wanted.reported = (wanted.state, reason, amounts)
+        said: dict[str, object] = {"topic": wanted.written, "state": wanted.state.value}
         if isinstance(news, Accepted):
             said |= {"bytes_per_s": wanted.bytes_per_s, "latency_s": round(wanted.latency_s, 6)}
         elif isinstance(news, Refused):
@@ -344,12 +358,12 @@ class Guarantees(Extension):
     # --- inside
 
     def _want(
-        self, topic: str, guarantee: Guarantee, asking: _Asking | None, session: Session
+        self, topic: str, guarantee: Guarantee, pending: PendingSubscribe | None, session: Session
     ) -> ReservationRequest:
         self._given += 1
         kb_per_s = guarantee.bandwidth_kb_per_s
         name = str(self._given)
-        wish = ReservationRequest(
+        reservation = ReservationRequest(
             subscription=name,
             event_type=topic,
             bytes_per_s=None if kb_per_s is None else max(round(kb_per_s * 1000.0), 1),
@@ -357,9 +371,11 @@ class Guarantees(Extension):
             manner=Manner.COORDINATES,
             home=self._hub.name,
         )
-        self._wanted[name] = _Wanted(wish, topic, asking, session)
+        self._wanted[name] = GuaranteeRequest(
+            reservation, topic, pending, session, State.RENEWING if pending is None else State.ASKED
+        )
         self._names.setdefault(session.client_id, set()).add(name)
-        return wish
+        return reservation
 
     def _forget(self, name: str, now_s: float) -> None:
         wanted = self._wanted.pop(name, None)

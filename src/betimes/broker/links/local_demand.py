@@ -40,12 +40,12 @@ class LocalDemand:
     def __init__(self, broker: str, standing: Iterable[Subscription] = ()) -> None:
         self._broker = broker
         self._standing = list(standing)  # the broker's own, until they were told
-        self._wishers: dict[_DemandKey, _Demand] = {}
+        self._demands: dict[_DemandKey, _Demand] = {}
         self._changed: set[_DemandKey] = set()
         self._given = 0
 
     def __len__(self) -> int:
-        return len(self._wishers)
+        return len(self._demands)
 
     @property
     def has_changed(self) -> bool:
@@ -54,50 +54,50 @@ class LocalDemand:
 
     def add(self, grant: BrokerSubscription) -> None:
         """Take in a subscription."""
-        wish = _wish_of(grant)
-        wishers = self._wishers.get(wish)
-        if wishers is None:
+        key = _key_of(grant)
+        demand = self._demands.get(key)
+        if demand is None:
             self._given += 1
-            wanted = EVERYTHING if grant.wish is None else grant.wish.filter
-            wishers = self._wishers[wish] = _Demand(str(self._given), wanted)
-        wishers.price += _price_of(grant)
-        wishers.count += 1
-        self._changed.add(wish)
+            wanted = EVERYTHING if grant.options is None else grant.options.filter
+            demand = self._demands[key] = _Demand(str(self._given), wanted)
+        demand.price += _price_of(grant)
+        demand.count += 1
+        self._changed.add(key)
 
     def remove(self, grant: BrokerSubscription) -> None:
         """Forget a subscription that was taken in."""
-        wish = _wish_of(grant)
-        wishers = self._wishers[wish]
-        wishers.price -= _price_of(grant)
-        wishers.count -= 1
-        self._changed.add(wish)
+        key = _key_of(grant)
+        demand = self._demands[key]
+        demand.price -= _price_of(grant)
+        demand.count -= 1
+        self._changed.add(key)
 
     def take_changes(self) -> tuple[list[Subscription], list[str]]:
         """Return what is new or other than it was, and the ids of what is gone."""
         added, self._standing = self._standing, []
         removed: list[str] = []
-        for wish in self._changed:
-            wishers = self._wishers[wish]
-            if wishers.was_told:
-                removed.append(wishers.id)
-            if wishers.count:
-                added.append(self._subscription(wish, wishers))
-                wishers.was_told = True
+        for key in self._changed:
+            demand = self._demands[key]
+            if demand.was_told:
+                removed.append(demand.id)
+            if demand.count:
+                added.append(self._subscription(key, demand))
+                demand.was_told = True
             else:
-                del self._wishers[wish]
+                del self._demands[key]
         self._changed.clear()
         return added, removed
 
-    def _subscription(self, wish: _DemandKey, wishers: _Demand) -> Subscription:
-        share = 1 if wish.group is None else wishers.count
+    def _subscription(self, key: _DemandKey, demand: _Demand) -> Subscription:
+        share = 1 if key.group is None else demand.count
         return Subscription(
-            id=wishers.id,
+            id=demand.id,
             home=self._broker,
-            filter=wishers.filter,
-            qos=QoS(delay_s_max=wish.delay_s_max, price=max(wishers.price / share, 0.0)),
-            pattern=wish.pattern,
-            subscribers=wishers.count if wish.group is None else 1,
-            durable=wish.durable,
+            filter=demand.filter,
+            qos=QoS(delay_s_max=key.delay_s_max, price=max(demand.price / share, 0.0)),
+            pattern=key.pattern,
+            subscribers=demand.count if key.group is None else 1,
+            durable=key.durable,
         )
 
 
@@ -110,16 +110,16 @@ def fetched(broker: str, buffer: BufferSettings) -> list[Subscription]:
     ]
 
 
-def _wish_of(grant: BrokerSubscription) -> _DemandKey:
-    wish = grant.wish
+def _key_of(grant: BrokerSubscription) -> _DemandKey:
+    key = grant.options
     return _DemandKey(
         pattern=grant.pattern,
-        filter_text=EVERYTHING.text if wish is None else wish.filter.text,
-        delay_s_max=math.inf if wish is None else wish.qos.delay_s_max,
+        filter_text=EVERYTHING.text if key is None else key.filter.text,
+        delay_s_max=math.inf if key is None else key.qos.delay_s_max,
         durable=grant.durable,
         group=grant.group,
     )
 
 
 def _price_of(grant: BrokerSubscription) -> float:
-    return 1.0 if grant.wish is None else grant.wish.qos.price
+    return 1.0 if grant.options is None else grant.options.qos.price

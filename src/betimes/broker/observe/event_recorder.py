@@ -59,12 +59,12 @@ class EventRecorder:
 
     def subscribed(self, written: str, grant: BrokerSubscription, now_s: float) -> None:
         """Note that somebody wants something, or still does."""
-        wish = grant.wish
+        options = grant.options
         subscription = Subscription(
             id=grant.session.client_id,
             home=self._broker,
-            filter=EVERYTHING if wish is None else wish.filter,
-            qos=NOTHING_ASKED if wish is None else wish.qos,
+            filter=EVERYTHING if options is None else options.filter,
+            qos=NOTHING_ASKED if options is None else options.qos,
             pattern=written,
         )
         self.recorder.subscribed(subscription, now_s)
@@ -73,13 +73,13 @@ class EventRecorder:
         self, written: str, grant: BrokerSubscription, answer: AdmissionAnswer, now_s: float
     ) -> None:
         """Note that somebody was promised an on-time share, or refused."""
-        if answer.predicted_share is None or grant.wish is None:
+        if answer.predicted_share is None or grant.options is None:
             return
         self.recorder.answered(
             self._broker,
             grant.session.client_id,
             written,
-            asked=grant.wish.qos.reliability or 0.0,
+            asked=grant.options.qos.reliability or 0.0,
             predicted_share=answer.predicted_share,
             admitted=answer.admitted,
             reason=answer.text,

@@ -59,5 +59,5 @@ class TelemetryTopics:
 
     def _count(self) -> int:
         """Return how many subscriptions there are to something of it."""
-        hearing = self._hub.fan_out.audiences.hearing
-        return sum(audience.count for topic in self._topics.values() for audience in hearing(topic))
+        hearing = self._hub.fan_out.tree.hearing
+        return sum(subscribers.count for topic in self._topics.values() for subscribers in hearing(topic))

@@ -56,4 +56,4 @@ class PeerDemand:
 
 
 def _filter(grant: BrokerSubscription) -> Filter:
-    return EVERYTHING if grant.wish is None else grant.wish.filter
+    return EVERYTHING if grant.options is None else grant.options.filter

@@ -226,7 +226,7 @@ class ReplayBuffer:
     def client_left(self, session: Session, now_s: float) -> None:
         """Note that a client went away, with all its subscriptions that resume."""
         for grant in session.subscriptions.values():
-            if grant.wish is not None and grant.wish.resumes:
+            if grant.options is not None and grant.options.resumes:
                 self.left(session.client_id, grant.pattern, now_s)
 
     def returned(self, client_id: str) -> None:

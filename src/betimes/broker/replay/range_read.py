@@ -118,7 +118,7 @@ class RangeReading:
         hub: RangeHost,
         session: Session,
         packet: mqtt5.SubscribePacket,
-        wish: SubscribeOptions | None,
+        options: SubscribeOptions | None,
         resume: Resume | None,
         until: Until,
         now_s: float,
@@ -126,7 +126,7 @@ class RangeReading:
         self._hub = hub
         self._session = session
         self._packet = packet
-        self._filter = EVERYTHING if wish is None else wish.filter
+        self._filter = EVERYTHING if options is None else options.filter
         self._patterns = [each.pattern for each in packet.topic_filters]
         self._have: Mapping[str, Have] = (None if resume is None else resume.have) or {}
         self._begins = {origin: had.floor for origin, had in self._have.items()}
@@ -135,7 +135,7 @@ class RangeReading:
         self._lost = 0  # messages, at most
         self._kept = 0  # messages up to the positions, of whatever topic, for who wants to know
         self._positions: dict[str, int] = {}
-        replay = self._check(wish, resume, until)
+        replay = self._check(options, resume, until)
         rights = session.rights
         forbidden = rights is not None and not all(map(rights.may_subscribe, self._patterns))
         no = SubscribeCode.UNSPECIFIED_ERROR if hub.gate.discreet else SubscribeCode.NOT_AUTHORIZED
@@ -144,11 +144,13 @@ class RangeReading:
         if not forbidden:
             self._find(replay, until, now_s)
 
-    def _check(self, wish: SubscribeOptions | None, resume: Resume | None, until: Until) -> ReplayBuffer:
+    def _check(self, options: SubscribeOptions | None, resume: Resume | None, until: Until) -> ReplayBuffer:
         """Return where to look, or raise, as a TextError, what cannot be asked for."""
         if resume is not None and resume.have is None:
             raise TextError(RESUME_AFTER, 0, "a range that begins now is empty", HINT)
-        if wish is not None and (wish.qos.delay_s_max < float("inf") or wish.qos.reliability is not None):
+        if options is not None and (
+            options.qos.delay_s_max < float("inf") or options.qos.reliability is not None
+        ):
             raise TextError(RESUME_UNTIL, 0, "a range has a filter, but no max-delay and no reliability")
         for pattern in self._patterns:
             shared_parts(pattern)  # as of any subscription

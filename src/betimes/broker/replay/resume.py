@@ -258,7 +258,7 @@ class Resumption:
         if connection is not None and sent:
             messages = sum(map(len, sent))
             connection.send_batch(b"".join(pieces), messages)
-            price = 1.0 if grant.wish is None else grant.wish.qos.price
+            price = 1.0 if grant.options is None else grant.options.qos.price
             self._hub.counters.premium += messages * (price - 1.0)
         every = 0 if recorder is None else recorder.every
         recorded = [portion.where(portion.numbers % every == 0) for portion in sent] if every else []
@@ -276,7 +276,7 @@ class Resumption:
             return False
         if session.rights is not None or grant.no_local or grant.identifier is not None:
             return False
-        wanted = EVERYTHING if grant.wish is None else grant.wish.filter
+        wanted = EVERYTHING if grant.options is None else grant.options.filter
         portions = replay.portions(grant.pattern, have, wanted)
         if portions is None or not are_in_order(portions):
             return False
@@ -303,8 +303,8 @@ class Resumption:
         owed = {(each.publication.origin, each.publication.number) for each in self._session.owed()}
         room = self._hub.limits.queue_bytes_max - self._session.queue_bytes
         for grant in self._grants:
-            wish, rights = grant.wish, self._session.rights
-            content_filter = EVERYTHING if wish is None else wish.filter
+            options, rights = grant.options, self._session.rights
+            content_filter = EVERYTHING if options is None else options.filter
             found, gaps = self._hub.replay.missed(grant.pattern, have, content_filter)
             self._gaps += [each for each in gaps if each not in self._gaps]
             while found and room > 0:
