@@ -31,38 +31,38 @@ def block_of(*items) -> Block:
 
 
 def portion_of(block: Block, pattern: str = "#", wanted=EVERYTHING) -> Selection:
-    laid_out = block.laid_out({})
-    return Selection(laid_out, laid_out.places(pattern, wanted, FLOORS, 0))
+    columns = block.columns({})
+    return Selection(columns, columns.places(pattern, wanted, FLOORS, 0))
 
 
 def test_what_was_refused_is_never_found():
-    portion = portion_of(block_of(packet(1), None, packet(3)))
-    assert portion.numbers.tolist() == [1, 3]
-    assert [each.number for each in portion.publications()] == [1, 3]
+    selection = portion_of(block_of(packet(1), None, packet(3)))
+    assert selection.numbers.tolist() == [1, 3]
+    assert [each.number for each in selection.publications()] == [1, 3]
 
 
 def test_pattern_filter_and_floor_all_count():
     block = block_of(*[packet(number, user_properties=[("a", str(number))]) for number in range(1, 9)])
-    laid_out = block.laid_out({})
-    assert laid_out.places("t/0", parse_filter("a > 3"), np.array([5]), 0).tolist() == [5, 7]
-    assert laid_out.places("t/0", parse_filter("a > 3"), np.array([5]), 6).tolist() == [7]
+    columns = block.columns({})
+    assert columns.places("t/0", parse_filter("a > 3"), np.array([5]), 0).tolist() == [5, 7]
+    assert columns.places("t/0", parse_filter("a > 3"), np.array([5]), 6).tolist() == [7]
 
 
 def test_what_comes_later_is_laid_out_too():
     block = block_of(packet(1))
     assert len(portion_of(block)) == 1
     block.add(run_of([packet(9)], "b2", 9, 3.0))
-    portion = portion_of(block)
-    assert (portion.publications()[1].number, portion.publications()[1].born_s) == (9, 3.0)
+    selection = portion_of(block)
+    assert (selection.publications()[1].number, selection.publications()[1].born_s) == (9, 3.0)
     assert block.ends == {"b1": 1, "b2": 9}
-    assert portion.origins.tolist() == [0, 1]
+    assert selection.origins.tolist() == [0, 1]
 
 
 def test_publishers_deadlines_and_the_subscribers_bound_make_messages_late():
-    portion = portion_of(block_of(packet(1), packet(2, user_properties=[("$deadline", "500ms")])))
-    assert portion.late(2.0, math.inf).tolist() == [False, True]
-    assert portion.late(2.0, 0.9).tolist() == [True, True]
-    assert [each.number for each in portion.where(~portion.late(2.0, math.inf)).publications()] == [1]
+    selection = portion_of(block_of(packet(1), packet(2, user_properties=[("$deadline", "500ms")])))
+    assert selection.late(2.0, math.inf).tolist() == [False, True]
+    assert selection.late(2.0, 0.9).tolist() == [True, True]
+    assert [each.number for each in selection.where(~selection.late(2.0, math.inf)).publications()] == [1]
 
 
 @pytest.mark.parametrize(
@@ -80,21 +80,21 @@ def test_only_what_goes_as_it_was_published_is_plain(odd, qos, is_plain):
 
 
 def test_what_has_ended_is_late_for_everybody():
-    portion = portion_of(block_of(packet(1, message_expiry_interval=3), packet(2)))
-    assert portion.void(3.9).tolist() == [False, False]
-    assert portion.void(4.0).tolist() == [True, False]
+    selection = portion_of(block_of(packet(1, message_expiry_interval=3), packet(2)))
+    assert selection.void(3.9).tolist() == [False, False]
+    assert selection.void(4.0).tolist() == [True, False]
 
 
 def test_messages_are_told_as_one_by_one():
     second = packet(2, qos=mqtt5.QoS.AT_LEAST_ONCE, packet_id=4, message_expiry_interval=70_000)
-    portion = portion_of(block_of(packet(1), second))
-    written, longest = portion.told(["b1"], 1.25)
+    selection = portion_of(block_of(packet(1), second))
+    written, longest = selection.told(["b1"], 1.25)
     each = [
         publication.packet_for(qos=0, retain=False, now_s=1.25, told=True).write()
-        for publication in portion.publications()
+        for publication in selection.publications()
     ]
     assert (written, longest) == (b"".join(each), max(map(len, each)))
-    assert portion.size_bytes == sum(len(one.packet.write()) for one in portion.publications())
+    assert selection.size_bytes == sum(len(one.packet.write()) for one in selection.publications())
 
 
 def test_who_was_born_in_the_future_is_not_younger_than_new():

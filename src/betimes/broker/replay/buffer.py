@@ -1,8 +1,8 @@
-"""What does a live broker keep of what is published, and how does it come in?
+"""The replay buffer of a live broker: what is kept of all publications for subscribers that come back.
 
-What clients publish here is the hot path: the hub only puts each packet into a list (`keep`), and what one
-read of a socket brought becomes one run of the buffer when all of it was handled (`close_run`). Where that
-was nothing but publications, the bytes are kept as they were read, and read again for who resumes.
+The hub only puts each packet into a list (`keep`), because this is the hot path. What one read of a socket
+brought becomes one run of the buffer when all of it was handled (`close_run`). Where the read held
+publications only, the bytes are kept as they came, and read again for clients that resume.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _number, _born_s = attrgetter("number"), attrgetter("born_s")
 
 
 class ReplayBuffer:
-    """What one server keeps for who comes back; its own numbers go on from `next_number`."""
+    """What one broker keeps for clients that come back; its own numbers go on from `next_number`."""
 
     def __init__(self, settings: BufferSettings, own: str, next_number: int) -> None:
         self.settings = settings
@@ -48,7 +48,7 @@ class ReplayBuffer:
         )
         self._reads_content = any(each.filter != EVERYTHING for each in settings.partitions)
         self._weighs = any(each.overwrite not in (LRP, RANDOM) for each in settings.partitions)
-        # Where all goes in the order in which it came, what came lately is found without much looking.
+        # Where messages are overwritten in the order in which they came, the newest are found fast.
         self._log = RecentLog() if self._buffer.takes_runs else None
         self._coming: list[Kept | None] = []
         self._is_split = False  # a part of what came was kept already
@@ -85,9 +85,9 @@ class ReplayBuffer:
         whole: bytes = b"",
         packets: Sequence[Item] = (),
     ) -> None:
-        """Take what was given to `keep` into the buffer: a client published it, in so many bytes.
+        """Move what was given to `keep` into the buffer: one client published it, in so many bytes.
 
-        Where just these packets were read from `whole`, one behind the other, only that is kept.
+        Where `whole` holds just these packets, one behind the other, only that is kept.
         """
         items, is_split, self._is_split = self._coming[:], self._is_split, False
         if not items:
@@ -120,11 +120,11 @@ class ReplayBuffer:
 
     @property
     def takes_runs(self) -> bool:
-        """Tell whether what comes together may be kept together."""
+        """Tell whether messages that come together are kept together."""
         return self._buffer.takes_runs
 
     def keep_part(self, data: bytes, count: int, version: int, publisher: str, now_s: float) -> None:
-        """Keep what a client published in a row, behind what was given to `keep` before."""
+        """Keep a batch that a client published, behind what was given to `keep` before."""
         self.close_run(publisher, None, now_s)
         self._is_split = True
         first = self._next_number
@@ -153,11 +153,11 @@ class ReplayBuffer:
     def missed(
         self, pattern: str, have: Mapping[str, Have], content_filter: Filter = EVERYTHING
     ) -> tuple[list[Publication], list[Gap]]:
-        """Return what is kept and wanted and not had yet, in order for each origin, and what is missing."""
-        portions = self.portions(pattern, have, content_filter)
-        if portions is not None:
+        """Return what is kept, matches and is new to a client, in order for each origin, and the gaps."""
+        selections = self.selections(pattern, have, content_filter)
+        if selections is not None:
             by_origin: dict[str, list[Publication]] = {}
-            for each in [each for portion in portions for each in portion.publications()]:
+            for each in [each for selection in selections for each in selection.publications()]:
                 by_origin.setdefault(each.origin, []).append(each)
             for flow in by_origin.values():
                 flow.sort(key=_number)  # some may have been overtaken on their way
@@ -166,21 +166,21 @@ class ReplayBuffer:
         on_topic = [publication_of(each) for each in found if topic_matches(pattern, each.item.topic)]
         return [each for each in on_topic if content_filter.matches(each.attributes())], gaps
 
-    def portions(
+    def selections(
         self, pattern: str, have: Mapping[str, Have], content_filter: Filter
     ) -> list[Selection] | None:
-        """Return what is kept and wanted and not had yet, as it came; None if it is not all at hand."""
+        """Return what is kept, matches and is new to a client, as it came; None: the log does not reach back."""
         self._close_afar()
         if self._log is None or not self._log.reaches(have):
             return None
         return self._log.missed(pattern, content_filter, have, self.overwritten)
 
     def origins(self) -> list[str]:
-        """Return what the codes of origins in portions stand for."""
+        """Return the origin of each code in selections."""
         return [] if self._log is None else self._log.origins
 
     def not_kept(self, pattern: str, have: Mapping[str, Have]) -> list[Gap]:
-        """Return what somebody does not have of such topics, and is not kept here."""
+        """Return what a client does not have of such topics and is not kept here."""
         self._close_afar()
         return self._buffer.missing(pattern, have)
 
@@ -210,21 +210,21 @@ class ReplayBuffer:
         return self._buffer.highest()
 
     def positions(self) -> dict[str, int]:
-        """Return from where somebody who starts now would resume, by origin."""
+        """Return the positions from which a client that subscribes now would resume, by origin."""
         self._close_afar()
         return self._buffer.settled()
 
     def is_whole(self, pattern: str, *, is_linked: bool) -> bool:
-        """Tell whether everything of such topics comes here and is kept, wherever it is published."""
+        """Tell whether all publications on such topics, of any broker, come here and are kept."""
         comes = not is_linked or any(pattern_covers(each, pattern) for each in self.settings.fetch)
         return comes and self._buffer.covers(pattern)
 
     def left(self, client_id: str, pattern: str, now_s: float) -> None:
-        """Note that a client went away who may come back for what it missed."""
+        """Note that a client left that may come back for what it missed."""
         self._buffer.left(client_id, pattern, now_s)
 
     def client_left(self, session: Session, now_s: float) -> None:
-        """Note that a client went away, with all its subscriptions that resume."""
+        """Note that a client left, with all its subscriptions that resume."""
         for grant in session.subscriptions.values():
             if grant.options is not None and grant.options.resumes:
                 self.left(session.client_id, grant.pattern, now_s)
@@ -234,7 +234,7 @@ class ReplayBuffer:
         self._buffer.returned(client_id)
 
     def _put_runs(self, run: KeptRun[Kept], whole: bytes, now_s: float) -> None:
-        """Keep a run, in pieces where it is a large part of all that may be kept: it goes as one."""
+        """Keep a run, in pieces where it is a large part of the buffer: a run is overwritten as a whole."""
         terms, count = self.settings.partitions[0], len(run.items)
         parts = max(count * PIECES_MIN // terms.messages_max, run.size_bytes * PIECES_MIN // terms.bytes_max)
         if not parts:
@@ -247,7 +247,7 @@ class ReplayBuffer:
             self._put_run(run._replace(first=run.first + at, items=items, size_bytes=size_bytes), now_s)
 
     def _close_afar(self) -> None:
-        """Keep what came from afar one behind the other, as one run."""
+        """Keep what came from another broker one behind the other, as one run."""
         coming, size_bytes = self._from_afar, self._afar_bytes
         if not coming:
             return
@@ -258,7 +258,7 @@ class ReplayBuffer:
         self._put_run(run, first.born_s)
 
     def _put_run(self, run: KeptRun[Kept], now_s: float) -> None:
-        assert self._log is not None, "who takes runs has a log of them"
+        assert self._log is not None, "a buffer that takes runs has a log of them"
         if self._buffer.put_run(run, now_s):
             self._log.add(run)
 
@@ -282,7 +282,7 @@ def _up_to(gap: Gap, end: int) -> Gap:
 
 
 def _are_just(items: Sequence[Kept | None], packets: Sequence[Item]) -> bool:
-    """Tell whether what is to be kept is all that was read, and as it was."""
+    """Tell whether the kept messages are all that was read, unchanged."""
     at = 0
     for packet in packets:
         if isinstance(packet, PacketBatch):
@@ -295,7 +295,7 @@ def _are_just(items: Sequence[Kept | None], packets: Sequence[Item]) -> bool:
 
 
 def importance_of(packet: Kept) -> float:
-    """Return how important its publisher says a message is; 1 where it does not say, or not so."""
+    """Return the importance that a publisher states; 1 where it states none that can be read."""
     for name, value in packet.user_properties:
         if name == IMPORTANCE:
             number = number_reading(value)

@@ -189,7 +189,7 @@ class Resumption:
         self._resume = resume
         self._gaps: list[Gap] = []
         self._deliveries: list[Delivery] = []
-        self._portions: list[Selection] = []  # instead, where that is enough
+        self._selections: list[Selection] = []  # instead, where that is enough
         if hub.replay is not None:
             hub.replay.close_run(session.client_id, None, now_s)
             hub.replay.returned(session.client_id)
@@ -215,7 +215,7 @@ class Resumption:
 
     @property
     def _outstanding(self) -> int:
-        return len(self._deliveries) + sum(map(len, self._portions))
+        return len(self._deliveries) + sum(map(len, self._selections))
 
     def reason(self) -> str:
         """Return what a person should know."""
@@ -236,38 +236,38 @@ class Resumption:
             self._session.offer(Delivery(message, subscription_ids=identifiers[:1] or None), now_s)
         for delivery in self._deliveries:
             self._session.offer(delivery, now_s)
-        if self._portions:
-            self._send_portions(self._grants[0], now_s)
+        if self._selections:
+            self._send_selections(self._grants[0], now_s)
 
-    def _send_portions(self, grant: BrokerSubscription, now_s: float) -> None:
+    def _send_selections(self, grant: BrokerSubscription, now_s: float) -> None:
         """Send what fits at once, as one piece; the rest joins the line one by one."""
         replay, connection, recorder = self._hub.replay, self._session.ready(), self._hub.recorder
         assert replay is not None, "what is sent was kept"
         names, pieces, count, room = replay.origins(), list[bytes](), 0, AT_ONCE_BYTES_MAX
-        while connection is not None and count < len(self._portions):
-            portion = self._portions[count]
-            if portion.size_bytes > room:
+        while connection is not None and count < len(self._selections):
+            selection = self._selections[count]
+            if selection.size_bytes > room:
                 break
-            data, longest = portion.told(names, now_s)
+            data, longest = selection.told(names, now_s)
             if longest > connection.packet_bytes_max:
                 break
             pieces.append(data)
             room -= len(data)
             count += 1
-        sent, left = self._portions[:count], self._portions[count:]
+        sent, left = self._selections[:count], self._selections[count:]
         if connection is not None and sent:
             messages = sum(map(len, sent))
             connection.send_batch(b"".join(pieces), messages)
             price = 1.0 if grant.options is None else grant.options.qos.price
             self._hub.counters.premium += messages * (price - 1.0)
         every = 0 if recorder is None else recorder.every
-        recorded = [portion.where(portion.numbers % every == 0) for portion in sent] if every else []
-        for each in [each for portion in recorded for each in portion.publications()]:
+        recorded = [selection.where(selection.numbers % every == 0) for selection in sent] if every else []
+        for each in [each for selection in recorded for each in selection.publications()]:
             self._session.note(delivery_of(each, grant, retain=False), now_s)
-        for each in [each for portion in left for each in portion.publications()]:
+        for each in [each for selection in left for each in selection.publications()]:
             self._session.offer(self._delivery(each, [grant]), now_s)
 
-    def _find_portions(self, have: Mapping[str, Have], now_s: float) -> bool:
+    def _find_selections(self, have: Mapping[str, Have], now_s: float) -> bool:
         """Find what is to be sent in a way that is quick for thousands of messages; False if it cannot be."""
         replay, session, grant = self._hub.replay, self._session, self._grants[0]
         assert replay is not None, "there is something to resume from"
@@ -277,27 +277,27 @@ class Resumption:
         if session.rights is not None or grant.no_local or grant.identifier is not None:
             return False
         wanted = EVERYTHING if grant.options is None else grant.options.filter
-        portions = replay.portions(grant.pattern, have, wanted)
-        if portions is None or not are_in_order(portions):
+        selections = replay.selections(grant.pattern, have, wanted)
+        if selections is None or not are_in_order(selections):
             return False
-        if not all(each.is_plain(grant.qos) for each in portions):
+        if not all(each.is_plain(grant.qos) for each in selections):
             return False
-        taken = sum(each.size_bytes + 2 * OVERHEAD_BYTES * len(each) for each in portions)
+        taken = sum(each.size_bytes + 2 * OVERHEAD_BYTES * len(each) for each in selections)
         if taken > self._hub.limits.queue_bytes_max - session.queue_bytes:
             return False
         self._gaps = replay.not_kept(grant.pattern, have)
-        for portion in portions:
+        for selection in selections:
             takes_late = self._resume.late_too
-            late = portion.void(now_s) if takes_late else portion.late(now_s, bound_s_of(grant))
-            for each in portion.where(late).publications():
+            late = selection.void(now_s) if takes_late else selection.late(now_s, bound_s_of(grant))
+            for each in selection.where(late).publications():
                 self._add(each, [grant], now_s)
-            self._portions.append(portion.where(~late))
+            self._selections.append(selection.where(~late))
         return True
 
     def _find(self, have: Mapping[str, Have], now_s: float) -> None:
         """Find what is to be sent, the newest first: there may be no room for all that was missed."""
         assert self._hub.replay is not None, "there is something to resume from"
-        if self._find_portions(have, now_s):
+        if self._find_selections(have, now_s):
             return
         wanted: dict[tuple[str, int], tuple[Publication, list[BrokerSubscription]]] = {}
         owed = {(each.publication.origin, each.publication.number) for each in self._session.owed()}

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from betimes.broker.replay.laid_out import MessageColumns
+from betimes.broker.replay.blocks import MessageColumns
 from betimes.language.filters.parse import parse_filter
 from betimes.model.user_properties import ATTRIBUTES_MAX
 from betimes.mqtt.packet_batch import PacketBatch
@@ -29,7 +29,7 @@ packets = st.builds(
 )
 
 
-def laid_out(runs: Any) -> MessageColumns:
+def columns(runs: Any) -> MessageColumns:
     built = []
     for number, items in enumerate(runs):
         data = b"".join(each.write() for each in items if each is not None)
@@ -41,7 +41,7 @@ def laid_out(runs: Any) -> MessageColumns:
 @given(st.lists(st.lists(st.none() | packets, max_size=6), max_size=4), st.sampled_from(FILTERS))
 def test_columns_say_what_messages_say(runs, text):
     content_filter = parse_filter(text)
-    found = laid_out(runs)
+    found = columns(runs)
     alone = [found.publication(place) for place in range(len(found))]
     kept = [each for run in runs for each in run if each is not None]
     assert [each.packet.write() for each in alone] == [each.write() for each in kept]
@@ -56,7 +56,7 @@ def test_columns_say_what_messages_say(runs, text):
 
 
 def test_what_was_refused_still_counts_as_having_come():
-    found = laid_out([[mqtt5.PublishPacket("t", b"1"), None, mqtt5.PublishPacket("t", b"2")]])
+    found = columns([[mqtt5.PublishPacket("t", b"1"), None, mqtt5.PublishPacket("t", b"2")]])
     everything = parse_filter("x IS NULL")
     assert found.numbers.tolist() == [0, 2]
     assert found.places("t", everything, np.array([-1]), 2).tolist() == [1]
@@ -64,7 +64,7 @@ def test_what_was_refused_still_counts_as_having_come():
 
 def test_who_has_too_many_attributes_is_read_as_elsewhere():
     many = [(f"n{number}", "1") for number in range(ATTRIBUTES_MAX + 5)]
-    found = laid_out([[mqtt5.PublishPacket("t", b"", user_properties=many)]])
+    found = columns([[mqtt5.PublishPacket("t", b"", user_properties=many)]])
     last = parse_filter(f"n{ATTRIBUTES_MAX} = 1")
     assert found.places("t", parse_filter("n0 = 1"), np.array([-1]), 0).tolist() == [0]
     assert found.places("t", last, np.array([-1]), 0).tolist() == []
