@@ -67,7 +67,7 @@ class Server:
     """A broker, or a peer of an overlay if there is a plan for one; it serves as long as it is entered.
 
     Without a gate, clients are authenticated as `settings.anonymous` says; files of users and access lists
-    are read by whoever makes the gate. `failure` says why it has ended by itself, `ended` is set then.
+    are read by the caller. `failure` says why it has ended by itself, `ended` is set then.
     """
 
     def __init__(

@@ -1,10 +1,10 @@
 """Can a subscriber be promised the on-time share that it asks for?
 
 The control centre learns from telemetry what the network does, and sends it to `$betimes/model`, signed with
-a secret that it shares with the brokers. By the last model each broker answers those who ask for a
+a secret that it shares with the brokers. By the newest model each broker answers subscriptions that ask for a
 `reliability`: admitted, or refused with the share that is predicted, counting what the newcomer would do to
-those who have a promise. No two clocks are compared: a model is older or newer than another by its own
-number, and its age is what has passed here since it came.
+the subscriptions that were admitted before. No two clocks are compared: a model is older or newer than
+another by its own number, and its age is what has passed here since it came.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FRESH_S = 900.0  # after which an answer says how old the model is
 
 @dataclass(frozen=True, slots=True)
 class AdmissionAnswer:
-    """What is said to one who asks for a promise."""
+    """The answer to a subscription that asks for an on-time share."""
 
     admitted: bool
     text: str
@@ -54,7 +54,7 @@ class AdmissionAnswer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AdmissionModel:
-    """A model that is worked out: whom it admits, and when it was learned, as the control centre counts."""
+    """A model that is worked out, and when the control centre learned it, on its own clock."""
 
     admission: Admission
     learned_at_s: float
@@ -120,7 +120,7 @@ class AdmissionControl(Extension):
     def learn(self, model: AdmissionModel, promised: Iterable[BrokerSubscription], now_s: float) -> bool:
         """Answer by a new model from now on; False if it is no newer than the last.
 
-        Who has a promise that the model does not know of yet keeps it.
+        Subscriptions that were admitted before and that the model does not know yet stay admitted.
         """
         if self._model is not None and model.learned_at_s <= self._model.learned_at_s:
             return False
@@ -199,7 +199,7 @@ class AdmissionControl(Extension):
             self._model.admission.remove(name)
 
     def _subscription(self, grant: BrokerSubscription) -> Subscription:
-        assert grant.options is not None, "who asks for nothing is promised nothing"
+        assert grant.options is not None, "a subscription without options asks for no on-time share"
         return Subscription(
             id=subscription_id(grant.session.client_id, grant.pattern, self._broker),
             home=self._broker,

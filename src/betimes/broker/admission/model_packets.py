@@ -29,7 +29,7 @@ def packed_model(statistics: NetworkStatistics, secret: str) -> tuple[bytes, str
 
 
 def signature_of(payload: bytes, secret: str) -> str:
-    """Return what only one who knows the secret can say about a payload."""
+    """Return the signature of a payload: only a holder of the secret can make it."""
     return hmac.new(secret.encode(), payload, hashlib.sha256).hexdigest()
 
 
@@ -50,7 +50,7 @@ ALARM_BYTES_MAX = 10_000
 
 
 def alarm_topic(home: str, subscriber: str) -> str:
-    """Return the topic of alarms about a subscriber, who does not get what was predicted.
+    """Return the topic of alarms about a subscriber that does not get what was predicted.
 
     >>> alarm_topic("b1", "anna/1")
     '$betimes/alarm/b1/anna%2F1'

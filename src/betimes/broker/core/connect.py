@@ -40,7 +40,7 @@ def handle_connect(hub: Hub, connection: Connection, packet: mqtt5.ConnectPacket
 
 
 def admit(hub: Hub, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
-    """Open or take over the session of a client that has proven who it is."""
+    """Open or take over the session of an authenticated client."""
     assigned = None if packet.client_id else f"auto-{secrets.token_hex(8)}"
     client_id = assigned or packet.client_id
     user = hub.gate.proven_user(packet.username)

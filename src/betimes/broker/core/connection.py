@@ -42,7 +42,7 @@ class PacketHandler(Protocol):
         """Note that all packets of one read were handled; they came in so many bytes."""
 
     def admit(self, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
-        """Open the session of a client that has proven who it is."""
+        """Open the session of an authenticated client."""
 
     def disconnected(self, connection: Connection, now_s: float, *, with_will: bool) -> None:
         """Note that a connection has ended."""

@@ -63,7 +63,7 @@ class PacketHandlers:
             replay.close_run(session.client_id, size_bytes, now_s, whole, items)
 
     def admit(self, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
-        """Open the session of a client that has proven who it is."""
+        """Open the session of an authenticated client."""
         admit(self.hub, connection, packet, now_s)
 
     def disconnected(self, connection: Connection, now_s: float, *, with_will: bool) -> None:

@@ -63,13 +63,13 @@ class Standalone:
     is_alone = True
 
     def subscribed(self, _grant: BrokerSubscription) -> None:
-        """Tell nobody."""
+        """Do nothing."""
 
     def unsubscribed(self, _grant: BrokerSubscription) -> None:
-        """Tell nobody."""
+        """Do nothing."""
 
     def publish(self, _publication: Publication, _now_s: float) -> int:
-        """Return that nobody else wants it."""
+        """Return that no other broker wants it."""
         return 0
 
     def answer(self, connection: Connection, _packet: mqtt5.ConnectPacket, _now_s: float) -> None:

@@ -1,7 +1,7 @@
-"""Who gets a publication, and how? Everybody whose subscription it meets, each once.
+"""Fan-out: a publication goes to every client whose subscriptions it matches, once to each.
 
-What goes to many in the same way is made once; what needs a packet id, an identifier or a queue becomes a
-`Delivery` of its own.
+What goes to many clients unchanged is encoded once; what needs a packet id, a subscription identifier or a
+queue becomes a `Delivery` of its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class FanOut:
         self._lose = lose
 
     def fan_out_all(self, publication: Publication, now_s: float) -> int:
-        """Offer a publication to all who want it; return how many they are."""
+        """Offer a publication to all subscribers that want it; return how many they are."""
         tree = self.tree.hearing(publication.topic)
         if not tree:
             return 0
@@ -45,7 +45,7 @@ class FanOut:
     def pass_on(self, delivery: Delivery, now_s: float) -> None:
         """Give what a client did not get to another of its shared subscription, if it had it by one.
 
-        Not where that client may have it already and nobody may have it twice [MQTT-4.8.2-5].
+        Not with QoS 2 where that client may have it already [MQTT-4.8.2-5].
         """
         heir = None
         if delivery.share is not None and not (delivery.qos == 2 and delivery.packet_id is not None):

@@ -1,7 +1,7 @@
-"""What was published, as the server keeps it until everybody has had it?
+"""A publication, as the broker keeps it until all its subscribers have it.
 
-One object for all who get it; what differs from one to the next (quality, packet id, age) is put in when
-a packet is made for them.
+One object serves all subscribers; what differs between them (QoS, packet id, age) is added when a packet is
+made.
 """
 
 from __future__ import annotations
@@ -94,11 +94,11 @@ class Publication:
         return self._deadline_s
 
     def too_late(self, now_s: float, bound_s: float) -> bool:
-        """Say whether it is of no use any more: to its publisher, or to somebody who wants it so soon."""
+        """Tell whether it is too late: by its expiry, its publisher's deadline or a subscriber's bound."""
         return now_s >= self.void_at_s or now_s - self.born_s > min(bound_s, self.deadline_s())
 
     def plain(self, version: int, *, told: bool, now_s: float) -> bytes:
-        """Return it as it goes, at this moment, to everybody with QoS 0 and nothing of their own: made once.
+        """Return the packet for all subscribers with QoS 0 and no identifier, encoded once.
 
         Only for the moment in which it is delivered: its age is in it.
         """
@@ -132,7 +132,7 @@ class Publication:
         alias: int | None = None,
         alias_known: bool = False,
     ) -> mqtt5.PublishPacket:
-        """Return the packet for one receiver; one who is `told` learns its id and its age.
+        """Return the packet for one receiver; with `told` it carries its id and its age.
 
         Where the receiver knows the topic's alias, the name is left out.
         """

@@ -4,7 +4,7 @@ A task on a cluster, or a program that was killed, cannot know which of its mess
 them again with QoS 1 or 2, and what came before under the same key is acknowledged and goes no further. The
 last keys are remembered, so many of all publishers together; with a store, also across a restart.
 
-A key counts for one user and one topic: nobody can use up another's.
+A key counts for one user and one topic: no client can use up the keys of another.
 """
 
 from __future__ import annotations

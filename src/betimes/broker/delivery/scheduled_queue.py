@@ -1,9 +1,9 @@
-"""What does a slow client get first, and what not any more? The last hop is a link too.
+"""The queue of a client that stated bounds or prices: the last hop is scheduled like a link.
 
-What waits for a client that stated bounds or prices is chosen as a broker chooses for its links: by expected
-benefit, and what cannot be in time is given up before it takes the time of something that can. How fast the
-client takes what it is sent is measured by how fast its socket drains. Little is to wait below us, in
-buffers where nothing can be chosen any more: as much as the client takes in a tenth of a second.
+What goes next is chosen by expected benefit, and what cannot arrive in time is dropped before it takes the
+time of something that can. The speed of the client is measured by how fast its socket drains. Little may wait
+in the transport and the kernel, where nothing can be chosen any more: as much as the client takes in a tenth
+of a second.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ONE_WAY, ONLY_DESTINATION = 0, np.zeros(1, dtype=np.int64)
 
 
 def warm_up() -> None:
-    """Have the kernels of scheduling loaded, or compiled, before anybody waits for them."""
+    """Load or compile the kernels of scheduling before a client waits for them."""
     publication = Publication(mqtt5.PublishPacket("t", b""), "t", born_s=0.0)
     scheduled = ScheduledQueue()
     for _ in range(3):

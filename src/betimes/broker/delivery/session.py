@@ -1,6 +1,6 @@
-"""What does one client still have to get? Its session, which outlives its connection if it asks for that.
+"""The session of one client: its subscriptions, and what is queued and in flight for it.
 
-MQTT's promises (sections 4.3 to 4.9) are kept here: what was sent and not acknowledged goes again, in
+MQTT's delivery rules (sections 4.3 to 4.9) are kept here: what was sent and not acknowledged goes again, in
 order, after a reconnection; no more is in flight than the client takes; a packet id names one thing.
 """
 
@@ -67,7 +67,9 @@ class Session:
             None  # what its client had lately, where it may move to another broker
         )
         self.arrived: ArrivedDeliveries | None = None  # likewise, for a while after it came from another one
-        self.is_given_up = False  # it reads so slowly that nobody waits for it, until its queue is empty
+        self.is_given_up = (
+            False  # it reads so slowly that publishers do not wait for it, until its queue is empty
+        )
         self._weeded_at_s = -math.inf
         self._dies_at_s = math.inf  # nothing that waits is too late before this
         self._tell_lost = lose
@@ -89,7 +91,7 @@ class Session:
         return self.queue_bytes / self._queue_bytes_max
 
     def is_full_for(self, size: int) -> bool:
-        """Tell whether so much would not fit any more, for somebody who is not waited for."""
+        """Tell whether so many bytes would not fit, where publishers do not wait for the client."""
         is_plain = self.scheduled is None and self.missed is None
         return self.is_given_up and is_plain and self.queue_bytes + size > self._queue_bytes_max
 
@@ -103,7 +105,7 @@ class Session:
         return connection
 
     def offer(self, delivery: Delivery, now_s: float) -> None:
-        """Send it at once if possible; else it waits, unless nobody would ever come for it."""
+        """Send it at once if possible; else queue it, unless its client is away and it has QoS 0."""
         connection = self.ready()
         if connection is not None and (not delivery.qos or self._may_send_more()):
             self._send(connection, delivery, now_s)
@@ -393,7 +395,7 @@ class BrokerSubscription:
         return options is not None and (options.qos.delay_s_max < math.inf or options.qos.price != 1.0)
 
     def has(self, publication: Publication) -> bool:
-        """Tell whether its client, who came back, has this already."""
+        """Tell whether its client, which resumed, has this already."""
         if self.have is None:
             return False
         had, number = self.have.get(publication.origin, NOTHING), publication.number

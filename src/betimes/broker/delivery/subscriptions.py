@@ -1,4 +1,8 @@
-"""Who hears a topic? Subscriptions by pattern, and of those with a content filter the ones it meets."""
+"""The subscriptions of a broker, found by topic and by content filter.
+
+Subscriptions with the same topic filter stand together; those with a content filter have a matching index, so
+that a publication costs O(log n) in their number and not one check each.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from betimes.matching.topics import TopicTree
 
 
 def warm_up() -> None:
-    """Have the kernels of content filters loaded, or compiled, before anybody waits for them."""
+    """Load or compile the kernels of content filters before a client waits for them."""
     index = MatchingIndex()
     wanted = parse_filter("a > 1 OR b = 'x'")
     for key in range(TAIL_ROWS_MAX + 2):  # so many that an index is built
@@ -23,16 +27,16 @@ def warm_up() -> None:
 
 
 class SharedGroup:
-    """The members of one shared subscription, who take turns."""
+    """The members of one shared subscription, which take turns."""
 
     def __init__(self) -> None:
         self.members: list[BrokerSubscription] = []
         self._turn = 0
 
     def pick(self, publication: Publication) -> BrokerSubscription | None:
-        """Return whose turn it is of those who want it; None if nobody does.
+        """Return the member whose turn it is, of those that want it; None if none does.
 
-        Who can take it at once comes first, then who is connected but busy, then who is away.
+        Members that can take it at once come first, then connected but busy ones, then those that are away.
         """
         count = len(self.members)
         second = third = -1
@@ -56,13 +60,13 @@ class SharedGroup:
 
 
 class TopicSubscribers:
-    """All who subscribed with one pattern."""
+    """All subscriptions with one topic filter."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
         self.plain: dict[str, BrokerSubscription] = {}  # by client id
         self.shared: dict[str, SharedGroup] = {}  # by group
-        self.is_plain = True  # everybody here gets everything
+        self.is_plain = True  # no content filter and no shared subscription: all of them get everything
         self._index: MatchingIndex | None = None  # most patterns have no need of one
         self._wishing: list[BrokerSubscription | None] = []
         self._key: dict[str, int] = {}  # by client id
@@ -133,11 +137,11 @@ class SubscriptionTree:
     def __init__(self) -> None:
         self._tree: TopicTree[TopicSubscribers] = TopicTree()
         self._by_pattern: dict[str, TopicSubscribers] = {}
-        self._had: dict[str, int] = {}  # by origin: the highest number that anybody came back with
+        self._had: dict[str, int] = {}  # by origin: the highest number that a resuming client has
         self.count = 0
 
     def may_be_had(self, publication: Publication) -> bool:
-        """Tell whether somebody who came back may have this already."""
+        """Tell whether a client that resumed may have this already."""
         return publication.number <= self._had.get(publication.origin, 0)
 
     def add(self, grant: BrokerSubscription) -> None:
@@ -167,7 +171,7 @@ class SubscriptionTree:
         return self._tree.match(topic)
 
     def stand_in(self, grant: SharedSubscription, publication: Publication) -> BrokerSubscription | None:
-        """Return who else of a shared subscription could have what one member did not get."""
+        """Return another member of a shared subscription for what one member did not get."""
         subscribers = self._by_pattern.get(grant.pattern)
         shares = subscribers.shared.get(grant.group) if subscribers is not None and grant.group else None
         return None if shares is None else shares.pick(publication)

@@ -1,4 +1,4 @@
-"""What do publishers here say that their events will take (`with QoSProfile`, 004, section 2)?
+"""What publishers at this broker advertise: the bandwidth that their events will take (004, section 2).
 
 A client says so in its CONNECT, in user properties `advertise`, such as `traffic/a4 = 15KB/s`, and it holds
 while the client is connected. Those of one topic add up: the network is told of one publisher, this broker.
@@ -46,13 +46,13 @@ class Advertised:
         self._sums: Counter[str] = Counter()
 
     def check(self, rights: Rights | None, properties: Iterable[tuple[str, str]]) -> None:
-        """Refuse, as a `TextError`, what cannot be read, or may not be advertised by who has these rights."""
+        """Refuse, as a `TextError`, what cannot be read, or may not be advertised with these rights."""
         topics = read_advertisements(properties)
         for topic in topics:
             if topic[0] == "$":
                 raise TextError(topic, 0, OF_BROKER, "advertise what you publish")
             if rights is not None and not rights.may_write(topic):
-                raise TextError(topic, 0, "this may not be advertised", "ask who keeps the access list")
+                raise TextError(topic, 0, "this may not be advertised", "ask the owner of the access list")
         if len({*topics, *self._sums}) > max(ADVERTISED_MAX, len(self._sums)):
             raise TextError(next(iter(topics)), 0, f"at most {ADVERTISED_MAX:,} topics are advertised here")
 

@@ -114,7 +114,7 @@ class Guarantees(Extension):
         requests: list[ReservationRequest] = []
         for pattern in dict.fromkeys(request.filters):
             if session.rights is not None and not session.rights.may_subscribe(pattern):
-                continue  # who may not have it is told so, and no more
+                continue  # the client may not read it, and learns no more than that
             if WILDCARDS.intersection(pattern) or pattern.startswith("$"):
                 text = f"{pattern}: {_why_not(pattern)}"
                 pending.decisions[pattern] = Decision(is_admitted=False, text=text, code=NOT_SUPPORTED)
@@ -183,7 +183,7 @@ class Guarantees(Extension):
                 self._reserved.subscribe(reservation, now_s)
 
     def tick(self, now_s: float) -> None:
-        """Ask again for what is lost; let nobody wait for ever."""
+        """Ask again for what is lost; answer every SUBSCRIBE in bounded time."""
         for name, wanted in list(self._wanted.items()):
             if wanted.pending is not None and now_s - wanted.pending.since_s > WAIT_S_MAX:
                 self._refuse(name, wanted, _no_answer(name), Signal.TIMED_OUT, now_s)
@@ -302,7 +302,7 @@ class Guarantees(Extension):
     def _answer(self, name: str, wanted: GuaranteeRequest, decision: Decision, now_s: float) -> None:
         """Note the answer to one topic; with the last of them the client gets its SUBACK."""
         pending, wanted.pending = wanted.pending, None
-        assert pending is not None, "nobody is answered twice"
+        assert pending is not None, "a SUBSCRIBE is answered once"
         pending.left.discard(name)
         pending.decisions[wanted.written] = decision
         if not decision.is_admitted:

@@ -57,7 +57,7 @@ class Pages:
 
 
 class PageReader(asyncio.Protocol):
-    """Somebody who asks for a page."""
+    """One HTTP connection that asks for a page."""
 
     def __init__(self, pages: Pages) -> None:
         self._pages = pages
@@ -96,7 +96,7 @@ class PageReader(asyncio.Protocol):
                 transport.close()  # once all is written
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """Forget who is gone."""
+        """Forget the connection."""
         if self._deadline is not None:
             self._deadline.cancel()
         self._pages.readers.discard(self)

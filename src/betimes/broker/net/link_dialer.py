@@ -1,4 +1,4 @@
-"""How does a broker reach its neighbours? It dials, and dials again."""
+"""Dialling the neighbours of a broker, again and again until there is a link."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def link_tls(terms: LinkTerms) -> ssl.SSLContext | None:
 
 
 async def keep_link(listener: LineOwner, federation: Federation, terms: LinkTerms) -> None:
-    """Keep a link to a neighbour, for ever: dial again, ever later, as long as it cannot be had."""
+    """Keep a link to a neighbour, for ever: dial again with growing pauses while there is none."""
     loop, pause_s, tls = asyncio.get_running_loop(), REDIAL_S_FIRST, link_tls(terms)
-    assert terms.host is not None, "without a host it is the neighbour who dials"
+    assert terms.host is not None, "without a host the neighbour dials"
     missed_s, is_told = loop.time(), False
 
     def open_link(connection: Connection, now_s: float) -> None:

@@ -1,7 +1,7 @@
-"""What happens on one accepted socket? A connection of the hub meets the event loop.
+"""One socket on the event loop: bytes in and out of a connection, pauses, deadlines, the end.
 
-Few bytes wait in the kernel and in the transport: a client that reads slowly is told apart early, and what
-waits for it waits in its session, where it can still be dropped when it is too late.
+Few bytes wait in the kernel and in the transport, so that a slow client is recognised early: what waits for
+it waits in its session, where it can still be dropped when it is too late.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TRANSPORT_BYTES_MAX = 256 * 1024  # waiting in one transport before the client c
 TRANSPORT_BYTES_ENDURED = 4 * TRANSPORT_BYTES_MAX
 KERNEL_BYTES_UNSENT_MAX = 128 * 1024
 GOODBYE_WITHIN_S = 2.0
-LATE_S = 0.5  # by which the clock is late when nobody was listened to
+LATE_S = 0.5  # by which the clock is late when no socket was read
 
 
 class LineOwner(Protocol):
@@ -98,7 +98,7 @@ class SocketLine(asyncio.Protocol):
         return Connection(self._listener.handlers, peer=peer, now_s=self._listener.now_s())
 
     def data_received(self, data: bytes) -> None:
-        """Take in what came, unless its sender has to wait for those who lag behind."""
+        """Take in what came, unless its sender has to wait for slow readers."""
         if self.connection is None:
             return
         if self._held or self._has_to_wait(len(data)):
@@ -128,7 +128,7 @@ class SocketLine(asyncio.Protocol):
         self.take_in(data)
 
     def take_in(self, data: bytes) -> None:
-        """Take in what came, and let everybody have what follows from it."""
+        """Take in what came, and write what follows from it."""
         connection = self.connection
         assert connection is not None, "nothing comes before there is a connection"
         connection.receive(data, self._listener.now_s())
@@ -185,8 +185,8 @@ class SocketLine(asyncio.Protocol):
                 self._listener.waiting_lines.forget(self)
                 self.take_in(b"".join(self._held))
             session = self.connection.session
-            who = "" if session is None else f", client {session.client_id}"
-            log.info("gone: %s%s%s", self.connection.peer, who, f" ({error})" if error else "")
+            client = "" if session is None else f", client {session.client_id}"
+            log.info("gone: %s%s%s", self.connection.peer, client, f" ({error})" if error else "")
             del self._listener.lines[self.connection]
             self.connection.lost(self._listener.now_s())
             self._listener.flush()
@@ -241,7 +241,7 @@ class SocketLine(asyncio.Protocol):
             self._follow_flow()
 
     def hang_up(self) -> None:
-        """End once everything is written; who does not read it and end too, in time, is cut off.
+        """End once everything is written; a client that does not read it and end too, in time, is cut off.
 
         To close at once could reset the connection, where the client is still sending, and a reset takes
         away what it has not read: our reasons.

@@ -1,4 +1,4 @@
-"""How does a server prove who it is, and who its clients are? Certificates, from files.
+"""TLS contexts of the broker, from certificate files.
 
 TLS 1.2 or newer, with what Python takes for safe. A mistake in a file is told before the server starts.
 """
@@ -60,9 +60,9 @@ def _check_is_file(name: str) -> None:
 
 
 def _refuse_locked(key: str) -> str:
-    hint = "take the password away: openssl pkey -in KEY -out NEW, and let nobody else read the new file"
+    hint = "remove the password: openssl pkey -in KEY -out NEW, and let only the broker read the new file"
     raise BetimesError(
-        f"{key}: the key is locked by a password, and nobody is there to type it\nhint: {hint}"
+        f"{key}: the key is locked by a password, which the broker cannot ask for\nhint: {hint}"
     )
 
 

@@ -1,4 +1,4 @@
-"""How does MQTT travel in websocket frames (MQTT 5, section 6)?
+"""MQTT in websocket frames (MQTT 5, section 6).
 
 Frames and handshake are those of the package `websockets`, without its I/O. A packet may span frames and a
 frame may hold several packets, so what frames carry goes on as if it had come from a bare socket.
@@ -30,7 +30,7 @@ class WebsocketLine(SocketLine):
 
     def __init__(self, listener: LineOwner) -> None:
         super().__init__(listener)
-        # A frame is kept until it is whole: for whom nobody knows yet, no more than their CONNECT may have.
+        # A frame is kept until it is whole: before CONNECT, no more than a CONNECT may have.
         self._websocket = ServerProtocol(subprotocols=[SUBPROTOCOL], max_size=(None, CONNECT_BYTES_MAX))
         self._handshake_bytes = 0
 
@@ -98,7 +98,9 @@ class WebsocketLine(SocketLine):
             else:
                 self.hang_up()
                 self._end_writing()
-        if self.transport.get_write_buffer_size() > TRANSPORT_BYTES_ENDURED:  # pongs that nobody reads
+        if (
+            self.transport.get_write_buffer_size() > TRANSPORT_BYTES_ENDURED
+        ):  # pongs that the client does not read
             self.pause(Pause.UNREAD_ANSWERS)
 
     def _say_goodbye(self) -> None:

@@ -48,7 +48,7 @@ class EventRecorder:
         self._began_s = self._clock()
 
     def matched(self) -> None:
-        """Note that it was found who wants it, and given to those who are here."""
+        """Note that its local subscribers were found and served."""
         self._matching_s = self._clock() - self._began_s
 
     def published(self, publication: Publication, wanted: int, stored: int, now_s: float) -> None:
@@ -58,7 +58,7 @@ class EventRecorder:
         self.recorder.published(self._broker, event, wanted, now_s, stored=stored, matching_s=matching_s)
 
     def subscribed(self, written: str, grant: BrokerSubscription, now_s: float) -> None:
-        """Note that somebody wants something, or still does."""
+        """Record a subscription, new or still there."""
         options = grant.options
         subscription = Subscription(
             id=grant.session.client_id,
@@ -72,7 +72,7 @@ class EventRecorder:
     def answered(
         self, written: str, grant: BrokerSubscription, answer: AdmissionAnswer, now_s: float
     ) -> None:
-        """Note that somebody was promised an on-time share, or refused."""
+        """Record that a subscription was admitted with an on-time share, or refused."""
         if answer.predicted_share is None or grant.options is None:
             return
         self.recorder.answered(
@@ -87,11 +87,11 @@ class EventRecorder:
         )
 
     def unsubscribed(self, client_id: str, written: str, now_s: float) -> None:
-        """Note that somebody wants something no longer."""
+        """Record that a subscription is gone."""
         self.recorder.unsubscribed(self._broker, client_id, written, now_s)
 
     def tell_again(self, sessions: Iterable[Session], now_s: float) -> None:
-        """Note what everybody wants: the files that said so may be gone by now."""
+        """Record all subscriptions: the files that held them may be gone by now."""
         for session in sessions:
             for written, grant in session.subscriptions.items():
                 self.subscribed(written, grant, now_s)

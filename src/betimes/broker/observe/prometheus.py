@@ -74,14 +74,14 @@ def _families(statistics: Statistics, lag_s: float) -> Iterable[Metric]:
         counters["sessions_handed_over"] = ("Of clients that went to another broker.", went)
     if statistics.kept is not None:
         kept = statistics.kept
-        gauges["buffer_messages"] = ("Kept for subscribers who come back.", kept.messages)
+        gauges["buffer_messages"] = ("Messages in the replay buffer.", kept.messages)
         gauges["buffer_bytes"] = ("What those take, about.", kept.size_bytes)
         counters["buffer_overwritten"] = ("Messages kept no longer, for newer ones.", kept.overwritten)
-        counters["resumed_subscriptions"] = ("Of subscribers who came back.", kept.resumed)
+        counters["resumed_subscriptions"] = ("Subscriptions that were resumed.", kept.resumed)
         counters["replayed_messages"] = ("Sent to those, of what they had missed.", kept.replayed)
         counters["gaps_told"] = ("To those, of what they missed and is not here.", kept.gaps_told)
     build = InfoMetricFamily("betimes_build", "What runs here.", value={"version": __version__})
-    name = InfoMetricFamily("betimes_broker", "Who it is.", value={"name": statistics.broker})
+    name = InfoMetricFamily("betimes_broker", "The name of the broker.", value={"name": statistics.broker})
     found: list[Metric] = [build, name]
     found += [GaugeMetricFamily(f"betimes_{name}", text, value) for name, (text, value) in gauges.items()]
     found += [CounterMetricFamily(f"betimes_{name}", text, value) for name, (text, value) in counters.items()]

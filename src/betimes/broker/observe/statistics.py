@@ -1,4 +1,4 @@
-"""How is the server doing? One look at a hub, for all who report it."""
+"""Statistics of a broker at one moment, for metrics, $SYS and the dashboard."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from betimes.broker.links.federation import Federation
 from betimes.broker.replay.buffer import ReplayBuffer
 from betimes.model.telemetry import Reason
 
-# There may be very many sessions, and nobody is served meanwhile: no line of Python for each of them.
+# There may be very many sessions, and no client is served meanwhile: no line of Python for each of them.
 _CONNECTION, _QUEUE_BYTES = attrgetter("connection"), attrgetter("queue_bytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BufferStatistics:
-    """What is kept for subscribers who come back, and what became of it since the start."""
+    """The replay buffer: what it holds, and what became of it since the start."""
 
     messages: int
     size_bytes: int
@@ -60,7 +60,7 @@ class Statistics:
     reserved_kb: Mapping[str, float] = field(default_factory=dict)  # that went to others by such promises
     guarantees: tuple[int, int] | None = None  # given and refused; None: there is no network
     handed_over: tuple[int, int] | None = None  # sessions, to here and from here; None: there is no network
-    kept: BufferStatistics | None = None  # None: nothing is kept for who comes back
+    kept: BufferStatistics | None = None  # None: there is no replay buffer
 
     @property
     def disconnected(self) -> int:

@@ -1,4 +1,4 @@
-"""Where does what a live broker writes down go? Into Parquet files, at bounded cost, and to who listens.
+"""Telemetry of a live broker: into Parquet files, at bounded cost, and to clients that subscribe to it.
 
 Records are gathered and written by a thread, after a while or when there are many; a reader never meets half
 a file. If the disk is slower than the broker or full, records are left out, and the log says how many.
@@ -22,7 +22,7 @@ from betimes.telemetry.files import TelemetryFileError, TelemetryWriter
 log = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 0.5
-TELL_AGAIN_EVERY_S = 600.0  # what everybody wants
+TELL_AGAIN_EVERY_S = 600.0  # all subscriptions, because old files may be gone
 ROWS_PER_PART = 100_000
 ROWS_HELD_MAX = 4 * ROWS_PER_PART  # while a part is being written
 

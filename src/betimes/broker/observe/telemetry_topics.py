@@ -1,8 +1,9 @@
-"""Who hears what a broker writes down, without its files? Who subscribes to `$betimes/telemetry/#`, here.
+"""Telemetry published below `$betimes/telemetry/`, for programs that do not read the broker's files.
 
 Records are gathered and told twice a second, those of one kind together (`telemetry/messages.py`). Nothing is
-gathered while nobody listens; what comes faster than it can be told is left out, and counted. Access lists
-apply as to any topic: who may read it reads the attributes of all events that are written down.
+gathered while no client subscribes; records that come faster than they can be published are left out, and
+counted. Access lists apply as to any topic: a client that may read it reads the attributes of all recorded
+events.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class TelemetryTopics:
         self.left_out = 0
 
     def take(self, record: Record) -> None:
-        """Note a record, if somebody listens."""
+        """Note a record, if a client subscribes to it."""
         if not self._listeners:
             return
         if self._held >= RECORDS_HELD_MAX:
@@ -41,7 +42,7 @@ class TelemetryTopics:
         self._records[type(record)].append(record)
 
     def tick(self, now_s: float) -> bool:
-        """Tell what was noted, and look who listens; return whether somebody has begun to."""
+        """Publish what was noted; return whether a client has subscribed since the last tick."""
         for kind, record in KINDS.items():
             records = self._records[record]
             for first in range(0, len(records), RECORDS_PER_MESSAGE):

@@ -169,7 +169,7 @@ class ReplayBuffer:
     def selections(
         self, pattern: str, have: Mapping[str, Have], content_filter: Filter
     ) -> list[Selection] | None:
-        """Return what is kept, matches and is new to a client, as it came; None: the log does not reach back."""
+        """Return what is kept, matches and is new to a client, as it came; None: the log is too short."""
         self._close_afar()
         if self._log is None or not self._log.reaches(have):
             return None

@@ -1,12 +1,12 @@
-"""What was published between two positions? A range of what is kept, read as often as somebody likes.
+"""Reading a range of the replay buffer: what was published between two positions.
 
-Who resumes gets what it missed, and then what is new. A range has an end: whoever asks for the same one again
-gets the same again, as long as it is kept. `resume-until` on a SUBSCRIBE says where it ends, and then nothing
-stays subscribed. It may also say how many messages one would like to read: then the answer is where that
-would end, and nothing is sent.
+A client that resumes gets what it missed, and then what is new. A range has an end: a client that asks for
+the same range again gets the same messages, as long as they are kept. `resume-until` on a SUBSCRIBE states
+the end, and nothing stays subscribed. It may also state how many messages the client would like to read: the
+answer is then where that range would end, and nothing is sent.
 
-No answer takes long: one looks at so many messages and sends what finds room, the oldest first. The positions
-in it say up to where that was everything; from there one asks again.
+Every answer takes bounded time: it looks at a limited number of messages and sends what finds room, the
+oldest first. The positions in it state up to where that was everything; the client asks again from there.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from betimes.mqtt.reason_codes import SubscribeCode
 from betimes.mqtt.subscribe_options import SubscribeOptions
 from betimes.replay.buffer import FoundMessage, RunPiece
 
-LOOKED_AT_MAX = 2_048  # messages for one answer: nobody else is served meanwhile
+LOOKED_AT_MAX = 2_048  # messages for one answer: no other client is served meanwhile
 PLANNED_MAX = 10_000_000  # messages that one may like to read at once
 HINT = "write the text of an $id, such as b1:200, one for each broker; with +1000, where so many end is told"
 
@@ -57,7 +57,7 @@ HINT = "write the text of an $id, such as b1:200, one for each broker; with +100
 class Until:
     """Where a range ends, by origin: None for what is here by now.
 
-    With `most`, somebody wants to know how far so many messages would reach.
+    With `most`, the client asks how far so many messages would reach.
     """
 
     ends: Mapping[str, int] | None = None
@@ -65,7 +65,7 @@ class Until:
 
 
 class RangeDelivery(Delivery):
-    """What is sent of a range: it was counted, so it goes however long it waits for the client's socket."""
+    """A message of a range: it was counted, so it is sent however long it waits for the client's socket."""
 
     __slots__ = ()
 
@@ -111,7 +111,7 @@ class RangeHost(ReplayHost, Protocol):
 
 
 class RangeReading:
-    """What one SUBSCRIBE that asks for a range brings."""
+    """The answer to one SUBSCRIBE that asks for a range."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class RangeReading:
         self._publications: list[Publication] = []
         self._gaps: list[Gap] = []  # that are told
         self._lost = 0  # messages, at most
-        self._kept = 0  # messages up to the positions, of whatever topic, for who wants to know
+        self._kept = 0  # messages up to the positions, of any topic, where the client asks for their number
         self._positions: dict[str, int] = {}
         replay = self._check(options, resume, until)
         rights = session.rights

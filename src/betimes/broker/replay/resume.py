@@ -1,8 +1,9 @@
-"""What did a subscriber miss while it was away, and what does it get of that (003, section 5.1)?
+"""Resuming a subscription: what a subscriber missed while it was away (003, section 5.1).
 
-One step, in which nothing else happens: what was kept and is not had goes into the session's line, and the
-live subscription begins with what is had as its floor. So nothing comes twice, and nothing falls between.
-How much is to come is told first, on the SUBACK; then what is missing, as gaps; then what was missed.
+Resuming is one step, in which nothing else happens: what was kept and is new to the client goes into the
+session's queue, and the live subscription begins with what the client has as its floor. So no message comes
+twice, and none is left out. The SUBACK states first how much is to come; then come the gaps, and then what
+was missed.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from betimes.mqtt.packets import OVERHEAD_BYTES
 ORIGINS_MAX = 1_000  # that one subscriber names, or is told
 GAPS_MAX = 100  # that are told apart
 AHEAD_MAX = 10**9  # numbers by which another broker may be ahead of what came here
-AT_ONCE_BYTES_MAX = 1_000_000  # of what somebody missed that are sent in one go
+AT_ONCE_BYTES_MAX = 1_000_000  # of missed messages that are sent in one piece
 NO_ROOM = "no room"
 
 
@@ -103,14 +104,14 @@ class NotYetError(TextError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resume:
-    """What somebody who comes back says; without what is had, it begins now and wants to come back later."""
+    """What a client states that comes back; without `have` it begins now, and may come back later."""
 
     have: Mapping[str, Have] | None = None
     late_too: bool = False
 
 
 class LateDelivery(Delivery):
-    """What somebody wants even when it is too late: only the end of its life ends it."""
+    """A message that the client wants even when it is too late: only its expiry ends it."""
 
     __slots__ = ()
 
@@ -145,7 +146,7 @@ def read_resume(properties: Iterable[tuple[str, str]]) -> Resume | None:
 
 
 def check_resume(hub: ReplayHost, resume: Resume, patterns: Iterable[str]) -> None:
-    """Refuse, as a TextError, what nobody can have been told, and what cannot be resumed here."""
+    """Refuse, as a TextError, positions that no broker can have sent, and what cannot be resumed here."""
     for pattern in patterns:
         if pattern.startswith("$share/"):
             raise TextError(pattern, 0, f"a shared subscription cannot resume: leave out {RESUME_AFTER}")
@@ -173,7 +174,7 @@ def check_resume(hub: ReplayHost, resume: Resume, patterns: Iterable[str]) -> No
 
 
 class Resumption:
-    """What one SUBSCRIBE of somebody who comes back brings."""
+    """The answer to one SUBSCRIBE of a client that comes back."""
 
     def __init__(
         self,
