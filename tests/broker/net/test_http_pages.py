@@ -73,7 +73,7 @@ def test_a_question_may_come_in_pieces_and_ask_for_the_head_only():
     [
         (request("/none"), b"404"),
         (request("/", "POST"), b"405"),
-        (request("/" + "x" * 9000), b"414"),
+        (request("/" + "x" * REQUEST_BYTES_MAX), b"431"),
         (b"GET / HTTP/1.1\r\n" + b"X: x\r\n" * (REQUEST_BYTES_MAX // 6 + 1), b"431"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Can a subscriber be promised the on-time share that it asks for?
+"""Admission by on-time share: a broker answers subscriptions that ask for a `reliability`.
 
 The control centre learns from telemetry what the network does, and sends it to `$betimes/model`, signed with
 a secret that it shares with the brokers. By the newest model each broker answers subscriptions that ask for a

@@ -1,4 +1,4 @@
-"""What is special about a publication on its way to one client? Its quality, bound and price, and more."""
+"""A delivery: one publication for one client, with its QoS, bound, price and packet id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is a subscriber told what it has missed for good? By messages that name the numbers.
+"""Gap messages: a subscriber learns which numbers it has missed for good.
 
 Whoever comes back is told what no broker kept. Whoever is here and reads too slowly is told what did not fit
 into its queue, in its place among what did.

@@ -1,4 +1,4 @@
-"""What is a publication to the broker that schedules it? An event, with the publication it was made from."""
+"""The event that the scheduling broker sees of a publication."""
 
 from __future__ import annotations
 

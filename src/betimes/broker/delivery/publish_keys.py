@@ -1,4 +1,4 @@
-"""Was this published before? A publisher that is not sure repeats a message under the same `$key`.
+"""Deduplication of publications: a publisher that is not sure repeats a message under the same `$key`.
 
 A task on a cluster, or a program that was killed, cannot know which of its messages were taken in. It sends
 them again with QoS 1 or 2, and what came before under the same key is acknowledged and goes no further. The

@@ -1,4 +1,4 @@
-"""Is this more than so many a second? A bucket of tokens, which drip in at a rate."""
+"""A rate limit: a token bucket that is refilled at a constant rate."""
 
 from __future__ import annotations
 

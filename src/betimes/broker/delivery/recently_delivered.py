@@ -1,4 +1,4 @@
-"""What has a client had lately? So that a session that moves to another broker brings nothing twice.
+"""What a client got lately, so that a session that moves to another broker brings nothing twice.
 
 An event may be on its way to two brokers at once, to one of them for others. Where a session leaves one and
 comes to the other, each has to know for a while what the client was sent at the first.

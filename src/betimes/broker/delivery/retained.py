@@ -1,4 +1,4 @@
-"""What was the last word on each topic? Retained messages (MQTT 5, section 3.3.1.3)."""
+"""Retained messages: the last publication of each topic (MQTT 5, section 3.3.1.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is due now? Many things with a time each, most of which are put off or taken back before it comes.
+"""Timers: many keys with a time each, most of which are put off or cancelled before it comes.
 
 A heap whose entries are looked at only when their time has come: putting something off costs one look into
 a dictionary, and a server with many idle sessions spends nothing on them.

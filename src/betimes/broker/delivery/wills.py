@@ -1,4 +1,4 @@
-"""What is said when a client is gone for good? Wills that wait for their time (MQTT 5, section 3.1.2.5)."""
+"""Wills that wait for their time (MQTT 5, section 3.1.2.5)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What is answered over HTTP? A few pages for machines, such as metrics: one question for each connection.
+"""A few pages over HTTP for machines, such as metrics: one request for each connection.
 
-The reading of requests is that of the package `websockets`, without its I/O.
+Requests are parsed and answers written by `h11`, without I/O.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import cast
 
-from websockets.http11 import Request
-from websockets.server import ServerProtocol
+import h11
 
 REQUEST_BYTES_MAX = 16 * 1024
 ANSWER_WITHIN_S = 10.0
 READERS_MAX = 64  # at once
+PLAIN = "text/plain; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Page:
     """A text that is made when it is asked for."""
 
     text: Callable[[], str]
-    content_type: str = "text/plain; charset=utf-8"
+    content_type: str = PLAIN
 
 
 class Pages:
@@ -62,12 +62,12 @@ class PageReader(asyncio.Protocol):
     def __init__(self, pages: Pages) -> None:
         self._pages = pages
         self._transport: asyncio.Transport | None = None
-        self._http = ServerProtocol()
+        self._http = h11.Connection(h11.SERVER)
         self._bytes = 0
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Wait for the question, for a while."""
+        """Wait for the request, for a while."""
         self._transport = cast(asyncio.Transport, transport)
         if len(self._pages.readers) >= READERS_MAX:
             self._transport.abort()
@@ -76,24 +76,22 @@ class PageReader(asyncio.Protocol):
         self._deadline = asyncio.get_running_loop().call_later(ANSWER_WITHIN_S, self.cut_off)
 
     def data_received(self, data: bytes) -> None:
-        """Answer once the question is all there."""
-        http, transport = self._http, self._transport
-        if transport is None or transport.is_closing() or http.eof_sent:
+        """Answer once the request is complete."""
+        if self._transport is None or self._transport.is_closing() or self._http.our_state is not h11.IDLE:
             return
         self._bytes += len(data)
         if self._bytes > REQUEST_BYTES_MAX:
             status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-            http.send_response(http.reject(status, f"at most {REQUEST_BYTES_MAX} bytes\n"))
-        else:
-            http.receive_data(data)
-            events = http.events_received()
-            if events and isinstance(events[0], Request) and not http.eof_sent:
-                self._answer(events[0])
-        for written in http.data_to_send():
-            if written:
-                transport.write(written)
-            else:
-                transport.close()  # once all is written
+            self._send(status, f"at most {REQUEST_BYTES_MAX} bytes\n")
+            return
+        try:
+            self._http.receive_data(data)
+            event = self._http.next_event()
+        except h11.RemoteProtocolError as error:
+            self._send(HTTPStatus(error.error_status_hint), f"{error}\n")
+            return
+        if isinstance(event, h11.Request):
+            self._answer(event)
 
     def connection_lost(self, _error: Exception | None) -> None:
         """Forget the connection."""
@@ -106,19 +104,40 @@ class PageReader(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def _answer(self, request: Request) -> None:
-        http = self._http
-        page = self._pages.pages.get(request.path.partition("?")[0])
-        if request.method not in ("GET", "HEAD"):
-            response = http.reject(HTTPStatus.METHOD_NOT_ALLOWED, "only GET\n")
-            response.headers["Allow"] = "GET, HEAD"
+    def _answer(self, request: h11.Request) -> None:
+        path = request.target.decode("ascii", "replace").partition("?")[0]
+        page = self._pages.pages.get(path)
+        if request.method not in (b"GET", b"HEAD"):
+            self._send(HTTPStatus.METHOD_NOT_ALLOWED, "only GET\n", more=[("Allow", "GET, HEAD")])
         elif page is None:
-            there = ", ".join(self._pages.pages)
-            response = http.reject(HTTPStatus.NOT_FOUND, f"there is only {there}\n")
+            self._send(HTTPStatus.NOT_FOUND, f"there is only {', '.join(self._pages.pages)}\n")
         else:
-            response = http.reject(HTTPStatus.OK, page.text())
-            del response.headers["Content-Type"]
-            response.headers["Content-Type"] = page.content_type
-        if request.method == "HEAD":
-            response.body = b""
-        http.send_response(response)
+            self._send(HTTPStatus.OK, page.text(), content_type=page.content_type)
+
+    def _send(
+        self,
+        status: HTTPStatus,
+        text: str,
+        *,
+        content_type: str = PLAIN,
+        more: list[tuple[str, str]] | None = None,
+    ) -> None:
+        """Write an answer, and close the connection once all is written; a HEAD gets no body."""
+        assert self._transport is not None, "nothing is answered before there is a connection"
+        body = text.encode()
+        headers = [
+            ("Connection", "close"),
+            ("Content-Length", str(len(body))),
+            ("Content-Type", content_type),
+            *(more or []),
+        ]
+        events: list[h11.Event] = [
+            h11.Response(status_code=status.value, headers=headers, reason=status.phrase.encode()),
+            h11.Data(data=body),
+            h11.EndOfMessage(),
+        ]
+        for event in events:
+            written = self._http.send(event)
+            if written:
+                self._transport.write(written)
+        self._transport.close()

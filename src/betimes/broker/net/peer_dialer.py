@@ -1,4 +1,4 @@
-"""How does a process reach the other peers of its overlay? It dials each when there is something to say."""
+"""Dialling other peers of an overlay, when there is something to send to them."""
 
 from __future__ import annotations
 

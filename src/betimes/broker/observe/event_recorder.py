@@ -1,4 +1,4 @@
-"""What does a live broker write down of what its clients publish and get?
+"""Telemetry of a live broker: what it records of publications, deliveries and subscriptions.
 
 The records are those of `model.telemetry`, made by the recorder that the simulator uses too; of a busy
 broker's events only some are written down, but of those everything. Deliveries are noted when they are sent;

@@ -1,4 +1,4 @@
-"""How is the server doing, in the words of Prometheus?"""
+"""Prometheus exposition of the statistics of a broker."""
 
 from __future__ import annotations
 

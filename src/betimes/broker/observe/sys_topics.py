@@ -1,4 +1,4 @@
-"""What does the server publish about itself? Topics below $SYS/broker, with Mosquitto's names.
+"""$SYS topics: what the broker publishes about itself, with Mosquitto's names.
 
 They are retained and have QoS 0. They are none of the publications that are counted in them; their packets
 and bytes are counted, as all that goes over the wire.
