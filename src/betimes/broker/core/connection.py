@@ -163,11 +163,12 @@ class Connection(Outbox):
         self._handler.disconnected(self, now_s, with_will=with_will)
 
     def _handle_all(self, packets: list[Item], now_s: float) -> None:
+        handle = self._handler.handle
         for packet in packets:
             if self.closing:
                 break
-            if not self.is_held:
-                self._handler.handle(self, packet, now_s)
+            if self.unproven is None and self.awaiting is None:
+                handle(self, packet, now_s)
                 continue
             self._held.append(packet)
             if len(self._held) > HELD_MAX:

@@ -9,7 +9,7 @@ that is not needed by every broker is an extension (`core/extension.py`); the ne
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import mqtt5
 
@@ -67,6 +67,9 @@ class Hub:
         self.counters = self.outboxes.counters
         self.fan_out = FanOut(self.lose)
         self.network: Network = Standalone()
+        self._publish_on: Callable[[Publication, float], int] | None = (
+            None  # the network's, where there is one
+        )
         self.recorder = recorder
         self.replay = replay
         self._keep = None if replay is None else replay.keep
@@ -86,7 +89,7 @@ class Hub:
     def join(self, network: Network) -> None:
         """Become part of a network: it hears of the subscriptions that are there, and of all that follow."""
         assert self.network.is_alone, "a broker joins one network"
-        self.network = network
+        self.network, self._publish_on = network, network.publish
         for session in self.sessions.values():  # those that survived a restart
             for grant in session.subscriptions.values():
                 network.subscribed(grant)
@@ -407,7 +410,8 @@ class Hub:
             recorder.matched()
         if publication.retain:
             publication.forget_plain()
-        wanted += self.network.publish(publication, now_s)
+        if self._publish_on is not None:
+            wanted += self._publish_on(publication, now_s)
         if publication.is_recorded and recorder is not None:
             recorder.published(publication, wanted, self.fan_out.tree.count, now_s)
         return PublishCode.SUCCESS if wanted else PublishCode.NO_MATCHING_SUBSCRIBERS

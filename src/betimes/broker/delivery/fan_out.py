@@ -74,11 +74,10 @@ class FanOut:
         ):
             connection, options = session.ready(), grant.options
             if connection is not None and connection.publish_plain(
-                publication,
-                now_s,
-                told=options is not None,
-                price=1.0 if options is None else options.qos.price,
+                publication, now_s, told=options is not None
             ):
+                if options is not None and options.qos.price != 1.0:
+                    connection.count_price(options.qos.price)
                 if publication.is_recorded:
                     session.note(delivery_of(publication, grant, retain=False), now_s)
                 return

@@ -126,18 +126,18 @@ class Outbox(ABC):
             del self._aliases[topic]  # the client never heard of it
         return sent
 
-    def publish_plain(
-        self, publication: Publication, now_s: float, *, told: bool, price: float = 1.0
-    ) -> bool:
+    def publish_plain(self, publication: Publication, now_s: float, *, told: bool) -> bool:
         """Send with QoS 0 what is the same for many; False if this client must have it another way."""
         if self._aliases_max:
             return False
         sent = self.send_bytes(publication.plain(self.wire.version, told=told, now_s=now_s))
-        if sent:
-            self._counters.sent += publication.topic[0] != "$"
-            if price != 1.0:
-                self._counters.premium += price - 1.0
+        if sent and publication.topic[0] != "$":
+            self._counters.sent += 1
         return sent
+
+    def count_price(self, price: float) -> None:
+        """Count what a subscriber pays for one publication that was sent."""
+        self._counters.premium += price - 1.0
 
     @property
     def takes_plain(self) -> bool:
