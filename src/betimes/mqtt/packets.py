@@ -7,7 +7,6 @@ from typing import Any
 import mqtt5
 
 OVERHEAD_BYTES = 200  # of one publication or delivery that waits, about
-PACKET_ID_MAX = 65_535
 QUALITIES = (mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE, mqtt5.QoS.EXACTLY_ONCE)
 
 

@@ -14,7 +14,7 @@ from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.session import Session
 from betimes.model.telemetry import Reason
-from betimes.mqtt.packets import PACKET_ID_MAX
+from betimes.mqtt.packet_ids import PACKET_ID_MAX, PacketIds
 
 
 def publication(payload: bytes = b"x", *, born_s: float = 0.0, **options: Any) -> Publication:
@@ -150,10 +150,10 @@ def test_a_refusing_pubrec_ends_the_matter():
 
 def test_a_packet_id_names_one_thing():
     client, session = connected()
-    session._last_id = PACKET_ID_MAX - 1
+    session._packet_ids = PacketIds(PACKET_ID_MAX - 1)
     offer(session, b"1", b"2", b"3")
     assert [each.packet_id for each in client.read()] == [PACKET_ID_MAX, 1, 2]
-    session._last_id = PACKET_ID_MAX
+    session._packet_ids = PacketIds(PACKET_ID_MAX)
     offer(session, b"4")
     assert client.read()[0].packet_id == 3
 

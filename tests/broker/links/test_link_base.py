@@ -10,7 +10,7 @@ import pytest
 from tests.broker.talking import Client, new_hub
 
 from betimes.broker.links.link_base import UNDER_WAY_MAX, NeighbourLink
-from betimes.mqtt.packets import PACKET_ID_MAX
+from betimes.mqtt.packet_ids import PACKET_ID_MAX
 
 
 @dataclass

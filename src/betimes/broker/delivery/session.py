@@ -25,7 +25,7 @@ from betimes.broker.delivery.recently_delivered import ArrivedDeliveries, Recent
 from betimes.broker.delivery.scheduled_queue import ScheduledQueue
 from betimes.model.positions import NOTHING, Have
 from betimes.model.telemetry import Reason
-from betimes.mqtt.packets import PACKET_ID_MAX
+from betimes.mqtt.packet_ids import PACKET_ID_MAX, PacketIds
 from betimes.mqtt.subscribe_options import SubscribeOptions
 
 WEED_EVERY_S = 1.0  # a full queue is looked through for what is too late, at most so often
@@ -75,7 +75,7 @@ class Session:
         self._tell_lost = lose
         self._backpressure = backpressure
         self._recorder = recorder
-        self._last_id = 0
+        self._packet_ids = PacketIds()
 
     def __len__(self) -> int:
         return len(self._waiting) + (0 if self.scheduled is None else len(self.scheduled))
@@ -254,7 +254,7 @@ class Session:
 
     def _send(self, connection: Outbox, delivery: Delivery, now_s: float) -> None:
         if delivery.qos:
-            delivery.packet_id = self._next_id()
+            delivery.packet_id = self._packet_ids.next_free(self.in_flight)
         if not connection.publish(delivery, now_s):
             self._lose(delivery, Reason.TOO_LARGE, now_s)  # as if it had been acknowledged [MQTT-3.1.2-25]
             return
@@ -358,13 +358,6 @@ class Session:
     def _may_send_more(self) -> bool:
         # Beside what the quota counts there may be PUBRELs of earlier connections, and ids are not endless.
         return self._quota > 0 and len(self.in_flight) < PACKET_ID_MAX
-
-    def _next_id(self) -> int:
-        """Return a packet id that is not in use; there is one where more may be sent."""
-        while True:
-            self._last_id = self._last_id % PACKET_ID_MAX + 1
-            if self._last_id not in self.in_flight:
-                return self._last_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

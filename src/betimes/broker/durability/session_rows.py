@@ -24,7 +24,8 @@ from betimes.broker.delivery.session import BrokerSubscription, Session
 from betimes.broker.storage.change_tables import Row
 from betimes.matching.topics import shared_parts
 from betimes.mqtt.codec import PACKET_BYTES_LIMIT, Codec
-from betimes.mqtt.packets import OVERHEAD_BYTES, PACKET_ID_MAX, QUALITIES
+from betimes.mqtt.packet_ids import PACKET_ID_MAX
+from betimes.mqtt.packets import OVERHEAD_BYTES, QUALITIES
 from betimes.mqtt.subscribe_options import read_options
 
 ROWS_MAX = 200  # of one part

@@ -17,7 +17,8 @@ from betimes.broker.core.connection import Connection
 from betimes.broker.links.packets import BEAT_TOPIC, SENT, LinkError, property_of
 from betimes.broker.links.timing import LinkTiming
 from betimes.mqtt.codec import Packet
-from betimes.mqtt.packets import PACKET_ID_MAX, QUALITIES
+from betimes.mqtt.packet_ids import PACKET_ID_MAX
+from betimes.mqtt.packets import QUALITIES
 from betimes.mqtt.reason_codes import DisconnectCode, Refusal
 
 UNDER_WAY_MAX = 10_000  # a neighbour that acknowledges none of them is not well
