@@ -72,7 +72,7 @@ class AdmissionRecorder(Protocol):
     """What writes down which subscriptions were admitted."""
 
     def answered(
-        self, written: str, grant: BrokerSubscription, answer: AdmissionAnswer, now_s: float
+        self, written: str, subscription: BrokerSubscription, answer: AdmissionAnswer, now_s: float
     ) -> None:
         """Record the answer to a subscription that asks for an on-time share."""
 
@@ -125,28 +125,28 @@ class AdmissionControl(Extension):
         if self._model is not None and model.learned_at_s <= self._model.learned_at_s:
             return False
         self._model, self._came_at_s = model, now_s
-        for grant in promised:
-            self.keep(grant)
+        for subscription in promised:
+            self.keep(subscription)
         return True
 
-    def admit(self, grant: BrokerSubscription, now_s: float) -> Decision | None:
+    def admit(self, subscription: BrokerSubscription, now_s: float) -> Decision | None:
         """Decide on a subscription that asks for an on-time share."""
-        if not is_promised(grant):
+        if not is_promised(subscription):
             return None
-        answer = self.ask(grant, now_s)
+        answer = self.ask(subscription, now_s)
         if self._recorder is not None:
-            self._recorder.answered(grant.written, grant, answer, now_s)
-        return Decision(answer.admitted, f"{grant.written}: {answer.text}")
+            self._recorder.answered(subscription.written, subscription, answer, now_s)
+        return Decision(answer.admitted, f"{subscription.written}: {answer.text}")
 
-    def subscribed(self, _written: str, grant: BrokerSubscription, _now_s: float) -> None:
+    def subscribed(self, _written: str, subscription: BrokerSubscription, _now_s: float) -> None:
         """Count a promise that was given."""
-        if is_promised(grant):
-            self.keep(grant)
+        if is_promised(subscription):
+            self.keep(subscription)
 
-    def unsubscribed(self, _written: str, grant: BrokerSubscription, _now_s: float) -> None:
+    def unsubscribed(self, _written: str, subscription: BrokerSubscription, _now_s: float) -> None:
         """Count a promise no longer."""
-        if is_promised(grant):
-            self.release(grant)
+        if is_promised(subscription):
+            self.release(subscription)
 
     def control(self, packet: mqtt5.PublishPacket, topic: str, now_s: float) -> PublishCode | None:
         """Take in a model or an alarm of the control centre; all else is refused."""
@@ -168,14 +168,14 @@ class AdmissionControl(Extension):
         self._offer(Publication(plain, topic, born_s=now_s, origin=self._broker), now_s)
         return PublishCode.SUCCESS
 
-    def ask(self, grant: BrokerSubscription, now_s: float) -> AdmissionAnswer:
+    def ask(self, subscription: BrokerSubscription, now_s: float) -> AdmissionAnswer:
         """Return whether a subscription can be had with the on-time share that it asks for."""
         if self._model is None:
             return AdmissionAnswer(
                 admitted=True, text="admitted without a promise: no model has come from a control centre yet"
             )
         try:
-            verdict = self._model.admission.consider(self._subscription(grant))
+            verdict = self._model.admission.consider(self._subscription(subscription))
         except BetimesError as error:  # the model does not know this broker, or is full
             return AdmissionAnswer(admitted=True, text=f"admitted without a promise: {error}")
         age_s = now_s - self._came_at_s
@@ -185,30 +185,30 @@ class AdmissionControl(Extension):
         text = f"{'' if verdict.admitted else 'refused: '}{verdict.reason} on time{stale}"
         return AdmissionAnswer(admitted=verdict.admitted, text=text, predicted_share=verdict.predicted_share)
 
-    def keep(self, grant: BrokerSubscription) -> None:
+    def keep(self, subscription: BrokerSubscription) -> None:
         """Count a promise that was given."""
-        subscription = self._subscription(grant)
-        if self._model is not None and subscription.id not in self._model.admission:
+        counted = self._subscription(subscription)
+        if self._model is not None and counted.id not in self._model.admission:
             with suppress(BetimesError):  # as in `ask`: then nothing was promised
-                self._model.admission.add(subscription)
+                self._model.admission.add(counted)
 
-    def release(self, grant: BrokerSubscription) -> None:
+    def release(self, subscription: BrokerSubscription) -> None:
         """Count a promise no longer."""
-        name = self._subscription(grant).id
+        name = self._subscription(subscription).id
         if self._model is not None and name in self._model.admission:
             self._model.admission.remove(name)
 
-    def _subscription(self, grant: BrokerSubscription) -> Subscription:
-        assert grant.options is not None, "a subscription without options asks for no on-time share"
+    def _subscription(self, subscription: BrokerSubscription) -> Subscription:
+        assert subscription.options is not None, "a subscription without options asks for no on-time share"
         return Subscription(
-            id=subscription_id(grant.session.client_id, grant.pattern, self._broker),
+            id=subscription_id(subscription.session.client_id, subscription.pattern, self._broker),
             home=self._broker,
-            filter=grant.options.filter,
-            qos=grant.options.qos,
-            pattern=grant.pattern,
+            filter=subscription.options.filter,
+            qos=subscription.options.qos,
+            pattern=subscription.pattern,
         )
 
 
-def is_promised(grant: BrokerSubscription) -> bool:
+def is_promised(subscription: BrokerSubscription) -> bool:
     """Tell whether a subscription asks for an on-time share."""
-    return grant.options is not None and bool(grant.options.qos.reliability)
+    return subscription.options is not None and bool(subscription.options.qos.reliability)

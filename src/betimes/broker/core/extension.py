@@ -57,7 +57,7 @@ class Extension:
         """
         return False
 
-    def admit(self, _grant: BrokerSubscription, _now_s: float) -> Decision | None:
+    def admit(self, _subscribe_one: BrokerSubscription, _now_s: float) -> Decision | None:
         """Decide on one subscription at once; None: the extension has nothing against it."""
         return None
 
@@ -76,10 +76,10 @@ class Extension:
     def client_left(self, session: Session, will: mqtt5.Will | None, now_s: float) -> None:
         """Note that a client's connection has ended, with the will that is to be published, if any."""
 
-    def subscribed(self, written: str, grant: BrokerSubscription, now_s: float) -> None:
+    def subscribed(self, written: str, subscription: BrokerSubscription, now_s: float) -> None:
         """Note a subscription."""
 
-    def unsubscribed(self, written: str, grant: BrokerSubscription, now_s: float) -> None:
+    def unsubscribed(self, written: str, subscription: BrokerSubscription, now_s: float) -> None:
         """Note that a subscription is gone."""
 
     def session_ended(self, session: Session, now_s: float) -> None:

@@ -91,8 +91,8 @@ class Hub:
         assert self.network.is_alone, "a broker joins one network"
         self.network, self._publish_on = network, network.publish
         for session in self.sessions.values():  # those that survived a restart
-            for grant in session.subscriptions.values():
-                network.subscribed(grant)
+            for subscription in session.subscriptions.values():
+                network.subscribed(subscription)
 
     @property
     def next_number(self) -> int:
@@ -280,51 +280,51 @@ class Hub:
         """Have an extension decide on a SUBSCRIBE that asks for a guarantee; False: none does."""
         return any(each.decide(connection, request, go_on, now_s) for each in self._extensions)
 
-    def admit(self, grant: BrokerSubscription, now_s: float) -> Decision | None:
+    def admit(self, subscription: BrokerSubscription, now_s: float) -> Decision | None:
         """Return what an extension decides on one subscription; None: nothing is against it."""
-        found = (each.admit(grant, now_s) for each in self._extensions)
+        found = (each.admit(subscription, now_s) for each in self._extensions)
         return next((decision for decision in found if decision is not None), None)
 
-    def subscribe(self, written: str, grant: BrokerSubscription, now_s: float) -> None:
+    def subscribe(self, written: str, subscription: BrokerSubscription, now_s: float) -> None:
         """Take in a subscription in place of an older one with the same topic filter."""
-        session = grant.session
+        session = subscription.session
         self.unsubscribe(session, written, now_s)
-        session.subscriptions[written] = grant
-        self.fan_out.tree.add(grant)
-        if session.scheduled is None and grant.is_scheduled:
+        session.subscriptions[written] = subscription
+        self.fan_out.tree.add(subscription)
+        if session.scheduled is None and subscription.is_scheduled:
             session.scheduled = ScheduledQueue()
-        if session.missed is None and grant.options is not None and grant.options.resumes:
+        if session.missed is None and subscription.options is not None and subscription.options.resumes:
             session.missed = MissedMessages(self.name, session.client_id)
-        self.network.subscribed(grant)
+        self.network.subscribed(subscription)
         for extension in self._extensions:
-            extension.subscribed(written, grant, now_s)
+            extension.subscribed(written, subscription, now_s)
         if self.recorder is not None:
-            self.recorder.subscribed(written, grant, now_s)
+            self.recorder.subscribed(written, subscription, now_s)
 
     def unsubscribe(self, session: Session, written: str, now_s: float) -> bool:
         """Forget a subscription; tell whether there was one."""
-        grant = session.subscriptions.pop(written, None)
-        if grant is None:
+        subscription = session.subscriptions.pop(written, None)
+        if subscription is None:
             return False
-        self.fan_out.tree.remove(grant)
-        self.network.unsubscribed(grant)
+        self.fan_out.tree.remove(subscription)
+        self.network.unsubscribed(subscription)
         for extension in self._extensions:
-            extension.unsubscribed(written, grant, now_s)
+            extension.unsubscribed(written, subscription, now_s)
         if self.recorder is not None:
             self.recorder.unsubscribed(session.client_id, written, now_s)
         return True
 
-    def send_retained(self, grant: BrokerSubscription, now_s: float) -> None:
+    def send_retained(self, subscription: BrokerSubscription, now_s: float) -> None:
         """Send a new subscriber what is retained of the topics it asks for, and not too old for it."""
-        if grant.group is not None:
+        if subscription.group is not None:
             return  # [MQTT-3.3.1-9 and 4.8.2]: not for shared subscriptions
-        kept = self._announced if grant.pattern[0] == "$" else self._retained
-        for publication in kept.meeting(grant.pattern, now_s):
-            own = grant.no_local and publication.publisher == grant.session.client_id
-            if not own and grant.wants(publication):
-                delivery = delivery_of(publication, grant, retain=True)
+        kept = self._announced if subscription.pattern[0] == "$" else self._retained
+        for publication in kept.meeting(subscription.pattern, now_s):
+            own = subscription.no_local and publication.publisher == subscription.session.client_id
+            if not own and subscription.wants(publication):
+                delivery = delivery_of(publication, subscription, retain=True)
                 if not delivery.too_late(now_s):
-                    grant.session.offer(delivery, now_s)
+                    subscription.session.offer(delivery, now_s)
 
     # --- publications
 

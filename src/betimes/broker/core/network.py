@@ -23,10 +23,10 @@ class Network(Protocol):
     def is_alone(self) -> bool:
         """Tell whether there are no others: what is published here stays here."""
 
-    def subscribed(self, grant: BrokerSubscription) -> None:
+    def subscribed(self, subscription: BrokerSubscription) -> None:
         """Tell the others of a subscription, soon."""
 
-    def unsubscribed(self, grant: BrokerSubscription) -> None:
+    def unsubscribed(self, subscription: BrokerSubscription) -> None:
         """Tell the others that a subscription is gone, soon."""
 
     def publish(self, publication: Publication, now_s: float) -> int:
@@ -62,10 +62,10 @@ class Standalone:
 
     is_alone = True
 
-    def subscribed(self, _grant: BrokerSubscription) -> None:
+    def subscribed(self, _subscribe_one: BrokerSubscription) -> None:
         """Do nothing."""
 
-    def unsubscribed(self, _grant: BrokerSubscription) -> None:
+    def unsubscribed(self, _subscribe_one: BrokerSubscription) -> None:
         """Do nothing."""
 
     def publish(self, _publication: Publication, _now_s: float) -> int:

@@ -152,14 +152,14 @@ def _receivers(hub: Hub, session: Session, batch: PacketBatch) -> _Receivers | N
     if len(tree) > 1 or not tree[0].is_plain:
         return None
     found, full = [], 0
-    for grant in tree[0].plain.values():
-        rights = grant.session.rights
-        if grant.identifier is not None or (rights is not None and not rights.may_read(topic)):
+    for subscription in tree[0].plain.values():
+        rights = subscription.session.rights
+        if subscription.identifier is not None or (rights is not None and not rights.may_read(topic)):
             return None
-        if grant.no_local and grant.session is session:
+        if subscription.no_local and subscription.session is session:
             return None
-        connection = grant.session.ready()
-        if connection is None and grant.session.is_full_for(batch.size_bytes):
+        connection = subscription.session.ready()
+        if connection is None and subscription.session.is_full_for(batch.size_bytes):
             full += 1
         elif connection is None or not connection.takes_batch(batch):
             return None

@@ -31,7 +31,7 @@ NOTHING_TO_RESERVE = "nothing to reserve: this broker is part of no network"
 class _Granted(NamedTuple):
     """A subscription that was taken in."""
 
-    grant: BrokerSubscription
+    subscription: BrokerSubscription
     retain_handling: mqtt5.RetainHandling
     is_new: bool
 
@@ -80,12 +80,14 @@ def _grant_all(
     decision = None
     for asked in packet.topic_filters:
         decision = decisions.get(asked.pattern)
-        code, text = _grant(hub, connection, request, asked, decision, granted, now_s)
+        code, text = _subscribe_one(hub, connection, request, asked, decision, granted, now_s)
         codes.append(code)
         problems += [text] if text else []
     properties = decision.properties if decision is not None and len(codes) == 1 else ()
     if resume is not None and granted:
-        resumption = Resumption(hub, session_of(connection), [each.grant for each in granted], resume, now_s)
+        resumption = Resumption(
+            hub, session_of(connection), [each.subscription for each in granted], resume, now_s
+        )
         problems += [resumption.reason()] if resumption.reason() else []
         told = [*resumption.told(), *properties]
         _send_suback(connection, packet.packet_id, codes, "; ".join(problems), told)
@@ -98,10 +100,10 @@ def _grant_all(
         if each.retain_handling is mqtt5.RetainHandling.SEND_ALWAYS or (
             each.retain_handling is mqtt5.RetainHandling.SEND_IF_SUBSCRIPTION_NOT_EXISTS and each.is_new
         ):
-            hub.send_retained(each.grant, now_s)
+            hub.send_retained(each.subscription, now_s)
 
 
-def _grant(
+def _subscribe_one(
     hub: Hub,
     connection: Connection,
     request: SubscribeRequest,
@@ -123,7 +125,7 @@ def _grant(
     old = session.subscriptions.get(asked.pattern)
     if old is None and len(session.subscriptions) >= hub.limits.subscriptions_max:
         return SubscribeCode.QUOTA_EXCEEDED, f"at most {hub.limits.subscriptions_max} subscriptions"
-    grant = BrokerSubscription(
+    subscription = BrokerSubscription(
         session=session,
         pattern=pattern,
         group=group,
@@ -137,13 +139,13 @@ def _grant(
         reservation="" if decision is None else decision.reservation,
     )
     texts = []
-    for each in (hub.admit(grant, now_s), decision):
+    for each in (hub.admit(subscription, now_s), decision):
         if each is not None:
             texts += [each.text] if each.text else []
             if not each.is_admitted:
                 return each.code, "; ".join(texts)
-    hub.subscribe(asked.pattern, grant, now_s)
-    granted.append(_Granted(grant, asked.retain_handling, old is None))
+    hub.subscribe(asked.pattern, subscription, now_s)
+    granted.append(_Granted(subscription, asked.retain_handling, old is None))
     return GRANTED[asked.max_qos.value], "; ".join(texts)
 
 

@@ -33,12 +33,12 @@ class FanOut:
         subscribers, may_be_had = tree[0], self.tree.may_be_had(publication)
         # An offer may end a connection, never a subscription: the dictionary does not change under way.
         if subscribers.is_plain:
-            for grant in subscribers.plain.values():
-                self._offer(publication, grant, now_s, may_be_had)
+            for subscription in subscribers.plain.values():
+                self._offer(publication, subscription, now_s, may_be_had)
             return len(subscribers.plain)
         wanted = 0
-        for grant in subscribers.wanting(publication):
-            self._offer(publication, grant, now_s, may_be_had)
+        for subscription in subscribers.wanting(publication):
+            self._offer(publication, subscription, now_s, may_be_had)
             wanted += 1
         return wanted
 
@@ -56,43 +56,47 @@ class FanOut:
             heir.session.offer(delivery_of(delivery.publication, heir, retain=delivery.retain), now_s)
 
     def _offer(
-        self, publication: Publication, grant: BrokerSubscription, now_s: float, may_be_had: bool = True
+        self,
+        publication: Publication,
+        subscription: BrokerSubscription,
+        now_s: float,
+        may_be_had: bool = True,
     ) -> None:
         """Offer a publication to the client of one subscription, unless that client has it already."""
-        session = grant.session
-        if grant.no_local and session.client_id == publication.publisher:
+        session = subscription.session
+        if subscription.no_local and session.client_id == publication.publisher:
             return
         if session.rights is not None and not session.rights.may_read(publication.topic):
             return
-        if may_be_had and grant.has(publication):
+        if may_be_had and subscription.has(publication):
             return
         if (
-            (not publication.qos or not grant.qos)
-            and grant.identifier is None
-            and not (publication.retain and grant.retain_as_published)
-            and not (publication.born_s < now_s and publication.too_late(now_s, bound_s_of(grant)))
+            (not publication.qos or not subscription.qos)
+            and subscription.identifier is None
+            and not (publication.retain and subscription.retain_as_published)
+            and not (publication.born_s < now_s and publication.too_late(now_s, bound_s_of(subscription)))
         ):
-            connection, options = session.ready(), grant.options
+            connection, options = session.ready(), subscription.options
             if connection is not None and connection.publish_plain(
                 publication, now_s, told=options is not None
             ):
                 if options is not None and options.qos.price != 1.0:
                     connection.count_price(options.qos.price)
                 if publication.is_recorded:
-                    session.note(delivery_of(publication, grant, retain=False), now_s)
+                    session.note(delivery_of(publication, subscription, retain=False), now_s)
                 return
-        retain = publication.retain and grant.retain_as_published
-        delivery = delivery_of(publication, grant, retain=retain)
-        self._hand_over(delivery, grant, now_s)
+        retain = publication.retain and subscription.retain_as_published
+        delivery = delivery_of(publication, subscription, retain=retain)
+        self._hand_over(delivery, subscription, now_s)
 
-    def _hand_over(self, delivery: Delivery, grant: BrokerSubscription, now_s: float) -> None:
-        arrived = grant.session.arrived
+    def _hand_over(self, delivery: Delivery, subscription: BrokerSubscription, now_s: float) -> None:
+        arrived = subscription.session.arrived
         if arrived is not None and delivery.qos and not arrived.is_new(had_of(delivery)):
             return  # it came by the broker where the session was before
         if delivery.publication.born_s < now_s and delivery.too_late(now_s):
             self._lose(delivery, Reason.EXPIRED, now_s)
         else:
-            grant.session.offer(delivery, now_s)
+            subscription.session.offer(delivery, now_s)
 
     def _offer_merged(
         self, publication: Publication, tree: tuple[TopicSubscribers, ...], now_s: float
@@ -101,21 +105,21 @@ class FanOut:
         by_client: dict[str, BrokerSubscription | list[BrokerSubscription]] = {}
         wanted = 0
         for subscribers in tree:
-            for grant in subscribers.wanting(publication):
-                client_id = grant.session.client_id
-                if grant.group is not None:
-                    self._offer(publication, grant, now_s)
+            for subscription in subscribers.wanting(publication):
+                client_id = subscription.session.client_id
+                if subscription.group is not None:
+                    self._offer(publication, subscription, now_s)
                     wanted += 1
-                elif not (grant.no_local and client_id == publication.publisher) and not grant.has(
-                    publication
-                ):
+                elif not (
+                    subscription.no_local and client_id == publication.publisher
+                ) and not subscription.has(publication):
                     others = by_client.get(client_id)
                     if others is None:
-                        by_client[client_id] = grant
+                        by_client[client_id] = subscription
                     elif isinstance(others, list):
-                        others.append(grant)
+                        others.append(subscription)
                     else:
-                        by_client[client_id] = [others, grant]
+                        by_client[client_id] = [others, subscription]
         for subscriptions in by_client.values():
             if isinstance(subscriptions, BrokerSubscription):
                 self._offer(publication, subscriptions, now_s)
@@ -126,25 +130,29 @@ class FanOut:
         return wanted + len(by_client)
 
 
-def bound_s_of(grant: BrokerSubscription) -> float:
+def bound_s_of(subscription: BrokerSubscription) -> float:
     """Return how old what a subscription's client gets may be."""
-    return math.inf if grant.options is None else grant.options.qos.delay_s_max
+    return math.inf if subscription.options is None else subscription.options.qos.delay_s_max
 
 
 def delivery_of(
-    publication: Publication, grant: BrokerSubscription, *, retain: bool, kind: type[Delivery] = Delivery
+    publication: Publication,
+    subscription: BrokerSubscription,
+    *,
+    retain: bool,
+    kind: type[Delivery] = Delivery,
 ) -> Delivery:
     """Return what one subscription's client gets."""
-    options = grant.options
+    options = subscription.options
     return kind(
         publication,
-        qos=min(publication.qos, grant.qos),
+        qos=min(publication.qos, subscription.qos),
         retain=retain,
-        subscription_ids=None if grant.identifier is None else [grant.identifier],
+        subscription_ids=None if subscription.identifier is None else [subscription.identifier],
         told=options is not None,
-        bound_s=bound_s_of(grant),
+        bound_s=bound_s_of(subscription),
         price=1.0 if options is None else options.qos.price,
-        share=None if grant.group is None else grant,
+        share=None if subscription.group is None else subscription,
     )
 
 

@@ -81,33 +81,33 @@ class TopicSubscribers:
         shared = sum(len(each.members) for each in self.shared.values())
         return len(self.plain) + len(self._key) + shared
 
-    def add(self, grant: BrokerSubscription) -> None:
+    def add(self, subscription: BrokerSubscription) -> None:
         """Take in a subscription; the client has none with this pattern and group."""
-        client_id = grant.session.client_id
-        if grant.group is not None:
-            self.shared.setdefault(grant.group, SharedGroup()).members.append(grant)
-        elif grant.options is None:
-            self.plain[client_id] = grant
+        client_id = subscription.session.client_id
+        if subscription.group is not None:
+            self.shared.setdefault(subscription.group, SharedGroup()).members.append(subscription)
+        elif subscription.options is None:
+            self.plain[client_id] = subscription
         else:
             key = self._free_keys.pop() if self._free_keys else len(self._wishing)
             if key == len(self._wishing):
                 self._wishing.append(None)
             if self._index is None:
                 self._index = MatchingIndex()
-            self._index.add(key, grant.options.filter)
-            self._wishing[key] = grant
+            self._index.add(key, subscription.options.filter)
+            self._wishing[key] = subscription
             self._key[client_id] = key
         self.is_plain = not self._key and not self.shared
 
-    def remove(self, grant: BrokerSubscription) -> None:
+    def remove(self, subscription: BrokerSubscription) -> None:
         """Forget a subscription."""
-        client_id = grant.session.client_id
-        if grant.group is not None:
-            shares = self.shared[grant.group]
-            shares.members.remove(grant)
+        client_id = subscription.session.client_id
+        if subscription.group is not None:
+            shares = self.shared[subscription.group]
+            shares.members.remove(subscription)
             if not shares.members:
-                del self.shared[grant.group]
-        elif grant.options is None:
+                del self.shared[subscription.group]
+        elif subscription.options is None:
             del self.plain[client_id]
         else:
             key = self._key.pop(client_id)
@@ -122,9 +122,11 @@ class TopicSubscribers:
         yield from self.plain.values()
         if self._key and self._index is not None:
             for key in self._index.match(publication.attributes()).tolist():
-                grant = self._wishing[key]
-                assert grant is not None, "the index knows a subscription that the audience has forgotten"
-                yield grant
+                subscription = self._wishing[key]
+                assert subscription is not None, (
+                    "the index knows a subscription that the audience has forgotten"
+                )
+                yield subscription
         for shares in self.shared.values():
             picked = shares.pick(publication)
             if picked is not None:
@@ -144,25 +146,25 @@ class SubscriptionTree:
         """Tell whether a client that resumed may have this already."""
         return publication.number <= self._had.get(publication.origin, 0)
 
-    def add(self, grant: BrokerSubscription) -> None:
+    def add(self, subscription: BrokerSubscription) -> None:
         """Take in a subscription."""
-        for origin, had in grant.have.items() if grant.have is not None else ():
+        for origin, had in subscription.have.items() if subscription.have is not None else ():
             self._had[origin] = max(had.highest, self._had.get(origin, 0))
-        subscribers = self._by_pattern.get(grant.pattern)
+        subscribers = self._by_pattern.get(subscription.pattern)
         if subscribers is None:
-            subscribers = self._by_pattern[grant.pattern] = TopicSubscribers(grant.pattern)
-            self._tree.add(grant.pattern, subscribers)
-        subscribers.add(grant)
+            subscribers = self._by_pattern[subscription.pattern] = TopicSubscribers(subscription.pattern)
+            self._tree.add(subscription.pattern, subscribers)
+        subscribers.add(subscription)
         self.count += 1
 
-    def remove(self, grant: BrokerSubscription) -> None:
+    def remove(self, subscription: BrokerSubscription) -> None:
         """Forget a subscription."""
-        subscribers = self._by_pattern[grant.pattern]
-        subscribers.remove(grant)
+        subscribers = self._by_pattern[subscription.pattern]
+        subscribers.remove(subscription)
         self.count -= 1
         if not subscribers:
-            del self._by_pattern[grant.pattern]
-            self._tree.remove(grant.pattern, subscribers)
+            del self._by_pattern[subscription.pattern]
+            self._tree.remove(subscription.pattern, subscribers)
         if not self.count:
             self._had.clear()
 
@@ -170,8 +172,14 @@ class SubscriptionTree:
         """Return the audiences whose patterns this topic meets."""
         return self._tree.match(topic)
 
-    def stand_in(self, grant: SharedSubscription, publication: Publication) -> BrokerSubscription | None:
+    def stand_in(
+        self, subscription: SharedSubscription, publication: Publication
+    ) -> BrokerSubscription | None:
         """Return another member of a shared subscription for what one member did not get."""
-        subscribers = self._by_pattern.get(grant.pattern)
-        shares = subscribers.shared.get(grant.group) if subscribers is not None and grant.group else None
+        subscribers = self._by_pattern.get(subscription.pattern)
+        shares = (
+            subscribers.shared.get(subscription.group)
+            if subscribers is not None and subscription.group
+            else None
+        )
         return None if shares is None else shares.pick(publication)

@@ -33,7 +33,7 @@ class TelemetryRecorder(DeliveryRecorder, Protocol):
     def lost(self, publication: Publication, reason: Reason, now_s: float) -> None:
         """Record that one client does not get what it wanted."""
 
-    def subscribed(self, written: str, grant: BrokerSubscription, now_s: float) -> None:
+    def subscribed(self, written: str, subscription: BrokerSubscription, now_s: float) -> None:
         """Record a subscription."""
 
     def unsubscribed(self, client_id: str, written: str, now_s: float) -> None:

@@ -134,16 +134,16 @@ class Guarantees(Extension):
             go_on(pending.decisions, now_s)
         return True
 
-    def subscribed(self, written: str, grant: BrokerSubscription, _now_s: float) -> None:
+    def subscribed(self, written: str, subscription: BrokerSubscription, _now_s: float) -> None:
         """Note that a subscription was taken in with the reservation that was made for it."""
-        wanted = self._wanted.get(grant.reservation)
+        wanted = self._wanted.get(subscription.reservation)
         if wanted is not None:
             wanted.is_kept = True
-            self._held[grant.session.client_id, written] = grant.reservation
+            self._held[subscription.session.client_id, written] = subscription.reservation
 
-    def unsubscribed(self, _written: str, grant: BrokerSubscription, now_s: float) -> None:
+    def unsubscribed(self, _written: str, subscription: BrokerSubscription, now_s: float) -> None:
         """Give back what a subscription has."""
-        name = self._held.pop((grant.session.client_id, grant.written), None)
+        name = self._held.pop((subscription.session.client_id, subscription.written), None)
         if name is not None:
             self._forget(name, now_s)
 
@@ -174,8 +174,8 @@ class Guarantees(Extension):
     def client_came(self, session: Session, packet: mqtt5.ConnectPacket, now_s: float) -> None:
         """Take in what a client advertises; ask again for what it had, and tell it what comes of that."""
         self._advertised.came(session, packet.user_properties, now_s)
-        for written, grant in session.subscriptions.items():
-            guarantee = None if grant.options is None else grant.options.qos.guarantee
+        for written, subscription in session.subscriptions.items():
+            guarantee = None if subscription.options is None else subscription.options.qos.guarantee
             if guarantee is not None and (session.client_id, written) not in self._held:
                 reservation = self._want(written, guarantee, None, session)
                 self._wanted[reservation.subscription].is_kept = True

@@ -57,29 +57,29 @@ class EventRecorder:
         matching_s = self._matching_s
         self.recorder.published(self._broker, event, wanted, now_s, stored=stored, matching_s=matching_s)
 
-    def subscribed(self, written: str, grant: BrokerSubscription, now_s: float) -> None:
+    def subscribed(self, written: str, subscription: BrokerSubscription, now_s: float) -> None:
         """Record a subscription, new or still there."""
-        options = grant.options
-        subscription = Subscription(
-            id=grant.session.client_id,
+        options = subscription.options
+        record = Subscription(
+            id=subscription.session.client_id,
             home=self._broker,
             filter=EVERYTHING if options is None else options.filter,
             qos=NOTHING_ASKED if options is None else options.qos,
             pattern=written,
         )
-        self.recorder.subscribed(subscription, now_s)
+        self.recorder.subscribed(record, now_s)
 
     def answered(
-        self, written: str, grant: BrokerSubscription, answer: AdmissionAnswer, now_s: float
+        self, written: str, subscription: BrokerSubscription, answer: AdmissionAnswer, now_s: float
     ) -> None:
         """Record that a subscription was admitted with an on-time share, or refused."""
-        if answer.predicted_share is None or grant.options is None:
+        if answer.predicted_share is None or subscription.options is None:
             return
         self.recorder.answered(
             self._broker,
-            grant.session.client_id,
+            subscription.session.client_id,
             written,
-            asked=grant.options.qos.reliability or 0.0,
+            asked=subscription.options.qos.reliability or 0.0,
             predicted_share=answer.predicted_share,
             admitted=answer.admitted,
             reason=answer.text,
@@ -93,8 +93,8 @@ class EventRecorder:
     def tell_again(self, sessions: Iterable[Session], now_s: float) -> None:
         """Record all subscriptions: the files that held them may be gone by now."""
         for session in sessions:
-            for written, grant in session.subscriptions.items():
-                self.subscribed(written, grant, now_s)
+            for written, subscription in session.subscriptions.items():
+                self.subscribed(written, subscription, now_s)
 
     def sent(self, client_id: str, delivery: Delivery, now_s: float) -> None:
         """Note that a client was sent what it wanted."""

@@ -225,9 +225,9 @@ class ReplayBuffer:
 
     def client_left(self, session: Session, now_s: float) -> None:
         """Note that a client left, with all its subscriptions that resume."""
-        for grant in session.subscriptions.values():
-            if grant.options is not None and grant.options.resumes:
-                self.left(session.client_id, grant.pattern, now_s)
+        for subscription in session.subscriptions.values():
+            if subscription.options is not None and subscription.options.resumes:
+                self.left(session.client_id, subscription.pattern, now_s)
 
     def returned(self, client_id: str) -> None:
         """Note that a client is back."""

@@ -240,7 +240,7 @@ class Resumption:
         if self._selections:
             self._send_selections(self._grants[0], now_s)
 
-    def _send_selections(self, grant: BrokerSubscription, now_s: float) -> None:
+    def _send_selections(self, subscription: BrokerSubscription, now_s: float) -> None:
         """Send what fits at once, as one piece; the rest joins the line one by one."""
         replay, connection, recorder = self._hub.replay, self._session.ready(), self._hub.recorder
         assert replay is not None, "what is sent was kept"
@@ -259,39 +259,39 @@ class Resumption:
         if connection is not None and sent:
             messages = sum(map(len, sent))
             connection.send_batch(b"".join(pieces), messages)
-            price = 1.0 if grant.options is None else grant.options.qos.price
+            price = 1.0 if subscription.options is None else subscription.options.qos.price
             self._hub.counters.premium += messages * (price - 1.0)
         every = 0 if recorder is None else recorder.every
         recorded = [selection.where(selection.numbers % every == 0) for selection in sent] if every else []
         for each in [each for selection in recorded for each in selection.publications()]:
-            self._session.note(delivery_of(each, grant, retain=False), now_s)
+            self._session.note(delivery_of(each, subscription, retain=False), now_s)
         for each in [each for selection in left for each in selection.publications()]:
-            self._session.offer(self._delivery(each, [grant]), now_s)
+            self._session.offer(self._delivery(each, [subscription]), now_s)
 
     def _find_selections(self, have: Mapping[str, Have], now_s: float) -> bool:
         """Find what is to be sent in a way that is quick for thousands of messages; False if it cannot be."""
-        replay, session, grant = self._hub.replay, self._session, self._grants[0]
+        replay, session, subscription = self._hub.replay, self._session, self._grants[0]
         assert replay is not None, "there is something to resume from"
         connection = session.ready()
         if len(self._grants) > 1 or connection is None or not connection.takes_plain or session.owed():
             return False
-        if session.rights is not None or grant.no_local or grant.identifier is not None:
+        if session.rights is not None or subscription.no_local or subscription.identifier is not None:
             return False
-        wanted = EVERYTHING if grant.options is None else grant.options.filter
-        selections = replay.selections(grant.pattern, have, wanted)
+        wanted = EVERYTHING if subscription.options is None else subscription.options.filter
+        selections = replay.selections(subscription.pattern, have, wanted)
         if selections is None or not are_in_order(selections):
             return False
-        if not all(each.is_plain(grant.qos) for each in selections):
+        if not all(each.is_plain(subscription.qos) for each in selections):
             return False
         taken = sum(each.size_bytes + 2 * OVERHEAD_BYTES * len(each) for each in selections)
         if taken > self._hub.limits.queue_bytes_max - session.queue_bytes:
             return False
-        self._gaps = replay.not_kept(grant.pattern, have)
+        self._gaps = replay.not_kept(subscription.pattern, have)
         for selection in selections:
             takes_late = self._resume.late_too
-            late = selection.void(now_s) if takes_late else selection.late(now_s, bound_s_of(grant))
+            late = selection.void(now_s) if takes_late else selection.late(now_s, bound_s_of(subscription))
             for each in selection.where(late).publications():
-                self._add(each, [grant], now_s)
+                self._add(each, [subscription], now_s)
             self._selections.append(selection.where(~late))
         return True
 
@@ -303,20 +303,20 @@ class Resumption:
         wanted: dict[tuple[str, int], tuple[Publication, list[BrokerSubscription]]] = {}
         owed = {(each.publication.origin, each.publication.number) for each in self._session.owed()}
         room = self._hub.limits.queue_bytes_max - self._session.queue_bytes
-        for grant in self._grants:
-            options, rights = grant.options, self._session.rights
+        for subscription in self._grants:
+            options, rights = subscription.options, self._session.rights
             content_filter = EVERYTHING if options is None else options.filter
-            found, gaps = self._hub.replay.missed(grant.pattern, have, content_filter)
+            found, gaps = self._hub.replay.missed(subscription.pattern, have, content_filter)
             self._gaps += [each for each in gaps if each not in self._gaps]
             while found and room > 0:
                 each = found.pop()
                 key = (each.origin, each.number)
-                is_own = grant.no_local and each.publisher == self._session.client_id
+                is_own = subscription.no_local and each.publisher == self._session.client_id
                 if key in owed or is_own or (rights is not None and not rights.may_read(each.topic)):
                     continue
                 if key not in wanted:
                     room -= each.size_bytes + OVERHEAD_BYTES
-                wanted.setdefault(key, (each, []))[1].append(grant)
+                wanted.setdefault(key, (each, []))[1].append(subscription)
             self._gaps += _unsent(found)
         # What several patterns found is in no order any more.
         order = sorted(wanted) if len(self._grants) > 1 else reversed(wanted)
