@@ -42,8 +42,8 @@ def test_brokers_are_told_and_an_alarm_is_raised_where_nothing_comes_as_predicte
     (tmp_path / "telemetry" / "_unfinished-b").touch()
     (tmp_path / "secret").write_text(SECRET)
     with running_broker() as broker, DirectConnection(address_of(broker)) as line:
-        promises = AdmissionControl("b1", SECRET, offer=broker.hub.fan_out_all, wake=lambda: None)
-        broker.hub.extend(promises)
+        admission = AdmissionControl("b1", SECRET, offer=broker.hub.fan_out_all, wake=lambda: None)
+        broker.hub.extend(admission)
         line.send(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("$betimes/alarm/#")]))
         line.receive()
         places = ["--telemetry", str(tmp_path / "telemetry"), "--tables", str(tmp_path / "tables")]
@@ -53,7 +53,7 @@ def test_brokers_are_told_and_an_alarm_is_raised_where_nothing_comes_as_predicte
         facts = json.loads(capsys.readouterr().out)
         assert (facts["told"], facts["set_aside"], facts["alarms"]) == (1, 1, 1)
         assert facts["lag_s"] > 0.0
-        assert promises.take_model() is not None
+        assert admission.take_model() is not None
         (alarm,) = line.receive()
     assert alarm.topic == "$betimes/alarm/b/s"
     told = json.loads(alarm.payload)

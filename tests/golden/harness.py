@@ -577,9 +577,9 @@ class World:
             socket.connection.proven(right, self.now_s)
 
     def _learn(self, site: Site) -> None:
-        promises = site.parts.promises
-        payload = None if promises is None else promises.take_model()
-        if promises is not None and payload is not None:
-            promises.learn(
+        admission = site.parts.admission
+        payload = None if admission is None else admission.take_model()
+        if admission is not None and payload is not None:
+            admission.learn(
                 worked_out(payload), promised_subscriptions(site.hub.sessions.values()), self.now_s
             )

@@ -46,7 +46,7 @@ class Composition:
     handlers: PacketHandlers
     store: Store | None = None
     federation: Federation | None = None
-    promises: AdmissionControl | None = None
+    admission: AdmissionControl | None = None
     guarantees: Guarantees | None = None
     handovers: Handovers | None = None
 
@@ -56,7 +56,7 @@ class Composition:
         return ObservedParts(
             hub=self.hub,
             federation=self.federation,
-            promises=self.promises,
+            admission=self.admission,
             guarantees=self.guarantees,
             handovers=self.handovers,
         )
@@ -94,15 +94,15 @@ def compose(
         hub.extend(kept.store)
         restore(hub, kept.store, kept.rows, source=kept.source, now_s=now_s, wall_s=wall_s)
         kept.store.commit()
-    promises = None
+    admission = None
     if settings.control_secret:
-        promises = AdmissionControl(
+        admission = AdmissionControl(
             hub.name, settings.control_secret, offer=hub.fan_out_all, wake=model_came, recorder=recorder
         )
-        hub.extend(promises)
+        hub.extend(admission)
     handlers = PacketHandlers(hub)
     if settings.network is None:
-        return Composition(hub=hub, handlers=handlers, store=store, promises=promises)
+        return Composition(hub=hub, handlers=handlers, store=store, admission=admission)
     federation = federate(hub, settings.network, epoch=epoch, store=store, recorder=recorder)
     guarantees, handovers = Guarantees(hub, federation.reserved), Handovers(hub, federation)
     hub.extend(guarantees)
@@ -113,7 +113,7 @@ def compose(
         handlers=handlers,
         store=store,
         federation=federation,
-        promises=promises,
+        admission=admission,
         guarantees=guarantees,
         handovers=handovers,
     )

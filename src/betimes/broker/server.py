@@ -179,9 +179,9 @@ class Server:
             parts.handlers, store=parts.store, file=file, broken=self.ended.set, tick=system.tick
         )
         self._stack.push_async_callback(listener.stop)
-        if parts.promises is not None:
+        if parts.admission is not None:
             sessions = parts.hub.sessions.values
-            self._run(load_models(parts.promises, sessions, model_came, loop.time))
+            self._run(load_models(parts.admission, sessions, model_came, loop.time))
         if logbook is not None:
             self._run(keep_telemetry(logbook, parts.hub))
         await self._listen(parts)

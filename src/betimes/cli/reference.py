@@ -143,7 +143,7 @@ def _everything() -> Any:
     each = {"neighbour": 0.0}
     return replace(
         gathered(ObservedParts(hub=Hub("broker", gate=AccessControl(anonymous=True))), 0.0),
-        promises=(0, 0),
+        admission=(0, 0),
         guarantees=(0, 0),
         handed_over=(0, 0),
         kept=kept,

@@ -61,11 +61,11 @@ def promising_hub(
     recorder: EventRecorder | None = None,
 ) -> tuple[Hub, AdmissionControl]:
     hub = new_hub(recorder=recorder)
-    promises = AdmissionControl(hub.name, SECRET, offer=hub.fan_out_all, wake=wake, recorder=recorder)
-    hub.extend(promises)
+    admission = AdmissionControl(hub.name, SECRET, offer=hub.fan_out_all, wake=wake, recorder=recorder)
+    hub.extend(admission)
     if model is not None:
-        assert promises.learn(worked_out(packed_model(model, SECRET)[0]), (), 0.0)
-    return hub, promises
+        assert admission.learn(worked_out(packed_model(model, SECRET)[0]), (), 0.0)
+    return hub, admission
 
 
 def asking(reliability: float, delay: str = "100ms", **more: str) -> dict[str, str]:
@@ -78,32 +78,32 @@ def publish_model(client: Client, payload: bytes, signature: str) -> Any:
 
 
 def test_who_asks_for_less_than_is_predicted_is_admitted_and_told():
-    hub, promises = promising_hub(statistics())
+    hub, admission = promising_hub(statistics())
     suback = Client(hub, "ann").subscribe("news", properties=asking(0.3))
     assert suback.reason_codes[0].value == 0
     assert suback.reason_str.startswith("news: predicted 0.")
-    assert (promises.admitted, promises.refused) == (1, 0)
+    assert (admission.admitted, admission.refused) == (1, 0)
 
 
 def test_who_asks_for_more_is_refused_with_the_number_and_nothing_else_is_lost():
-    hub, promises = promising_hub(statistics())
+    hub, admission = promising_hub(statistics())
     ann = Client(hub, "ann")
     suback = ann.subscribe("news", properties=asking(0.999))
     assert suback.reason_codes[0].value == QUOTA_EXCEEDED
     assert "predicted 0." in suback.reason_str
     assert "of the 0.999 asked for" in suback.reason_str
-    assert (promises.admitted, promises.refused) == (0, 1)
+    assert (admission.admitted, admission.refused) == (0, 1)
     assert ann.subscribe("news", properties={"max-delay": "100ms"}).reason_codes[0].value == 0
     Client(hub, "bob").publish("news")
     assert ann.got() == [("news", b"x")]
 
 
 def test_without_a_model_everybody_is_admitted_and_told_so():
-    hub, promises = promising_hub()
+    hub, admission = promising_hub()
     suback = Client(hub, "ann").subscribe("news", properties=asking(1.0))
     assert suback.reason_codes[0].value == 0
     assert "without a promise: no model" in suback.reason_str
-    assert promises.admitted == 0
+    assert admission.admitted == 0
 
 
 def test_a_broker_that_the_model_does_not_know_promises_nothing():
@@ -123,7 +123,7 @@ def test_an_old_model_still_answers_and_says_how_old_it_is():
 
 def test_who_is_promised_something_keeps_it_when_another_comes():
     """Two that want different halves load the link twice as much as one."""
-    hub, promises = promising_hub(statistics())
+    hub, admission = promising_hub(statistics())
     first = asking(0.85, "200ms", filter="level < 50")
     assert Client(hub, "ann").subscribe("news", properties=first).reason_codes[0].value == 0
     greedy = {"filter": "level >= 50", "max-delay": "10s", "reliability": "0.01"}
@@ -133,11 +133,11 @@ def test_who_is_promised_something_keeps_it_when_another_comes():
     assert [each.session.client_id for each in promised_subscriptions(hub.sessions.values())] == ["ann"]
     hub.sessions["ann"].connection.lost(1.0)  # type: ignore[union-attr]
     assert Client(hub, "bob").subscribe("news", properties=greedy).reason_codes[0].value == 0
-    assert promises.refused == 1
+    assert admission.refused == 1
 
 
 def test_asking_again_counts_once():
-    hub, promises = promising_hub(statistics())
+    hub, admission = promising_hub(statistics())
     ann = Client(hub, "ann")
     answers = [ann.subscribe("news", properties=asking(0.3)).reason_str for _ in range(3)]
     assert len(set(answers)) == 1
@@ -148,15 +148,15 @@ def test_asking_again_counts_once():
         for each in promised_subscriptions(hub.sessions.values())
         if each.options is not None
     ] == [0.3]
-    assert promises.admitted == 3
+    assert admission.admitted == 3
 
 
 @pytest.mark.parametrize("signature", ["", "0" * 64, "é"])
 def test_a_model_that_is_not_signed_is_ignored(signature):
-    hub, promises = promising_hub()
+    hub, admission = promising_hub()
     payload, _ = packed_model(statistics(), "another secret altogether")
     assert publish_model(Client(hub, "mallory"), payload, signature) == mqtt5.PubAckReasonCode.NOT_AUTHORIZED
-    assert promises.take_model() is None
+    assert admission.take_model() is None
 
 
 def test_where_there_is_no_control_centre_nobody_can_publish_a_model():
@@ -186,14 +186,14 @@ def test_a_model_that_would_fill_the_memory_is_not_unpacked(monkeypatch):
 
 
 def test_a_newer_model_takes_over_with_the_promises_that_were_given():
-    hub, promises = promising_hub(statistics())
+    hub, admission = promising_hub(statistics())
     Client(hub, "ann").subscribe("news", properties=asking(0.3))
     newer = worked_out(packed_model(statistics(learned_at_s=200.0), SECRET)[0])
-    assert promises.learn(newer, promised_subscriptions(hub.sessions.values()), 5.0)
+    assert admission.learn(newer, promised_subscriptions(hub.sessions.values()), 5.0)
     assert "ann news at b1" in newer.admission
     for learned_at_s in (200.0, 150.0):  # replayed, or late
         old = worked_out(packed_model(statistics(learned_at_s=learned_at_s), SECRET)[0])
-        assert not promises.learn(old, promised_subscriptions(hub.sessions.values()), 6.0)
+        assert not admission.learn(old, promised_subscriptions(hub.sessions.values()), 6.0)
 
 
 def test_a_promise_is_asked_of_the_model_that_the_subscriber_will_meet():

@@ -24,10 +24,10 @@ def test_a_live_broker_works_models_out_while_it_goes_on(caplog):
     caplog.set_level("INFO")
     worked_out(packed_model(statistics(), SECRET)[0])  # so that what is to be compiled is
     came = asyncio.Event()
-    hub, promises = promising_hub(wake=came.set)
+    hub, admission = promising_hub(wake=came.set)
 
     async def test():
-        loading = asyncio.create_task(load_models(promises, hub.sessions.values, came, lambda: 1.0))
+        loading = asyncio.create_task(load_models(admission, hub.sessions.values, came, lambda: 1.0))
         await asyncio.sleep(0)
         control = Client(hub, "control")
         for model in (b"junk", packed_model(statistics(), SECRET)[0], packed_model(statistics(), SECRET)[0]):

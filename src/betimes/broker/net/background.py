@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 async def load_models(
-    promises: AdmissionControl,
+    admission: AdmissionControl,
     sessions: Callable[[], Iterable[Session]],
     came: asyncio.Event,
     now_s: Callable[[], float],
@@ -25,7 +25,7 @@ async def load_models(
     while True:
         await came.wait()
         came.clear()
-        payload = promises.take_model()
+        payload = admission.take_model()
         if payload is None:
             continue
         try:
@@ -33,8 +33,8 @@ async def load_models(
         except BetimesError as error:
             log.error("a signed model is of no use: %s", error)
             continue
-        if promises.learn(model, promised_subscriptions(sessions()), now_s()):
-            log.info("promises are by a new model, with %d subscriptions", len(model.admission))
+        if admission.learn(model, promised_subscriptions(sessions()), now_s()):
+            log.info("admission is by a new model, with %d subscriptions", len(model.admission))
         else:
             log.warning("a model that is no newer than the last is ignored")
 

@@ -57,8 +57,8 @@ def _families(statistics: Statistics, lag_s: float) -> Iterable[Metric]:
         "read_pauses": ("Of clients publishing faster than they may, or others can read.", statistics.pauses),
         "publications_repeated": ("Not taken in: they had come before under their key.", statistics.repeated),
     }
-    if statistics.promises is not None:
-        given, refused = statistics.promises
+    if statistics.admission is not None:
+        given, refused = statistics.admission
         counters["promises_given"] = ("Subscriptions admitted with the on-time share they asked for.", given)
         counters["promises_refused"] = (
             "Subscriptions refused: less is predicted than they ask for.",

@@ -53,7 +53,7 @@ class Statistics:
     earned: float = 0.0  # what subscribers pay for all that was sent to them, which was in time
     links_carried: Mapping[str, tuple[int, float]] = field(default_factory=dict)  # messages, kilobytes
     repeated: int = 0  # publications that had come before under the same key
-    promises: tuple[int, int] | None = None  # given and refused; None: there is no control centre
+    admission: tuple[int, int] | None = None  # given and refused; None: there is no control centre
     links_s_per_kb: Mapping[str, float] = field(default_factory=dict)  # to other brokers that are up
     waiting_for_links: int = 0  # messages
     promised_bytes_per_s: Mapping[str, int] = field(default_factory=dict)  # on links to others
@@ -79,7 +79,7 @@ class ObservedParts:
 
     hub: Hub
     federation: Federation | None = None
-    promises: AdmissionControl | None = None
+    admission: AdmissionControl | None = None
     guarantees: Guarantees | None = None
     handovers: Handovers | None = None
 
@@ -87,7 +87,7 @@ class ObservedParts:
 def gathered(observed: ObservedParts, now_s: float) -> Statistics:
     """Return how the broker is doing."""
     hub, federation = observed.hub, observed.federation
-    promises, guarantees, handovers = observed.promises, observed.guarantees, observed.handovers
+    admission, guarantees, handovers = observed.admission, observed.guarantees, observed.handovers
     sessions, counters = hub.sessions.values(), hub.counters
     subscriptions, retained = hub.held
     return Statistics(
@@ -110,7 +110,7 @@ def gathered(observed: ObservedParts, now_s: float) -> Statistics:
         earned=counters.sent - counters.resent + counters.premium,
         links_carried=dict(counters.links),
         repeated=counters.repeated,
-        promises=None if promises is None else (promises.admitted, promises.refused),
+        admission=None if admission is None else (admission.admitted, admission.refused),
         links_s_per_kb={} if federation is None else federation.speeds_s_per_kb,
         waiting_for_links=0 if federation is None else federation.broker.queue_length,
         promised_bytes_per_s={} if federation is None else federation.reserved.promised_bytes_per_s,
