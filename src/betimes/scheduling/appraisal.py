@@ -1,10 +1,10 @@
-"""What is each waiting message worth to a link that has just fallen free (000, sections 5.1 to 5.4)?
+"""The value of each waiting message to a link that has just become free (000, sections 5.1 to 5.4).
 
-One pass over everything a broker holds. Arrays instead of objects, because this runs for every message
-sent. A *slot* is a waiting message, a *row* one (destination, bound) behind it, a *way* one
-(neighbour, destination). Every appraisal has the same signature (`Appraise`): it lists the candidates
-and the hopeless in `results`, writes a verdict into every row it looked at, and returns how many there
-are of each.
+One pass over all messages that a broker holds. The pass uses arrays instead of objects, because it runs for
+every message sent. A *slot* is a waiting message, a *row* is one (destination, bound) of it, a *way* is a
+route: one (neighbour, destination). Every appraisal has the same signature (`Appraise`): it lists the
+candidates and the hopeless slots in `results`, writes a verdict into every row that it examined, and
+returns both counts.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 from betimes.kernels.compile import kernel
 from betimes.scheduling.success import forward_delay_mean_s, success_probability
 
-# slots[slot, …]; HURRIED is not 0 where a subscriber states a bound
+# slots[slot, …]; HURRIED is not 0 if a subscriber states a bound
 FIRST, ROWS, BORN_S, SIZE_KB, ENTERED_S, HURRIED = range(6)
 SLOT_FACTS = 6
-# rows[row, …], sorted by destination; a row that has been sent or dropped has destination GONE;
-# VERDICT is what the last appraisal found, for the link it was made for
+# rows[row, …], sorted by destination; a row that was sent or dropped has destination GONE; VERDICT is the
+# result of the last appraisal, for the link of that appraisal
 DESTINATION, BOUND_S, PRICE, COUNT, VERDICT = range(5)
-NOBODY_YET = 1e-9  # what is to be kept for subscribers to come counts so little, but lives
+NOBODY_YET = 1e-9  # the weight of rows without a subscriber: small, but the message is kept
 GONE = -1.0
 STAYS, GOES, HOPELESS = 0.0, 1.0, 2.0
-# ways[…, neighbour, destination]; WAIT_S is what messages lately waited behind the neighbour
+# ways[…, neighbour, destination]; WAIT_S is the mean wait of recent messages behind the neighbour
 OPEN, FIXED_S, S_PER_KB_MEAN, S_PER_KB_SD, WAIT_S = range(5)
 WAY_FACTS = 5
 # results[…, candidate]
@@ -35,27 +35,27 @@ SLOT, BENEFIT, POSTPONED, LIFETIME_S, HOPELESS_SLOT = range(5)
 
 Array = NDArray[np.float64]
 # (now_s, link, slot_count, slots, rows, ways, free_at_s by link, contention, postponed_s, hopeless_at,
-# results); contention is 0 where nothing waits and 1 where messages wait a transmission time or more
+# results); contention is 0 if nothing waits and 1 if messages wait a transmission time or more
 Appraise = Callable[
     [float, int, int, Array, Array, Array, Array, float, float, float, Array], tuple[int, int]
 ]
 
 
 class Weights(NamedTuple):
-    """How a candidate's score is made up; the highest goes first."""
+    """The weights of a candidate's score; the link sends the candidate with the highest score first."""
 
     benefit: float = 0.0  # of EB, eq. 3
     postponed_benefit: float = 0.0  # of EB', eq. 8
-    lifetime_s: float = 0.0  # of the mean over the subscribers it can still reach before their bounds
+    lifetime_s: float = 0.0  # of the mean over the subscribers that it can still reach before their bounds
 
 
 @kernel
 def best_candidate(results: Array, found: int, benefit: float, postponed: float, lifetime: float) -> int:
-    """Return which candidate scores highest; of equals the first, which has waited longest."""
+    """Return the candidate with the highest score; among equals the first, which has waited longest."""
     best, highest = 0, 0.0
     for each in range(found):
         score = benefit * results[BENEFIT, each] + postponed * results[POSTPONED, each]
-        if lifetime != 0.0:  # without a bound it is infinite
+        if lifetime != 0.0:  # the lifetime is infinite without a bound
             score += lifetime * results[LIFETIME_S, each]
         if each == 0 or score > highest:
             best, highest = each, score
@@ -65,7 +65,7 @@ def best_candidate(results: Array, found: int, benefit: float, postponed: float,
 def best_candidates(
     results: Array, found: int, benefit: float, postponed: float, lifetime: float, count: int
 ) -> NDArray[np.int64]:
-    """Return so many candidates, those that score highest first; of equals the first."""
+    """Return `count` candidates in descending order of score; among equals the first."""
     scores = benefit * results[BENEFIT, :found] + postponed * results[POSTPONED, :found]
     if lifetime != 0.0:
         scores += lifetime * results[LIFETIME_S, :found]
@@ -80,7 +80,7 @@ def best_candidates(
 
 @kernel
 def journey_s(ways: Array, link: int, destination: int, size_kb: float) -> float:
-    """Return the mean time from sending to arrival by this way, if nothing waits on it (eq. 4)."""
+    """Return the mean time from sending to arrival by this route if nothing waits on it (eq. 4)."""
     return forward_delay_mean_s(
         ways[FIXED_S, link, destination], size_kb, ways[S_PER_KB_MEAN, link, destination]
     )
@@ -88,7 +88,7 @@ def journey_s(ways: Array, link: int, destination: int, size_kb: float) -> float
 
 @kernel
 def success_by_way(ways: Array, link: int, destination: int, size_kb: float, remaining_s: float) -> float:
-    """Return the chance to arrive within the remaining time when sent now by this way (eq. 5)."""
+    """Return the probability of arrival within the remaining time if sent now by this route (eq. 5)."""
     slack_s = remaining_s - journey_s(ways, link, destination, size_kb)
     return success_probability(slack_s, size_kb * ways[S_PER_KB_SD, link, destination])
 
@@ -107,7 +107,7 @@ def appraise_lifetime(
     _hopeless_at: float,
     results: Array,
 ) -> tuple[int, int]:
-    """Look only at how much time is left: for FIFO and RL, which weigh nothing and drop what has expired."""
+    """Compute the remaining lifetime only: for FIFO and RL, which drop only what has expired."""
     found, hopeless = 0, 0
     for slot in range(slot_count):
         first = int(slots[slot, FIRST])
@@ -151,9 +151,9 @@ def appraise_benefit(
     hopeless_at: float,
     results: Array,
 ) -> tuple[int, int]:
-    """Weigh EB and EB' over the subscribers behind the link (eqs. 3 and 8), each by its one shortest path.
+    """Compute EB and EB' over the subscribers behind the link (eqs. 3 and 8), each by its one shortest path.
 
-    A message is hopeless when none of them has a chance above `hopeless_at` (eq. 11).
+    A message is hopeless if none of these subscribers has a probability above `hopeless_at` (eq. 11).
     """
     found, hopeless = 0, 0
     for slot in range(slot_count):
@@ -188,9 +188,9 @@ def appraise_benefit(
 
 @kernel
 def appraise_expired(now_s: float, slot_count: int, slots: Array, rows: Array, results: Array) -> int:
-    """Find the destinations all of whose bounds have passed; return in how many slots there are some.
+    """Find the destinations all of whose bounds have passed; return the number of slots that have some.
 
-    A destination with a bound still open keeps its other rows: they are counted where they are missed.
+    A destination with an open bound keeps its other rows: they are counted as missed at that destination.
     """
     found = 0
     for slot in range(slot_count):
@@ -212,7 +212,7 @@ def appraise_expired(now_s: float, slot_count: int, slots: Array, rows: Array, r
 
 @kernel
 def destination_end(rows: Array, row: int, end: int) -> int:
-    """Return where the rows with this row's destination end."""
+    """Return the end of the rows that have this row's destination."""
     stop = row + 1
     while stop < end and rows[stop, DESTINATION] == rows[row, DESTINATION]:
         stop += 1
@@ -221,7 +221,7 @@ def destination_end(rows: Array, row: int, end: int) -> int:
 
 @kernel
 def _condemn(rows: Array, first: int, end: int) -> None:
-    """Turn the verdict on what would have gone."""
+    """Change the verdict GOES to HOPELESS."""
     for row in range(first, end):
         if rows[row, VERDICT] == GOES:
             rows[row, VERDICT] = HOPELESS

@@ -1,9 +1,9 @@
-"""Which flows are owed bandwidth on a link just now (004, section 5.3)?
+"""Reserved bandwidth on a link: a credit for each flow (004, section 5.3).
 
-What was promised to a flow is credited to it as time passes, up to a second's worth, and spent when one of
-its messages goes. While a flow has credit, its longest waiting message goes before all else; without, it is
-as good as any other. So nothing unreserved takes a flow's share, a flow takes no more than its share from
-others, and a link is never idle while something waits.
+A flow earns credit at its reserved rate, up to a second's worth, and spends it when one of its messages is
+sent. While a flow has credit, its longest waiting message is sent before all others. Without credit, the
+flow is treated as any other. So unreserved traffic never takes a flow's share, a flow takes no more than
+its share from others, and a link is never idle while messages wait.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from betimes.model.events import Event
 
-CREDIT_S_MAX = 1.0  # a flow that was silent may send so much at once, before all others
+CREDIT_S_MAX = 1.0  # the burst that a flow may send before all others after a silence
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class _Account:
     at_s: float
 
     def settle(self, now_s: float) -> float:
-        """Return the credit by now."""
+        """Return the current credit."""
         gained_kb = max(0.0, now_s - self.at_s) * self.kb_per_s
         self.credit_kb = min(self.credit_kb + gained_kb, CREDIT_S_MAX * self.kb_per_s)
         self.at_s = max(self.at_s, now_s)
@@ -31,27 +31,27 @@ class _Account:
 
 
 def flow_of(event: Event) -> str:
-    """Return the flow that an event belongs to: its topic, or where there is none, its publisher."""
+    """Return the flow of an event: its topic, or without one, its publisher."""
     return event.topic or event.publisher
 
 
 class PromisedShares:
-    """What one broker has promised on its links, by neighbour and flow, and how far it has kept that."""
+    """The bandwidth reserved on the links of one broker, by neighbour and flow, and the use made of it."""
 
     def __init__(self) -> None:
         self._accounts: dict[str, dict[str, _Account]] = {}
-        self.spent_kb: dict[str, float] = {}  # of promises, since the start, by neighbour
+        self.spent_kb: dict[str, float] = {}  # of reserved bandwidth, since the start, by neighbour
 
     def __bool__(self) -> bool:
         return bool(self._accounts)
 
     @property
     def flows(self) -> frozenset[str]:
-        """Return every flow that has a share on some link."""
+        """Return all flows that have a share on some link."""
         return frozenset([flow for here in self._accounts.values() for flow in here])
 
     def promise(self, neighbour: str, kb_per_s: Mapping[str, float], now_s: float) -> None:
-        """Set what is promised on a link from now on, by flow; who had a share keeps its credit."""
+        """Set the reserved shares of a link, by flow; a flow that had a share keeps its credit."""
         before = self._accounts.pop(neighbour, {})
         here = {}
         for flow, share in kb_per_s.items():
@@ -63,7 +63,7 @@ class PromisedShares:
             self._accounts[neighbour] = here
 
     def due(self, neighbour: str, now_s: float) -> list[str]:
-        """Return the flows that have credit on a link, those first that are owed the most time."""
+        """Return the flows that have credit on a link, in descending order of credit in seconds."""
         here = self._accounts.get(neighbour)
         if not here:
             return []
@@ -71,7 +71,7 @@ class PromisedShares:
         return [flow for credit_s, flow in sorted(owed, key=lambda each: -each[0]) if credit_s > 0.0]
 
     def spend(self, neighbour: str, event: Event, now_s: float) -> None:
-        """Note that a message went over a link; what goes without credit took nobody's share."""
+        """Charge a sent message to its flow's credit on a link; without credit, nothing is charged."""
         account = self._accounts.get(neighbour, {}).get(flow_of(event))
         if account is not None and account.settle(now_s) > 0.0:
             account.credit_kb -= event.size_kb

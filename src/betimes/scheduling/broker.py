@@ -1,8 +1,8 @@
-"""What does a broker do with a message? Deliver here, keep for elsewhere, choose what a free link sends.
+"""The scheduling core of a broker: it delivers locally, queues for other brokers, and serves free links.
 
-Sans-I/O: every method takes the time and returns effects; nothing else goes in or out. The simulator and
-the server drive this same class. What it does not do: keep time (the driver calls `link_free` and
-`sweep`), find routes (it is handed a `RoutingTable`), or repeat a message that a neighbour acknowledged.
+Sans-I/O: every method takes the time and returns effects; there is no other input or output. The simulator
+and the live broker drive this same class. It does not keep time (the driver calls `link_free` and `sweep`),
+compute routes (it is given a `RoutingTable`), or repeat a message that a neighbour acknowledged.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ from betimes.scheduling.strategies import Strategy
 from betimes.scheduling.wait_means import NEWEST_WEIGHT, blend_waits, note_vain_waits, widened
 
 MESSAGES_MAX = 100_000  # waiting at one broker
-UNAWAITED_PART = 0.5  # of the queue, that is for messages which are only to be kept elsewhere
-TRANSMISSION_S_MIN = 1e-9  # a link that takes no time at all divides by nothing
+UNAWAITED_PART = 0.5  # of the queue that messages without a subscriber yet may use
+TRANSMISSION_S_MIN = 1e-9  # avoids a division by zero for a link that takes no time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSettings:
-    """What a broker is configured with."""
+    """The configuration of a broker."""
 
     strategy: Strategy
-    processing_s: float = 0.0  # PD of 000, as known to all: part of the delay still to come
+    processing_s: float = 0.0  # PD of 000, known to all brokers: part of the remaining delay
     messages_max: int = MESSAGES_MAX
-    kb_max: float = np.inf  # likewise
-    learns_links: bool = False  # measure the links' speeds instead of keeping to the configured ones
+    kb_max: float = np.inf  # limit of the total size of waiting messages
+    learns_links: bool = False  # measure the links' speeds instead of using the configured ones
 
 
 class Broker:
-    """One broker's state. Routes may be exchanged at any time; waiting messages follow the new ones."""
+    """One broker's state. Routes may be replaced at any time; waiting messages follow the new ones."""
 
     def __init__(
         self,
@@ -69,23 +69,24 @@ class Broker:
     ) -> None:
         self.name = name
         self.settings = settings
-        self.published = published  # so many events have entered here, also before a restart
+        self.published = published  # number of events that entered here, including those before a restart
         self._demand = demand
         self._queue = OutputQueue()
         self.shares = PromisedShares()
-        self._has_shares = False  # asked for every message
+        self._has_shares = False  # read for every message
         self._local = LocalDelivery(name)
-        self._in_flight: dict[str, dict[int, tuple[RoutedMessage, float]]] = {}  # by ticket, and when sent
+        # by ticket, with the time of sending
+        self._in_flight: dict[str, dict[int, tuple[RoutedMessage, float]]] = {}
         self._tickets = 0
         self._idle: list[bool] = []  # by link
         self._size_kb_mean = 0.0
-        self._wait_s_mean = 0.0  # here and behind, over all destinations
+        self._wait_s_mean = 0.0  # here and behind the neighbours, over all destinations
         self._estimates: dict[str, LinkEstimate] = {}
-        self._wait_s_ahead = np.zeros(0)  # by number: what messages lately waited from here on
-        # The same for destinations alone, for the neighbours to know. The driver hands it over with each
-        # acknowledgement, so it costs no message of its own.
+        self._wait_s_ahead = np.zeros(0)  # by number: recent mean wait from here on
+        # The same by destination, for the neighbours. The driver sends it with each acknowledgement, so it
+        # needs no message of its own.
         self.onward_wait_s = self._wait_s_ahead
-        self._neighbour_wait_s: dict[str, NDArray[np.float64]] = {}  # before the routes of the moment
+        self._neighbour_wait_s: dict[str, NDArray[np.float64]] = {}  # as heard before the current routes
         self._heard_wait_s: list[NDArray[np.float64]] = []  # by link: rows of the ways
         self._routes = routes
         self._pins = Pins({}, routes)
@@ -93,33 +94,34 @@ class Broker:
 
     @property
     def queue_length(self) -> int:
-        """Return how many messages wait here."""
+        """Return the number of messages that wait here."""
         return len(self._queue)
 
     def next_id(self) -> EventId:
-        """Return the id of the next event to enter here."""
+        """Return the id of the next event that enters here."""
         self.published += 1
         return EventId(self.name, self.published)
 
     def publish(self, event: Event, now_s: float) -> list[Effect]:
-        """Take in an event that enters the network here."""
+        """Accept an event that enters the network here."""
         demand = self._demand.demand(event)
         return self._accept(event, demand, demand.homes, age_s=0.0, now_s=now_s)
 
     def receive(self, message: RoutedMessage, *, took_s: float, now_s: float) -> list[Effect]:
-        """Take in a message from a neighbour, so many seconds after it was sent."""
+        """Accept a message from a neighbour, `transfer_s` after it was sent."""
         demand = self._demand.demand(message.event)
         age_s = message.age_s + took_s
-        # where nobody wants it any more, it need not go
+        # a destination that has no demand any more needs no copy
         destinations = demand.among(message.destinations)
         return self._accept(message.event, demand, destinations, age_s=age_s, now_s=now_s)
 
     def link_free(
         self, neighbour: str, now_s: float, onward_wait_s: NDArray[np.float64] | None = None
     ) -> list[Effect]:
-        """Choose what goes next: the neighbour has what was sent, and says what waits lie behind it.
+        """Choose what to send next: the neighbour has the last message, and reports the waits behind it.
 
-        For drivers that keep one message at a time on a link; others call `acknowledged` and `link_ready`.
+        For drivers that keep one message at a time on a link; other drivers call `acknowledged` and
+        `link_ready`.
         """
         under_way = self._in_flight.pop(neighbour, None)
         if under_way is not None and self.settings.learns_links:
@@ -130,7 +132,7 @@ class Broker:
         return self.link_ready(neighbour, now_s)
 
     def acknowledged(self, neighbour: str, ticket: int, transfer_s: float) -> RoutedMessage | None:
-        """Note that a neighbour has a message, which took so long; return it if it was under way."""
+        """Note that a neighbour has a message, and the transfer time; return it if it was in flight."""
         found = self._in_flight.get(neighbour, {}).pop(ticket, None)
         if found is None:
             return None
@@ -142,37 +144,38 @@ class Broker:
             self._estimates[neighbour].observe(message.event.size_kb, transfer_s)
 
     def hear_waits(self, neighbour: str, onward_wait_s: NDArray[np.float64]) -> None:
-        """Learn how long messages lately waited behind a neighbour, by destination."""
+        """Note the recent mean waits behind a neighbour, by destination."""
         link = self._routes.row.get(neighbour)
         if link is not None and self.settings.strategy.counts_waits:
             self._heard_wait_s[link][: len(onward_wait_s)] = onward_wait_s
 
     def link_ready(self, neighbour: str, now_s: float, room: int = 1) -> list[Effect]:
-        """Choose what goes next on a link that can take another message, or several."""
+        """Choose what to send on a link that can take one more message, or several."""
         link = self._routes.row.get(neighbour)
         if link is None:
             return []
         self._idle[link] = True
         any_way = self.settings.strategy.any_way
         if any_way:
-            self._free_at_s[link] = now_s  # only who chooses between ways asks for it
+            self._free_at_s[link] = now_s  # used only by strategies that choose between routes
         if not self._queue.count:
             return []
         effects = self._serve(link, now_s, room)
         if any_way and self._idle[link] and self._queue.count:
-            # it left what waits to better ways; an idle one among them would not be asked otherwise
+            # The link left the waiting messages to better routes. An idle link among those would not be
+            # served otherwise.
             for other, idle in enumerate(self._idle):
                 effects += self._serve(other, now_s) if idle and other != link else []
         return effects
 
     def estimated_link(self, configured: Link) -> Link:
-        """Return a link of this broker as it is known by now; the first call names it as one to measure."""
+        """Return the current estimate of a link of this broker; the first call begins its measurement."""
         if not self.settings.learns_links:
             return configured
         return self._estimates.setdefault(configured.target, LinkEstimate(configured)).link()
 
     def link_lost(self, neighbour: str, now_s: float) -> list[Effect]:
-        """Take back what was under way to a neighbour that has gone; the driver then re-routes."""
+        """Take back the messages in flight to a neighbour that is gone; the driver then re-routes."""
         effects: list[Effect] = []
         link = self._routes.row.get(neighbour)
         if link is not None:
@@ -186,7 +189,7 @@ class Broker:
         return effects
 
     def reroute(self, routes: RoutingTable, now_s: float, pinned: PinnedWays | None = None) -> list[Effect]:
-        """Follow new routes: what waits is not moved, it merely finds other ways open."""
+        """Use new routes. Waiting messages stay where they are; other routes are open to them."""
         busy = {name for name, idle in zip(self._routes.neighbours, self._idle, strict=True) if not idle}
         free_at_s = dict(zip(self._routes.neighbours, self._free_at_s.tolist(), strict=True))
         self._set_routes(routes, self._pins.pinned if pinned is None else pinned)
@@ -199,21 +202,21 @@ class Broker:
         return effects
 
     def promise(self, neighbour: str, kb_per_s: Mapping[str, float], now_s: float) -> None:
-        """Set the bandwidth that flows (`flow_of`) are promised on a link; that goes before all else."""
+        """Set the bandwidth reserved for flows (`flow_of`) on a link; it is served before all else."""
         self.shares.promise(neighbour, kb_per_s, now_s)
         self._has_shares = bool(self.shares)
         self._queue.watch(self.shares.flows)
 
     def pin(self, pinned: PinnedWays, now_s: float) -> list[Effect]:
-        """Let flows go to some homes by these neighbours and by no others, until it is said anew."""
+        """Pin flows to these neighbours for some homes, until the next call."""
         return [] if pinned == self._pins.pinned else self.reroute(self._routes, now_s, pinned)
 
     def sweep(self, now_s: float) -> list[Effect]:
-        """Drop what has expired while no link looked at it."""
+        """Drop the messages that have expired and that no link examined."""
         return [self._give_up(slot, now_s) for slot in self._queue.expired(now_s)]
 
     def give_up_all(self, reason: Reason, now_s: float) -> list[Effect]:
-        """Drop everything held, for this one reason: the broker goes away, or no way is left."""
+        """Drop all waiting messages for this reason: the broker stops, or no route is left."""
         effects: list[Effect] = []
         under_way = [pair for sent in self._in_flight.values() for pair in sent.values()]
         for message, sent_s in under_way:
@@ -245,7 +248,7 @@ class Broker:
         self._ways = self._pins.widened(self._ways)
         self._sets = DestinationSets(self.name, self._pins.names, routes.column, self._ways[OPEN] != 0.0)
         self._heard_wait_s = list(self._ways[WAIT_S])
-        # A network may grow: destinations that were not known come behind those that were.
+        # The network may grow: new destinations are numbered after the known ones.
         self._wait_s_ahead = widened(self.onward_wait_s, len(self._pins.names))
         self.onward_wait_s = self._wait_s_ahead[: len(routes.destinations)]
         for link, neighbour in enumerate(routes.neighbours):
@@ -261,13 +264,13 @@ class Broker:
         if split.others:
             kept = self._keep(event, demand, split, age_s, now_s)
             effects.append(kept)
-            if True in self._idle and isinstance(kept, Keep):  # in a crowd no link is idle
+            if True in self._idle and isinstance(kept, Keep):  # under load no link is idle
                 for link in self._idle_for(event, demand, split):
                     effects += self._serve(link, now_s)
         return effects
 
     def _idle_for(self, event: Event, demand: Demand, split: Split) -> list[int]:
-        """Return the idle links that lead on; the one that promises most takes all that it serves well."""
+        """Return the idle links on a route; the link with the highest value takes all that it serves well."""
         links = [link for link in split.links if self._idle[link]]
         if self._pins:
             pinned = [link for home, _, link in self._pins.columns(event) if home in split.others]
@@ -279,7 +282,7 @@ class Broker:
         return links
 
     def _keep(self, event: Event, demand: Demand, split: Split, age_s: float, now_s: float) -> Effect:
-        """Put a message into the queue, if there is room."""
+        """Queue a message if there is room."""
         queue, count_max, kb_max = self._queue, self.settings.messages_max, self.settings.kb_max
         is_roomy = queue.count < UNAWAITED_PART * count_max and queue.waiting_kb < UNAWAITED_PART * kb_max
         if not is_roomy and self._is_full_for(demand, split.others):
@@ -293,7 +296,7 @@ class Broker:
         return made(Keep, (event, age_s, queue.count))
 
     def _is_full_for(self, demand: Demand, destinations: frozenset[str]) -> bool:
-        """Tell whether there is no room any more for what nobody waits for yet, or for anything."""
+        """Return whether the queue is full: for a message without a subscriber yet, or for any message."""
         settings, queue = self.settings, self._queue
         fill = max(queue.count / settings.messages_max, queue.waiting_kb / settings.kb_max)
         return fill >= 1.0 or not any(demand.subscribers_at(home) for home in destinations)
@@ -301,7 +304,7 @@ class Broker:
     def _miss(
         self, event: Event, demand: Demand, destinations: frozenset[str], age_s: float, reason: Reason
     ) -> Drop:
-        """Give up a message that is not in the queue."""
+        """Drop a message that is not in the queue."""
         missed = {home: demand.subscribers_at(home) for home in sorted(destinations)}
         return Drop(
             event=event,
@@ -312,7 +315,7 @@ class Broker:
         )
 
     def _serve(self, link: int, now_s: float, room: int = 1) -> list[Effect]:
-        """Let an idle link choose: first what is hopeless goes, then the best is sent."""
+        """Let an idle link choose: hopeless messages are dropped first, then the best candidate is sent."""
         queue, strategy = self._queue, self.settings.strategy
         if not queue.count:
             return []
@@ -342,7 +345,7 @@ class Broker:
         return effects
 
     def _serve_promised(self, link: int, now_s: float, room: int) -> list[Effect]:
-        """Send what flows are owed on a link, as far as it waits."""
+        """Send the waiting messages of flows that have credit on a link."""
         effects: list[Effect] = []
         neighbour = self._routes.neighbours[link]
         while len(effects) < room:
@@ -366,7 +369,7 @@ class Broker:
         return made(Drop, (taken.event, taken.age_s, reason, destinations, tuple(taken.subscribers.tolist())))
 
     def _send(self, link: int, going: tuple[Event, float, float, NDArray[np.int64]], now_s: float) -> Send:
-        """Let a link have what was taken out of the queue for it."""
+        """Send on a link what was taken out of the queue for it."""
         event, age_s, wait_s, destinations = going
         neighbour, ticket = self._routes.neighbours[link], self._tickets + 1
         if self.settings.strategy.counts_waits:
@@ -382,6 +385,6 @@ class Broker:
         return made(Send, (neighbour, message, wait_s, ticket))
 
     def _learn_wait(self, link: int, destinations: NDArray[np.int64], wait_s: float) -> None:
-        """Move the running mean of the wait from here on: what it waited here, and what lies behind."""
+        """Update the running mean of the wait from here on: here plus behind the neighbour."""
         ahead_s = blend_waits(self._wait_s_ahead, self._ways, link, destinations, wait_s)
         self._wait_s_mean += (ahead_s - self._wait_s_mean) * NEWEST_WEIGHT

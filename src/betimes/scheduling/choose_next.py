@@ -1,7 +1,7 @@
-"""What does a free link send next? The whole answer in one call, for drivers that send one message at a time.
+"""The choice of the next message in one kernel call, for drivers that send one message at a time.
 
-The same as an appraisal, the best candidate and `take_rows`, one after the other. But to call a kernel takes
-longer than what it does, and every array handed over takes time again: so there is one call, with a book.
+The result equals an appraisal, `best_candidate` and `take_rows` in sequence. But calling a kernel takes
+longer than its work, and every array argument adds time. So there is one call, with one address book.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from betimes.scheduling.appraisal import (
 from betimes.scheduling.late_binding import appraise_any_way
 from betimes.scheduling.queue_kernels import take_rows
 
-# lines of the book
+# entries of the address book
 SLOTS, ROWS, RESULTS, TAKEN, WAYS, FREE_AT_S = range(6)
-# a kernel cannot be handed another at no cost; a number it can
+# passing a kernel as an argument costs time; passing a number does not
 BY_LIFETIME, BY_BENEFIT, BY_ANY_WAY = range(3)
 NUMBER_OF: dict[Appraise, int] = {
     appraise_lifetime: BY_LIFETIME,
     appraise_benefit: BY_BENEFIT,
     appraise_any_way: BY_ANY_WAY,
 }
-# what an appraisal is handed
+# the arguments of an appraisal
 Setting = tuple[float, int, int, Array, Array, Array, Array, float, float, float, Array]
-NOTHING = -1  # goes
-NOT_TAKEN = -1  # what is in no hurry may have to let another go first
+NOTHING = -1  # is sent
+NOT_TAKEN = -1  # a message without a bound may have to let another go first
 
 
 def choice_book(
     arrays: Sequence[Array | NDArray[np.int64]], ways: Array, free_at_s: Array
 ) -> NDArray[np.int64]:
-    """Return the book of slots, rows, results and room for what is taken, in this order, and of the ways."""
+    """Return the address book of slots, rows, results, room for what is taken (in this order) and routes."""
     assert ways.flags.c_contiguous, "a copy would be gone when it is looked at"
     facts, links, destinations = ways.shape
     return address_book((*arrays, ways.reshape(facts * links, destinations), free_at_s))
@@ -53,7 +53,7 @@ def choice_book(
 
 @inlined
 def appraise(appraisal: int, setting: Setting) -> tuple[int, int]:
-    """Appraise what waits in one of the ways that there are."""
+    """Run the appraisal that has this number."""
     if appraisal == BY_LIFETIME:
         return appraise_lifetime(*setting)
     if appraisal == BY_BENEFIT:
@@ -75,11 +75,11 @@ def take_next(
     postponed: float,
     lifetime: float,
 ) -> tuple[int, int, int, int, int, float, float]:
-    """Appraise what waits, and take out what goes of the candidate that scores highest.
+    """Appraise the waiting messages, and take out the rows that go of the candidate with the highest score.
 
-    Not where that one is in no hurry and there are others. Return how many are hopeless, how many are
-    candidates, the slot (or NOTHING), how many destinations were taken (or NOT_TAKEN), how many rows stay,
-    and the message's age and its wait here.
+    Nothing is taken if that candidate has no bound and there are others. Return the number of hopeless
+    slots, the number of candidates, the slot (or NOTHING), the number of destinations taken (or NOT_TAKEN),
+    the number of rows that stay, and the message's age and its wait here.
     """
     slots, rows = table_in(book, SLOTS, np.float64), table_in(book, ROWS, np.float64)
     results, flat = table_in(book, RESULTS, np.float64), table_in(book, WAYS, np.float64)

@@ -1,8 +1,8 @@
-"""Who wants this event, by when, at what price? The left half of the paper's subscription table.
+"""The demand for an event: homes, bounds and prices. The left half of the paper's subscription table.
 
-Subscribers with the same home broker and the same bound stand or fall together, so they are one row of
-demand with their prices added up: what the scheduler weighs is then the number of homes and bounds, not
-of subscribers. The sums in (3) and (8) are the same.
+Subscribers with the same home broker and the same bound have the same outcome, so they are one row of
+demand with their prices added up. The cost of scheduling then grows with the number of homes and bounds,
+not with the number of subscribers. The sums in (3) and (8) are the same.
 """
 
 from __future__ import annotations
@@ -24,39 +24,38 @@ from betimes.scheduling.appraisal import BOUND_S, COUNT, DESTINATION, PRICE, VER
 
 EVENTS_REMEMBERED = 4096
 AUDIENCES_REMEMBERED = 1024
-AUDIENCE_REMEMBERED_MAX = 1024  # subscriptions; to tell larger ones apart takes as long as to group them
-MET = 1.0  # while an event's rows are added up
+AUDIENCE_REMEMBERED_MAX = 1024  # subscriptions; comparing larger audiences takes as long as grouping them
+MET = 1.0  # marks a kind that has rows, during the sum
 NO_KEYS = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Demand:
-    """What one event is worth where: a row per (home, bound), sorted by home (see qos.appraisal)."""
+    """The value of one event by place: a row per (home, bound), sorted by home (see `appraisal`)."""
 
     rows: NDArray[np.float64]
     at_home: Mapping[str, tuple[Subscription, ...]]
     homes: frozenset[str]  # of at_home
     wanted: int
-    deadline_s: float  # the publisher's bound, which is in the rows
+    deadline_s: float  # the publisher's bound, already applied to the rows
 
     def among(self, destinations: frozenset[str]) -> frozenset[str]:
-        """Return those of these destinations where somebody wants it; most often all of them."""
+        """Return those of these destinations that have demand for it; most often all of them."""
         return destinations if destinations <= self.homes else destinations & self.homes
 
     def subscribers_at(self, home: str) -> int:
-        """Return how many subscribers want it there."""
+        """Return the number of subscribers that want it at a home."""
         return sum([each.subscribers for each in self.at_home.get(home, ())])
 
 
 class DemandTable:
-    """All subscriptions of the network, as flooding brings them to every broker.
+    """All subscriptions of the network, which flooding brings to every broker.
 
     Homes are numbered in the order of `homes`, which is also the order of the routing table's columns.
-    Brokers that share a table (in the simulator they all hold the same one) share its short memory of
-    the events just matched. Events that the same subscriptions want are wanted alike, so what was worked
-    out for one is good for the next, all of it where the publisher's bound is the same. A row for nobody,
-    which only lets a broker keep an event, is left out where somebody there wants the event anyway, and no
-    sooner.
+    Brokers that share a table (in the simulator all of them do) share its cache of recently matched events.
+    Events that meet the same subscriptions have the same demand, so the result for one serves the next,
+    entirely if the publisher's bound is the same. A row without a subscriber, which only lets a broker keep
+    an event, is left out if the same home has a row with subscribers and a bound that is not shorter.
     """
 
     def __init__(
@@ -74,7 +73,7 @@ class DemandTable:
         self._subscriptions: list[Subscription | None] = []
         self._key: dict[str, int] = {}
         self._free_keys: list[int] = []
-        self._kind_number: dict[tuple[int, float], int] = {}  # a kind: the same home and bound
+        self._kind_number: dict[tuple[int, float], int] = {}  # a kind: one home and one bound
         self._kinds = np.zeros((16, 5))  # [kind, DESTINATION | BOUND_S | PRICE | COUNT | 0]; sums start at 0
         self._members = np.zeros((16, 3))  # [key, kind | price | subscribers]
         self._recent: dict[Event, Demand] = {}
@@ -86,17 +85,17 @@ class DemandTable:
         return len(self._key)
 
     def add_home(self, home: str) -> None:
-        """Take in a broker that was not known; those known keep their numbers."""
+        """Add a broker that was not known; known brokers keep their numbers."""
         if home not in self._home_number:
             self._home_number[home] = len(self.homes)
             self.homes += (home,)
 
     def hears(self, topic: str) -> bool:
-        """Tell whether anybody may want something of this topic."""
+        """Return whether any subscription may match an event of this topic."""
         return bool(self._patterns.match(topic))
 
     def add(self, subscription: Subscription) -> None:
-        """Take in a subscription; its id must be new and its home known."""
+        """Add a subscription; its id must be new and its home known."""
         if subscription.id in self._key:
             raise SettingError("subscription", subscription.id, "there is one with this name already")
         if subscription.home not in self._home_number:
@@ -116,7 +115,7 @@ class DemandTable:
         self._forget()
 
     def remove(self, subscription_id: str) -> None:
-        """Forget a subscription."""
+        """Remove a subscription."""
         if subscription_id not in self._key:
             raise SettingError("subscription", subscription_id, "there is none with this name")
         key = self._key.pop(subscription_id)
@@ -132,7 +131,7 @@ class DemandTable:
         self._forget()
 
     def demand(self, event: Event) -> Demand:
-        """Return who wants the event, grouped by home and bound."""
+        """Return the demand for an event, grouped by home and bound."""
         known = self._recent.get(event)
         if known is not None:
             return known
@@ -169,7 +168,7 @@ class DemandTable:
         return demand
 
     def _grouped(self, keys: NDArray[np.int64], deadline_s: float, known: Demand | None = None) -> Demand:
-        """Return what these subscriptions want together; who they are may be known from another event."""
+        """Return the demand of these subscriptions; the grouping may be known from another event."""
         rows = np.empty((min(len(keys), len(self._kind_number)), 5))
         used, wanted = _group(keys, self._members, self._kinds, deadline_s, rows)
         at_home = self._by_home(keys) if known is None else known.at_home
@@ -196,9 +195,9 @@ def _group(
     deadline_s: float,
     rows: NDArray[np.float64],
 ) -> tuple[int, int]:
-    """Add up prices and counts by kind, and write a row for each kind met, by home.
+    """Add up prices and counts by kind, and write a row for each kind found, by home.
 
-    Return how many rows are needed, and how many subscribers there are.
+    Return the number of rows needed, and the number of subscribers.
     """
     wanted = 0.0
     met = np.empty(len(rows), np.int64)
@@ -225,7 +224,7 @@ def _group(
 
 @kernel
 def _leave_out(rows: NDArray[np.float64], found: int) -> int:
-    """Leave out rows for nobody where somebody at the same home is as patient; return how many are left."""
+    """Remove rows without a subscriber if another row of the home has as long a bound; return the count."""
     used = 0
     for row in range(found):
         needed = rows[row, COUNT] > 0.0

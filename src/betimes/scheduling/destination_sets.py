@@ -1,7 +1,7 @@
-"""Which brokers is a copy for, by name and by number? The same few sets come again and again.
+"""Sets of destination brokers, by name and by number, with a cache.
 
-Messages name the brokers that they are for; what waits has their numbers, the columns of the ways. To make
-one of the other for every message takes longer than to remember it.
+Messages name their destination brokers; the queue holds their numbers, the columns of the routes. The same
+few sets occur again and again, and converting one for every message takes longer than a lookup.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-SETS_MAX = 4096  # remembered, of each kind
+SETS_MAX = 4096  # cached, of each kind
 
 
 class Split(NamedTuple):
@@ -20,21 +20,21 @@ class Split(NamedTuple):
 
     is_here: bool  # this broker is one of them
     others: frozenset[str]
-    numbers: NDArray[np.int64]  # of the others, ascending; nobody may write to them
-    links: tuple[int, ...]  # that lead to any of the others
+    numbers: NDArray[np.int64]  # of the others, ascending; read-only
+    links: tuple[int, ...]  # that lead to any of the other destinations
 
 
 class DestinationSets:
-    """The sets of destinations under one broker's numbering, as far as they were met.
+    """The cached sets of destinations under one broker's numbering.
 
-    `leads` says for each link to which numbers it leads.
+    `leads` states for each link the numbers of the destinations that it leads to.
     """
 
     def __init__(
         self, here: str, names: Sequence[str], numbers: Mapping[str, int], leads: NDArray[np.bool_]
     ) -> None:
         self._here = frozenset([here])
-        self._names = names  # several numbers may have one name: its own, and those of pins
+        self._names = names  # several numbers may share one name: the home's own, and those of its pins
         self._numbers = numbers
         self._links = [tuple(np.flatnonzero(to).tolist()) for to in leads.T]  # by number
         self._named: dict[bytes, frozenset[str]] = {}
@@ -51,7 +51,7 @@ class DestinationSets:
         return known
 
     def split(self, names: frozenset[str]) -> Split:
-        """Return whether this broker is one of these destinations, and what is known of the others."""
+        """Return whether this broker is one of these destinations, with links and numbers of the others."""
         known = self._split.get(names)
         if known is None:
             if len(self._split) >= SETS_MAX:

@@ -1,7 +1,7 @@
-"""What can a node ask of its driver? Effects: the node decides, the driver performs.
+"""The effects of a node: the node decides, the driver performs.
 
-Named tuples, because several are made for every message, and a frozen dataclass takes three times as long.
-Where it counts they are `made`: to call the class takes twice as long again.
+Named tuples, because several are created for every message, and a frozen dataclass takes three times as
+long. Hot paths create them with `made`: calling the class takes twice as long again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ made = tuple.__new__
 
 
 class Keep(NamedTuple):
-    """A message was taken in to be forwarded; nothing to perform, but worth recording."""
+    """A message was queued for forwarding; the driver only records it."""
 
     event: Event
     age_s: float
@@ -24,16 +24,16 @@ class Keep(NamedTuple):
 
 
 class Send(NamedTuple):
-    """Give this message to the link to that neighbour, which is busy until the driver says otherwise."""
+    """Give this message to the link to that neighbour; it is busy until the driver reports otherwise."""
 
     neighbour: str
     message: RoutedMessage
     wait_s: float
-    ticket: int = 0  # what the driver names when the neighbour acknowledges it
+    ticket: int = 0  # the driver names it when the neighbour acknowledges the message
 
 
 class Deliver(NamedTuple):
-    """Hand the event to these local subscribers; `out_of_order` names those who got a later one before."""
+    """Give the event to these local subscribers; those in `out_of_order` already have a later event."""
 
     event: Event
     age_s: float
@@ -42,7 +42,7 @@ class Deliver(NamedTuple):
 
 
 class Drop(NamedTuple):
-    """The event is given up for these destination brokers, where so many subscribers wanted it."""
+    """The event is dropped for these destination brokers, with the number of subscribers at each."""
 
     event: Event
     age_s: float

@@ -1,14 +1,15 @@
-"""What if the next hop is chosen only when a link falls free? (Ours; 000 binds each message to one path.)
+"""Late binding: the next hop is chosen when a link becomes free. (Ours; 000 binds a message to one path.)
 
-Single shortest paths leave parallel links idle while messages wait for busy ones. Here a link that falls
-free looks at every message that it brings nearer to its destination. Where nothing waits it takes those
-destinations which no earlier way would serve better; the more messages wait, the worse it may be than that
-way, because destinations that travel together cost one transmission. Every copy carries its own set of
-destinations, so nothing is delivered twice; every hop is nearer to them, so nothing circles.
+Single shortest paths leave parallel links idle while messages wait for busy ones. With late binding, a free
+link examines every message that it brings nearer to its destination. If nothing waits, the link takes those
+destinations that no earlier route would serve better. The more messages wait, the worse the link may be
+than the best route, because destinations that travel together cost one transmission. Every copy carries its
+own set of destinations, so nothing is delivered twice. Every hop is nearer to the destinations, so no
+message circles.
 
-The waits measured downstream decide between ways, and only between ways: what goes first is decided
-by benefit alone, and what is hopeless by the journey alone. A mean wait says how crowded a way is, but
-not how long a message that is worth more than others would wait there.
+The waits measured downstream decide between routes, and only between routes: the order of messages depends
+on the benefit alone, and hopelessness on the journey alone. A mean wait shows the load of a route, but not
+the wait of a message that is worth more than others.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from betimes.scheduling.success import success_probability
 def prospects(
     ways: Array, link: int, rows: Array, row: int, stop: int, size_kb: float, age_s: float
 ) -> tuple[float, float]:
-    """Return EB of one destination by one way (eq. 3), and the best chance of any subscriber there."""
+    """Return EB of a destination by one route (eq. 3), and the highest probability of its subscribers."""
     destination = int(rows[row, DESTINATION])
     earning, hope = 0.0, 0.0
     if ways[OPEN, link, destination] != 0.0:
@@ -61,7 +62,7 @@ def prospects(
 
 @inlined
 def earliest_way(ways: Array, link: int, destination: int, size_kb: float, until_free_s: Array) -> int:
-    """Return the link that brings a message to a destination first, waits counted; this one if it is."""
+    """Return the link that brings a message to a destination first, waits included; on a tie, this one."""
     earliest = link
     earliest_s = journey_s(ways, link, destination, size_kb) + ways[WAIT_S, link, destination]
     for other in range(ways.shape[1]):
@@ -87,9 +88,9 @@ def better_by(
     share_of_best: float,
     hopeless_at: float,
 ) -> bool:
-    """Say whether another link, from when it starts, earns so much more that a destination is left to it.
+    """Return whether another link, from its start on, earns enough more that the destination is left to it.
 
-    A link without hope would not take it, so it is none to wait for.
+    A link without hope would not take the message, so it is not waited for.
     """
     destination = int(rows[row, DESTINATION])
     waited_s = age_s + ways[WAIT_S, link, destination]
@@ -97,14 +98,14 @@ def better_by(
     prices = 0.0
     for each in range(row, stop):
         prices += rows[each, PRICE]
-    # no way earns more than all prices together, so often there is nothing to look for
+    # no route earns more than the sum of all prices, so the search can often be skipped
     if here >= share_of_best * prices:
         return False
     waited_s = start_s + ways[WAIT_S, other, destination]
     there, hope = prospects(ways, other, rows, row, stop, size_kb, waited_s)
     if here >= share_of_best * there:
         return False
-    # without the waits its hope is greater still, and that is what counts
+    # hope counts without the waits, and is higher then
     return hope > hopeless_at or prospects(ways, other, rows, row, stop, size_kb, start_s)[1] > hopeless_at
 
 
@@ -119,7 +120,7 @@ def hope_elsewhere(
     age_s: float,
     until_free_s: Array,
 ) -> float:
-    """Return the best chance of any subscriber of one destination by another link, once it is free."""
+    """Return the highest probability of any subscriber of a destination by another link, once it is free."""
     best = 0.0
     for other in range(ways.shape[1]):
         if other != link:
@@ -130,7 +131,7 @@ def hope_elsewhere(
 
 @kernel
 def is_reachable(ways: Array, destination: int) -> bool:
-    """Say whether any way to a destination is open."""
+    """Return whether any route to a destination is open."""
     open_ways = 0.0
     for link in range(ways.shape[1]):
         open_ways += ways[OPEN, link, destination]
@@ -150,11 +151,11 @@ def judge(
     share_of_best: float,
     hopeless_at: float,
 ) -> tuple[float, float]:
-    """Return the verdict on one destination, and what it would earn by this link."""
+    """Return the verdict on one destination, and its benefit by this link."""
     earning, hope = prospects(ways, link, rows, row, stop, size_kb, age_s)
     if hope <= hopeless_at:
         if not is_reachable(ways, int(rows[row, DESTINATION])):
-            return STAYS, earning  # a way may come back before its time is over
+            return STAYS, earning  # a route may come back before the bound passes
         elsewhere = hope_elsewhere(ways, link, rows, row, stop, size_kb, age_s, until_free_s)
         return (STAYS if elsewhere > hopeless_at else HOPELESS), earning
     other = earliest_way(ways, link, int(rows[row, DESTINATION]), size_kb, until_free_s)
@@ -180,9 +181,9 @@ def appraise_any_way(
     hopeless_at: float,
     results: Array,
 ) -> tuple[int, int]:
-    """Weigh, for each message, the destinations that this link serves about as well as any other would.
+    """For each message, appraise the destinations that this link serves about as well as any other link.
 
-    A destination is hopeless when no subscriber there has a chance above `hopeless_at` by any way.
+    A destination is hopeless if no subscriber there has a probability above `hopeless_at` by any route.
     """
     found, hopeless = 0, 0
     share_of_best = 1.0 - contention

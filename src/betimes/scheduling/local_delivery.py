@@ -1,4 +1,4 @@
-"""Who here gets an event, in time and in order? What a broker does with messages that have arrived."""
+"""Delivery to the subscribers of this broker: which of them get an event in time, and in order."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ NOBODY: frozenset[str] = frozenset()
 
 
 class LocalDelivery:
-    """Delivers at one broker, and remembers the latest event that each subscriber had of each origin."""
+    """Delivers at one broker, and remembers the latest event of each origin that each subscriber received."""
 
     def __init__(self, here: str) -> None:
         self._here = here
-        self._newest: dict[str, int] = {}  # by origin: what anybody had
+        self._newest: dict[str, int] = {}  # by origin: the highest number delivered to any subscriber
         self._last_number: dict[str, dict[str, int]] = {}  # by origin and subscriber
 
     def deliver(self, event: Event, demand: Demand, age_s: float) -> list[Effect]:
-        """Hand an event to those who want it here and still in time; for the others it has expired."""
+        """Deliver an event to the local subscribers whose bound is open; for the others it has expired."""
         here = demand.at_home.get(self._here, ())
-        # `delay_s_allowed` of each; the publisher's bound is the same for all, so that one look is enough
+        # `delay_s_allowed` of each; the publisher's bound is the same for all, so it is read once
         is_open = age_s <= event.deadline_s
         in_time = [found for found in here if age_s <= found.qos.delay_s_max] if is_open else []
         late = len(here) - len(in_time)
@@ -35,7 +35,7 @@ class LocalDelivery:
         return effects
 
     def _out_of_order(self, event_id: EventId, subscriptions: list[Subscription]) -> frozenset[str]:
-        """Return who of these has had a later event of this origin; remember the latest of each flow."""
+        """Return the subscriptions that had a later event of this origin; remember the latest of each."""
         origin, number = event_id.origin, event_id.number
         last = self._last_number.setdefault(origin, {})
         overtaken = NOBODY

@@ -1,8 +1,8 @@
-"""What waits at a broker, and for whom? One pool for all links, in arrival order, as arrays.
+"""The waiting messages of a broker: one pool for all links, in arrival order, as arrays.
 
-A message waits once, with a row for each (destination, bound) it still has to reach; a link's output
-queue is the rows that its ways are open to. So choosing, dropping and re-routing are one pass over flat
-arrays, and a change of routes changes no queue. The arrays' columns are those of `qos.appraisal`.
+A message waits once, with a row for each (destination, bound) that it still has to reach. The output queue
+of a link is the set of rows that its routes are open to. So choosing, dropping and re-routing are one pass
+over flat arrays, and new routes change no queue. The arrays' columns are those of `scheduling.appraisal`.
 """
 
 from __future__ import annotations
@@ -37,14 +37,15 @@ SLOTS_AT_FIRST, ROWS_AT_FIRST = 64, 1024
 ROW_COLUMNS, RESULT_COLUMNS = 5, 5
 NOT_BOOKED = np.zeros(0)
 
-# What is sent: the event, its age, its wait here, and its destinations, which are good until more is sent.
+# The message sent: the event, its age, its wait here, and its destinations, which are valid until the next is
+# sent.
 Going = tuple[Event, float, float, NDArray[np.int64]]
 
 
 class TakenMessage(NamedTuple):
-    """What left the pool: destinations by number, with how many subscribers each had.
+    """A message that left the pool: destinations by number, with the number of subscribers at each.
 
-    Both are good until more is taken.
+    Both are valid until the next message is taken.
     """
 
     event: Event
@@ -56,15 +57,15 @@ class TakenMessage(NamedTuple):
 
 
 class OutputQueue:
-    """The waiting messages of one broker. A slot number is good until the next `put`."""
+    """The waiting messages of one broker. A slot number is valid until the next `put`."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []  # by slot
-        # By slot: of what is in no hurry the origin, which keeps its order.
+        # By slot: the origin of a message without a bound; such messages keep the order of their origin.
         self._flows: list[str | None] = []
-        self._newest: dict[str, int] = {}  # by origin: the highest number that came, while something waits
-        self._turned: set[str] = set()  # origins of which an earlier number came after a later one
-        self._watched: dict[str, list[int]] = {}  # by flow: the slots of its events, as they came
+        self._newest: dict[str, int] = {}  # by origin: the highest number that arrived while a message waited
+        self._turned: set[str] = set()  # origins of which an earlier number arrived after a later one
+        self._watched: dict[str, list[int]] = {}  # by flow: the slots of its events, in order of arrival
         self._slots = np.zeros((SLOTS_AT_FIRST, SLOT_FACTS))
         self._rows = np.zeros((ROWS_AT_FIRST, ROW_COLUMNS))
         self._results = np.zeros((RESULT_COLUMNS, SLOTS_AT_FIRST))
@@ -91,7 +92,7 @@ class OutputQueue:
         born_s: float,
         now_s: float,
     ) -> None:
-        """Let an event wait for those rows of demand that go to these destinations, in ascending order."""
+        """Queue an event for those rows of demand that have these destinations, in ascending order."""
         if self._slot_count == len(self._slots) or self._row_count + len(demand) > len(self._rows):
             self._make_room(len(demand))
         slot, event_id, size_kb = self._slot_count, event.id, event.size_kb
@@ -108,23 +109,23 @@ class OutputQueue:
         self.waiting_kb += size_kb
 
     def move_last(self, destination: int, other: int) -> None:
-        """Let what came last go to another destination in place of one."""
+        """Change one destination of the message that arrived last to another."""
         rows = self._rows[int(self._slots[self._slot_count - 1, FIRST]) : self._row_count, DESTINATION]
         rows[rows == destination] = other
 
     def renumber(self, numbers: NDArray[np.float64]) -> None:
-        """Give every destination the number that stands at its own."""
+        """Replace every destination number by `numbers[number]`."""
         rows = self._rows[: self._row_count, DESTINATION]
         waiting = rows >= 0.0
         rows[waiting] = numbers[rows[waiting].astype(np.int64)]
 
     def watch(self, flows: Iterable[str]) -> None:
-        """Keep track of the events of these flows, and of no others, so that `first_of` finds them."""
+        """Track the slots of these flows, and of no others, so that `first_of` finds them."""
         self._watched = {flow: [] for flow in flows}
         self._find_watched()
 
     def first_of(self, flow: str, link: int, ways: NDArray[np.float64], now_s: float) -> int | None:
-        """Return the longest waiting slot of a watched flow that a link leads on; then `take` what GOES."""
+        """Return the longest waiting slot of a watched flow that a link can send; then `take` what GOES."""
         slots = self._watched.get(flow, [])
         for slot in tuple(slots):
             left, going = mark_rows(slot, self._slots, self._rows, ways, link, now_s)
@@ -142,7 +143,7 @@ class OutputQueue:
                 self._watched[flow_of(event)].append(slot)
 
     def waiting(self) -> list[Event]:
-        """Return the events that wait; slot numbers are good no longer."""
+        """Return the waiting events; slot numbers become invalid."""
         self._make_room(0)
         return list(self.events)
 
@@ -157,9 +158,9 @@ class OutputQueue:
         now_s: float,
         room: int = 1,
     ) -> tuple[list[int], list[int]]:
-        """Return the slots this link should send next, the best first, and those where something is hopeless.
+        """Return the slots that this link should send next, the best first, and the slots with hopeless rows.
 
-        A link that has room for several gets as many: to appraise everything for each would take long.
+        A link with room for several messages gets as many: one appraisal for each would take too long.
         """
         results = self._results
         found, hopeless = strategy.appraise(
@@ -194,9 +195,9 @@ class OutputQueue:
         postponed_s: float,
         now_s: float,
     ) -> tuple[Going | None, list[int]]:
-        """Take out what this link should send next, if anything; return the slots with something hopeless.
+        """Take out what this link should send next, if anything; return the slots with hopeless rows.
 
-        The same as to `choose` for a room of one and then to `take` what GOES, in less time.
+        The same as `choose` with a room of one and then `take` of what GOES, in less time.
         """
         if ways is not self._booked_ways or free_at_s is not self._booked_free_at_s:
             self._booked_ways, self._booked_free_at_s = ways, free_at_s
@@ -232,13 +233,13 @@ class OutputQueue:
         return list(self._results[HOPELESS_SLOT, :count].astype(np.int64).tolist())
 
     def _in_order(self, chosen: list[int], found: int) -> list[int]:
-        """Let what is in no hurry go in the order of its origin: that costs nobody anything."""
+        """Send messages without a bound in the order of their origin, which delays no other message."""
         if len(chosen) == 1 and (found == 1 or self._flows[chosen[0]] is None):
             return chosen
         flows = [self._flows[slot] for slot in chosen]
         if flows.count(None) == len(chosen):
             return chosen
-        candidates = self._results[SLOT, :found].astype(np.int64).tolist()  # as they came
+        candidates = self._results[SLOT, :found].astype(np.int64).tolist()  # in order of arrival
         earliest = {
             flow: self._of_flow(candidates, flow) for flow in dict.fromkeys(flows) if flow is not None
         }
@@ -254,7 +255,7 @@ class OutputQueue:
         return self.events[slot].id.number
 
     def _note_order(self, came: EventId) -> None:
-        """Note where numbers come in no order any more: a lost link gives back what was under way."""
+        """Note origins whose numbers are out of order: a lost link gives back messages in flight."""
         if not self.count:
             self._newest.clear()
             self._turned.clear()
@@ -264,18 +265,18 @@ class OutputQueue:
             self._newest[came.origin] = came.number
 
     def expired(self, now_s: float) -> list[int]:
-        """Return the slots where something has expired, and mark it as hopeless."""
+        """Return the slots with expired rows, and mark those rows as hopeless."""
         found = appraise_expired(now_s, self._slot_count, self._slots, self._rows, self._results)
         return self._hopeless(found)
 
     def condemn_all(self) -> list[int]:
-        """Mark everything as hopeless and return the slots that hold something."""
+        """Mark all rows as hopeless and return the slots that have rows."""
         self._make_room(0)
         self._rows[: self._row_count, VERDICT] = HOPELESS
         return list(range(self._slot_count))
 
     def take(self, slot: int, verdict: float, now_s: float) -> TakenMessage:
-        """Take out of the pool the rows of a slot on which the last appraisal gave this verdict."""
+        """Remove from the pool the rows of a slot to which the last appraisal gave this verdict."""
         taken, event = self._taken, self.events[slot]
         found, left, alive, age_s, wait_s = take_rows(slot, self._slots, self._rows, verdict, now_s, taken)
         if left == 0:
@@ -284,7 +285,7 @@ class OutputQueue:
         return made(TakenMessage, (event, age_s, wait_s, taken[0, :found], taken[1, :found], alive == 0))
 
     def _make_room(self, rows_needed: int) -> None:
-        """Squeeze out what is gone; grow where that is not enough."""
+        """Compact the arrays; enlarge them if that is not enough."""
         keep = np.zeros(self._slot_count, dtype=np.bool_)
         self._row_count = int(squeeze_rows(self._slot_count, self._slots, self._rows, keep))
         self.events = [event for event, kept in zip(self.events, keep.tolist(), strict=True) if kept]

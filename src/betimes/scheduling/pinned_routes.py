@@ -1,8 +1,8 @@
-"""Which flows keep to the way that was promised to them, whatever way would be open (004, section 5.3)?
+"""Flows that are pinned to the route of their reservation (004, section 5.3).
 
-What is promised along a path is of no use to an event that takes another. So a flow's destination may be
-pinned to a neighbour. To what waits, and to all that chooses among it, a pin is one more destination: a
-column of the ways, behind those of the homes, that is open to one link only.
+Bandwidth reserved along a path is useless to an event that takes another path. So a flow's destination may
+be pinned to a neighbour. For the queue and the strategies, a pin is one more destination: a column of the
+routes, after those of the homes, that is open to one link only.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from betimes.routing.routing_table import RoutingTable
 from betimes.scheduling.appraisal import OPEN
 from betimes.scheduling.bandwidth_shares import flow_of
 
-# By flow (`promised_shares.flow_of`) and the broker where it enters: by which neighbour to which home.
+# By flow (`bandwidth_shares.flow_of`) and the broker where it enters: the neighbour for each home.
 PinnedWays = Mapping[tuple[str, str], Mapping[str, str]]
 NO_PINS: Mapping[str, str] = {}
 
 
 class Pins:
-    """The pins of one broker, and where their columns are."""
+    """The pins of one broker, and their columns."""
 
     def __init__(self, pinned: PinnedWays, routes: RoutingTable) -> None:
         self.pinned = pinned
@@ -41,7 +41,7 @@ class Pins:
         return bool(self._column)
 
     def columns(self, event: Event) -> list[tuple[str, int, int]]:
-        """Return an event's pinned homes, with their columns and the links that those are open to."""
+        """Return an event's pinned homes, with their columns and the links that the columns are open to."""
         ways = self.pinned.get((flow_of(event), event.id.origin), NO_PINS)
         return [
             (home, self._column[home, neighbour], self._routes.row[neighbour])
@@ -50,7 +50,7 @@ class Pins:
         ]
 
     def widened(self, ways: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the ways with a column for each pin."""
+        """Return the routes with a column for each pin."""
         if not self._column:
             return ways
         column = self._routes.column
@@ -61,7 +61,7 @@ class Pins:
         return np.concatenate([ways, pins], axis=2)
 
     def renumbered(self, later: Pins) -> NDArray[np.float64]:
-        """Return for each column the one that it becomes; a pin that is gone becomes its home's own."""
+        """Return the new column of each column; a removed pin becomes its home's own column."""
         homes = later._routes.column
         kept = [later._column.get(pair, homes[pair[0]]) for pair in self._column]
         return np.array([*range(len(self._routes.destinations)), *kept], dtype=np.float64)

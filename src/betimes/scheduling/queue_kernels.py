@@ -1,6 +1,6 @@
-"""How is what waits put down, marked, taken out and moved together? Compiled, as each message needs it.
+"""The kernels of the output queue: put, mark, take and compact. Compiled, because each message needs them.
 
-The arrays are those of `qos.appraisal`; `output_queue` keeps them.
+The arrays are those of `scheduling.appraisal`; `output_queue` owns them.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from betimes.scheduling.appraisal import (
     journey_s,
 )
 
-CLOSED = -1.0  # what a link promises that leads nowhere
-JOURNEY_S_MIN = 1e-9  # a journey that takes no time divides by nothing
+CLOSED = -1.0  # the value of a link that leads nowhere
+JOURNEY_S_MIN = 1e-9  # avoids a division by zero for a journey that takes no time
 
 
 @inlined
 def copy_row(source: Array, row: int, target: Array, place: int) -> None:
-    """Copy one row: number by number takes a fraction of the time of a slice."""
+    """Copy one row: element by element takes a fraction of the time of a slice."""
     for column in range(source.shape[1]):
         target[place, column] = source[row, column]
 
@@ -53,9 +53,9 @@ def put_rows(
     now_s: float,
     rows: Array,
 ) -> tuple[int, bool]:
-    """Copy the rows asked for (by ascending destinations, as rows are) behind the last one.
+    """Append copies of the requested rows (by ascending destinations, the order of the rows).
 
-    Return where the rows now end, and whether a subscriber among them states a bound.
+    Return the new end of the rows, and whether a subscriber among them states a bound.
     """
     is_hurried = False
     end, place = first, 0
@@ -77,9 +77,9 @@ def put_rows(
 def promise_of_links(
     demand: Array, asked: NDArray[np.int64], ways: Array, size_kb: float, promise: Array
 ) -> None:
-    """Write down what each link promises for the rows asked for: prices per second of the journey.
+    """Write the value of each link for the requested rows: prices per second of the journey.
 
-    CLOSED where it leads to none of them.
+    CLOSED if the link leads to none of them.
     """
     promise[:] = CLOSED
     place = 0
@@ -99,9 +99,9 @@ def promise_of_links(
 
 @kernel
 def mark_rows(slot: int, slots: Array, rows: Array, ways: Array, link: int, now_s: float) -> tuple[int, int]:
-    """Give the verdict GOES to the rows of a slot that a link leads to, and on the average in time.
+    """Give the verdict GOES to the rows of a slot that a link leads to, in time on average.
 
-    Return how many rows there still are, and how many go.
+    Return the number of rows that are left, and the number that go.
     """
     first = int(slots[slot, FIRST])
     age_s = now_s - slots[slot, BORN_S]
@@ -126,8 +126,8 @@ def take_rows(
 ) -> tuple[int, int, int, float, float]:
     """Mark the rows with this verdict as gone, and list destinations and subscribers in `out`.
 
-    Return how many destinations there are, how many rows stay, how many that go are in time, and the
-    message's age and its wait here.
+    Return the number of destinations, the number of rows that stay, the number of rows that go in time, and
+    the message's age and its wait here.
     """
     first = int(slots[slot, FIRST])
     found, left, alive = 0, 0, 0
@@ -141,7 +141,7 @@ def take_rows(
             continue
         if rows[row, BOUND_S] >= age_s:
             alive += 1
-        # rows are sorted by destination, so equal ones are neighbours
+        # rows are sorted by destination, so equal ones are adjacent
         if found == 0 or out[0, found - 1] != destination:
             out[0, found] = destination
             out[1, found] = 0
@@ -149,13 +149,13 @@ def take_rows(
         out[1, found - 1] += int(rows[row, COUNT])
         rows[row, DESTINATION] = GONE
     if left == 0:
-        slots[slot, ROWS] = 0  # so that nobody looks at them again
+        slots[slot, ROWS] = 0  # later passes skip the slot
     return found, left, alive, age_s, now_s - slots[slot, ENTERED_S]
 
 
 @kernel
 def squeeze_rows(slot_count: int, slots: Array, rows: Array, keep: NDArray[np.bool_]) -> int:
-    """Move what still waits to the front, in order; say which slots were kept and how many rows there are."""
+    """Move the waiting rows to the front, in order; report the slots kept and return the number of rows."""
     next_slot, next_row = 0, 0
     for slot in range(slot_count):
         first, start = int(slots[slot, FIRST]), next_row

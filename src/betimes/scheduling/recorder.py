@@ -1,4 +1,4 @@
-"""What would the brokers have written down? Effects become the records of `model.telemetry`."""
+"""The recorder: effects and arrivals become the records of `model.telemetry`."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Sink = Callable[[Record], None]
 
 
 class Recorder:
-    """Turns what happens into records, and hands them to a sink.
+    """Turns effects and arrivals into records, and passes them to a sink.
 
-    With `every` n, the driver asks of each event whether it is one of those written down: every n-th of its
-    origin, so that all brokers that use the same n write down the same ones. `offset_s` is what the times of
-    records are ahead of the driver's clock.
+    With `every` n, the driver asks for each event whether it is sampled: every n-th of its origin is, so
+    all brokers with the same n record the same events. `offset_s` is added to the driver's clock to get the
+    time of a record.
     """
 
     def __init__(self, sink: Sink, *, every: int = 1, offset_s: float = 0.0) -> None:
@@ -39,13 +39,13 @@ class Recorder:
         self._offset_s = offset_s
 
     def takes(self, event_id: EventId) -> bool:
-        """Tell whether an event is one of those that are written down."""
+        """Return whether an event is sampled."""
         return event_id.number % self.every == 0
 
     def published(
         self, broker: str, event: Event, wanted: int, now_s: float, *, stored: int, matching_s: float
     ) -> None:
-        """Record that an event entered, and was looked for in so many subscriptions."""
+        """Record that an event entered, and the number of subscriptions that match it."""
         self._sink(
             Published(
                 time_s=now_s + self._offset_s,
@@ -65,7 +65,7 @@ class Recorder:
         )
 
     def subscribed(self, subscription: Subscription, now_s: float) -> None:
-        """Record that a subscription holds from now on, or still."""
+        """Record that a subscription holds from now on, or still holds."""
         qos = subscription.qos
         self._sink(
             Subscribed(
@@ -81,7 +81,7 @@ class Recorder:
         )
 
     def unsubscribed(self, broker: str, subscriber: str, pattern: str, now_s: float) -> None:
-        """Record that a subscription holds no longer."""
+        """Record that a subscription has ended."""
         self._sink(
             Unsubscribed(time_s=now_s + self._offset_s, broker=broker, subscriber=subscriber, pattern=pattern)
         )
@@ -98,7 +98,7 @@ class Recorder:
         reason: str,
         now_s: float,
     ) -> None:
-        """Record what was said to somebody who asked for an on-time share."""
+        """Record the answer to a client that asked for an on-time share."""
         self._sink(
             Answered(
                 time_s=now_s + self._offset_s,
@@ -115,7 +115,7 @@ class Recorder:
     def received(
         self, broker: str, neighbour: str, event: Event, *, age_s: float, transfer_s: float, now_s: float
     ) -> None:
-        """Record that a message came off a link."""
+        """Record that a message arrived by a link."""
         self._sink(
             Received(
                 time_s=now_s + self._offset_s,
@@ -132,7 +132,7 @@ class Recorder:
         )
 
     def effect(self, broker: str, effect: Effect, now_s: float) -> None:
-        """Record what a broker decided: one record, or one for each subscriber or destination."""
+        """Record a broker's decision: one record, or one for each subscriber or destination."""
         match effect:
             case Keep():
                 self._keep(broker, effect, now_s)
@@ -202,7 +202,7 @@ class Recorder:
         out_of_order: bool,
         now_s: float,
     ) -> None:
-        """Record that a subscriber got an event."""
+        """Record that a subscriber received an event."""
         self._sink(
             Delivered(
                 time_s=now_s + self._offset_s,

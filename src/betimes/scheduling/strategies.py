@@ -1,8 +1,8 @@
-"""Which waiting message goes first (000, section 5)?
+"""The scheduling strategies: which waiting message a free link sends first (000, section 5).
 
-A strategy appraises what waits and scores the candidates; the highest goes first and ties go to the
-longest waiting. The paper's abbreviations: EB expected benefit, PC postponing cost, EBPC both, RL
-remaining lifetime.
+A strategy appraises the waiting messages and scores the candidates. The highest score is sent first; ties
+go to the message that has waited longest. The paper's abbreviations: EB expected benefit, PC postponing
+cost, EBPC both, RL remaining lifetime.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from betimes.scheduling.appraisal import Appraise, Weights, appraise_benefit, ap
 from betimes.scheduling.late_binding import appraise_any_way
 
 HOPELESS_AT = 0.0005  # epsilon of eq. 11 in the paper's simulation
-LITTLE_CHANCE = 0.3  # epsilon of our own strategies in a crowd: what is this unlikely only takes others' time
+# epsilon of our own strategies under load: a message this unlikely only takes time from others
+LITTLE_CHANCE = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy:
-    """How a broker chooses what its free link sends next, and what it gives up."""
+    """How a broker chooses the next message of a free link, and which messages it drops."""
 
     name: str
     about: str
@@ -28,21 +29,21 @@ class Strategy:
     appraise: Appraise = appraise_benefit
     hopeless_at: float = HOPELESS_AT
     hopeless_at_crowded: float = (
-        HOPELESS_AT  # the same where messages wait; what lies between is in proportion
+        HOPELESS_AT  # the same under full load; between, it is proportional to the contention
     )
-    postponed_by: float = 1.0  # transmission times; FT of eq. 6 is one
-    counts_waits: bool = False  # the waits measured downstream matter
-    any_way: bool = False  # every neighbour nearer to the destination is a way, not only the shortest
+    postponed_by: float = 1.0  # in transmission times; FT of eq. 6 is one
+    counts_waits: bool = False  # use the waits measured downstream
+    any_way: bool = False  # every neighbour nearer to the destination is a route, not only the shortest
 
     def gives_up_at(self, contention: float) -> float:
-        """Return the chance at or below which a message is hopeless (epsilon of eq. 11).
+        """Return the probability at or below which a message is hopeless (epsilon of eq. 11).
 
-        On an idle network even a small chance costs nothing; in a crowd it costs somebody else's.
+        On an idle network a message with a small chance costs nothing; under load it delays other messages.
         """
         return self.hopeless_at + (self.hopeless_at_crowded - self.hopeless_at) * contention
 
 
-FIRST_COME = Weights()  # all alike, so that the longest waiting goes first
+FIRST_COME = Weights()  # equal scores, so that the message that has waited longest is first
 LEAST_LIFETIME = Weights(lifetime_s=-1.0)
 EXPECTED_BENEFIT = Weights(benefit=1.0)
 POSTPONING_COST = Weights(benefit=1.0, postponed_benefit=-1.0)  # PC = EB - EB' (eq. 9)

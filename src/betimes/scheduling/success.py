@@ -1,4 +1,4 @@
-"""Will it arrive in time (000, section 5.1)? Equations (4), (5), (6) and (7)."""
+"""The probability of arrival in time (000, section 5.1): equations (4), (5), (6) and (7)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from betimes.kernels.compile import kernel
 
-# a link without spread would divide by zero; a microsecond of spread decides the same way
+# a link without variance would divide by zero; a standard deviation of a microsecond gives the same decision
 SD_S_MIN = 1e-6
-# Every choice asks for thousands of chances, so the normal distribution is looked up: between nodes of this
-# table goes the cubic through their values and slopes. Beyond REACH deviations nothing is in doubt.
-REACH, STEPS = 8, 64  # in standard deviations; nodes for each
+# Every choice needs thousands of probabilities, so the normal distribution is tabulated. Between the nodes of
+# the table, the cubic through their values and slopes is used. Beyond REACH deviations the result is 0 or 1.
+REACH, STEPS = 8, 64  # in standard deviations; nodes per deviation
 NORMAL = np.array(
     [
         (0.5 * math.erfc(-z / math.sqrt(2.0)), math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi) / STEPS)
@@ -23,9 +23,10 @@ NORMAL = np.array(
 
 @kernel
 def forward_delay_mean_s(fixed_s: float, size_kb: float, s_per_kb_mean: float) -> float:
-    """Return the mean delay still to come, if every broker sends it first (000, eq. 4).
+    """Return the mean remaining delay if every broker sends the message first (000, eq. 4).
 
-    `fixed_s` is what does not depend on size: NN_p * PD and the links' fixed delays (0 in the paper).
+    `fixed_s` is the part that does not depend on size: NN_p * PD and the links' fixed delays (0 in the
+    paper).
     """
     return fixed_s + size_kb * s_per_kb_mean
 
@@ -34,8 +35,8 @@ def forward_delay_mean_s(fixed_s: float, size_kb: float, s_per_kb_mean: float) -
 def success_probability(slack_s: float, spread_s: float) -> float:
     """Return P{hdl + fdl <= adl} (000, eqs. 5 and 7), with an error below 1e-9.
 
-    `slack_s` is adl - hdl - mean of fdl, `spread_s` the standard deviation of fdl. Postponing (eq. 6) is
-    less slack.
+    `slack_s` is adl - hdl - mean of fdl, `spread_s` the standard deviation of fdl. Postponing (eq. 6)
+    reduces the slack.
     """
     place = (slack_s / max(spread_s, SD_S_MIN) + REACH) * STEPS
     if not place > 0.0:

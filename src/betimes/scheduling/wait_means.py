@@ -1,4 +1,4 @@
-"""What do messages lately wait from a broker on, by destination? Running means, moved by each message."""
+"""Running means of the wait from a broker on, by destination, updated by each message."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from betimes.kernels.compile import kernel
 from betimes.scheduling.appraisal import OPEN, WAIT_S
 
 NEWEST_WEIGHT = 0.025  # of the newest value in a running mean: a memory of about forty messages
-VAIN_WEIGHT = NEWEST_WEIGHT / 2  # of a wait for nothing: it tells how crowded it is, but was cut short
+VAIN_WEIGHT = NEWEST_WEIGHT / 2  # of the wait of a dropped message: it shows the load, but ended early
 
 
 def widened(waits_s: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    """Return waits with room for more destinations, of which nothing is known yet."""
+    """Return waits extended to more destinations; the new ones are 0."""
     missing = count - len(waits_s)
     return np.concatenate([waits_s, np.zeros(missing)]) if missing else waits_s
 
@@ -26,7 +26,7 @@ def blend_waits(
     destinations: NDArray[np.int64],
     wait_s: float,
 ) -> float:
-    """Move the running means of these destinations; return the newest value, averaged over them."""
+    """Update the running means of these destinations; return the newest value, averaged over them."""
     total_s = 0.0
     for destination in destinations:
         ahead_s = wait_s + ways[WAIT_S, link, destination]
@@ -42,9 +42,10 @@ def note_vain_waits(
     destinations: NDArray[np.int64],
     wait_s: float,
 ) -> None:
-    """Move the running means up where a message waited longer than they say, and in vain.
+    """Raise the running means if a message waited longer than they state, and was dropped.
 
-    Those that go are the best ones, and wait least: by them alone a crowded broker would look inviting.
+    The messages that are sent are the best ones, and wait least: from them alone, a loaded broker would
+    look idle.
     """
     for destination in destinations:
         behind_s = np.inf
