@@ -1,8 +1,8 @@
-"""How does a kernel get at dozens of arrays without each being handed over at every call?
+"""The address book: one array that states where the arrays of a kernel are.
 
-Handing one array to compiled code takes about a tenth of a microsecond, which is most of the time one event
-needs among few subscriptions. An address book is one array that says where the others are. Whoever keeps
-the book keeps the arrays: they must neither move nor go away while it is in use.
+Passing one array to compiled code takes about a tenth of a microsecond, which is most of the time that one
+event needs among few subscriptions. An address book replaces dozens of such arguments. The owner of the
+book must own the arrays: they must neither move nor be freed while the book is in use.
 """
 
 # ruff: noqa: ARG001 -- numba asks for the names of all arguments, though only their types are used
@@ -28,14 +28,14 @@ def address_book(arrays: Iterable[NDArray[Any]]) -> NDArray[np.int64]:
 
 
 def address_of(array: NDArray[Any]) -> tuple[int, int, int]:
-    """Return the array's line in the book."""
+    """Return the array's entry in the book."""
     assert array.flags.c_contiguous
     assert array.ndim <= 2
     return array.__array_interface__["data"][0], array.shape[0], array.shape[1] if array.ndim == 2 else 1
 
 
 def _array_in(dimensions: int, kind: Any) -> Any:
-    """Return the signature and the builder of code that makes an array from a line of the book."""
+    """Return the signature and the builder of code that makes an array from an entry of the book."""
     made = types.Array(kind.dtype, dimensions, "C")
     book_type = types.Array(types.int64, 2, "C")
 
@@ -67,11 +67,11 @@ def _array_in(dimensions: int, kind: Any) -> Any:
 
 @intrinsic
 def list_in(_context: Any, book: Any, place: Any, kind: Any) -> Any:
-    """Return the array of one dimension, of this kind of numbers, at this place of the book."""
+    """Return the array of one dimension and this element type at this entry of the book."""
     return _array_in(1, kind)
 
 
 @intrinsic
 def table_in(_context: Any, book: Any, place: Any, kind: Any) -> Any:
-    """Return the array of two dimensions, of this kind of numbers, at this place of the book."""
+    """Return the array of two dimensions and this element type at this entry of the book."""
     return _array_in(2, kind)

@@ -1,11 +1,11 @@
-"""How is a hot loop compiled? Once, kept on disk, without the interpreter's lock.
+"""Decorators that compile hot loops: once, cached on disk, without the interpreter's lock.
 
-The only place, with `vectors` and `book`, that names numba: its decorators carry no types, so the typed
-form is made here. A kernel is compiled for the first types it meets; callers always pass the same array types
-(contiguous, writeable), so nothing is compiled twice.
+Only this module, `address_book` and `matching.index.simd` import numba: its decorators have no types, so
+the typed forms are made here. A kernel is compiled for the types of its first call; callers always pass the
+same array types (contiguous, writeable), so nothing is compiled twice.
 
-Workers of a cluster get the package as a zip (`pipeline/spark/shipping.py`), each application in another
-place. What they compile is kept in the user's cache under the zip's name, which tells its content, so that a
+Workers of a cluster get the package as a zip (`pipeline/spark/shipping.py`), each application at another
+path. Compiled code is cached in the user's cache under the zip's name, which identifies its content. So a
 machine compiles once for all workers and applications that have the same code.
 """
 
@@ -17,20 +17,21 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core.caching import ZipCacheLocator
 
-SHIPPED_AS = "betimes-"  # how the name of the zip begins
-NUMBAS_OWN = ("UserProvided", "InTree", "UserWide", "IPython", "Zip")  # places, in the order they are tried
-# Nothing calls a kernel from C: leaving out what that would need saves a tenth of the time to compile.
+SHIPPED_AS = "betimes-"  # the start of the zip's name
+# cache locators, in the order of numba's attempts
+NUMBAS_OWN = ("UserProvided", "InTree", "UserWide", "IPython", "Zip")
+# No C code calls a kernel: leaving out the C wrapper saves a tenth of the time to compile.
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., object])
 
 
 class ShippedLocator(ZipCacheLocator):
-    """Keeps what is compiled from a zip of ours under the zip's name, wherever the zip lies."""
+    """Caches what is compiled from our zip under the zip's name, wherever the zip is."""
 
     @classmethod
     def from_function(cls, function: Any, file: str) -> ShippedLocator | None:
-        """Return the place for a function; none where it is not from such a zip."""
+        """Return the cache place of a function; None if it is not from such a zip."""
         if not named_in_zip(file):
             return None
         found = cls(function, file)
@@ -47,7 +48,7 @@ class ShippedLocator(ZipCacheLocator):
 
 
 def named_in_zip(file: str) -> str:
-    """Return the part of a path that begins with our zip; nothing where there is none.
+    """Return the part of a path that begins with our zip; empty if there is none.
 
     >>> named_in_zip("/spark/app-7/0/betimes-1f3a.zip/betimes/matching/rows.py")
     'betimes-1f3a.zip/betimes/matching/rows.py'
@@ -65,12 +66,12 @@ if named_in_zip(__file__):
 
 
 def kernel(function: AnyFunction) -> AnyFunction:
-    """Return the function compiled at its first call and cached on disk."""
+    """Return the function, compiled at its first call and cached on disk."""
     return cast(AnyFunction, _compiled(function, {}))
 
 
 def inlined(function: AnyFunction) -> AnyFunction:
-    """Return the function compiled into each kernel that calls it: for small steps of inner loops."""
+    """Return the function inlined into each kernel that calls it: for small steps of inner loops."""
     return cast(AnyFunction, _compiled(function, {"forceinline": True}))
 
 
@@ -79,5 +80,5 @@ def _compiled(function: Callable[..., object], options: dict[str, Any]) -> Any:
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:
-        # nowhere to keep a cache (the package read-only, no home to write to): compile in each process
+        # no writable cache (read-only package, no home folder): compile in each process
         return numba.njit(**options)(function)

@@ -1,4 +1,4 @@
-"""How fast is a link, as far as we have seen (000, section 3.2)? A running mean and deviation per KB."""
+"""The measured speed of a link (000, section 3.2): a running mean and deviation per KB."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 
 from betimes.model.topology import Link
 
-CHANGE_WORTH_TELLING = 0.25  # of the time that a kilobyte takes
-MEMORY = 50  # transfers; older ones fade, so that a link that changes is noticed
+CHANGE_WORTH_TELLING = 0.25  # of the time per kilobyte
+MEMORY = 50  # transfers; older ones fade, so that a change of the link shows
 
 
 class LinkEstimate:
-    """What a broker knows of one of its links: the configured values first, then what it measures."""
+    """A broker's estimate of one of its links: the configured values first, then the measured ones."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -20,7 +20,7 @@ class LinkEstimate:
         self._variance = link.s_per_kb_sd**2
 
     def observe(self, size_kb: float, transfer_s: float) -> None:
-        """Learn from one acknowledged transfer. The fixed delay is taken as configured."""
+        """Learn from one acknowledged transfer. The fixed delay stays as configured."""
         s_per_kb = max(transfer_s - self._link.delay_s, 0.0) / size_kb
         self._seen += 1
         weight = 1.0 / min(self._seen + 1, MEMORY)
@@ -29,7 +29,7 @@ class LinkEstimate:
         self._variance = (1.0 - weight) * (self._variance + weight * surprise**2)
 
     def link(self) -> Link:
-        """Return the link as it now seems to be."""
+        """Return the link as it is now estimated."""
         return Link(
             source=self._link.source,
             target=self._link.target,
@@ -40,7 +40,7 @@ class LinkEstimate:
 
 
 def has_changed(told: Link | None, known: Link) -> bool:
-    """Tell whether a link is so different from what was told of it that others should know."""
+    """Return whether a link differs so much from its last bulletin that other brokers should know."""
     if told is None:
         return True
     told_s, known_s = (link.s_per_kb_mean + link.delay_s for link in (told, known))

@@ -1,12 +1,12 @@
-"""What does every broker know of every other: its links, and what is wanted there?
+"""Link state: what every broker knows of every other broker, its links and its demand.
 
-Each broker issues bulletins about itself and passes on those of others; so they reach everybody, over any
-links there are. A bulletin is newer than another by its epoch (a restart begins one) and its number. Links
-are told as a whole each time. Demand is told once as a whole and then by its changes: on a link whatever is
-newer goes in order, so that changes follow each other without a gap; where they do not, `take_in` says so
-and the link has to begin anew.
+Each broker issues bulletins about itself and forwards those of others, so every bulletin reaches every
+broker, by whatever links exist. A bulletin is newer than another by its epoch (a restart begins one) and
+its number. A link bulletin states all links each time. Demand is stated once as a whole and then by its
+changes. On a link, newer bulletins are sent in order, so changes arrive without a gap. If there is a gap,
+`take_in` reports it and the link has to start again.
 
-Nothing here knows sockets: bulletins in, bulletins to pass on out.
+The module has no sockets: bulletins come in, bulletins to forward go out.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WISHES_MAX = 1_000_000  # of one broker
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkBulletin:
-    """The links by which a broker reaches its neighbours, as they are now."""
+    """The links by which a broker currently reaches its neighbours."""
 
     broker: str
     epoch: int
@@ -34,19 +34,19 @@ class LinkBulletin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemandBulletin:
-    """What is wanted at a broker: all of it, or what has changed since the bulletin before."""
+    """The demand at a broker: all of it, or the changes since the previous bulletin."""
 
     broker: str
     epoch: int
     number: int
     is_whole: bool
     added: tuple[Subscription, ...] = ()
-    removed: tuple[str, ...] = ()  # ids; they go before what is added
+    removed: tuple[str, ...] = ()  # ids; they are removed before `added` is added
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublisherBulletin:
-    """What is published at a broker, as it is now."""
+    """The current publishers of a broker."""
 
     broker: str
     epoch: int
@@ -58,12 +58,12 @@ Bulletin = LinkBulletin | DemandBulletin | PublisherBulletin
 
 
 class BulletinVerdict(Enum):
-    """What became of a bulletin."""
+    """The result of taking in a bulletin."""
 
-    NEW = "new"  # it is to be passed on
+    NEW = "new"  # forward it
     OLD = "old"
-    GAP = "gap"  # something before it is missing
-    OURS = "ours"  # an earlier life of this broker speaks: a newer epoch is needed
+    GAP = "gap"  # an earlier bulletin is missing
+    OURS = "ours"  # it is of an earlier life of this broker: a newer epoch is needed
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class _Known:
 
 
 class LinkState:
-    """One broker's collection of everybody's bulletins, its own among them."""
+    """One broker's collection of all brokers' bulletins, its own included."""
 
     def __init__(self, broker: str, epoch: int) -> None:
         self.broker = broker
@@ -90,23 +90,23 @@ class LinkState:
 
     @property
     def brokers(self) -> tuple[str, ...]:
-        """Return all brokers that were ever heard of, in the order they were."""
+        """Return all brokers that were ever heard of, in order of first mention."""
         return tuple(self._known)
 
     def epoch_of(self, broker: str) -> int:
-        """Return in which epoch a broker was last heard of; 0 if in none."""
+        """Return the last known epoch of a broker; 0 if none is known."""
         known = self._known.get(broker)
         if known is None:
             return 0
         return max(known.demand[0], 0 if known.links is None else known.links.epoch)
 
     def wishes(self, broker: str) -> Mapping[str, Subscription]:
-        """Return what is wanted at a broker, by id."""
+        """Return the demand at a broker, by id."""
         known = self._known.get(broker)
         return {} if known is None else known.wishes
 
     def tell_links(self, links: Iterable[Link]) -> LinkBulletin:
-        """Issue what our links are now."""
+        """Issue a bulletin of this broker's current links."""
         self._links_number += 1
         bulletin = LinkBulletin(
             broker=self.broker, epoch=self.epoch, number=self._links_number, links=tuple(links)
@@ -115,7 +115,7 @@ class LinkState:
         return bulletin
 
     def tell_publishers(self, advertisements: Iterable[Advertisement]) -> PublisherBulletin:
-        """Issue what is published here now."""
+        """Issue a bulletin of this broker's current publishers."""
         self._publishers_number += 1
         bulletin = PublisherBulletin(
             broker=self.broker,
@@ -127,7 +127,7 @@ class LinkState:
         return bulletin
 
     def tell_demand(self, added: Iterable[Subscription], removed: Iterable[str]) -> DemandBulletin:
-        """Issue what has changed in what is wanted here."""
+        """Issue a bulletin of the changes in this broker's demand."""
         own = self._known[self.broker]
         self._demand_number += 1
         bulletin = DemandBulletin(
@@ -143,13 +143,13 @@ class LinkState:
         return bulletin
 
     def begin_epoch(self, epoch: int) -> None:
-        """Count from the beginning in a newer epoch."""
+        """Begin a newer epoch and count from the start."""
         self.epoch = epoch
         self._links_number = self._publishers_number = 0
         self._known[self.broker].demand = (epoch, self._demand_number)
 
     def everything(self) -> list[Bulletin]:
-        """Return what a new neighbour needs to know as much as we do."""
+        """Return the bulletins that bring a new neighbour up to date."""
         found: list[Bulletin] = []
         for name, known in self._known.items():
             found += [each for each in (known.links, known.publishers) if each is not None]
@@ -162,13 +162,13 @@ class LinkState:
         return found
 
     def take_in(self, bulletin: Bulletin) -> BulletinVerdict:
-        """Learn from a bulletin, if it is new."""
+        """Learn from a bulletin if it is new."""
         if bulletin.broker == self.broker:
             return BulletinVerdict.OURS if bulletin.epoch > self.epoch else BulletinVerdict.OLD
         known = self._known.get(bulletin.broker)
         if known is None:
             if len(self._known) >= BROKERS_MAX:
-                return BulletinVerdict.OLD  # nobody may make us remember more
+                return BulletinVerdict.OLD  # bounds the memory that other brokers can make this one use
             known = self._known[bulletin.broker] = _Known()
         age = (bulletin.epoch, bulletin.number)
         if isinstance(bulletin, LinkBulletin):
@@ -184,7 +184,7 @@ class LinkState:
         return self._take_in_demand(known, bulletin, age)
 
     def advertisements(self) -> list[Advertisement]:
-        """Return what is published in the whole network, as far as is known."""
+        """Return the publishers of the whole network that are known."""
         told = [each.publishers for each in self._known.values() if each.publishers is not None]
         return [each for bulletin in told for each in bulletin.advertisements]
 
@@ -201,7 +201,7 @@ class LinkState:
         return BulletinVerdict.NEW
 
     def links(self) -> list[Link]:
-        """Return the links of the whole network that both ends say are there."""
+        """Return the links of the whole network that both ends announce."""
         told = {
             (link.source, link.target): link
             for known in self._known.values()

@@ -1,4 +1,4 @@
-"""Which ways does a broker have, by what all brokers say of their links?"""
+"""The routes of a broker, computed from the link bulletins of all brokers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from betimes.routing.shortest_paths import shortest_paths
 def routes_by(
     bulletins: LinkState, broker: str, homes: Sequence[str], neighbours: Container[str]
 ) -> RoutingTable:
-    """Return a broker's ways to all homes; of its own links those count that are up."""
+    """Return a broker's routes to all homes; of its own links, only those that are up count."""
     links = bulletins.links()
     names = dict.fromkeys([broker, *bulletins.brokers, *homes])
     for link in links:

@@ -1,4 +1,4 @@
-"""What does one broker know of the ways out: which neighbour leads where, how far, how surely?
+"""The routing table of one broker: the neighbour for each destination, with hops, mean and variance.
 
 This is the right half of the paper's subscription table (000, section 4.2): nb, NN_p, mu_p and sigma_p
 squared, kept once per (neighbour, destination) instead of once per subscription.
@@ -18,13 +18,13 @@ from betimes.routing.shortest_paths import NO_WAY, Paths, shortest_paths
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RoutingTable:
-    """The ways out of one broker; matrices are indexed [neighbour, destination]."""
+    """The routes of one broker; matrices are indexed [neighbour, destination]."""
 
     broker: str
     neighbours: tuple[str, ...]
     destinations: tuple[str, ...]
     primary: NDArray[np.bool_]  # this neighbour is the next hop of the shortest path
-    downhill: NDArray[np.bool_]  # this neighbour is nearer to the destination than we are: no loop
+    downhill: NDArray[np.bool_]  # this neighbour is nearer to the destination than this broker: no loop
     hops: NDArray[np.int64]
     s_per_kb_mean: NDArray[np.float64]
     s_per_kb_sd: NDArray[np.float64]
@@ -34,7 +34,7 @@ class RoutingTable:
     row: dict[str, int] = field(default_factory=dict)
 
     def reachable(self) -> frozenset[str]:
-        """Return the destinations some neighbour leads to."""
+        """Return the destinations that some neighbour leads to."""
         return frozenset(np.array(self.destinations, dtype=object)[self.primary.any(axis=0)].tolist())
 
 
@@ -67,6 +67,6 @@ def routing_table(broker: str, links: Sequence[Link], paths: Paths) -> RoutingTa
 def routing_tables(
     brokers: Sequence[str], links: Sequence[Link], destinations: Sequence[str]
 ) -> dict[str, RoutingTable]:
-    """Return every broker's table: what they would each compute from the same link estimates."""
+    """Return every broker's table: each broker would compute the same from the same link estimates."""
     paths = shortest_paths(brokers, links, destinations)
     return {broker: routing_table(broker, links, paths) for broker in brokers}

@@ -1,7 +1,7 @@
-"""Which way is shortest, and what is known of it (000, sections 3.3 and 4.2)?
+"""Shortest paths between brokers, with mean and variance of their delay (000, sections 3.3 and 4.2).
 
-One path per (broker, destination): the one of least mean transmission time. Sub-paths of shortest paths
-are shortest paths, so brokers that each look up only their next hop agree on the whole way.
+One path per (broker, destination): the one of least mean transmission time. Sub-paths of shortest paths are
+shortest paths, so brokers that each look up only their next hop agree on the whole route.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from scipy.sparse.csgraph import dijkstra
 from betimes.model.topology import Link
 
 NO_WAY = -1
-# A sparse graph has no edge of weight zero; a nanosecond does not vanish when a path's links are added up,
-# so that each hop is nearer than the one before.
+# A sparse graph has no edge of weight zero. A nanosecond does not vanish in the sum of a path's links, so
+# each hop is nearer than the one before.
 COST_S_MIN = 1e-9
 
 
@@ -26,14 +26,14 @@ COST_S_MIN = 1e-9
 class Paths:
     """Every shortest path to some destinations; arrays are indexed [node, destination].
 
-    `next_node` is NO_WAY where there is no path, and at the destination itself.
+    `next_node` is NO_WAY if there is no path, and at the destination itself.
     """
 
     nodes: tuple[str, ...]
     destinations: tuple[str, ...]
-    cost_s: NDArray[np.float64]  # inf: no way
+    cost_s: NDArray[np.float64]  # inf: no path
     next_node: NDArray[np.int64]
-    hops: NDArray[np.int64]  # links on the path, so brokers that process it: NN_p
+    hops: NDArray[np.int64]  # links on the path, equal to the brokers that process the message: NN_p
     s_per_kb_mean: NDArray[np.float64]  # mu_p
     s_per_kb_variance: NDArray[np.float64]  # sigma_p squared
     delay_s: NDArray[np.float64]
@@ -48,7 +48,7 @@ def shortest_paths(
 ) -> Paths:
     """Return the paths of least mean transmission time for messages of this size.
 
-    Where links have no fixed delay, as in the paper, the size does not matter.
+    If links have no fixed delay, as in the paper, the size does not matter.
     """
     row = {name: index for index, name in enumerate(nodes)}
     targets = np.array([row[name] for name in destinations], dtype=np.int64)
