@@ -1,7 +1,8 @@
-"""What could be had in place of what was refused? It is asked for, given back, and told.
+"""The alternative to a refused request: it is tried, released again, and reported.
 
-What links have room for is known one by one, and of one publisher; whether it can be had all the way, of all
-of them, is only known to who has tried. So what is told can be had, unless somebody else is quicker.
+The room of links is known for each link and for one publisher. Whether a bandwidth is available on the
+whole route, from all publishers, is known only after a trial. So a reported alternative is available,
+unless another request is faster.
 """
 
 from __future__ import annotations
@@ -13,23 +14,23 @@ from betimes.reservations.outcomes import RefusalReason, Refused, enough_s
 from betimes.reservations.requests import ReservationRequest
 
 TRIALS_MAX = 8
-PATIENT_TRIALS = 4  # after that half is tried, and half of that: something true sooner than the most
+PATIENT_TRIALS = 4  # then a half is tried, then a quarter: a valid answer sooner, not the best one
 UNANSWERED = frozenset({RefusalReason.NO_ANSWER, RefusalReason.NOBODY_PUBLISHES, RefusalReason.TOO_MANY})
 
 
 class Fitting:
-    """A refusal that is looked into."""
+    """A refusal for which an alternative is searched."""
 
     def __init__(self, wish: ReservationRequest, refused: Refused) -> None:
-        self.refused = refused  # with what is known by now
+        self.refused = refused  # with the results of the trials so far
         self._wish = wish
         self._trials = 0
         self._is_known = False
 
     def next_trial(self) -> ReservationRequest | None:
-        """Return what is to be asked for next, under a name of its own; None where all is known."""
+        """Return the next request to try, under a name of its own; None if the search has ended."""
         if self._is_known or self._trials >= TRIALS_MAX or not self._is_worth_trying:
-            if not self._is_known:  # what was not tried is not told
+            if not self._is_known:  # only what was tried is reported
                 self.refused = self.refused._replace(room_bytes_per_s=0, shared_bytes_per_s=0)
             return None
         self._trials += 1
@@ -40,13 +41,13 @@ class Fitting:
         return replace(trial, latency_s_max=enough_s(self.refused.latency_s) if is_first else math.inf)
 
     def accepted(self, latency_s: float) -> None:
-        """Take in that it can be had, and how long the longest way takes."""
+        """Note that the trial was accepted, and the latency of the slowest route."""
         self._is_known = True
         if self.refused.reason == RefusalReason.TOO_SLOW:
             self.refused = self.refused._replace(had_s=latency_s)
 
     def denied(self, tried: Refused) -> None:
-        """Take in that what was tried was refused."""
+        """Note that the trial was refused."""
         if tried.reason in UNANSWERED:
             self.refused = self.refused._replace(is_definite=False, room_bytes_per_s=0, shared_bytes_per_s=0)
             self._is_known = True

@@ -1,19 +1,20 @@
-"""How does the broker that schedules keep what a node has promised? By shares of links, and pinned ways."""
+"""Enforcement of reservations by the scheduler: shares of links, and pinned routes."""
 
 from __future__ import annotations
 
 from betimes.reservations.flow_names import FlowName, read_flow, trunk_of
 from betimes.reservations.flow_tree import HERE, Branches
 
-Shares = dict[str, dict[str, float]]  # by neighbour and flow (`promised_shares.flow_of`), in KB/s
-Pinned = dict[tuple[str, str], dict[str, str]]  # see `pins.PinnedWays`
+Shares = dict[str, dict[str, float]]  # by neighbour and flow (`bandwidth_shares.flow_of`), in KB/s
+Pinned = dict[tuple[str, str], dict[str, str]]  # see `pinned_routes.PinnedWays`
 
 
 def shares_and_pins(branches: Branches) -> tuple[Shares, Pinned]:
-    """Return what flows that have a home are promised on each link, and by which way they go.
+    """Return the reserved shares of flows that have a home, by link, and the routes of these flows.
 
-    Of several ways to one home it goes by the latest that was taken, at whatever bandwidth: that is enough
-    for all there (`reservations/shared_flows.py`). By one that is only looked for it does not go.
+    Of several routes to one home, events take the latest one that was taken, at any bandwidth: it suffices
+    for all subscribers there (`reservations/shared_flows.py`). A route that is only tried carries no
+    events.
     """
     found = [(flow, name) for name in branches.flows if (flow := read_flow(name)) is not None]
     found.sort(key=lambda each: _rank(branches, *each))

@@ -1,10 +1,10 @@
-"""What is a flow called, and what does its name tell?
+"""The names of flows, and the facts that a name carries.
 
-A flow is what one node publishes of one type, at one bandwidth: its *trunk*. Where events have to find the
-home of each subscriber over links that are given, every home has a flow of its own (`home`); on a link they
-are one, because an event goes over it once. A flow that is for one home alone has a number there, another
-one for each way that is asked for: so what is left of one is not taken for the next, and a node can have a
-flow by a second way before it gives the first one back. On links that both take they are one as well.
+A flow is what one node publishes of one type, at one bandwidth: its *trunk*. If events have to reach the
+home of each subscriber over given links, every home has a flow of its own (`home`); on a link these are
+one, because an event crosses it once. A flow for one home alone has a number there, another one for each
+route that is requested. So the remains of one route are not mistaken for the next, and a node can obtain a
+flow by a second route before it releases the first. On links that both routes share they are one as well.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 BEFORE_HOME = "|"
-WHICHEVER = 0  # as the bandwidth or the way of a flow
-_WRITTEN = {"%": "%25", "@": "%40", BEFORE_HOME: "%7C"}  # what has a meaning in names
+WHICHEVER = 0  # any bandwidth, or any route, of a flow
+_WRITTEN = {"%": "%25", "@": "%40", BEFORE_HOME: "%7C"}  # characters with a meaning in names
 
 
 class FlowName(NamedTuple):
-    """What the name of a flow tells."""
+    """The facts in the name of a flow."""
 
     event_type: str
     publisher: str  # the node where it enters
     bytes_per_s: int
-    home: str | None = None  # the only node that it is for; None: whoever is below
-    way: int = WHICHEVER  # to that home, by its number
+    home: str | None = None  # the only node that it is for; None: all nodes below
+    way: int = WHICHEVER  # the number of the route to that home
 
     @property
     def name(self) -> str:
@@ -41,7 +41,7 @@ class FlowName(NamedTuple):
 
 
 def read_flow(name: str) -> FlowName | None:
-    """Return what a name tells; None where it is that of no flow.
+    """Return the facts in a name; None if it is not the name of a flow.
 
     >>> read_flow("cars/a%7Cb@b1@20000|b%402|3")
     Flow(event_type='cars/a|b', publisher='b1', bytes_per_s=20000, home='b@2', way=3)
@@ -60,7 +60,7 @@ def read_flow(name: str) -> FlowName | None:
 
 
 def source_of(name: str) -> tuple[str, str] | None:
-    """Return the type and the publisher's node of a flow, shared or one's own; None where there are none.
+    """Return the type and the publisher's node of a flow, shared or private; None if it has none.
 
     >>> source_of("cars/a%7Cb@b1@20000|b%402"), source_of("cars@b1@20000#s@1")
     (('cars/a|b', 'b1'), ('cars', 'b1'))
@@ -70,7 +70,7 @@ def source_of(name: str) -> tuple[str, str] | None:
 
 
 def trunk_of(name: str) -> str:
-    """Return what all flows of one type, publisher and bandwidth have in common."""
+    """Return the common name of all flows of one type, publisher and bandwidth."""
     return name.partition(BEFORE_HOME)[0]
 
 
@@ -79,6 +79,6 @@ def _written(text: str) -> str:
 
 
 def _read(text: str) -> str:
-    for letter, written in reversed(_WRITTEN.items()):  # % comes last
+    for letter, written in reversed(_WRITTEN.items()):  # % is last
         text = text.replace(written, letter)
     return text

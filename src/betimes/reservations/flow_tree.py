@@ -1,10 +1,10 @@
-"""Which flows come through a node, from whom, to whom: how are trees of reservations made and unmade?
+"""The flows at a node: the tree of reservations, and how branches are added and removed.
 
-A reservation walks upstream. Each node it comes to promises bandwidth on its link to the one before, and
-sends it on, until it comes to the publisher's node or to one that has the flow already: there it becomes a
-branch (004, section 5.2). The answer walks back. A link without room, or a way that takes too long, is
-denied. What is held is refreshed from link to link by who needs it; where that ends the promise lapses, and
-is released upstream. Where a flow comes no longer, all below it are told.
+A reservation walks upstream. Each node on its path reserves bandwidth on its link to the node before, and
+forwards the request, until it reaches the publisher's node or a node that already has the flow: there it
+becomes a branch (004, section 5.2). The answer walks back. A link without room, or a route that takes too
+long, denies the request. The downstream node refreshes what it holds, link by link. Without a refresh the
+reservation lapses, and is released upstream. If a flow no longer arrives, all nodes below are notified.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from betimes.reservations.signals import (
     Taken,
 )
 
-HERE = ""  # downstream of a node is also a subscriber at the node itself
+HERE = ""  # a subscriber at the node itself is also downstream
 
 
 @dataclass(slots=True)
 class Branch:
-    """A flow at one node: where it comes from, and who below has it or waits for it."""
+    """A flow at one node: its upstream node, and the downstream nodes that have it or wait for it."""
 
     bytes_per_s: int
-    upstream: str | None = None  # None: it begins here
+    upstream: str | None = None  # None: the flow begins here
     latency_s: float = math.inf  # from the publisher; inf: not granted yet
     below: dict[str, bool] = field(default_factory=dict)  # neighbour: granted
-    is_taken: bool = False  # in place of another way to the same home
+    is_taken: bool = False  # it replaces another route to the same home
 
     @property
     def is_granted(self) -> bool:
-        """Tell whether the flow comes all the way."""
+        """Return whether the flow is reserved on the whole route."""
         return self.latency_s < math.inf
 
 
 class Branches:
-    """All flows at one node; answers for its own subscribers come out as a `SendSignal` to itself."""
+    """All flows at one node; answers to its own subscribers are a `SendSignal` to itself."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Branches:
         lapse_after_s: float,
         is_published: Callable[[str], bool],
     ) -> None:
-        self.is_published = is_published  # a flow of this name, at this node
+        self.is_published = is_published  # whether this node publishes a flow of this name
         self._ways = ways
         self._outward = outward
         self._inward = inward
@@ -71,36 +71,36 @@ class Branches:
 
     @property
     def flows(self) -> tuple[str, ...]:
-        """Return the flows that come here, or are asked for."""
+        """Return the flows that arrive here, or are requested."""
         return tuple(self._branches)
 
     def below(self, flow: str) -> tuple[str, ...]:
-        """Return the neighbours to which events of a flow go on, HERE among them."""
+        """Return the neighbours to which events of a flow are forwarded, HERE among them."""
         branch = self._branches.get(flow)
         return () if branch is None else tuple([name for name, granted in branch.below.items() if granted])
 
     def upstream(self, flow: str) -> str | None:
-        """Return the neighbour from which a flow comes; None where it begins here, or is not known."""
+        """Return the upstream neighbour of a flow; None if it begins here, or is unknown."""
         branch = self._branches.get(flow)
         return None if branch is None else branch.upstream
 
     def branch(self, flow: str) -> Branch | None:
-        """Return a flow at this node, if it comes here."""
+        """Return a flow at this node, if it arrives here."""
         return self._branches.get(flow)
 
     def begin(self, flow: str, bytes_per_s: int) -> Branch:
-        """Return a flow that begins at this node; it is forgotten with the last who needs it."""
+        """Return a flow that begins at this node; it is forgotten with its last receiver."""
         return self._branches.setdefault(flow, Branch(bytes_per_s, latency_s=0.0))
 
     def come_from(self, sender: str, flow: str, bytes_per_s: int, latency_s: float) -> Branch | None:
-        """Return a flow that a search has brought here from a neighbour; None where the link has no room."""
+        """Return a flow that a search has brought here from a neighbour; None if the link has no room."""
         if not self._inward.promise(flow, sender, bytes_per_s):
             return None
         branch = self._branches[flow] = Branch(bytes_per_s, upstream=sender, latency_s=latency_s)
         return branch
 
     def extend(self, flow: str, branch: Branch, neighbour: str, now_s: float) -> bool:
-        """Let a flow that comes here go on to a neighbour; tell whether there was room."""
+        """Forward a flow to a neighbour; return whether there was room."""
         if neighbour in branch.below:
             return True
         lapses_s = now_s + self._lapse_after_s
@@ -110,12 +110,12 @@ class Branches:
         return True
 
     def cut(self, flow: str, branch: Branch, neighbour: str) -> None:
-        """Let a flow go no longer to a neighbour; it stays here."""
+        """Stop forwarding a flow to a neighbour; the flow stays here."""
         branch.below.pop(neighbour, None)
         self._outward.release(flow, neighbour)
 
     def end_if_unneeded(self, flow: str, branch: Branch, *, tells_upstream: bool = True) -> list[SendSignal]:
-        """Forget a flow that nobody below has or waits for, and tell who sends it."""
+        """Forget a flow that no node below has or waits for, and notify the upstream node."""
         if branch.below:
             return []
         del self._branches[flow]
@@ -125,9 +125,9 @@ class Branches:
         return [SendSignal(branch.upstream, Release(flow))] if tells_upstream else []
 
     def reserve(self, sender: str, reserve: Reserve, now_s: float) -> list[SendSignal]:
-        """Let a flow come to a neighbour, or to a subscriber HERE."""
+        """Reserve a flow for a neighbour, or for a subscriber HERE."""
         branch = self._branches.get(reserve.flow)
-        if branch is not None and sender in branch.below:  # asked twice: the first answer was lost
+        if branch is not None and sender in branch.below:  # a repeated request: the first answer was lost
             return self._grant(reserve.flow, branch, [sender]) if branch.is_granted else []
         if sender == branch_upstream(branch) or reserve.bytes_per_s <= 0:
             return [self._tell(sender, Denied(reserve.flow))]
@@ -146,23 +146,23 @@ class Branches:
             return self._go_on(reserve, branch)
         branch.below[sender] = False
         if not branch.is_granted:
-            return []  # it waits with the others
+            return []  # the request waits with the others
         if branch.latency_s > reserve.latency_s_left:
             self.cut(reserve.flow, branch, sender)
             return [self._tell(sender, Denied(reserve.flow, NOTHING._replace(is_met=True)))]
         return self._grant(reserve.flow, branch, [sender])
 
     def granted(self, sender: str, granted: Granted) -> list[SendSignal]:
-        """Take in that a flow comes all the way."""
+        """Note that a flow is reserved on the whole route."""
         branch = self._branches.get(granted.flow)
         if branch is None or branch.upstream != sender:
-            return [SendSignal(sender, Release(granted.flow))]  # nobody waits for it any more
+            return [SendSignal(sender, Release(granted.flow))]  # no request waits for it any more
         return self._granted(
             granted.flow, branch, granted.latency_s + (self._ways.latency_from_s(sender) or 0.0)
         )
 
     def denied(self, sender: str, denied: Denied) -> list[SendSignal]:
-        """Take in that there is no way by a neighbour."""
+        """Note that there is no route by a neighbour."""
         branch = self._branches.get(denied.flow)
         if branch is None or branch.upstream != sender or branch.is_granted:
             return []
@@ -170,7 +170,7 @@ class Branches:
         return self._deny_all(denied, branch)
 
     def take(self, sender: str, flow: str) -> list[SendSignal]:
-        """Let events take this way in place of another, here and above."""
+        """Let events take this route in place of another, here and upstream."""
         branch = self._branches.get(flow)
         if branch is None or sender not in branch.below or branch.is_taken:
             return []
@@ -178,7 +178,7 @@ class Branches:
         return [] if branch.upstream is None else [SendSignal(branch.upstream, Taken(flow))]
 
     def leave(self, sender: str, flow: str) -> list[SendSignal]:
-        """Note, here and above, that a flow will not be needed below much longer."""
+        """Note, here and upstream, that a flow will soon not be needed below."""
         branch = self._branches.get(flow)
         if branch is None or sender not in branch.below:
             return []
@@ -189,7 +189,7 @@ class Branches:
         return [SendSignal(branch.upstream, Leaving(flow))]
 
     def release(self, sender: str, flow: str) -> list[SendSignal]:
-        """Let a flow come to a neighbour no longer, and end it here if nobody else below has it."""
+        """Release a flow to a neighbour, and end it here if no other node below has it."""
         branch = self._branches.get(flow)
         if branch is None or sender not in branch.below:
             return []
@@ -197,7 +197,7 @@ class Branches:
         return self.end_if_unneeded(flow, branch)
 
     def refreshed(self, sender: str, flows: tuple[str, ...], now_s: float) -> list[SendSignal]:
-        """Hold on to what a neighbour still needs; tell it of what is not there."""
+        """Refresh what a neighbour still needs; notify it of flows that are not here."""
         unknown = [
             flow
             for flow in flows
@@ -207,7 +207,7 @@ class Branches:
         return [SendSignal(sender, Broken(tuple(unknown)))] if unknown else []
 
     def broken(self, sender: str, flows: tuple[str, ...]) -> list[SendSignal]:
-        """Take in that flows come no longer from a neighbour."""
+        """Note that flows no longer arrive from a neighbour."""
         told: list[SendSignal] = []
         for flow in flows:
             branch = self._branches.get(flow)
@@ -216,7 +216,7 @@ class Branches:
         return told
 
     def lost(self, neighbour: str) -> list[SendSignal]:
-        """Give up all that came from, or went to, a neighbour whose link was lost."""
+        """End all flows that came from, or went to, a neighbour whose link was lost."""
         told: list[SendSignal] = []
         for flow, branch in list(self._branches.items()):
             if neighbour in branch.below:
@@ -226,7 +226,7 @@ class Branches:
         return told
 
     def end_all(self) -> list[SendSignal]:
-        """Give up every flow: who is below finds another way, who is above keeps no promise."""
+        """End every flow: nodes below search another route, nodes above release their bandwidth."""
         told: list[SendSignal] = []
         for flow, branch in list(self._branches.items()):
             told += self._break(flow, branch)
@@ -235,13 +235,13 @@ class Branches:
         return told
 
     def end_unpublished(self) -> list[SendSignal]:
-        """Give up flows that begin here and that nobody publishes here any more."""
+        """End flows that begin here and are no longer published here."""
         begun = [(flow, branch) for flow, branch in self._branches.items() if branch.upstream is None]
         gone = [(flow, branch) for flow, branch in begun if not self.is_published(flow)]
         return [tell for flow, branch in gone for tell in self._break(flow, branch)]
 
     def refreshes(self) -> list[SendSignal]:
-        """Return what keeps alive at neighbours what is needed here: one message for each of them."""
+        """Return the refreshes for the neighbours: one message for each upstream neighbour."""
         by_neighbour: dict[str, list[str]] = {}
         for flow, branch in self._branches.items():
             if branch.upstream is not None and branch.is_granted:
@@ -249,7 +249,7 @@ class Branches:
         return [SendSignal(name, Refresh(tuple(flows))) for name, flows in by_neighbour.items()]
 
     def lapse(self, now_s: float) -> list[SendSignal]:
-        """End what nobody refreshed in time; who waited for it is told, should it be there still."""
+        """End what was not refreshed in time; notify the nodes that waited for it, if they still exist."""
         told: list[SendSignal] = []
         for flow, neighbour in self._outward.lapsed(now_s):
             branch = self._branches.get(flow)
@@ -259,7 +259,7 @@ class Branches:
         return told
 
     def _go_on(self, reserve: Reserve, branch: Branch) -> list[SendSignal]:
-        """Send a reservation on upstream, or deny it."""
+        """Forward a reservation upstream, or deny it."""
         onward = self._onward(reserve)
         if onward is None:
             return self._deny_all(Denied(reserve.flow), branch)
@@ -276,7 +276,7 @@ class Branches:
         return [SendSignal(onward, ahead)]
 
     def _onward(self, reserve: Reserve) -> str | None:
-        """Return the neighbour from which the flow should come."""
+        """Return the neighbour from which the flow should arrive."""
         if reserve.way is not None:
             return reserve.way[0] if reserve.way else None
         onward = self._ways.next_hop(id_of(reserve.publisher))
@@ -292,7 +292,7 @@ class Branches:
         return [self._tell(name, Granted(flow, branch.latency_s)) for name in names]
 
     def _deny_all(self, denied: Denied, branch: Branch) -> list[SendSignal]:
-        """Deny a flow to all who wait for it, and forget it."""
+        """Deny a flow to all nodes that wait for it, and forget it."""
         told = [self._tell(name, denied) for name in branch.below]
         for name in branch.below:
             self._outward.release(denied.flow, name)
@@ -300,7 +300,7 @@ class Branches:
         return told
 
     def _break(self, flow: str, branch: Branch) -> list[SendSignal]:
-        """Forget a flow that comes no longer, and tell those below."""
+        """Forget a flow that no longer arrives, and notify the nodes below."""
         del self._branches[flow]
         if branch.upstream is not None:
             self._inward.release(flow, branch.upstream)
@@ -313,5 +313,5 @@ class Branches:
 
 
 def branch_upstream(branch: Branch | None) -> str | None:
-    """Return where a branch comes from, if there is one."""
+    """Return the upstream node of a branch, if there is one."""
     return None if branch is None else branch.upstream

@@ -1,10 +1,10 @@
-"""What is promised on each link of a node, and until when (004, section 5.3)?
+"""The account of each link of a node: what is reserved on it, and until when (004, section 5.3).
 
-One ledger holds the links out of a node, which it alone decides on; another mirrors the links into it:
-whatever is promised there was asked for by this node, so it knows without a message how much room its
-neighbours have for it. Bandwidths are whole bytes a second, so that what is released is exactly what was
-promised. Flows of one trunk take a link's bandwidth once. A promise is soft state: it lapses unless it is
-refreshed.
+One account book holds the links out of a node, on which the node alone decides. Another mirrors the links
+into it: all that is reserved there was requested by this node, so the node knows without a message how much
+room its neighbours have for it. Bandwidths are whole bytes per second, so a release returns exactly what
+was reserved. Flows of one trunk use a link's bandwidth once. A reservation is soft state: it lapses unless
+it is refreshed.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ PROMISES_MAX = 100_000  # on the links of one node
 
 
 class Instead(NamedTuple):
-    """What can be had on links that have not what was asked for; 0 for nothing."""
+    """What is available on links that cannot take the requested bandwidth; 0 for nothing."""
 
-    room_bytes_per_s: int = 0  # that nobody has
-    shared_bytes_per_s: int = 0  # that others have of the same events, to be shared with them
+    room_bytes_per_s: int = 0  # that is free
+    shared_bytes_per_s: int = 0  # that other subscribers reserved for the same events, and that can be shared
     is_short: bool = True  # there was such a link
-    is_cut: bool = False  # a search was given up before all was looked at
-    is_met: bool = False  # a node on the way has the flow, and so late that apart from it there may be a way
-    is_passing: bool = False  # on such a link something is promised that will be given back shortly
+    is_cut: bool = False  # a search stopped before it had examined every link
+    is_met: bool = False  # a node on the route has the flow, but so late that a separate route may be faster
+    is_passing: bool = False  # a reservation on such a link will soon be released
 
     def or_better(self, other: Instead) -> Instead:
-        """Return the most of both.
+        """Return the larger of both.
 
         >>> Instead(5, 54).or_better(Instead(9, 0)) == Instead(9, 54)
         True
@@ -62,12 +62,12 @@ class _Trunk:
 
 
 class Reservations:
-    """The promises on the links of one node in one direction, by neighbour and flow."""
+    """The reservations on the links of one node in one direction, by neighbour and flow."""
 
     def __init__(self, capacity_bytes_per_s: Callable[[str], int]) -> None:
         self._capacity_bytes_per_s = capacity_bytes_per_s
         self._promised: dict[str, dict[str, _Promise]] = {}  # by neighbour, by flow
-        self._trunks: dict[str, dict[str, _Trunk]] = {}  # likewise
+        self._trunks: dict[str, dict[str, _Trunk]] = {}  # likewise, by trunk
         self._sum: dict[str, int] = {}
         self._count = 0
 
@@ -76,29 +76,29 @@ class Reservations:
 
     @property
     def neighbours(self) -> tuple[str, ...]:
-        """Return the other ends of links on which something is promised."""
+        """Return the other ends of links that have reservations."""
         return tuple(self._promised)
 
     def promised(self, neighbour: str) -> int:
-        """Return how much is promised on a link, in bytes a second."""
+        """Return the reserved bandwidth of a link, in bytes per second."""
         return self._sum.get(neighbour, 0)
 
     def room(self, neighbour: str) -> int:
-        """Return how much can still be promised on a link, in bytes a second."""
+        """Return the free bandwidth of a link, in bytes per second."""
         if self._count >= PROMISES_MAX:
             return 0
         return max(0, self._capacity_bytes_per_s(neighbour) - self.promised(neighbour))
 
     def fits(self, flow: str, neighbour: str, bytes_per_s: int) -> bool:
-        """Tell whether a flow can be promised so much on a link: there is room, or its trunk has it."""
+        """Return whether a link can take a flow: it has room, or the flow's trunk is reserved already."""
         trunk = self._trunks.get(neighbour, {}).get(trunk_of(flow))
         if trunk is not None and self._count < PROMISES_MAX:
             return bytes_per_s <= trunk.bytes_per_s
         return bytes_per_s <= self.room(neighbour)
 
     def instead(self, flow: str, neighbour: str) -> Instead:
-        """Return what there is for a flow on a link where it does not fit: what is left, or is shared."""
-        own = read_flow(trunk_of(flow))  # None: it shares with nobody
+        """Return what a link has for a flow that does not fit: the rest, or a share of another's."""
+        own = read_flow(trunk_of(flow))  # None: it shares with no other flow
         trunks = [] if own is None else map(read_flow, self._trunks.get(neighbour, ()))
         shared = [
             each.bytes_per_s
@@ -109,11 +109,11 @@ class Reservations:
         return Instead(self.room(neighbour), max(shared, default=0), is_passing=is_passing)
 
     def holds(self, flow: str, neighbour: str) -> bool:
-        """Tell whether something is promised to a flow on a link."""
+        """Return whether a flow has a reservation on a link."""
         return flow in self._promised.get(neighbour, ())
 
     def promise(self, flow: str, neighbour: str, bytes_per_s: int, lapses_s: float = math.inf) -> bool:
-        """Promise bandwidth to a flow if there is room, and tell whether there was; once for each flow."""
+        """Reserve bandwidth for a flow if there is room, and return whether there was; once for each flow."""
         assert bytes_per_s > 0, "a promise of nothing"
         assert not self.holds(flow, neighbour), "a flow is promised its bandwidth once"
         if not self.fits(flow, neighbour, bytes_per_s):
@@ -129,7 +129,7 @@ class Reservations:
         return True
 
     def refresh(self, flow: str, neighbour: str, lapses_s: float) -> bool:
-        """Let a promise hold until a later time; tell whether there is one."""
+        """Extend a reservation to a later time; return whether there is one."""
         found = self._promised.get(neighbour, {}).get(flow)
         if found is None:
             return False
@@ -137,13 +137,13 @@ class Reservations:
         return True
 
     def leave(self, flow: str, neighbour: str) -> None:
-        """Note that a promise will be taken back shortly; until then it holds."""
+        """Note that a reservation will soon be released; until then it holds."""
         found = self._promised.get(neighbour, {}).get(flow)
         if found is not None:
             found.is_leaving = True
 
     def release(self, flow: str, neighbour: str) -> bool:
-        """Take a promise back; tell whether there was one."""
+        """Release a reservation; return whether there was one."""
         here = self._promised.get(neighbour, {})
         found = here.pop(flow, None)
         if found is None:
@@ -160,14 +160,14 @@ class Reservations:
         return True
 
     def release_link(self, neighbour: str) -> list[str]:
-        """Take back all that is promised on a link that was lost; return the flows."""
+        """Release all reservations of a link that was lost; return the flows."""
         flows = list(self._promised.get(neighbour, ()))
         for flow in flows:
             self.release(flow, neighbour)
         return flows
 
     def lapsed(self, now_s: float) -> list[tuple[str, str]]:
-        """Take back what nobody refreshed in time; return flows and neighbours."""
+        """Release what was not refreshed in time; return flows and neighbours."""
         found = [
             (flow, neighbour)
             for neighbour, here in self._promised.items()

@@ -1,9 +1,10 @@
-"""What does a node do that makes promises along paths, by whatever it knows of the ways (004, section 5)?
+"""A node that reserves bandwidth along routes, over any kind of routing (004, section 5).
 
-Sans-I/O: messages from neighbours and what applications ask go in with the time; messages to neighbours and
-news for applications come out. What a node says to itself it hears at once, and no message is sent. It says
-nothing to any but its neighbours: so it works over a hash table's links (`reservations/overlay_node.py`) as
-over the links of a network in which everybody knows everybody (`reservations/overlay/mesh.py`).
+Sans-I/O: signals from neighbours and requests of applications go in with the time; signals to neighbours
+and results for applications come out. A signal that a node sends to itself is handled at once, without a
+message. A node sends to its neighbours only. So it works over a hash table's links
+(`reservations/overlay_node.py`) as well as over a network in which every broker knows all links
+(`reservations/overlay/mesh.py`).
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ from betimes.reservations.signals import (
 )
 
 ADVERTISED_MAX = 10_000  # types that are published at one node
-PROMISED_SHARE_MAX = 0.9  # of a link's rate: nodes have to talk, and what is not reserved must not starve
+PROMISED_SHARE_MAX = 0.9  # of a link's rate: nodes need signals, and unreserved traffic must not starve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReservingSettings:
-    """How long promises hold."""
+    """How long reservations hold."""
 
     refresh_every_s: float = 10.0
     lapse_after_s: float = 30.0  # without a refresh
@@ -57,14 +58,14 @@ class _Published:
 
 
 class ReservingNode:
-    """One node: what it is the rendezvous of, what it has promised, who is here."""
+    """One node: its types as a rendezvous, its reservations, its publishers and subscribers."""
 
     def __init__(
         self,
         ways: OverlayRouting,
         settings: ReservingSettings,
         link_bytes_per_s: Callable[[str], int],
-        inward_bytes_per_s: Callable[[str], int] | None = None,  # where links differ by direction
+        inward_bytes_per_s: Callable[[str], int] | None = None,  # if links differ by direction
     ) -> None:
         self.name = ways.me.name
         self.outward = Reservations(link_bytes_per_s)
@@ -88,17 +89,17 @@ class ReservingNode:
     def advertise(
         self, event_type: str, bytes_per_s: int, now_s: float, *, replicas: int = 1
     ) -> list[Effect]:
-        """Let it be known that a type is published here, and takes so much bandwidth."""
+        """Announce that a type is published here, with its bandwidth."""
         assert 0 < replicas <= REPLICAS_MAX, "replicas have a bound"
         assert len(self._published) < ADVERTISED_MAX, "types have a bound"
         self._published[event_type] = _Published(bytes_per_s, replicas)
         return self._settle(self.rendezvous.advertise(event_type, bytes_per_s, replicas, now_s), now_s)
 
     def withdraw(self, event_type: str, now_s: float) -> list[Effect]:
-        """Let it be known that a type is published here no longer.
+        """Announce that a type is no longer published here.
 
-        Nobody else can have it from now on. Who has it keeps it until the next refresh: a publisher that
-        only loses its connection is back by then.
+        New subscribers cannot get it from now on. Present subscribers keep it until the next refresh: a
+        publisher that only loses its connection is back by then.
         """
         published = self._published.pop(event_type, None)
         if published is None:
@@ -106,12 +107,12 @@ class ReservingNode:
         return self._settle(self.rendezvous.withdraw(event_type, published.replicas), now_s)
 
     def subscribe(self, wish: ReservationRequest, now_s: float) -> list[Effect]:
-        """Ask for a reservation for a subscriber here."""
+        """Request a reservation for a subscriber here."""
         assert 0 < wish.replicas <= REPLICAS_MAX, "replicas have a bound"
         return self._settle(self.wishes.subscribe(wish, now_s), now_s)
 
     def ask_again(self, wish: ReservationRequest, now_s: float) -> list[Effect]:
-        """Ask anew for what a subscriber here has not got; what it has it keeps."""
+        """Repeat the request for what a subscriber here lacks; it keeps what it has."""
         if wish.subscription in self.wishes:
             return self._settle(self.wishes.ask_again(now_s, wish.subscription), now_s)
         return self.subscribe(wish, now_s)
@@ -121,28 +122,28 @@ class ReservingNode:
         return self._settle(self.wishes.confirm(subscription, now_s), now_s)
 
     def unsubscribe(self, subscription: str, now_s: float) -> list[Effect]:
-        """Give back what a subscriber here has."""
+        """Release what a subscriber here has."""
         return self._settle(self.wishes.unsubscribe(subscription, now_s), now_s)
 
     def receive(self, sender: str, message: object, now_s: float) -> list[Effect]:
-        """Take in a message from a neighbour."""
+        """Handle a signal from a neighbour."""
         return self._settle(self._take(sender, message, now_s), now_s)
 
     def lost(self, neighbour: str, now_s: float) -> list[Effect]:
-        """Take in that the link to a neighbour is gone."""
+        """Note that the link to a neighbour is gone."""
         return self._settle(self.branches.lost(neighbour), now_s)
 
     def ways_changed(self, now_s: float) -> list[Effect]:
-        """Take in that there are other ways now, for what is published here and what is not reserved yet."""
+        """Note that the routes have changed: advertise and request again over the new ones."""
         return self._settle([*self._advertise_all(now_s), *self.wishes.start_over(now_s)], now_s)
 
     def leave(self, now_s: float) -> list[Effect]:
-        """Say goodbye; whoever has flows through here finds other ways, and from here, none."""
+        """Leave the network; nodes that have flows through here search other routes."""
         told = [tell for event_type in tuple(self._published) for tell in self.withdraw(event_type, now_s)]
         return told + [tell for tell in self.branches.end_all() if tell.to != self.name]
 
     def beat(self, now_s: float) -> list[Effect]:
-        """Do what is due: refreshes, what has lapsed, answers that did not come."""
+        """Do what is due: refreshes, lapsed reservations, answers that did not arrive."""
         self.rendezvous.lapse(now_s)
         effects: list[Effect] = list(self.branches.lapse(now_s))
         effects += self.wishes.beat(now_s)
@@ -152,7 +153,7 @@ class ReservingNode:
         return self._settle(effects, now_s)
 
     def refresh(self, now_s: float) -> list[Effect]:
-        """Say again what is to hold: advertisements, wishes and flows; end what nobody publishes."""
+        """Repeat advertisements, requests and flows; end flows that are no longer published."""
         effects: list[Effect] = list(self.branches.end_unpublished())
         effects += self.branches.refreshes()
         return [*effects, *self._advertise_all(now_s), *self.wishes.ask_again(now_s)]
@@ -171,7 +172,7 @@ class ReservingNode:
         return source is not None and source[0] in self._published
 
     def _settle(self, effects: Iterable[Effect], now_s: float) -> list[Effect]:
-        """Hear what is said to oneself, until only what is for others is left."""
+        """Handle the signals to this node itself, until only those to others are left."""
         outward: list[Effect] = []
         waiting = list(effects)
         while waiting:

@@ -1,13 +1,13 @@
-"""How is a flow obtained for all at a node who want it, and moved where one of them needs it sooner?
+"""How a node obtains a flow for all its subscribers, and moves it if one of them needs it sooner.
 
-One way is asked for at a time, under a name of its own unless all nodes share the flow's tree. Where a flow
-comes that is too slow for somebody, another way is looked for beside the one that is held: links that both
-take have their promise once. If there is one that is soon enough, all have the flow by that from then on.
-Events are led over to it (`Branches.take`), and the way that it came by is held until those under way have
-come; then it is given back. If there is none, who asked is refused, and the others keep what they have. Who
-wants more than comes to a home has all of it moved likewise, to a way that has so much. At a home all this
-is only tried at first: nobody is moved until who asked has all that it asked for, of every publisher, and it
-is confirmed.
+The node requests one route at a time, under a name of its own unless all nodes share the flow's tree. If a
+flow arrives too late for one subscriber, the node searches another route beside the one that it holds;
+links on both routes are reserved once. If a route is fast enough, all subscribers use it from then on.
+Events are moved to it (`Branches.take`), and the old route is held until the events on it have arrived;
+then it is released. If no route is fast enough, the request is refused, and the other subscribers keep what
+they have. A request for more bandwidth than arrives at a home moves the flow likewise, to a route that has
+enough. At a home each such move is a trial at first: no subscriber is moved until the request has
+everything that it asked for, from every publisher, and is confirmed.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from betimes.reservations.search import Searches
 from betimes.reservations.shared_flows import FlowClaim, SharedFlow, TriedFlow
 from betimes.reservations.signals import Denied, Granted, Invite, Reserve, SendSignal
 
-Outcome = SendSignal | FlowClaim  # a claim that has the flow by now, or that was given up
+Outcome = SendSignal | FlowClaim  # a claim that now has the flow, or that was given up
 
 
 class Obtaining:
-    """The flows that subscribers of one node have or ask for."""
+    """The flows that subscribers of one node have or request."""
 
     def __init__(self, me: str, branches: Branches, searches: Searches, *, answer_s_max: float) -> None:
         self._me = me
         self._branches = branches
         self._searches = searches
         self._answer_s_max = answer_s_max
-        self._flows: dict[str, SharedFlow] = {}  # by the name that claims have
-        self._named: dict[str, SharedFlow] = {}  # by the names of ways that they come by, or are asked for
-        self._ways = 0  # that were asked for beside others
+        self._flows: dict[str, SharedFlow] = {}  # by the name that claims use
+        self._named: dict[str, SharedFlow] = {}  # by the names of the routes that are held or requested
+        self._ways = 0  # number of the last additional route
 
     def __len__(self) -> int:
         return len(self._flows)
 
     def seek(self, claim: FlowClaim, now_s: float) -> list[Outcome]:
-        """Have a flow that comes here already, wait with who asks for it, or ask."""
+        """Join a flow that arrives here already, wait for a pending request, or send a request."""
         shared = self._flows.setdefault(claim.flow, SharedFlow(claim.flow))
         shared.claims[claim.subscription] = claim
         if shared.comes_as is not None and shared.serves(claim):
@@ -48,12 +48,12 @@ class Obtaining:
         return [] if shared.asked_as is not None else self._try_next(shared, now_s)
 
     def granted(self, granted: Granted, now_s: float) -> list[Outcome]:
-        """Take in that a flow has come to this node; where nobody wants it any more, let it go."""
+        """Note that a flow has arrived at this node; release it if it has no subscriber any more."""
         shared = self._named.get(granted.flow)
         if shared is None:
             return self._release(granted.flow)
         if granted.flow == shared.comes_as or (shared.tried and granted.flow == shared.tried.name):
-            return []  # it is said twice
+            return []  # a repeated answer
         asked, asker = shared.asked, shared.asker
         assert asked is not None, "a way that has a name and is not had is asked for"
         assert asker is not None, "likewise, by somebody"
@@ -61,7 +61,8 @@ class Obtaining:
         if not concerned:
             if granted.flow == shared.name:
                 asker.instead = asker.instead._replace(is_met=True)
-            if shared.bound_s(asker) < asked.latency_s_left:  # others have it by now who need it sooner
+            # a subscriber with a tighter bound has joined meanwhile
+            if shared.bound_s(asker) < asked.latency_s_left:
                 asker.apart.append(asked)
             return [*self._release(granted.flow), *self._try_next(shared, now_s)]
         taker = concerned[0]
@@ -74,7 +75,7 @@ class Obtaining:
         )
 
     def confirm(self, claim: FlowClaim, now_s: float) -> list[Outcome]:
-        """Let all who want a flow have it by the way that was tried for one of them."""
+        """Move all subscribers of a flow to the route that was tried for one of them."""
         shared = self._flows[claim.flow]
         tried, shared.tried = shared.tried, None
         assert tried is not None, "what is confirmed was tried"
@@ -83,10 +84,10 @@ class Obtaining:
         return self._lead_over(shared, tried, now_s)
 
     def denied(self, denied: Denied, now_s: float) -> list[Outcome]:
-        """Take in that a way does not lead to this node: try the next."""
+        """Note that a route does not lead to this node: try the next."""
         shared = self._named.get(denied.flow)
         if shared is None or denied.flow != shared.asked_as:
-            return []  # who holds the flow did not ask
+            return []  # the holder of the flow did not ask
         if denied.is_gone:
             waiting = [each for each in shared.claims.values() if not each.is_held]
             for claim in waiting:
@@ -97,7 +98,7 @@ class Obtaining:
         return self._try_next(shared, now_s)
 
     def broken(self, name: str, now_s: float) -> tuple[list[FlowClaim], list[Outcome]]:
-        """Take in that a way is no longer; return who had the flow by it, or waited for that."""
+        """Note that a route is broken; return the claims that used it, or waited for it."""
         shared = self._named.get(name)
         if shared is None:
             return [], []
@@ -108,11 +109,11 @@ class Obtaining:
             concerned = shared.holders
         else:
             concerned = [each for each in shared.claims.values() if not each.is_held]
-        concerned.sort(key=lambda each: -each.bytes_per_s)  # who asks for less can share what is had for more
+        concerned.sort(key=lambda each: -each.bytes_per_s)  # a claim for less can share what is held for more
         return concerned, [outcome for claim in concerned for outcome in self._let_go(claim)]
 
     def leave(self, claim: FlowClaim, now_s: float) -> list[Outcome]:
-        """Forget who wants a flow no longer; if others waited for what it tried, it is their turn."""
+        """Forget a claim; if others waited for its trial, it is their turn."""
         shared = self._flows.get(claim.flow)
         if shared is None or shared.claims.get(claim.subscription) is not claim:
             return []  # it did not ask yet, or was forgotten
@@ -120,7 +121,7 @@ class Obtaining:
         return outcomes + (self._try_next(shared, now_s) if claim.is_tried else [])
 
     def _let_go(self, claim: FlowClaim) -> list[Outcome]:
-        """Forget who wants a flow no longer, and give back what nobody else here needs."""
+        """Forget a claim, and release what no other claim here needs."""
         shared = self._flows[claim.flow]
         del shared.claims[claim.subscription]
         outcomes: list[Outcome] = []
@@ -141,7 +142,7 @@ class Obtaining:
         return outcomes
 
     def beat(self, now_s: float) -> list[Outcome]:
-        """Go on without answers that did not come in time; give back ways by which nothing comes any more."""
+        """Continue without answers that did not arrive in time; release routes that are empty."""
         outcomes: list[Outcome] = []
         for shared in list(self._flows.values()):
             for name in [name for name, until_s in shared.left.items() if until_s <= now_s]:
@@ -155,7 +156,7 @@ class Obtaining:
         return outcomes
 
     def _lead_over(self, shared: SharedFlow, way: TriedFlow, now_s: float) -> list[Outcome]:
-        """Let a flow come by another way for all; the one that it came by is left when it is empty."""
+        """Move a flow to another route for all; the old one is released when it is empty."""
         before = shared.comes_as
         outcomes: list[Outcome] = [*shared.come(way.name, way.latency_s, way.bytes_per_s)]
         assert outcomes, "who is served was looked at before"
@@ -168,7 +169,7 @@ class Obtaining:
         return outcomes + self._try_next(shared, now_s)
 
     def _try_next(self, shared: SharedFlow, now_s: float) -> list[Outcome]:
-        """Ask for the next way of whose turn it is; who has none left is refused."""
+        """Request the next route of the claim whose turn it is; refuse a claim that has none left."""
         outcomes: list[Outcome] = []
         self._end_question(shared)
         while (claim := shared.asker) is not None:
@@ -190,7 +191,7 @@ class Obtaining:
         *,
         is_apart: bool = False,
     ) -> list[Outcome]:
-        """Ask for a way that is enough for who asks and for all who have the flow."""
+        """Request a route that suffices for the asking claim and for all that have the flow."""
         bytes_per_s = max(claim.bytes_per_s, shared.bytes_per_s)
         name = self._name_of_way(shared, bytes_per_s, is_apart=is_apart)
         asked = way._replace(flow=name, bytes_per_s=bytes_per_s, latency_s_left=shared.bound_s(claim))

@@ -1,4 +1,4 @@
-"""What is a subscriber told: that it has what it wants, or why not, and what would fit (004, section 5.4)?"""
+"""The outcome of a request: accepted, or refused with a reason and what would fit (004, section 5.4)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ class RefusalReason(StrEnum):
     TOO_SLOW = "too slow"
     NOBODY_PUBLISHES = "nobody publishes this"
     NO_ANSWER = "no answer"
-    NO_WAY = "no way was found"  # though no link was short of room: links are down, or others take too long
+    # though no link was short of room: links are down, or other routes take too long
+    NO_WAY = "no way was found"
     TOO_MANY = "too many"
 
 
 class Accepted(NamedTuple):
-    """The bandwidth is promised all the way."""
+    """The bandwidth is reserved on the whole route."""
 
     subscription: str
     publisher: str
@@ -35,31 +36,32 @@ class Accepted(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """There is no reservation; if that is not definite, there may be one that lapses soon."""
+    """There is no reservation; if that is not definite, a later request may succeed."""
 
     subscription: str
     publisher: str | None
     reason: RefusalReason
     is_definite: bool
     room_bytes_per_s: int  # what would have fitted
-    latency_s: float  # of the fastest way, of the farthest publisher; inf where none is known
-    shared_bytes_per_s: int = 0  # that others have of the same events: it might be shared
-    had_s: float | None = None  # a latency that was tried and can be had; inf: none; None: nothing was tried
+    latency_s: float  # of the fastest route, from the farthest publisher; inf if none is known
+    shared_bytes_per_s: int = 0  # that other subscribers have of the same events: it might be shared
+    # a latency that was tried and is available; inf: none; None: nothing was tried
+    had_s: float | None = None
 
     @property
     def is_sharing_better(self) -> bool:
-        """Tell whether more can be had by asking for what others have."""
+        """Return whether sharing another subscriber's bandwidth gives more."""
         return self.shared_bytes_per_s > self.room_bytes_per_s
 
     @property
     def fits_bytes_per_s(self) -> int:
-        """Return what might be had instead; 0 for nothing."""
+        """Return the bandwidth that might be available instead; 0 for nothing."""
         return max(self.shared_bytes_per_s, self.room_bytes_per_s)
 
     def without(self, tried: Refused) -> Refused:
-        """Return the refusal with what might be had still, after what seemed to fit was refused too.
+        """Return the refusal with what might still be available, after the alternative was refused too.
 
-        That may have been for want of another publisher's bandwidth, of which others may have less to share.
+        The reason may have been another publisher's bandwidth, of which less can be shared.
         """
         both = (self.shared_bytes_per_s, tried.shared_bytes_per_s)
         shared = max([each for each in both if each < self.fits_bytes_per_s], default=0)
@@ -70,7 +72,7 @@ class Refused(NamedTuple):
 
 
 class Interrupted(NamedTuple):
-    """What was accepted is lost, and is asked for anew."""
+    """An accepted reservation is lost, and is requested again."""
 
     subscription: str
     publisher: str
@@ -85,10 +87,10 @@ def _reason(claim: FlowClaim) -> RefusalReason:
 
 
 def refusal(claim: FlowClaim, claims: list[FlowClaim]) -> Refused:
-    """Return what is told of one of a wish's claims that is refused.
+    """Return the refusal of a request one of whose claims is refused.
 
-    Where what takes the room is given back shortly, or is only tried for another claim of the same wish, it
-    is not definite: another time, or with another way for that one, there may be room.
+    It is not definite if the room will soon be released, or is only tried for another claim of the same
+    request: at another time, or with another route for that claim, there may be room.
     """
     reason, instead = _reason(claim), NOTHING if claim.is_too_slow else claim.instead
     is_passing = instead.is_passing or any(each.is_tried for each in claims)
@@ -105,18 +107,18 @@ def refusal(claim: FlowClaim, claims: list[FlowClaim]) -> Refused:
 
 
 def accepted(claim: FlowClaim) -> Accepted:
-    """Return what is told of a claim that is held."""
+    """Return the acceptance of a claim that is held."""
     assert claim.comes_as is not None, "only what is held is accepted"
     return Accepted(claim.subscription, claim.publisher, claim.comes_as, claim.bytes_per_s, claim.latency_s)
 
 
 def refused(subscription: str, reason: RefusalReason, *, is_definite: bool) -> Refused:
-    """Return the refusal of a wish for which no way was even looked at."""
+    """Return the refusal of a request for which no route was examined."""
     return Refused(subscription, None, reason, is_definite, 0, math.inf)
 
 
 def why(refused: Refused) -> str:
-    """Return why something was refused, in words.
+    """Return the reason of a refusal as text.
 
     >>> why(Refused("s", "b1", Refusal.NO_BANDWIDTH, True, 12_000, 0.05))
     'no bandwidth; 12KB/s would fit'
@@ -139,7 +141,7 @@ def why(refused: Refused) -> str:
 
 
 def enough_s(latency_s: float) -> float:
-    """Return a bound that so much keeps, in tenths of a millisecond, so that who asks for it gets it.
+    """Return a bound that this latency keeps, in tenths of a millisecond, so that a request with it succeeds.
 
     >>> enough_s(0.16164), enough_s(0.05)
     (0.1617, 0.05)

@@ -1,7 +1,7 @@
-"""What does one node of an overlay do: find its neighbours, and make promises on its links (004)?
+"""A node of an overlay: it finds its neighbours, and reserves bandwidth on its links (004).
 
-A node of the hash table that reserves (`reservations/node.py`) over the links that the table gives it.
-Sans-I/O: the simulator drives this class, and a live broker can.
+It combines a node of the hash table and a reserving node (`reservations/node.py`) that uses the table's
+links. Sans-I/O: the simulator drives this class, and a live broker can.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ DHT_MESSAGES = (Ping, Pong, Join, Contacts, DhtLeave)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReservationOverlaySettings(ReservingSettings):
-    """What the nodes of an overlay are configured with."""
+    """The settings of the nodes of an overlay."""
 
     dht: DhtSettings = field(default_factory=DhtSettings)
 
 
 class OverlayNode(ReservingNode):
-    """One node: its part of the table, and all that a reserving node has."""
+    """One node: its part of the table, and a reserving node."""
 
     def __init__(
         self, name: str, settings: ReservationOverlaySettings, link_bytes_per_s: Callable[[str], int]
@@ -33,25 +33,25 @@ class OverlayNode(ReservingNode):
         super().__init__(self.dht, settings, link_bytes_per_s)
 
     def join(self, through: str, now_s: float) -> list[Effect]:
-        """Become part of an overlay with the help of a node that is."""
+        """Join an overlay with the help of a node that is part of it."""
         return list(self.dht.join(through, now_s))
 
     def leave(self, now_s: float) -> list[Effect]:
-        """Say goodbye, to the table before flows end: who asks anew does so past this node."""
+        """Leave, the table before the flows: new requests then avoid this node."""
         return [*self.dht.leave(), *super().leave(now_s)]
 
     def receive(self, sender: str, message: object, now_s: float) -> list[Effect]:
-        """Take in a message from another node."""
+        """Handle a message from another node."""
         if isinstance(message, DHT_MESSAGES):
             return list(self.dht.receive(message, now_s))
         return super().receive(sender, message, now_s)
 
     def lost(self, neighbour: str, now_s: float) -> list[Effect]:
-        """Take in that the link to a neighbour is gone."""
+        """Note that the link to a neighbour is gone."""
         return [*self.dht.lost(neighbour, now_s), *super().lost(neighbour, now_s)]
 
     def beat(self, now_s: float) -> list[Effect]:
-        """Do what is due: pings, and what a reserving node does."""
+        """Do what is due: pings, and the duties of a reserving node."""
         self.dht.pinned = {*self.outward.neighbours, *self.inward.neighbours}
         before = set(self.dht.neighbours)
         effects: list[Effect] = list(self.dht.beat(now_s))

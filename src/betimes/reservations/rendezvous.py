@@ -1,12 +1,11 @@
-"""Where do those who publish a type and those who want it meet (004, sections 5.1 and 5.4)?
+"""The rendezvous of a type, where its publishers and subscribers meet (004, sections 5.1 and 5.4).
 
 The rendezvous of a type is the node closest to hash(T); with k replicas there are k. Advertisements and
-questions walk there by the table's next hops and collect what each link takes and has room for. The
-rendezvous puts both halves together: a way for each publisher. Advertisements are soft state, like all
-else.
+questions walk there by the table's next hops and collect the latency and the room of each link. The
+rendezvous joins both halves: a route for each publisher. Advertisements are soft state, like all else.
 
-Walks carry their hops, because a way is cut where it would come to a node twice, and reserved along. A
-neighbour that was never measured is taken to be next door.
+Walks carry their hops, because a route must not visit a node twice, and reservations follow it. A neighbour
+that was never measured has latency 0.
 """
 
 from __future__ import annotations
@@ -30,34 +29,34 @@ from betimes.reservations.signals import (
 )
 
 TYPES_MAX = 100_000  # advertised at one rendezvous
-PUBLISHERS_MAX = 64  # of one type that a rendezvous names; more are forgotten first come, first kept
+PUBLISHERS_MAX = 64  # of one type that a rendezvous names; the first ones are kept
 REPLICAS_MAX = 64
 
 
 class OverlayRouting(Protocol):
-    """What is asked of routing: `DhtNode` has it."""
+    """The interface of routing; `DhtNode` and `MeshWays` have it."""
 
     me: Contact
     coordinate: Coordinate
 
     def next_hop(self, key: int) -> Contact | None:
-        """Return the next node towards a key; None where that is here."""
+        """Return the next node towards a key; None if that is this node."""
         ...
 
     def latency_s(self, name: str) -> float | None:
-        """Return the latency of the link to a neighbour, if it was measured."""
+        """Return the latency of the link to a neighbour; None if it was not measured."""
         ...
 
     def latency_from_s(self, name: str) -> float | None:
-        """Return the latency of the link from a neighbour, likewise."""
+        """Return the latency of the link from a neighbour; None if it was not measured."""
         ...
 
     def estimated_s(self, name: str, there: Coordinate, target: str) -> float | None:
-        """Return the latency from a neighbour, or from here, to a node at some place; None if unknown."""
+        """Return the latency from a neighbour, or from here, to a node at a coordinate; None if unknown."""
         ...
 
     def fastest_from_s(self, name: str) -> float | None:
-        """Return what the fastest of all ways from a node takes; None where not all links are known."""
+        """Return the latency of the fastest route from a node; None if not all links are known."""
         ...
 
     @property
@@ -76,7 +75,7 @@ class _Advertised:
 
 
 class Rendezvous:
-    """What one node knows of those who publish, as far as it is their rendezvous; and what walks past."""
+    """The publishers that one node knows as their rendezvous, and the walks that pass it."""
 
     def __init__(self, ways: OverlayRouting, outward: Reservations, *, lapse_after_s: float) -> None:
         self._ways = ways
@@ -88,7 +87,7 @@ class Rendezvous:
         return sum([len(found) for found in self._advertised.values()])
 
     def advertise(self, event_type: str, bytes_per_s: int, replicas: int, now_s: float) -> list[SendSignal]:
-        """Tell every replica that this type is published here; to be said again before it lapses."""
+        """Advertise to every replica that this type is published here; to be repeated before it lapses."""
         own = self._ways.me.name
         told: list[SendSignal] = []
         for replica in range(replicas):
@@ -97,23 +96,23 @@ class Rendezvous:
         return told
 
     def withdraw(self, event_type: str, replicas: int) -> list[SendSignal]:
-        """Tell every replica that this type is published here no longer."""
+        """Notify every replica that this type is no longer published here."""
         own = self._ways.me.name
         walks = [Withdraw(event_type, replica, own, HOPS_MAX) for replica in range(replicas)]
         return [tell for walk in walks for tell in self.take_withdrawal(walk)]
 
     def ask(self, subscription: str, number: int, event_type: str, replica: int) -> list[SendSignal]:
-        """Ask a replica for ways to those who publish a type; the answer is `Offers`, perhaps to oneself."""
+        """Ask a replica for routes to the publishers of a type; the answer is `Offers`."""
         own = self._ways.me.name
         return self._walk_question(Subscribe(subscription, number, event_type, replica, (Hop(own),)))
 
     def take_advertisement(self, sender: str, walk: Advertise, now_s: float) -> list[SendSignal]:
-        """Take in an advertisement that walks past, or has come to its rendezvous."""
+        """Handle an advertisement that passes, or that has reached its rendezvous."""
         here = Hop(self._ways.me.name, self._ways.latency_from_s(sender) or 0.0, walk.room_bytes_per_s)
         return self._walk_advertisement(walk._replace(hops=(*walk.hops, here)), now_s)
 
     def take_withdrawal(self, walk: Withdraw) -> list[SendSignal]:
-        """Take in a withdrawal that walks past, or has come to its rendezvous."""
+        """Handle a withdrawal that passes, or that has reached its rendezvous."""
         onward = self._ways.next_hop(rendezvous_key(walk.event_type, walk.replica))
         if onward is not None:
             onward_walk = walk._replace(hops_left=walk.hops_left - 1)
@@ -125,16 +124,16 @@ class Rendezvous:
         return []
 
     def take_question(self, sender: str, walk: Subscribe) -> list[SendSignal]:
-        """Take in a question that walks past, or has come to its rendezvous."""
+        """Handle a question that passes, or that has reached its rendezvous."""
         here = Hop(self._ways.me.name, self._ways.latency_s(sender) or 0.0, self._outward.room(sender))
         return self._walk_question(walk._replace(hops=(*walk.hops, here)))
 
     def take_offers(self, offers: Offers) -> list[SendSignal]:
-        """Send an answer back the way its question came."""
+        """Send an answer back along the route of its question."""
         return [SendSignal(offers.back[0], offers._replace(back=offers.back[1:]))]
 
     def lapse(self, now_s: float) -> None:
-        """Forget who did not advertise again in time."""
+        """Forget advertisements that were not repeated in time."""
         for at, found in list(self._advertised.items()):
             for publisher in [name for name, each in found.items() if each.lapses_s <= now_s]:
                 del found[publisher]
@@ -175,7 +174,7 @@ class Rendezvous:
         return [SendSignal(self._ways.me.name, answer)] if not back else self.take_offers(answer)
 
     def _offer(self, asked: tuple[Hop, ...], advertised: _Advertised) -> Offer:
-        """Return the way from who asked over this node to a publisher."""
+        """Return the route from the asking node over this node to a publisher."""
         there = advertised.hops
         upstream = [
             Hop(there[at].name, there[at + 1].latency_s, there[at + 1].room_bytes_per_s)

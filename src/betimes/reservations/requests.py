@@ -1,11 +1,11 @@
-"""How does a subscriber come by its reservation, and what is it told (004, sections 5.3 and 5.4)?
+"""The requests of a node's subscribers for reservations, and their outcomes (004, sections 5.3 and 5.4).
 
 At the subscriber's node: ask every replica, wait for their offers, take the one with the least latency that
-is within the bound, reserve upstream; where that is denied, the next one. A subscriber is told what was
-accepted, or why it was refused, what would fit, and whether that is *definite*: an answer that did not come
-says nothing. Wishes are asked again every so often, so that new publishers are found; what breaks is asked
-for again at once. At a home a wish is granted as a whole: of all who publish its type, one after the other by
-their names, so that who asks again gets the same; or it is refused, and nothing is left of it.
+is within the bound, reserve upstream; if that is denied, take the next one. The subscriber learns what was
+accepted, or why it was refused, what would fit, and whether that is *definite*: a missing answer proves
+nothing. Requests are repeated regularly, so that new publishers are found; a broken flow is requested again
+at once. At a home a request is granted as a whole: from all publishers of its type, one after the other by
+name, so that a repeated request has the same result; or it is refused, and nothing of it remains.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ WISHES_MAX = 100_000  # at one node
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReservationRequest:
-    """What a subscriber asks for."""
+    """A subscriber's request for a reservation."""
 
     subscription: str
     event_type: str
-    bytes_per_s: int | None = None  # None: any, which is what the publisher's events take
+    bytes_per_s: int | None = None  # None: any, which is the bandwidth of the publisher's events
     latency_s_max: float = math.inf
     replicas: int = 1
     manner: Manner = Manner.RENDEZVOUS
     is_shared: bool = True  # subscribers of one type share a tree; else each has a flow of its own
-    home: str | None = None  # those of one home share a flow that is for this home alone
-    is_trial: bool = False  # at a home nothing that others have is moved for it, unless it is confirmed
+    home: str | None = None  # subscribers of one home share a flow that is for this home alone
+    is_trial: bool = False  # at a home, no other subscriber is moved for it until it is confirmed
 
 
 Effect = SendSignal | Accepted | Refused | Interrupted
@@ -60,29 +60,30 @@ class _Asking:
     deadline_s: float = math.inf
     offers: list[Offer] = field(default_factory=list)
     claims: dict[str, FlowClaim] = field(default_factory=dict)  # by publisher
-    taken: dict[str, int] = field(default_factory=dict)  # by publisher: what its events take, as last heard
-    is_told: bool = False  # that nobody publishes
-    has_lost: bool = False  # a publisher, and was told so
-    was_whole: bool = False  # it had all once, and keeps what it can
+    # by publisher: the bandwidth of its events, as last heard
+    taken: dict[str, int] = field(default_factory=dict)
+    is_told: bool = False  # the subscriber knows that there is no publisher
+    has_lost: bool = False  # a publisher, and the subscriber knows it
+    was_whole: bool = False  # it was complete once, and keeps what it can
 
     @property
     def has_all(self) -> bool:
-        """Tell whether all that is claimed is held."""
+        """Return whether all claims are held."""
         return all(claim.is_held for claim in self.claims.values())
 
     @property
     def is_whole_or_nothing(self) -> bool:
-        """Tell whether it is refused when one of its claims is."""
+        """Return whether the request is refused when one of its claims is."""
         return self.wish.home is not None and not self.was_whole
 
     @property
     def open_claims(self) -> list[FlowClaim]:
-        """Return those that are asked for still, or tried."""
+        """Return the claims that are still requested, or tried."""
         return [claim for claim in self.claims.values() if claim.is_tried or not claim.is_held]
 
 
 class ReservationRequests:
-    """The subscribers of one node and what they have."""
+    """The requests of one node's subscribers, and what they hold."""
 
     def __init__(
         self, me: str, rendezvous: Rendezvous, branches: Branches, searches: Searches, *, answer_s_max: float
@@ -100,7 +101,7 @@ class ReservationRequests:
         return subscription in self._asking
 
     def subscribe(self, wish: ReservationRequest, now_s: float) -> list[Effect]:
-        """Ask for a reservation; `Accepted` or `Refused` comes at once or later."""
+        """Request a reservation; `Accepted` or `Refused` follows at once or later."""
         if wish.subscription in self._asking:
             return []
         if len(self._asking) >= WISHES_MAX:
@@ -109,42 +110,42 @@ class ReservationRequests:
         return self._ask(asking, now_s)
 
     def unsubscribe(self, subscription: str, now_s: float) -> list[Effect]:
-        """Give back all that a subscriber has."""
+        """Release all that a subscriber has."""
         asking = self._asking.pop(subscription, None)
         return [] if asking is None else self._drop(asking, [*asking.claims.values()], now_s)
 
     def confirm(self, subscription: str, now_s: float) -> list[Effect]:
-        """Let a subscriber keep what it tried, once it has all: what others have is moved to it."""
+        """Let a subscriber keep what it tried once it is complete: other subscribers are moved to it."""
         asking = self._asking[subscription]
         asking.wish = replace(asking.wish, is_trial=False)
         return self._complete(asking, now_s) if asking.has_all else []
 
     def held(self, subscription: str) -> list[Accepted]:
-        """Return what a subscriber has, of each publisher."""
+        """Return what a subscriber has, by publisher."""
         asking = self._asking.get(subscription)
         return [] if asking is None else [accepted(each) for each in asking.claims.values() if each.is_held]
 
     def is_settled(self, subscription: str) -> bool:
-        """Tell whether a subscriber has all that can be had: no answer is awaited, and something is held."""
+        """Return whether no answer is pending for a subscriber, and it holds something."""
         asking = self._asking.get(subscription)
         if asking is None or asking.awaited or not asking.claims:
             return False
         return asking.has_all
 
     def is_whole(self, subscription: str) -> bool:
-        """Tell whether a subscriber has of everybody what it had or asked for."""
+        """Return whether a subscriber has what it had or asked for, from every publisher."""
         asking = self._asking.get(subscription)
         return asking is not None and bool(asking.claims) and asking.has_all and not asking.has_lost
 
     def is_outgrown(self, subscription: str) -> bool:
-        """Tell whether who asked for what events take has less than they take by now."""
+        """Return whether a subscriber that asked for the events' bandwidth has less than they now take."""
         asking = self._asking.get(subscription)
         if asking is None or asking.wish.bytes_per_s is not None:
             return False
         return any(each.bytes_per_s < asking.taken.get(each.publisher, 0) for each in asking.claims.values())
 
     def ask_again(self, now_s: float, subscription: str | None = None) -> list[Effect]:
-        """Ask for what has come since, for every wish or for one, which keeps what it has."""
+        """Request what is missing, for all requests or for one; each keeps what it has."""
         effects: list[Effect] = []
         for name, asking in list(self._asking.items()):
             if not asking.awaited and asking.has_all and subscription in (None, name):
@@ -152,7 +153,7 @@ class ReservationRequests:
         return effects
 
     def start_over(self, now_s: float) -> list[Effect]:
-        """Ask anew for all that is not there: what was asked may have gone ways that are no more."""
+        """Repeat all requests that are not held: their signals may have taken routes that are gone."""
         effects: list[Effect] = []
         for asking in list(self._asking.values()):
             if asking.claims and asking.has_all:
@@ -162,7 +163,7 @@ class ReservationRequests:
         return effects
 
     def take_offers(self, offers: Offers, now_s: float) -> list[Effect]:
-        """Take in what one replica offers; with the last of them, choose."""
+        """Note the offers of one replica; with the last of them, choose."""
         asking = self._asking.get(offers.subscription)
         if asking is None or asking.number != offers.number or offers.replica not in asking.awaited:
             return []
@@ -171,15 +172,15 @@ class ReservationRequests:
         return [] if asking.awaited else self._choose(asking, now_s, all_answered=True)
 
     def granted(self, granted: Granted, now_s: float) -> list[Effect]:
-        """Take in that a flow has come to this node; where nobody wants it any more, let it go."""
+        """Note that a flow has arrived at this node; release it if it has no subscriber any more."""
         return self._told(self._obtaining.granted(granted, now_s), now_s)
 
     def denied(self, denied: Denied, now_s: float) -> list[Effect]:
-        """Take in that a flow has no way to this node: try the next."""
+        """Note that a flow has no route to this node: try the next."""
         return self._told(self._obtaining.denied(denied, now_s), now_s)
 
     def broken(self, flows: Iterable[str], now_s: float) -> list[Effect]:
-        """Take in that flows come no longer: ask for them anew."""
+        """Note that flows no longer arrive: request them again."""
         effects: list[Effect] = []
         for flow in flows:
             claims, outcomes = self._obtaining.broken(flow, now_s)
@@ -192,13 +193,13 @@ class ReservationRequests:
                 if claim.is_held and not claim.is_tried:
                     asking.is_told, asking.has_lost = False, True
                     effects.append(Interrupted(claim.subscription, claim.publisher))
-                if asking.wish.home is not None:  # all at once: so of two wishes none waits for the other
+                if asking.wish.home is not None:  # all at once: so of two requests none waits for the other
                     effects += self._drop(asking, asking.open_claims, now_s)
                 effects += self._ask(asking, now_s)
         return effects
 
     def beat(self, now_s: float) -> list[Effect]:
-        """Go on without the answers that did not come in time."""
+        """Continue without the answers that did not arrive in time."""
         effects: list[Effect] = []
         for asking in list(self._asking.values()):
             if asking.awaited and asking.deadline_s <= now_s:
@@ -218,7 +219,7 @@ class ReservationRequests:
         return effects
 
     def _choose(self, asking: _Asking, now_s: float, *, all_answered: bool) -> list[Effect]:
-        """Begin to reserve, from each publisher, along the best way that was offered."""
+        """Begin to reserve, from each publisher, along the best route offered."""
         by_publisher: dict[str, list[Offer]] = {}
         for offer in asking.offers:
             by_publisher.setdefault(offer.publisher, []).append(offer)
@@ -232,7 +233,8 @@ class ReservationRequests:
         fresh = [publisher for publisher in by_publisher if publisher not in asking.claims]
         has_lost, asking.has_lost = asking.has_lost, False
         if has_lost and asking.claims and asking.has_all and not fresh:
-            return [accepted(claim) for claim in asking.claims.values()]  # the others' it has still
+            # it still has those of the other publishers
+            return [accepted(claim) for claim in asking.claims.values()]
         claims = [self._claim(asking.wish, by_publisher[publisher]) for publisher in sorted(fresh)]
         asking.claims |= {claim.publisher: claim for claim in claims}
         effects: list[Effect] = []
@@ -244,7 +246,7 @@ class ReservationRequests:
         return effects + self._go_on(asking, now_s)
 
     def _claim(self, wish: ReservationRequest, offers: list[Offer]) -> FlowClaim:
-        """Return what is to be tried to have one publisher's events."""
+        """Return the claim for one publisher's events, with the routes to try."""
         publisher = offers[0].publisher
         bytes_per_s = wish.bytes_per_s or offers[0].bytes_per_s
         own = "" if wish.is_shared else f"#{wish.subscription}"
@@ -272,12 +274,12 @@ class ReservationRequests:
         )
 
     def _asking_for(self, claim: FlowClaim) -> _Asking | None:
-        """Return whose claim it is; None where it is given up by now."""
+        """Return the request of a claim; None if the claim was given up."""
         asking = self._asking.get(claim.subscription)
         return None if asking is None or asking.claims.get(claim.publisher) is not claim else asking
 
     def _drop(self, asking: _Asking, claims: list[FlowClaim], now_s: float) -> list[Effect]:
-        """Give up some of what is asked for or held."""
+        """Give up some claims, requested or held."""
         for claim in claims:
             del asking.claims[claim.publisher]
         return [
@@ -285,7 +287,7 @@ class ReservationRequests:
         ]
 
     def _told(self, outcomes: Iterable[Outcome], now_s: float) -> list[Effect]:
-        """Return what subscribers are told of what came of their claims."""
+        """Return the outcomes for subscribers of what became of their claims."""
         effects: list[Effect] = []
         for outcome in outcomes:
             if not isinstance(outcome, FlowClaim):
@@ -293,7 +295,7 @@ class ReservationRequests:
                 continue
             asking = self._asking_for(outcome)
             if asking is None:
-                continue  # it was refused meanwhile, with another claim of the same wish
+                continue  # it was refused meanwhile, with another claim of the same request
             if outcome.is_held:
                 effects += [] if outcome.is_tried else [accepted(outcome)]
                 effects += self._go_on(asking, now_s)
@@ -303,7 +305,7 @@ class ReservationRequests:
         return effects
 
     def _go_on(self, asking: _Asking, now_s: float) -> list[Effect]:
-        """Seek the next publisher's flow once there is the one before; with the last of them all is there."""
+        """Seek the next publisher's flow once the previous one is held; the last completes the request."""
         if not asking.claims:
             return []
         if asking.has_all:
@@ -315,7 +317,7 @@ class ReservationRequests:
         return self._told(self._obtaining.seek(claim, now_s), now_s)
 
     def _complete(self, asking: _Asking, now_s: float) -> list[Effect]:
-        """Confirm what was tried: all is there."""
+        """Confirm what was tried: the request is complete."""
         tried = [claim for claim in asking.claims.values() if claim.is_tried]
         if asking.wish.is_trial:
             return [accepted(claim) for claim in tried]
@@ -327,7 +329,7 @@ class ReservationRequests:
         return effects
 
     def _refuse(self, asking: _Asking, claim: FlowClaim, now_s: float) -> list[Effect]:
-        """Give up one publisher's flow; a wish that has nothing else, or must have all, ends with it."""
+        """Give up one publisher's flow; a request that has nothing else, or needs all, ends with it."""
         told = refusal(claim, [*asking.claims.values()])
         del asking.claims[claim.publisher]
         effects: list[Effect] = []
@@ -340,9 +342,9 @@ class ReservationRequests:
         return [told, *effects]
 
     def _refuse_for_now(self, asking: _Asking, claim: FlowClaim, now_s: float) -> list[Effect]:
-        """Give up the flow of a publisher that is gone; the wish stays, for another or for its return."""
+        """Give up the flow of a publisher that is gone; the request stays, for another or for its return."""
         del asking.claims[claim.publisher]
-        if asking.claims:  # others publish it too: that may be all there is
+        if asking.claims:  # there are other publishers: the request may be complete with them
             held = [each for each in asking.claims.values() if not each.is_tried] if asking.has_all else []
             return [*map(accepted, held), *self._go_on(asking, now_s)]
         if asking.is_told:

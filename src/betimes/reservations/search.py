@@ -1,14 +1,13 @@
-"""How does a flow find its way by itself, past links that are full? Ours beside 004: greedy by coordinates.
+"""Greedy search of a flow's route by coordinates, past full links. Ours beside 004.
 
 The rendezvous has named the publisher; the subscriber's node invites the flow. From the publisher's node it
-goes from neighbour to neighbour, each time to the one that promises to be nearest to the subscriber among
-those whose link has room, and reserves as it goes. It starts at the publisher because that is where links
-fill first, and who owns a link knows its room. Where no neighbour is nearer it goes on by the table, which
-leads there in any case. A dead end steps back; where time is short, a search may come to it again if it is
-there sooner. A node that has the flow already takes over from there: the new branch begins at it.
+moves from neighbour to neighbour, each time to the one with the least estimated latency to the subscriber
+among those whose link has room, and reserves as it moves. It starts at the publisher because links fill
+first there, and the owner of a link knows its room. If no neighbour is nearer it continues by the table,
+which leads there in any case. A dead end steps back; if the bound is tight, a search may visit a node again
+if it arrives sooner. At a node that already has the flow, the new branch begins.
 
-All that a search has to remember travels with it, so nothing is left behind where one gets lost: promises
-lapse.
+A search carries all its state, so nothing remains if one is lost: reservations lapse.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ from betimes.reservations.signals import (
     Visit,
 )
 
-# What a link takes counts less than what is left behind it: else a search goes in many small steps.
+# The latency of a link counts less than the latency behind it: else a search takes many small steps.
 LINK_WEIGHT = 0.4
-TRAIL_MAX = 16  # nodes on a way
-VISITED_MAX = 32  # nodes that one search may come to
+TRAIL_MAX = 16  # nodes on a route
+VISITED_MAX = 32  # nodes that one search may visit
 
 
 class Searches:
-    """The searches that come through one node."""
+    """The searches that pass one node."""
 
     def __init__(self, ways: OverlayRouting, branches: Branches, outward: Reservations) -> None:
         self._ways = ways
@@ -47,21 +46,21 @@ class Searches:
         self._outward = outward
 
     def fastest_s(self, publisher: str) -> float:
-        """Return what the fastest of all ways from a publisher's node takes; inf where nobody knows."""
+        """Return the latency of the fastest route from a publisher's node; inf if it is unknown."""
         known_s = self._ways.fastest_from_s(publisher)
         return math.inf if known_s is None else known_s
 
     def invitation(self, flow: str, bytes_per_s: int, publisher: str, latency_s_max: float) -> Invite:
-        """Return what this node would say to a publisher's to have its flow."""
+        """Return the invitation of this node to a publisher's flow."""
         me = self._ways.me.name
         return Invite(flow, bytes_per_s, publisher, me, self._ways.coordinate, latency_s_max, ())
 
     def invite(self, invite: Invite, now_s: float) -> list[SendSignal]:
-        """Ask for a flow; the answer is `Granted`, or `Declined`, to oneself."""
+        """Request a flow; the answer is `Granted`, or `Declined`, to this node."""
         return self.take_invitation(invite, now_s)
 
     def take_invitation(self, invite: Invite, now_s: float) -> list[SendSignal]:
-        """Send an invitation on to its publisher's node, or begin to search there."""
+        """Forward an invitation to its publisher's node, or begin the search there."""
         me = self._ways.me.name
         hops = (*invite.hops, me)
         back = tuple(reversed(hops[:-1]))
@@ -74,21 +73,21 @@ class Searches:
             return self._search(search, branch, now_s)
         onward = self._ways.next_hop(id_of(invite.publisher))
         if onward is None or len(hops) > HOPS_MAX:
-            is_gone = invite.publisher != me  # its node is; else nothing is asked for
+            is_gone = invite.publisher != me  # the publisher's node is gone; else nothing is requested
             return self.take_declined(Declined(invite.flow, NOTHING, back, is_gone=is_gone))
         return [SendSignal(onward.name, invite._replace(hops=hops))]
 
     def take_declined(self, declined: Declined) -> list[SendSignal]:
-        """Send a refusal back the way its invitation came."""
+        """Send a refusal back along the route of its invitation."""
         if not declined.back:
             return [SendSignal(self._ways.me.name, declined)]
         return [SendSignal(declined.back[0], declined._replace(back=declined.back[1:]))]
 
     def extended(self, sender: str, extend: Extend, now_s: float) -> list[SendSignal]:
-        """Take in a flow that is looking for its way."""
+        """Handle a flow that searches its route."""
         invite, me = extend.invite, self._ways.me.name
         if invite.bytes_per_s <= 0:
-            return []  # nobody asks for nothing
+            return []  # an empty request
         latency_s = extend.latency_s + (self._ways.latency_from_s(sender) or 0.0)
         branch = self._branches.branch(invite.flow)
         told: list[SendSignal] = []
@@ -97,7 +96,8 @@ class Searches:
             branch = self._branches.come_from(sender, invite.flow, invite.bytes_per_s, latency_s)
             if branch is None:
                 return [SendSignal(sender, StepBack(extend._replace(visited=visited), is_kept=False))]
-        elif branch.upstream != sender:  # it comes here already: from here on it is this node's search
+        # the flow arrives here already: from here on it is this node's search
+        elif branch.upstream != sender:
             told, trail = [SendSignal(sender, Release(invite.flow))], (me,)
             # a refusal has to go back from here, from neighbour to neighbour
             invite = invite._replace(hops=(*invite.hops, *extend.trail[1:], me))
@@ -111,14 +111,14 @@ class Searches:
         flow, me = extend.invite.flow, self._ways.me.name
         branch = self._branches.branch(flow)
         if branch is None:
-            return []  # it ended meanwhile; the subscriber's node will not wait for ever
+            return []  # it ended meanwhile; the subscriber's node has a timeout
         if not back.is_kept:
             self._branches.cut(flow, branch, sender)
         trail = extend.trail[: extend.trail.index(me) + 1] if me in extend.trail else (me,)
         return self._search(extend._replace(trail=trail), branch, now_s)
 
     def _search(self, extend: Extend, branch: Branch, now_s: float) -> list[SendSignal]:
-        """Deliver the flow here, let it go on, or step back."""
+        """Deliver the flow here, forward it, or step back."""
         invite = extend.invite
         if invite.subscriber == self._ways.me.name:
             branch.below[HERE] = True
@@ -138,7 +138,7 @@ class Searches:
         return told + self.take_declined(declined)
 
     def _onward(self, extend: Extend, branch: Branch) -> tuple[str | None, Extend]:
-        """Return the neighbour that seems best, and what the search knows more."""
+        """Return the neighbour that seems best, and the extended state of the search."""
         invite = extend.invite
         if len(extend.visited) >= VISITED_MAX:
             return None, extend._replace(instead=extend.instead._replace(is_cut=True))
@@ -178,7 +178,7 @@ class Searches:
 
 
 def _has_seen(extend: Extend, name: str, latency_s: float) -> bool:
-    """Tell whether a search need not come to a node: it is on its way, or was no way on, and no later."""
+    """Return whether a search can skip a node: it visited it before, and no later than now."""
     soonest_s = min([visit.latency_s for visit in extend.visited if visit.name == name], default=None)
     if soonest_s is None:
         return False

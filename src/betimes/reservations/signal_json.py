@@ -1,7 +1,7 @@
-"""How is a signal written down for a wire, and what of what comes over one is believed?
+"""Signals as JSON: serialisation, and validation of what arrives.
 
-JSON: a list of the signal's name and its fields in order. What is read comes from outside: each value must
-be of its field's type and within bounds, or the text is refused with what was wrong where.
+A signal is a list of its name and its fields in order. Input is untrusted: each value must have its field's
+type and be within bounds, or the text is rejected with the place and the reason.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from betimes.reservations.overlay.coordinates import DIMENSIONS, Coordinate
 from betimes.reservations.signals import Signal
 
 TEXT_LENGTH_MAX = 1_000_000
-NAME_LENGTH_MAX = 4_000  # a flow's has a topic and two brokers' in it, each up to three times as long
+NAME_LENGTH_MAX = 4_000  # a flow's name contains a topic and two brokers, each up to three times as long
 LIST_LENGTH_MAX = 10_000
 NUMBER_MAX = 10**15
-FAR_S = 1_000.0  # no place lies further out
+FAR_S = 1_000.0  # limit of a coordinate
 WITHOUT_BOUND = "inf"
 
 _KINDS: dict[str, type] = {kind.__name__: kind for kind in get_args(Signal)}
@@ -38,7 +38,7 @@ def write_signal(signal: Signal) -> str:
 
 
 def read_signal(text: str) -> Signal:
-    """Return the signal that a text says; what cannot be one is a `TextError`."""
+    """Return the signal in a text; raise `TextError` if it is none."""
     if len(text) > TEXT_LENGTH_MAX:
         raise TextError(text[:80], 0, "this is too long for a signal")
     try:
@@ -69,7 +69,7 @@ def _plain(value: object) -> object:
 
 @cache
 def _reader(hint: Any) -> _Read:
-    """Return what reads values of a type."""
+    """Return the reader of values of a type."""
     simple: dict[Any, _Read] = {str: _name, int: _count, float: _time, bool: _flag, Coordinate: _coordinate}
     if hint in simple:
         return simple[hint]

@@ -1,8 +1,8 @@
-"""What do nodes say to each other about types, ways and reservations (004, sections 5.2 to 5.4)?
+"""The signals between nodes about types, routes and reservations (004, sections 5.2 to 5.4).
 
-A *way* is read from the subscriber's end: its first node is where the subscriber is, its last where events
-come from. So a reservation walks along it, upstream. Latencies and room are those of events that go down
-it.
+A *way* is a route read from the subscriber's end: its first node is the subscriber's, its last the
+publisher's. So a reservation walks along it, upstream. Latencies and room are those of events that travel
+down it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from betimes.reservations.overlay.coordinates import Coordinate
 
 
 class Manner(StrEnum):
-    """How a way to a publisher is found."""
+    """How a route to a publisher is found."""
 
     RENDEZVOUS = "rendezvous"  # the paper's: through a rendezvous of the type
     DIRECT = "direct"  # ours: the rendezvous names the publisher; by prefix routing straight to it
-    COORDINATES = "coord"  # ours: from it, nearer and nearer by network coordinates, past full links
+    # ours: from the publisher, nearer and nearer by network coordinates, past full links
+    COORDINATES = "coord"
 
 
 class Hop(NamedTuple):
-    """One more node on a way: what the link between it and the one before takes, and has room for."""
+    """One more node on a route: the latency and the room of the link between it and the node before."""
 
     name: str
     latency_s: float = 0.0
@@ -32,19 +33,19 @@ class Hop(NamedTuple):
 
 
 class Advertise(NamedTuple):
-    """Somebody publishes a type; goes from the publisher's node to a rendezvous, and collects hops."""
+    """A type is published; walks from the publisher's node to a rendezvous, and collects hops."""
 
     event_type: str
     replica: int
     publisher: str  # the node where it enters
-    bytes_per_s: int  # what its events take: QoSProfile
+    bytes_per_s: int  # the bandwidth of its events: QoSProfile
     coordinate: Coordinate
     hops: tuple[Hop, ...]
-    room_bytes_per_s: int  # on the link that it is sent over, by its sender
+    room_bytes_per_s: int  # on the link over which its sender sent it
 
 
 class Withdraw(NamedTuple):
-    """Nobody publishes a type any more at that node."""
+    """A type is no longer published at that node."""
 
     event_type: str
     replica: int
@@ -53,39 +54,41 @@ class Withdraw(NamedTuple):
 
 
 class Subscribe(NamedTuple):
-    """Somebody wants a type; goes from the subscriber's node to a rendezvous, and collects hops."""
+    """A subscriber wants a type; walks from its node to a rendezvous, and collects hops."""
 
     subscription: str
-    number: int  # of the question, so that late answers to an earlier one are known
+    number: int  # of the question, to recognise late answers to an earlier one
     event_type: str
     replica: int
     hops: tuple[Hop, ...]
 
 
 class Offer(NamedTuple):
-    """A way to a publisher, as the rendezvous put it together."""
+    """A route to a publisher, as the rendezvous composed it."""
 
     publisher: str
     bytes_per_s: int
     coordinate: Coordinate
     way: tuple[Hop, ...]
     fresh_hops: (
-        int  # of the way, from its start: what the question itself has seen; the rest is the advertisement's
+        # hops of the route, from its start, that the question itself measured; the rest is the
+        # advertisement's
+        int
     )
 
     @property
     def latency_s(self) -> float:
-        """Return what the whole way takes."""
+        """Return the latency of the whole route."""
         return sum([hop.latency_s for hop in self.way])
 
     @property
     def room_bytes_per_s(self) -> float:
-        """Return the room on the tightest of the links that were just asked; inf where there is none."""
+        """Return the room on the tightest of the links just measured; inf if there is none."""
         return min([hop.room_bytes_per_s for hop in self.way[1 : self.fresh_hops]], default=math.inf)
 
 
 class Offers(NamedTuple):
-    """The answer of a rendezvous; goes back over the nodes that are left."""
+    """The answer of a rendezvous; goes back over the nodes in `left`."""
 
     subscription: str
     number: int
@@ -95,33 +98,33 @@ class Offers(NamedTuple):
 
 
 class Reserve(NamedTuple):
-    """Promise this flow bandwidth on the link to me, and go on upstream: along a way, or to find one."""
+    """Reserve bandwidth for this flow on the link to the sender, and continue upstream."""
 
     flow: str
     bytes_per_s: int
     publisher: str
     latency_s_left: float
-    way: tuple[str, ...] | None  # the nodes still to come; None: by the table, straight to the publisher
+    way: tuple[str, ...] | None  # the remaining nodes; None: by the table, straight to the publisher
     visited: tuple[str, ...]
 
 
 class Granted(NamedTuple):
-    """The flow has its bandwidth all the way; so long do events take to the node that says so."""
+    """The flow is reserved on the whole route; `latency_s` is that of events to the sending node."""
 
     flow: str
     latency_s: float
 
 
 class Denied(NamedTuple):
-    """There is no way here: a link has no room, the way takes too long, or the publisher is gone."""
+    """There is no route here: a link has no room, the route takes too long, or the publisher is gone."""
 
     flow: str
     instead: Instead = NOTHING
-    is_gone: bool = False  # nobody publishes it any more where it should begin
+    is_gone: bool = False  # it is no longer published where it should begin
 
 
 class Invite(NamedTuple):
-    """Let your flow find its way to me; goes to the publisher's node by the table."""
+    """Let the flow search its route to the sender; goes to the publisher's node by the table."""
 
     flow: str
     bytes_per_s: int
@@ -133,7 +136,7 @@ class Invite(NamedTuple):
 
 
 class Declined(NamedTuple):
-    """A search has found no way; goes back over the nodes by which the invitation came."""
+    """A search has found no route; goes back over the nodes by which the invitation came."""
 
     flow: str
     instead: Instead
@@ -142,56 +145,56 @@ class Declined(NamedTuple):
 
 
 class Visit(NamedTuple):
-    """A search came to a node, so long after the publisher."""
+    """The visit of a search at a node, and the latency from the publisher."""
 
     name: str
     latency_s: float
 
 
 class Extend(NamedTuple):
-    """A search: the flow comes to you now; let it go on towards the one who invited it."""
+    """A search: the flow now reaches the receiver, which forwards it towards the inviting node."""
 
     invite: Invite
     latency_s: float  # from the publisher to the sender
-    trail: tuple[str, ...]  # the nodes that the flow comes by
+    trail: tuple[str, ...]  # the nodes on the flow's route
     visited: tuple[Visit, ...]  # those, and the dead ends
-    by_table: bool  # nobody was nearer: it goes on by the table
-    instead: Instead  # what links had which had too little
+    by_table: bool  # no neighbour was nearer: it continues by the table
+    instead: Instead  # what was available on links that had too little
 
 
 class StepBack(NamedTuple):
-    """A search found no way on from here; `is_kept` says that others below still need the flow."""
+    """A search found no route onward; `is_kept` states that nodes below still need the flow."""
 
     extend: Extend
     is_kept: bool
 
 
 class Taken(NamedTuple):
-    """Let events come by this way of theirs from now on: the one that they come by will be released."""
+    """Let events take this route from now on: their present one will be released."""
 
     flow: str
 
 
 class Leaving(NamedTuple):
-    """Count on this way no longer than a moment: events come by another one, and it will be released."""
+    """The route will soon be released: events take another one."""
 
     flow: str
 
 
 class Release(NamedTuple):
-    """The flow is not needed any more on the link to me."""
+    """The flow is no longer needed on the link to the sender."""
 
     flow: str
 
 
 class Refresh(NamedTuple):
-    """These flows are still needed on the link to me."""
+    """These flows are still needed on the link to the sender."""
 
     flows: tuple[str, ...]
 
 
 class Broken(NamedTuple):
-    """These flows come no longer."""
+    """These flows no longer arrive."""
 
     flows: tuple[str, ...]
 
@@ -217,7 +220,7 @@ Signal = (
 
 
 def without_loops(way: tuple[Hop, ...]) -> tuple[Hop, ...]:
-    """Return a way that comes to no node twice: cut from a node's first visit to its last.
+    """Return a route that visits no node twice: cut from a node's first visit to its last.
 
     >>> way = (Hop("s"), Hop("x", 1.0), Hop("r", 2.0), Hop("x", 2.0), Hop("p", 4.0))
     >>> [hop.name for hop in without_loops(way)]

@@ -1,9 +1,9 @@
-"""How far away is a node that was never spoken to? Network coordinates, learnt from the links that are
-measured.
+"""Network coordinates: latency estimates to nodes that were never measured, learnt from measured links.
 
-Vivaldi (Dabek et al., 2004): each node keeps a place in space and a height above it. Whenever it has
-measured the latency to a neighbour it moves a little, as a spring between the two would, the more the surer
-the neighbour is of its own place. The distance between two places then estimates the latency between nodes.
+Vivaldi (Dabek et al., 2004): each node keeps a position in space and a height above it. After each
+measurement of the latency to a neighbour the node moves a little, as a spring between the two would, the
+more the surer the neighbour is of its own position. The distance between two positions then estimates the
+latency between the nodes.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import math
 from typing import NamedTuple
 
 DIMENSIONS = 3
-MOVES_BY = 0.25  # c_c: of what the spring asks for
-LEARNS_BY = 0.25  # c_e: of the newest error, in the running mean
+MOVES_BY = 0.25  # c_c: the part of the spring's displacement
+LEARNS_BY = 0.25  # c_e: the weight of the newest error in the running mean
 HEIGHT_S_MIN = 1e-5
 ERROR_MIN, ERROR_MAX = 0.01, 1.0
 LATENCY_S_MIN = 1e-6
-TOGETHER_S = 1e-9  # nodes at one place are pushed apart, each in its own direction
+TOGETHER_S = 1e-9  # nodes at one position are pushed apart, each in its own direction
 
 
 class Coordinate(NamedTuple):
-    """A place among the nodes, in seconds, and how wrong it lately was (a share of the latency)."""
+    """A position among the nodes, in seconds, and its recent error (a share of the latency)."""
 
     place_s: tuple[float, ...] = (0.0,) * DIMENSIONS
     height_s: float = HEIGHT_S_MIN
@@ -29,12 +29,12 @@ class Coordinate(NamedTuple):
 
 
 def estimated_s(left: Coordinate, right: Coordinate) -> float:
-    """Return the latency that two coordinates promise."""
+    """Return the estimated latency between two coordinates."""
     return math.dist(left.place_s, right.place_s) + left.height_s + right.height_s
 
 
 def moved(mine: Coordinate, theirs: Coordinate, latency_s: float, own_id: int) -> Coordinate:
-    """Return where a node belongs that measured the latency to another; `own_id` gives a first direction."""
+    """Return the coordinate of a node after a measured latency; `own_id` gives a first direction."""
     measured_s = max(latency_s, LATENCY_S_MIN)
     expected_s = estimated_s(mine, theirs)
     trust = mine.error / (mine.error + theirs.error)
@@ -46,7 +46,7 @@ def moved(mine: Coordinate, theirs: Coordinate, latency_s: float, own_id: int) -
         away = [(own - other) / apart_s for own, other in zip(mine.place_s, theirs.place_s, strict=True)]
     else:
         away = _direction(own_id)
-    # The unit vector of Vivaldi with heights: what lies between two nodes is the way and both heights.
+    # The unit vector of Vivaldi with heights: between two nodes lie the distance and both heights.
     part = apart_s / expected_s if apart_s > TOGETHER_S else 1.0
     return Coordinate(
         place_s=tuple([own + step_s * part * each for own, each in zip(mine.place_s, away, strict=True)]),
@@ -56,7 +56,7 @@ def moved(mine: Coordinate, theirs: Coordinate, latency_s: float, own_id: int) -
 
 
 def _direction(own_id: int) -> list[float]:
-    """Return a direction that differs from node to node, and is the same whenever it is asked for."""
+    """Return a direction that differs between nodes, and is always the same for one node."""
     raw = [((own_id >> (10 * axis)) & 1023) - 511.5 for axis in range(DIMENSIONS)]
     length = math.hypot(*raw)
     return [each / length for each in raw]

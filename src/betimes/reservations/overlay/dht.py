@@ -1,15 +1,16 @@
-"""Who is responsible for a key, and who is the next node on the way there? A distributed hash table.
+"""A distributed hash table: the node responsible for a key, and the next hop towards it.
 
-Prefix routing as in Pastry and Bamboo (004, section 5.1): a node knows its nearest on the ring of ids on
-either side (its *leaves*), and for each bit of its id the node that shares the bits before and differs in
-this one (its *table*): of all that fit, the nearest it has met. So O(log n) are known, and O(log n) hops.
+Prefix routing as in Pastry and Bamboo (004, section 5.1): a node knows its nearest neighbours on the ring
+of ids on either side (its *leaves*), and for each bit of its id a node that shares the bits before and
+differs in this one (its *table*): the nearest that it has met. So a node knows O(log n) others, and a route
+has O(log n) hops.
 
 Sans-I/O: a message and the time go in, messages to send come out. The driver carries them to any node by
-name, calls `beat` every `beat_every_s`, and may say `lost` when it sees for itself that a node has gone.
+name, calls `beat` every `beat_every_s`, and may call `lost` when it detects that a node has gone.
 
-- Nobody is taken in on hearsay: who is named by others is asked first, so that the dead stay forgotten.
-- Who pings as a neighbour is one: links hold both ways, without a register.
-- `pinned` neighbours are kept though a nearer one were found: something is promised on the link.
+- A node that others name is asked before it is added, so that dead nodes stay forgotten.
+- A node that pings as a neighbour is a neighbour: links hold both ways, without a register.
+- `pinned` neighbours are kept even if a nearer one is found: bandwidth is reserved on the link.
 """
 
 from __future__ import annotations
@@ -31,58 +32,58 @@ from betimes.reservations.overlay.identifiers import (
 )
 from betimes.reservations.signals import SendSignal
 
-HOPS_MAX = 2 * ID_BITS  # of a join; beyond, tables disagree and it is given up
+HOPS_MAX = 2 * ID_BITS  # of a join; beyond, tables disagree and the join is dropped
 MEASURED_MAX = 4096  # latencies that are remembered
-NEARER_BY = 0.9  # a table's entry is left only for one this much nearer: a link costs something to set up
-SEEK_EVERY_BEATS = 4  # asking the ring for one's own place mends what crashes have torn
+NEARER_BY = 0.9  # a table entry is replaced only by a node this much nearer: a link costs something to set up
+SEEK_EVERY_BEATS = 4  # asking the ring for this node's own place repairs it after crashes
 PROBES_PER_BEAT_MAX = 8
 PROMISING_MAX = 256
-ESTIMATE_TRUSTED = 0.9  # who seems a little too far by its coordinates is asked too
+ESTIMATE_TRUSTED = 0.9  # a node that is slightly too far by its coordinates is asked too
 NEIGHBOURS_MAX = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DhtSettings:
-    """What all nodes of one table agree on."""
+    """The settings that all nodes of one table share."""
 
     leaves_per_side: int = 2
     beat_every_s: float = 1.0
     lost_after_s: float = 3.0  # without an answer
-    forgotten_for_s: float = 30.0  # who was lost is not asked again
+    forgotten_for_s: float = 30.0  # a lost node is not asked again for so long
 
 
 class Join(NamedTuple):
-    """Somebody looks for its place; goes from node to node towards the id of the one who asks."""
+    """A node searches its place; forwarded from node to node towards the id of the sender."""
 
     joiner: Contact
     hops: int = 0
 
 
 class Rumour(NamedTuple):
-    """A node that others know, and where it lies if they know that."""
+    """A node that others know, and its coordinate if they know it."""
 
     contact: Contact
     coordinate: Coordinate | None
 
 
 class Contacts(NamedTuple):
-    """Nodes that may be of use."""
+    """Nodes that may be useful."""
 
     rumours: tuple[Rumour, ...]
 
 
 class Ping(NamedTuple):
-    """Are you there, and whom do you know?"""
+    """Asks whether a node is alive, and which nodes it knows."""
 
     sender: Contact
     sent_s: float
     is_neighbour: bool
     coordinate: Coordinate
-    latency_s: float | None  # of the link, as far as the sender has measured it
+    latency_s: float | None  # of the link, if the sender has measured it
 
 
 class Pong(NamedTuple):
-    """The answer, with the leaves and what of the table suits the one who asked."""
+    """The answer, with the leaves and the table entries that suit the sender of the ping."""
 
     sender: Contact
     sent_s: float
@@ -91,7 +92,7 @@ class Pong(NamedTuple):
 
 
 class DhtLeave(NamedTuple):
-    """Goodbye; these were my leaves."""
+    """The sender leaves; these were its leaves."""
 
     sender: Contact
     rumours: tuple[Rumour, ...]
@@ -110,10 +111,11 @@ class DhtNode:
         self.pinned: set[str] = set()
         self._lower: list[Contact] = []  # leaves counter-clockwise, the nearest first
         self._upper: list[Contact] = []  # and clockwise
-        self._reach = (RING, RING)  # how far the leaves go to either side
+        self._reach = (RING, RING)  # the distance of the farthest leaf on either side
         self._table: dict[int, Contact] = {}  # by the number of bits in common
-        self._callers: dict[Contact, float] = {}  # who pings as a neighbour, and when it last did
-        self._asked: dict[Contact, float] = {}  # unanswered since
+        # nodes that ping as a neighbour, with the time of the last ping
+        self._callers: dict[Contact, float] = {}
+        self._asked: dict[Contact, float] = {}  # time of the first unanswered ping
         self._lost: dict[Contact, float] = {}  # until when they are not asked again
         self._latency_s: dict[Contact, float] = {}
         self._coordinates: dict[Contact, Coordinate] = {}
@@ -122,39 +124,39 @@ class DhtNode:
 
     @property
     def leaves(self) -> tuple[Contact, ...]:
-        """Return the nearest on the ring, counter-clockwise first; in a small ring one may be on both."""
+        """Return the nearest on the ring, counter-clockwise first; in a small ring some are on both sides."""
         return tuple(dict.fromkeys([*reversed(self._lower), *self._upper]))
 
     @property
     def known(self) -> tuple[Contact, ...]:
-        """Return whom this node routes by: leaves and table."""
+        """Return the nodes that this node routes by: leaves and table."""
         return tuple(dict.fromkeys([*self._lower, *self._upper, *self._table.values()]))
 
     @property
     def neighbours(self) -> tuple[Contact, ...]:
-        """Return the other ends of this node's links: whom it knows, and who knows it."""
+        """Return the other ends of this node's links: nodes that it knows, and nodes that know it."""
         return tuple(dict.fromkeys([*self.known, *self._callers]))
 
     def latency_s(self, name: str) -> float | None:
-        """Return the measured one-way latency to a node, if there is one."""
+        """Return the measured one-way latency to a node; None if it was not measured."""
         return self._latency_s.get(contact_of(name))
 
-    latency_from_s = latency_s  # half of there and back
+    latency_from_s = latency_s  # half of the round trip
 
     def fastest_from_s(self, _name: str) -> None:
-        """Return nothing: nobody here knows all links."""
+        """Return None: no node of the table knows all links."""
 
     def estimated_s(self, name: str, there: Coordinate, _target: str) -> float | None:
-        """Return the latency from a neighbour, or from here, to a place; None where it has none yet."""
+        """Return the latency from a neighbour, or from here, to a coordinate; None if it has none yet."""
         if name == self.me.name:
             return estimated_s(self.coordinate, there)
         known = self._coordinates.get(contact_of(name))
         return None if known is None else estimated_s(known, there)
 
     def next_hop(self, key: int, without: Contact | None = None) -> Contact | None:
-        """Return the next node towards the one closest to a key; None where that is this one.
+        """Return the next node towards the one closest to a key; None if that is this node.
 
-        `without` is taken not to be there: who looks for its own place is not led to itself.
+        `without` is ignored: a node that searches its own place is not led to itself.
         """
         known = [each for each in self.known if each != without]
         nearest = closest(key, [self.me, *known])
@@ -163,21 +165,21 @@ class DhtNode:
         entry = self._table.get(shared_bits(self.me.id, key))
         if entry is None or entry == without or self._covers(key):
             return nearest
-        # Every hop is numerically closer than the one before, so no route goes round, whatever tables hold.
+        # Every hop is numerically closer than the one before, so no route has a loop, whatever tables hold.
         own = ring_distance(self.me.id, key)
         return entry if ring_distance(entry.id, key) < own else nearest
 
     def join(self, through: str, now_s: float) -> list[SendSignal]:
-        """Look for a place on the ring with the help of a node that is there."""
+        """Search a place on the ring with the help of a node that is on it."""
         return [SendSignal(through, Join(self.me)), *self._ask([contact_of(through)], now_s)]
 
     def leave(self) -> list[SendSignal]:
-        """Say goodbye to everybody who knows this node."""
+        """Notify every node that knows this one that it leaves."""
         goodbye = DhtLeave(self.me, self._rumours_of(self.leaves))
         return [SendSignal(each.name, goodbye) for each in self.neighbours]
 
     def receive(self, message: DhtMessage, now_s: float) -> list[SendSignal]:
-        """Take in a message from another node."""
+        """Handle a message from another node."""
         match message:
             case Ping():
                 return self._answer(message, now_s)
@@ -192,7 +194,7 @@ class DhtNode:
                 return self._hear_of(message.rumours, now_s)
 
     def beat(self, now_s: float) -> list[SendSignal]:
-        """Ping those who are known, and give up those who do not answer."""
+        """Ping the known nodes, and drop those that do not answer."""
         self._beats += 1
         silent = [
             each for each, since_s in self._asked.items() if now_s - since_s >= self.settings.lost_after_s
@@ -226,7 +228,7 @@ class DhtNode:
         return self._lose(contact_of(name), now_s)
 
     def _covers(self, key: int) -> bool:
-        """Tell whether a key lies among the leaves; where a side is not full they are all there are."""
+        """Return whether a key lies among the leaves; if a side is not full, its leaves are all nodes."""
         per_side = self.settings.leaves_per_side
         if len(self._lower) < per_side or len(self._upper) < per_side:
             return True
@@ -236,7 +238,7 @@ class DhtNode:
 
     def _answer(self, ping: Ping, now_s: float) -> list[SendSignal]:
         sender = ping.sender
-        self._lost.pop(sender, None)  # it speaks
+        self._lost.pop(sender, None)  # it is alive
         if ping.is_neighbour and (sender in self._callers or len(self._callers) < NEIGHBOURS_MAX):
             self._callers[sender] = now_s
             self._coordinates[sender] = ping.coordinate
@@ -259,14 +261,14 @@ class DhtNode:
         self._latency_s[sender] = latency_s
         self.coordinate = moved(self.coordinate, pong.coordinate, latency_s, self.me.id)
         told: list[SendSignal] = []
-        if self._take_in(sender, latency_s):  # it learns at once that it has a neighbour
+        if self._take_in(sender, latency_s):  # the node learns at once that it has a neighbour
             told.append(self._ping(sender, now_s, is_neighbour=True))
         if sender in self._callers or sender in self.known:
             self._coordinates[sender] = pong.coordinate
         return told + self._hear_of(pong.rumours, now_s)
 
     def _pass_on(self, join: Join) -> list[SendSignal]:
-        """Tell who looks for its place whom this node knows, and send the question on."""
+        """Send the nodes known here to a node that searches its place, and forward the search."""
         told = (
             [SendSignal(join.joiner.name, Contacts(self._rumours_of((self.me, *self.known))))]
             if join.joiner != self.me
@@ -282,7 +284,7 @@ class DhtNode:
         return tuple([Rumour(each, where(each)) for each in contacts])
 
     def _hear_of(self, rumours: Iterable[Rumour], now_s: float) -> list[SendSignal]:
-        """Ask those of whom others speak where somebody is missing; who might be nearer waits for a beat."""
+        """Ask named nodes for which a place is free; those that might be nearer wait for a beat."""
         missing: list[Contact] = []
         for each, coordinate in rumours:
             if each == self.me or each in self._asked or each in self._lost:
@@ -297,24 +299,24 @@ class DhtNode:
         return self._ask(missing, now_s)
 
     def _supposed_s(self, contact: Contact, coordinate: Coordinate | None) -> float:
-        """Return the latency to a node as it was measured, or else as coordinates have it."""
+        """Return the measured latency to a node, or else the one by coordinates."""
         measured_s = self._latency_s.get(contact)
         if measured_s is not None:
             return measured_s
         return math.inf if coordinate is None else ESTIMATE_TRUSTED * estimated_s(self.coordinate, coordinate)
 
     def _ask_promising(self, now_s: float) -> list[SendSignal]:
-        """Ask those who seem to be nearer than who is in the table, the most promising first."""
+        """Ask nodes that seem nearer than those in the table, the most promising first."""
         fresh = [each for each in self._promising if each not in self._asked and each not in self._lost]
         fresh.sort(key=lambda each: -self._promising[each])
         self._promising.clear()
         return self._ask(fresh[:PROBES_PER_BEAT_MAX], now_s)
 
     def _is_leaf_for(self, contact: Contact) -> bool:
-        """Tell whether a node belongs among the leaves and is not there yet."""
+        """Return whether a node belongs among the leaves and is not there yet."""
         ahead = (contact.id - self.me.id) % RING
         if ahead > self._reach[1] and RING - ahead > self._reach[0]:
-            return False  # as nearly always
+            return False  # the usual case
         per_side = self.settings.leaves_per_side
         for side, way in ((self._lower, -1), (self._upper, 1)):
             if contact not in side and (
@@ -331,9 +333,9 @@ class DhtNode:
         )
 
     def _along(self, contact: Contact, way: int) -> tuple[int, bool, Contact]:
-        """Return what leaves are sorted by: the distance in one direction."""
+        """Return the sort key of leaves: the distance in one direction."""
         distance = way * (contact.id - self.me.id) % RING
-        is_behind = distance == 0 and (contact > self.me) != (way > 0)  # one hash, two names
+        is_behind = distance == 0 and (contact > self.me) != (way > 0)  # two names with one hash
         return distance, is_behind, contact
 
     def _fits_table(self, contact: Contact, latency_s: float) -> bool:
@@ -346,7 +348,7 @@ class DhtNode:
         return latency_s < NEARER_BY * self._latency_s.get(entry, 0.0)
 
     def _take_in(self, contact: Contact, latency_s: float) -> bool:
-        """Take a node that answered into leaves and table where it belongs; tell whether it is new."""
+        """Add a node that answered to leaves and table where it belongs; return whether it is new."""
         was_known = contact in self.known
         per_side = self.settings.leaves_per_side
         for side, way in ((self._lower, -1), (self._upper, 1)):
@@ -368,7 +370,7 @@ class DhtNode:
         return SendSignal(contact.name, Ping(self.me, now_s, is_neighbour, self.coordinate, latency_s))
 
     def _lose(self, contact: Contact, now_s: float) -> list[SendSignal]:
-        """Forget a node; where it was a leaf, ask the others for theirs."""
+        """Forget a node; if it was a leaf, ask the other leaves for theirs."""
         was_leaf = contact in self._lower or contact in self._upper
         self._forget(contact, now_s)
         if not was_leaf:
@@ -381,7 +383,7 @@ class DhtNode:
             side[:] = [each for each in side if each != contact]
         self._note_reach()
         self._table = {bits: each for bits, each in self._table.items() if each != contact}
-        for stand_in in self.neighbours:  # the next in line, until those who know better have answered
+        for stand_in in self.neighbours:  # a stand-in until better informed nodes have answered
             if stand_in != contact and stand_in not in self._asked:
                 self._take_in(stand_in, math.inf)
         for facts in (self._callers, self._asked, self._latency_s, self._coordinates):
@@ -389,6 +391,6 @@ class DhtNode:
         self._lost[contact] = now_s + self.settings.forgotten_for_s
 
     def _forget_stranger(self) -> None:
-        """Make room among the latencies: the oldest that no neighbour needs goes."""
+        """Make room among the latencies: remove the oldest that no neighbour needs."""
         needed = set(self.neighbours)
         del self._latency_s[next(each for each in self._latency_s if each not in needed)]

@@ -1,7 +1,7 @@
-"""Where on the ring of ids does a name lie, and who is closest to it?
+"""Identifiers: the position of a name on the ring of ids, and the node closest to it.
 
-Ids have 32 bits, as hashes of names, and lie on a ring. A node is known by its `Contact`: id and name. Of two
-contacts that are equally close the lesser one counts, so that everybody agrees, even on names of one hash.
+Ids are 32-bit hashes of names, and lie on a ring. A node is known by its `Contact`: id and name. Of two
+contacts that are equally close the lesser one counts, so that all nodes agree, even on names with one hash.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Contact(NamedTuple):
 
 
 def id_of(text: str) -> int:
-    """Return where on the ring a text lies.
+    """Return the position of a text on the ring.
 
     >>> id_of("b1"), id_of("b2")
     (2024147173, 99147184)
@@ -31,20 +31,20 @@ def id_of(text: str) -> int:
 
 
 def contact_of(name: str) -> Contact:
-    """Return a node by its name."""
+    """Return the contact of a node by its name."""
     return Contact(id_of(name), name)
 
 
 def rendezvous_key(event_type: str, replica: int) -> int:
-    """Return where a rendezvous lies: hash(T), and hash(T+i) for the i-th replica (004, section 5.4).
+    """Return the key of a rendezvous: hash(T), and hash(T+i) for the i-th replica (004, section 5.4).
 
-    What is added is written behind the type, which is a text: so no type has another's replicas.
+    The replica is appended to the type, which is a text: so no two types share replicas.
     """
     return id_of(event_type if replica == 0 else f"{event_type}+{replica}")
 
 
 def ring_distance(left: int, right: int) -> int:
-    """Return how far two ids are from each other, the shorter way round.
+    """Return the distance of two ids, the shorter way round.
 
     >>> ring_distance(1, RING - 1)
     2
@@ -54,12 +54,12 @@ def ring_distance(left: int, right: int) -> int:
 
 
 def closest(key: int, contacts: Iterable[Contact]) -> Contact:
-    """Return who is numerically closest to a key; of equals the lesser."""
+    """Return the contact numerically closest to a key; of equals the lesser."""
     return min(contacts, key=lambda each: (ring_distance(each.id, key), each))
 
 
 def shared_bits(left: int, right: int) -> int:
-    """Return with how many equal bits two ids begin.
+    """Return the number of equal leading bits of two ids.
 
     >>> shared_bits(0, 1), shared_bits(0, RING - 1), shared_bits(5, 5)
     (31, 0, 32)

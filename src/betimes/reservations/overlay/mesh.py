@@ -1,9 +1,9 @@
-"""Which way leads to a key where the links are given, and everybody knows all of them?
+"""Routing by key in a network of given links, all of which every broker knows.
 
-In such a network (`routing/link_state.py`) there is nothing to join and nothing to learn: the node
-responsible for a key is the closest of those that can be reached, and the next hop is that of the shortest
-path. The same rendezvous, reservations and searches work over it as over a hash table (`rendezvous.Ways`),
-with paths in place of estimates.
+Such a network (`routing/link_state.py`) needs no join and no learning: the node responsible for a key is
+the closest of those that can be reached, and the next hop is that of the shortest path. The same
+rendezvous, reservations and searches work over it as over a hash table (`rendezvous.OverlayRouting`), with
+paths in place of estimates.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from betimes.reservations.overlay.identifiers import Contact, closest, contact_o
 from betimes.routing.routing_table import RoutingTable
 from betimes.routing.shortest_paths import shortest_paths
 
-SIZE_KB = 1.0  # of the message whose time is meant by a latency
+SIZE_KB = 1.0  # the message size to which latencies refer
 
 
 class MeshWays:
-    """The ways of one broker, by its routing table, which knows all brokers; links go both ways."""
+    """The routes of one broker, by its routing table, which knows all brokers; links go both ways."""
 
     def __init__(self, table: RoutingTable, links: Iterable[Link] = (), *, size_kb: float = SIZE_KB) -> None:
         self.me = contact_of(table.broker)
-        self._size_kb = size_kb  # of a message, with what may be under way on a link when it comes
-        self.coordinate = Coordinate()  # nobody needs it: distances are known
+        self._size_kb = size_kb  # of a message, including what may be in flight on a link before it
+        self.coordinate = Coordinate()  # unused: distances are known
         self.follow(table, links)
 
     def follow(self, table: RoutingTable, links: Iterable[Link] = ()) -> None:
-        """Go by a new table from now on; links to here that are not named are as fast as those from here."""
+        """Use a new table; links to here that are not named are as fast as those from here."""
         known = tuple(links)
         self._inward_s = {link.source: self._takes_s(link) for link in known if link.target == table.broker}
         self._links = known
-        self._fastest_s: dict[str, float] | None = None  # to here, by broker, once somebody asks
+        self._fastest_s: dict[str, float] | None = None  # to here, by broker; computed on demand
         self._table = table
         self.neighbours: tuple[Contact, ...] = tuple([contact_of(name) for name in table.neighbours])
         self._reached = table.reachable()
         self._candidates = [self.me, *(contact_of(name) for name in sorted(self._reached))]
 
     def next_hop(self, key: int) -> Contact | None:
-        """Return the next broker towards the one closest to a key; None where that is this one."""
+        """Return the next broker towards the one closest to a key; None if that is this one."""
         target = closest(key, self._candidates)
         if target == self.me:
             return None
@@ -61,7 +61,7 @@ class MeshWays:
         return self.latency_s(name) if inward_s is None else inward_s
 
     def fastest_from_s(self, name: str) -> float | None:
-        """Return what the fastest of all ways from a broker takes; None where the links are not known."""
+        """Return the latency of the fastest route from a broker; None if the links are not known."""
         if not self._links:
             return None
         if self._fastest_s is None:
@@ -69,7 +69,7 @@ class MeshWays:
         return self._fastest_s.get(name)
 
     def estimated_s(self, name: str, _there: Coordinate, target: str) -> float | None:
-        """Return the mean time from a neighbour, or from here, to a broker; None where no way leads there."""
+        """Return the mean time from a neighbour, or from here, to a broker; None if there is no route."""
         if target == name:
             return 0.0
         if target not in self._reached:
@@ -83,7 +83,7 @@ class MeshWays:
         return link.delay_s + self._size_kb * link.s_per_kb_mean
 
     def _all_fastest_s(self) -> dict[str, float]:
-        """Return what the fastest way to here takes, by the broker from which it leads."""
+        """Return the latency of the fastest route to here, by the broker where it starts."""
         names = sorted({self.me.name, *(end for link in self._links for end in (link.source, link.target))})
         paths = shortest_paths(names, self._links, [self.me.name], size_kb=self._size_kb)
         takes_s = (paths.delay_s + self._size_kb * paths.s_per_kb_mean)[:, 0].tolist()
