@@ -1,8 +1,8 @@
-"""How much more than it wants does a peer receive, and how much may it (002, section 5)?
+"""The accuracy of a peer: how much unwanted traffic it receives, and how much it accepts (002, section 5).
 
-What is received is an approximation of what is wanted, by dz-expressions. A coarser one lets a peer feed
-others and so find a better place, and costs events that nobody there wants. How many those are is measured:
-in one's own parts, and in larger ones by those who receive them, who tell it with their cards.
+A peer receives an approximation of what it wants, by dz-expressions. A coarser one lets a peer feed others
+and so find a better place, and costs unwanted events. Their number is measured: in the peer's own
+expressions, and in larger ones by the peers that receive those, which report it with their cards.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TOLERANCE = 1.1  # a measured rate varies
 
 
 class Accuracy:
-    """The approximation of what one peer wants."""
+    """The approximation of one peer's subscription."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Accuracy:
         self._boxes = boxes
         self._false_share_max = false_share_max
         self._expressions_max = expressions_max
-        self._used_share = used_share  # of what may be: estimates are wrong at times
+        self._used_share = used_share  # of the limit: estimates are sometimes wrong
         self._finest: DzSet = boxes_dz(space, boxes, expressions_max) if boxes else ()
         self._count = 0.0
         self._counted_since: float | None = None
@@ -45,11 +45,11 @@ class Accuracy:
 
     @property
     def is_exact(self) -> bool:
-        """Tell whether nothing may be received in vain."""
+        """Return whether the peer accepts no unwanted events."""
         return not self._false_share_max
 
     def wants(self, cells: tuple[int, ...]) -> bool:
-        """Tell whether an event in these cells is wanted."""
+        """Return whether an event in these cells is wanted."""
         for box in self._boxes:
             for cell, (low, high) in zip(cells, box, strict=True):
                 if not low <= cell <= high:
@@ -59,7 +59,7 @@ class Accuracy:
         return False
 
     def wanted(self, weight: float, now: float) -> None:
-        """Note that an event came which is wanted."""
+        """Note that a wanted event arrived."""
         if self._counted_since is None:
             self._counted_since = now
         self._count += weight
@@ -69,7 +69,7 @@ class Accuracy:
             self._count, self._counted_since = 0.0, now
 
     def coarser(self, current: DzSet, dz: Dz, rates: MeasuredRates) -> DzSet | None:
-        """Return what to receive if one expression were divided once less; None where that is too much."""
+        """Return the expressions with one of them a bit shorter; None if that is too coarse."""
         if dz == WHOLE or self.is_exact:
             return None
         proposed = merged([*[each for each in current if each != dz], coarser(dz)])
@@ -84,7 +84,7 @@ class Accuracy:
     def finer(
         self, current: DzSet, measured: Mapping[Dz, float], overall: Callable[[], float | None]
     ) -> DzSet | None:
-        """Return what to receive instead, if what is measured is too much; None if it is not."""
+        """Return finer expressions if the measured share is too high; None if it is not."""
         if current == self._finest or self._wanted_rate is None or len(measured) < len(current):
             return None
         false = sum(measured[dz] for dz in current) - self._wanted_rate

@@ -1,4 +1,4 @@
-"""Whom does a peer ask to feed it: hints first, then whom it knows, then publishers (002, section 4)?"""
+"""The candidates for a parent of a peer: hints first, then known peers, then publishers (002, section 4)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TRIED_MAX = 512
 
 
 class Candidates:
-    """Those whom one peer could ask, and when it asked them."""
+    """The candidates of one peer, and when it asked them."""
 
     def __init__(
         self, name: str, settings: PeerSettings, view: View, children: Children, chance: Callable[[], float]
@@ -32,19 +32,19 @@ class Candidates:
         self._tried: Lately[str, float] = Lately(TRIED_MAX)
 
     def hear_hint(self, card: Card | None) -> None:
-        """Take in whom somebody thinks suited."""
+        """Note a suited peer that another peer named."""
         if card is not None and card.name != self._name:
             self._hints.append(card)
 
     def asked(self, name: str, now: float) -> None:
-        """Note that somebody was asked: not again for a while."""
+        """Note that a peer was asked: not again for a while."""
         self._tried.note(name, now)
         self._hints = deque([card for card in self._hints if card.name != name], maxlen=HINTS_MAX)
 
     def best(
         self, asked: Dz, lines: CoverageTable, claim: float, now: float, *, is_late: bool
     ) -> Card | None:
-        """Return whom to ask for an expression, stating this bound."""
+        """Return the peer to ask for an expression, with this bound."""
 
         def may_ask(card: Card) -> bool:
             return self._may_ask(card, asked, lines, claim, now)

@@ -1,8 +1,8 @@
-"""Whom does a peer feed, and with what (002, algorithm 1, lines 16 to 29)?
+"""The children of a peer, and the expressions that it feeds them (002, algorithm 1, lines 16 to 29).
 
-A child has a place as long as it says now and then that it is still there. Where a newcomer finds no room,
-the child goes that is worth least: with the paper the one with the smallest subscription; with us the one
-that gets least from here, and the newcomer takes it over.
+A child has a place as long as it sends refreshes. If a newcomer finds no room, the least valuable child is
+dismissed: in the paper the one with the smallest subscription; in ours the one that receives least from
+here, and the newcomer adopts it.
 """
 
 from __future__ import annotations
@@ -30,35 +30,35 @@ from betimes.peers.settings import PeerSettings
 
 
 class View(Protocol):
-    """The other peers that a peer knows of, a changing sample of all."""
+    """The other peers that a peer knows, a changing sample of all."""
 
     def serving(self, wanted: Dz, delay_max: float) -> Sequence[Card]:
-        """Return those that could feed somebody who wants this."""
+        """Return the peers that could feed this subscription."""
 
     def rates(self) -> Iterable[tuple[Dz, float]]:
-        """Return how many events others saw, by expression."""
+        """Return the event rates that others measured, by expression."""
 
     def delay_to(self, name: str) -> float:
-        """Return how long a message to somebody takes, as far as is known: 1 where hops are counted."""
+        """Return the known delay of a message to a peer: 1 if hops are counted."""
 
 
 @dataclass(slots=True)
 class Child:
-    """Somebody who is fed from here."""
+    """A peer that is fed from here."""
 
     card: Card
     served: set[Dz]
     heard: float
-    needed: set[Dz]  # of what is served: only that is sent
+    needed: set[Dz]  # part of `served`: only that is sent
 
     def keep_to(self, served: set[Dz]) -> None:
-        """Be served with less."""
+        """Serve less."""
         self.served = served
         self.needed = {dz for dz in self.needed if any(covers(wider, dz) for wider in served)}
 
 
 class Children:
-    """All who are fed by one peer, never more than it has places."""
+    """All children of one peer, never more than it has places."""
 
     def __init__(self, settings: PeerSettings, view: View, chance: Callable[[], float]) -> None:
         self._settings = settings
@@ -67,7 +67,7 @@ class Children:
         self.by_name: dict[str, Child] = {}
 
     def connect(self, message: Connect, own: Card, above: Iterable[Card], now: float) -> list[PeerEffect]:
-        """Take in a child, and send another one away where there is no room; or give a hint."""
+        """Accept a child, and dismiss another if there is no room; or give a hint."""
         card = message.card
         served = {dz for dz in message.wanted if own.serves(dz)}
         if not served or card.delay_max < own.delay_max:
@@ -95,7 +95,7 @@ class Children:
         return [*answer, *self._dismiss(worst, parts)]
 
     def adopt(self, message: Adopt, own: Card, now: float) -> list[PeerEffect]:
-        """Take over a child, if there is room."""
+        """Adopt a child if there is room."""
         card, served = message.card, tuple([dz for dz in message.served if own.serves(dz)])
         is_full = len(self.by_name) >= self._settings.out_degree_max
         if not served or is_full or card.delay_max < own.delay_max or card.name in self.by_name:
@@ -104,7 +104,7 @@ class Children:
         return [SendToPeer(card.name, PeerAccepted(own, served))]
 
     def refreshed(self, name: str, message: PeerRefresh, own: Card, now: float) -> list[PeerEffect]:
-        """Hear that a child is still here; what it does not get from here it is told."""
+        """Note that a child is alive; notify it of expressions that it does not get from here."""
         child = self.by_name.get(name)
         if child is None:
             return [SendToPeer(name, Dismissed(message.served, None))]
@@ -118,7 +118,7 @@ class Children:
         return [SendToPeer(name, Dismissed(wrong, None))] if wrong else []
 
     def left(self, name: str, parts: Iterable[Dz]) -> None:
-        """Feed a child no longer with what it does not want."""
+        """Stop feeding a child with expressions that it does not want."""
         child = self.by_name.get(name)
         if child is not None:
             child.keep_to(child.served.difference(parts))
@@ -134,21 +134,21 @@ class Children:
         return effects
 
     def forget_silent(self, now: float) -> None:
-        """Give the places of those away who are silent."""
+        """Free the places of silent children."""
         after = self._settings.forget_after
         for name in [name for name, child in self.by_name.items() if now - child.heard > after]:
             del self.by_name[name]
 
     def lost(self, name: str) -> None:
-        """Forget one that is gone."""
+        """Forget a child that is gone."""
         self.by_name.pop(name, None)
 
     def all_needed(self) -> Iterator[Dz]:
-        """Return all that children need from here, some of it more than once."""
+        """Return all that children need from here; it may contain repetitions."""
         return (dz for child in self.by_name.values() for dz in child.needed)
 
     def forward(self, notice: Notice, *, but: str) -> list[PeerEffect]:
-        """Send an event to all who get it from here."""
+        """Send an event to all children that get it from here."""
         bits, length = notice.dz.bits, notice.dz.length
         return [
             SendToPeer(name, notice)
@@ -157,12 +157,12 @@ class Children:
         ]
 
     def ask_for_cycle(self, parent: Card, question: DetectCycle) -> list[PeerEffect]:
-        """Ask whether what a new parent feeds comes from oneself: only if all in between get the same."""
+        """Ask whether a new parent's feed comes from this peer: only if all between get the same."""
         is_among = question.delay_max in (parent.delay_max, math.inf) and question.dz in parent.dz
         return self.pass_on(question) if is_among and not parent.publishes else []
 
     def pass_on(self, message: DetectCycle) -> list[PeerEffect]:
-        """Ask those who could be in a cycle: they have the bound that was named, and get the same."""
+        """Ask the children that could be in a cycle: those with the named bound that get the same."""
         return [
             SendToPeer(name, message)
             for name, child in self.by_name.items()
@@ -183,12 +183,12 @@ class Children:
         return [each.card for each in self.by_name.values()]
 
     def _suited(self, card: Card, wanted: DzSet, known: Iterable[Card]) -> Card | None:
-        """Return a parent that would suit somebody, as far as one knows."""
+        """Return a parent that would suit a peer, among the known ones."""
         if not wanted:
             return None
         near = [*known, *self._view.serving(wanted[0], card.delay_max)]
         near = [each for each in near if each.name != card.name and each.serves(wanted[0])]
-        # How far it is from there to here is all that is known of how far it is from there to them.
+        # The distance from there to here is the only known estimate of the distance from there to them.
         delay_to = self._view.delay_to if self._settings.keeps_late else None
         return best_parent(near, card.delay_max, self._chance, delay_to=delay_to)
 

@@ -1,4 +1,4 @@
-"""How is each part of what a peer wants covered: by one parent, or by all publishers that matter (002)?"""
+"""The coverage of each expression of a peer: by one parent, or by all relevant publishers (002)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from betimes.matching.dz.expressions import Dz, DzSet, covers, overlaps
 from betimes.peers.parents import Card
 
 PUBLISHERS_MAX = 1_000  # that one peer knows of
-COUNTED_FOR = 5.0  # cycles that a measured rate is made of
+COUNTED_FOR = 5.0  # cycles over which a rate is measured
 
 
 class Coverage:
-    """One dz-expression of a peer: who feeds it, and what came of it."""
+    """One dz-expression of a peer: its feeders, and what arrived of it."""
 
     __slots__ = (
         "count",
@@ -31,9 +31,9 @@ class Coverage:
     def __init__(self, now: float) -> None:
         self.parent: str | None = None  # a subscriber
         self.publishers: set[str] = set()
-        self.since = now  # it was uncovered since then, if it is
-        self.heard = now  # something came
-        self.depth = math.inf  # what the last one had taken
+        self.since = now  # it has been uncovered since then, if it is
+        self.heard = now  # time of the last arrival
+        self.depth = math.inf  # delay of the last event
         self.is_late = False
         self.late_since = now
         self.count = 0.0
@@ -41,37 +41,37 @@ class Coverage:
         self.rate: float | None = None  # of events
 
     def part(self, now: float) -> Coverage:
-        """Return a line for a part of it, which the same feed."""
+        """Return the coverage of a part of it, with the same feeders."""
         found = Coverage(now)
         found.parent, found.publishers = self.parent, set(self.publishers)
         found.depth, found.is_late, found.late_since = self.depth, self.is_late, self.late_since
         return found
 
     def note(self, weight: float, delay: float, now: float) -> None:
-        """Note that an event came."""
+        """Note that an event arrived."""
         self.heard = now
         self.depth = delay
         self.count += weight
 
     def judge(self, is_late: bool, now: float) -> None:
-        """Note whether what came was too late."""
+        """Note whether an event arrived too late."""
         if is_late and not self.is_late:
             self.late_since = now
         self.is_late = is_late
 
     def measure(self, now: float) -> None:
-        """Find out how many events come, once there was time enough."""
+        """Measure the rate of events, once enough time has passed."""
         elapsed = now - self.counted_since
         if elapsed >= COUNTED_FOR:
             self.rate = self.count / elapsed
             self.count, self.counted_since = 0.0, now
 
     def fed_by(self) -> list[str]:
-        """Return who feeds it."""
+        """Return its feeders."""
         return [*([] if self.parent is None else [self.parent]), *sorted(self.publishers)]
 
     def replace(self, name: str, now: float, *, publishes: bool) -> list[str]:
-        """Be fed by somebody from now on; return those who are not needed any more."""
+        """Use another feeder from now on; return those that are no longer needed."""
         if publishes and self.parent is None:
             self.publishers.add(name)
             self.heard = now
@@ -83,7 +83,7 @@ class Coverage:
         return old
 
     def lose(self, name: str, now: float) -> bool:
-        """Note that somebody feeds it no longer; tell whether that one did."""
+        """Note that a feeder is gone; return whether it was one."""
         if self.parent == name:
             self.parent = None
         elif name in self.publishers:
@@ -95,7 +95,7 @@ class Coverage:
 
 
 class CoverageTable:
-    """All that a peer wants, and the publishers it knows of."""
+    """All expressions of a peer, and the publishers that it knows."""
 
     def __init__(self, wanted: Iterable[Dz], now: float) -> None:
         self.by_dz: dict[Dz, Coverage] = {dz: Coverage(now) for dz in wanted}
@@ -104,9 +104,9 @@ class CoverageTable:
         self._relevant: dict[Dz, frozenset[str]] = {}
 
     def change(self, wanted: Iterable[Dz], now: float, *, keeps_parts: bool = False) -> dict[str, DzSet]:
-        """Want something else; return what is not wanted any more of those who feed it.
+        """Use other expressions; return those that the present feeders should no longer send.
 
-        Who feeds a part that stays goes on with it; with `keeps_parts` also who feeds more than that part.
+        The feeders of an unchanged part keep it; with `keeps_parts` also the feeders of a larger part.
         """
         old = self.by_dz
         self.by_dz = {}
@@ -122,23 +122,23 @@ class CoverageTable:
         return {name: tuple(parts) for name, parts in leaving.items()}
 
     def measured(self) -> dict[Dz, float]:
-        """Return how many events come of each part, where that is known."""
+        """Return the event rate of each expression that has been measured."""
         return {dz: line.rate for dz, line in self.by_dz.items() if line.rate is not None}
 
     def rates(self, told: Iterable[tuple[Dz, float]]) -> dict[Dz, float]:
-        """Return how many events come of parts, by what others told and by what publishers say."""
+        """Return the event rates of expressions, by other peers' reports and by the publishers' own."""
         found = dict(told)
         for card in self.publishers.values():
             found.update(card.rates)
         return found
 
     def overall_rate(self) -> float | None:
-        """Return how many events all publishers say they publish; None: nobody says."""
+        """Return the total rate that all publishers state; None if none states one."""
         rates = [rate for card in self.publishers.values() for _, rate in card.rates]
         return sum(rates) if rates else None
 
     def hear_of(self, publisher: Card) -> None:
-        """Learn of a publisher, or of what it publishes now."""
+        """Learn of a publisher, or of its present expressions."""
         known = self.publishers.get(publisher.name)
         if known is None and len(self.publishers) >= PUBLISHERS_MAX:
             return
@@ -147,12 +147,12 @@ class CoverageTable:
         self.publishers[publisher.name] = publisher
 
     def forget(self, publisher: str) -> None:
-        """Know no longer of a publisher."""
+        """Forget a publisher."""
         if self.publishers.pop(publisher, None) is not None:
             self._relevant.clear()
 
     def relevant(self, dz: Dz) -> frozenset[str]:
-        """Return the publishers that publish something of this."""
+        """Return the publishers of something in this expression."""
         found = self._relevant.get(dz)
         if found is None:
             found = self._relevant[dz] = frozenset(
@@ -165,22 +165,22 @@ class CoverageTable:
         return found
 
     def is_covered(self, dz: Dz, line: Coverage) -> bool:
-        """Tell whether a parent feeds it, or every publisher that matters."""
+        """Return whether a parent, or every relevant publisher, feeds it."""
         if line.parent is not None:
             return True
         relevant = self.relevant(dz)
         return bool(relevant) and relevant <= line.publishers
 
     def uncovered(self) -> list[Dz]:
-        """Return what is not covered."""
+        """Return the expressions that are not covered."""
         return [dz for dz, line in self.by_dz.items() if not self.is_covered(dz, line)]
 
     def late(self) -> list[Dz]:
-        """Return what comes too late from a parent that is kept all the same."""
+        """Return the expressions that arrive too late from a parent that is kept nevertheless."""
         return [dz for dz, line in self.by_dz.items() if line.is_late]
 
     def of(self, notice_dz: Dz) -> tuple[Dz, Coverage] | None:
-        """Return the line that an event belongs to."""
+        """Return the coverage that an event belongs to."""
         bits, length = notice_dz.bits, notice_dz.length
         for dz, line in self.by_dz.items():
             if bits >> length - dz.length == dz.bits:
@@ -188,17 +188,17 @@ class CoverageTable:
         return None
 
     def of_parent(self, name: str) -> DzSet:
-        """Return what somebody feeds."""
+        """Return the expressions that a peer feeds."""
         return tuple(
             [dz for dz, line in self.by_dz.items() if line.parent == name or name in line.publishers]
         )
 
     def parents(self) -> set[str]:
-        """Return all who feed something."""
+        """Return all feeders."""
         found = {line.parent for line in self.by_dz.values() if line.parent is not None}
         return found.union(*[line.publishers for line in self.by_dz.values()])
 
     @property
     def depth(self) -> float:
-        """Return how long the slowest of it takes to come; inf as long as something does not come."""
+        """Return the delay of the slowest expression; inf as long as one does not arrive."""
         return max([line.depth for line in self.by_dz.values()], default=math.inf)

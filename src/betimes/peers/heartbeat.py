@@ -1,8 +1,8 @@
-"""How do children learn that a parent is well while nothing is published, and how late things are there?
+"""Heartbeats: a parent reports to its children that it is alive, and how late events are there.
 
-Now and then a parent says of all that it serves how late it is here. That goes from hop to hop, as distances
-do in routing: a parent without a parent says that nothing comes, and in a cycle the numbers grow until
-somebody leaves.
+A parent regularly reports the delay of every expression that it serves. The reports travel from hop to hop,
+as distances do in routing: a parent without a parent reports infinity, and in a cycle the numbers grow
+until a peer leaves.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from betimes.peers.messages import Beat, SendToPeer
 
 
 def beats_to(children: Children, lines: CoverageTable | None) -> list[SendToPeer]:
-    """Return what to say to each child; without lines one publishes, and is not late at all."""
+    """Return the beat for each child; without lines the peer publishes, and has no delay."""
     return [
         SendToPeer(name, Beat(tuple([(dz, _depth(dz, lines)) for dz in sorted(child.served)])))
         for name, child in children.by_name.items()
@@ -34,7 +34,7 @@ def _depth(dz: Dz, lines: CoverageTable | None) -> float:
 
 
 def depths_from(sender: str, beat: Beat, lines: CoverageTable) -> Iterator[tuple[Dz, Coverage, float]]:
-    """Return what a beat says of lines that its sender feeds, where anything comes at all."""
+    """Return the delays in a beat for lines that its sender feeds, if events arrive at all."""
     for dz, depth in beat.depths:
         line = lines.by_dz.get(dz)
         if line is not None and depth < math.inf and (line.parent == sender or sender in line.publishers):

@@ -1,4 +1,4 @@
-"""What do peers say to each other (002, algorithms 1 and 2)?"""
+"""The messages between peers (002, algorithms 1 and 2)."""
 
 from __future__ import annotations
 
@@ -7,51 +7,51 @@ from typing import NamedTuple
 from betimes.matching.dz.expressions import Dz, DzSet
 from betimes.peers.parents import Card
 
-CYCLE_STEPS_MAX = 64  # nobody tolerates longer ways
+CYCLE_STEPS_MAX = 64  # no peer accepts longer routes
 
 
 class Connect(NamedTuple):
-    """Feed me with this."""
+    """A request to be fed with these expressions."""
 
     card: Card
     wanted: DzSet
 
 
 class PeerAccepted(NamedTuple):
-    """You are my child, for this."""
+    """The receiver is now a child of the sender, for these expressions."""
 
     card: Card
     served: DzSet
 
 
 class Hint(NamedTuple):
-    """Not here; this one may suit you."""
+    """A refusal with a hint: another peer may suit the receiver."""
 
     card: Card | None
 
 
 class Dismissed(NamedTuple):
-    """You get this no longer from me; another one may suit you, or may have you already."""
+    """The sender stops feeding these expressions; another peer may suit, or has adopted the receiver."""
 
     served: DzSet
     card: Card | None
 
 
 class PeerLeave(NamedTuple):
-    """I want this no longer from you."""
+    """The sender no longer wants these expressions from the receiver."""
 
     served: DzSet
 
 
 class Adopt(NamedTuple):
-    """Take over this child, which had to go because you came."""
+    """The receiver is to adopt this child, which was dismissed for it."""
 
     card: Card
     served: DzSet
 
 
 class PeerRefresh(NamedTuple):
-    """I am still here, this is what you feed me with, and this is what I need of it: None is all."""
+    """The sender is alive; what the receiver feeds it, and what it needs of that: None is all."""
 
     card: Card
     served: DzSet
@@ -59,17 +59,17 @@ class PeerRefresh(NamedTuple):
 
 
 class Beat(NamedTuple):
-    """What you get from me is this late here, if something comes; inf: nothing comes to me either."""
+    """The delay at the sender of what it feeds the receiver; inf: nothing arrives there."""
 
     depths: tuple[tuple[Dz, float], ...]
 
 
 class DetectCycle(NamedTuple):
-    """Does what I get of this come from myself?"""
+    """The question whether what the sender gets of this comes from itself."""
 
     originator: str
     dz: Dz
-    delay_max: float  # of all who could be in the cycle; inf: anybody could
+    delay_max: float  # of all peers that could be in the cycle; inf: any peer could
     steps_left: int = CYCLE_STEPS_MAX
 
 
@@ -80,9 +80,9 @@ class Notice(NamedTuple):
     number: int
     dz: Dz  # of full length
     cells: tuple[int, ...]  # the same, by dimension
-    delay: float  # what it has taken: hops, or seconds
-    weight: float = 1.0  # how many events it stands for, where rates are counted
-    content: object = None  # what was published, which is nobody's business here
+    delay: float  # so far: hops, or seconds
+    weight: float = 1.0  # the number of events that it represents, where rates are counted
+    content: object = None  # what was published; opaque here
 
 
 Said = (
@@ -91,14 +91,14 @@ Said = (
 
 
 class SendToPeer(NamedTuple):
-    """Say this to that peer."""
+    """Send this message to that peer."""
 
     to: str
     message: Said
 
 
 class Got(NamedTuple):
-    """An event that the application wants is here."""
+    """An event that the application wants has arrived."""
 
     notice: Notice
     delay: float

@@ -1,8 +1,8 @@
-"""Which events does a peer need of all that a parent would give it: its own, and those of its children?
+"""The events that a peer needs from a parent: its own, and those of its children.
 
-Who receives more than it wants to find a better place offers all of that to others, and few may take it. So
-it tells each parent what is needed for now, and tells it anew as soon as a child needs more: its place stays
-what it was, and what nobody below wants is not sent.
+A peer that receives more than it wants, to find a better place, offers all of that to others, and few may
+take it. So it states to each parent what is needed now, and again as soon as a child needs more: its place
+stays the same, and what no peer below wants is not sent.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from betimes.peers.coverage import CoverageTable
 from betimes.peers.messages import PeerRefresh, SendToPeer
 from betimes.peers.parents import Card
 
-NEEDED_MAX = 32  # expressions that are told of one; beyond, some coarser ones
+NEEDED_MAX = 32  # expressions that are stated for one; beyond, some coarser ones
 
 
 def needed_of(dz: Dz, wanted: Iterable[Dz]) -> DzSet:
-    """Return what of one expression is wanted, in so many parts at most; none of them has wildcards."""
+    """Return the wanted part of one expression, in at most `NEEDED_MAX` parts without wildcards."""
     parts = []
     for each in wanted:
         if covers(each, dz):
@@ -32,21 +32,21 @@ def needed_of(dz: Dz, wanted: Iterable[Dz]) -> DzSet:
 
 
 class Needs:
-    """What one peer told its parents of what it needs."""
+    """What one peer stated to its parents as its needs."""
 
     def __init__(self, wanted: DzSet) -> None:
         self.wanted = wanted  # by its own application
         self._told: dict[str, tuple[DzSet, DzSet]] = {}
-        self._below: DzSet = ()  # what was wanted here and below when it was last looked at,
-        self._needed: dict[Dz, DzSet] = {}  # and what of each expression that is
+        self._below: DzSet = ()  # what was wanted here and below at the last computation,
+        self._needed: dict[Dz, DzSet] = {}  # and the part of each expression that this is
 
     def whole(self, lines: CoverageTable, children: Children) -> DzSet:
-        """Return the expressions of which everything is needed, so that what comes is what there is."""
+        """Return the expressions of which everything is needed, so that the arrivals are complete."""
         needed = self.of_each(lines.dz, children)
         return tuple([dz for dz in lines.dz if needed[dz] == (dz,)])
 
     def of_each(self, served: DzSet, children: Children) -> dict[Dz, DzSet]:
-        """Return what is needed of each expression; most often nothing changed since the last time."""
+        """Return the needed part of each expression; most often nothing has changed."""
         below = (*self.wanted, *children.all_needed())
         if below != self._below:
             self._below, self._needed = below, {}
@@ -58,7 +58,7 @@ class Needs:
     def news(
         self, card: Callable[[], Card], lines: CoverageTable, children: Children, *, repeats: bool = False
     ) -> list[SendToPeer]:
-        """Return what to tell parents that know something else; with `repeats`, all of them."""
+        """Return the news for parents with outdated needs; with `repeats`, for all of them."""
         known, self._told = self._told, {}
         needed = self.of_each(lines.dz, children)
         found = []

@@ -1,8 +1,8 @@
-"""Whom does a peer ask to feed it, and which child does it send away (002, section 4)?
+"""The choice of a parent, and of the child to dismiss (002, section 4).
 
-A subscriber looks for parents that get all it wants and are in no less of a hurry: then those with tight
-bounds are close to publishers, and everybody relies on the bounds of its parents. Where there is no room, the
-narrowest child goes.
+A subscriber looks for parents that receive all it wants and have no looser bound: then peers with tight
+bounds are close to publishers, and every peer relies on the bounds of its parents. Without room, the child
+with the smallest subscription is dismissed.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from typing import NamedTuple
 
 from betimes.matching.dz.expressions import Dz, DzSet, covers, overlaps
 
-PUBLISHER_DELAY = 0.0  # the bound of those who publish
+PUBLISHER_DELAY = 0.0  # the bound of publishers
 
 
 class Card(NamedTuple):
-    """What a peer tells others of itself."""
+    """What a peer states about itself to others."""
 
     name: str
     dz: DzSet  # what it receives, or publishes
-    delay_max: float  # that it tolerates; PUBLISHER_DELAY: it publishes
-    depth: float = math.inf  # how long what it receives took to reach it, at the worst, as far as it knows
-    rates: tuple[tuple[Dz, float], ...] = ()  # events that it saw, by expression
+    delay_max: float  # that it accepts; PUBLISHER_DELAY: it publishes
+    depth: float = math.inf  # the worst known delay of what it receives
+    rates: tuple[tuple[Dz, float], ...] = ()  # events that it measured, by expression
 
     @property
     def publishes(self) -> bool:
-        """Tell whether it is a publisher."""
+        """Return whether it is a publisher."""
         return self.delay_max == PUBLISHER_DELAY
 
     @property
@@ -36,7 +36,7 @@ class Card(NamedTuple):
         return sum([dz.volume for dz in self.dz])
 
     def serves(self, wanted: Dz) -> bool:
-        """Tell whether it could feed somebody who wants this: all of it, or, as a publisher, some."""
+        """Return whether it could feed this subscription: all of it, or, as a publisher, some."""
         if self.publishes:
             return any(overlaps(dz, wanted) for dz in self.dz)
         return any(covers(dz, wanted) for dz in self.dz)
@@ -49,9 +49,9 @@ def best_parent(
     *,
     delay_to: Callable[[str], float] | None = None,
 ) -> Card | None:
-    """Return whom to ask first: strictly tighter bounds before equal ones, of these the loosest.
+    """Return the parent to ask first: strictly tighter bounds before equal ones, of these the loosest.
 
-    With `delay_to`, those come first from which events would come in time, as far as is known.
+    With `delay_to`, those come first whose events would be in time by the known delays.
     """
     best, highest = None, (False, False, -1.0, -1.0)
     for card in candidates:
@@ -65,5 +65,5 @@ def best_parent(
 
 
 def narrowest(children: Mapping[str, tuple[float, float]]) -> str:
-    """Return the child to send away, by volume and bound: the smallest, then the one in the least hurry."""
+    """Return the child to dismiss, by volume and bound: the smallest, then the one with the loosest bound."""
     return min(children, key=lambda name: (children[name][0], -children[name][1], name))

@@ -1,16 +1,16 @@
-"""What does one peer of the brokerless overlay do (002, sections 4 and 5)?
+"""One peer of the brokerless overlay (002, sections 4 and 5).
 
-Sans-I/O: what others say, and its turn in each cycle, go in with the time; what it says and what its
-application gets come out. Links carry the expressions they serve, so that every event comes once.
+Sans-I/O: messages of other peers, and the peer's turn in each cycle, go in with the time; messages and
+deliveries come out. Links carry the expressions that they serve, so that every event arrives once.
 
-Two protocols. In the paper's a peer leaves a parent from which events come too late. In ours it keeps that
-parent while it looks for one from which they would come in time (*make before break*), leaves parents from
-which nothing comes (*starve*), takes over the child that had to go for it (*adopt*), offers more
-than it wants only as far as that needs no further publisher, and of that is sent only what somebody below
-wants (*needs*); in the end it asks for less where its bound turned out to be too much to ask (*yield*), so
-that it stands in nobody's way.
+Two protocols. In the paper's, a peer leaves a parent whose events arrive too late. In ours, it keeps that
+parent while it looks for one whose events would be in time (*make before break*), leaves parents from which
+nothing arrives (*starve*), adopts the child that was dismissed for it (*adopt*), offers more than it wants
+only as far as that needs no further publisher, and is sent only what peers below want of that (*needs*).
+Finally it states a looser bound if its own turns out to be too tight (*yield*), so that it does not block
+other peers.
 
-A peer publishes or subscribes; who does both is two peers.
+A peer publishes or subscribes; a participant that does both is two peers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from betimes.peers.parents import PUBLISHER_DELAY, Card
 from betimes.peers.proposals import coarser_for
 from betimes.peers.settings import PeerSettings
 
-CLAIM_MAX = 5.0  # times its bound, that a peer states at most
+CLAIM_MAX = 5.0  # times its bound: the loosest bound that a peer states
 UNRELATED = (Hint, Beat, DetectCycle)  # to what is needed
 SEEN_MAX = 2_048  # events that are remembered, so that none is delivered twice
 
@@ -71,8 +71,9 @@ class Peer:
         self.settings = settings
         self.delay_max = delay_max
         self.publishes = delay_max == PUBLISHER_DELAY
-        self.claim = delay_max  # the bound that it states: more, where that turned out to be too much to ask
-        self._claimed_at = self._within_at = now  # it was well then; its bandwidth was kept to
+        self.claim = delay_max  # the bound that it states: looser, if its own turned out to be too tight
+        # the last time it was covered in time; the last time it kept its bandwidth
+        self._claimed_at = self._within_at = now
         self._space = space
         self._view = view
         self._chance = chance
@@ -81,40 +82,40 @@ class Peer:
         self.lines = CoverageTable(self._accuracy.finest(), now)
         self.children = Children(settings, view, chance)
         self._needs = Needs(self._accuracy.finest())
-        self._whole_rates: dict[Dz, float] = {}  # that were measured, of parts of which everything comes
+        self._whole_rates: dict[Dz, float] = {}  # measured, of expressions of which everything arrives
         self._candidates = Candidates(name, settings, view, self.children, chance)
         self._cards: dict[str, Card] = {}  # of parents
         self._seen: Lately[tuple[str, int], None] = Lately(SEEN_MAX)
         self._refreshed = now
-        self._proposed: tuple[str, DzSet] | None = None  # to whom, and what one would receive
+        self._proposed: tuple[str, DzSet] | None = None  # to which peer, with the expressions proposed
         self.requests = 0  # that were sent
         self.received = self.unwanted = 0.0  # events
-        self.repeated = 0  # that came again
+        self.repeated = 0  # duplicates
         self.published_rate: float | None = None
 
     @property
     def dz(self) -> DzSet:
-        """Return what it receives, or publishes."""
+        """Return the expressions that it receives, or publishes."""
         return self._advertised if self.publishes else self.lines.dz
 
     def card(self) -> Card:
-        """Return what it tells of itself."""
+        """Return its card."""
         if self.publishes:
             return Card(self.name, self.dz, PUBLISHER_DELAY, 0.0, self.rates())
         return Card(self.name, self.lines.dz, self.claim, self.lines.depth, self.rates())
 
     def rates(self) -> tuple[tuple[Dz, float], ...]:
-        """Return how many events it publishes, or sees, by expression."""
+        """Return the event rates that it publishes, or measures, by expression."""
         if self.publishes:
             rate = self.published_rate
             return () if rate is None else tuple([(dz, rate / len(self.dz)) for dz in self.dz])
         measured = self._whole_rates if self.settings.tells_needs else self.lines.measured()
         return tuple(measured.items())
 
-    # --- its turn
+    # --- the turn
 
     def act(self, now: float) -> list[PeerEffect]:
-        """Take its turn: keep connections up, and look for what is missing."""
+        """Take the turn: keep connections up, and search what is missing."""
         effects = self._keep_up(now)
         if self.publishes:
             return effects
@@ -130,7 +131,7 @@ class Peer:
         return effects + self._ask(missing or late, now, is_late=not missing)
 
     def _keep_up(self, now: float) -> list[PeerEffect]:
-        """Forget who is silent, say that one is here, and measure."""
+        """Forget silent peers, send refreshes, and measure."""
         effects: list[PeerEffect] = []
         if now - self._refreshed < self.settings.refresh_every:
             return effects
@@ -149,14 +150,14 @@ class Peer:
         return effects + self._refine(now)
 
     def _refresh(self, *, repeats: bool = False) -> list[SendToPeer]:
-        """Say that one is here to all parents, or what is needed to those who do not know it."""
+        """Send refreshes to all parents, or needs to those that do not know them."""
         if self.settings.tells_needs:
             return self._needs.news(self.card, self.lines, self.children, repeats=repeats)
         parents = sorted(self.lines.parents()) if repeats else []
         return [SendToPeer(name, PeerRefresh(self.card(), self.lines.of_parent(name))) for name in parents]
 
     def _ask(self, needed: list[Dz], now: float, *, is_late: bool) -> list[PeerEffect]:
-        """Ask somebody for what has been needed longest, and for what else that one has."""
+        """Ask a peer for the expression that was needed longest, and for what else that peer has."""
         asked = min(needed, key=lambda dz: self.lines.by_dz[dz].since)
         chosen = self._candidates.best(asked, self.lines, self.claim, now, is_late=is_late)
         if chosen is None:
@@ -172,16 +173,16 @@ class Peer:
         wanted = tuple([dz for dz in needed if chosen.serves(dz)])
         return [SendToPeer(chosen.name, Connect(self.card(), wanted))]
 
-    # --- how much it receives (section 5)
+    # --- how much the peer receives (section 5)
 
     def want(self, boxes: Sequence[CellBox], now: float) -> list[PeerEffect]:
-        """Change what its application wants."""
+        """Change what the application wants."""
         self._accuracy = self.settings.accuracy(self._space, boxes)
         self._needs.wanted = wanted = self._accuracy.finest()
         return [*self._set_dz(wanted, now), *self.children.keep_to(wanted)]
 
     def _coarsen(self, missing: list[Dz], now: float) -> list[PeerEffect]:
-        """Receive more than is wanted where nobody was found for long, as far as may be."""
+        """Receive more than is wanted if no parent was found for long, as far as is accepted."""
         for dz in missing:
             line = self.lines.by_dz[dz]
             if now - line.since >= self.settings.coarsen_after:
@@ -192,7 +193,7 @@ class Peer:
         return []
 
     def _proposed_for(self, dz: Dz, now: float, *, is_late: bool) -> DzSet | None:
-        """Return what to receive instead, to find a better place for something that is late or missing."""
+        """Return other expressions, to find a better place for one that is late or missing."""
         if not is_late and not self.settings.keeps_parts:
             return None
         line = self.lines.by_dz[dz]
@@ -204,7 +205,7 @@ class Peer:
         return coarser_for(dz, self._accuracy, self.lines, told, steps=steps, same_publishers=only)
 
     def _refine(self, now: float) -> list[PeerEffect]:
-        """Receive less than now where more comes than may be."""
+        """Receive less if more arrives than is accepted."""
         fine = self._accuracy.finer(self.dz, self.lines.measured(), self.lines.overall_rate)
         if fine is None:
             self._within_at = now
@@ -213,7 +214,7 @@ class Peer:
         return [*self._set_dz(fine, now), *self.children.keep_to(fine)]
 
     def _set_dz(self, wanted: DzSet, now: float) -> list[PeerEffect]:
-        """Change what is received; who feeds a part that stays goes on with it."""
+        """Change the expressions; the feeders of an unchanged part keep it."""
         leaving = self.lines.change(wanted, now, keeps_parts=self.settings.keeps_parts)
         going_on = self.lines.parents() if self.settings.keeps_parts else set()
         return [
@@ -226,10 +227,10 @@ class Peer:
             for name, parts in leaving.items()
         ]
 
-    # --- what others say
+    # --- messages of other peers
 
     def receive(self, sender: str, message: Said, now: float, *, took: float = 1.0) -> list[PeerEffect]:
-        """Take in what another peer says, which took so long: a hop, or seconds."""
+        """Handle a message of another peer, which took so long: a hop, or seconds."""
         if isinstance(message, Notice):
             return self._take(sender, message, now, took)
         effects = self._hear(sender, message, now, took)
@@ -266,14 +267,14 @@ class Peer:
         self.lines.hear_of(publisher)
 
     def lost(self, name: str, now: float) -> None:
-        """Take in that a neighbour is gone."""
+        """Note that a neighbour is gone."""
         self.children.lost(name)
         self.lines.forget(name)
         for line in self.lines.by_dz.values():
             line.lose(name, now)
 
     def _accepted(self, message: PeerAccepted, now: float) -> list[PeerEffect]:
-        """Be fed by a parent with what is still missing; leave others that it stands in for."""
+        """Use a new parent for what is still missing; leave the parents that it replaces."""
         card, effects, unwanted = message.card, list[PeerEffect](), []
         if self._proposed is not None and self._proposed[0] == card.name:
             if any(dz in self._proposed[1] and dz not in self.lines.by_dz for dz in message.served):
@@ -300,7 +301,8 @@ class Peer:
     # --- cycles, for each expression
 
     def _ask_for_cycle(self, parent: Card, dz: Dz) -> list[PeerEffect]:
-        # Where bounds are stated anew their order is no safeguard, and anybody could be in the cycle.
+        # If peers state looser bounds, the order of bounds is no safeguard, and any peer could be in the
+        # cycle.
         among = self.claim if self.settings.yield_after == math.inf else math.inf
         return self.children.ask_for_cycle(parent, DetectCycle(self.name, dz, among))
 
@@ -321,7 +323,7 @@ class Peer:
         return self.children.forward(notice, but="")
 
     def _take(self, sender: str, notice: Notice, now: float, took: float) -> list[PeerEffect]:
-        """Take in an event: hand it over, and on to whoever below, or above, has to have it."""
+        """Handle an event: deliver it, and forward it to the children, or upwards, as needed."""
         is_from_below = sender in self.children.by_name
         found = self.lines.of(notice.dz)
         if found is None:
@@ -350,7 +352,7 @@ class Peer:
         elif line.parent is None and notice.publisher not in line.publishers:
             effects.append(
                 SendToPeer(notice.publisher, Connect(self.card(), (dz,)))
-            )  # it is new, and seen below first
+            )  # it is new, and was seen below first
         self.received += notice.weight
         if self._accuracy.wants(notice.cells):
             self._accuracy.wanted(notice.weight, now)
@@ -360,7 +362,7 @@ class Peer:
         return effects
 
     def _hear_beat(self, sender: str, beat: Beat, now: float, took: float) -> list[PeerEffect]:
-        """Take in how late things are at a parent; leave it where it can only be a cycle."""
+        """Handle a parent's report of delays; leave the parent if it can only be a cycle."""
         effects: list[PeerEffect] = []
         for dz, line, depth in depths_from(sender, beat, self.lines):
             line.heard, line.depth = now, depth + took
@@ -369,7 +371,7 @@ class Peer:
         return effects
 
     def _judge(self, dz: Dz, line: Coverage, delay: float, now: float) -> list[PeerEffect]:
-        """Do something about a parent from which events come too late."""
+        """Act on a parent whose events arrive too late."""
         is_late = delay > self.claim
         if self.settings.keeps_late:
             line.judge(is_late, now)
@@ -378,16 +380,16 @@ class Peer:
         return []
 
     def leaves_when_late(self, line: Coverage) -> bool:
-        """Tell whether a parent is left at once if something comes too late: the paper's way."""
+        """Return whether a parent is left at once if an event is too late: the paper's protocol."""
         if self.settings.keeps_late or line.parent is None:
             return False
         return self._cards[line.parent].delay_max == self.claim
 
     def took(self, received: int, wanted: int, repeated: int, now: float) -> None:
-        """Count events that came, of which lines know already."""
+        """Count events that arrived, which the coverage already has."""
         self.received += received
         self.unwanted += received - wanted
         self.repeated += repeated
-        for count in (1, wanted - 1):  # a rate is known when the first one comes
+        for count in (1, wanted - 1):  # a rate is known when the first event arrives
             if wanted and count:
                 self._accuracy.wanted(count, now)

@@ -1,4 +1,4 @@
-"""What would a peer receive if it were to receive more, to find a better place (002, section 5.1)?"""
+"""Coarser expressions that a peer could receive to find a better place (002, section 5.1)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def coarser_for(
     steps: int = 1,
     same_publishers: bool = False,
 ) -> DzSet | None:
-    """Return what to receive with one expression divided less, so many times or as often as may be.
+    """Return the expressions with one of them shorter, by `steps` bits or as far as is accepted.
 
-    With `same_publishers` none that needs more of them: they have little room, so that it is no gain.
+    With `same_publishers`, none that needs more of them: they have little room, so that nothing is gained.
     """
     if steps < 1 or accuracy.is_exact:
         return None

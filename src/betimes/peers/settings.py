@@ -1,4 +1,4 @@
-"""How does a peer of the brokerless overlay behave: as in the paper, or as we think is better (002)?"""
+"""The settings of a peer of the brokerless overlay: the paper's protocol, or ours (002)."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from betimes.peers.accuracy import Accuracy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerSettings:
-    """What peers are configured with; times are in the unit in which they are told the time."""
+    """The configuration of peers; times are in the unit of the driver's clock."""
 
     out_degree_max: int = 10
     expressions_max: int = 8
-    false_share_max: float = 0.0  # of all events, that a peer takes without wanting them
-    coarsen_after: float = 5.0  # of looking for a parent in vain
+    false_share_max: float = 0.0  # of all events, that a peer accepts without wanting them
+    coarsen_after: float = 5.0  # of an unsuccessful search for a parent
     ask_again_after: float = 10.0
     refresh_every: float = 4.0
     forget_after: float = 12.0
-    keeps_late: bool = False  # a parent from which events come too late, until there is a better one
-    starve_after: float = math.inf  # without any event, to leave a parent
-    adopts: bool = False  # the newcomer takes over the child that goes for it
-    yield_after: float = math.inf  # of being late or uncovered, to ask for less
-    yield_step: float = 1.0  # by so much: a hop, or as many seconds as one usually takes
-    tells_needs: bool = False  # parents send only what somebody below them wants
-    keeps_parts: bool = False  # of what is received, while something else is asked for in its place
-    used_share: float = 1.0  # of what it may take in vain, that a peer plans with
+    keeps_late: bool = False  # a parent whose events arrive too late, until there is a better one
+    starve_after: float = math.inf  # without any event, until a parent is left
+    adopts: bool = False  # the newcomer takes over the child that was dismissed for it
+    yield_after: float = math.inf  # of being late or uncovered, until a looser bound is stated
+    yield_step: float = 1.0  # by so much: a hop, or the usual seconds of one
+    tells_needs: bool = False  # parents send only what peers below them want
+    keeps_parts: bool = False  # of what is received, while something else is requested in its place
+    used_share: float = 1.0  # of the accepted unwanted traffic, that a peer plans with
     refine_after: float = 0.0  # of receiving too much: rates vary
-    beats: bool = False  # parents say now and then how late things are, as events may be rare
+    beats: bool = False  # parents regularly report delays, as events may be rare
 
     def accuracy(self, space: Space, boxes: Sequence[CellBox]) -> Accuracy:
-        """Return how much more than this one may receive."""
+        """Return the accuracy of a peer with these boxes."""
         share, count_max = self.false_share_max, self.expressions_max
         return Accuracy(space, boxes, share, count_max, used_share=self.used_share)
 
@@ -48,7 +48,7 @@ def paper_settings(
 
 
 def our_settings(out_degree_max: int, false_share_max: float = 0.0, expressions_max: int = 8) -> PeerSettings:
-    """Return ours: make before break, starve, adopt, yield and needs."""
+    """Return our protocol: make before break, starve, adopt, yield and needs."""
     return PeerSettings(
         out_degree_max=out_degree_max,
         false_share_max=false_share_max,
@@ -64,7 +64,7 @@ def our_settings(out_degree_max: int, false_share_max: float = 0.0, expressions_
 def live_settings(
     out_degree_max: int, false_share_max: float = 0.0, expressions_max: int = 8, *, yield_step: float = 1.0
 ) -> PeerSettings:
-    """Return ours as processes run it: events may be rare, so that parents have to say that they are well."""
+    """Return ours for live processes: events may be rare, so parents send heartbeats."""
     return replace(
         our_settings(out_degree_max, false_share_max, expressions_max),
         coarsen_after=3.0,
@@ -74,6 +74,6 @@ def live_settings(
         used_share=0.8,
         refine_after=20.0,
         beats=True,
-        tells_needs=False,  # until a need has gone all the way up, events would be missed
+        tells_needs=False,  # until a need has reached the top, events would be missed
         yield_step=yield_step,
     )
