@@ -1,7 +1,7 @@
-"""May this subscriber join? Its predicted share, and whose promise it would break (001, section V).
+"""Admission of a subscriber: its predicted share, and the subscribers it would harm (001, section V).
 
-`Admission` holds a network and those it was promised to. `consider` answers what would be if one more joined,
-without changing anything; `add` and `remove` change it. Only what a subscription touches is worked out anew.
+`Admission` holds a network and its subscriptions. `consider` predicts the effect of one more, without a
+change; `add` and `remove` change it. Only what a subscription affects is computed anew.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from betimes.prediction.wait_distributions import WaitMoments
 
 Numbers = NDArray[np.float64]
 CELLS_MAX, CELLS_FOR_SHORTEST = 2048, 16
-ROOM = 2.0  # a grid is made to reach so many times as far as it must, so that it is seldom made anew
+ROOM = 2.0  # a new grid reaches so many times as far as needed, so that it is seldom replaced
 ATOMS_MAX = 4096
-CHANGED = 1e-7  # a law of waits that moved by less is the same law
+CHANGED = 1e-7  # a distribution of waits that moved by less counts as unchanged
 SUBSCRIPTIONS_MAX = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Harm:
-    """Somebody who would no longer get what was promised."""
+    """A subscriber that would no longer get the share that it was promised."""
 
     subscriber: str
     promised: float
@@ -47,7 +47,7 @@ class Harm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionVerdict:
-    """Whether a subscription is admitted, and the numbers that say why."""
+    """Whether a subscription is admitted, with the reasons as numbers."""
 
     admitted: bool
     predicted_share: float
@@ -56,7 +56,7 @@ class AdmissionVerdict:
 
     @property
     def reason(self) -> str:
-        """Return why, in a few words."""
+        """Return the reason as a short text."""
         if self.asked is not None and self.predicted_share < self.asked:
             return f"predicted {self.predicted_share:.3f} of the {self.asked:g} asked for"
         if self.harmed:
@@ -71,7 +71,7 @@ class AdmissionVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _State:
-    """What is known of the network with certain subscriptions in it."""
+    """The state of the network with certain subscriptions in it."""
 
     forecast: Forecast
     delays: list[DelayTable]  # by source
@@ -79,7 +79,7 @@ class _State:
 
 
 class Admission:
-    """A network, the subscriptions in it, and what their shares are predicted to be."""
+    """A network, its subscriptions, and their predicted shares."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Admission:
         for number, ledger in enumerate(self._ledgers):
             ledger.add_many((member.home, member.wanted[number]) for member in members)
         self._members = gathered(members, self._ledgers, self._ends)
-        self._base: list[WaitMoments] | None = None  # of all places, as the statistics have them
+        self._base: list[WaitMoments] | None = None  # of all places, by the statistics
         self._use(self.grid)
         self._base = [
             self._forecaster.moments(self._state.forecast, place) for place in range(len(self._layout.places))
@@ -126,7 +126,7 @@ class Admission:
         )
 
     def _use(self, grid: DelayGrid) -> None:
-        """Work everything out on a grid."""
+        """Compute everything on a grid."""
         self.grid = grid
         self._forecaster = Forecaster(
             self._layout.places, self._sources, grid, self._model, early_drop=self._early_drop
@@ -143,12 +143,12 @@ class Admission:
         return any(member.subscription.id == identifier for member in self._members.each)
 
     def shares(self) -> dict[str, float]:
-        """Return the predicted share of everybody who is in."""
+        """Return the predicted share of every subscription."""
         names = [member.subscription.id for member in self._members.each]
         return dict(zip(names, self._state.shares.tolist(), strict=True))
 
     def consider(self, subscription: Subscription) -> AdmissionVerdict:
-        """Return what would be if one more joined. Nothing changes; a known id is considered anew."""
+        """Return the effect of one more subscription. Nothing changes; a known id is considered anew."""
         if subscription.id in self:
             return self._without(subscription.id).consider(subscription)
         member = self._member(subscription)
@@ -183,7 +183,7 @@ class Admission:
         )
 
     def shares_without(self, identifier: str) -> dict[str, float]:
-        """Return the predicted shares of all others if somebody left. Nothing changes."""
+        """Return the predicted shares of all others without one subscription. Nothing changes."""
         number = self._number(identifier)
         member, members = self._members.each[number], self._members.minus(number)
         reach = [
@@ -196,7 +196,7 @@ class Admission:
         }
 
     def add(self, subscription: Subscription) -> None:
-        """Let somebody join, whatever the verdict."""
+        """Add a subscription, whatever the verdict."""
         if subscription.id in self:
             raise BetimesError(f"subscriber {subscription.id}: is in already")
         if len(self) >= SUBSCRIPTIONS_MAX:
@@ -207,7 +207,7 @@ class Admission:
         self._refresh()
 
     def remove(self, identifier: str) -> None:
-        """Let somebody leave."""
+        """Remove a subscription."""
         number = self._number(identifier)
         member = self._members.each[number]
         for ledger, flags in zip(self._ledgers, member.wanted, strict=True):
@@ -216,7 +216,7 @@ class Admission:
         self._refresh()
 
     def _without(self, identifier: str) -> Admission:
-        """Return a copy without somebody; this one stays as it is."""
+        """Return a copy without one subscription; this one does not change."""
         other = copy(self)
         other._ledgers = [ledger.copied() for ledger in self._ledgers]
         other.remove(identifier)
@@ -237,7 +237,7 @@ class Admission:
         self._members = self._members.plus(member, self._ends)
 
     def _make_room(self, bound_s: float) -> None:
-        """Take another grid where this one does not reach as far as a bound, or is too coarse for it."""
+        """Replace the grid if it does not reach a bound, or is too coarse for it."""
         reach_s, step_s = self.grid.step_s * (self.grid.cells - 1), self.grid.step_s
         if bound_s == np.inf or step_s * CELLS_FOR_SHORTEST / 2 <= bound_s <= reach_s:
             return
@@ -316,7 +316,7 @@ class Admission:
         return _State(forecast=forecast, delays=delays, shares=shares)
 
     def _same_places(self, forecast: Forecast, before: _State | None) -> NDArray[np.bool_]:
-        """Tell which places do as they did before: same service, same waits."""
+        """Return which places are unchanged: same service, same waits."""
         if before is None:
             return np.zeros(len(self._layout.places), np.bool_)
         moved = np.abs(forecast.wait_laws - before.forecast.wait_laws).max(axis=1)

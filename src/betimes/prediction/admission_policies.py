@@ -1,7 +1,8 @@
-"""Whom to admit, when not all can be served as they ask (001, section V)?
+"""Admission policies: which candidates to admit if not all can be satisfied (001, section V).
 
-A policy takes a network without subscriptions and the candidates, and returns those it admits. The paper's
-are one greedy algorithm, A*, with four orders; the optimum tries every set; ours starts from everybody.
+A policy takes a network without subscriptions and the candidates, and returns those that it admits. The
+paper's are one greedy algorithm, A*, with four orders; the optimum tries every set; ours starts from all
+candidates.
 """
 
 from __future__ import annotations
@@ -26,23 +27,23 @@ EXHAUSTIVE_MAX = 14  # candidates: every set of them is tried
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """By which model shares are predicted, and how sure a promise is to be."""
+    """The model of the predictions, and the margin of an on-time share."""
 
     model: ForecastModel = ForecastModel.WAIT
     early_drop: bool = False
-    margin: float = 0.0  # shares must exceed what was asked by so much
+    margin: float = 0.0  # shares must exceed the requested ones by so much
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
-    """Who is admitted, and the predicted share of each of them."""
+    """The admitted candidates, and the predicted share of each."""
 
     shares: dict[str, float]
-    satisfied: int  # of those admitted: who get what they asked for, as predicted
+    satisfied: int  # number of the admitted that get the requested share, as predicted
 
 
 class PolicyNetwork:
-    """A network without subscriptions, and who would like to join it."""
+    """A network without subscriptions, and its candidates."""
 
     def __init__(
         self, statistics: NetworkStatistics, candidates: Sequence[Subscription], settings: Settings
@@ -56,7 +57,7 @@ class PolicyNetwork:
         self._grid: DelayGrid = grid_for(all_bounds_s(bounds_s, self.contents()))
 
     def contents(self) -> list[Content]:
-        """Return what publishers send, exact for all candidates."""
+        """Return the publishers' contents, exact for all candidates."""
         if self._contents is None:
             self._contents = [content_of(each, self.candidates) for each in self._bare.publishers]
         return self._contents
@@ -72,17 +73,17 @@ class PolicyNetwork:
         )
 
     def satisfied(self, admission: Admission) -> int:
-        """Return how many in the network get what they asked for: U(G)."""
+        """Return the number of satisfied subscriptions in the network: U(G)."""
         shares = admission.shares()
         return sum(shares[each.id] >= self.asked(each) for each in self.candidates if each.id in shares)
 
     def asked(self, subscription: Subscription) -> float:
-        """Return the share a subscription is held to: what it asks for, and the margin."""
+        """Return the share that a subscription needs: the requested one, and the margin."""
         asked = subscription.qos.reliability
         return -math.inf if asked is None else min(asked + self._settings.margin, 1.0)
 
     def admitted(self, admission: Admission) -> Admitted:
-        """Return who is in a network."""
+        """Return the subscriptions in a network."""
         return Admitted(shares=admission.shares(), satisfied=self.satisfied(admission))
 
 
@@ -96,7 +97,7 @@ def everybody(network: PolicyNetwork) -> Admitted:
 
 
 def greedy(order: Order) -> Policy:
-    """Return A* (001, algorithm 1) with an order: each in turn is let in if that satisfies more."""
+    """Return A* (001, algorithm 1) with an order: admit each in turn if that satisfies more."""
 
     def policy(network: PolicyNetwork) -> Admitted:
         admission = network.admission(())
@@ -120,28 +121,28 @@ def greedy(order: Order) -> Policy:
 def by_identifier(
     _network: PolicyNetwork, left: list[Subscription], _inside: list[Subscription]
 ) -> Subscription:
-    """Take them as they come: the paper's random order, if they stand in one."""
+    """Take the candidates in their order: the paper's random order, if they are in one."""
     return left[0]
 
 
 def highest_first(
     network: PolicyNetwork, left: list[Subscription], _inside: list[Subscription]
 ) -> Subscription:
-    """Take who asks for most."""
+    """Take the highest requested share first."""
     return max(left, key=network.asked)
 
 
 def lowest_first(
     network: PolicyNetwork, left: list[Subscription], _inside: list[Subscription]
 ) -> Subscription:
-    """Take who asks for least."""
+    """Take the lowest requested share first."""
     return min(left, key=network.asked)
 
 
 def overlapping_first(
     network: PolicyNetwork, left: list[Subscription], inside: list[Subscription]
 ) -> Subscription:
-    """Take who adds least to what must be carried anyway; the first log2 |S| as they come."""
+    """Take the one that adds least to the traffic; the first log2 |S| in their order."""
     taken = len(network.candidates) - len(left)
     if taken < math.ceil(math.log2(max(len(network.candidates), 2))):
         return left[0]
@@ -149,7 +150,7 @@ def overlapping_first(
 
 
 def added_rate(network: PolicyNetwork, subscription: Subscription, inside: Sequence[Subscription]) -> float:
-    """Return the rate of events that a subscription wants and nobody inside does: |f_s - f_S*|."""
+    """Return the rate of events that a subscription wants and none inside does: |f_s - f_S*|."""
     total = 0.0
     for content, publisher in zip(network.contents(), network.publishers, strict=True):
         wanted = content.wanted(subscription)
@@ -170,8 +171,9 @@ def _union(content: Content, subscriptions: Sequence[Subscription]) -> Flags:
 def best_of_all(network: PolicyNetwork) -> Admitted:
     """Return the optimum, for few candidates: every set in which all would be satisfied is tried.
 
-    Who is not satisfied with some others is not with more of them, and only loads those who could be: such
-    sets need not be tried, nor those that would be too small even with all who are left.
+    A candidate that is not satisfied with some others is not satisfied with more of them, and only loads
+    the rest: such sets are skipped, and so are those that would be too small even with all remaining
+    candidates.
     """
     if len(network.candidates) > EXHAUSTIVE_MAX:
         raise SettingError(
@@ -200,10 +202,10 @@ def best_of_all(network: PolicyNetwork) -> Admitted:
 
 
 def reverse_greedy(network: PolicyNetwork) -> Admitted:
-    """Start from everybody and drop, one by one, whoever's leaving satisfies most of the rest; ours.
+    """Start from all candidates and drop, one by one, the one whose removal satisfies most others; ours.
 
-    Of those whose leaving satisfies as many, the one goes without whom the others fall short by least. When
-    all who are left get what they asked for, whoever still fits may come back, the most modest first.
+    Among equals, drop the one without which the others fall short by least. When all that are left are
+    satisfied, those that still fit are admitted again, the lowest requested share first.
     """
     admission = network.admission(network.candidates)
     inside = {each.id: each for each in network.candidates}
@@ -217,7 +219,7 @@ def reverse_greedy(network: PolicyNetwork) -> Admitted:
 
 
 def _fill_up(network: PolicyNetwork, admission: Admission) -> None:
-    """Let in whoever fits: satisfied, and nobody less so who was."""
+    """Admit all that fit: they are satisfied, and no satisfied one becomes unsatisfied."""
     outside = [each for each in network.candidates if each.id not in admission]
     for each in sorted(outside, key=network.asked):
         admission.add(each)
@@ -228,7 +230,7 @@ def _fill_up(network: PolicyNetwork, admission: Admission) -> None:
 def _score_without(
     network: PolicyNetwork, admission: Admission, leaving: Subscription, inside: dict[str, Subscription]
 ) -> tuple[int, float]:
-    """Return how many are satisfied if one leaves, and by how much the others then fall short, in all."""
+    """Return the number satisfied if one leaves, and the sum by which the others then fall short."""
     shares = admission.shares_without(leaving.id)
     gaps = [min(share - network.asked(inside[name]), 0.0) for name, share in shares.items()]
     return sum(gap >= 0.0 for gap in gaps), sum(gaps)

@@ -1,9 +1,9 @@
-"""What will a publisher send, and which share of it does somebody want (C_p of 001)?
+"""The content of a publisher (C_p of 001): kinds of events, and the share that a subscription wants.
 
-A content is a list of *atoms*: kinds of events, each with its mass. Where attributes are independent and few
+A content is a list of *atoms*: kinds of events, each with its mass. If attributes are independent and few
 values matter, the atoms are all their combinations, and masses are exact; a range of numbers counts as one
-value where no filter tells its numbers apart. Where there are too many, an even lattice of events stands for
-them. A sample of real events is taken as it is.
+value if no filter distinguishes its numbers. If there are too many combinations, an even lattice of events
+represents them. A sample of real events is used as it is.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ Flags = NDArray[np.bool_]
 
 ATOMS_MAX = 200_000
 LATTICE_ATOMS = 4096
-DEADLINES_MAX = 16  # kinds of lifetimes told apart
+DEADLINES_MAX = 16  # kinds of lifetimes that are distinguished
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Content:
-    """All that a publisher sends: masses that add up to 1, and how soon it is of no use any more.
+    """All events of a publisher: masses that add up to 1, and their lifetimes.
 
-    `deadline_masses` is [atom, lifetime] where lifetimes go with content, else one row for all of it.
+    `deadline_masses` is [atom, lifetime] if lifetimes depend on content, else one row for all of it.
     """
 
     masses: Numbers
@@ -47,16 +47,17 @@ class Content:
     topics: tuple[str, ...]
     topic_codes: NDArray[np.int64] | None  # None: one topic for all
     deadlines_s: Numbers
-    deadline_shares: Numbers | None  # of all atoms alike; None: `deadline_codes` says which atom has which
+    # of all atoms alike; None: `deadline_codes` has the lifetime of each atom
+    deadline_shares: Numbers | None
     deadline_codes: NDArray[np.int64] | None = None
 
     @property
     def atoms(self) -> int:
-        """Return how many there are."""
+        """Return the number of atoms."""
         return len(self.masses)
 
     def wanted(self, subscription: Subscription) -> Flags | None:
-        """Tell which atoms a subscription wants; None where its topic pattern lets none of them through."""
+        """Return which atoms a subscription wants; None if its topic pattern matches none of them."""
         on_topic = [lets_through(subscription.pattern, topic) for topic in self.topics]
         if not any(on_topic):
             return None
@@ -68,7 +69,7 @@ class Content:
         )
 
     def matching(self, content_filter: Filter) -> Flags:
-        """Tell which atoms a filter matches."""
+        """Return which atoms a filter matches."""
         return matching_rows(content_filter, self.columns, self.shape)
 
     def events(self) -> list[dict[str, Value]]:
@@ -80,11 +81,11 @@ class Content:
         return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
     def mass(self, wanted: Flags) -> float:
-        """Return how much of everything that is."""
+        """Return the total mass of these atoms."""
         return float(np.add.reduce(self.masses, where=wanted))
 
     def mass_by_deadline(self, wanted: Flags) -> Numbers:
-        """Return how much of everything that is, by lifetime (one for each of `deadlines_s`)."""
+        """Return the mass of these atoms, by lifetime (one for each of `deadlines_s`)."""
         if self.deadline_shares is not None:
             return self.mass(wanted) * self.deadline_shares
         assert self.deadline_codes is not None
@@ -99,9 +100,9 @@ def content_of(
     atoms_max: int = ATOMS_MAX,
     any_filter: bool = False,
 ) -> Content:
-    """Return what a publisher sends, exact for these subscriptions if that takes no more than so many atoms.
+    """Return a publisher's content, exact for these subscriptions if that needs at most `atoms_max` atoms.
 
-    With `any_filter` it is to serve filters that are not known yet: ranges are then told apart by a lattice.
+    With `any_filter` it also serves filters that are not known yet: a lattice then divides ranges.
     """
     if publisher.sample:
         return _content_of_sample(publisher.sample)
@@ -127,7 +128,7 @@ _Axis = tuple[list[Value], Numbers]  # values, and the mass of each
 def _axis(
     distribution: Distribution, name: str, filters: Iterable[Filter], *, any_filter: bool
 ) -> _Axis | None:
-    """Return the values of an attribute that are to be told apart; None where there is no end of them."""
+    """Return the values of an attribute that are to be distinguished; None if they are unlimited."""
     match distribution:
         case Constant(value=value):
             return [value], np.ones(1)
@@ -162,7 +163,7 @@ def _axis(
 
 
 def _told_apart(values: list[Value], masses: Numbers, name: str, filters: Iterable[Filter]) -> _Axis:
-    """Return values that stand for all that no constraint tells from them."""
+    """Return one value for each set of values that no constraint distinguishes."""
     constraints = {
         constraint
         for each in filters
@@ -180,7 +181,7 @@ def _told_apart(values: list[Value], masses: Numbers, name: str, filters: Iterab
 
 @lru_cache(maxsize=10_000)
 def lets_through(pattern: str, topic: str) -> bool:
-    """Tell whether a topic is wanted; `#` is everything, for brokers' own topics are not in statistics."""
+    """Return whether a pattern matches a topic; `#` matches all, as statistics have no `$` topics."""
     return pattern == ANY_TOPIC or topic_matches(pattern, topic)
 
 
@@ -235,7 +236,7 @@ def _lattice(
 
 
 def _deadlines(publisher: PublisherStatistics) -> tuple[Numbers, Numbers]:
-    """Return a publisher's lifetimes and the share of each; a spread one by its quantiles."""
+    """Return a publisher's lifetimes and the share of each; a continuous one by its quantiles."""
     spread = publisher.deadline_s
     if spread is None:
         return np.array([math.inf]), np.ones(1)
@@ -264,7 +265,7 @@ def _content_of_sample(sample: Sequence[ContentSample]) -> Content:
 
 
 def _few_deadlines(deadlines_s: Numbers, masses: Numbers) -> tuple[Numbers, NDArray[np.int64]]:
-    """Return lifetimes and who has which; where there are many, neighbours share their mean."""
+    """Return lifetimes and the code of each atom; if there are many, neighbours share their mean."""
     distinct, codes = np.unique(deadlines_s, return_inverse=True)
     if len(distinct) <= DEADLINES_MAX:
         return distinct, codes.astype(np.int64)
@@ -296,7 +297,7 @@ def _column(values: list[Value]) -> Column:
 
 
 def _codes(values: Sequence[Value]) -> tuple[list[Value], NDArray[np.int64]]:
-    # 1, 1.0 and True are equal and hash alike, but are not the same to a filter
+    # 1, 1.0 and True are equal and hash alike, but differ for a filter
     found: dict[tuple[type, Value], int] = {}
     codes = [found.setdefault((type(value), value), len(found)) for value in values]
     return [value for _, value in found], np.array(codes, dtype=np.int64)

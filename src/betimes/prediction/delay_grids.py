@@ -1,8 +1,8 @@
-"""What is the sum of many delays? Times are put on an even grid, and sums are products of transforms.
+"""Sums of delays on an even grid of times: convolutions as products of transforms.
 
-A distribution becomes masses at the grid's points, each value split between its two neighbours, so that
-means are kept exactly, whatever the step. Transforms are damped: what lies beyond the last cell would come
-back at the first, but for a factor of ALIAS.
+A distribution becomes masses at the grid's points. Each value is split between its two neighbours, so that
+means are kept exactly, whatever the step. Transforms are damped: what lies beyond the last cell would
+return at the first, but for a factor of ALIAS.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ Numbers = NDArray[np.float64]
 Transform = NDArray[np.complex128]
 
 ALIAS = 1e-8
-GAMMA_LEFT = 1e-18  # of a gamma distribution: less than numbers near 1 can tell
+GAMMA_LEFT = 1e-18  # of a gamma distribution: less than the resolution of numbers near 1
 STEP_S = 0.001
 CELLS_MIN, CELLS_MAX = 256, 8192
-CELLS_FOR_SHORTEST = 64  # the tightest bound is that many steps away, if CELLS_MAX allows
+CELLS_FOR_SHORTEST = 64  # the tightest bound has that many steps, if CELLS_MAX allows
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class DelayGrid:
         object.__setattr__(self, "_damping", damping)
 
     def masses(self, distribution: NumberDistribution) -> Numbers:
-        """Return the probability at each point; what is beyond the last is left out."""
+        """Return the probability at each point; the part beyond the last is left out."""
         return self.masses_of_excess(excess(distribution, self._points()))
 
     def masses_of_excess(self, excess_s: Numbers) -> Numbers:
@@ -67,7 +67,7 @@ class DelayGrid:
         return np.asarray(fft.rfft(masses * self._damping, axis=-1))
 
     def masses_back(self, transform: Transform) -> Numbers:
-        """Return the masses that have this transform."""
+        """Return the masses of a transform."""
         masses = np.asarray(fft.irfft(transform, n=self.cells, axis=-1))
         masses /= self._damping
         return masses
@@ -95,7 +95,7 @@ def grid_for(
 ) -> DelayGrid:
     """Return a grid that reaches to the longest of some bounds and resolves the shortest.
 
-    The step is 1 ms or more; where bounds are very different, at most `cells_max` cells have to do.
+    The step is 1 ms or more; for very different bounds, at most `cells_max` cells are used.
     """
     finite = bounds_s[np.isfinite(bounds_s) & (bounds_s > 0.0)]
     longest_s = float(finite.max()) if len(finite) else 1.0
@@ -107,7 +107,7 @@ def grid_for(
 
 
 def excess(distribution: NumberDistribution, points: Numbers) -> Numbers:
-    """Return E[(x - X)+] at some points x: the distribution function, added up."""
+    """Return E[(x - X)+] at some points x: the integral of the distribution function."""
     match distribution:
         case Constant():
             return np.maximum(points - distribution.value, 0.0)
@@ -149,7 +149,7 @@ def _excess_gamma(distribution: Gamma, points: Numbers) -> Numbers:
     if beyond <= 0.0:
         return above
     scaled = above * (shape / beyond)
-    # beyond this, all lies below: most of a long grid need not be looked at
+    # beyond this point all mass lies below: most of a long grid is skipped
     inside = scaled < special.gammainccinv(shape, GAMMA_LEFT)
     few = scaled[inside]
     below, step = np.ones_like(scaled), np.zeros_like(scaled)

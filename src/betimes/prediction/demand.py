@@ -1,7 +1,7 @@
-"""How much of what each publisher sends is wanted, by whom, and by anybody at or behind a broker?
+"""The demand for each publisher's events: by subscription, and at or behind each broker.
 
-On the way to several subscribers an event goes once over each link: what flows there is the mass of the union
-of the filters behind it (f_l of 001), not the sum of their masses.
+On the routes to several subscribers an event crosses each link once: the flow there is the mass of the
+union of the filters behind it (f_l of 001), not the sum of their masses.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ ATOMS_AT_ONCE = 256  # atoms that are matched together against all filters
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ExpectedDemand:
-    """What is wanted of one publisher's content."""
+    """The demand for one publisher's content."""
 
     content: Content
     masses: Numbers  # [subscription, lifetime]
-    wanted_at: dict[int, Flags]  # by home: which atoms anybody there wants
+    wanted_at: dict[int, Flags]  # by home: the atoms that any subscription there wants
 
     def reach(self, journey: Journey) -> Numbers:
-        """Return for each node of a journey the mass of what goes there: all at its beginning."""
+        """Return for each node of a journey the mass that reaches it: all at its beginning."""
         found = np.ones(len(journey.places))
         behind: dict[int, Flags] = {}
-        masses: dict[int, float] = {}  # of what is behind a node, where it is all behind one other
+        masses: dict[int, float] = {}  # of the part behind a node, if it is all behind one other
         for node in range(len(journey.places) - 1, -1, -1):
             broker, parent = int(journey.brokers[node]), int(journey.parents[node])
             if broker == NOWHERE:
@@ -59,7 +59,7 @@ class ExpectedDemand:
 
 
 class Demands:
-    """Works out demands, once for publishers whose content is the same."""
+    """Computes demands, once for publishers with the same content."""
 
     def __init__(self, subscriptions: Sequence[Subscription], homes: Sequence[int]) -> None:
         self._subscriptions = subscriptions
@@ -71,10 +71,10 @@ class Demands:
             [codes.setdefault(each.pattern, len(codes)) for each in subscriptions], dtype=np.int64
         )
         self._patterns = list(codes)
-        self._on_topics: dict[str, Flags] = {}  # by topic: whose patterns let it through
+        self._on_topics: dict[str, Flags] = {}  # by topic: the subscriptions whose pattern matches it
 
     def of(self, publisher: PublisherStatistics) -> ExpectedDemand:
-        """Return what is wanted of a publisher's events."""
+        """Return the demand for a publisher's events."""
         key = (
             publisher.topic,
             tuple(sorted(publisher.attributes.items())),
@@ -129,7 +129,7 @@ class Demands:
         return ExpectedDemand(content=content, masses=masses, wanted_at=wanted_at)
 
     def _on_topic(self, content: Content) -> Flags:
-        """Tell for each topic which subscriptions' patterns let it through."""
+        """Return for each topic the subscriptions whose patterns match it."""
         for topic in content.topics:
             if topic not in self._on_topics:
                 truths = [lets_through(pattern, topic) for pattern in self._patterns]

@@ -1,8 +1,8 @@
-"""How much flows through each place, and how evenly (001, eqs. 1 to 6 and 12 to 17)?
+"""The rate and the burstiness of the flow through each place (001, eqs. 1 to 6 and 12 to 17).
 
-Rates are summed over the nodes of all journeys. Burstiness follows from a system of linear equations, one for
-each place: what comes in is a mixture (15), a station evens it out or not (16), and splitting and losing
-make it more like chance (14, 17). A link that only delays is a station that is never busy.
+Rates are summed over the nodes of all journeys. Burstiness follows from a system of linear equations, one
+for each place: the arrivals are a mixture (15), a station smooths them or not (16), and splitting and
+losing make them more random (14, 17). A link that only delays is a station that is never busy.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Numbers = NDArray[np.float64]
 
 
 class Flows:
-    """Which node of which journey brings events from where to where; fixed as long as the ways are."""
+    """The nodes of all journeys, with the places that they connect; fixed as long as the routes are."""
 
     def __init__(self, journeys: Sequence[Journey], places: int) -> None:
         self.places = places
@@ -36,21 +36,22 @@ class Flows:
         self._entries = self.node_places[~self._inner]
 
     def arrivals_per_s(self, node_rates: Numbers) -> Numbers:
-        """Return how much comes to each place (001, eq. 6), from the rates of all nodes."""
+        """Return the arrival rate of each place (001, eq. 6), from the rates of all nodes."""
         return np.bincount(self.node_places, node_rates, minlength=self.places).astype(np.float64)
 
     def arrivals_scv(
         self, node_rates: Numbers, entry_scv: Numbers, load: Numbers, service_scv: Numbers
     ) -> Numbers:
-        """Return the burstiness of what comes to each place, z_bi^2 (001, eqs. 14 to 17).
+        """Return the burstiness of the arrivals at each place, z_bi^2 (001, eqs. 14 to 17).
 
-        `entry_scv` is that of the sources, one for each journey. A place to which nothing comes has 1.
+        `entry_scv` is that of the sources, one for each journey. A place without arrivals has 1.
         """
         total = self.arrivals_per_s(node_rates)
         safe = np.where(total > 0.0, total, 1.0)
         flow = np.bincount(self._pair_of_node, node_rates[self._inner], minlength=len(self._sources))
-        chosen = np.minimum(flow / safe[self._sources], 1.0)  # of what leaves, the share that takes this way
-        part = flow / safe[self._targets]  # of what arrives, the share that came by this way
+        # of the departures, the share that takes this route
+        chosen = np.minimum(flow / safe[self._sources], 1.0)
+        part = flow / safe[self._targets]  # of the arrivals, the share that came by this route
         busy = np.minimum(load, 1.0) ** 2
         entering = np.bincount(self._entries, node_rates[~self._inner] * entry_scv, minlength=self.places)
         constant = entering / safe + np.bincount(
@@ -63,9 +64,9 @@ class Flows:
         return self._solved(weights, constant)
 
     def remembered_scv(self, node_rates: Numbers, entry_scv: Numbers) -> Numbers:
-        """Return the burstiness of what comes to each place if every source's flow kept its own.
+        """Return the burstiness of the arrivals at each place if every source's flow kept its own.
 
-        On its way a flow is only thinned: by filters and by loss, which are chance to it (001, eq. 14).
+        On its route a flow is only thinned: by filters and by loss, which are random to it (001, eq. 14).
         """
         lengths = np.diff(self.starts)
         entering = node_rates[self.starts[:-1]]

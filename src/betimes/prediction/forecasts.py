@@ -1,7 +1,8 @@
-"""How are the delays spread, from each publisher to each broker, at given rates?
+"""The distribution of delays from each publisher to each broker, at given rates.
 
-The middle of a prediction: rates of all nodes in, loads and waits of all stations and the transforms of the
-delays to all nodes out. Models: `mm1` and `gg1` are the paper's (everybody waits the mean), `wait` is ours.
+The middle of a prediction: from the rates of all nodes to the loads and waits of all stations and the
+transforms of the delays to all nodes. Models: `mm1` and `gg1` are the paper's (every event waits the mean),
+`wait` is ours.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ from betimes.prediction.wait_distributions import (
 
 Numbers = NDArray[np.float64]
 ITERATIONS_MAX = 40
-SETTLED = 1e-3  # the most that any law may still move, in probability
-CALMING = 0.5  # of the step before: steps that are shorter than that need no damping
+SETTLED = 1e-3  # the largest allowed change of any distribution of waits, in probability
+CALMING = 0.5  # of the previous step: steps shorter than that need no damping
 DAMPING = 0.2
 TAKING_KEPT_MAX = 64
-# Splitting at random (001, eq. 17) forgets that a publisher is periodic; it is not forgotten by so much.
+# Random splitting (001, eq. 17) loses the periodicity of a publisher; this share of it is kept.
 REMEMBERED = 0.4
 
 
 class ForecastModel(StrEnum):
-    """How waits are thought of."""
+    """The model of waits."""
 
     MM1 = "mm1"
     GG1 = "gg1"
@@ -60,7 +61,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Loads:
-    """What is known of every place before the laws of waits are."""
+    """The facts about every place that do not need the distributions of waits."""
 
     arrivals_per_s: Numbers
     arrivals_scv: Numbers
@@ -72,9 +73,10 @@ class Loads:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Forecast:
-    """What a network does: loads and laws of waits by place.
+    """The forecast of a network: loads and distributions of waits by place.
 
-    `patience` is, by source, [node, cell]: the share of events still of use after waiting so long there.
+    `patience` is, by source, [node, cell]: the share of events that is still useful after such a wait
+    there.
     """
 
     loads: Loads
@@ -83,7 +85,7 @@ class Forecast:
 
 
 class Forecaster:
-    """Everything about a network that does not change with its rates."""
+    """The facts about a network that do not change with its rates."""
 
     def __init__(
         self,
@@ -101,10 +103,11 @@ class Forecaster:
         self._services = Services(places, [each.size_kb for each in sources])
         self._stations = np.flatnonzero([place.is_station for place in places])
         self._delays = _transforms(grid, [place.delay_s for place in places])
-        self._laws: dict[tuple[float, ...], Numbers] = {}  # of the last forecast, by what they were made from
+        self._laws: dict[tuple[float, ...], Numbers] = {}  # of the last forecast, by their inputs
         self._service_laws: dict[NumberDistribution, Transform] = {}
-        self._known_taking: dict[tuple[int, int], Transform] = {}  # by kind of size and subscriptions stored
-        # by place: the waits that observed ones are held against; None: those of the forecast itself
+        # by kind of size and number of subscriptions
+        self._known_taking: dict[tuple[int, int], Transform] = {}
+        # by place: the reference for observed waits; None: those of the forecast itself
         self.base: Sequence[WaitMoments] | None = None
 
     def loads(self, node_rates: Sequence[Numbers], entry_scv: Numbers, stored: int) -> Loads:
@@ -147,8 +150,8 @@ class Forecaster:
     ) -> Forecast:
         """Return the forecast at these rates; with early drop, the fixed point of waits and survival.
 
-        What has expired when it reaches a station's head is not served, so the waits that make events
-        expire are themselves shorter. `lifetimes` are by source.
+        A message that has expired at the head of a station's queue is not served, so the waits that make
+        messages expire are themselves shorter. `lifetimes` are by source.
         """
         loads = self.loads(node_rates, entry_scv, stored)
         if not self.early_drop:
@@ -170,7 +173,7 @@ class Forecaster:
     def with_patience(
         self, node_rates: Sequence[Numbers], entry_scv: Numbers, stored: int, patience: Sequence[Numbers]
     ) -> tuple[Loads, Numbers]:
-        """Return loads and laws of waits if at each node this share of events would survive each wait."""
+        """Return loads and distributions of waits if these shares of events survive each wait, by node."""
         alive = np.zeros((len(self._places), self.grid.cells))
         surviving = []
         for source, rates, shares in zip(self.sources, node_rates, patience, strict=True):
@@ -186,7 +189,7 @@ class Forecaster:
         return loads, laws
 
     def patience(self, laws: Numbers, stored: int, lifetimes: Sequence[Lifetimes]) -> list[Numbers]:
-        """Return by source [node, cell] the share of events that would be alive after waiting so long."""
+        """Return by source [node, cell] the share of events that is alive after such a wait."""
         waits = self.grid.transform(laws)
         kinds = [self._services.kind_of_source(number) for number in range(len(self.sources))]
         passing = {kind: self._taking(kind, stored) * waits for kind in set(kinds)}
@@ -212,12 +215,12 @@ class Forecaster:
         return self._taking(self._services.kind_of_source(source), stored)[places] * waits[places]
 
     def taking_s_mean(self, source: int, place: int, stored: int) -> float:
-        """Return how long a place takes for an event of a source on average, waits apart."""
+        """Return the mean time of a place for an event of a source, without waits."""
         law = self._services.law(self._services.kind_of_source(source), place, stored)
         return self._places[place].delay_s.mean + (0.0 if law is None else law.mean)
 
     def _taking(self, kind: int, stored: int) -> Transform:
-        """Return the transforms of what every place takes for an event of some size, waits apart."""
+        """Return the transforms of the times of all places for an event of some size, without waits."""
         key = (kind, stored)
         if key not in self._known_taking:
             if len(self._known_taking) >= TAKING_KEPT_MAX:
@@ -233,9 +236,9 @@ class Forecaster:
     def source_waits(
         self, source: int, forecast: Forecast, waits: Transform, waits_factor: float = 1.0
     ) -> Transform:
-        """Return the transforms of waits for one source: where its own were observed, by those.
+        """Return the transforms of waits for one source: by its own observed waits, if there are any.
 
-        `waits` are so many times as long as forecast already; those observed are made so here.
+        `waits` already have the factor; observed ones get it here.
         """
         seen = self.sources[source].waits
         if not seen or self.model is not ForecastModel.WAIT:
@@ -248,14 +251,14 @@ class Forecaster:
         return changed
 
     def source_moments(self, source: int, forecast: Forecast, place: int) -> WaitMoments:
-        """Return what waits at a place are like for events of a source."""
+        """Return the moments of the waits at a place for events of a source."""
         now, seen = self.moments(forecast, place), self.sources[source].waits.get(place)
         if seen is None or self.model is not ForecastModel.WAIT:
             return now
         return calibrated(now, now if self.base is None else self.base[place], seen)
 
     def moments(self, forecast: Forecast, place: int) -> WaitMoments:
-        """Return what waits at a place are like, before any calibration."""
+        """Return the moments of the waits at a place, before any calibration."""
         if not self._places[place].is_station:
             return WaitMoments(mean_s=0.0, waiting_share=0.0, tail_scv=1.0)
         if self.early_drop:
@@ -263,7 +266,7 @@ class Forecaster:
         return _moments(forecast.loads.waits, place)
 
     def wait_laws(self, loads: Loads) -> Numbers:
-        """Return the law of waits at each place [place, cell]."""
+        """Return the distribution of waits at each place [place, cell]."""
         known, self._laws = self._laws, {}
         laws = np.zeros((len(self._places), self.grid.cells))
         laws[:, 0] = 1.0
@@ -303,7 +306,7 @@ def _transforms(grid: DelayGrid, distributions: Sequence[NumberDistribution]) ->
 
 
 def left_to_move(moved: float, before: float) -> float:
-    """Return how far there is to go after two steps, if each is shorter than the last by as much.
+    """Return the remaining distance after two steps, if the steps keep shrinking by the same factor.
 
     >>> left_to_move(0.2, 1.0), left_to_move(0.2, 0.1), left_to_move(0.2, np.inf)
     (0.05, 0.2, 0.2)
@@ -313,9 +316,10 @@ def left_to_move(moved: float, before: float) -> float:
 
 
 def _arrival_ages(journey: Journey, passing: Transform) -> tuple[Transform, Indices]:
-    """Return the transforms of ages with which events arrive, and which of them is each node's.
+    """Return the transforms of the ages at arrival, and the row of each node.
 
-    `passing` are those of the time spent at each place. What leaves a node arrives at all that follow it.
+    `passing` are those of the time spent at each place. What leaves a node arrives at all nodes that
+    follow.
     """
     inner, row_of = journey.inner, np.full(len(journey.places) + 1, NOWHERE)
     row_of[inner] = np.arange(len(inner))

@@ -1,8 +1,8 @@
-"""Through what do a publisher's events travel, and in which order?
+"""The journey of a publisher's events: the places that they pass, in order.
 
-A network is a list of *places*: brokers, links, and publishers' access links. A place may take one event at
-a time (a station: others wait), may take a while besides, and may lose events. The events of one *source*
-travel along a tree of places, from the publisher's access link to every broker somebody may want them at.
+A network is a list of *places*: brokers, links, and publishers' access links. A place may serve one event
+at a time (a station: others wait), may add a delay, and may lose events. The events of one *source* travel
+along a tree of places, from the publisher's access link to every broker that may have a subscriber.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisitedPlace:
-    """A broker or a link: what happens to an event there."""
+    """A broker or a link: its effect on an event."""
 
     name: str
     broker: BrokerStatistics | None = None
@@ -35,7 +35,7 @@ class VisitedPlace:
 
     @property
     def is_station(self) -> bool:
-        """Tell whether it takes one event at a time."""
+        """Return whether it serves one event at a time."""
         return self.broker is not None or (self.link is not None and self.link.s_per_kb is not None)
 
     @property
@@ -45,7 +45,7 @@ class VisitedPlace:
 
     @property
     def delay_s(self) -> NumberDistribution:
-        """Return what every event takes there, beside waiting and being served."""
+        """Return the delay of every event there, beside waiting and service."""
         return Constant(0.0) if self.link is None else self.link.delay_s
 
 
@@ -53,16 +53,17 @@ class VisitedPlace:
 class Journey:
     """The tree of places that one source's events travel along; nodes are in order of depth.
 
-    `arriving` is the share of events that no link on the way to a node loses.
+    `arriving` is the share of events that no link on the route to a node loses.
     """
 
     places: Indices  # by node
-    parents: Indices  # by node; NOWHERE: they begin there
-    brokers: Indices  # by node: whose subscribers, and those behind, it serves; NOWHERE: everything passes
+    parents: Indices  # by node; NOWHERE: the journey begins there
+    # by node: the broker whose subscribers it serves, and those behind; NOWHERE: all events pass
+    brokers: Indices
     arriving: NDArray[np.float64]  # by node
     leaving: NDArray[np.float64]  # by node
     levels: tuple[slice, ...]
-    node_of_broker: Indices  # NOWHERE: no way leads there
+    node_of_broker: Indices  # NOWHERE: no route leads there
 
     @property
     def inner(self) -> Indices:
@@ -79,10 +80,10 @@ class Journey:
 
 
 class PlaceLayout:
-    """The places of a network, its ways, and the last links to subscribers.
+    """The places of a network, its routes, and the last links to subscribers.
 
-    A last link that only delays is looked up where it is needed; one that sends is a place as the others
-    are, and its subscriber a stop behind it, numbered after the brokers.
+    A last link that only delays is looked up where it is needed; one that sends is a place like the others,
+    and its subscriber a stop behind it, numbered after the brokers.
     """
 
     def __init__(self, statistics: NetworkStatistics) -> None:
@@ -91,7 +92,7 @@ class PlaceLayout:
             raise BetimesError("the statistics name one broker twice")
         publishers = {each.name for each in statistics.publishers}
         self.places = [VisitedPlace(name=each.name, broker=each) for each in statistics.brokers]
-        for link in statistics.links:  # what comes over a link that sends one at a time has a stop behind it
+        for link in statistics.links:  # a link that sends one event at a time has a stop behind it
             if link.s_per_kb is not None and link.target not in self.brokers:
                 self.brokers[link.target] = len(self.places)
                 self.places.append(VisitedPlace(name=link.target))
@@ -122,7 +123,7 @@ class PlaceLayout:
         return self.brokers[name]
 
     def home(self, subscription: Subscription) -> int:
-        """Return the broker where a subscriber's ways end, or the stop that is its own."""
+        """Return the broker where a subscriber's routes end, or the stop that is its own."""
         name = subscription.id if subscription.id in self._stops else subscription.home
         return self.broker(name, f"subscriber {subscription.id}")
 
@@ -131,7 +132,7 @@ class PlaceLayout:
         return self._place_of_link.get((publisher.name, publisher.broker), NOWHERE)
 
     def journey(self, publisher: PublisherStatistics, homes: Iterable[int]) -> Journey:
-        """Return the way of a publisher's events to some brokers."""
+        """Return the journey of a publisher's events to some brokers."""
         start = self.broker(publisher.broker, f"publisher {publisher.name}")
         tree = _Tree()
         access = self.access(publisher)
@@ -152,7 +153,7 @@ class PlaceLayout:
 
 
 class _Tree:
-    """A tree of places that is being built."""
+    """A tree of places under construction."""
 
     def __init__(self) -> None:
         self._nodes: list[tuple[int, int, int]] = []  # place, parent, broker
@@ -193,6 +194,6 @@ class _Tree:
 
 
 def _as_routed(link: LinkStatistics) -> Link:
-    """Return a link as the brokers weigh it when they look for the shortest way."""
+    """Return a link with the weight that brokers use for shortest paths."""
     s_per_kb = 0.0 if link.s_per_kb is None else link.s_per_kb.mean
     return Link(source=link.source, target=link.target, s_per_kb_mean=s_per_kb, delay_s=link.delay_s.mean)

@@ -1,7 +1,7 @@
-"""Who wants what of one publisher's events, as subscriptions come and go?
+"""The demand for one publisher's events, updated as subscriptions come and go.
 
-For each place on the way, how many at or behind it want each atom: adding or taking one away touches only the
-places on the way to its broker, and a union is whatever is counted at all.
+For each place on the route, the number of subscriptions at or behind it that want each atom. Adding or
+removing one changes only the places on the route to its broker, and a union is all that has a count.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class Ledger:
 
     def __init__(self, content: Content, journey: Journey) -> None:
         self.content = content
-        self.reach = np.where(journey.brokers == NOWHERE, 1.0, 0.0)  # by node: the mass of what goes there
+        self.reach = np.where(journey.brokers == NOWHERE, 1.0, 0.0)  # by node: the mass that reaches it
         self._journey = journey
         self._counts = np.zeros((len(journey.node_of_broker), content.atoms), np.uint32)
         self._ways: dict[int, list[tuple[int, list[int]]]] = {}
 
     def reach_with(self, home: int, wanted: Flags | None) -> Numbers:
-        """Return the reach if one more at a broker wanted these atoms."""
+        """Return the reach if one more subscription at a broker wanted these atoms."""
         if wanted is None:
             return self.reach
         reach = self.reach.copy()
@@ -39,7 +39,7 @@ class Ledger:
         return reach
 
     def reach_without(self, home: int, wanted: Flags | None) -> Numbers:
-        """Return the reach if one less at a broker wanted these atoms."""
+        """Return the reach if one subscription less at a broker wanted these atoms."""
         if wanted is None:
             return self.reach
         reach = self.reach.copy()
@@ -48,14 +48,14 @@ class Ledger:
         return np.maximum(reach, 0.0)
 
     def add(self, home: int, wanted: Flags | None) -> None:
-        """Count one more who wants these atoms."""
+        """Count one more subscription that wants these atoms."""
         if wanted is not None:
             self.reach = self.reach_with(home, wanted)
             for broker, _ in self._way(home):
                 self._counts[broker] += wanted
 
     def add_many(self, wishes: Iterable[tuple[int, Flags | None]]) -> None:
-        """Count many at once: who wants which atoms at which broker."""
+        """Count many subscriptions at once: (broker, atoms) of each."""
         for home, wanted in wishes:
             if wanted is not None:
                 for broker, _ in self._way(home):
@@ -66,7 +66,7 @@ class Ledger:
                 self.reach[nodes] = self.content.mass(self._counts[broker] > 0)
 
     def remove(self, home: int, wanted: Flags | None) -> None:
-        """Count one less who wants these atoms."""
+        """Count one subscription less that wants these atoms."""
         if wanted is None:
             return
         self.reach = self.reach.copy()
@@ -75,13 +75,13 @@ class Ledger:
             self.reach[nodes] = self.content.mass(self._counts[broker] > 0)
 
     def copied(self) -> Ledger:
-        """Return a ledger that says the same and changes by itself."""
+        """Return an independent copy."""
         other = copy(self)
         other._counts = self._counts.copy()
         return other
 
     def _way(self, home: int) -> list[tuple[int, list[int]]]:
-        """Return the brokers on the way to one, each with the nodes that serve it and all behind it."""
+        """Return the brokers on the route to one, each with the nodes that serve it and all behind it."""
         if home not in self._ways:
             end = int(self._journey.node_of_broker[home])
             way: dict[int, list[int]] = {}

@@ -1,7 +1,7 @@
-"""Where on the way is time lost, and what would it bring if it were not?
+"""The places that cost a subscriber time, and the share gained without each.
 
-For each place on the ways to a subscriber: how long its events wait there and how long they take otherwise,
-on average over all that it wants; and what its share would gain if the place took no time and lost nothing.
+For each place on the routes to a subscriber: the mean wait and the mean other time of its events there,
+over all that it wants; and what its share would gain if the place took no time and lost nothing.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """What one place costs one subscriber."""
+    """The cost of one place to one subscriber."""
 
     place: str
-    wait_s: float  # on average over the events it wants; inf where waits grow without end
-    taking_s: float  # to be served and to travel
+    wait_s: float  # on average over the events that it wants; inf if waits grow without end
+    taking_s: float  # of service and travel
     share_gained: float  # if the place took no time and lost nothing
 
 
 class Losses:
-    """Finds out where subscribers' time is lost, from a forecast."""
+    """Finds the places that cost subscribers time, from a forecast."""
 
     def __init__(self, predictor: Predictor, forecaster: Forecaster, forecast: Forecast) -> None:
         self._predictor, self._forecaster, self._forecast = predictor, forecaster, forecast
@@ -43,7 +43,7 @@ class Losses:
         self._own = [forecaster.passing(number, source_waits[number], self._stored) for number in sources]
 
     def of(self, number: int) -> list[Loss]:
-        """Return the places on the ways to a subscriber, the most costly first."""
+        """Return the places on the routes to a subscriber, the most costly first."""
         predictor = self._predictor
         wanted = float(predictor.wanted_per_s()[number])
         if wanted <= 0.0:
@@ -90,7 +90,7 @@ class Losses:
         kept: Numbers,
         masses: Sequence[tuple[int, Numbers]],
     ) -> Numbers:
-        """Return for each node of a path the rate of events that would be in time if it cost nothing."""
+        """Return for each node of a path the rate of events in time if that node cost nothing."""
         predictor, grid = self._predictor, self._predictor.grid
         own = self._own[source][path]
         last = predictor.ends.last_transform(number)

@@ -1,4 +1,4 @@
-"""Who is in a network, as columns: one more or one less is a new table, the old one stays."""
+"""The subscriptions in a network as columns: a change returns a new table, the old one stays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Member:
-    """A subscription, and what it wants of each publisher."""
+    """A subscription, and the atoms that it wants of each publisher."""
 
     subscription: Subscription
     home: int
@@ -28,18 +28,18 @@ class Member:
 
     @property
     def promised(self) -> float:
-        """Return the share asked for; less than any where none was."""
+        """Return the requested share; minus infinity if none was requested."""
         asked = self.subscription.qos.reliability
         return -math.inf if asked is None else asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Members:
-    """All who are in; one row for each in every column."""
+    """All subscriptions in a network; one row for each in every column."""
 
     each: tuple[Member, ...]
-    rows: NDArray[np.int64]  # where their ways end, and
-    kept: Numbers  # what their last links let through: see `Ends`
+    rows: NDArray[np.int64]  # of the ends of their routes, and
+    kept: Numbers  # the share that their last links let through: see `Ends`
     bounds_s: Numbers
     promised: Numbers
     masses: list[Numbers]  # by publisher: [member, lifetime]
@@ -49,11 +49,11 @@ class Members:
 
     @property
     def homes(self) -> list[int]:
-        """Return everybody's broker."""
+        """Return the broker of every subscription."""
         return [member.home for member in self.each]
 
     def plus(self, member: Member, ends: Ends) -> Members:
-        """Return the same with one more, at the end."""
+        """Return the table with one more, at the end."""
         row, kept = ends.end(member.subscription, member.home)
         return Members(
             each=(*self.each, member),
@@ -65,7 +65,7 @@ class Members:
         )
 
     def minus(self, number: int) -> Members:
-        """Return the same without one."""
+        """Return the table without one."""
         return Members(
             each=(*self.each[:number], *self.each[number + 1 :]),
             rows=np.delete(self.rows, number),
@@ -76,7 +76,7 @@ class Members:
         )
 
     def placed(self, ends: Ends) -> Members:
-        """Return the same with ways that end in another table."""
+        """Return the table with the ends of routes in another table."""
         found = [ends.end(member.subscription, member.home) for member in self.each]
         return replace(
             self,
@@ -86,7 +86,7 @@ class Members:
 
 
 def gathered(members: Sequence[Member], ledgers: Sequence[Ledger], ends: Ends) -> Members:
-    """Return a table of many at once."""
+    """Return a table of many subscriptions at once."""
     empty = nobody(ledgers)
     if not members:
         return empty
@@ -113,7 +113,7 @@ def nobody(ledgers: Sequence[Ledger]) -> Members:
 
 
 def member_of(subscription: Subscription, home: int, ledgers: Sequence[Ledger]) -> Member:
-    """Return a subscription with what it wants of every publisher."""
+    """Return a subscription with the atoms that it wants of every publisher."""
     wanted = [ledger.content.wanted(subscription) for ledger in ledgers]
     return Member(
         subscription=subscription,

@@ -1,4 +1,4 @@
-"""Which share of a publisher's events is in time, once the delays to the subscribers' brokers are known?"""
+"""The share of a publisher's events that is in time, from the delays to the subscribers' brokers."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ ROWS_AT_ONCE = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DelayTable:
-    """P(delay <= point) for each distinct end of ways, what is beyond the grid, and what no link lost."""
+    """P(delay <= point) for each distinct end of routes, what is beyond the grid, and what no link lost."""
 
     below: Numbers  # [row, cell]
-    arriving: Numbers  # by row: 0 where no way leads there
-    stable: NDArray[np.bool_]  # by row: something gets through, however late
+    arriving: Numbers  # by row: 0 if no route leads there
+    stable: NDArray[np.bool_]  # by row: some events get through, however late
 
 
 class Ends:
-    """Where ways end: at a broker, or behind it over a link to the subscriber; alike ones share a row."""
+    """The ends of routes: at a broker, or behind it over a link to the subscriber; equal ones share a row."""
 
     def __init__(
         self,
@@ -47,11 +47,11 @@ class Ends:
 
     @property
     def count(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows."""
         return len(self._rows)
 
     def end(self, subscription: Subscription, home: int) -> tuple[int, float]:
-        """Return the row of a subscription's end, a new one if need be, and what its last link keeps."""
+        """Return the row of a subscription's end, new if needed, and the share that its last link keeps."""
         law, reliability = self._last_link(subscription)
         return self._rows.setdefault((home, law), len(self._rows)), reliability
 
@@ -73,7 +73,7 @@ class Ends:
         return self._transforms[list(self._rows)[row][1]]
 
     def delays_below(self, journey: Journey, leaving: Transform) -> DelayTable:
-        """Return the delays from one source to all ends of ways."""
+        """Return the delays from one source to all ends of routes."""
         homes, law_of_row = (np.array([key[part] for key in self._rows], dtype=np.int64) for part in (0, 1))
         nodes = journey.node_of_broker[homes]
         reached = nodes != NOWHERE
@@ -92,14 +92,14 @@ class Ends:
 
 
 def shares_of(in_time_per_s: Numbers, wanted_per_s: Numbers) -> Numbers:
-    """Return the shares that are in time, 1 where nothing is wanted; what is not a number is 0."""
+    """Return the shares in time, 1 if nothing is wanted; NaN counts as 0."""
     nothing = wanted_per_s <= 0.0
     shares = np.where(nothing, 1.0, in_time_per_s / np.where(nothing, 1.0, wanted_per_s))
     return np.clip(np.where(np.isfinite(shares), shares, 0.0), 0.0, 1.0)
 
 
 def on_time_chances(grid: DelayGrid, below: Numbers, stable: NDArray[np.bool_], lifetime_s: float) -> Numbers:
-    """Return for each row of P(delay <= point) how likely a lifetime is kept; an endless one always."""
+    """Return for each row of P(delay <= point) the probability to keep a lifetime; an endless one is 1."""
     return stable.astype(np.float64) if lifetime_s == np.inf else below[:, grid.cell(lifetime_s)]
 
 
@@ -111,7 +111,7 @@ def on_time_rates(
     deadlines_s: Numbers,
     bounds_s: Numbers,
 ) -> Numbers:
-    """Return for each subscription the mass of what is in time; masses are [subscription, lifetime]."""
+    """Return for each subscription the mass in time; masses are [subscription, lifetime]."""
     found = np.zeros(len(rows))
     for column, deadline_s in enumerate(deadlines_s.tolist()):
         lifetimes_s = np.minimum(bounds_s, deadline_s)

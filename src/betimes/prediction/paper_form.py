@@ -1,7 +1,7 @@
-"""What share will reach me in time, worked out link by link as 001 prints it (equations 1 to 18)?
+"""On-time shares computed link by link, as 001 prints the equations (1 to 18).
 
 For small trees of brokers with every content written out: a reference for `prediction`, which gets the same
-from whole paths. Read with these corrections: a delay equal to the lifetime is in time, eq. 10 mixes the
+from whole paths. Corrections to the paper: a delay equal to the lifetime is in time, eq. 10 mixes the
 upstream links' own distributions by the delay of the broker they lead to, and a broker at its limit lets
 nothing through.
 """
@@ -30,11 +30,11 @@ Ends = tuple[str, str]
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _LinkFlow:
-    """What flows over a link: its rate, and per content [content, remaining cells] how likely it is."""
+    """The flow over a link: its rate, and by [content, remaining cells] the probability."""
 
     rate: float  # lambda_l
     content: Numbers  # C'_l(a)
-    remaining: Numbers  # C_l(a, d), d from 0 on; what has expired stays so and is left out
+    remaining: Numbers  # C_l(a, d), d from 0 on; the expired part is left out
 
 
 def on_time_shares(
@@ -45,7 +45,7 @@ def on_time_shares(
 
 
 class _System:
-    """G(B + P + S, L) of 001, and what the equations find for its links, one after the other."""
+    """G(B + P + S, L) of 001, and the results of the equations for its links, one after the other."""
 
     def __init__(self, statistics: NetworkStatistics, grid: DelayGrid, model: ForecastModel) -> None:
         assert model is not ForecastModel.WAIT, "the paper has two models of waits"
@@ -85,7 +85,7 @@ class _System:
         return np.array([subscription.filter.matches(dict(each)) for each in self._contents], np.bool_)
 
     def _filter_of(self, ends: Ends) -> NDArray[np.bool_]:
-        """Return f_l: the union of the filters of all subscribers that are reached over a link."""
+        """Return f_l: the union of the filters of all subscribers behind a link."""
         found = np.zeros(len(self._contents), np.bool_)
         pending, before = [ends], {ends[0]}
         while pending:

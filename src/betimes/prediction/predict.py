@@ -1,8 +1,8 @@
-"""What share of what I want will reach me in time (001, R'_s)?
+"""The predicted on-time share of each subscriber (001, R'_s).
 
-The path form of the paper's equations: of each publisher's events that a subscriber wants, the share that no
-link loses and whose delays add up to no more than their lifetime. `link_by_link` is the form that the paper
-prints; the two agree. A lifetime is the stricter of the publisher's deadline and the subscriber's bound.
+The path form of the paper's equations: of each publisher's events that a subscriber wants, the share that
+no link loses and whose delays add up to no more than their lifetime. The tests compare it with the form
+that the paper prints. A lifetime is the stricter of the publisher's deadline and the subscriber's bound.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from betimes.prediction.survival import Lifetimes
 from betimes.prediction.wait_distributions import stretched
 
 Numbers = NDArray[np.float64]
-# What the interval allows for: every wait so many times as long as forecast, or as short.
+# The interval assumes that every wait is so many times as long as forecast, or as short.
 WAITS_LONGER = 1.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriberForecast:
-    """What one subscriber is to expect; a share of 1 where nothing of interest is published."""
+    """The forecast for one subscriber; a share of 1 if no wanted event is published."""
 
     subscriber: str
     share: float
@@ -42,7 +42,7 @@ class SubscriberForecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StationForecast:
-    """How busy a station will be, and how long its events wait."""
+    """The load of a station, and the wait of its events."""
 
     name: str
     load: float
@@ -52,7 +52,7 @@ class StationForecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Prediction:
-    """What is to be expected of a network."""
+    """The forecast for a network."""
 
     model: ForecastModel
     subscribers: tuple[SubscriberForecast, ...]
@@ -60,7 +60,7 @@ class Prediction:
 
 
 class Predictor:
-    """A network's statistics, worked out as far as they do not depend on the model of waits."""
+    """A network's statistics, processed as far as they do not depend on the model of waits."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Predictor:
     def forecaster(
         self, model: ForecastModel = ForecastModel.WAIT, *, early_drop: bool = False
     ) -> Forecaster:
-        """Return what makes forecasts by a model of waits."""
+        """Return the forecaster of a model of waits."""
         return Forecaster(self.layout.places, self.sources, self.grid, model, early_drop=early_drop)
 
     def forecast(self, forecaster: Forecaster) -> Forecast:
@@ -105,7 +105,7 @@ class Predictor:
         return forecaster.settled(node_rates, entry_scv, stored, lifetimes)
 
     def shares(self, forecaster: Forecaster, forecast: Forecast, waits_factor: float = 1.0) -> Numbers:
-        """Return every subscriber's on-time share, if all waits were so many times as long (001, eq. 11)."""
+        """Return every subscriber's on-time share with all waits multiplied by a factor (001, eq. 11)."""
         stored = len(self.statistics.subscriptions)
         laws = forecast.wait_laws if waits_factor == 1.0 else stretched(forecast.wait_laws, waits_factor)
         waits = self.grid.transform(laws)
@@ -128,7 +128,7 @@ class Predictor:
         return shares_of(in_time * self.ends.reliability, wanted)
 
     def wanted_per_s(self) -> Numbers:
-        """Return how much every subscriber wants."""
+        """Return the rate of events that every subscriber wants."""
         masses = [demand.masses.sum(axis=1) for demand in self.demands]
         return np.asarray(sum(rate * mass for rate, mass in zip(self.rates, masses, strict=True)))
 
@@ -142,7 +142,7 @@ class Predictor:
 def predict(
     statistics: NetworkStatistics, model: ForecastModel = ForecastModel.WAIT, *, early_drop: bool = False
 ) -> Prediction:
-    """Return the predicted on-time share of every subscriber, and how busy every station is."""
+    """Return the predicted on-time share of every subscriber, and the load of every station."""
     predictor = Predictor(statistics)
     forecaster = predictor.forecaster(model, early_drop=early_drop)
     return prediction_of(predictor, forecaster, predictor.forecast(forecaster))
@@ -188,7 +188,7 @@ def station_forecasts(
 
 
 def with_somebody(statistics: NetworkStatistics) -> NetworkStatistics:
-    """Return the statistics, with somebody who publishes nothing where nobody publishes."""
+    """Return the statistics, with a silent publisher if there is no publisher."""
     if statistics.publishers:
         return statistics
     if not statistics.brokers:
@@ -198,7 +198,7 @@ def with_somebody(statistics: NetworkStatistics) -> NetworkStatistics:
 
 
 def entries_scv(sources: Sequence[Source], publishers: Sequence[PublisherStatistics]) -> Numbers:
-    """Return how bursty each source is: its publishers' gaps, by their rates (001, eq. 15)."""
+    """Return the burstiness of each source: its publishers' gaps, by their rates (001, eq. 15)."""
     found = []
     for source in sources:
         rates = [publishers[number].rate_per_s for number in source.publishers]
@@ -215,11 +215,11 @@ def all_bounds_s(bounds_s: Numbers, contents: Sequence[Content]) -> Numbers:
 
 
 def make_sources(statistics: NetworkStatistics, layout: PlaceLayout, homes: set[int]) -> list[Source]:
-    """Return the publishers, those together whose events travel alike."""
+    """Return the publishers, grouped if their events travel alike."""
     places = {place.name: number for number, place in enumerate(layout.places)}
     seen: dict[str, dict[int, WaitStatistics]] = {}
     for each in statistics.waits:
-        if each.station in places:  # a station that is gone has nothing to say
+        if each.station in places:  # a station that is gone is skipped
             seen.setdefault(each.publisher, {})[places[each.station]] = each
     groups: dict[object, list[int]] = {}
     for number, publisher in enumerate(statistics.publishers):
@@ -240,7 +240,7 @@ def make_sources(statistics: NetworkStatistics, layout: PlaceLayout, homes: set[
 def node_lifetimes(
     source: Source, demands: Sequence[ExpectedDemand], rates: Numbers, homes: Sequence[int], bounds_s: Numbers
 ) -> Lifetimes:
-    """Return for each node how long a source's events are of use to anybody behind it."""
+    """Return for each node how long a source's events are useful to any subscriber behind it."""
     journey = source.journey
     longest = np.zeros(len(journey.places))
     for home, bound_s in zip(homes, bounds_s.tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""Which share of a quantity lies below a value, and below which value lies a share?"""
+"""Distribution functions and quantiles of the distributions of `model`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""How long does an event wait at a station, on average and how unevenly (001, section IV; Whitt 1983)?
+"""The wait of an event at a station: mean and variability (001, section IV; Whitt 1983).
 
-Equations (5), (16) and (18) of 001, and from Whitt's Queueing Network Analyzer what 001 leaves out: how many
-wait at all, and how uneven the waits of those are. Every function takes numbers or arrays of stations.
+Equations (5), (16) and (18) of 001, and from Whitt's Queueing Network Analyzer what 001 leaves out: the
+share of events that wait, and the variability of their waits. Every function takes numbers or arrays of
+stations.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Waits:
-    """What is known of waits at stations: arrays, one number for each."""
+    """The waits at stations: arrays, one number for each."""
 
-    mean_s: Numbers  # q_b, those who do not wait included
+    mean_s: Numbers  # q_b, events that do not wait included
     waiting_share: Numbers  # P(W > 0)
-    tail_scv: Numbers  # squared coefficient of variation of the waits of those who wait
+    tail_scv: Numbers  # squared coefficient of variation of the waits of those that wait
 
 
 def mean_wait_mm1_s(load: Numbers, service_s: Numbers) -> Numbers:
@@ -45,7 +46,7 @@ def mean_wait_gg1_s(
 
 
 def departures_scv(load: Numbers, arrivals_scv: Numbers, service_scv: Numbers) -> Numbers:
-    """Return the burstiness of what leaves a station (001, eq. 16); a full one lets out what it serves."""
+    """Return the burstiness of a station's departures (001, eq. 16); a full one sends out what it serves."""
     busy = np.minimum(load, 1.0) ** 2
     return busy * service_scv + (1.0 - busy) * arrivals_scv
 
@@ -63,7 +64,7 @@ def waiting_share(load: Numbers, arrivals_scv: Numbers, service_scv: Numbers) ->
 
 
 def waits_tail_scv(load: Numbers, service_scv: Numbers) -> Numbers:
-    """Return how uneven the waits of those who wait are (Whitt 1983, eqs. 53 and 54)."""
+    """Return the variability of the waits of those that wait (Whitt 1983, eqs. 53 and 54)."""
     full = np.clip(load, 0.0, 1.0)
     # the third moment of service over the cube of the first, by two moments
     third = np.where(
@@ -75,7 +76,7 @@ def waits_tail_scv(load: Numbers, service_scv: Numbers) -> Numbers:
 
 
 def waits_gg1(load: Numbers, service_s: Numbers, arrivals_scv: Numbers, service_scv: Numbers) -> Waits:
-    """Return all that is known of the waits at stations: q_b of eq. 18, and how it is spread."""
+    """Return the waits at stations: q_b of eq. 18, and its variability."""
     return Waits(
         mean_s=mean_wait_gg1_s(load, service_s, arrivals_scv, service_scv),
         waiting_share=waiting_share(load, arrivals_scv, service_scv),

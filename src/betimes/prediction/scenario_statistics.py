@@ -1,7 +1,7 @@
-"""What does a scenario say of its parts, in the numbers that predictions are made from?
+"""A scenario as the statistics from which predictions are made.
 
-Links send one message at a time, at their normally distributed speed; brokers take their processing time for
-each message. Faults are not part of it: what is predicted is the network in order.
+Links send one message at a time, at their normally distributed speed; brokers take their processing time
+for each message. Faults are left out: the prediction is for the network in order.
 """
 
 from __future__ import annotations

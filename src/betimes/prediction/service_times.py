@@ -1,4 +1,4 @@
-"""How long does a place take for one event: a broker to match it, a link to send it?"""
+"""The service time of a place for one event: a broker matches it, a link sends it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Numbers = NDArray[np.float64]
 
 
 def scaled(distribution: NumberDistribution, factor: float) -> NumberDistribution:
-    """Return the distribution of so many times the quantity.
+    """Return the distribution of the quantity times a factor.
 
     >>> scaled(Uniform(1.0, 2.0), 10.0)
     Uniform(low=10.0, high=20.0)
@@ -45,9 +45,9 @@ def scaled(distribution: NumberDistribution, factor: float) -> NumberDistributio
 
 
 def matching_s(broker: BrokerStatistics, stored: int) -> NumberDistribution:
-    """Return how long a broker takes for an event with so many subscriptions stored (M_b of 001).
+    """Return a broker's time for an event with so many subscriptions stored (M_b of 001).
 
-    What each adds is added to the mean; the shape stays.
+    The subscriptions add to the mean; the shape stays.
     """
     own_s = broker.processing_s.mean
     more_s = broker.processing_s_per_subscription * stored
@@ -57,7 +57,7 @@ def matching_s(broker: BrokerStatistics, stored: int) -> NumberDistribution:
 
 
 def sending_s(s_per_kb: NumberDistribution, size_kb: NumberDistribution) -> NumberDistribution:
-    """Return how long a link takes to send; where both vary, a gamma distribution of the same moments."""
+    """Return a link's sending time; if both vary, a gamma distribution of the same moments."""
     if isinstance(size_kb, Constant):
         law = scaled(s_per_kb, size_kb.value)
         return Normal(law.mean, law.sd, max(law.low, 0.0)) if isinstance(law, Normal) else law
@@ -69,7 +69,7 @@ def sending_s(s_per_kb: NumberDistribution, size_kb: NumberDistribution) -> Numb
 
 
 class Services:
-    """What each place takes for one event of each source: first and second moments, and the laws."""
+    """The service times of each place for one event of each source: two moments, and distributions."""
 
     def __init__(self, places: Sequence[VisitedPlace], sizes_kb: Sequence[NumberDistribution]) -> None:
         self._places = places
@@ -89,14 +89,14 @@ class Services:
         )
 
     def law(self, kind: int, place: int, stored: int) -> NumberDistribution | None:
-        """Return how long a place takes for one event of a kind; None where it takes many at a time."""
+        """Return the service time of a place for an event of a kind; None if it serves many at a time."""
         broker = self._places[place].broker
         if broker is not None:
             return matching_s(broker, stored)
         return self._sending[kind][place]
 
     def kind_of_source(self, source: int) -> int:
-        """Return a number that sources share whose events are alike in size."""
+        """Return a number that is the same for sources whose events are alike in size."""
         return int(self._kind_of_source[source])
 
     def moments(self, rates: Numbers, stored: int) -> tuple[Numbers, Numbers]:

@@ -1,6 +1,6 @@
-"""Which share of events is still of use after waiting so long at a place?
+"""The share of events that is still useful after a wait at a place.
 
-An event expires when the time it has been under way, the wait included, exceeds its lifetime.
+An event expires when its age, the wait included, exceeds its lifetime.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FOR_EVER = -1  # instead of a cell
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Lifetimes:
-    """How long the events of a source are of use to anybody behind each node. inf: for ever."""
+    """How long the events of a source are useful to any subscriber behind each node. inf: for ever."""
 
     seconds: Numbers  # [node, lifetime]
     shares: Numbers  # of the events, by lifetime
@@ -32,10 +32,10 @@ class Lifetimes:
 
 @kernel
 def survivors(ages: Numbers, rows: Indices, lasts: Indices, shares: Numbers, alive: Numbers) -> None:
-    """Fill [node, cell]: the share of a node's events that is alive after waiting so long there.
+    """Fill [node, cell]: the share of a node's events that is alive after such a wait there.
 
-    `ages` [row, cell] are the masses of events' ages when they arrive, and are added up in place; `rows` says
-    which of them is each node's. `lasts` [node, lifetime] are cells, FOR_EVER for endless lifetimes.
+    `ages` [row, cell] are the masses of events' ages at arrival, and are added up in place; `rows` has the
+    row of each node. `lasts` [node, lifetime] are cells, FOR_EVER for endless lifetimes.
     """
     cells = ages.shape[1]
     for row in range(ages.shape[0]):
@@ -49,7 +49,7 @@ def survivors(ages: Numbers, rows: Indices, lasts: Indices, shares: Numbers, ali
                     alive[node, cell] += share
             for cell in range(last + 1):
                 alive[node, cell] += share * ages[row, last - cell]
-        for cell in range(cells):  # what is rounded must not leave the shares
+        for cell in range(cells):  # rounding must not leave the range of the shares
             alive[node, cell] = min(max(alive[node, cell], 0.0), 1.0)
 
 
