@@ -18,7 +18,7 @@ Numbers = NDArray[np.float64]
 
 
 class CodedColumn:
-    """One attribute of all atoms: a code for each, and the values that codes stand for."""
+    """One attribute of all atoms: a code for each, and the values of the codes."""
 
     def __init__(self, values: Sequence[Value], codes: NDArray[np.int64]) -> None:
         self._values = values
@@ -29,13 +29,13 @@ class CodedColumn:
         return [self._values[code] for code in np.broadcast_to(self._codes, shape).reshape(-1).tolist()]
 
     def holds(self, constraint: Constraint) -> Flags:
-        """Tell of which atoms a constraint is true."""
+        """Return for which atoms a constraint is true."""
         truth = np.array([constraint.holds(value) for value in self._values], dtype=np.bool_)
         return truth[self._codes]
 
 
 def matching_rows(content_filter: Filter, columns: Mapping[str, Column], shape: tuple[int, ...]) -> Flags:
-    """Tell which rows a filter matches, by columns of values; shape is that of all their combinations."""
+    """Return which rows a filter matches, by columns of values; shape is that of all their combinations."""
     found = np.zeros(shape, dtype=np.bool_)
     missing = np.zeros(1, dtype=np.bool_)
     for box in content_filter.boxes:
@@ -61,12 +61,12 @@ class NumberColumn:
         return [None if value != value else value for value in self._values.tolist()]  # noqa: PLR0124 -- NaN
 
     def holds(self, constraint: Constraint) -> Flags:
-        """Tell of which atoms a constraint is true."""
+        """Return for which atoms a constraint is true."""
         if isinstance(constraint, Interval):
             low, high, values = constraint.low, constraint.high, self._values
             above = values >= low if constraint.low_inside else values > low
             return above & (values <= high if constraint.high_inside else values < high)
-        # any number, or none, will do: the constraint does not look at which it is
+        # any number, or none, will do: the constraint does not depend on it
         return np.where(self._present, constraint.holds(0.5), constraint.holds(None))
 
 

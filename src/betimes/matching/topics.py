@@ -1,11 +1,11 @@
-"""Which patterns does this topic meet, and which topics does this pattern meet?
+"""MQTT topics and patterns: matching, overlap, and trees of many of them.
 
 Topic names and patterns are those of MQTT 5, section 4.7 (a pattern is what MQTT calls a topic filter):
 levels between slashes, `+` for any one level, `#` for all the rest and for the level above it. A wildcard
-at the very beginning does not meet a topic that begins with `$`.
+at the very beginning does not match a topic that begins with `$`.
 
 `topic_matches` is the definition. `TopicTree` is its fast twin for many patterns and `TopicNames` for many
-topics; tests prove them equal to it. Both expect names and patterns that were checked where they came in.
+topics; tests prove them equal to it. Both expect names and patterns that were checked on input.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Generic, TypeVar
 
 from betimes.model.errors import TextError
 
-BYTES_MAX = 65_535  # what MQTT's length field of two bytes can say
-LEVELS_MAX = 128  # a walk down a tree is as long as this at most
+BYTES_MAX = 65_535  # the limit of MQTT's two-byte length field
+LEVELS_MAX = 128  # the limit of a walk down a tree
 TOPICS_CACHED_MAX = 65_536
 CACHED_TOPIC_LENGTH_MAX = 1_024  # so that a flood of long topics cannot fill the memory
-CACHED_KEYS_MAX = 4_194_304  # likewise one of topics that very many want
+CACHED_KEYS_MAX = 4_194_304  # likewise for topics with very many subscriptions
 
 _SHARED = "$share/"
 _SHOWN_LENGTH_MAX = 60
@@ -30,12 +30,12 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def check_topic_name(text: str) -> None:
-    """Raise a TextError where a text is no topic name, that is, nothing can be published to it."""
+    """Raise a TextError if a text is no topic name, that is, no client can publish to it."""
     _check_name(text, "topic name")
 
 
 def check_topic_pattern(text: str) -> None:
-    """Raise a TextError where a text is no topic pattern, that is, nothing can be subscribed to by it."""
+    """Raise a TextError if a text is no topic pattern, that is, no client can subscribe to it."""
     _check_text(text, "topic pattern")
     if "+" not in text and "#" not in text:
         return
@@ -54,7 +54,7 @@ def check_topic_pattern(text: str) -> None:
 def shared_parts(pattern: str) -> tuple[str | None, str]:
     """Return the group and the inner pattern of a shared subscription; no group for an ordinary pattern.
 
-    What is returned as the pattern has been checked.
+    The returned pattern has been checked.
 
     >>> shared_parts("$share/workers/jobs/#"), shared_parts("jobs/#")
     (('workers', 'jobs/#'), (None, 'jobs/#'))
@@ -73,7 +73,7 @@ def shared_parts(pattern: str) -> tuple[str | None, str]:
 
 
 def topic_matches(pattern: str, topic: str) -> bool:
-    """Tell whether a topic meets a pattern: the definition, MQTT 5 section 4.7.
+    """Return whether a topic matches a pattern: the definition, MQTT 5 section 4.7.
 
     >>> topic_matches("a/+/c", "a/b/c"), topic_matches("a/#", "a"), topic_matches("#", "$SYS/load")
     (True, True, False)
@@ -89,7 +89,7 @@ def topic_matches(pattern: str, topic: str) -> bool:
 
 
 def patterns_overlap(one: str, other: str) -> bool:
-    """Tell whether some topic could meet both patterns.
+    """Return whether some topic could match both patterns.
 
     >>> patterns_overlap("a/+", "+/b"), patterns_overlap("a/#", "b/#"), patterns_overlap("#", "$SYS/#")
     (True, False, False)
@@ -106,7 +106,7 @@ def patterns_overlap(one: str, other: str) -> bool:
 
 
 class _Node(Generic[Key]):
-    """One level: what belongs to exactly this, and what to this and all below it."""
+    """One level: the keys of exactly this level, and those of this and all below it."""
 
     __slots__ = ("below", "keys", "rest")
 
@@ -117,10 +117,10 @@ class _Node(Generic[Key]):
 
 
 class TopicTree(Generic[Key]):
-    """Keys under patterns: `match` finds those whose pattern a topic meets.
+    """Keys under patterns: `match` finds those whose pattern a topic matches.
 
-    A topic asked before is one look into a dictionary. Another is one look for the patterns without
-    wildcards, which stand in a dictionary too, and a walk over those with wildcards, level by level.
+    A repeated topic costs one dictionary lookup. Another costs one lookup for the patterns without
+    wildcards, which are in a dictionary too, and a walk over those with wildcards, level by level.
     """
 
     def __init__(self) -> None:
@@ -131,11 +131,11 @@ class TopicTree(Generic[Key]):
         self._cached_keys = 0
 
     def __len__(self) -> int:
-        """Return how many pairs of pattern and key there are."""
+        """Return the number of pairs of pattern and key."""
         return self._count
 
     def add(self, pattern: str, key: Key) -> bool:
-        """Put a key under a pattern; return whether it was not there yet."""
+        """Add a key under a pattern; return whether it is new."""
         if "+" not in pattern and "#" not in pattern:
             held = self._exact.get(pattern, ())
             count = len(held)
@@ -156,7 +156,7 @@ class TopicTree(Generic[Key]):
         return bool(added)
 
     def remove(self, pattern: str, key: Key) -> bool:
-        """Take a key from under a pattern; return whether it was there."""
+        """Remove a key from a pattern; return whether it was there."""
         if "+" not in pattern and "#" not in pattern:
             held = self._exact.get(pattern, ())
             count = len(held)
@@ -173,7 +173,7 @@ class TopicTree(Generic[Key]):
         return bool(removed)
 
     def match(self, topic: str) -> tuple[Key, ...]:
-        """Return the keys whose pattern this topic meets: once for each pattern they stand under."""
+        """Return the keys whose pattern this topic matches: once for each such pattern."""
         found = self._cache.get(topic)
         return self._find(topic) if found is None else found
 
@@ -181,7 +181,7 @@ class TopicTree(Generic[Key]):
         found: list[Key] = list(self._exact.get(topic, ()))
         levels = topic.split("/")
         nodes = [self._root]
-        if topic.startswith("$"):  # which no wildcard in front meets
+        if topic.startswith("$"):  # which no leading wildcard matches
             node = (self._root.below or {}).get(levels.pop(0))
             nodes = [] if node is None else [node]
         for level in levels:
@@ -238,7 +238,7 @@ class TopicTree(Generic[Key]):
 
 
 class TopicNames:
-    """A set of topic names, such as those with a retained message: `meeting` finds those a pattern means."""
+    """A set of topic names, such as those with a retained message: `meeting` finds those of a pattern."""
 
     def __init__(self) -> None:
         self._root: _Node[str] = _Node()  # the key is the name
@@ -252,7 +252,7 @@ class TopicNames:
         return path is not None and bool(path[-1].keys)
 
     def add(self, name: str) -> bool:
-        """Put a name in; return whether it was not there yet."""
+        """Add a name; return whether it is new."""
         node = _node_made(self._root, name.split("/"))
         if node.keys:
             return False
@@ -261,7 +261,7 @@ class TopicNames:
         return True
 
     def remove(self, name: str) -> bool:
-        """Take a name out; return whether it was there."""
+        """Remove a name; return whether it was there."""
         levels = name.split("/")
         path = _path_to(self._root, levels)
         if path is None or not path[-1].keys:
@@ -272,7 +272,7 @@ class TopicNames:
         return True
 
     def meeting(self, pattern: str) -> list[str]:
-        """Return the names that meet a pattern, in no particular order."""
+        """Return the names that match a pattern, in no particular order."""
         nodes = [self._root]
         for wanted in pattern.split("/"):
             if wanted == "#":
@@ -290,7 +290,7 @@ class TopicNames:
 
 
 def _node_made(root: _Node[Key], levels: list[str]) -> _Node[Key]:
-    """Return the node at these levels, made where there was none."""
+    """Return the node at these levels; make it if there is none."""
     node = root
     for level in levels:
         if node.below is None:
@@ -303,7 +303,7 @@ def _node_made(root: _Node[Key], levels: list[str]) -> _Node[Key]:
 
 
 def _path_to(root: _Node[Key], levels: list[str]) -> list[_Node[Key]] | None:
-    """Return the nodes from the root to these levels, or None where they end before."""
+    """Return the nodes from the root to these levels, or None if they end before."""
     path = [root]
     for level in levels:
         node = (path[-1].below or {}).get(level)
@@ -314,7 +314,7 @@ def _path_to(root: _Node[Key], levels: list[str]) -> list[_Node[Key]] | None:
 
 
 def _prune(path: list[_Node[Key]], levels: list[str]) -> None:
-    """Take away the nodes at the end of a path that hold nothing any more."""
+    """Remove the empty nodes at the end of a path."""
     for number in range(len(path) - 1, 0, -1):
         if path[number].keys or path[number].rest or path[number].below:
             return
@@ -325,7 +325,7 @@ def _prune(path: list[_Node[Key]], levels: list[str]) -> None:
 
 
 def _open_levels(root: _Node[str]) -> list[_Node[str]]:
-    """Return the first levels that a wildcard in front meets."""
+    """Return the first levels that a leading wildcard matches."""
     return [node for level, node in (root.below or {}).items() if not level.startswith("$")]
 
 
@@ -392,7 +392,7 @@ def _check_bytes(text: str, what: str) -> None:
 
 
 def _wrong(text: str, place: int, problem: str, hint: str) -> TextError:
-    """Return the error, with no more of the text than a person, or a reason string, can take."""
+    """Return the error, with a part of the text that fits a terminal or a reason string."""
     start = max(0, place - _SHOWN_LENGTH_MAX // 2)
     shown = text[start : start + _SHOWN_LENGTH_MAX]
     shown = "".join(letter if letter.isprintable() else "\ufffd" for letter in shown)

@@ -1,9 +1,8 @@
-"""How do millions of boxes and events become dz-expressions, and find the cells of a division of the space?
+"""Columns of boxes and events as dz-expressions, and the parts of a division that they reach.
 
-The columns' twin of `dz_spaces`: the same arithmetic, so that tests can ask for the same answers. A code is
-an expression of full length without its leading 1, in one 64-bit integer. A *division* is a set of
-expressions without wildcards that have nothing in common and together are the whole space; in the order of
-codes each is an interval.
+The columnar twin of `dz.spaces`: the same arithmetic, so that tests can compare both. A code is an
+expression of full length without its leading 1, in one 64-bit integer. A *division* is a set of disjoint
+expressions without wildcards that together are the whole space; in the order of codes each is an interval.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from betimes.matching.dz.expressions import WHOLE, Dz, halves, places_of
 from betimes.matching.dz.spaces import Space, dz_cells
 
 CODE_LENGTH_MAX = 62
-_DIVIDED_SHARE_MAX = 0.95  # a half with more than this of its boxes is no gain
+_DIVIDED_SHARE_MAX = 0.95  # a half with more than this share of the boxes is no gain
 _STACK_MAX = 2 * CODE_LENGTH_MAX
 
 Cells = NDArray[np.int32]  # per box, per dimension: the first and the last cell
@@ -35,7 +34,7 @@ def cells_of(space: Space, place: int, values: NDArray[np.float64]) -> NDArray[n
 
 
 def event_codes(space: Space, numbers: Mapping[str, NDArray[np.float64]], size: int) -> NDArray[np.int64]:
-    """Return the codes of so many events; an attribute without a column is missing everywhere."""
+    """Return the codes of `size` events; an attribute without a column is missing everywhere."""
     check_length(space)
     cells = np.zeros((size, len(space.dimensions)), np.int64)
     for place, attribute in enumerate(space.attributes):
@@ -65,7 +64,7 @@ def box_cells(
 
 
 def check_length(space: Space) -> None:
-    """Raise ValueError where codes of this space do not fit 64 bits."""
+    """Raise ValueError if codes of this space do not fit into 64 bits."""
     if space.length > CODE_LENGTH_MAX:
         raise ValueError(f"codes of {space.length} bits; {CODE_LENGTH_MAX} are possible: fewer levels")
 
@@ -83,7 +82,7 @@ def interleave(cells: NDArray[np.int64], levels: int, codes: NDArray[np.int64]) 
 
 @kernel
 def deinterleave(codes: NDArray[np.int64], levels: int, cells: NDArray[np.int64]) -> None:
-    """Write the cells of each code: what `interleave` made it of."""
+    """Write the cells of each code: the inverse of `interleave`."""
     dimensions = cells.shape[1]
     for row in range(codes.shape[0]):
         for place in range(dimensions):
@@ -95,7 +94,7 @@ def deinterleave(codes: NDArray[np.int64], levels: int, cells: NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Division:
-    """The parts of a space, in the order of their codes, as a tree that boxes are led down."""
+    """The parts of a space, in the order of their codes, as a tree for boxes."""
 
     space: Space
     parts: tuple[Dz, ...]
@@ -131,7 +130,7 @@ class Division:
         return np.searchsorted(self.starts, codes, side="right") - 1
 
     def parts_of_boxes(self, cells: Cells) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Return the boxes, and the parts each of them reaches, as pairs; a box's pairs stand together."""
+        """Return the boxes, and the parts each of them reaches, as pairs; a box's pairs are adjacent."""
         counts = np.zeros(len(cells), np.int64)
         reached_parts(self.nodes, self.reach, cells, counts, np.empty(0, np.int32))
         found = np.empty(int(counts.sum()), np.int32)
@@ -195,10 +194,10 @@ def reached_parts(
 
 
 def divided(space: Space, cells: Cells, boxes_max: float, parts_max: int) -> Division:
-    """Return a division whose parts are reached by so many of these boxes at most, where that can be had.
+    """Return a division whose parts are reached by at most `boxes_max` of these boxes each, if possible.
 
-    A part is divided while it is reached by more, has fewer boxes after one turn through all dimensions, and
-    there are not too many parts: the fullest goes first.
+    A part is divided while more boxes reach it, one turn through all dimensions leaves fewer, and there are
+    not too many parts: the fullest is first.
     """
     check_length(space)
     done: list[Dz] = []
@@ -220,7 +219,7 @@ def divided(space: Space, cells: Cells, boxes_max: float, parts_max: int) -> Div
 def _told_apart(
     space: Space, dz: Dz, here: NDArray[np.int64], cells: Cells, parts_max: int
 ) -> list[tuple[Dz, NDArray[np.int64]]]:
-    """Return parts with clearly fewer boxes each, after as few halvings as that takes; none: it cannot be."""
+    """Return parts with clearly fewer boxes each, after as few halvings as possible; empty if none exist."""
     parts = [(dz, here)]
     spanned = 0  # halvings that put boxes on both sides; those that leave one side empty cost nothing
     while spanned < 1 << len(space.dimensions) and len(parts) < parts_max:

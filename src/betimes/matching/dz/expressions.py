@@ -1,13 +1,13 @@
-"""Which part of the event space does a bit-string name, and how do such parts lie to each other (002)?
+"""dz-expressions: bit strings that name parts of the event space, and their algebra (002).
 
 The space is halved again and again, one dimension after the other; each halving adds a bit: `0` for the low
-half, `1` for the high one, `*` (section 5.2) for both. The empty expression names the whole space. Inside, an
-expression is one integer with a leading 1, as in a heap: the root is 1, the halves of h are 2h and 2h + 1, so
-that to coarsen is to shift, and to cover is to shift and compare. A second integer marks the places of
-wildcards.
+half, `1` for the high one, `*` (section 5.2) for both. The empty expression names the whole space. An
+expression is stored as one integer with a leading 1, as in a heap: the root is 1, the halves of h are 2h
+and 2h + 1. So coarsening is a shift, and covering is a shift and a comparison. A second integer marks the
+places of wildcards.
 
-Without wildcards, expressions that overlap contain one another. With them they need not (`0` and `*0`), so
-that there are two questions: `covers` and `overlaps`.
+Without wildcards, expressions that overlap contain one another. With wildcards they need not (`0` and
+`*0`), so there are two questions: `covers` and `overlaps`.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ EMPTY_TEXT = "ε"
 
 
 class Dz(NamedTuple):
-    """An expression in its one form: no bit under a wildcard, no wildcard at the end."""
+    """An expression in its canonical form: no bit under a wildcard, no wildcard at the end."""
 
     bits: int = 1
     stars: int = 0
 
     @property
     def length(self) -> int:
-        """Return how many halvings there are."""
+        """Return the number of halvings."""
         return self.bits.bit_length() - 1
 
     @property
@@ -50,7 +50,7 @@ Weight = Callable[[Dz], float]
 
 
 def places_of(dz: Dz) -> str:
-    """Return the expression place by place, as text; nothing for the whole space."""
+    """Return the expression place by place, as text; empty for the whole space."""
     digits = f"{dz.bits:b}"[1:]
     if not dz.stars:
         return digits
@@ -60,7 +60,7 @@ def places_of(dz: Dz) -> str:
 
 
 def read_dz(text: str) -> Dz:
-    """Return the expression that a text says.
+    """Return the expression in a text.
 
     >>> str(read_dz("*0*0")), str(read_dz("01**")), read_dz("ε") == WHOLE
     ('*0*0', '01', True)
@@ -82,7 +82,7 @@ def _longer(dz: Dz, digit: str) -> Dz:
 
 
 def stripped(dz: Dz) -> Dz:
-    """Return it without wildcards at its end, which say nothing."""
+    """Return it without wildcards at its end, which have no effect."""
     if not dz.stars & 1:
         return dz
     ends = (~dz.stars & (dz.stars + 1)).bit_length() - 1
@@ -90,23 +90,23 @@ def stripped(dz: Dz) -> Dz:
 
 
 def shortened(dz: Dz, length: int) -> Dz:
-    """Return the first so many places: the same or a coarser expression."""
+    """Return the first `length` places: the same or a coarser expression."""
     over = max(dz.length - length, 0)
     return stripped(Dz(dz.bits >> over, dz.stars >> over))
 
 
 def coarser(dz: Dz) -> Dz:
-    """Return the expression that is divided once less; the whole space stays what it is."""
+    """Return the expression with one halving less; the whole space stays the same."""
     return shortened(dz, dz.length - 1) if dz.length else dz
 
 
 def halves(dz: Dz) -> tuple[Dz, Dz]:
-    """Return the two expressions that are divided once more."""
+    """Return the two expressions with one halving more."""
     return Dz(2 * dz.bits, 2 * dz.stars), Dz(2 * dz.bits + 1, 2 * dz.stars)
 
 
 def covers(one: Dz, other: Dz) -> bool:
-    """Tell whether all that the other names is named by this one (other ≺ one).
+    """Return whether this one names all that the other names (other ≺ one).
 
     >>> covers(read_dz("0*1"), read_dz("0110")), covers(read_dz("0"), read_dz("*0"))
     (True, False)
@@ -114,14 +114,14 @@ def covers(one: Dz, other: Dz) -> bool:
     bits, stars = one
     other_bits, other_stars = other
     over = other_bits.bit_length() - bits.bit_length()
-    if over < 0:  # this one says something of a place of which the other says nothing
+    if over < 0:  # this one has a bit at a place where the other has none
         return False
     differs = ((other_bits >> over) ^ bits) | (other_stars >> over)
     return not differs & ~stars
 
 
 def overlaps(one: Dz, other: Dz) -> bool:
-    """Tell whether something is named by both.
+    """Return whether both have a part in common.
 
     >>> overlaps(read_dz("0"), read_dz("*0")), overlaps(read_dz("01"), read_dz("*0"))
     (True, False)
@@ -137,7 +137,7 @@ def overlaps(one: Dz, other: Dz) -> bool:
 
 
 def common_part(one: Dz, other: Dz) -> Dz | None:
-    """Return what is named by both: again one expression, or nothing."""
+    """Return the common part of both: again one expression, or None."""
     if not overlaps(one, other):
         return None
     length = max(one.length, other.length)
@@ -152,9 +152,9 @@ def common_part(one: Dz, other: Dz) -> Dz | None:
 def merged(expressions: Iterable[Dz], *, wildcards: bool = False) -> DzSet:
     """Return the same part of the space with fewer expressions: none covered, no two that are one.
 
-    Without wildcards the result is the one shortest set there is. With `wildcards`, any two that differ at
-    one place become one with `*` there; the result depends on the given set only, but another set for the
-    same part may come to another result.
+    Without wildcards the result is the unique shortest set. With `wildcards`, any two that differ at one
+    place become one with `*` there; the result depends on the given set only, but another set for the same
+    part may give another result.
 
     >>> [str(dz) for dz in merged(map(read_dz, ("001", "011")), wildcards=True)]
     ['0*1']
@@ -176,7 +176,7 @@ def merged(expressions: Iterable[Dz], *, wildcards: bool = False) -> DzSet:
 
 
 def _merged_plainly(expressions: list[int]) -> DzSet:
-    """Return the shortest set without wildcards: side by side, one becomes part of those before it."""
+    """Return the shortest set without wildcards: each is merged with those before it."""
     longest = max(expressions, default=1).bit_length()
     found: list[int] = []
     # in the order of the space, a wider one before its parts
@@ -191,7 +191,7 @@ def _merged_plainly(expressions: list[int]) -> DzSet:
 
 
 def _siblings(kept: set[Dz], *, wildcards: bool) -> list[tuple[Dz, Dz, Dz]]:
-    """Return pairs that are one expression together, with that one: the last places first."""
+    """Return pairs that together are one expression, with that one: the last places first."""
     pairs = []
     for dz in sorted(kept):
         places = dz.length if wildcards else min(dz.length, 1)
@@ -221,18 +221,18 @@ def uncovered(expressions: Iterable[Dz]) -> DzSet:
 
 
 def set_covers(expressions: Iterable[Dz], dz: Dz) -> bool:
-    """Tell whether the expressions, together, name all that this one does."""
+    """Return whether the expressions together name all that this one does."""
     parts = [part for each in expressions if (part := common_part(each, dz)) is not None]
     return union_volume(parts) == dz.volume
 
 
 def set_overlaps(expressions: Iterable[Dz], dz: Dz) -> bool:
-    """Tell whether one of the expressions has something in common with this one."""
+    """Return whether one of the expressions overlaps this one."""
     return any(overlaps(each, dz) for each in expressions)
 
 
 def union_volume(expressions: Iterable[Dz]) -> float:
-    """Return the share of the space that the expressions name together; what several name counts once."""
+    """Return the share of the space that the expressions name together; overlaps count once."""
     return _union_volume([(dz.bits, dz.stars, dz.length) for dz in uncovered(expressions)], 0)
 
 
@@ -245,7 +245,7 @@ def _union_volume(parts: list[tuple[int, int, int]], place: int) -> float:
         if length == place:
             return 1.0
         mark = 1 << (length - place - 1)
-        if stars & mark:  # a place that was looked at no longer counts: as if it were told
+        if stars & mark:  # a place already examined no longer counts: as if it were fixed
             plain = (bits, stars & ~mark, length)
             low.append(plain)
             high.append(plain)
@@ -258,11 +258,10 @@ def _union_volume(parts: list[tuple[int, int, int]], place: int) -> float:
 
 
 def coarsened(expressions: Iterable[Dz], count_max: int, weigh: Weight | None = None) -> DzSet:
-    """Return at most so many expressions that cover all of these, and as little else as small steps find.
+    """Return at most `count_max` expressions that cover all of these, with little else; greedy.
 
-    Each step puts one coarser expression in the place of those that begin like it: the one that adds least
-    weight (volume, or the rate of events there) for each expression saved. One is always enough: the whole
-    space.
+    Each step replaces expressions with a common beginning by that beginning: the one that adds least weight
+    (volume, or the rate of events there) for each expression saved. One is always enough: the whole space.
 
     >>> [str(dz) for dz in coarsened(map(read_dz, ("001", "011")), 1)]
     ['0']
@@ -281,7 +280,7 @@ def coarsened(expressions: Iterable[Dz], count_max: int, weigh: Weight | None = 
 
 
 def _shared_places(kept: list[Dz]) -> list[int]:
-    """Return with how many places alike each expression and the next one begin; they stand in order."""
+    """Return the number of equal leading places of each expression and the next; they are sorted."""
     texts = [places_of(dz) for dz in kept]
     return [_alike(one, other) for one, other in pairwise(texts)]
 

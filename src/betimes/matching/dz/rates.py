@@ -1,8 +1,8 @@
-"""How many events come in a part of the space (002, section 5.1)?
+"""Event rates in parts of the space (002, section 5.1).
 
-From a sample of events, their share in the part says it. From rates that were measured for some expressions
-(those one receives oneself, and what others told of theirs), a part is put together of the finest that are
-known; where only a larger part was measured, its events are taken to be spread evenly within it.
+From a sample of events, the rate is their share in the part. From rates that were measured for some
+expressions (the peer's own, and those that other peers report), the rate of a part is the sum of the finest
+known parts; if only a larger part was measured, its events are assumed to be spread evenly.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from betimes.matching.dz.expressions import Dz, coarser, covers, halves, overlap
 
 
 def covered_codes(expressions: Iterable[Dz], codes: NDArray[np.int64], length: int) -> NDArray[np.bool_]:
-    """Tell of each code (a full-length expression without its leading 1) whether one of these covers it."""
+    """Return for each code (a full-length expression without its leading 1) whether one covers it."""
     found = np.zeros(len(codes), np.bool_)
     for dz in expressions:
         over = length - dz.length
@@ -30,16 +30,16 @@ def covered_codes(expressions: Iterable[Dz], codes: NDArray[np.int64], length: i
 def sampled_rate(
     expressions: Iterable[Dz], codes: NDArray[np.int64], length: int, rate_per_s: float
 ) -> float:
-    """Return how many events a second the expressions receive, if all come as these in the sample do."""
+    """Return the event rate of the expressions, by their share of a sample."""
     if not len(codes):
         return 0.0
     return rate_per_s * float(np.count_nonzero(covered_codes(expressions, codes, length))) / len(codes)
 
 
 class MeasuredRates:
-    """Rates that were measured for some expressions, to be asked of any other.
+    """Rates measured for some expressions, from which the rate of any other is estimated.
 
-    What was measured has no wildcards: its parts contain one another or have nothing in common.
+    Measured expressions have no wildcards: they contain one another or are disjoint.
     """
 
     def __init__(self, measured_per_s: Mapping[Dz, float]) -> None:
@@ -55,7 +55,7 @@ class MeasuredRates:
                 bits >>= 1
 
     def of(self, asked: Dz) -> float | None:
-        """Return how many events a second come in a part; None: nothing is known."""
+        """Return the events per second in a part; None if nothing is known."""
         if asked not in self._found:
             self._found[asked] = self._estimated(asked)
         return self._found[asked]
@@ -73,12 +73,12 @@ class MeasuredRates:
         told = [rate for rate in known if rate is not None]
         if not told:
             return None
-        # a half of which nothing is known is taken to be like the other
+        # an unmeasured half is assumed to be like the other
         return sum(told) * len(known) / len(told)
 
     def _shared_out(self, asked: Dz) -> float | None:
-        """Return its share by volume of the smallest part around it that was measured."""
-        bits = asked.bits >> asked.stars.bit_length()  # what is around has no wildcards
+        """Return its share by volume of the smallest measured part around it."""
+        bits = asked.bits >> asked.stars.bit_length()  # parts around it have no wildcards
         while bits not in self._per_s:
             bits >>= 1
             if not bits:
@@ -87,12 +87,12 @@ class MeasuredRates:
 
 
 def estimated_rate(asked: Dz, measured_per_s: Mapping[Dz, float]) -> float | None:
-    """Return how many events a second come in a part, by rates measured in others; None: nothing is known."""
+    """Return the events per second in a part, by rates measured in others; None if nothing is known."""
     return MeasuredRates(measured_per_s).of(asked)
 
 
 def _parts(dz: Dz) -> tuple[Dz, Dz]:
-    """Return two parts of it: told apart at its first wildcard, or else halved."""
+    """Return two parts of it: divided at its first wildcard, or else halved."""
     if not dz.stars:
         return halves(dz)
     mark = 1 << (dz.stars.bit_length() - 1)
@@ -100,5 +100,5 @@ def _parts(dz: Dz) -> tuple[Dz, Dz]:
 
 
 def rate_when_coarser(dz: Dz, measured_per_s: Mapping[Dz, float]) -> float | None:
-    """Return the rate if this expression were divided once less (DZ-1)."""
+    """Return the rate of the expression with one halving less (DZ-1)."""
     return estimated_rate(coarser(dz), measured_per_s)

@@ -1,14 +1,14 @@
-"""Which dz-expressions stand for a filter, and which for an event (002, algorithm 4, corrected)?
+"""Spaces: the dz-expressions of a filter and of an event (002, algorithm 4, corrected).
 
-A space has some attributes for dimensions, each with a range of numbers that is cut into 2**levels cells.
-What lies outside the range belongs to the cell at that end, and an event without such a number to the first
-cell: a filter that asks for the attribute does not match it, and one that does not ask spans all cells. A
+A space has some attributes as dimensions, each with a range of numbers that is cut into 2**levels cells. A
+number outside the range belongs to the cell at that end, and an event without such a number to the first
+cell: a filter that constrains the attribute does not match it, and one that does not spans all cells. A
 constraint that is no interval of numbers (a text, a flag) spans all cells too. So an event that a filter
-matches is always covered by the filter's expressions; others may be, which are its false positives.
+matches is always covered by the filter's expressions; they may cover others, the false positives.
 
-Against algorithm 4 as printed: it begins with the empty expression; the dimension that is tested is the one
-that is split; an end on the middle belongs to one side (boxes are half-open on the grid of cells); and what
-waits counts before it is split, so that there are never more than r expressions.
+Corrections to algorithm 4 as printed: it begins with the empty expression; the tested dimension is the one
+that is split; an end on the middle belongs to one side (boxes are half-open on the grid of cells); and
+waiting expressions count before they are split, so that there are never more than r expressions.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Dimension:
     high: float
 
     def __post_init__(self) -> None:
-        """Refuse a range that cannot be cut into cells."""
+        """Reject a range that cannot be cut into cells."""
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
             problem = "is no range of numbers"
             raise SettingError(f"dimension {self.attribute}", (self.low, self.high), problem, "low < high")
@@ -53,13 +53,13 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """Dimensions, which are halved in turn, each so many times (levels)."""
+    """Dimensions, which are halved in turn, each `levels` times."""
 
     dimensions: tuple[Dimension, ...]
     levels: int
 
     def __post_init__(self) -> None:
-        """Refuse a space without dimensions, or with expressions that would be too long."""
+        """Reject a space without dimensions, or with expressions that would be too long."""
         if not self.dimensions:
             raise SettingError("dimensions", "", "a space has at least one")
         if len({each.attribute for each in self.dimensions}) < len(self.dimensions):
@@ -70,7 +70,7 @@ class Space:
 
     @property
     def length(self) -> int:
-        """Return how long an expression can be here."""
+        """Return the length of the longest expression."""
         return self.levels * len(self.dimensions)
 
     @property
@@ -80,7 +80,7 @@ class Space:
 
     @property
     def cells(self) -> int:
-        """Return into how many cells each dimension is cut."""
+        """Return the number of cells of each dimension."""
         return 1 << self.levels
 
     def cell(self, place: int, value: float) -> int:
@@ -94,12 +94,12 @@ class Space:
 
 
 def event_dz(space: Space, attributes: Mapping[str, Value]) -> Dz:
-    """Return the expression of full length that holds an event with these attributes."""
+    """Return the expression of full length that contains an event with these attributes."""
     return cells_dz(space, event_cells(space, attributes))
 
 
 def event_cells(space: Space, attributes: Mapping[str, Value]) -> tuple[int, ...]:
-    """Return the cell on each dimension that an event with these attributes is in."""
+    """Return the cell of an event with these attributes on each dimension."""
     cells = []
     for place, dimension in enumerate(space.dimensions):
         number = number_reading(attributes.get(dimension.attribute))
@@ -117,7 +117,7 @@ def cells_dz(space: Space, cells: Sequence[int]) -> Dz:
 
 
 def dz_cells(space: Space, dz: Dz) -> CellBox:
-    """Return which cells an expression reaches on each dimension, from the first to the last."""
+    """Return the first and the last cell of an expression on each dimension."""
     count = len(space.dimensions)
     box = []
     for place in range(count):
@@ -133,7 +133,7 @@ def dz_cells(space: Space, dz: Dz) -> CellBox:
 
 
 def cell_boxes(space: Space, wanted: Filter) -> tuple[CellBox, ...]:
-    """Return the cells that a filter's boxes reach, each box once; none for a box that nothing can meet."""
+    """Return the cells that a filter's boxes reach, each box once; none for an unsatisfiable box."""
     boxes = (_cell_box(space, box) for box in wanted.boxes)
     return tuple(dict.fromkeys(box for box in boxes if box is not None))
 
@@ -163,7 +163,7 @@ def _cell_box(space: Space, box: Box) -> CellBox | None:
 def filter_dz(
     space: Space, wanted: Filter, count_max: int = EXPRESSIONS_MAX, *, wildcards: bool = False
 ) -> DzSet:
-    """Return at most so many expressions that cover all a filter matches (002, algorithm 4).
+    """Return at most `count_max` expressions that cover all a filter matches (002, algorithm 4).
 
     >>> from betimes.model.filters import Interval
     >>> space = Space(
@@ -190,7 +190,7 @@ def boxes_dz(
     wildcards: bool = False,
     within: Dz = WHOLE,
 ) -> DzSet:
-    """Return at most so many expressions that cover what of these boxes lies within one expression."""
+    """Return at most `count_max` expressions that cover the part of these boxes within one expression."""
     if not 1 <= count_max <= EXPRESSIONS_MAX:
         raise SettingError("expressions", count_max, f"must be from 1 to {EXPRESSIONS_MAX}")
     found: list[Dz] = []
@@ -216,9 +216,10 @@ def boxes_dz(
 
 
 def refined(space: Space, dz: Dz, boxes: Iterable[CellBox], *, wildcards: bool = False) -> DzSet:
-    """Return the parts of an expression that boxes need, divided until something falls away (DZ+1).
+    """Return the parts of an expression that boxes need, halved until something is left out (DZ+1).
 
-    To divide a dimension that the boxes span gives two parts that are both needed; so it goes on to the next.
+    Halving a dimension that the boxes span gives two parts that are both needed; then the next dimension is
+    halved.
     """
     boxes = tuple(boxes)
     parts: list[Dz] = [dz]

@@ -1,4 +1,4 @@
-"""Which rows of a segment do many events meet? The walk over its tree, tile by tile.
+"""The walk of many events over the tree of a segment, tile by tile.
 
 A tile's tables stay in the processor's cache while all events of a chunk pass them.
 """
@@ -16,7 +16,7 @@ from betimes.matching.index.tree import DEPTH, LANE, LOW, SKIP, SPAN, TILE
 
 _CODE_MASK = 0xFFFF
 _LINE_PLACES = 16  # finds of four bytes in a cache line
-_FETCHED_MAX = 256  # finds of an event that are fetched ahead; the processor goes on by itself
+_FETCHED_MAX = 256  # finds of an event that are prefetched; beyond, the hardware prefetcher suffices
 
 
 @kernel
@@ -30,7 +30,7 @@ def match_events(
     found: NDArray[np.int32],
     capacity: int,
 ) -> None:
-    """Match all events; each level of the tree lists those that came through."""
+    """Match all events; each level of the tree lists those that passed."""
     nodes = layout.nodes
     through = np.zeros(levels.shape[0], np.int64)
     candidates = np.empty(CANDIDATES_MAX, np.int64)
@@ -97,7 +97,7 @@ def let_through(
 
 @kernel
 def first_tiles(nodes: NDArray[np.int32], codes: NDArray[np.uint16], firsts: NDArray[np.int32]) -> None:
-    """Write at which node each event comes to its first tile: events close by have it in common."""
+    """Write the node of each event's first tile: events close to each other share it."""
     for event in range(codes.shape[0]):
         node = 0
         while node < nodes.shape[0]:
@@ -126,7 +126,7 @@ def gather_found(
 ) -> None:
     """Write the keys of the rows that the listed events found in one segment to the answer.
 
-    Among what an event found, those are the finds between its two `ends`.
+    An event's finds in the segment are those between its two `ends`.
     """
     for number in range(events.shape[0]):
         event, ahead = events[number], events[min(number + 2, events.shape[0] - 1)]
@@ -136,4 +136,4 @@ def gather_found(
         source = found[event * capacity + first : event * capacity + first + count]
         target = keys[offsets[event] + first : offsets[event] + first + count]
         for place in range(count):
-            target[place] = row_keys[np.uint32(source[place])]  # never below 0: no need to look
+            target[place] = row_keys[np.uint32(source[place])]  # never below 0: no bounds check

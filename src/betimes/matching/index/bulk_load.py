@@ -1,4 +1,4 @@
-"""How do a million subscriptions that come as columns become rows, without a filter object for each?"""
+"""Bulk loading: subscriptions as columns become rows, without a filter object for each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def rows_from_columns(
     highs: Mapping[str, NDArray[np.float64]],
     texts: Mapping[str, TextColumn],
 ) -> Rows:
-    """Return one row per key whose box something can meet."""
+    """Return one row per key whose box is satisfiable."""
     columns: list[_Column] = []
     possible = np.ones(len(keys), np.bool_)
     for name in dict.fromkeys((*lows, *highs)):

@@ -1,8 +1,8 @@
-"""What do many events look like as columns, and many answers?
+"""Batches: the attributes of many events as columns, and their matches.
 
-An attribute is a column of numbers, of texts or of flags; where its type differs from event to event it
-is several columns, of which at most one has a value at each event. Columns know nothing of any index,
-so one batch can be matched against many.
+An attribute is a column of numbers, of texts or of flags; if its type differs between events it is several
+columns, of which at most one has a value at each event. Columns know nothing of any index, so one batch can
+be matched against many.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MISSING_CODE = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TextColumn:
-    """Texts, each written once: `codes` point into `texts`; -1 is a missing value."""
+    """Texts, each stored once: `codes` point into `texts`; -1 is a missing value."""
 
     texts: tuple[str, ...]
     codes: NDArray[np.int32]
@@ -32,8 +32,8 @@ class TextColumn:
 class EventBatch:
     """The attributes of many events, by column.
 
-    In `numbers` NaN is a missing value; an infinity is a value that reads as no number (which is also
-    how a NaN that a publisher really sent is kept). In `flags` 0 is false, 1 true and -1 missing.
+    In `numbers` NaN is a missing value; an infinity is a value that reads as no number (a NaN that a
+    publisher sent is also stored so). In `flags` 0 is false, 1 true and -1 missing.
     """
 
     size: int
@@ -42,7 +42,7 @@ class EventBatch:
     flags: Mapping[str, NDArray[np.int8]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse columns of different lengths, which would match events that never were."""
+        """Reject columns of different lengths, which would match events that do not exist."""
         lengths = {len(column) for column in self.numbers.values()}
         lengths |= {len(column) for column in self.flags.values()}
         lengths |= {len(column.codes) for column in self.texts.values()}
@@ -95,10 +95,10 @@ class EventBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Matches:
-    """Who wants each event of a batch: those of event i are `keys[starts[i] : ends[i]]`.
+    """The subscriptions that match each event of a batch: those of event i are `keys[starts[i] : ends[i]]`.
 
-    Within one event every key stands once, in no particular order: sorting costs more than matching. Nor do
-    the events stand in order among the keys: those that find the same are matched together.
+    Within one event every key occurs once, in no particular order: sorting costs more than matching. Nor
+    are the events in order among the keys: events with the same finds are matched together.
     """
 
     starts: NDArray[np.int64]
@@ -112,16 +112,16 @@ class Matches:
         return (self.of(position) for position in range(len(self)))
 
     def of(self, position: int) -> NDArray[np.int32]:
-        """Return the keys of those that want the event at this position."""
+        """Return the keys that match the event at this position."""
         return self.keys[self.starts[position] : self.ends[position]]
 
     def counts(self) -> NDArray[np.int64]:
-        """Return how many want each event."""
+        """Return the number of matches of each event."""
         return self.ends - self.starts
 
 
 def encoded_texts(column: Sequence[str | None]) -> TextColumn:
-    """Return the column with each distinct text written once."""
+    """Return the column with each distinct text stored once."""
     codes: dict[str, int] = {}
     encoded = [MISSING_CODE if text is None else codes.setdefault(text, len(codes)) for text in column]
     return TextColumn(texts=tuple(codes), codes=np.asarray(encoded, np.int32))
@@ -158,7 +158,7 @@ class _ColumnWriter:
             self._numbers[name][position] = math.inf if number is None else number
 
     def batch(self) -> EventBatch:
-        """Return what was written."""
+        """Return the batch."""
         texts = {
             name: TextColumn(texts=tuple(self._texts[name]), codes=codes)
             for name, codes in self._codes.items()

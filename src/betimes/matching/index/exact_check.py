@@ -1,4 +1,4 @@
-"""Is a row really true of an event? The exact check, for what bitmaps cannot decide and for the tail."""
+"""The exact check of a row against an event, for what bitmaps cannot decide and for the tail."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from betimes.matching.index.rows import Rows
 
 @inlined
 def row_holds(row: int, event: int, readings: NDArray[np.float64], rows: Rows) -> bool:
-    """Tell whether every constraint of the row holds for the event; NaN is in no interval."""
+    """Return whether every constraint of the row holds for the event; NaN is in no interval."""
     for place in range(rows.starts[row], rows.starts[row + 1]):
         value = readings[event, rows.marks[place, 0]]
         if not (rows.bounds[place, 0] <= value <= rows.bounds[place, 1]):
@@ -32,10 +32,10 @@ def row_holds(row: int, event: int, readings: NDArray[np.float64], rows: Rows) -
 
 @inlined
 def row_counts(row: int, event: int, readings: NDArray[np.float64], rows: Rows) -> bool:
-    """Tell whether the row holds and no earlier row of its key does: a key is found at its first row."""
+    """Return whether the row holds and no earlier row of its key does: a key is found at its first row."""
     if not row_holds(row, event, readings, rows):
         return False
-    earlier = np.int64(rows.previous[row])  # of the same type as `row`, lest the check be compiled twice
+    earlier = np.int64(rows.previous[row])  # of the same type as `row`, to avoid a second compilation
     while earlier >= 0:
         if row_holds(earlier, event, readings, rows):  # type: ignore[arg-type]
             return False
@@ -51,7 +51,7 @@ def scan_rows(
     readings: NDArray[np.float64],
     found: NDArray[np.int32],
 ) -> int:
-    """Write the keys of those of the first `count` rows that one event meets; return how many."""
+    """Write the keys of those of the first `count` rows that one event matches; return how many."""
     finds = 0
     for row in range(count):
         if alive[row] and row_counts(row, 0, readings, rows):

@@ -1,10 +1,10 @@
-"""Which subscriptions want this event? One index: add, remove, match one event or many.
+"""The index of content filters: add, remove, match one event or many.
 
-New subscriptions wait in a short tail that is checked row by row. When the tail is full, it is built
-into a segment together with all segments that are not much larger, so that sizes fall at least fourfold
-from one segment to the next: few segments to match, and each row is rebuilt a logarithmic number of times.
-Adding costs tens of microseconds on average; the worst single call rebuilds everything, which takes some
-two microseconds per row. Removing marks a row dead; a segment that is half dead is rebuilt.
+New subscriptions wait in a short tail that is checked row by row. When the tail is full, it is built into a
+segment together with all segments that are not much larger, so that sizes fall at least fourfold from one
+segment to the next: few segments to match, and each row is rebuilt a logarithmic number of times. Adding
+costs tens of microseconds on average; the worst single call rebuilds everything, which takes some two
+microseconds per row. Removing marks a row dead; a segment that is half dead is rebuilt.
 
 An index is for one thread at a time: matching writes to arrays of its own.
 """
@@ -33,31 +33,32 @@ from betimes.model.filters import Filter
 
 KEY_MAX = 2**31 - 1
 TAIL_ROWS_MAX = 256
-_TAIL_ROWS_SCANNED_MAX = 160  # a tail up to this long costs less than a segment, however often it is scanned
-_SCANNED_ROWS_MAX = 50_000  # about what building the tail costs
-_MERGED_SHARE_MAX = 3  # a segment up to so many times the rows to be built is built with them
-# Unused texts and lanes are looked for when there are twice as many as last time, and this many more.
+# a tail up to this length costs less than a segment, however often it is scanned
+_TAIL_ROWS_SCANNED_MAX = 160
+_SCANNED_ROWS_MAX = 50_000  # about the cost of building the tail
+_MERGED_SHARE_MAX = 3  # a segment of up to so many times the new rows is rebuilt with them
+# Unused texts and lanes are collected when there are twice as many as last time, and this many more.
 _NAMES_KEPT = 256
 
 
 class MatchingIndex:
-    """Filters by key, laid out so that an event finds those it meets without looking at the others."""
+    """Filters by key, laid out so that an event finds its matches without a look at the others."""
 
     def __init__(self) -> None:
         self._lanes = Lanes()
         self._tail = Tail()
-        self._scanned = 0  # rows of this tail, by all events since it began
+        self._scanned = 0  # rows of this tail, over all events since it began
         self._segments: list[Segment] = []  # largest first
-        self._rowless: set[int] = set()  # keys whose filters nothing can meet
+        self._rowless: set[int] = set()  # keys of unsatisfiable filters
         self._size = 0
         self._names_at_last_look = 0
         self._key_max = 0
         self._finds = Finds()
         self._answer = np.empty(0, np.int64)
         self._marks = np.empty(0, np.uint64)
-        self._book: NDArray[np.int64] | None = None  # where the kernel for one event finds everything
-        self._book_is_old = False  # there are rows in the tail, lanes or keys that it does not know
-        self._room: tuple[NDArray[Any], ...] = ()  # what the book points to and nobody else keeps
+        self._book: NDArray[np.int64] | None = None  # the address book of the kernel for one event
+        self._book_is_old = False  # it lacks new rows in the tail, lanes or keys
+        self._room: tuple[NDArray[Any], ...] = ()  # keeps alive the arrays that only the book points to
 
     def __len__(self) -> int:
         return self._size
@@ -71,12 +72,12 @@ class MatchingIndex:
 
     @property
     def size_bytes(self) -> int:
-        """Return how much memory the segments take, which is nearly all."""
+        """Return the memory of the segments, which is nearly all."""
         return sum(segment.size_bytes for segment in self._segments)
 
     @property
     def attributes(self) -> frozenset[str]:
-        """Return the names of the attributes that the filters look at."""
+        """Return the names of the attributes that the filters constrain."""
         return self._lanes.attributes
 
     def __getstate__(self) -> dict[str, Any]:
@@ -127,7 +128,7 @@ class MatchingIndex:
         self._add_rows(keys, rows_from_columns(self._lanes, keys, lows or {}, highs or {}, texts or {}))
 
     def remove(self, key: int) -> None:
-        """Remove the filter under this key; KeyError where there is none."""
+        """Remove the filter under this key; raise KeyError if there is none."""
         if key in self._tail:
             self._tail.remove(key)
         elif key in self._rowless:
@@ -137,7 +138,7 @@ class MatchingIndex:
         self._size -= 1
 
     def match(self, attributes: Mapping[str, Value]) -> NDArray[np.int64]:
-        """Return the keys of the filters that an event with these attributes meets, ascending."""
+        """Return the keys of the filters that match an event with these attributes, ascending."""
         if len(self._tail) > _TAIL_ROWS_SCANNED_MAX:
             self._scanned += len(self._tail)
             if self._scanned > _SCANNED_ROWS_MAX:
@@ -151,17 +152,17 @@ class MatchingIndex:
         return keys
 
     def match_many(self, batch: EventBatch | Sequence[Mapping[str, Value]]) -> Matches:
-        """Return the keys that each event of the batch meets."""
+        """Return the keys that match each event of the batch."""
         self._build_tail()
         return match_batch(self._lanes, self._segments, _as_batch(batch), self._finds)
 
     def count_many(self, batch: EventBatch | Sequence[Mapping[str, Value]]) -> NDArray[np.int64]:
-        """Return how many filters each event of the batch meets: cheaper than who they are."""
+        """Return the number of filters that match each event of the batch: cheaper than their keys."""
         self._build_tail()
         return count_events(self._lanes, self._segments, _as_batch(batch))
 
     def _noted_book(self) -> NDArray[np.int64]:
-        """Return the book with what is new noted in it, or a new one."""
+        """Return the current address book: the old one with additions, or a new one."""
         outgrown = len(self._marks) and self._key_max >= min(64 * len(self._marks), MARKED_KEYS_MAX)
         if self._book is None or outgrown:
             self._book = self._new_book()
@@ -172,7 +173,7 @@ class MatchingIndex:
         return self._book
 
     def _new_book(self) -> NDArray[np.int64]:
-        """Make what the kernel for one event writes to; return the book, with the tail left to be noted."""
+        """Make the arrays that the kernel for one event writes to; return the book, without the tail."""
         keys = 2 * self._key_max + 1 if self._key_max < MARKED_KEYS_MAX else 0
         finds = self._size + TAIL_ROWS_MAX + TILE_PLACES
         plan_lines = max((segment.plan_lines for segment in self._segments), default=0)
@@ -199,21 +200,21 @@ class MatchingIndex:
                 self._respace(full.lane)
 
     def _plain_many(self, filters: Sequence[Filter]) -> list[PlainFilter]:
-        while True:  # after respacing, labels given before are stale: all filters are read again
+        while True:  # after respacing, earlier labels are stale: all filters are read again
             try:
                 return [plain_filter(self._lanes, wanted) for wanted in filters]
             except NoRoomError as full:
                 self._respace(full.lane)
 
     def _respace(self, lane: int) -> None:
-        """Make room between the labels of a lane; what is stored moves with them."""
+        """Make room between the labels of a lane; stored bounds move with them."""
         old, new = self._lanes.order(lane).respace()
         self._tail.move_labels(lane, old, new)
         self._book = None
         self._segments = [with_moved_labels(segment, lane, old, new) for segment in self._segments]
 
     def _refuse(self, keys: NDArray[np.int64]) -> None:
-        """Raise ValueError where keys are out of range, double, or in use."""
+        """Raise ValueError if keys are out of range, duplicate, or in use."""
         if not len(keys):
             return
         if keys.min() < 0 or keys.max() > KEY_MAX:
@@ -264,11 +265,11 @@ class MatchingIndex:
         raise KeyError(key)
 
     def _names_are_many(self) -> bool:
-        """Tell whether it is time to look for texts and lanes that only removed filters named."""
+        """Return whether to collect texts and lanes that only removed filters used."""
         return self._lanes.text_count() + len(self._lanes) > 2 * self._names_at_last_look + _NAMES_KEPT
 
     def _forget_unused(self) -> None:
-        """Let go of texts and lanes that no filter names any more. The tail must be empty."""
+        """Remove texts and lanes that no filter uses any more. The tail must be empty."""
         if self._names_are_many():
             forget_unused(self._lanes, [segment.living_rows() for segment in self._segments])
             self._names_at_last_look = self._lanes.text_count() + len(self._lanes)

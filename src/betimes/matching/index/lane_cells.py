@@ -1,9 +1,9 @@
-"""Into which cell of its lane does a value fall?
+"""Cells: the discretisation of each lane of a segment.
 
-Each lane of a segment is cut into cells, at ends of the subscriptions' own intervals, so that skewed
-values get as many cells as even ones. An event is reduced once to its cells (16 bits per lane); the
-tree and the bitmaps look at nothing else. A value in cell k has the code 2k + 1; the cut below the cell has
-the code 2k, so that an interval that ends at a cut is told from one that ends somewhere inside.
+Each lane of a segment is cut into cells, at ends of the subscriptions' own intervals, so that skewed values
+get as many cells as even ones. An event is reduced once to its cells (16 bits per lane); the tree and the
+bitmaps use nothing else. A value in cell k has the code 2k + 1; the cut below the cell has the code 2k, so
+that an interval that ends at a cut differs from one that ends inside a cell.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CODE_MISSING = 65535
 """The code of a missing value, and the high end of a row that does not look at the lane."""
 
 CELLS_MAX = 16384  # on a lane of ranges: finer cells cost longer searches and save few exact checks
-CELLS_MAX_POINTS = 30000  # on a lane of equalities, where a cell for each value decides by itself
+CELLS_MAX_POINTS = 30000  # on a lane of equalities, where a cell for each value decides alone
 SAMPLE_MAX = 1 << 15
 
 _BUCKETS_MAX = 4096
@@ -33,22 +33,22 @@ HIGH_EXACT = 2
 
 
 class Cuts(NamedTuple):
-    """Where the lanes of a segment are cut; a tuple because that is what numba takes.
+    """The cuts of the lanes of a segment; a named tuple because numba accepts it.
 
-    Values fall into buckets of even width, and each bucket knows which cuts are in it: where values are
-    spread evenly, one step finds the cell, and where they are not, the search is no longer than without.
+    Values fall into buckets of even width, and each bucket knows its cuts: for evenly spread values, one
+    step finds the cell; for others, the search is no longer than without buckets.
     """
 
     lanes: NDArray[np.int32]
     starts: NDArray[np.int64]  # of each lane's cuts; one more than there are lanes
     places: NDArray[np.float64]
-    scales: NDArray[np.float64]  # per lane: where buckets begin, how many there are per unit
+    scales: NDArray[np.float64]  # per lane: where buckets begin, and their number per unit
     bucket_starts: NDArray[np.int64]  # of each lane's buckets; one more than there are lanes
-    buckets: NDArray[np.int32]  # the lane's first cut in each bucket, and one more: how many cuts there are
+    buckets: NDArray[np.int32]  # the lane's first cut in each bucket, and one more: the number of cuts
 
 
 def chosen_cuts(lows: NDArray[np.float64], highs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return where to cut a lane with these intervals on it: cell k holds the values of [cut k-1, cut k)."""
+    """Return the cuts of a lane with these intervals on it: cell k holds the values of [cut k-1, cut k)."""
     mostly_points = np.count_nonzero(lows == highs) * 2 >= len(lows)
     cells_max = CELLS_MAX_POINTS if mostly_points else CELLS_MAX
     step = 1 if mostly_points else max(1, len(lows) // SAMPLE_MAX)
@@ -72,7 +72,7 @@ def bucket_of(value: float, lane: int, cuts: Cuts) -> int:
 
 @inlined
 def cell_of(value: float, lane: int, cuts: Cuts) -> int:
-    """Return how many of the lane's cuts are at or below the value."""
+    """Return the number of the lane's cuts at or below the value."""
     bucket = cuts.bucket_starts[lane] + bucket_of(value, lane, cuts)
     first = cuts.starts[lane]
     place = first + cuts.buckets[bucket]
@@ -86,7 +86,7 @@ def cell_of(value: float, lane: int, cuts: Cuts) -> int:
 
 @kernel
 def fill_buckets(cuts: Cuts) -> None:
-    """Write which cut is the first in each bucket."""
+    """Write the first cut of each bucket."""
     for lane in range(cuts.lanes.shape[0]):
         place, stop = cuts.starts[lane], cuts.starts[lane + 1]
         first = cuts.bucket_starts[lane]
@@ -132,7 +132,7 @@ def spans_of_rows(
 
 
 def cut_lanes(rows: Rows) -> tuple[Cuts, NDArray[np.int32]]:
-    """Cut each lane these rows look at; return the cuts and the cells of each constraint."""
+    """Cut each lane of these rows; return the cuts and the cells of each constraint."""
     lanes = np.unique(rows.marks[:, 0])
     places = []
     for lane in lanes:

@@ -1,8 +1,8 @@
-"""How does an event become a row of numbers, and a constraint an interval on one of them?
+"""Lanes: an event becomes a row of numbers, a constraint an interval on one of them.
 
 A *lane* is one reading of one attribute: as a number or a flag (reading texts as such, or not), a text for
-equality, a text in order, or only whether it is there. On its lane every constraint of the model is a union
-of closed intervals, and a missing value is NaN, which no interval holds: NULL is "not true" for free.
+equality, a text in order, or only its presence. On its lane every constraint of the model is a union of
+closed intervals, and a missing value is NaN, which no interval contains: NULL is "not true" at no cost.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Intervals = list[tuple[float, float]]
 
 
 class LaneKind(IntEnum):
-    """As what an attribute is read."""
+    """How an attribute is read."""
 
     NUMBER = 0
     TEXT = 1
@@ -39,7 +39,7 @@ class LaneKind(IntEnum):
 
 
 class NoRoomError(Exception):
-    """No label is left between two ends of text ranges on this lane: respace, move what is stored, go on."""
+    """No label is left between two ends of text ranges on this lane: respace, move stored bounds, retry."""
 
     def __init__(self, lane: int) -> None:
         self.lane = lane
@@ -47,11 +47,11 @@ class NoRoomError(Exception):
 
 
 class Lanes:
-    """The lanes that filters need; a lane keeps its number while it is kept."""
+    """The lanes that filters need; a lane keeps its number while it is in use."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, LaneKind], int] = {}
-        self._free: list[int] = []  # numbers of lanes that were let go
+        self._free: list[int] = []  # numbers of released lanes
         self._number_lanes: list[tuple[int, str, bool]] = []  # whether texts are read as numbers
         self._text_lanes: list[tuple[int, str, TextCodes]] = []
         self._order_lanes: list[tuple[int, str, TextOrder]] = []
@@ -60,9 +60,9 @@ class Lanes:
         self._make_room()
 
     def _make_room(self) -> None:
-        """Make room for the readings of one event, written over by each."""
+        """Allocate the readings of one event, which each event overwrites."""
         self.one = np.full((1, self.width), np.nan)
-        self._written: Any = self.one.reshape(-1).data  # takes a number in half the time of an array
+        self._written: Any = self.one.reshape(-1).data  # stores a number in half the time of an array
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in ("one", "_written")}
@@ -76,7 +76,7 @@ class Lanes:
 
     @property
     def width(self) -> int:
-        """Return how long a row of readings is: lanes that were let go have a place in it still."""
+        """Return the length of a row of readings: released lanes still have a place in it."""
         return len(self._numbers) + len(self._free)
 
     @property
@@ -85,7 +85,7 @@ class Lanes:
         return frozenset(attribute for attribute, _ in self._numbers)
 
     def lane(self, attribute: str, kind: LaneKind) -> int:
-        """Return the number of the lane, a new one where there was none."""
+        """Return the number of the lane; make it if there is none."""
         known = self._numbers.get((attribute, kind))
         if known is not None:
             return known
@@ -104,7 +104,7 @@ class Lanes:
         return lane
 
     def keep(self, used: Set[int]) -> None:
-        """Forget all lanes but these; the numbers of the others are given out again."""
+        """Release all lanes but these; the numbers of the others are used again."""
         self._free += [lane for lane in self._numbers.values() if lane not in used]
         self._numbers = {name: lane for name, lane in self._numbers.items() if lane in used}
         self._number_lanes = [each for each in self._number_lanes if each[0] in used]
@@ -132,7 +132,7 @@ class Lanes:
         return [(lane, order) for lane, _, order in self._order_lanes]
 
     def text_count(self) -> int:
-        """Return how many texts are kept, on all lanes."""
+        """Return the number of stored texts, on all lanes."""
         return sum(len(codes) for _, codes in self.text_lanes()) + sum(
             len(order) for _, order in self.order_lanes()
         )
@@ -158,7 +158,7 @@ class Lanes:
         return [(self.lane(attribute, LaneKind.PRESENCE), [(asked, asked)])]
 
     def read(self, attributes: Mapping[str, Value]) -> NDArray[np.float64]:
-        """Return the readings of one event, one row: `one`, written over by the next call."""
+        """Return the readings of one event, one row: `one`, which the next call overwrites."""
         one = self._written
         for lane, name, reads_texts in self._number_lanes:
             value = attributes.get(name)
@@ -233,14 +233,14 @@ class Lanes:
 
 
 def _number_intervals(constraint: Interval) -> Intervals:
-    """Return the interval with both ends inside: an open end moves to the next number there is."""
+    """Return the interval with closed ends: an open end moves to the next floating-point number."""
     low, high = constraint.low, constraint.high
     if not constraint.low_inside:
         low = math.nextafter(low, math.inf)
     if not constraint.high_inside:
         high = math.nextafter(high, -math.inf)
     low, high = max(low, -NUMBER_MAX), min(high, NUMBER_MAX)
-    return [(low, high)] if low <= high else []  # a NaN end holds nothing, as in the model
+    return [(low, high)] if low <= high else []  # a NaN end contains nothing, as in the model
 
 
 def _merged(numbers: list[int]) -> Intervals:
@@ -255,7 +255,7 @@ def _merged(numbers: list[int]) -> Intervals:
 
 
 def _spread(column: TextColumn | None, by_text: list[float] | list[int]) -> NDArray[np.float64] | float:
-    """Return the reading at each event from the reading of each distinct text; NaN where it is missing."""
+    """Return the reading at each event from the reading of each distinct text; NaN if it is missing."""
     if column is None:
         return math.nan
     with_missing = np.append(np.asarray(by_text, np.float64), np.nan)  # code -1 is the last place

@@ -1,8 +1,8 @@
-"""How are many events matched against all segments, and their answers put one after another?
+"""Matching of many events against all segments.
 
-Events that come to the same tiles are brought together, and go through in chunks that keep the processor's
-cache warm. Each event of a chunk has a place of its own for what it finds; an event that finds more than
-fits is asked again, alone or with few others, with as much room as its count calls for.
+Events that reach the same tiles are grouped, and pass in chunks that keep the processor's cache warm. Each
+event of a chunk has an area of its own for its finds; an event that finds more than fits is matched again,
+alone or with few others, with the room that its count requires.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EVENTS_TOGETHER = 65536
 CHUNK_EVENTS = 32768
 _PLACES_MAX = 1 << 25  # of all events of a chunk together: 128 MB
 _CAPACITY_FIRST = 768
-_PILOT_STEP = 256  # every so many events one is counted first, to guess how much room is needed
+_PILOT_STEP = 256  # one event in so many is counted first, to estimate the room needed
 _LINE_PLACES = 16  # places of four bytes in a cache line
 
 
@@ -40,7 +40,7 @@ class BatchPart:
     def match(
         self, events: slice | NDArray[np.int64], found: NDArray[np.int32], capacity: int
     ) -> NDArray[np.int64]:
-        """Match these of the events; return how much each (column) found before each segment, and in all."""
+        """Match these events; return how much each (column) found before each segment, and in all."""
         readings = self.readings[events]
         ends = np.zeros((len(self._segments) + 1, len(readings)), np.int64)
         for place, segment in enumerate(self._segments):
@@ -49,7 +49,7 @@ class BatchPart:
         return ends
 
     def count(self, events: slice | NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how many rows' keys these of the events meet."""
+        """Return the number of rows' keys that these events match."""
         counts: NDArray[np.int64] = self.match(events, np.empty(len(self.order), np.int32), 1)[-1]
         return counts
 
@@ -62,13 +62,13 @@ class BatchPart:
         starts: NDArray[np.int64],
         keys: NDArray[np.int32],
     ) -> None:
-        """Put the keys of what these events of a match found where they belong."""
+        """Put the keys that these events found where they belong."""
         for place, segment in enumerate(self._segments):
             gather_found(found, capacity, events, ends[place : place + 2], segment.rows.keys, starts, keys)
 
 
 def count_events(lanes: Lanes, segments: Sequence[Segment], batch: EventBatch) -> NDArray[np.int64]:
-    """Return how many rows' keys each event meets."""
+    """Return the number of rows' keys that each event matches."""
     counts = np.zeros(len(batch), np.int64)
     for first in range(0, len(batch) if segments else 0, EVENTS_TOGETHER):
         part = BatchPart(lanes, segments, batch.part(first, first + EVENTS_TOGETHER))
@@ -79,7 +79,7 @@ def count_events(lanes: Lanes, segments: Sequence[Segment], batch: EventBatch) -
 
 
 def match_batch(lanes: Lanes, segments: Sequence[Segment], batch: EventBatch, finds: Finds) -> Matches:
-    """Return the keys that each event meets."""
+    """Return the keys that match each event."""
     starts, ends = np.zeros(len(batch), np.int64), np.zeros(len(batch), np.int64)
     keys, put = np.empty(0, np.int32), 0
     for first in range(0, len(batch) if segments else 0, EVENTS_TOGETHER):
@@ -111,18 +111,18 @@ def match_batch(lanes: Lanes, segments: Sequence[Segment], batch: EventBatch, fi
 
 
 class Finds:
-    """Room for what the events of a chunk find, each in its own place; kept from call to call."""
+    """Room for the finds of the events of a chunk, each in its own area; reused from call to call."""
 
     def __init__(self) -> None:
         self.capacity = _odd_lines(_CAPACITY_FIRST)
         self._places = np.empty(0, np.int32)
 
     def expect(self, finds: int) -> None:
-        """Have room for so many finds of one event, up to a limit: few events may be asked again."""
+        """Make room for so many finds of one event, up to a limit: few events are matched again."""
         self.capacity = max(self.capacity, _odd_lines(min(finds + TILE_PLACES, _PLACES_MAX // 1024)))
 
     def places(self, events: int) -> NDArray[np.int32]:
-        """Return the places of so many events."""
+        """Return the areas of so many events."""
         if len(self._places) < events * self.capacity:
             self._places = np.empty(events * self.capacity, np.int32)
         return self._places
@@ -135,7 +135,7 @@ def _match_again(
     starts: NDArray[np.int64],
     keys: NDArray[np.int32],
 ) -> None:
-    """Match these events again with room for all they find, and put it where it belongs."""
+    """Match these events again with room for all their finds, and put them where they belong."""
     capacity = _odd_lines(int(counts.max()) + TILE_PLACES)
     group = max(1, _PLACES_MAX // capacity)
     for first in range(0, len(events), group):
@@ -152,7 +152,7 @@ def _odd_lines(places: int) -> int:
 
 
 def _with_room(keys: NDArray[np.int32], size: int, done_share: float) -> NDArray[np.int32]:
-    """Return the keys with room for at least `size`, guessed from the share of the batch that is done."""
+    """Return the keys with room for at least `size`, estimated from the share of the batch that is done."""
     if size <= len(keys):
         return keys
     grown = np.empty(max(size, int(size / done_share * 1.1) + 64), np.int32)

@@ -1,7 +1,7 @@
-"""Which subscriptions does one event meet, as fast as one call can tell?
+"""Matching of one event in one kernel call.
 
-One kernel does it all, from the readings to the keys in order: tail, segments, sorting. It is handed one
-address book, so that a call costs as little as a call can.
+One kernel does everything, from the readings to the sorted keys: tail, segments, sorting. Its one argument
+is an address book, which keeps the cost of the call low.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from betimes.matching.index.simd import fetch_line, load8, lowest_bit, put_rows8
 from betimes.matching.index.tile_visit import TileLayout, fetch_bitmaps, visit_tiles
 from betimes.matching.index.tree import LANE, LOW, SKIP, SPAN, TILE
 
-# The book begins with what the index has once ...
+# The book begins with the arrays of the index ...
 READINGS, FOUND, COUNTS, MARKS, MARKED, ANSWER, VISITS, THE_EVENT, CANDIDATES, ALIVE, TAIL = range(11)
-# ... with the rows of the tail last; then come the layout, the cuts, the rows and the codes of each segment.
+# ... with the rows of the tail last; then come layout, cuts, rows and codes of each segment.
 ROWS_LENGTH, LAYOUT_LENGTH, CUTS_LENGTH = 7, 4, 6
 FIRST_SEGMENT = TAIL + ROWS_LENGTH
 SEGMENT_LENGTH = LAYOUT_LENGTH + CUTS_LENGTH + ROWS_LENGTH + 1
@@ -34,9 +34,9 @@ _ONE = np.uint64(1)
 
 @kernel
 def match_one(book: NDArray[np.int64]) -> int:
-    """Write the keys that the event with these readings meets to the book's answer; return how many.
+    """Write the keys that match the event with these readings to the book's answer; return how many.
 
-    They are in order where the book has bits for marking them.
+    They are sorted if the book has bits for marking them.
     """
     readings = table_in(book, READINGS, np.float64)
     found, counts = list_in(book, FOUND, np.int32), list_in(book, COUNTS, np.int64)
@@ -54,7 +54,7 @@ def match_one(book: NDArray[np.int64]) -> int:
 
 @inlined
 def rows_in(book: NDArray[np.int64], place: int) -> Rows:
-    """Return the rows whose parts begin at this place of the book."""
+    """Return the rows whose parts begin at this entry of the book."""
     return Rows(
         list_in(book, place, np.int32),
         list_in(book, place + 1, np.int64),
@@ -118,7 +118,7 @@ def match_segment(
 
 @kernel
 def walk(layout: TileLayout, codes: NDArray[np.uint16], visits: NDArray[np.int32]) -> int:
-    """List the plans of the tiles that the one event with these codes comes to; return how many."""
+    """List the plans of the tiles that the one event with these codes reaches; return how many."""
     nodes = layout.nodes
     count = node = 0
     while node < nodes.shape[0]:

@@ -1,8 +1,8 @@
-"""Which rows look at the same lanes, so that few tables decide them all?
+"""Groups of rows that constrain the same lanes, so that few tables decide them all.
 
-Where each row looks at few of many lanes, tiles of rows with different lanes would need a table for
-every lane, most of them saying little. Such rows are grouped by their narrowest lanes before they are
-split: a tile of one group needs only the tables of that group.
+If each row constrains few of many lanes, tiles of rows with different lanes would need a table for every
+lane, most of them with little effect. Such rows are grouped by their narrowest lanes before they are split:
+a tile of one group needs only the tables of that group.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ GROUP_ROWS_MIN = 256
 """Smaller groups are left together: a tile for each would be visited as often, and be mostly empty."""
 
 _LANE_BITS = 20
-_COMMON_SHARE = 0.9  # a lane that so many rows look at tells no groups apart
+_COMMON_SHARE = 0.9  # a lane that so many rows constrain does not distinguish groups
 _CANDIDATES_PER_VISIT_MAX = 4.0
 _VISIT_COST, _TABLE_COST, _CANDIDATE_COST = 2.0, 1.0, 2.0
 
@@ -26,7 +26,7 @@ _VISIT_COST, _TABLE_COST, _CANDIDATE_COST = 2.0, 1.0, 2.0
 def grouped_rows(
     starts: NDArray[np.int64], spans: NDArray[np.int32], lane_cells: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return an order of the rows, and where each group begins in it and the last one ends."""
+    """Return an order of the rows, with the start of each group and the end of the last."""
     size = len(starts) - 1
     order, bounds = np.arange(size), np.array([0, size])
     telling = np.bincount(spans[:, 0], minlength=len(lane_cells)) < _COMMON_SHARE * size
@@ -48,7 +48,7 @@ def grouped_rows(
 
 
 def _expected(sizes: NDArray[np.int64], chances: NDArray[np.float64], lanes: int) -> tuple[float, float]:
-    """Return how many tiles an event is expected to visit, and how many rows their tables let through."""
+    """Return the expected number of tiles that an event visits, and of rows that pass their tables."""
     tiles = np.maximum(1.0, sizes / TILE_ROWS)
     reach = np.minimum(1.0, tiles ** (-1 / lanes) + (chances / sizes) ** (1 / lanes))
     return float(np.sum(tiles * reach**lanes)), float(np.sum(chances))
@@ -62,7 +62,7 @@ def narrowest_lanes(
     telling: NDArray[np.bool_],
     lanes: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return for each row which are its so many narrowest lanes, as one number, and their chance to hold."""
+    """Return for each row its narrowest lanes, as one number, and the probability that they hold."""
     codes = np.zeros(starts.shape[0] - 1, np.int64)
     chances = np.ones(starts.shape[0] - 1, np.float64)
     for row in range(codes.shape[0]):

@@ -1,9 +1,9 @@
-"""How are filters kept as flat arrays that a kernel can walk?
+"""Filters as rows: flat arrays that a kernel can walk.
 
-A *row* is one box: its constraints stand one after another in flat arrays, each a closed interval on a
-lane. A constraint that holds in several intervals (a set of texts) is either several rows, or one row
-whose interval is their hull and whose exact intervals are listed apart. The rows of one filter with
-several boxes are chained, so that a key that is wanted twice is found once.
+A *row* is one box: its constraints are adjacent in flat arrays, each a closed interval on a lane. A
+constraint that holds in several intervals (a set of texts) is either several rows, or one row whose
+interval is their hull and whose exact intervals are listed apart. The rows of one filter with several boxes
+are chained, so that a key that matches twice is found once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NONE = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainConstraint:
-    """One interval on one lane; `exact` lists the intervals where the constraint has several."""
+    """One interval on one lane; `exact` lists the intervals if the constraint has several."""
 
     lane: int
     low: float
@@ -48,7 +48,7 @@ class PlainFilter:
 
 
 class Rows(NamedTuple):
-    """Many rows in flat arrays. A tuple, not a dataclass: that is what numba takes as one argument."""
+    """Many rows in flat arrays. A named tuple, not a dataclass: numba accepts it as one argument."""
 
     keys: NDArray[np.int32]
     starts: NDArray[np.int64]  # of each row's constraints; one more than there are rows
@@ -60,7 +60,7 @@ class Rows(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows."""
         return len(self.keys)
 
     def take(self, order: NDArray[np.int64]) -> Rows:
@@ -68,7 +68,7 @@ class Rows(NamedTuple):
         lengths = np.diff(self.starts)[order]
         starts = np.concatenate(([0], np.cumsum(lengths)))
         picked = np.repeat(self.starts[:-1][order] - starts[:-1], lengths) + np.arange(starts[-1])
-        places = np.full(self.size + 1, NONE, np.int32)  # the last place is where NONE points
+        places = np.full(self.size + 1, NONE, np.int32)  # the last entry is where NONE points
         places[order] = np.arange(len(order), dtype=np.int32)
         marks = self.marks[picked]
         set_starts, set_bounds = self._take_sets(marks)
@@ -83,7 +83,7 @@ class Rows(NamedTuple):
         )
 
     def _take_sets(self, marks: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return only the sets these constraints have, numbered anew in place."""
+        """Return only the sets of these constraints, numbered anew in place."""
         with_set = np.flatnonzero(marks[:, 1] != NONE)
         used = marks[with_set, 1]
         marks[with_set, 1] = np.arange(len(with_set), dtype=np.int32)
@@ -94,7 +94,7 @@ class Rows(NamedTuple):
 
 
 def plain_filter(lanes: Lanes, wanted: Filter) -> PlainFilter:
-    """Return the filter as rows; new lanes, texts and labels are given out where it needs them."""
+    """Return the filter as rows; new lanes, texts and labels are created as needed."""
     rows: list[PlainRow] = []
     boxes = 0
     for box in wanted.boxes:
@@ -196,7 +196,7 @@ def joined(parts: Sequence[Rows]) -> Rows:
 
 
 def _plain_rows(lanes: Lanes, box: Box) -> list[PlainRow]:
-    """Return the rows of one box, which never hold at once; none where it can never hold."""
+    """Return the rows of one box, which never hold at once; none if it is unsatisfiable."""
     by_lane: dict[int, Intervals] = {}
     for attribute, constraint in box.constraints:
         for lane, intervals in lanes.intervals(attribute, constraint):

@@ -1,7 +1,7 @@
-"""How are many rows laid out for matching, and how does one of them go away again?
+"""A segment: many rows in a layout for matching, from which rows can be removed.
 
 A segment is built once from its rows and never grows. A removed row is only marked: its bits in the first
-table of its tile go, and the next build leaves it out.
+table of its tile are cleared, and the next build leaves it out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from betimes.matching.index.tiles import clear_rows, fill_ends, fill_tiles, surv
 from betimes.matching.index.tree import DEPTH, TILE, grow_tree
 
 _LINE_BYTES = 64
-_LANES_WITH_ENDS_MAX = 64  # past it, doubtful rows are checked exactly: their ends would fill the memory
+_LANES_WITH_ENDS_MAX = 64  # beyond, doubtful rows are checked exactly: their ends would take too much memory
 
 
 class Segment:
@@ -39,7 +39,7 @@ class Segment:
         self._make_room()
 
     def _make_room(self) -> None:
-        """Make what kernels are called with, and the arrays they write their steps to."""
+        """Make the kernels' arguments, and the arrays that they write to."""
         self._depth = int(self._layout.nodes[:, DEPTH].max(initial=0))
         self._codes = np.zeros((1, _padded(len(self._cuts.lanes))), np.uint16)
 
@@ -61,7 +61,7 @@ class Segment:
 
     @property
     def size_bytes(self) -> int:
-        """Return how much memory the rows and their layout take."""
+        """Return the memory of the rows and their layout."""
         return sum(array.nbytes for array in (*self._layout, *self._cuts, *self.rows))
 
     def rows_of(self, key: int) -> NDArray[np.int32]:
@@ -73,11 +73,11 @@ class Segment:
         return rows[self.alive[rows]]
 
     def has_any(self, keys: NDArray[np.int64]) -> bool:
-        """Tell whether one of these keys has a row here that has not been removed."""
+        """Return whether one of these keys has a row here that has not been removed."""
         return bool(np.isin(keys, self.rows.keys[self.alive]).any())
 
     def drop(self, rows: NDArray[np.int32]) -> None:
-        """Never find these rows again."""
+        """Remove these rows."""
         self.alive[rows] = False
         self.living -= len(rows)
         clear_rows(rows, self._plan_of_row[rows], self._layout.plans, self._layout.words)
@@ -94,7 +94,7 @@ class Segment:
 
     @property
     def plan_lines(self) -> int:
-        """Return how many tiles and tables there are together: an event looks into no more than that."""
+        """Return the number of tiles and tables together: the upper limit of an event's visits."""
         return len(self._layout.plans)
 
     def codes(self, readings: NDArray[np.float64]) -> NDArray[np.uint16]:
@@ -104,7 +104,7 @@ class Segment:
         return codes
 
     def neighbours(self, codes: NDArray[np.uint16]) -> NDArray[np.int64]:
-        """Return an order of these events in which those that come to the same tiles are together."""
+        """Return an order of these events in which those that reach the same tiles are adjacent."""
         firsts = np.empty(len(codes), np.int32)
         first_tiles(self._layout.nodes, codes, firsts)
         return np.argsort(firsts.astype(np.uint16), kind="stable")  # 16 bits are sorted in linear time
@@ -125,7 +125,7 @@ class Segment:
 def _laid_out(
     rows: Rows, spans: NDArray[np.int32], lane_cells: NDArray[np.int32]
 ) -> tuple[TileLayout, NDArray[np.int32], NDArray[np.int64]]:
-    """Return the layout, the plan of each row's tile, and the order to bring the rows in."""
+    """Return the layout, the plan of each row's tile, and the order of the rows."""
     order, groups = grouped_rows(rows.starts, spans, lane_cells)
     nodes, tile_bounds = grow_tree(rows.starts, spans, lane_cells, order, groups)
     lane_count = len(lane_cells)

@@ -1,4 +1,4 @@
-"""How are 512 subscriptions looked at in one step? As eight 64-bit words, in vector registers.
+"""Vector operations on 512 bits: one step tests 512 subscriptions, as eight 64-bit words.
 
 A value of type `Words8` lives only inside a kernel. LLVM maps it to one AVX-512 register, two of AVX2
 or four of NEON, so the kernels need no second version per machine. Loops over eight array elements were
@@ -24,7 +24,7 @@ _BYTES = ir.VectorType(ir.IntType(8), 64)
 _FLAGS = ir.VectorType(ir.IntType(1), 64)
 _PUT_AT_ONCE = 16
 
-# Whether the processor packs bytes by a mask in one step; elsewhere LLVM makes 64 steps of it.
+# Whether the processor packs bytes by a mask in one step; elsewhere LLVM needs 64 steps.
 _PACKS_BYTES = bool(binding.get_host_cpu_features().get("avx512vbmi2", False))
 
 ROWS_BEYOND = 64
@@ -100,7 +100,7 @@ def without8(_context: Any, one: Any, other: Any) -> Any:
 
 @intrinsic
 def nonzero8(_context: Any, words: Any) -> Any:
-    """Return a number with bit i set where word i is not zero."""
+    """Return a number with bit i set if word i is not zero."""
 
     def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return _nonzero(builder, *arguments)
@@ -110,7 +110,7 @@ def nonzero8(_context: Any, words: Any) -> Any:
 
 @intrinsic
 def lowest_bit(_context: Any, word: Any) -> Any:
-    """Return the position of the lowest set bit of a word; 64 where none is set."""
+    """Return the position of the lowest set bit of a word; 64 if none is set."""
 
     def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], cgutils.false_bit)
@@ -120,7 +120,7 @@ def lowest_bit(_context: Any, word: Any) -> Any:
 
 @intrinsic
 def count8(_context: Any, words: Any) -> Any:
-    """Return how many bits of eight words are set."""
+    """Return the number of set bits of eight words."""
 
     def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         counts = builder.call(_llvm(builder, "ctpop.v8i64", _VECTOR, _VECTOR), arguments)
@@ -131,10 +131,10 @@ def count8(_context: Any, words: Any) -> Any:
 
 @intrinsic
 def put_rows8(_context: Any, words: Any, base: Any, array: Any, place: Any) -> Any:
-    """Write `base` plus the position of each set bit to the array from `place` on; return how many there are.
+    """Write `base` plus the position of each set bit to the array from `place` on; return their number.
 
-    As many as fit a vector are written for each word that is not zero, whether there are so many or not: a
-    loop that ended at the last bit would be mispredicted at almost every word.
+    For each word that is not zero, a full vector is written, even if fewer bits are set: a loop that ended
+    at the last bit would be mispredicted at almost every word.
     """
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -214,7 +214,7 @@ def _llvm(builder: Any, name: str, answer: Any, *arguments: Any) -> Any:
 
 
 def _lanes(places: Iterable[int]) -> Any:
-    """Return which elements a shuffle takes."""
+    """Return the elements that a shuffle takes."""
     chosen = list(places)
     return ir.Constant(ir.VectorType(ir.IntType(32), len(chosen)), chosen)
 
@@ -223,8 +223,8 @@ def _lanes(places: Iterable[int]) -> Any:
 def compare_codes(_context: Any, codes: Any, codes_start: Any, ends: Any, ends_start: Any) -> Any:
     """Compare eight codes with eight low ends and, behind these in `ends`, eight high ends.
 
-    In the answer bit i is set where code i is outside; bit i + 8 where it is one of the two ends, so that
-    it does not tell. A high end of 65535 is no end: such a row does not look at the lane.
+    In the answer bit i is set if code i is outside; bit i + 8 if it is one of the two ends, so that it does
+    not decide. A high end of 65535 is no end: such a row does not constrain the lane.
     """
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -253,9 +253,10 @@ def compare_codes(_context: Any, codes: Any, codes_start: Any, ends: Any, ends_s
 
 @intrinsic
 def fetch_line(_context: Any, array: Any, start: Any) -> Any:
-    """Begin to bring the cache line of an element near, without waiting for it.
+    """Prefetch the cache line of an element, without waiting for it.
 
-    Near is the second level: what one event needs of many tiles is more than the first one holds.
+    It goes to the second-level cache: what one event needs of many tiles is more than the first level
+    holds.
     """
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -1,7 +1,8 @@
-"""On which lane are rows told apart best?
+"""The choice of the lane that splits rows best.
 
-A split is worth what it saves in tiles visited, per bit spent on telling its parts apart. That one rule
-picks topics before ranges and narrow lanes before wide ones, and stops where tiles would become too small.
+The value of a split is the tiles visited that it saves, per bit needed to distinguish its parts. That one
+rule picks topics before ranges and narrow lanes before wide ones, and stops when tiles would become too
+small.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _GAIN_MIN = 0.02
 
 @inlined
 def span_on_lane(row: int, lane: int, starts: NDArray[np.int64], spans: NDArray[np.int32]) -> int:
-    """Return where the row's constraint on the lane stands, or -1."""
+    """Return the position of the row's constraint on the lane, or -1."""
     for place in range(starts[row], starts[row + 1]):
         if spans[place, 0] == lane:
             return place
@@ -41,9 +42,10 @@ def chosen_split(
     path: NDArray[np.int32],
     samples: NDArray[np.int32],
 ) -> tuple[int, int]:
-    """Return the lane to split these rows on and twice the threshold; lane -1 when nothing helps.
+    """Return the lane to split these rows on and twice the threshold; lane -1 if no split helps.
 
-    `path` has the first and last cell that get here, per lane; `samples` is room for low and high ends.
+    `path` has the first and last cell that reach this node, per lane; `samples` is room for low and high
+    ends.
     """
     counts = np.zeros(path.shape[0], np.int64)
     sampled = min(stop - start, SAMPLE)
@@ -71,10 +73,10 @@ def chosen_split(
 def best_threshold_on_lane(
     ends: NDArray[np.int32], count: int, others: int, tiles_per_row: float, cells: int
 ) -> tuple[float, int]:
-    """Return what the best threshold saves per bit, and twice that threshold, for sums of both ends.
+    """Return the saving per bit of the best threshold, and twice that threshold, for sums of both ends.
 
-    The first `count` columns of `ends` are the sampled rows' first and last cells; `others` more rows
-    do not look at the lane.
+    The first `count` columns of `ends` are the sampled rows' first and last cells; `others` more rows do
+    not constrain the lane.
     """
     lowest, highest = 1 << 20, -1
     for place in range(count):
@@ -84,7 +86,7 @@ def best_threshold_on_lane(
     for step in range(1, _THRESHOLDS + 1):
         threshold = lowest + (highest - lowest) * step // _THRESHOLDS
         if step == _THRESHOLDS:
-            threshold = highest + 1  # no high part: only those that look at the lane, and the rest
+            threshold = highest + 1  # no high part: only rows that constrain the lane, and the rest
         gain = gain_of_threshold(ends, count, others, tiles_per_row, cells, threshold)
         if gain > best:
             best, best_threshold = gain, threshold
@@ -95,7 +97,7 @@ def best_threshold_on_lane(
 def gain_of_threshold(
     ends: NDArray[np.int32], count: int, others: int, tiles_per_row: float, cells: int, threshold: int
 ) -> float:
-    """Return what one threshold saves per bit: the logarithm of tiles visited before over after."""
+    """Return the saving per bit of one threshold: the logarithm of tiles visited before over after."""
     left = 0
     left_low, left_high, right_low, right_high = CODE_MISSING, 0, CODE_MISSING, 0
     for place in range(count):

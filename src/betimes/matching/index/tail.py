@@ -1,6 +1,6 @@
-"""Where do new subscriptions wait until it pays to lay them out?
+"""The tail: a short list of new rows that are not yet part of a segment.
 
-In a short list that every event is checked against, row by row. Appending to it takes microseconds.
+Every event is checked against the tail row by row. Appending takes microseconds.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ class Tail:
         self._places[key] = range(first, self._rows)
 
     def remove(self, key: int) -> None:
-        """Never find the rows of this key again."""
+        """Remove the rows of this key."""
         for row in self._places.pop(key):
             self._alive[row] = False
             self._dead += 1
 
     @property
     def dead(self) -> int:
-        """Return how many rows were removed and are still here."""
+        """Return the number of removed rows that are still stored."""
         return self._dead
 
     def keys(self) -> NDArray[np.int64]:
@@ -78,7 +78,7 @@ class Tail:
         return np.fromiter(self._places, np.int64, len(self._places))
 
     def parts(self) -> tuple[NDArray[np.bool_], Rows]:
-        """Return which rows are alive, and the rows, in arrays with room to grow."""
+        """Return the alive marks of the rows, and the rows, in arrays with room to grow."""
         return self._alive, Rows(
             keys=self._keys[: self._rows],
             starts=self._starts,
@@ -103,7 +103,7 @@ class Tail:
         return rows.take(np.flatnonzero(self._alive[: self._rows]))
 
     def move_labels(self, lane: int, old: NDArray[np.float64], new: NDArray[np.float64]) -> None:
-        """Bring the bounds on a lane of ordered texts to the lane's new labels."""
+        """Move the bounds on a lane of ordered texts to the lane's new labels."""
         marks, bounds = self._marks[: self._constraints], self._bounds[: self._constraints]
         here = marks[:, 0] == lane
         bounds[here] = moved_labels(bounds[here], old, new)

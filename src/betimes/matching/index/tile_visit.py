@@ -1,7 +1,7 @@
-"""What does an event find in a tile? The bitmaps of its cells, intersected; the doubtful rows, checked.
+"""The visit of an event to a tile: the bitmaps of its cells are intersected, doubtful rows are checked.
 
-Event e writes the rows it finds from `found[e * capacity]` on. Where a tile's worth of finds might not fit,
-finds are only counted; the caller sees from the count that it has to ask again. The least capacity is one.
+Event e writes the rows it finds from `found[e * capacity]` on. If a tile's finds might not fit, they are
+only counted; the caller recognises by the count that it has to match again. The least capacity is one.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ TILE_PLACES = TILE_ROWS + ROWS_BEYOND
 CANDIDATES_MAX = 4096
 _CODE_MASK = 0xFFFF
 _ROW_MASK = 0xFFFFFFFF
-_OUTSIDE = 0xFF  # what compare_codes tells: a lane rules the row out ...
-_ALL_IN_DOUBT = 0xFF00  # ... or its cells do not tell
+_OUTSIDE = 0xFF  # the answer of compare_codes: a lane excludes the row ...
+_ALL_IN_DOUBT = 0xFF00  # ... or its cells do not decide
 
 
 class TileLayout(NamedTuple):
-    """The tree and the tiles of a segment; a tuple because that is what numba takes."""
+    """The tree and the tiles of a segment; a named tuple because numba accepts it."""
 
     nodes: NDArray[np.int32]
     plans: NDArray[np.int32]
@@ -63,9 +63,9 @@ class TileLayout(NamedTuple):
 def bitmap_at(
     plans: NDArray[np.int32], table: int, codes: NDArray[np.uint16], event: int, bitmaps: int
 ) -> int:
-    """Return where in the words a table's bitmap for the event's cell begins; so many bitmaps per cell.
+    """Return where a table's bitmap for the event's cell begins in the words; `bitmaps` per cell.
 
-    Indices, not slices: a slice taken in an inner loop is counted and forgotten again, which costs more.
+    Indices, not slices: a slice in an inner loop is reference-counted, which costs more.
     """
     code = (np.int64(codes[event, plans[table, LANE]]) - plans[table, BASE]) & _CODE_MASK
     bitmap = min(code >> plans[table, SHIFT], np.int64(plans[table, LAST]))
@@ -89,7 +89,7 @@ def visit_tiles(
     found: NDArray[np.int32],
     capacity: int,
 ) -> None:
-    """Look into one tile for many events (a plan step of 0), or into many for one (an event step of 0)."""
+    """Visit one tile for many events (a plan step of 0), or many tiles for one (an event step of 0)."""
     words, plans = layout.words, layout.plans
     waiting = 0
     for visit in range(visit_count):
@@ -135,7 +135,7 @@ def visit_tiles(
 def fetch_bitmaps(
     visits: NDArray[np.int32], visit_count: int, layout: TileLayout, codes: NDArray[np.uint16]
 ) -> None:
-    """Let the bitmaps of all these tiles begin to come near: one after another takes longer."""
+    """Prefetch the bitmaps of all these tiles: fetching one after another takes longer."""
     plans = layout.plans
     for visit in range(visit_count):
         plan = visits[visit]

@@ -1,10 +1,10 @@
-"""What does a tile of up to 512 rows look like, so that all are tested by a few vector operations?
+"""Tiles: bitmaps of up to 512 rows, which a few vector operations test at once.
 
-Per lane a tile has a table of bitmaps: the bitmap of a cell has a bit for each row that *may* hold there.
-A tile that is expected to find much has a second bitmap beside it: the rows that *surely* hold there,
-which need no exact check. Cells of the lane are merged by a shift until the table is small; the last
-bitmap of a table is for all cells outside it, the missing value among them. A removed row loses its bits
-in the first table, so every tile has at least one.
+Per lane a tile has a table of bitmaps: the bitmap of a cell has a bit for each row that *may* hold there. A
+tile that is expected to find much has a second bitmap beside it: the rows that *surely* hold there, which
+need no exact check. Cells of the lane are merged by a shift until the table is small; the last bitmap of a
+table is for all cells outside it, including the missing value. A removed row loses its bits in the first
+table, so every tile has at least one.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from betimes.matching.index.lane_cells import CODE_MISSING, HIGH_EXACT, LOW_EXAC
 from betimes.matching.index.splits import span_on_lane
 from betimes.matching.index.tree import doubled, reach_of_rows
 
-# A tile's plan is one line for itself and one for each of its tables, so that they lie side by side.
-# The columns of the tile's line.
+# A tile's plan is one entry for itself and one for each of its tables, so that they are adjacent. The columns
+# of the tile's entry.
 FIRST_ROW = 0
 KIND = 1
 TABLES = 2
 
-# The columns of a table's line.
+# The columns of a table's entry.
 LANE = 0
 BASE = 1  # the code of the cut below its first cell
 SHIFT = 2  # how many codes, as a power of two, share a bitmap
@@ -32,15 +32,15 @@ OFFSET = 4  # where its table begins, in bitmaps of eight words
 PLAN_COLUMNS = 5
 
 # The kinds of tiles.
-LOOSE = 0  # what its tables let through is to be checked
+LOOSE = 0  # the rows that its tables let through are to be checked
 EXACT = 1  # its tables decide: every end lies on a cut, and no cells are merged
-SURE = 2  # beside each bitmap stands that of the rows that surely hold
+SURE = 2  # beside each bitmap is that of the rows that surely hold
 
 _TABLES_MAX = 32  # lanes past this many are left to the exact check
 _BITMAPS_MAX = 64
 _BITMAPS_MAX_SURE = 128
 _SURE_FINDS_MIN = 2.0
-_CANDIDATES_MIN = 2.0  # one more table is not worth its while where so few rows are left to check
+_CANDIDATES_MIN = 2.0  # one more table does not pay if so few rows are left to check
 
 
 @kernel
@@ -52,7 +52,7 @@ def survey_tiles(
     checked: NDArray[np.bool_],
     lane_count: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
-    """Plan each tile; return the plans, where each tile's begins, and how many bitmaps they need."""
+    """Plan each tile; return the plans, the start of each tile's, and the number of bitmaps needed."""
     plans = np.empty((64, PLAN_COLUMNS), np.int32)
     places = np.empty(tile_bounds.shape[0], np.int32)
     reach = np.empty((lane_count, 4), np.int32)
@@ -88,7 +88,7 @@ def plan_tables(
     shares: NDArray[np.float64],
     exact: bool,
 ) -> tuple[int, bool]:
-    """Plan a tile's tables, the most telling first; return how many, and whether they decide all rows."""
+    """Plan a tile's tables, the most selective first; return how many, and whether they decide all rows."""
     bitmaps_max = min(_BITMAPS_MAX_SURE if kind == SURE else _BITMAPS_MAX, 4 * rows + 12)
     tables = 0
     candidates = float(rows)
@@ -128,9 +128,9 @@ def lane_shares(
     reach: NDArray[np.int32],
     shares: NDArray[np.float64],
 ) -> tuple[float, bool]:
-    """Write what share of a tile's rows each lane lets through (2: no table is needed).
+    """Write the share of a tile's rows that each lane lets through (2: no table is needed).
 
-    Return how many rows a visiting event is expected to find, and whether all ends lie on cuts.
+    Return the expected number of rows that a visiting event finds, and whether all ends lie on cuts.
     """
     finds = 0.0
     ends_exact = True
@@ -151,7 +151,7 @@ def lane_shares(
         finds += chance
     for lane in range(reach.shape[0]):
         if 1.0 < shares[lane] < 2.0:
-            shares[lane] = 1.0  # rounding
+            shares[lane] = 1.0  # rounding errors
     return finds, ends_exact
 
 
@@ -169,7 +169,7 @@ def fill_tiles(
 ) -> None:
     """Write the tables of all tiles into words that are zero.
 
-    No row is sure that is `checked`, or that has a constraint on a lane without a table here.
+    A row is not sure if it is `checked`, or if it constrains a lane without a table here.
     """
     reach = np.empty((lane_count, 4), np.int32)
     decided = np.empty(lane_count + 1, np.bool_)
@@ -204,7 +204,7 @@ def clear_rows(
     plans: NDArray[np.int32],
     words: NDArray[np.uint64],
 ) -> None:
-    """Take the bits of these rows, whose tiles' plans are given, out of their tiles' first tables."""
+    """Clear the bits of these rows, whose tiles' plans are given, in their tiles' first tables."""
     for place in range(rows.shape[0]):
         plan = row_plans[place]
         bit = rows[place] - plans[plan, FIRST_ROW]

@@ -1,8 +1,8 @@
-"""Which rows are stored side by side, so that an event need look at few of them?
+"""The tree: it sorts rows into tiles, so that an event visits few of them.
 
-Rows are split, lane by lane, into those that lie low, those that lie high and those that do not look at
-the lane, until a part fits one tile. The tree is kept in preorder with a skip per node: an event that
-fails a node's test goes on behind that node's whole subtree.
+Rows are split, lane by lane, into those that lie low, those that lie high and those that do not constrain
+the lane, until a part fits one tile. The tree is stored in preorder with a skip per node: an event that
+fails a node's test continues behind that node's whole subtree.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ LANE = 0  # tested by the node; -1: no test
 LOW = 1  # first code let through
 SPAN = 2  # last code let through, less the first
 DEPTH = 3  # the root's is 1
-SKIP = 4  # the node to go on at when the test fails
-TILE = 5  # looked at when the test holds; -1: none
+SKIP = 4  # the node to continue at if the test fails
+TILE = 5  # visited if the test holds; -1: none
 NODE_COLUMNS = 6
 
 _SPLITS_DEPTH_MAX = 64
-_TILE_ROWS_AIMED_AT = TILE_ROWS - 16  # a part that is a few rows larger than it was meant to be still fits
+_TILE_ROWS_AIMED_AT = TILE_ROWS - 16  # a part that is a few rows larger than planned still fits
 _SUM_BINS = 2048
-_TESTED_SHARE_MAX = 0.8  # a tile is tested on one more lane where that keeps out a fifth of the cells
+_TESTED_SHARE_MAX = 0.8  # a tile is tested on one more lane if that excludes a fifth of the cells
 
 
 @kernel
@@ -41,14 +41,14 @@ def grow_tree(
     order: NDArray[np.int64],
     groups: NDArray[np.int64],
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Bring the rows of each group in order; return the nodes in preorder, where tiles begin and end."""
+    """Sort the rows of each group; return the nodes in preorder, where tiles begin and end."""
     nodes = np.empty((64, NODE_COLUMNS), np.int32)
     tiles = np.empty((64, 2), np.int64)
     node_count = tile_count = 0
     stack = np.empty((64 + groups.shape[0], 6), np.int64)
     paths = np.zeros((_SPLITS_DEPTH_MAX + 3, lane_cells.shape[0], 2), np.int32)
     for lane in range(lane_cells.shape[0]):
-        paths[0, lane, 1] = lane_cells[lane]  # one more than there are: missing values are let in too
+        paths[0, lane, 1] = lane_cells[lane]  # one more than there are: missing values pass too
     reach = np.empty((lane_cells.shape[0], 4), np.int32)
     samples = np.empty((2, lane_cells.shape[0], SAMPLE), np.int32)
     waiting = 0
@@ -81,7 +81,7 @@ def grow_tree(
         if lane >= 0:
             threshold = even_threshold(order, start, stop, lane, threshold, starts, spans)
             waiting = push_parts(stack, waiting, depth, order, start, stop, lane, threshold, starts, spans)
-        else:  # nothing tells these rows apart: tiles side by side
+        else:  # no lane distinguishes these rows: tiles side by side
             for tile in range((stop - start - 1) // TILE_ROWS, -1, -1):
                 first = start + tile * TILE_ROWS
                 waiting = push(stack, waiting, first, min(stop, first + TILE_ROWS), depth + 1, -1, 0, 0)
@@ -93,7 +93,7 @@ def grow_tree(
 def push(
     stack: NDArray[np.int64], waiting: int, start: int, stop: int, depth: int, lane: int, low: int, high: int
 ) -> int:
-    """Let rows wait to become a node that tests a lane for these cells; return how many nodes wait."""
+    """Push rows that will become a node that tests a lane for these cells; return the number that wait."""
     stack[waiting, 0], stack[waiting, 1], stack[waiting, 2] = start, stop, depth
     stack[waiting, 3], stack[waiting, 4], stack[waiting, 5] = lane, low, high
     return waiting + 1
@@ -101,7 +101,7 @@ def push(
 
 @kernel
 def step_down(paths: NDArray[np.int32], depth: int, waited: NDArray[np.int64]) -> None:
-    """Keep, for a node and those below it, which cells get there: the parent's, less those it tests out."""
+    """Store, for a node and those below it, which cells reach it: the parent's, less those it excludes."""
     for lane in range(paths.shape[1]):
         paths[depth, lane, 0], paths[depth, lane, 1] = paths[depth - 1, lane, 0], paths[depth - 1, lane, 1]
     if waited[3] >= 0:
@@ -159,7 +159,7 @@ def push_parts(
     starts: NDArray[np.int64],
     spans: NDArray[np.int32],
 ) -> int:
-    """Bring low, high and other rows together and let each part wait; return how many nodes wait."""
+    """Sort low, high and other rows and push each part; return the number of nodes that wait."""
     parts = np.zeros((3, 3), np.int64)  # size, first cell, last cell
     parts[:, 1] = CODE_MISSING
     rows = order[start:stop].copy()
@@ -174,7 +174,7 @@ def push_parts(
         kinds[place] = kind
         parts[kind, 0] += 1
     end = stop
-    for part in range(2, -1, -1):  # the last to wait is the first to go on: tiles come in the order of rows
+    for part in range(2, -1, -1):  # last in, first out: tiles get the order of rows
         if parts[part, 0] == 0:
             continue
         tested = lane if part < 2 else -1
@@ -197,7 +197,7 @@ def reach_of_rows(
     spans: NDArray[np.int32],
     reach: NDArray[np.int32],
 ) -> None:
-    """Write per lane: how many of the rows look at it, first and last cell, and whether all are alike.
+    """Write per lane: the number of rows that constrain it, first and last cell, and whether all are alike.
 
     Rows are alike on a lane when they have the same cells and both ends on cuts: a test of those cells
     then decides the lane for all of them.
@@ -236,7 +236,7 @@ def put_tests(
     reach: NDArray[np.int32],
     rows: int,
 ) -> int:
-    """Write a chain of further tests above a tile, where they decide a lane or keep many events out."""
+    """Write a chain of further tests above a tile, if they decide a lane or exclude many events."""
     for lane in range(path.shape[0]):
         if reach[lane, 0] < rows:
             continue

@@ -1,4 +1,4 @@
-"""What does an index that lives long put right: crowded labels, texts and lanes nobody asks for any more?"""
+"""Maintenance of a long-lived index: crowded labels, and texts and lanes that are no longer used."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from betimes.matching.index.vocabulary import UNKNOWN_TEXT, moved_labels
 def with_moved_labels(
     segment: Segment, lane: int, old: NDArray[np.float64], new: NDArray[np.float64]
 ) -> Segment:
-    """Return the segment as it is after a lane's labels moved: built anew where it looks at that lane."""
+    """Return the segment after a lane's labels moved: built anew if it constrains that lane."""
     rows = segment.living_rows()
     here = rows.marks[:, 0] == lane
     if not here.any():
@@ -27,7 +27,7 @@ def with_moved_labels(
 
 
 def forget_unused(lanes: Lanes, parts: Sequence[Rows]) -> None:
-    """Keep only the lanes, the texts and the ends of text ranges that these rows name."""
+    """Keep only the lanes, the texts and the ends of text ranges that these rows use."""
     lanes.keep({lane for rows in parts for lane in np.unique(rows.marks[:, 0]).tolist()})
     for lane, codes in lanes.text_lanes():
         codes.keep(_codes_in_use(_bounds_on(lane, parts)))
@@ -38,7 +38,7 @@ def forget_unused(lanes: Lanes, parts: Sequence[Rows]) -> None:
 
 
 def _bounds_on(lane: int, parts: Sequence[Rows]) -> NDArray[np.float64]:
-    """Return all intervals on the lane, those of sets among them."""
+    """Return all intervals on the lane, including those of sets."""
     found = [np.empty((0, 2))]
     for rows in parts:
         here = rows.marks[:, 0] == lane
@@ -52,10 +52,10 @@ def _bounds_on(lane: int, parts: Sequence[Rows]) -> NDArray[np.float64]:
 
 
 def _codes_in_use(bounds: NDArray[np.float64]) -> set[int]:
-    """Return the numbers inside intervals of texts and, for "all but these", those just beside them.
+    """Return the numbers inside intervals of texts and, for "all but these", those adjacent to them.
 
-    The first and the last interval of an exclusion reach to the ends of the lane and name nothing
-    inside; one between two excluded texts is taken for a set, which keeps more than it must.
+    The first and the last interval of an exclusion reach to the ends of the lane and name nothing inside;
+    one between two excluded texts counts as a set, which keeps more than necessary.
     """
     used = set(_whole(bounds[:, 0] - 1)) | set(_whole(bounds[:, 1] + 1))
     inside = (bounds[:, 0] > UNKNOWN_TEXT) & (bounds[:, 1] < NUMBER_MAX)

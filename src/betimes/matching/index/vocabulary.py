@@ -1,4 +1,4 @@
-"""Which number stands for a text, so that sets and ranges of texts become intervals of numbers?
+"""Numbers for texts, so that sets and ranges of texts become intervals of numbers.
 
 Equality needs only a stable number per text (`TextCodes`). Ranges need numbers in the order of the
 texts (`TextOrder`): the ends of all ranges get labels with room between them, and any other text is
@@ -17,7 +17,7 @@ UNKNOWN_TEXT = -1
 """The number of a text that no filter names: it can still be *outside* a set."""
 
 _LABEL_MAX = 2**52  # integers up to here, and one more or less, are exact as float64
-_RUN_SHARE = 1024  # of a gap, taken per label by a run of ascending or descending ends
+_RUN_SHARE = 1024  # of a gap, used per label by a run of ascending or descending ends
 
 
 class TextCodes:
@@ -31,7 +31,7 @@ class TextCodes:
         return len(self.codes)
 
     def code(self, text: str) -> int:
-        """Return the text's number, a new one where it had none."""
+        """Return the text's number; assign one if it has none."""
         known = self.codes.get(text)
         if known is None:
             known = self._free.pop() if self._free else len(self.codes)
@@ -39,7 +39,7 @@ class TextCodes:
         return known
 
     def keep(self, used: Iterable[int]) -> None:
-        """Forget all texts but those with these numbers; the other numbers are given out again."""
+        """Forget all texts but those with these numbers; the other numbers are used again."""
         used = set(used)
         size = len(self.codes) + len(self._free)
         self.codes = {text: code for text, code in self.codes.items() if code in used}
@@ -52,7 +52,7 @@ class TextOrder:
     def __init__(self) -> None:
         self._ends: list[str] = []
         self._labels: list[int] = []
-        self._newest = ""  # a run of ends tends to go on beside the last one
+        self._newest = ""  # a run of ends tends to continue beside the last one
 
     def __len__(self) -> int:
         return len(self._ends)
@@ -66,7 +66,7 @@ class TextOrder:
         return label if self._ends[position] == text else label - 1
 
     def label(self, text: str) -> int | None:
-        """Return the label of an end, a new one where it had none; None when no room is left."""
+        """Return the label of an end; assign one if it has none; None if no room is left."""
         position = bisect_left(self._ends, text)
         if position < len(self._ends) and self._ends[position] == text:
             return self._labels[position]
@@ -92,7 +92,7 @@ class TextOrder:
         self._labels = [label for _, label in kept]
 
     def _free_label(self, position: int) -> int | None:
-        """Return a label between the neighbours of an end that comes in at this position."""
+        """Return a label between the neighbours of an end that is inserted at this position."""
         below = self._labels[position - 1] if position else -_LABEL_MAX
         above = self._labels[position] if position < len(self._labels) else _LABEL_MAX
         gap = above - below
@@ -110,8 +110,8 @@ def moved_labels(
 ) -> NDArray[np.float64]:
     """Return (low, high) pairs on a lane after `TextOrder.respace`.
 
-    A low bound is a label or one above it, a high bound a label or one below it; what is no label (an
-    end that is open) stays.
+    A low bound is a label or one above it, a high bound a label or one below it; other values (open ends)
+    stay.
     """
     moved = bounds.copy()
     for column, side in ((0, "right"), (1, "left")):
