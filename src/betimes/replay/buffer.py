@@ -1,13 +1,14 @@
-"""What does a broker keep of what is published, and what did somebody miss (003, section 5)?
+"""The replay buffer: the published messages that a broker keeps for returning subscribers (003, section 5).
 
-A broker keeps what is published whoever is subscribed, so that a subscriber who was away finds at any broker
-what was published meanwhile. Messages are known by their origin, the broker where they entered the network,
-and their number there. Whoever comes back names the last number of each origin that they have, and what they
-have above it; the answer is everything else that was kept, in order for each origin, and what is missing.
+A broker keeps published messages whether or not there are subscribers, so that a subscriber that was away
+finds at any broker what was published meanwhile. A message is identified by its origin, the broker where it
+entered the network, and its number there. A returning subscriber states the last number of each origin up
+to which it has everything, and what it has above. The answer is everything else that was kept, in order for
+each origin, and what is missing.
 
-The buffer has partitions, by topic pattern and content filter, each with its bounds and its policy of
-overwriting. What it overwrites it remembers as ranges of numbers: nothing is lost in silence. Messages that
-came in one go may be kept as one run, which is overwritten as one.
+The buffer has partitions, by topic pattern and content filter, each with its limits and its policy of
+overwriting. It remembers what it overwrites as ranges of numbers: no loss is silent. Messages that arrived
+together may be kept as one run, which is overwritten as one.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ from betimes.replay.overwriting import (
     overwriting_named,
 )
 
-AWAY_MAX = 10_000  # subscribers that are waited for
-AWAY_OUTAGES_MAX = 10.0  # mean outages after which a subscriber is not waited for any more
-ORIGINS_MAX = 10_000  # of which anything is remembered
-GONE_FROM = 64  # places that what is gone may hold in a shelf, before they are cleared
-LOOKED_AT_MAX = 200_000  # messages of one origin for one who comes back: nobody else is served meanwhile
+AWAY_MAX = 10_000  # subscribers whose return is expected
+AWAY_OUTAGES_MAX = 10.0  # mean outages after which a subscriber's return is no longer expected
+ORIGINS_MAX = 10_000  # that are remembered
+GONE_FROM = 64  # entries of a shelf that may be gone before it is compacted
+LOOKED_AT_MAX = 200_000  # messages of one origin for one returning subscriber: other clients wait meanwhile
 OVERWRITTEN, NEVER_CAME, NOT_KEPT = "overwritten", "never came", "not kept"
 TOO_FAR_BACK = "too far back"
 
@@ -47,14 +48,14 @@ _number, _born_s, _first = attrgetter("number"), attrgetter("born_s"), attrgette
 
 
 class KeptRun(NamedTuple, Generic[Item]):
-    """Messages of one origin with consecutive numbers, kept together; None is one that was refused."""
+    """Messages of one origin with consecutive numbers, kept together; None is one that was rejected."""
 
     origin: str
     first: int
     items: Sequence[Item | None]
     size_bytes: int
     born_s: float
-    source: str = ""  # who published them
+    source: str = ""  # their publisher
     importance: float = 1.0
 
     @property
@@ -64,7 +65,7 @@ class KeptRun(NamedTuple, Generic[Item]):
 
 
 class FoundMessage(NamedTuple, Generic[Item]):
-    """One message that was kept."""
+    """One kept message."""
 
     origin: str
     number: int
@@ -74,7 +75,7 @@ class FoundMessage(NamedTuple, Generic[Item]):
 
 
 class RunPiece(NamedTuple, Generic[Item]):
-    """A part of a run: what is numbered from `first` to `last`."""
+    """A part of a run: the numbers from `first` to `last`."""
 
     run: KeptRun[Item]
     first: int
@@ -82,15 +83,15 @@ class RunPiece(NamedTuple, Generic[Item]):
 
 
 class _Shelf(Generic[Item]):
-    """What is kept of one origin in one partition, by number, and what is no more."""
+    """The kept runs of one origin in one partition, by number, and the overwritten ones."""
 
     __slots__ = ("_firsts", "_gone", "_runs", "_start", "lost")
 
     def __init__(self) -> None:
         self._firsts: list[int] = []
         self._runs: list[KeptRun[Item] | None] = []  # None: overwritten
-        self._start = 0  # what is before it is gone
-        self._gone = 0  # of those behind it
+        self._start = 0  # entries before it are gone
+        self._gone = 0  # of the entries behind it
         self.lost = Ranges()
 
     def put(self, run: KeptRun[Item]) -> None:
@@ -98,7 +99,7 @@ class _Shelf(Generic[Item]):
         if not firsts or run.first > firsts[-1]:
             firsts.append(run.first)
             self._runs.append(run)
-        else:  # it was overtaken on its way
+        else:  # it was overtaken in transit
             place = bisect_left(firsts, run.first, lo=self._start)
             firsts.insert(place, run.first)
             self._runs.insert(place, run)
@@ -106,7 +107,7 @@ class _Shelf(Generic[Item]):
     def overwrite(self, run: KeptRun[Item]) -> None:
         firsts, runs = self._firsts, self._runs
         place = bisect_left(firsts, run.first, lo=self._start)
-        while runs[place] is not run:  # an origin may, against the rules, give a number twice
+        while runs[place] is not run:  # an origin may, against the rules, use a number twice
             place += 1
         runs[place] = None
         self.lost.add(run.first, run.last, len(run.items) - run.items.count(None))
@@ -130,7 +131,7 @@ class _Shelf(Generic[Item]):
 
 
 class _Partition(Generic[Item]):
-    """One part of the buffer."""
+    """One partition of the buffer."""
 
     def __init__(self, terms: PartitionTerms, policy: Overwriting) -> None:
         self.terms = terms
@@ -167,7 +168,7 @@ class _Partition(Generic[Item]):
 
 
 class PartitionedBuffer(Generic[Item]):
-    """What a broker keeps. `own` is the origin whose numbers are given here, from `first_number` on."""
+    """The buffer of a broker. `own` is the origin that this broker numbers, from `first_number` on."""
 
     def __init__(self, settings: BufferSettings, own: str, first_number: int, *, pick: Pick) -> None:
         self._own = own
@@ -179,10 +180,10 @@ class PartitionedBuffer(Generic[Item]):
             self._partitions.append(_Partition(terms, policy))
             self._by_topic.add(terms.pattern, number)
         self._heard: dict[str, Heard] = {own: Heard(first_number, tells_all=True)}
-        self._away: OrderedDict[str, float] = OrderedDict()  # since when, of whom a policy is told
+        self._away: OrderedDict[str, float] = OrderedDict()  # time of leaving, for policies that need it
         self._away_s_max = AWAY_OUTAGES_MAX * settings.outage_s_mean
-        self._not_kept: dict[str, Ranges] = {}  # by origin: what no partition takes
-        # Everything goes into one partition, in order: then what came in one go may be one run.
+        self._not_kept: dict[str, Ranges] = {}  # by origin: what no partition accepts
+        # Everything goes into one partition, in order: then messages that arrived together may be one run.
         self.takes_runs = len(self._partitions) == 1 and (
             settings.partitions[0].takes_everything
             and isinstance(self._partitions[0].policy, LeastRecentlyPublished)
@@ -190,29 +191,29 @@ class PartitionedBuffer(Generic[Item]):
 
     @property
     def messages(self) -> int:
-        """Return how many messages are kept."""
+        """Return the number of kept messages."""
         return sum(each.messages for each in self._partitions)
 
     @property
     def size_bytes(self) -> int:
-        """Return about how much room they take."""
+        """Return their approximate size."""
         return sum(each.size_bytes for each in self._partitions)
 
     @property
     def overwritten(self) -> int:
-        """Return how many messages were overwritten since the start."""
+        """Return the number of messages overwritten since the start."""
         return sum(each.overwritten for each in self._partitions)
 
     def highest(self) -> dict[str, int]:
-        """Return the highest number that was heard of each origin."""
+        """Return the highest known number of each origin."""
         return {origin: heard.highest for origin, heard in self._heard.items()}
 
     def settled(self) -> dict[str, int]:
-        """Return up to where nothing is under way to here any more, by origin, as far as can be told."""
+        """Return the number up to which nothing is in transit to here, by origin, as far as is known."""
         return {origin: heard.settled() for origin, heard in self._heard.items()}
 
     def put_run(self, run: KeptRun[Item], now_s: float) -> bool:
-        """Keep messages that came in one go, only where the buffer takes runs; False if they are not kept."""
+        """Keep messages that arrived together, if the buffer takes runs; return False if it rejects them."""
         assert self.takes_runs, "what belongs to several partitions does not stay together"
         if not self._hear(run.origin, run.first, run.last):
             return False
@@ -232,13 +233,13 @@ class PartitionedBuffer(Generic[Item]):
         self._not_kept.setdefault(run.origin, Ranges()).add(run.first, run.last, len(run.items))
 
     def note(self, origin: str, number: int) -> None:
-        """Hear of a number whose message is not to be kept."""
+        """Note a number whose message is not to be kept."""
         self._hear(origin, number, number)
 
     def missed(self, pattern: str, have: Mapping[str, Have]) -> tuple[list[FoundMessage[Item]], list[Gap]]:
-        """Return what is kept of such topics and not had yet, in order for each origin; and what is missing.
+        """Return the kept messages of such topics that the subscriber lacks, by origin; and what is missing.
 
-        Of an origin that is not named, nothing is had. Content is for the caller to look at.
+        The subscriber has nothing of an origin that it does not name. The caller checks the content.
         """
         overlapping = self._overlapping(pattern)
         flows: list[list[FoundMessage[Item]]] = []
@@ -253,9 +254,9 @@ class PartitionedBuffer(Generic[Item]):
     def stretch(
         self, patterns: Sequence[str], begins: Mapping[str, int], ends: Mapping[str, int], most: int
     ) -> tuple[list[RunPiece[Item]], dict[str, int]]:
-        """Return what is kept behind `begins` up to `ends`, the oldest, so many; and up to where that is all.
+        """Return the oldest kept messages from `begins` to `ends`, up to `most`; and how far that is all.
 
-        Both are numbers by origin; of an origin without an end nothing is looked at.
+        Both are numbers by origin; an origin without an end is skipped.
         """
         partitions = {id(each): each for pattern in patterns for each in self._overlapping(pattern)}
         flows = []
@@ -265,7 +266,7 @@ class PartitionedBuffer(Generic[Item]):
         return _oldest(flows, dict(ends), most)
 
     def missing(self, pattern: str, have: Mapping[str, Have]) -> list[Gap]:
-        """Return what somebody does not have of such topics, and is not kept here."""
+        """Return what a subscriber lacks of such topics, and is not kept here."""
         overlapping = self._overlapping(pattern)
         is_covered = self.covers(pattern)
         gaps: list[Gap] = []
@@ -280,16 +281,16 @@ class PartitionedBuffer(Generic[Item]):
         return gaps
 
     def covers(self, pattern: str) -> bool:
-        """Tell whether one partition takes everything of such topics that comes here."""
+        """Return whether one partition takes all messages of such topics."""
         return any(
             each.terms.filter == EVERYTHING and pattern_covers(each.terms.pattern, pattern)
             for each in self._partitions
         )
 
-    # --- who is away, for policies that ask
+    # --- absent subscribers, for policies that need them
 
     def left(self, subscriber: str, pattern: str, now_s: float) -> None:
-        """Note that a subscriber to such topics went away, and may come back for what it missed."""
+        """Note that a subscriber to such topics left, and may return for what it missed."""
         policies = [
             each.policy for each in self._overlapping(pattern) if isinstance(each.policy, DisconnectionAware)
         ]
@@ -305,7 +306,7 @@ class PartitionedBuffer(Generic[Item]):
             self.returned(longest)
 
     def returned(self, subscriber: str) -> None:
-        """Note that a subscriber is back, or is waited for no longer."""
+        """Note that a subscriber is back, or no longer expected."""
         if self._away.pop(subscriber, None) is not None:
             for each in self._partitions:
                 if isinstance(each.policy, DisconnectionAware):
@@ -315,7 +316,7 @@ class PartitionedBuffer(Generic[Item]):
         return [each for each in self._partitions if patterns_overlap(each.terms.pattern, pattern)]
 
     def _hear(self, origin: str, first: int, last: int) -> bool:
-        """Note numbers that came; False where there are too many origins for one more."""
+        """Note numbers that arrived; return False if there are too many origins for one more."""
         heard = self._heard.get(origin)
         if heard is None:
             if len(self._heard) >= ORIGINS_MAX:
@@ -326,7 +327,7 @@ class PartitionedBuffer(Generic[Item]):
 
 
 def pattern_covers(wide: str, narrow: str) -> bool:
-    """Tell whether every topic that meets the second pattern meets the first.
+    """Return whether every topic that matches the second pattern matches the first.
 
     >>> pattern_covers("a/#", "a/+/c"), pattern_covers("a/+", "a/#"), pattern_covers("#", "$SYS/#")
     (True, False, False)
@@ -344,7 +345,7 @@ def pattern_covers(wide: str, narrow: str) -> bool:
 def _in_order(
     shelves: Sequence[_Shelf[Item]], had: Have
 ) -> tuple[list[FoundMessage[Item]], list[NumberRange]]:
-    """Return what one origin's shelves hold and somebody does not have, by number; and what is too much."""
+    """Return what one origin's shelves hold and the subscriber lacks, by number; and what is too much."""
     runs = [run for shelf in shelves for run in shelf.above(had.floor)]
     runs.sort(key=_first)
     looked_at, oldest = 0, len(runs)
@@ -374,7 +375,7 @@ def _pieces(shelves: Sequence[_Shelf[Item]], floor: int, end: int) -> Iterator[R
 def _oldest(
     flows: Sequence[Iterator[RunPiece[Item]]], reached: dict[str, int], most: int
 ) -> tuple[list[RunPiece[Item]], dict[str, int]]:
-    """Return the pieces that came first, so many messages; `reached` is lowered to what these cover."""
+    """Return the oldest pieces, `most` messages; `reached` is lowered to what these cover."""
     heads = [
         (piece.run.born_s, place, piece) for place, flow in enumerate(flows) for piece in islice(flow, 1)
     ]

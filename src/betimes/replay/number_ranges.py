@@ -1,8 +1,8 @@
-"""Which numbers of an origin were heard here, and which are missing?
+"""Ranges of an origin's numbers: those that arrived here, and those that are missing.
 
-Brokers number what enters the network at them, one after the other. Who hears all of it sees by the numbers
-what is missing: it is late, or lost. Who hears only a part of it cannot tell that from what was not meant for
-them. Numbers before the first one are not known either way.
+Brokers number the events that enter at them, one after the other. A broker that receives all of them
+recognises by the numbers what is missing: it is late, or lost. A broker that receives only a part cannot
+distinguish that from what was not meant for it. Numbers before the first one are unknown.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import NamedTuple
 
-SETTLED_AFTER = 1_000  # numbers: what was overtaken by so many is lost, not late
-RANGES_MAX = 256  # that are told apart; beyond, the oldest two become one
+SETTLED_AFTER = 1_000  # numbers: a message overtaken by so many is lost, not late
+RANGES_MAX = 256  # that are distinguished; beyond, the oldest two become one
 
 
 class NumberRange(NamedTuple):
-    """Numbers from `first` to `last`, of which so many at most are meant."""
+    """Numbers from `first` to `last`, of which at most `count` are meant."""
 
     first: int
     last: int
@@ -23,7 +23,7 @@ class NumberRange(NamedTuple):
 
 
 class Ranges:
-    """Disjoint ranges in ascending order, so many at most."""
+    """Disjoint ranges in ascending order, at most `RANGES_MAX`."""
 
     def __init__(self, ranges_max: int = RANGES_MAX) -> None:
         self._ranges: list[NumberRange] = []
@@ -33,9 +33,9 @@ class Ranges:
         return len(self._ranges)
 
     def add(self, first: int, last: int, count: int) -> None:
-        """Take in numbers; where they fall into a range that was widened, it counts them too."""
+        """Add numbers; if they fall into a range that was widened, it counts them too."""
         ranges = self._ranges
-        if ranges and ranges[-1].last + 1 == first:  # most come one after the other
+        if ranges and ranges[-1].last + 1 == first:  # most arrive one after the other
             known = ranges[-1]
             ranges[-1] = NumberRange(known.first, last, known.meant + count)
             return
@@ -57,12 +57,12 @@ class Ranges:
         ranges[place] = joined
 
     def remove(self, number: int) -> None:
-        """Take out one number, if it is in a range that is exact."""
+        """Remove one number, if it is in a range that is exact."""
         place = bisect_right(self._ranges, (number,), key=lambda each: (each.first,)) - 1
         if place < 0 or number > self._ranges[place].last:
             return
         first, last, count = self._ranges[place]
-        if count <= last - first:  # widened: which of its numbers are meant is not known
+        if count <= last - first:  # widened: it is unknown which of its numbers are meant
             self._ranges[place] = NumberRange(first, last, max(count - 1, 0))
             return
         left = [(first, number - 1), (number + 1, last)]
@@ -72,7 +72,7 @@ class Ranges:
         self._keep_few()
 
     def join_up_to(self, number: int) -> None:
-        """Make one range of all up to this number."""
+        """Join all ranges up to this number."""
         if len(self._ranges) < 2:
             return
         end = bisect_right(self._ranges, (number,), key=lambda each: (each.first,))
@@ -98,18 +98,18 @@ class Ranges:
 
 
 class Heard:
-    """What was heard of one origin."""
+    """The numbers of one origin that arrived."""
 
     __slots__ = ("first", "highest", "missing", "tells_all")
 
     def __init__(self, first: int, *, tells_all: bool) -> None:
         self.first = first  # below it nothing is known
         self.highest = first - 1
-        self.tells_all = tells_all  # whatever it numbers is to come here
+        self.tells_all = tells_all  # everything that it numbers is sent here
         self.missing = Ranges()
 
     def hear(self, first: int, last: int) -> None:
-        """Note that these numbers came."""
+        """Note that these numbers arrived."""
         if first > self.highest:
             if first > self.highest + 1 and self.tells_all:
                 self.missing.add(self.highest + 1, first - 1, first - 1 - self.highest)
@@ -120,12 +120,12 @@ class Heard:
         self.highest = max(self.highest, last)
 
     def settled(self) -> int:
-        """Return up to where nothing is under way any more, as far as can be told."""
+        """Return the number up to which nothing is in transit any more, as far as is known."""
         late = self.missing.above(self.highest - SETTLED_AFTER)
         return max(late[0].first, self.highest - SETTLED_AFTER) - 1 if late else self.highest
 
     def not_here(self, floor: int) -> list[NumberRange]:
-        """Return what may have been published above a number, and did not come here."""
+        """Return what may have been published above a number, and did not arrive here."""
         found = self.missing.above(floor)
         if 0 < floor < self.first - 1:
             unknown = self.first - 1 - floor

@@ -1,11 +1,11 @@
-"""Which message goes when a buffer is full (003, sections 5.2 and 7.3)?
+"""Policies of overwriting: which message a full buffer gives up (003, sections 5.2 and 7.3).
 
-A policy holds the keys of what is kept, and says which of them goes. It knows no clock and no chance of its
-own: times are handed in, and so is whatever picks at random. LRP, RAN and PwP are the paper's; value-decay
-and disconnection-aware are ours. Where outages are exponential, a message of age a is still awaited with a
-chance of e^(-a/t): what is worth least by that goes first in value-decay. Who is known to be away may return
-at any moment, whatever the message's age: disconnection-aware weighs how many await it, and keeps the rest
-only while there is room.
+A policy holds the keys of the kept messages, and chooses one to remove. It has no clock and no randomness
+of its own: both are arguments. LRP, RAN and PwP are the paper's; value-decay and disconnection-aware are
+ours. If outages are exponential, a message of age a is still awaited with probability e^(-a/t): value-decay
+removes the message worth least by that. A subscriber that is known to be away may return at any moment,
+whatever the message's age: disconnection-aware counts the absent subscribers that await it, and keeps the
+rest only while there is room.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from betimes.language.suggestions import did_you_mean
 from betimes.model.buffer_settings import OUTAGE_S_MEAN, OVERWRITING_NAMES
 from betimes.model.errors import SettingError
 
-FIRST_PART = 0.8  # of a PwP buffer, which goes by age
-LIFETIME_OUTAGES = 2.0  # how long an important message is kept for being so: 48 s for outages of 24 s
-IMPORTANCE_MIN = 1e-9  # whatever is worth nothing is worth a little: there are logarithms below
+FIRST_PART = 0.8  # of a PwP buffer, which is ordered by age
+LIFETIME_OUTAGES = 2.0  # how long importance protects a message: 48 s for outages of 24 s
+IMPORTANCE_MIN = 1e-9  # of a message that is worth nothing: logarithms are taken below
 WEED_FROM = 64
-ERAS_MAX = 64  # departures that are told apart
+ERAS_MAX = 64  # departures that are distinguished
 
-Pick = Callable[[int], int]  # a number from 0 up to, and not including, this one
+Pick = Callable[[int], int]  # a number from 0 up to, and not including, the argument
 
 
 class Overwriting(Protocol):
-    """What decides which message goes."""
+    """A policy: it chooses the message to remove."""
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of keys."""
 
     def put(self, key: int, importance: float, born_s: float) -> None:
-        """Take in a message; keys grow, and none comes twice."""
+        """Add a message; keys ascend, and none is added twice."""
 
     def take(self, now_s: float) -> int:
-        """Say which message goes, and forget it; there is one."""
+        """Return the key of the message to remove, and forget it; there must be one."""
 
 
 class LeastRecentlyPublished:
-    """LRP: the one that has been here longest goes."""
+    """LRP: the message that was published first."""
 
     def __init__(self) -> None:
         self._keys: deque[int] = deque()
@@ -52,16 +52,16 @@ class LeastRecentlyPublished:
         return len(self._keys)
 
     def put(self, key: int, importance: float, born_s: float) -> None:  # noqa: ARG002 -- as all policies
-        """Take in a message."""
+        """Add a message."""
         self._keys.append(key)
 
     def take(self, now_s: float) -> int:  # noqa: ARG002 -- as all policies
-        """Say which message goes."""
+        """Return the key of the message to remove."""
         return self._keys.popleft()
 
 
 class AtRandom:
-    """RAN: any of them goes, all with the same chance."""
+    """RAN: any message, with equal probability."""
 
     def __init__(self, pick: Pick) -> None:
         self._pick = pick
@@ -71,11 +71,11 @@ class AtRandom:
         return len(self._keys)
 
     def put(self, key: int, importance: float, born_s: float) -> None:  # noqa: ARG002 -- as all policies
-        """Take in a message."""
+        """Add a message."""
         self._keys.append(key)
 
     def take(self, now_s: float) -> int:  # noqa: ARG002 -- as all policies
-        """Say which message goes."""
+        """Return the key of the message to remove."""
         keys = self._keys
         place = self._pick(len(keys))
         keys[place], keys[-1] = keys[-1], keys[place]
@@ -83,28 +83,27 @@ class AtRandom:
 
 
 class WithPriorities:
-    """PwP: four fifths go by age; what leaves them stays in the last fifth if something there is worth less.
+    """PwP: four fifths by age; what leaves them stays in the last fifth if something there is worth less.
 
-    What is in the last fifth for its importance has a lifetime there; when that is over, it goes before all
-    others.
+    A message in the last fifth has a lifetime there; when that has passed, it is removed before all others.
     """
 
     def __init__(self, outage_s_mean: float = OUTAGE_S_MEAN) -> None:
         self._lifetime_s = LIFETIME_OUTAGES * outage_s_mean
         self._first: deque[tuple[float, int]] = deque()  # importance and key
         self._second: list[tuple[float, int]] = []  # a heap of importance and -key: of equals the newest goes
-        self._moved: deque[tuple[float, int]] = deque()  # when it came to the second part, and the key
+        self._moved: deque[tuple[float, int]] = deque()  # time of the move to the second part, and key
         self._in_second: set[int] = set()
 
     def __len__(self) -> int:
         return len(self._first) + len(self._in_second)
 
     def put(self, key: int, importance: float, born_s: float) -> None:  # noqa: ARG002 -- as all policies
-        """Take in a message."""
+        """Add a message."""
         self._first.append((importance, key))
 
     def take(self, now_s: float) -> int:
-        """Say which message goes."""
+        """Return the key of the message to remove."""
         first_max = FIRST_PART * len(self)
         while len(self._first) > first_max:
             importance, key = self._first.popleft()
@@ -128,7 +127,7 @@ class WithPriorities:
         return self._first.popleft()[1]
 
     def _weed(self) -> None:
-        """Forget in each list what has gone by the other, before that is more than what is there."""
+        """Remove from each list what the other has removed, before that exceeds what is there."""
         alive = self._in_second
         if len(self._second) + len(self._moved) > 4 * len(alive) + WEED_FROM:
             self._second = [each for each in self._second if -each[1] in alive]
@@ -137,12 +136,12 @@ class WithPriorities:
 
 
 def decayed_worth(importance: float, born_s: float, outage_s_mean: float) -> float:
-    """Return the logarithm of importance · e^(-age/t), but for what is the same for all at any moment."""
+    """Return the logarithm of importance · e^(-age/t), without the term that is equal for all messages."""
     return math.log(max(importance, IMPORTANCE_MIN)) + born_s / outage_s_mean
 
 
 class ValueDecay:
-    """What is worth least goes, where worth is importance · e^(-age/t). Their order never changes."""
+    """The message worth least, by importance · e^(-age/t). The order of messages never changes."""
 
     def __init__(self, outage_s_mean: float = OUTAGE_S_MEAN) -> None:
         self._outage_s_mean = outage_s_mean
@@ -152,34 +151,35 @@ class ValueDecay:
         return len(self._heap)
 
     def put(self, key: int, importance: float, born_s: float) -> None:
-        """Take in a message."""
+        """Add a message."""
         heapq.heappush(self._heap, (decayed_worth(importance, born_s, self._outage_s_mean), key))
 
     def take(self, now_s: float) -> int:  # noqa: ARG002 -- as all policies
-        """Say which message goes."""
+        """Return the key of the message to remove."""
         return heapq.heappop(self._heap)[1]
 
 
 class _Era:
-    """What came between two departures: as many await each of these messages."""
+    """The messages between two departures: the same number of subscribers awaits each of them."""
 
     __slots__ = ("heap", "leavers")
 
     def __init__(self, leavers: int) -> None:
-        self.leavers = leavers  # who went away when it began, and are away
+        self.leavers = leavers  # subscribers that left when it began, and are away
         self.heap: list[tuple[float, int, float]] = []  # importance, key, born
 
 
 class DisconnectionAware:
-    """What nobody who is away awaits goes first, by value-decay; then what is worth least to those away.
+    """First what no absent subscriber awaits, by value-decay; then what is worth least to the absent ones.
 
-    Who left before a message came awaits it until they return. Messages between two departures are awaited
-    by the same people, so they are counted together: a departure begins an era, a return joins two.
+    A subscriber that left before a message came awaits it until it returns. The same subscribers await all
+    messages between two departures, so these are counted together: a departure begins an era, a return
+    joins two.
     """
 
     def __init__(self, outage_s_mean: float = OUTAGE_S_MEAN) -> None:
         self._unawaited = ValueDecay(outage_s_mean)
-        self._eras: list[_Era] = []  # by when they began; the first one's messages have somebody waiting
+        self._eras: list[_Era] = []  # by when they began; subscribers await the first one's messages
         self._away: dict[str, _Era] = {}
         self._count = 0
 
@@ -188,15 +188,15 @@ class DisconnectionAware:
 
     @property
     def away(self) -> int:
-        """Return how many are known to be away."""
+        """Return the number of subscribers known to be away."""
         return len(self._away)
 
     def left(self, subscriber: str) -> None:
-        """Note that somebody went away, who will want what comes from now on."""
+        """Note that a subscriber left, which will want what is published from now on."""
         if subscriber in self._away:
             return
         last = self._eras[-1] if self._eras else None
-        # One too many is counted for what is in the last era where no more eras are to be had.
+        # If no more eras are available, one subscriber too many is counted for the last era's messages.
         if last is not None and (not last.heap or len(self._eras) >= ERAS_MAX):
             last.leavers += 1
             self._away[subscriber] = last
@@ -205,7 +205,7 @@ class DisconnectionAware:
             self._eras.append(era)
 
     def returned(self, subscriber: str) -> None:
-        """Note that somebody is back, or will not be."""
+        """Note that a subscriber is back, or will not return."""
         era = self._away.pop(subscriber, None)
         if era is None:
             return
@@ -221,7 +221,7 @@ class DisconnectionAware:
                 self._unawaited.put(key, importance, born_s)
 
     def put(self, key: int, importance: float, born_s: float) -> None:
-        """Take in a message."""
+        """Add a message."""
         self._count += 1
         if self._eras:
             heapq.heappush(self._eras[-1].heap, (importance, key, born_s))
@@ -229,7 +229,7 @@ class DisconnectionAware:
             self._unawaited.put(key, importance, born_s)
 
     def take(self, now_s: float) -> int:
-        """Say which message goes."""
+        """Return the key of the message to remove."""
         self._count -= 1
         if len(self._unawaited):
             return self._unawaited.take(now_s)
@@ -242,7 +242,7 @@ class DisconnectionAware:
 
 
 def _join(earlier: _Era, later: _Era) -> None:
-    """Put the messages of two eras together, the fewer to the more."""
+    """Merge the messages of two eras, the smaller into the larger."""
     if len(earlier.heap) < len(later.heap):
         earlier.heap, later.heap = later.heap, earlier.heap
     for each in later.heap:
