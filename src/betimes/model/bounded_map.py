@@ -1,4 +1,4 @@
-"""What was the case lately? A bounded number of things, of which the oldest is forgotten first."""
+"""A dictionary of bounded size that forgets its oldest entry first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 class Lately(Generic[Key, Value]):
-    """What was noted last, by key."""
+    """The entries noted last, by key."""
 
     __slots__ = ("_found", "_most")
 
@@ -22,11 +22,11 @@ class Lately(Generic[Key, Value]):
         return key in self._found
 
     def get(self, key: Key, otherwise: Value) -> Value:
-        """Return what was noted of a key."""
+        """Return the value of a key."""
         return self._found.get(key, otherwise)
 
     def note(self, key: Key, value: Value) -> None:
-        """Note something as the newest."""
+        """Set the value of a key, as the newest entry."""
         found = self._found
         found.pop(key, None)
         if len(found) >= self._most:
@@ -34,5 +34,5 @@ class Lately(Generic[Key, Value]):
         found[key] = value
 
     def forget(self, key: Key) -> None:
-        """Know nothing of a key."""
+        """Remove a key."""
         self._found.pop(key, None)

@@ -1,4 +1,4 @@
-"""What does a broker keep of what is published, for who comes back (003, section 5.2)?"""
+"""The settings of the replay buffer (003, section 5.2)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OUTAGE_S_MEAN = 12.0  # t_SD of 003
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionTerms:
-    """One part of a buffer: what belongs there, how much of it, and what goes when it is full."""
+    """One partition of a buffer: what belongs there, its limits, and its policy of overwriting."""
 
     pattern: str = ANY_TOPIC
     filter: Filter = EVERYTHING
@@ -27,7 +27,7 @@ class PartitionTerms:
 
     @property
     def takes_everything(self) -> bool:
-        """Tell whether every message belongs there."""
+        """Return whether every message belongs there."""
         return self.pattern == ANY_TOPIC and self.filter == EVERYTHING
 
 
@@ -36,7 +36,7 @@ class BufferSettings:
     """How a broker keeps messages. Each goes into the first partition that it belongs to, or into none."""
 
     partitions: tuple[PartitionTerms, ...] = (PartitionTerms(),)
-    outage_s_mean: float = OUTAGE_S_MEAN  # that subscribers are away, where a policy asks
-    fetch: tuple[str, ...] = ()  # the topics that are asked of other brokers though nobody here wants them
-    fetch_price: float = 1e-6  # of one such message: far less than anything is worth to a subscriber
-    fetch_within_s: float = 60.0  # how old it may be when it comes
+    outage_s_mean: float = OUTAGE_S_MEAN  # that subscribers are away, for policies that use it
+    fetch: tuple[str, ...] = ()  # topics requested from other brokers even without a subscriber here
+    fetch_price: float = 1e-6  # of one such message: far less than its value to any subscriber
+    fetch_within_s: float = 60.0  # its age limit on arrival

@@ -1,4 +1,4 @@
-"""How is a quantity spread? Values only: drawing needs chance, and that is handed in elsewhere."""
+"""Distributions of a quantity, as values: sampling needs randomness, and is elsewhere."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """Anything between two ends, each as likely."""
+    """Any value between two ends, with equal probability."""
 
     low: float
     high: float
@@ -45,7 +45,7 @@ class Uniform:
 
 @dataclass(frozen=True, slots=True)
 class Normal:
-    """The bell curve, cut off below `low` (a time is never negative)."""
+    """The normal distribution, cut off below `low` (a time is never negative)."""
 
     mean: float
     sd: float
@@ -53,7 +53,7 @@ class Normal:
 
     @property
     def variance(self) -> float:
-        """Return the variance before the cut, which is what the formulas of 000 use."""
+        """Return the variance before the cut, which the formulas of 000 use."""
         return self.sd**2
 
 
@@ -85,7 +85,7 @@ class Gamma:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """What was seen: the weight of each cell of equal width from `start` on, spread evenly within it."""
+    """Observed values: the weight of each cell of equal width from `start` on, spread evenly within it."""
 
     start: float
     width: float
@@ -114,7 +114,7 @@ class Choice:
     """One of several values (numbers, texts or flags), each with its weight."""
 
     values: tuple[Value, ...]
-    weights: tuple[float, ...] = ()  # empty: all alike
+    weights: tuple[float, ...] = ()  # empty: equal weights
 
 
 NumberDistribution = Constant | Uniform | Normal | Exponential | Gamma | Histogram

@@ -1,7 +1,7 @@
-"""What may a person have got wrong, and how are they told?
+"""The errors of wrong input, with the facts for the user.
 
-Every error here is the user's to mend: it carries the facts (the text, the place, a hint) and prints
-as one message. A bug of ours is an `assert`, an expected outcome is a value; neither belongs here.
+The user can correct every error here: it carries the facts (the text, the place, a hint) and prints as one
+message. A bug of ours is an `assert`, an expected outcome is a value; neither belongs here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 class BetimesError(Exception):
-    """Something outside Betimes (a text, a file, a setting) is wrong, and the message says what."""
+    """Input to Betimes (a text, a file, a setting) is wrong, and the message states what."""
 
 
 class TextError(BetimesError):
@@ -36,7 +36,7 @@ class TextError(BetimesError):
 
     @property
     def in_one_line(self) -> str:
-        """Return it for where only one line is allowed, with a caret before the place."""
+        """Return it in one line, with a caret before the place."""
         shown = f"{self.text[: self.position]}^{self.text[self.position :]}"
         hint = f" (hint: {self.hint})" if self.hint else ""
         return " ".join(f"{self.problem}: {shown}{hint}".split())
@@ -50,7 +50,7 @@ class TextError(BetimesError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mistake:
-    """One thing wrong in a file: where, what, and how to mend it."""
+    """One mistake in a file: its place, the problem, and a hint."""
 
     place: str
     problem: str
@@ -62,7 +62,7 @@ class Mistake:
 
 
 class FileMistakesError(BetimesError):
-    """A file with mistakes in it: listed all at once, or, if there are very many, the first of them."""
+    """A file with mistakes: all of them, or, if there are very many, the first."""
 
     def __init__(self, source: str, mistakes: tuple[Mistake, ...], unlisted: int = 0) -> None:
         assert mistakes, "an error without a mistake"
@@ -81,7 +81,7 @@ class FileMistakesError(BetimesError):
 
 
 class SettingError(BetimesError):
-    """A setting or argument outside what is possible: names it, the value and what would do."""
+    """A setting or argument out of range: its name, its value and what would be valid."""
 
     def __init__(self, setting: str, value: object, problem: str, hint: str = "") -> None:
         self.setting = setting
@@ -97,7 +97,7 @@ class SettingError(BetimesError):
 
 
 def _line_at(text: str, position: int) -> tuple[int, str, int]:
-    """Return how many lines stand before the position, its line, and its column there."""
+    """Return the number of lines before the position, its line, and its column there."""
     start = text.rfind("\n", 0, position) + 1
     end = text.find("\n", position)
     line = text[start:] if end < 0 else text[start:end]

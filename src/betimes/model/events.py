@@ -1,8 +1,8 @@
-"""What is an event, and what travels from broker to broker?
+"""Events, and the messages that carry them from broker to broker.
 
-An attribute has one of three types: number (float), text (str), flag (bool). A missing attribute and
-one that is None are the same thing: NULL. Where a filter compares across types, the value is *read* as
-the literal's type (`number_reading`, `flag_reading`); what has no such reading is NULL.
+An attribute has one of three types: number (float), text (str), flag (bool). A missing attribute and one
+that is None are the same thing: NULL. If a filter compares across types, the value is *read* as the
+literal's type (`number_reading`, `flag_reading`); a value without such a reading is NULL.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ANYWHERE: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True, order=True)
 class EventId:
-    """Who numbered the event (the broker it entered at), and its number there."""
+    """The identity of an event: its origin (the broker where it entered), and its number there."""
 
     origin: str
     number: int
@@ -43,10 +43,10 @@ class Event:
 
 
 class RoutedMessage(NamedTuple):
-    """An event on its way: how old it is, and to which brokers this copy goes.
+    """An event in transit: its age, and the brokers that this copy is for.
 
-    Age travels with the message because no two machines' clocks need agree. Copies of one event never
-    share a destination, so nothing is delivered twice.
+    Age travels with the message because machines' clocks need not agree. Copies of one event never share a
+    destination, so nothing is delivered twice.
     """
 
     event: Event
@@ -55,7 +55,7 @@ class RoutedMessage(NamedTuple):
 
 
 def number_reading(value: Value) -> float | None:
-    """Return the value as a finite number, or None where it is not one.
+    """Return the value as a finite number, or None if it is not one.
 
     >>> number_reading("61"), number_reading("fast"), number_reading(True)
     (61.0, None, None)
@@ -70,7 +70,7 @@ def number_reading(value: Value) -> float | None:
 
 
 def flag_reading(value: Value) -> bool | None:
-    """Return the value as true or false, or None where it is neither.
+    """Return the value as true or false, or None if it is neither.
 
     >>> flag_reading("true"), flag_reading(False), flag_reading(1.0)
     (True, False, None)

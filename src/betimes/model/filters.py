@@ -1,8 +1,8 @@
-"""What is a content filter, once its text has been understood?
+"""Content filters in their normal form.
 
 A filter is a union of boxes; a box is a conjunction of constraints, at most one per attribute. Each
-constraint is either true or not (three-valued logic has been resolved before: NULL is "not true"), so
-an event matches a filter when every constraint of some box is true of it.
+constraint is either true or not (three-valued logic has been resolved before: NULL is "not true"), so an
+event matches a filter if every constraint of some box is true of it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from betimes.model.events import Value, flag_reading, number_reading
 class Interval:
     """The numbers between two ends, each of them inside or not.
 
-    `reads_texts` is off where the literal was a text (`x < '5'`): then a number is compared as a number,
-    but a text is compared as a text (by a `TextRange` in another box), even if it reads as a number.
+    `reads_texts` is off if the literal was a text (`x < '5'`): then a number is compared as a number, but a
+    text is compared as a text (by a `TextRange` in another box), even if it reads as a number.
     """
 
     low: float = -math.inf
@@ -29,7 +29,7 @@ class Interval:
     reads_texts: bool = True
 
     def holds(self, value: Value) -> bool:
-        """Tell whether the value is, or reads as, a number in here."""
+        """Return whether the value is, or reads as, a number in the interval."""
         if isinstance(value, str) and not self.reads_texts:
             return False
         number = number_reading(value)
@@ -48,7 +48,7 @@ class TextSet:
     excluded: bool = False
 
     def holds(self, value: Value) -> bool:
-        """Tell whether the value is a text in here."""
+        """Return whether the value is a text in the set."""
         return isinstance(value, str) and (value in self.texts) != self.excluded
 
 
@@ -63,7 +63,7 @@ class TextRange:
     excluded: frozenset[str] = frozenset()
 
     def holds(self, value: Value) -> bool:
-        """Tell whether the value is a text in here."""
+        """Return whether the value is a text in the range."""
         if not isinstance(value, str) or value in self.excluded:
             return False
         above = value > self.low or (self.low_inside and value == self.low)
@@ -79,7 +79,7 @@ class Flag:
     reads_texts: bool = True
 
     def holds(self, value: Value) -> bool:
-        """Tell whether the value is, or reads as, this flag."""
+        """Return whether the value is, or reads as, this flag."""
         if isinstance(value, str) and not self.reads_texts:
             return False
         return flag_reading(value) is self.value
@@ -92,7 +92,7 @@ class Presence:
     present: bool
 
     def holds(self, value: Value) -> bool:
-        """Tell whether the attribute is there, or is not, as asked."""
+        """Return whether the attribute is present, or missing, as required."""
         return (value is not None) is self.present
 
 
@@ -103,14 +103,14 @@ Constraint = Interval | TextSet | TextRange | Flag | Presence
 class Box:
     """Constraints that must all hold; (attribute, constraint) pairs, sorted by attribute.
 
-    One attribute may stand here more than once only where its constraints are of different kinds
-    (a text that is between two texts *and* reads as a number between two numbers).
+    One attribute may occur more than once only if its constraints are of different kinds (a text that is
+    between two texts *and* reads as a number between two numbers).
     """
 
     constraints: tuple[tuple[str, Constraint], ...] = ()
 
     def holds(self, attributes: Mapping[str, Value]) -> bool:
-        """Tell whether every constraint is true of these attributes."""
+        """Return whether every constraint is true of these attributes."""
         return all(constraint.holds(attributes.get(name)) for name, constraint in self.constraints)
 
 
@@ -122,11 +122,11 @@ class Filter:
     text: str = ""
 
     def matches(self, attributes: Mapping[str, Value]) -> bool:
-        """Tell whether an event with these attributes is wanted."""
+        """Return whether an event with these attributes matches."""
         return any(box.holds(attributes) for box in self.boxes)
 
     def attributes(self) -> frozenset[str]:
-        """Return the names of the attributes the filter looks at."""
+        """Return the names of the attributes that the filter constrains."""
         return frozenset(name for box in self.boxes for name, _ in box.constraints)
 
 

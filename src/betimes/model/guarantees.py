@@ -1,4 +1,4 @@
-"""What is promised along a whole path, and what do a publisher's events take (004, section 2)?"""
+"""Guarantees along a whole route, and the bandwidth that a publisher states (004, section 2)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarantee:
-    """What a subscriber asks to be promised (`with QoS` of the paper): kept for it, or refused."""
+    """The bandwidth and latency that a subscriber asks to have reserved (`with QoS` of the paper)."""
 
-    bandwidth_kb_per_s: float | None = None  # None: any, which is what the publisher's events take
+    bandwidth_kb_per_s: float | None = None  # None: any, which is the bandwidth of the publisher's events
     latency_s_max: float = math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What a publisher says of its events (`with QoSProfile` of the paper)."""
+    """The bandwidth that a publisher states for its events (`with QoSProfile` of the paper)."""
 
     bandwidth_kb_per_s: float

@@ -1,4 +1,4 @@
-"""What do all peers of an overlay without brokers share? The space of their events, and what a delay is."""
+"""The settings that all peers of an overlay share: the space of their events, and the unit of delays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Metric(StrEnum):
-    """What a delay is."""
+    """The unit of a delay."""
 
     HOPS = "hops"
     TIME = "time"  # seconds, as measured
@@ -24,11 +24,11 @@ class AttributeRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverlaySettings:
-    """What a file that all peers share can say; files are named, not read."""
+    """The contents of the file that all peers share; files are named, not read."""
 
     ranges: tuple[AttributeRange, ...] = ()
     levels: int | None = None  # None: as many as are useful
-    metric: Metric | None = None  # None: by how bounds are written
+    metric: Metric | None = None  # None: by the form of the bounds
     join: tuple[str, ...] = ()
     secret_file: str | None = None
     tls: bool = False

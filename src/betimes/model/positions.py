@@ -1,4 +1,4 @@
-"""What does a subscriber have already, when it comes back (003, section 5)?"""
+"""Positions: what a resuming subscriber already has of each origin (003, section 5)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Have:
-    """What somebody has of one origin: all they want up to a number, and some above it.
+    """What a subscriber has of one origin: all it wants up to a number, and some above it.
 
-    Brokers send what is worth most first, so messages of one origin may overtake each other. Whoever came
-    back with the highest number alone would never get what it had overtaken.
+    Brokers send the most valuable message first, so messages of one origin may overtake each other. A
+    subscriber that resumed after the highest number alone would never get the messages that were overtaken.
     """
 
     floor: int = 0
@@ -21,13 +21,13 @@ class Have:
 
     @property
     def highest(self) -> int:
-        """Return the highest number that is had."""
+        """Return the highest number that the subscriber has."""
         return max(self.above, default=self.floor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Numbers of an origin of which some, `at_most` so many, are lost to one who comes back."""
+    """Numbers of an origin of which some, at most `at_most`, are lost to a resuming subscriber."""
 
     origin: str
     first: int

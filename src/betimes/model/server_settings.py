@@ -1,4 +1,4 @@
-"""What is a server told before it starts? Where it listens, whom it lets in, and the bounds on everything."""
+"""The settings of a server: where it listens, which clients it accepts, and the limits of everything."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from betimes.model.network_settings import NetworkSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Everything has a bound."""
+    """The limits of a server: everything has one."""
 
     connections_max: int = 10_000
     connections_per_s_max: float = 1000.0  # new ones, of all clients together
     publications_per_s_max: float = math.inf  # of one client
     packet_bytes_max: int = 4 * 1024 * 1024
-    receive_max: int = 1000  # QoS 2 messages of one client under way to us
+    receive_max: int = 1000  # QoS 2 messages of one client in transit to the server
     topic_aliases_max: int = 100
     subscriptions_max: int = 10_000  # of one client
     sessions_max: int = 100_000
     retained_max: int = 1_000_000
     retained_bytes_max: int = 256 * 1024 * 1024
-    keys_max: int = 200_000  # of messages published lately, so that none counts twice; some 30 MB
+    keys_max: int = 200_000  # `$key` values of recent messages, to drop duplicates; some 30 MB
     queue_bytes_max: int = 16 * 1024 * 1024  # that wait for one client
     connect_within_s: float = 10.0
     keep_alive_s_max: int = 65_535
@@ -33,9 +33,9 @@ class Limits:
 
 
 class Kind(StrEnum):
-    """What is spoken at a door."""
+    """The protocol at a door."""
 
-    MQTT = "mqtt"  # on the bare connection
+    MQTT = "mqtt"  # MQTT over TCP or TLS
     WEBSOCKET = "websocket"  # MQTT in websocket frames
 
 
@@ -50,29 +50,30 @@ USUAL_PORTS = {  # by kind and whether over TLS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Door:
-    """One place to listen; with a certificate, only over TLS."""
+    """One address to listen at; with a certificate, only over TLS."""
 
     host: str | None = None  # None: that of the server
     port: int = MQTT_PORT
     kind: Kind = Kind.MQTT
     certificate: str | None = None
     key: str | None = None  # None: it is in the file of the certificate
-    client_ca: str | None = None  # who must have signed the certificates of clients; None: they need none
+    # the authority that must have signed the clients' certificates; None: they need none
+    client_ca: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetrySettings:
-    """Where a broker writes down what it sees, and how much of it."""
+    """Where a broker writes telemetry, and how much."""
 
     directory: str
     share: float = 0.01  # of all events
-    every_s: float = 60.0  # a part is written, if there is anything
-    bytes_max: int = 1_000_000_000  # of files; the oldest go
+    every_s: float = 60.0  # interval of files, if there are records
+    bytes_max: int = 1_000_000_000  # of all files; the oldest are deleted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """All that one server is started with; files are named, not read."""
+    """All settings of one server; files are named, not read."""
 
     name: str = "betimes"
     host: str = "127.0.0.1"
@@ -85,20 +86,20 @@ class ServerSettings:
     passwords: str | None = None
     access: str | None = None
     metrics_port: int | None = None  # None: no metrics
-    sys_every_s: float = 10.0  # how often the server publishes below $SYS what has changed; 0: never
-    discreet: bool = False  # a subscription that is not allowed is refused without saying why
-    store: str | None = None  # the file of what survives a restart; None: nothing does
-    store_sync: str = "normal"  # or "full", which survives a loss of power too
+    sys_every_s: float = 10.0  # interval at which the server publishes changes below $SYS; 0: never
+    discreet: bool = False  # a subscription that is not allowed is rejected without a reason
+    store: str | None = None  # the file that survives a restart; None: no state does
+    store_sync: str = "normal"  # or "full", which also survives a power failure
     limits: Limits = field(default_factory=Limits)
     network: NetworkSettings | None = None  # with other brokers
     telemetry: TelemetrySettings | None = None
-    buffer: BufferSettings | None = field(default_factory=BufferSettings)  # None: nobody can resume
-    control_secret: str = ""  # what the control centre signs with; none: no control centre
-    control_secret_file: str | None = None  # where it is written
+    buffer: BufferSettings | None = field(default_factory=BufferSettings)  # None: clients cannot resume
+    control_secret: str = ""  # the key of the control centre's signatures; empty: no control centre
+    control_secret_file: str | None = None  # the file that contains it
 
     @property
     def doors(self) -> tuple[Door, ...]:
-        """Return every place to listen: the first, unless only others are named, and the others."""
+        """Return all addresses to listen at: the main one, unless only others are named, and the others."""
         if self.more_doors and self.port is None and self.certificate is None:
             return self.more_doors
         first = Door(

@@ -1,8 +1,8 @@
-"""What do the parts of a network usually do? The numbers that predictions are made from.
+"""The statistics of a network, from which predictions are made.
 
-A scenario states them, the pipeline learns them from telemetry, and the control centre hands them to the
-brokers. Times are in seconds and sizes in kilobytes. What takes one message at a time, and lets the others
-wait, is a *station*: a broker that matches (001), or a link that sends (000).
+A scenario states them, the pipeline learns them from telemetry, and the control centre sends them to the
+brokers. Times are in seconds and sizes in kilobytes. A *station* serves one message at a time while others
+wait: a broker that matches (001), or a link that sends (000).
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from betimes.model.subscriptions import ANY_TOPIC, Subscription
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerStatistics:
-    """How long a broker is busy with one event (M_b of 001); others wait meanwhile."""
+    """The time that a broker is busy with one event (M_b of 001); others wait meanwhile."""
 
     name: str
     processing_s: NumberDistribution = field(default_factory=lambda: Constant(0.0))
-    processing_s_per_subscription: float = 0.0  # of the mean: what each stored subscription adds to it
+    processing_s_per_subscription: float = 0.0  # of the mean: the part that each stored subscription adds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkStatistics:
-    """What a link does to a message; from a publisher or to a subscriber it is an access link.
+    """The effect of a link on a message; from a publisher or to a subscriber it is an access link.
 
-    `delay_s` is what every message takes (D_l of 001). With `s_per_kb` it sends one message at a time, for
-    as long as its size takes, while others wait (TR_l of 000).
+    `delay_s` is the delay of every message (D_l of 001). With `s_per_kb` the link sends one message at a
+    time, for as long as its size takes, while others wait (TR_l of 000).
     """
 
     source: str
@@ -40,13 +40,13 @@ class LinkStatistics:
 
     @property
     def name(self) -> str:
-        """Return how people write it."""
+        """Return the written form, `a->b`."""
         return f"{self.source}->{self.target}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentSample:
-    """One event as a publisher sends them, and how many it stands for."""
+    """One event of a publisher, and the number of events that it represents."""
 
     topic: str
     attributes: Mapping[str, Value]
@@ -58,8 +58,8 @@ class ContentSample:
 class PublisherStatistics:
     """What a publisher sends, how often, how evenly: C_p and I_p of 001.
 
-    Its content is either a sample of events, or independent attributes of which the whole distribution is
-    known (then `sample` is empty, and `topic` and `deadline_s` hold for all).
+    Its content is either a sample of events, or independent attributes with known distributions (then
+    `sample` is empty, and `topic` and `deadline_s` hold for all).
     """
 
     name: str
@@ -75,19 +75,19 @@ class PublisherStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitStatistics:
-    """How long a publisher's events were seen to wait at a station: a broker's name, or a link's (`a->b`)."""
+    """The observed waits of a publisher's events at a station: a broker's name, or a link's (`a->b`)."""
 
     publisher: str
     station: str
-    count: float  # events that this is learned from
-    waited_share: float  # of those that waited at all
+    count: float  # number of observed events
+    waited_share: float  # of the events that waited at all
     mean_s: float  # of all, those that did not wait included
     variance: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkStatistics:
-    """Everything a prediction needs to know."""
+    """All that a prediction needs."""
 
     brokers: tuple[BrokerStatistics, ...]
     links: tuple[LinkStatistics, ...]
@@ -95,11 +95,11 @@ class NetworkStatistics:
     subscriptions: tuple[Subscription, ...]
     waits: tuple[WaitStatistics, ...] = ()
     learned_at_s: float | None = None  # wall clock; None: stated, not learned
-    over_s: float = 0.0  # the span of telemetry that it is learned from
+    over_s: float = 0.0  # the span of the telemetry that it is learned from
 
 
 def subscription_id(subscriber: str, pattern: str, home: str) -> str:
-    """Return what one of a subscriber's subscriptions is called, of all in the network.
+    """Return the id of one of a subscriber's subscriptions, unique in the network.
 
     >>> subscription_id("ann", "traffic/#", "b1"), subscription_id("ann", "#", "b1")
     ('ann traffic/# at b1', 'ann at b1')
@@ -109,7 +109,7 @@ def subscription_id(subscriber: str, pattern: str, home: str) -> str:
 
 
 def subscriber_of(subscription: Subscription) -> str:
-    """Return whose subscription it is, from the id that it is called by.
+    """Return the subscriber of a subscription, from its id.
 
     >>> subscriber_of(Subscription(id="ann traffic/# at b1", home="b1", pattern="traffic/#"))
     'ann'

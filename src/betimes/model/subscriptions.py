@@ -1,4 +1,4 @@
-"""Who wants what, how late may it be, what is it worth; and who says what they will publish?"""
+"""Subscriptions with their bounds and prices, and the advertisements of publishers."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class QoS:
 
     delay_s_max: float = math.inf  # dl of 000, section 4.2; inf: none stated
     price: float = 1.0  # for each message in time; pr of 000
-    reliability: float | None = None  # the on-time share asked for (001)
-    guarantee: Guarantee | None = None  # to be reserved along the way (004)
+    reliability: float | None = None  # the requested on-time share (001)
+    guarantee: Guarantee | None = None  # to be reserved along the route (004)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """One subscriber's wish, at its home broker. In the papers subscriber and subscription are one.
+    """One subscriber's subscription, at its home broker. In the papers subscriber and subscription are one.
 
-    What many at one broker wish alike is told to the others as one, with their prices added up.
+    Equal subscriptions at one broker are announced to the others as one, with their prices added up.
     """
 
     id: str
@@ -34,17 +34,17 @@ class Subscription:
     filter: Filter = EVERYTHING
     qos: QoS = field(default_factory=QoS)
     pattern: str = ANY_TOPIC
-    subscribers: int = 1  # who wish just this; 0 where a broker keeps it for who may come
-    durable: bool = False  # somebody's session outlives its connection, and is promised all of it
+    subscribers: int = 1  # number of subscribers; 0 if a broker keeps the events for later subscribers
+    durable: bool = False  # a subscriber's session outlives its connection, and must receive all of it
 
     def delay_s_allowed(self, event: Event) -> float:
-        """Return the bound that holds for this event: the stricter of both sides' (000, section 4.1)."""
+        """Return the bound for this event: the stricter of both sides' (000, section 4.1)."""
         return min(self.qos.delay_s_max, event.deadline_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advertisement:
-    """What a publisher says it will send: where it enters, how often, how large."""
+    """What a publisher announces: where it enters, how often, how large."""
 
     publisher: str
     broker: str

@@ -1,8 +1,9 @@
-"""What does a broker write down? The one contract between server, simulator and Spark.
+"""The records of telemetry: the one contract between broker, simulator and Spark.
 
 Every record is flat and is one row of the table named after it. Times are seconds on the clock of the
 broker that wrote the row; `age_s` is the message's own age, which is comparable everywhere. A busy broker
-writes down only a share of all events, but of those everything: a row with share 0.01 stands for a hundred.
+samples a share of all events, but of those it records everything: a row with share 0.01 represents a
+hundred.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """Why a message was not delivered. Whatever is dropped has one of these."""
+    """Why a message was not delivered. Every dropped message has one of these reasons."""
 
     EXPIRED = "expired"  # its bound has passed
-    HOPELESS = "hopeless"  # its bound has not passed, but it would (000, eq. 11)
-    QUEUE_FULL = "queue_full"  # the broker holds as much as it may
-    UNREACHABLE = "unreachable"  # no way to a destination is left
-    BROKER_LOST = "broker_lost"  # it was in a broker that went away
-    NOT_CONNECTED = "not_connected"  # its subscriber was away, and had not asked that it be kept
-    SESSION_ENDED = "session_ended"  # its subscriber's session ended before it came for it
-    TOO_LARGE = "too_large"  # its subscriber takes only smaller packets
-    REFUSED = "refused"  # its publisher may not publish this, or not so much
+    HOPELESS = "hopeless"  # its bound has not passed, but would before delivery (000, eq. 11)
+    QUEUE_FULL = "queue_full"  # the broker's queue is at its limit
+    UNREACHABLE = "unreachable"  # no route to a destination is left
+    BROKER_LOST = "broker_lost"  # it was in a broker that failed
+    NOT_CONNECTED = "not_connected"  # its subscriber was away, without a durable session
+    SESSION_ENDED = "session_ended"  # its subscriber's session ended before the delivery
+    TOO_LARGE = "too_large"  # its subscriber accepts only smaller packets
+    REFUSED = "refused"  # its publisher is not allowed to publish this, or so much
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,26 +32,26 @@ class Published:
 
     time_s: float
     broker: str
-    share: float = 1.0  # of the events that are written down
+    share: float = 1.0  # share of the events that is sampled
     origin: str
     number: int
     publisher: str
     topic: str
     size_kb: float
     deadline_s: float
-    wanted: int  # how many subscribers it matches
+    wanted: int  # number of subscribers that it matches
     content: str = "{}"  # its attributes, as JSON
-    stored: int = 0  # subscriptions that the broker looked through
-    matching_s: float = 0.0  # what that took
+    stored: int = 0  # number of subscriptions that the broker searched
+    matching_s: float = 0.0  # time of that search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queued:
-    """A broker took a message in to forward it; `queue_length` counts it too."""
+    """A broker queued a message to forward it; `queue_length` counts it too."""
 
     time_s: float
     broker: str
-    share: float = 1.0  # of the events that are written down
+    share: float = 1.0  # share of the events that is sampled
     origin: str
     number: int
     publisher: str
@@ -64,7 +65,7 @@ class Sent:
 
     time_s: float
     broker: str
-    share: float = 1.0  # of the events that are written down
+    share: float = 1.0  # share of the events that is sampled
     neighbour: str
     origin: str
     number: int
@@ -77,11 +78,11 @@ class Sent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """A message came off a link; `transfer_s` is what the link took."""
+    """A message arrived by a link; `transfer_s` is the time on the link."""
 
     time_s: float
     broker: str
-    share: float = 1.0  # of the events that are written down
+    share: float = 1.0  # share of the events that is sampled
     neighbour: str
     origin: str
     number: int
@@ -93,11 +94,11 @@ class Received:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
-    """A broker gave up a message for one destination broker; `subscribers` wanted it there."""
+    """A broker dropped a message for one destination broker; `subscribers` wanted it there."""
 
     time_s: float
     broker: str
-    share: float = 1.0  # of the events that are written down
+    share: float = 1.0  # share of the events that is sampled
     destination: str
     origin: str
     number: int
@@ -113,7 +114,7 @@ class Delivered:
 
     time_s: float
     broker: str
-    share: float = 1.0  # of the events that are written down
+    share: float = 1.0  # share of the events that is sampled
     subscriber: str
     origin: str
     number: int
@@ -126,40 +127,40 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscribed:
-    """Somebody wants something from now on; told again now and then, so that old files may go."""
+    """A subscription began; repeated regularly, so that old files can be deleted."""
 
     time_s: float
     broker: str
-    share: float = 1.0  # all of them are written down
+    share: float = 1.0  # all of them are recorded
     subscriber: str
-    pattern: str  # of topics, as written: what makes a subscriber's subscriptions different
+    pattern: str  # of topics, as written: it distinguishes a subscriber's subscriptions
     filter: str
     delay_s_max: float
     price: float
-    reliability: float  # the on-time share asked for; 0: none
+    reliability: float  # the requested on-time share; 0: none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsubscribed:
-    """Somebody wants something no longer."""
+    """A subscription ended."""
 
     time_s: float
     broker: str
-    share: float = 1.0  # all of them are written down
+    share: float = 1.0  # all of them are recorded
     subscriber: str
     pattern: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """Somebody asked for an on-time share, and was promised it or refused."""
+    """The answer to a request for an on-time share."""
 
     time_s: float
     broker: str
-    share: float = 1.0  # all of them are written down
+    share: float = 1.0  # all of them are recorded
     subscriber: str
     pattern: str
-    reliability: float  # the on-time share asked for
+    reliability: float  # the requested on-time share
     predicted_share: float
     admitted: bool
     reason: str

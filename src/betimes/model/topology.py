@@ -1,4 +1,4 @@
-"""What is the network made of: brokers, links, those who publish, and what goes wrong when?
+"""The topology of a network: brokers, links, publishers, and scheduled faults.
 
 Times are in seconds and sizes in kilobytes. A link's speed is the paper's: seconds per kilobyte,
 normally distributed, one draw per message, plus a fixed delay (0 in the paper).
@@ -27,7 +27,7 @@ class Link:
 
     @property
     def name(self) -> str:
-        """Return how people write it."""
+        """Return the written form, `a->b`."""
         return f"{self.source}->{self.target}"
 
 
@@ -36,7 +36,7 @@ class Publisher:
     """A source of events, attached to a broker.
 
     With an `access` link, messages reach the broker through it, from an output queue that the strategy
-    runs (the reading of 000 that comes closest to its numbers); without, they enter the broker at once.
+    serves (the reading of 000 that comes closest to its numbers); without, they enter the broker at once.
     """
 
     name: str
@@ -47,11 +47,11 @@ class Publisher:
     size_kb: NumberDistribution = field(default_factory=lambda: Constant(1.0))
     deadline_s: NumberDistribution | None = None
     access: Link | None = None
-    profile: Profile | None = None  # what its events take, for those who ask for a guarantee (004)
+    profile: Profile | None = None  # the bandwidth of its events, for guarantees (004)
 
 
 class FaultKind(StrEnum):
-    """What goes away."""
+    """What fails."""
 
     LINK = "link"
     BROKER = "broker"
@@ -59,7 +59,7 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A link (`a->b`) or a broker goes away at a time and comes back after another (inf: never)."""
+    """A link (`a->b`) or a broker fails at a time and returns after another (inf: never)."""
 
     kind: FaultKind
     name: str
@@ -69,7 +69,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """A whole world: what the simulator runs and a live network is started from."""
+    """A whole network with its traffic: the simulator runs it, and a live network is started from it."""
 
     name: str
     duration_s: float
@@ -83,7 +83,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tier:
-    """One kind of subscriber in a generated world: how late, at what price, how often drawn."""
+    """One kind of subscriber in a generated world: bound, price, and how often it is drawn."""
 
     delay_s_max: float
     price: float
