@@ -1,9 +1,9 @@
-"""What is a subscriber to be guaranteed, and what does a publisher say its events take (004, section 2)?
+"""Guarantees of subscribers and profiles of publishers as text (004, section 2).
 
 Conditions as in the paper, joined by `and` or commas, in parentheses or not: `bandwidth = 20KB/s and
-latency < 100ms`. `any` sets no condition: of bandwidth, it is then what the publisher's events take. A
-guarantee may stand on a subscription (`with QoS` in the paper), a profile on an advertisement (`with
-QoSProfile`), which knows only `bandwidth`.
+latency < 100ms`. `any` sets no condition: a bandwidth of `any` is that of the publisher's events. A
+guarantee belongs to a subscription (`with QoS` in the paper), a profile to an advertisement (`with
+QoSProfile`), which has only `bandwidth`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from betimes.model.guarantees import Guarantee, Profile
 TEXT_LENGTH_MAX = 300
 ANY = "any"
 EXAMPLE = "bandwidth = 20KB/s and latency < 100ms"
-MOST = 1e9  # kilobytes a second, and seconds
+MOST = 1e9  # kilobytes per second, and seconds
 ADVERTISEMENT_LENGTH_MAX = 600
 ADVERTISED = "traffic/a4 = 15KB/s"
 
@@ -42,7 +42,7 @@ _PROFILE = {"bandwidth": _BANDWIDTH}
 
 
 def read_guarantee(text: str) -> Guarantee:
-    """Return what a subscriber is to be guaranteed.
+    """Return the guarantee in a text.
 
     >>> read_guarantee("bandwidth = 20KB/s and latency < 100ms")
     Guarantee(bandwidth_kb_per_s=20.0, latency_s_max=0.1)
@@ -58,7 +58,7 @@ def read_guarantee(text: str) -> Guarantee:
 
 
 def read_profile(text: str) -> Profile:
-    """Return what a publisher says its events take.
+    """Return the profile in a text.
 
     >>> read_profile("bandwidth = 1KB/s")
     Profile(bandwidth_kb_per_s=1.0)
@@ -73,7 +73,7 @@ def read_profile(text: str) -> Profile:
 
 
 def read_bandwidth_kb_per_s(text: str) -> float | None:
-    """Return a bandwidth that stands by itself, as in a user property, or as a condition; None for `any`.
+    """Return a bandwidth, alone as in a user property, or as a condition; None for `any`.
 
     >>> read_bandwidth_kb_per_s("20KB/s"), read_bandwidth_kb_per_s("any")
     (20.0, None)
@@ -84,7 +84,7 @@ def read_bandwidth_kb_per_s(text: str) -> float | None:
 
 
 def read_advertisement(text: str) -> tuple[str, Profile]:
-    """Return the topic that a publisher will publish to, and what its events take there.
+    """Return the topic of an advertisement, and the bandwidth of its events.
 
     >>> read_advertisement("traffic/a4 = 15KB/s")
     ('traffic/a4', Profile(bandwidth_kb_per_s=15.0))
@@ -115,7 +115,7 @@ def _is_rate(text: str) -> bool:
 
 
 def read_latency_s_max(text: str) -> float:
-    """Return a bound on latency that stands by itself, or as a condition; inf for `any`.
+    """Return a bound on latency, alone or as a condition; inf for `any`.
 
     >>> read_latency_s_max("100ms"), read_latency_s_max("< 2s"), read_latency_s_max("any")
     (0.1, 2.0, inf)
@@ -127,7 +127,7 @@ def read_latency_s_max(text: str) -> float:
 
 
 def show_guarantee(guarantee: Guarantee) -> str:
-    """Return a guarantee as people write it.
+    """Return the written form of a guarantee.
 
     >>> show_guarantee(Guarantee(bandwidth_kb_per_s=None, latency_s_max=0.1))
     'bandwidth = any and latency < 100ms'
@@ -172,7 +172,7 @@ def _without_parentheses(text: str) -> str:
 
 
 def _pieces(plain: str) -> list[tuple[int, int]]:
-    """Return where each condition begins and ends."""
+    """Return the start and the end of each condition."""
     separators = [found.span() for found in _SEPARATOR.finditer(plain)]
     starts = [0, *(end for _, end in separators)]
     ends = [*(start for start, _ in separators), len(plain)]
@@ -204,7 +204,7 @@ def _condition(
 
 
 def _alone(text: str, name: str, term: _Term) -> float | None:
-    """Return the value of a text that says nothing else, with or without name and comparison before it."""
+    """Return the only value in a text, with or without name and comparison before it."""
     before = re.match(rf"\s*(?:{name}(?=[\s<=]))?\s*(?:<=|<|=)?\s*", text, re.IGNORECASE)
     assert before is not None, "all of it may be missing"
     if further := _SEPARATOR.search(text):
@@ -213,7 +213,7 @@ def _alone(text: str, name: str, term: _Term) -> float | None:
 
 
 def _value(text: str, start: int, written: str, term: _Term) -> float | None:
-    """Return what a value says; a mistake in it is told with its place in the whole text."""
+    """Return a value; a mistake in it is reported with its place in the whole text."""
     if written.strip().lower() == ANY:
         return None
     try:

@@ -1,7 +1,7 @@
-"""How long, how large, how fast, how often: what does a quantity with a unit say?
+"""Quantities with a unit: durations, sizes, rates and frequencies, parsed and printed.
 
-Inside Betimes time is in seconds and size in kilobytes; here the written units are converted. Sizes are
-decimal, as link speeds are: 1 KB = 1000 bytes.
+Betimes computes in seconds and kilobytes; this module converts the written units. Sizes are decimal, as
+link speeds are: 1 KB = 1000 bytes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SPELLED_OUT = {
 
 
 def read_duration_s(text: str) -> float:
-    """Return the seconds that a text such as `250ms`, `10s`, `2m` or `1.5h` says.
+    """Return the seconds of a text such as `250ms`, `10s`, `2m` or `1.5h`.
 
     >>> read_duration_s("250ms"), read_duration_s("1.5h")
     (0.25, 5400.0)
@@ -46,7 +46,7 @@ def read_duration_s(text: str) -> float:
 
 
 def read_size_kb(text: str) -> float:
-    """Return the kilobytes that a text such as `50KB` or `512B` says.
+    """Return the kilobytes of a text such as `50KB` or `512B`.
 
     >>> read_size_kb("2MB"), read_size_kb("512B")
     (2000.0, 0.512)
@@ -56,7 +56,7 @@ def read_size_kb(text: str) -> float:
 
 
 def read_rate_kb_per_s(text: str) -> float:
-    """Return the kilobytes a second that a text such as `20KB/s` says.
+    """Return the kilobytes per second of a text such as `20KB/s`.
 
     >>> read_rate_kb_per_s("20KB/s"), read_rate_kb_per_s("6MB/min")
     (20.0, 100.0)
@@ -68,7 +68,7 @@ def read_rate_kb_per_s(text: str) -> float:
 
 
 def read_frequency_per_s(text: str) -> float:
-    """Return how many a second a text such as `15/min` or `2/s` says.
+    """Return the events per second of a text such as `15/min` or `2/s`.
 
     >>> read_frequency_per_s("15/min"), read_frequency_per_s("2/s")
     (0.25, 2.0)
@@ -82,7 +82,7 @@ def read_frequency_per_s(text: str) -> float:
 
 
 def read_speed_s_per_kb(text: str) -> float:
-    """Return the seconds per kilobyte that a text such as `75ms/KB` says.
+    """Return the seconds per kilobyte of a text such as `75ms/KB`.
 
     >>> read_speed_s_per_kb("75ms/KB"), read_speed_s_per_kb("2s/MB")
     (0.075, 0.002)
@@ -96,7 +96,7 @@ def read_speed_s_per_kb(text: str) -> float:
 
 
 def show_duration(seconds: float) -> str:
-    """Return a duration as people write it, to six digits.
+    """Return the written form of a duration, with six digits.
 
     >>> show_duration(0.25), show_duration(5400), show_duration(0)
     ('250ms', '90m', '0s')
@@ -105,7 +105,7 @@ def show_duration(seconds: float) -> str:
 
 
 def show_size(kilobytes: float) -> str:
-    """Return a size as people write it, to six digits.
+    """Return the written form of a size, with six digits.
 
     >>> show_size(50), show_size(0.512)
     ('50KB', '512B')
@@ -114,7 +114,7 @@ def show_size(kilobytes: float) -> str:
 
 
 def show_rate(kb_per_s: float) -> str:
-    """Return a data rate as people write it.
+    """Return the written form of a data rate.
 
     >>> show_rate(2000)
     '2MB/s'
@@ -123,7 +123,7 @@ def show_rate(kb_per_s: float) -> str:
 
 
 def show_frequency(per_s: float) -> str:
-    """Return a frequency as people write it: a second if at least one comes in a second, else a minute.
+    """Return the written form of a frequency: per second from 1/s on, else per minute.
 
     >>> show_frequency(2), show_frequency(0.25)
     ('2/s', '15/min')
@@ -132,7 +132,7 @@ def show_frequency(per_s: float) -> str:
 
 
 def _number(text: str, what: str, example: str) -> tuple[float, int]:
-    """Return the number a quantity begins with, and where it ends."""
+    """Return the number that a quantity begins with, and where it ends."""
     start = len(text) - len(text.lstrip())
     if len(text) > _TEXT_LENGTH_MAX:
         raise TextError(
@@ -154,7 +154,7 @@ def _number(text: str, what: str, example: str) -> tuple[float, int]:
 
 
 def _slash(text: str, start: int, example: str) -> int:
-    """Return where the `/` of a quantity stands."""
+    """Return the place of the `/` of a quantity."""
     slash = text.find("/", start)
     if slash < 0:
         raise TextError(text, len(text.rstrip()), "a `/` and a unit are missing here", f"write {example}")
@@ -162,7 +162,7 @@ def _slash(text: str, start: int, example: str) -> int:
 
 
 def _unit(text: str, start: int, end: int, units: Mapping[str, float], example: str) -> float:
-    """Return what the unit between two places stands for."""
+    """Return the factor of the unit between two places."""
     written = text[start:end]
     word = written.strip()
     place = start + len(written) - len(written.lstrip()) if word else start
@@ -176,7 +176,7 @@ def _unit(text: str, start: int, end: int, units: Mapping[str, float], example: 
 
 
 def _unit_meant(word: str, units: Mapping[str, float]) -> str | None:
-    """Return the unit a person probably meant: other letters, spelled out, or misspelled."""
+    """Return the unit that was probably meant: other letters, spelled out, or misspelled."""
     small = word.lower()
     meant = _SPELLED_OUT.get(small)
     if meant in units:
@@ -192,7 +192,7 @@ def _converted(text: str, number: float, factor: float) -> float:
 
 
 def _shown(value: float, units: Mapping[str, float], unit_of_zero: str) -> str:
-    """Return the value in the unit that makes it shortest; of equals, in the largest (2h, but 90s)."""
+    """Return the value in the unit that makes it shortest; among equals, in the largest (2h, but 90s)."""
     if math.isinf(value):
         return "no bound"
     if value == 0:

@@ -1,7 +1,7 @@
-"""Where did a subscriber stop? The text of `resume-after`: an id, and perhaps what came behind it already.
+"""Resume tokens, the text of `resume-after`: an id, and the numbers that the subscriber has above it.
 
-`b1:100` is the text of `$id`: all is had of what broker b1 numbered up to 100. `b1:100,3,5-7` says that of
-those behind it 103 and 105 to 107 are had too.
+`b1:100` is the text of `$id`: the subscriber has all that broker b1 numbered up to 100. `b1:100,3,5-7`
+states that it also has 103 and 105 to 107.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from betimes.model.errors import TextError
 from betimes.model.positions import Have
 
-ABOVE_MAX = 10_000  # numbers behind the first
+ABOVE_MAX = 10_000  # numbers above the first
 NUMBER_MAX = 2**63 - 1
 HINT = "write the text of an $id, such as b1:100; or leave it out, or write now, for a fresh start"
 
 
 def read_resume_token(text: str) -> tuple[str, Have]:
-    """Return the origin, and what is had of it.
+    """Return the origin, and what the subscriber has of it.
 
     >>> read_resume_token("b1:100,3,5-7")
     ('b1', Have(floor=100, above=frozenset({105, 106, 107, 103})))
@@ -40,7 +40,7 @@ def read_resume_token(text: str) -> tuple[str, Have]:
 
 
 def resume_token(origin: str, have: Have) -> str:
-    """Return what is had of an origin as a text.
+    """Return what a subscriber has of an origin as a text.
 
     >>> resume_token("b1", Have(floor=100, above=frozenset([103, 105, 106])))
     'b1:100,3,5-6'

@@ -1,4 +1,4 @@
-"""What did the person probably mean by a word nobody knows?"""
+"""Suggestions for a misspelled word."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from difflib import get_close_matches
 from itertools import islice
 
 LISTED_MAX = 12
-WORDS_COMPARED_MAX = 2_000  # comparing is slow; in a large file a near miss is still told by its list
+WORDS_COMPARED_MAX = 2_000  # comparing is slow; in a large file the list of words has to do
 WORD_LENGTH_MAX = 60
-LIKENESS = 0.6  # of two words, as difflib has it
+LIKENESS = 0.6  # the ratio of difflib for two words
 
 
 def closest(word: str, known: Iterable[str], likeness: float = LIKENESS) -> str | None:
-    """Return the known word that looks most like this one, or None where none comes near.
+    """Return the known word most similar to this one, or None if none is near.
 
     >>> closest("sped", ["speed", "kind"]), closest("colour", ["speed", "kind"])
     ('speed', None)
@@ -26,7 +26,7 @@ def closest(word: str, known: Iterable[str], likeness: float = LIKENESS) -> str 
 
 
 def did_you_mean(word: str, known: Iterable[str], kind: str) -> str:
-    """Return a hint: the closest known word, or else what words of that kind there are.
+    """Return a hint: the closest known word, or else the list of words of that kind.
 
     >>> did_you_mean("sped", ["speed", "kind"], "attributes")
     'did you mean speed?'
@@ -45,6 +45,6 @@ def did_you_mean(word: str, known: Iterable[str], kind: str) -> str:
 
 
 def quoted(word: str) -> str:
-    """Return the word as it is shown inside a message: short, on one line."""
+    """Return the word for use inside a message: short, on one line."""
     shown = word if len(word) <= WORD_LENGTH_MAX else f"{word[: WORD_LENGTH_MAX - 1]}…"
     return "`" + "".join(letter if letter.isprintable() else "�" for letter in shown) + "`"

@@ -1,4 +1,4 @@
-"""What is a broker to keep for who comes back? The [buffer] table of its configuration file."""
+"""The [buffer] table of a broker's configuration file: the replay buffer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _overwrite = one_of(*OVERWRITING_NAMES)
 
 
 def read_buffer_settings(table: TomlTable) -> BufferSettings | None:
-    """Return what a [buffer] table says; None where nothing is to be kept."""
+    """Return the settings in a [buffer] table; None if the broker is to keep nothing."""
     usual = BufferSettings()
     keep = table.optional("keep", flag, otherwise=True)
     whole = _read_partition(table, PartitionTerms(), is_whole=True)
@@ -53,7 +53,7 @@ def read_buffer_settings(table: TomlTable) -> BufferSettings | None:
 
 
 def _read_partition(table: TomlTable, usual: PartitionTerms, *, is_whole: bool) -> PartitionTerms:
-    """Return the terms of a partition; what it does not say is as for the whole buffer."""
+    """Return the terms of a partition; the defaults are those of the whole buffer."""
     terms = PartitionTerms(
         pattern=usual.pattern if is_whole else table.optional("pattern", _pattern, usual.pattern),
         filter=EVERYTHING if is_whole else table.optional("filter", _filter, EVERYTHING),

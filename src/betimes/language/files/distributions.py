@@ -1,4 +1,4 @@
-"""How is a quantity in a scenario spread?
+"""Distributions in a scenario file.
 
 A plain value is constant; `{ uniform = [low, high] }`, `{ normal = [mean, deviation] }` and
 `{ exponential = mean }` vary, and an attribute may also be `{ choice = [...], weights = [...] }`.
@@ -31,9 +31,9 @@ Reader = Callable[[object], float]
 
 
 def number_spread(read: Reader, low: float = 0.0) -> Callable[[object], NumberDistribution]:
-    """Return a reader of distributions of numbers that `read` understands, above zero on the whole.
+    """Return a reader of distributions of numbers that `read` parses; their mean must be above zero.
 
-    A bell curve is cut off at `low`.
+    A normal distribution is cut off at `low`.
     """
 
     def read_spread(value: object) -> NumberDistribution:
@@ -46,12 +46,12 @@ def number_spread(read: Reader, low: float = 0.0) -> Callable[[object], NumberDi
 
 
 def plain_number_spread(value: object) -> NumberDistribution:
-    """Return how a number without a unit is spread, above zero or not."""
+    """Return the distribution of a number without a unit, above zero or not."""
     return _number_shape(value, number, -math.inf) if isinstance(value, dict) else Constant(number(value))
 
 
 def attribute_spread(value: object) -> Distribution:
-    """Return how an attribute is spread: numbers, or a choice of numbers, texts and flags."""
+    """Return the distribution of an attribute: numbers, or a choice of numbers, texts and flags."""
     if isinstance(value, dict):
         if "choice" in value:
             return _choice(value)

@@ -1,4 +1,4 @@
-"""Which world shall be generated? Every number not given is the paper's (000, section 6.1)."""
+"""The [generate] table of a scenario file. The default of every number is the paper's (000, section 6.1)."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _LINK_SPEED_LEAST_S_PER_KB = 0.001  # where 000's draws are cut off
 
 
 def read_world(top: TomlTable, *, title: str, duration_s: float, processing_s: float) -> LayeredWorld:
-    """Return the recipe under [generate]; what is wrong with it is noted in the table.
+    """Return the recipe under [generate]; mistakes are noted in the table.
 
-    Where neither deadline nor tiers are given, the publishers' deadline is the paper's: 10 to 30 seconds.
+    If neither deadline nor tiers are given, the publishers' deadline is the paper's: 10 to 30 seconds.
     """
     table = top.table("generate") or TomlTable({}, "generate", top.mistakes)
     tiers = _tiers(table)
@@ -108,7 +108,7 @@ def _names(value: object) -> tuple[str, ...]:
 
 
 def _check_size(table: TomlTable, world: LayeredWorld) -> None:
-    """Note where a recipe asks for more than is allowed, or for neighbours that are not there."""
+    """Note if a recipe asks for more than is allowed, or for neighbours that do not exist."""
     subscribers = world.layers[-1] * world.subscribers_per_broker
     if subscribers > SUBSCRIBERS_MAX:
         problem = f"this makes {subscribers:,} subscribers, and {SUBSCRIBERS_MAX:,} are allowed"

@@ -1,4 +1,4 @@
-"""Which network is a broker part of? The [network] table of its configuration file, with its links."""
+"""The [network] table of a broker's configuration file: its network and its links."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ PORT_MAX = 65_535
 PORT, TLS_PORT = 1883, 8883
 MESSAGES_MAX = 10_000_000
 SECRET_LENGTH_MIN = 8
-REFRESH_S_MIN = 1.0  # a broker on the way may take so long to hear of it
+REFRESH_S_MIN = 1.0  # a broker on the route may need so long to hear of it
 
 _size_kb = positive(quantity(read_size_kb, "256MB"))
 
 
 def read_network_settings(table: TomlTable, file_name: Callable[[object], str]) -> NetworkSettings:
-    """Return what a [network] table says; `file_name` reads the name of a file."""
+    """Return the settings in a [network] table; `file_name` reads the name of a file."""
     usual = NetworkSettings()
     secret = table.optional("secret", _secret, "")
     secret_file = table.optional("secret_file", file_name, None)

@@ -1,4 +1,4 @@
-"""Which overlay is a peer part of? A file that all its peers share, and the same on a command line."""
+"""The file that all peers of an overlay share, and the same settings on a command line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _RANGE = re.compile(r"(?P<low>[^.]*(?:\.[^.]+)?)\.\.(?P<high>.+)")
 
 
 def read_attribute_range(text: str) -> AttributeRange:
-    """Return the attribute and the range of its numbers that a text says.
+    """Return the attribute and the range of its numbers in a text.
 
     >>> read_attribute_range("temperature:-20..45.5")
     AttributeRange(attribute='temperature', low=-20.0, high=45.5)
@@ -48,7 +48,7 @@ def read_attribute_range(text: str) -> AttributeRange:
 
 
 def read_delay(text: str) -> tuple[float, Metric]:
-    """Return a bound on delay and what it counts.
+    """Return a bound on delay and its unit.
 
     >>> read_delay("3"), read_delay("250ms")
     ((3.0, <Metric.HOPS: 'hops'>), (0.25, <Metric.TIME: 'time'>))
@@ -65,7 +65,7 @@ def read_delay(text: str) -> tuple[float, Metric]:
 
 
 def read_share(text: str) -> float:
-    """Return the share that a text such as `10%` says.
+    """Return the share in a text such as `10%`.
 
     >>> read_share("6.25%"), read_share("0%")
     (0.0625, 0.0)
@@ -81,7 +81,7 @@ def read_share(text: str) -> float:
 
 
 def read_overlay_file(text: str, source: str) -> OverlaySettings:
-    """Return what a file says of an overlay, or every mistake in it."""
+    """Return the settings in an overlay file, or raise with every mistake in it."""
     mistakes = Mistakes()
     top = TomlTable(read_toml(text, source), "", mistakes)
     metric = top.optional("metric", one_of(*Metric), None)

@@ -1,7 +1,7 @@
-"""What world does a scenario file describe?
+"""Scenario files: TOML becomes a `Scenario` or a `LayeredWorld`.
 
-TOML in; a `Scenario` where the file lists brokers and links, a `LayeredWorld` where it has [generate].
-The caller reads the file; all that is wrong with its text is listed in one `FileMistakesError`.
+The result is a `Scenario` if the file lists brokers and links, a `LayeredWorld` if it has [generate]. The
+caller reads the file; one `FileMistakesError` lists all mistakes of its text.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _NETWORK_KEYS = ("brokers", "links", "publishers", "subscribers")
 
 
 def read_scenario(text: str, source: str, *, is_live: bool = False) -> Scenario | LayeredWorld:
-    """Return the world that a scenario file describes; `source` is what messages call the file.
+    """Return the world that a scenario file describes; `source` is the file's name in messages.
 
-    What only a simulation needs (a duration, publishers, subscribers) may be missing where it is to be live.
+    What only a simulation needs (a duration, publishers, subscribers) may be missing for a live network.
     """
     mistakes = Mistakes()
     top = TomlTable(_toml(text, source), "", mistakes)
@@ -55,7 +55,7 @@ def read_scenario(text: str, source: str, *, is_live: bool = False) -> Scenario 
 
 
 def _toml(text: str, source: str) -> Mapping[str, object]:
-    """Return what the TOML says; a file without anything in it is a mistake."""
+    """Return the TOML data; an empty file is a mistake."""
     data = read_toml(text, source)
     if not data:
         hint = (
@@ -66,7 +66,7 @@ def _toml(text: str, source: str) -> Mapping[str, object]:
 
 
 def _refuse_both(top: TomlTable) -> None:
-    """Note what is drawn by hand in a file that also asks for a generated world."""
+    """Note brokers and links in a file that also asks for a generated world."""
     for key in _NETWORK_KEYS:
         if key in top:
             top.complain(key, "this does not go with [generate]", "keep one of the two")

@@ -1,4 +1,4 @@
-"""Which network did the person draw: brokers, links, publishers, subscribers and faults?"""
+"""The network in a scenario file: brokers, links, publishers, subscribers and faults."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _UNREAD = ReadFilter(EVERYTHING, frozenset())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioNetwork:
-    """What a hand-written scenario is made of."""
+    """The parts of a hand-written scenario."""
 
     brokers: tuple[str, ...]
     links: tuple[Link, ...]
@@ -65,9 +65,9 @@ class ScenarioNetwork:
 
 
 def read_network(top: TomlTable, *, needs_people: bool = True) -> ScenarioNetwork:
-    """Return the network in a scenario file; what is wrong with it is noted in the table.
+    """Return the network in a scenario file; mistakes are noted in the table.
 
-    A file for live brokers needs no publishers and subscribers: those come by themselves.
+    A file for live brokers needs no publishers and subscribers: clients connect by themselves.
     """
     reader = _NetworkReader(top, needs_people=needs_people)
     brokers = reader.brokers()
@@ -81,13 +81,13 @@ def read_network(top: TomlTable, *, needs_people: bool = True) -> ScenarioNetwor
 
 
 class _NetworkReader:
-    """Reads one kind of thing after the other; knows the names that were given before."""
+    """Reads one kind of part after the other; knows the names that were given before."""
 
     def __init__(self, top: TomlTable, *, needs_people: bool) -> None:
         self._top = top
         self._needs_people = needs_people
         self._brokers: dict[str, str] = {}  # name -> place
-        self._unknown_brokers = 0  # while a link or publisher has no known end, nothing is said of ways
+        self._unknown_brokers = 0  # while a link or publisher has no known end, routes are not checked
         self._filters: dict[str, ReadFilter | TextError] = {}
 
     def brokers(self) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ class _NetworkReader:
                 )
                 if link.name in links and source != target:
                     table.complain("to", f"there is a link {link.name} already")
-                if source and target:  # else something was said already
+                if source and target:  # else a mistake is noted already
                     links[link.name] = link
             table.close()
         return tuple(links.values())
@@ -160,7 +160,7 @@ class _NetworkReader:
         return tuple(found)
 
     def _broker(self, table: TomlTable, key: str) -> str:
-        """Return the broker that a key names, or nothing where there is none of that name."""
+        """Return the broker that a key names; empty if there is none of that name."""
         broker = table.required(key, name, "", '"b1"')
         self._unknown_brokers += broker not in self._brokers
         if broker and broker not in self._brokers:
@@ -170,7 +170,7 @@ class _NetworkReader:
         return broker
 
     def _filter(self, table: TomlTable) -> ReadFilter:
-        """Return a subscriber's filter; the same text is read once, for many subscribers share theirs."""
+        """Return a subscriber's filter; equal texts are parsed once, for many subscribers share theirs."""
 
         def read(value: object) -> ReadFilter:
             text = any_text(value)
@@ -188,7 +188,7 @@ class _NetworkReader:
 
 
 def read_link(table: TomlTable, source: str, target: str) -> Link:
-    """Return the link a table describes: mean and deviation per kilobyte, or a rate; and a delay."""
+    """Return the link in a table: mean and deviation per kilobyte, or a rate; and a delay."""
     by_rate = "rate" in table
     table.ignore("rate")
     if by_rate == ("mean" in table):
@@ -208,7 +208,7 @@ def read_link(table: TomlTable, source: str, target: str) -> Link:
 def read_faults(
     top: TomlTable, brokers: Iterable[str] | None = None, links: Iterable[str] | None = None
 ) -> tuple[Fault, ...]:
-    """Return the faults of a scenario; their names are checked where the brokers and links are known."""
+    """Return the faults of a scenario; their names are checked if the brokers and links are known."""
     known = {
         FaultKind.BROKER: None if brokers is None else frozenset(brokers),
         FaultKind.LINK: None if links is None else frozenset(links),
@@ -229,7 +229,7 @@ def read_faults(
         at_s = table.required("at", duration, 0.0, '"10m"')
         lasts_s = table.optional("for", positive(duration), math.inf)
         found.append(Fault(kind=kind, name=target, at_s=at_s, lasts_s=lasts_s))
-        table.ignore("broker")  # known, even where it stands beside a link
+        table.ignore("broker")  # known, even beside a link
         table.close()
     return tuple(found)
 
@@ -270,7 +270,7 @@ def read_qos(table: TomlTable) -> QoS:
 
 
 def _guarantee(table: TomlTable) -> Guarantee | None:
-    """Return what is to be reserved: conditions under `qos`, or a bandwidth alone."""
+    """Return the guarantee: conditions under `qos`, or a bandwidth alone."""
     bandwidth = table.optional("bandwidth", positive(data_rate), None)
     stated = table.optional("qos", lambda value: read_guarantee(any_text(value)), None)
     if "bandwidth" in table and "qos" in table:
@@ -299,7 +299,7 @@ def _check_attributes(table: TomlTable, asked: frozenset[str], published: frozen
 
 
 def _reached(links: Iterable[Link], start: Iterable[str]) -> frozenset[str]:
-    """Return the brokers to which a way leads from any of the first ones."""
+    """Return the brokers that can be reached from any of the first ones."""
     onward: dict[str, list[str]] = {}
     for link in links:
         onward.setdefault(link.source, []).append(link.target)

@@ -1,7 +1,7 @@
-"""How is a server to run? Its configuration file.
+"""The configuration file of a server.
 
-TOML in, `ServerSettings` out; everything in it may be left out. All that is wrong is listed in one
-`FileMistakesError`. Files it names (passwords, access list, certificates, store) are opened by the caller.
+TOML in, `ServerSettings` out; every key is optional. One `FileMistakesError` lists all mistakes. The caller
+opens the files that it names (passwords, access list, certificates, store).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _size_kb = positive(quantity(read_size_kb, "4MB"))
 
 
 def read_server_file(text: str, source: str) -> ServerSettings:
-    """Return the settings in a configuration file; `source` is what messages call the file."""
+    """Return the settings in a configuration file; `source` is the file's name in messages."""
     mistakes = Mistakes()
     top = TomlTable(read_toml(text, source), "", mistakes)
     usual = ServerSettings()
@@ -77,7 +77,7 @@ def read_server_file(text: str, source: str) -> ServerSettings:
 
 
 def _read_door(table: TomlTable) -> Door:
-    """Return one place to listen."""
+    """Return one address to listen at."""
     certificate, key, client_ca = _read_tls(table)
     kind = table.optional("kind", _kind, Kind.MQTT)
     door = Door(
@@ -93,7 +93,7 @@ def _read_door(table: TomlTable) -> Door:
 
 
 def _read_tls(table: TomlTable) -> tuple[str | None, str | None, str | None]:
-    """Return the files of a certificate, of its key, and of who signs those of clients."""
+    """Return the files of a certificate, of its key, and of the authority of clients' certificates."""
     certificate = table.optional("certificate", _file_name, None)
     key = table.optional("key", _file_name, None)
     client_ca = table.optional("client_ca", _file_name, None)
@@ -125,7 +125,7 @@ def _share(value: object) -> float:
 def _read_limits(table: TomlTable) -> Limits:
     usual = Limits()
     some = count_between(1, COUNT_MAX)
-    few = count_between(1, 65_535)  # what two bytes on the wire can say
+    few = count_between(1, 65_535)  # the limit of two bytes in a packet
     limits = Limits(
         connections_max=table.optional("connections", some, usual.connections_max),
         connections_per_s_max=table.optional("connection_rate", _rate, usual.connections_per_s_max),

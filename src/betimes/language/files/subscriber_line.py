@@ -1,4 +1,4 @@
-"""Who is this subscriber? One in a line, with the keys that it would have in a scenario file."""
+"""A subscriber in one line of text, with the keys of a scenario file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PLACE = "subscriber"
 
 
 def read_subscriber(text: str, source: str) -> Subscription:
-    """Return a subscription; every mistake in the text is listed. Its topic pattern is taken as it is.
+    """Return a subscription; every mistake in the text is listed. Its topic pattern is not checked.
 
     >>> found = read_subscriber("name = 'ann', broker = 'b1', filter = 'speed > 50', price = 3", "--add")
     >>> found.id, found.home, found.filter.text, found.qos.price

@@ -1,7 +1,7 @@
-"""What does a table of a file say, and what is wrong with it?
+"""The reader of one table of a file, which notes all mistakes.
 
-Nothing here raises at the first mistake: a value that cannot be used is noted with its place, a
-stand-in takes its place, and reading goes on, so that a person sees all mistakes at once.
+No reader raises at the first mistake: an invalid value is noted with its place, a default takes its place,
+and reading continues, so that the user sees all mistakes at once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ U = TypeVar("U")
 
 
 class WrongValueError(Exception):
-    """A value that cannot stand where it does; the table that reads it knows the place."""
+    """A value that is invalid at its place; the table that reads it knows the place."""
 
     def __init__(self, problem: str, hint: str = "") -> None:
         self.problem = problem
@@ -38,7 +38,7 @@ class Mistakes:
         self._unlisted = 0
 
     def add(self, place: str, problem: str, hint: str = "") -> None:
-        """Note one mistake; past a bound they are only counted."""
+        """Note one mistake; beyond a limit they are only counted."""
         if len(self._found) < MISTAKES_LISTED_MAX:
             self._found.append(Mistake(place=place, problem=problem, hint=hint))
         else:
@@ -60,7 +60,7 @@ class Mistakes:
 
 
 class TomlTable:
-    """One table of the file: hands out its values, and knows in the end which keys nobody asked for."""
+    """One table of the file: it returns values, and finally knows the keys that were not read."""
 
     def __init__(self, data: Mapping[str, object], place: str, mistakes: Mistakes) -> None:
         self.mistakes = mistakes
@@ -75,7 +75,7 @@ class TomlTable:
         return iter(self._data)
 
     def place_of(self, key: str) -> str:
-        """Return how the place of a key is written."""
+        """Return the written form of a key's place."""
         return f"{self.place}.{key}" if self.place else key
 
     def complain(self, key: str, problem: str, hint: str = "") -> None:
@@ -83,7 +83,7 @@ class TomlTable:
         self.mistakes.add(self.place_of(key), problem, hint)
 
     def optional(self, key: str, read: Callable[[object], T], otherwise: U) -> T | U:
-        """Return the value of a key, or something else where it is missing or wrong."""
+        """Return the value of a key, or a default if it is missing or wrong."""
         self._asked.append(key)
         if key not in self._data:
             return otherwise
@@ -96,13 +96,13 @@ class TomlTable:
         return otherwise
 
     def required(self, key: str, read: Callable[[object], T], otherwise: U, example: str) -> T | U:
-        """Return the value of a key; note a mistake where it is missing."""
+        """Return the value of a key; note a mistake if it is missing."""
         if key not in self._data:
             self.complain(key, "this is missing", f"write {key} = {example}")
         return self.optional(key, read, otherwise)
 
     def table(self, key: str) -> TomlTable | None:
-        """Return the table under a key, or None where there is none."""
+        """Return the table under a key, or None if there is none."""
         data = self.optional(key, _mapping, otherwise=None)
         return None if data is None else TomlTable(data, self.place_of(key), self.mistakes)
 
@@ -129,11 +129,11 @@ class TomlTable:
         return found
 
     def ignore(self, key: str) -> None:
-        """Take a key as known, whatever it holds."""
+        """Mark a key as known, whatever its value."""
         self._asked.append(key)
 
     def close(self) -> None:
-        """Note every key that nobody asked for."""
+        """Note every key that was not read."""
         for key in self._data:
             if key not in self._asked:
                 hint = did_you_mean(key, self._asked, "keys here")
@@ -141,7 +141,7 @@ class TomlTable:
 
 
 def described(value: object) -> str:
-    """Return what kind of value that is, in words."""
+    """Return the kind of a value, in words."""
     match value:
         case bool():
             return "true or false"
@@ -164,7 +164,7 @@ def any_text(value: object) -> str:
 
 
 def name(value: object) -> str:
-    """Return a name: a text that can be told apart in messages and in `a->b`."""
+    """Return a name: a text that is distinct in messages and in `a->b`."""
     text = any_text(value)
     if not text.strip():
         raise WrongValueError("a name cannot be empty")
@@ -238,7 +238,7 @@ def quantity(read: Callable[[str], float], example: str) -> Callable[[object], f
 
 
 def positive(read: Callable[[object], float]) -> Callable[[object], float]:
-    """Return a reader that also refuses zero."""
+    """Return a reader that also rejects zero."""
 
     def read_positive(value: object) -> float:
         found = read(value)

@@ -1,4 +1,4 @@
-"""What does a TOML file say? Its tables, or one mistake with its line."""
+"""TOML text to tables, or one mistake with its line."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ HINT = "write key = value, [table] or [[tables]]; texts stand in quotes"
 
 
 def read_toml(text: str, source: str, *, before: str = "", after: str = "") -> Mapping[str, object]:
-    """Return what the TOML says; a text that is no TOML is one mistake, with its line.
+    """Return the TOML data; raise one mistake with its line if the text is no TOML.
 
-    What is put before and after it, in its first and last line, is not counted.
+    The place does not count `before` and `after`, which the caller put around the text.
     """
     if len(text) > TEXT_LENGTH_MAX:
         raise one_mistake(source, "file", f"it has more than {TEXT_LENGTH_MAX:,} letters")
@@ -25,7 +25,7 @@ def read_toml(text: str, source: str, *, before: str = "", after: str = "") -> M
         raise one_mistake(source, "file", "its lists or tables are nested too deeply") from None
     except tomllib.TOMLDecodeError as error:
         raise one_mistake(source, *_syntax_mistake(text, len(before), str(error)), HINT) from None
-    except ValueError:  # tomllib lets through what int() says of thousands of digits
+    except ValueError:  # tomllib lets the ValueError of int() for thousands of digits through
         raise one_mistake(source, "file", "a number in it has thousands of digits") from None
 
 

@@ -1,4 +1,4 @@
-"""How is a distribution written down as JSON, and read again?"""
+"""Distributions as JSON, written and read."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ KINDS: dict[type[Distribution], str] = {
 
 
 def spread_data(spread: Distribution) -> dict[str, Any]:
-    """Return a distribution as JSON has it."""
+    """Return a distribution as JSON data."""
     data: dict[str, Any] = {"kind": KINDS[type(spread)]}
     match spread:
         case Constant(value):

@@ -1,8 +1,8 @@
-"""How are a network's statistics written down, to be handed from one program to another?
+"""The statistics of a network as JSON, which programs exchange.
 
-As JSON of bounded size, with a version. What does not read as such is refused with all its mistakes, each
-with its place, so that a broker never plans by half a model. A key that is left out has its usual value;
-bounds that are not stated are left out.
+The JSON has a bounded size and a version. Invalid text is rejected with all its mistakes, each with its
+place, so that a broker never uses half a model. A missing key has its default; bounds that are not stated
+are left out.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ ONE = Constant(1.0)
 
 
 class StatisticsTooLargeError(BetimesError):
-    """Statistics that take more room than may be handed on: says how much, and how much is allowed."""
+    """Statistics that exceed the size limit: their size, and the limit."""
 
 
 def statistics_text(statistics: NetworkStatistics) -> str:
@@ -91,7 +91,7 @@ def _check_size(text: str, source: str) -> None:
 
 
 def _stated(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is stated: nothing, and no bound, are left out."""
+    """Return the data without empty values and infinite bounds."""
     return {key: value for key, value in data.items() if value is not None and value != math.inf}
 
 
@@ -142,7 +142,7 @@ def _publisher_data(publisher: PublisherStatistics) -> dict[str, Any]:
 
 
 def _plain_attributes(attributes: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the attributes that have a value; a number that is none reads as no number either way."""
+    """Return the attributes that have a value; NaN and infinities are no numbers either way."""
     return {
         name: value
         for name, value in attributes.items()
@@ -178,7 +178,7 @@ def _wait_data(wait: WaitStatistics) -> dict[str, Any]:
 
 
 def read_statistics(text: str, source: str) -> NetworkStatistics:
-    """Return the statistics that a text says; a FileMistakesError lists what is wrong with it."""
+    """Return the statistics in a text; a FileMistakesError lists its mistakes."""
     _check_size(text, source)
     try:
         data = json.loads(text, parse_constant=_no_number)
