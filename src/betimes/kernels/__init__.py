@@ -4,5 +4,5 @@
 kernel as one argument.
 
 The package imports numba, llvmlite and numpy, and nothing of Betimes. It has no kernels of its own: they
-are in the packages that use them (`matching`, `scheduling`, `replay`).
+are in the packages that use them (`matching`, `scheduling`, `prediction`).
 """

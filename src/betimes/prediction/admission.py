@@ -94,8 +94,8 @@ class Admission:
         statistics = with_somebody(statistics)
         self._layout = PlaceLayout(statistics)
         self._model, self._early_drop = model, early_drop
-        everybody = set(range(len(self._layout.brokers)))
-        self._sources = make_sources(statistics, self._layout, everybody)
+        all_brokers = set(range(len(self._layout.brokers)))
+        self._sources = make_sources(statistics, self._layout, all_brokers)
         known = (*statistics.subscriptions, *candidates)
         contents = [
             content_of(each, known) if candidates else content_of(each, atoms_max=ATOMS_MAX, any_filter=True)

@@ -116,10 +116,10 @@ class PlaceLayout:
         names = tuple(self.brokers)
         return shortest_paths(names, links, names)
 
-    def broker(self, name: str, who: str) -> int:
+    def broker(self, name: str, subject: str) -> int:
         """Return a broker's number."""
         if name not in self.brokers:
-            raise BetimesError(f"{who}: there is no broker {name}")
+            raise BetimesError(f"{subject}: there is no broker {name}")
         return self.brokers[name]
 
     def home(self, subscription: Subscription) -> int:

@@ -54,9 +54,9 @@ class Ledger:
             for broker, _ in self._way(home):
                 self._counts[broker] += wanted
 
-    def add_many(self, wishes: Iterable[tuple[int, Flags | None]]) -> None:
+    def add_many(self, wanted_at: Iterable[tuple[int, Flags | None]]) -> None:
         """Count many subscriptions at once: (broker, atoms) of each."""
-        for home, wanted in wishes:
+        for home, wanted in wanted_at:
             if wanted is not None:
                 for broker, _ in self._way(home):
                     self._counts[broker] += wanted

@@ -87,7 +87,7 @@ class Members:
 
 def gathered(members: Sequence[Member], ledgers: Sequence[Ledger], ends: Ends) -> Members:
     """Return a table of many subscriptions at once."""
-    empty = nobody(ledgers)
+    empty = no_members(ledgers)
     if not members:
         return empty
     return Members(
@@ -100,7 +100,7 @@ def gathered(members: Sequence[Member], ledgers: Sequence[Ledger], ends: Ends) -
     ).placed(ends)
 
 
-def nobody(ledgers: Sequence[Ledger]) -> Members:
+def no_members(ledgers: Sequence[Ledger]) -> Members:
     """Return an empty network."""
     return Members(
         each=(),

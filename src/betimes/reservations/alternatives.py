@@ -21,9 +21,9 @@ UNANSWERED = frozenset({RefusalReason.NO_ANSWER, RefusalReason.NOBODY_PUBLISHES,
 class Fitting:
     """A refusal for which an alternative is searched."""
 
-    def __init__(self, wish: ReservationRequest, refused: Refused) -> None:
+    def __init__(self, request: ReservationRequest, refused: Refused) -> None:
         self.refused = refused  # with the results of the trials so far
-        self._wish = wish
+        self._request = request
         self._trials = 0
         self._is_known = False
 
@@ -34,7 +34,8 @@ class Fitting:
                 self.refused = self.refused._replace(room_bytes_per_s=0, shared_bytes_per_s=0)
             return None
         self._trials += 1
-        trial = replace(self._wish, subscription=f"{self._wish.subscription}?{self._trials}", is_trial=True)
+        name = f"{self._request.subscription}?{self._trials}"
+        trial = replace(self._request, subscription=name, is_trial=True)
         if self.refused.reason == RefusalReason.NO_BANDWIDTH:
             return replace(trial, bytes_per_s=self.refused.fits_bytes_per_s)
         is_first = self.refused.had_s is None

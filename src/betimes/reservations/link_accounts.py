@@ -114,8 +114,8 @@ class Reservations:
 
     def promise(self, flow: str, neighbour: str, bytes_per_s: int, lapses_s: float = math.inf) -> bool:
         """Reserve bandwidth for a flow if there is room, and return whether there was; once for each flow."""
-        assert bytes_per_s > 0, "a promise of nothing"
-        assert not self.holds(flow, neighbour), "a flow is promised its bandwidth once"
+        assert bytes_per_s > 0, "a reservation of nothing"
+        assert not self.holds(flow, neighbour), "a flow is reserved once on a link"
         if not self.fits(flow, neighbour, bytes_per_s):
             return False
         self._promised.setdefault(neighbour, {})[flow] = _Promise(bytes_per_s, lapses_s)

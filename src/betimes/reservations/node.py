@@ -106,16 +106,16 @@ class ReservingNode:
             return []
         return self._settle(self.rendezvous.withdraw(event_type, published.replicas), now_s)
 
-    def subscribe(self, wish: ReservationRequest, now_s: float) -> list[Effect]:
+    def subscribe(self, request: ReservationRequest, now_s: float) -> list[Effect]:
         """Request a reservation for a subscriber here."""
-        assert 0 < wish.replicas <= REPLICAS_MAX, "replicas have a bound"
-        return self._settle(self.wishes.subscribe(wish, now_s), now_s)
+        assert 0 < request.replicas <= REPLICAS_MAX, "replicas have a bound"
+        return self._settle(self.wishes.subscribe(request, now_s), now_s)
 
-    def ask_again(self, wish: ReservationRequest, now_s: float) -> list[Effect]:
+    def ask_again(self, request: ReservationRequest, now_s: float) -> list[Effect]:
         """Repeat the request for what a subscriber here lacks; it keeps what it has."""
-        if wish.subscription in self.wishes:
-            return self._settle(self.wishes.ask_again(now_s, wish.subscription), now_s)
-        return self.subscribe(wish, now_s)
+        if request.subscription in self.wishes:
+            return self._settle(self.wishes.ask_again(now_s, request.subscription), now_s)
+        return self.subscribe(request, now_s)
 
     def confirm(self, subscription: str, now_s: float) -> list[Effect]:
         """Let a subscriber here keep what was only tried."""

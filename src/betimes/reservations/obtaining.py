@@ -55,8 +55,8 @@ class Obtaining:
         if granted.flow == shared.comes_as or (shared.tried and granted.flow == shared.tried.name):
             return []  # a repeated answer
         asked, asker = shared.asked, shared.asker
-        assert asked is not None, "a way that has a name and is not had is asked for"
-        assert asker is not None, "likewise, by somebody"
+        assert asked is not None, "a named route that is not held is requested"
+        assert asker is not None, "a requested route has a claim that asks"
         concerned = shared.concerned_by(granted.latency_s, asked.bytes_per_s)
         if not concerned:
             if granted.flow == shared.name:
@@ -78,8 +78,8 @@ class Obtaining:
         """Move all subscribers of a flow to the route that was tried for one of them."""
         shared = self._flows[claim.flow]
         tried, shared.tried = shared.tried, None
-        assert tried is not None, "what is confirmed was tried"
-        assert tried.claim is claim, "for who asked for it"
+        assert tried is not None, "only a trial can be confirmed"
+        assert tried.claim is claim, "the trial belongs to this claim"
         claim.comes_as, claim.is_tried = None, False
         return self._lead_over(shared, tried, now_s)
 
@@ -159,7 +159,7 @@ class Obtaining:
         """Move a flow to another route for all; the old one is released when it is empty."""
         before = shared.comes_as
         outcomes: list[Outcome] = [*shared.come(way.name, way.latency_s, way.bytes_per_s)]
-        assert outcomes, "who is served was looked at before"
+        assert outcomes, "the route serves some claim"
         if before is not None:
             del self._named[before]
             shared.left[before] = now_s + self._answer_s_max

@@ -120,7 +120,7 @@ def refused(subscription: str, reason: RefusalReason, *, is_definite: bool) -> R
 def why(refused: Refused) -> str:
     """Return the reason of a refusal as text.
 
-    >>> why(Refused("s", "b1", Refusal.NO_BANDWIDTH, True, 12_000, 0.05))
+    >>> why(Refused("s", "b1", RefusalReason.NO_BANDWIDTH, True, 12_000, 0.05))
     'no bandwidth; 12KB/s would fit'
     """
     if refused.reason == RefusalReason.NO_BANDWIDTH:
@@ -131,12 +131,12 @@ def why(refused: Refused) -> str:
         return f"{refused.reason}; {show_rate(refused.fits_bytes_per_s / 1000.0)} would fit{shared}"
     if refused.reason == RefusalReason.TOO_SLOW:
         fastest_s = enough_s(refused.latency_s)
-        told = f"{refused.reason}; the fastest way takes {show_duration(fastest_s)}"
+        slow = f"{refused.reason}; the fastest way takes {show_duration(fastest_s)}"
         if refused.had_s is None or refused.had_s <= fastest_s:
-            return told
+            return slow
         if math.isinf(refused.had_s):
-            return f"{told}, and there is no room either"
-        return f"{told} and has no room; {show_duration(enough_s(refused.had_s))} can be had"
+            return f"{slow}, and there is no room either"
+        return f"{slow} and has no room; {show_duration(enough_s(refused.had_s))} can be had"
     return str(refused.reason)
 
 

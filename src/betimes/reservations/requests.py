@@ -31,7 +31,7 @@ from betimes.reservations.search import Searches
 from betimes.reservations.shared_flows import SAME_LATENCY, FlowClaim, ways_of
 from betimes.reservations.signals import Denied, Granted, Invite, Manner, Offer, Offers, Reserve, SendSignal
 
-WISHES_MAX = 100_000  # at one node
+REQUESTS_MAX = 100_000  # at one node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ Effect = SendSignal | Accepted | Refused | Interrupted
 
 @dataclass(slots=True)
 class _Asking:
-    wish: ReservationRequest
+    request: ReservationRequest
     number: int = 0
     awaited: set[int] = field(default_factory=set)
     deadline_s: float = math.inf
@@ -74,7 +74,7 @@ class _Asking:
     @property
     def is_whole_or_nothing(self) -> bool:
         """Return whether the request is refused when one of its claims is."""
-        return self.wish.home is not None and not self.was_whole
+        return self.request.home is not None and not self.was_whole
 
     @property
     def open_claims(self) -> list[FlowClaim]:
@@ -100,13 +100,13 @@ class ReservationRequests:
     def __contains__(self, subscription: str) -> bool:
         return subscription in self._asking
 
-    def subscribe(self, wish: ReservationRequest, now_s: float) -> list[Effect]:
+    def subscribe(self, request: ReservationRequest, now_s: float) -> list[Effect]:
         """Request a reservation; `Accepted` or `Refused` follows at once or later."""
-        if wish.subscription in self._asking:
+        if request.subscription in self._asking:
             return []
-        if len(self._asking) >= WISHES_MAX:
-            return [refused(wish.subscription, RefusalReason.TOO_MANY, is_definite=True)]
-        asking = self._asking[wish.subscription] = _Asking(wish)
+        if len(self._asking) >= REQUESTS_MAX:
+            return [refused(request.subscription, RefusalReason.TOO_MANY, is_definite=True)]
+        asking = self._asking[request.subscription] = _Asking(request)
         return self._ask(asking, now_s)
 
     def unsubscribe(self, subscription: str, now_s: float) -> list[Effect]:
@@ -117,7 +117,7 @@ class ReservationRequests:
     def confirm(self, subscription: str, now_s: float) -> list[Effect]:
         """Let a subscriber keep what it tried once it is complete: other subscribers are moved to it."""
         asking = self._asking[subscription]
-        asking.wish = replace(asking.wish, is_trial=False)
+        asking.request = replace(asking.request, is_trial=False)
         return self._complete(asking, now_s) if asking.has_all else []
 
     def held(self, subscription: str) -> list[Accepted]:
@@ -140,7 +140,7 @@ class ReservationRequests:
     def is_outgrown(self, subscription: str) -> bool:
         """Return whether a subscriber that asked for the events' bandwidth has less than they now take."""
         asking = self._asking.get(subscription)
-        if asking is None or asking.wish.bytes_per_s is not None:
+        if asking is None or asking.request.bytes_per_s is not None:
             return False
         return any(each.bytes_per_s < asking.taken.get(each.publisher, 0) for each in asking.claims.values())
 
@@ -193,7 +193,9 @@ class ReservationRequests:
                 if claim.is_held and not claim.is_tried:
                     asking.is_told, asking.has_lost = False, True
                     effects.append(Interrupted(claim.subscription, claim.publisher))
-                if asking.wish.home is not None:  # all at once: so of two requests none waits for the other
+                if (
+                    asking.request.home is not None
+                ):  # all at once: no two requests wait for each other
                     effects += self._drop(asking, asking.open_claims, now_s)
                 effects += self._ask(asking, now_s)
         return effects
@@ -208,14 +210,14 @@ class ReservationRequests:
         return effects + self._told(self._obtaining.beat(now_s), now_s)
 
     def _ask(self, asking: _Asking, now_s: float) -> list[Effect]:
-        wish = asking.wish
+        request = asking.request
         asking.number += 1
-        asking.awaited = set(range(wish.replicas))
+        asking.awaited = set(range(request.replicas))
         asking.offers = []
         asking.deadline_s = now_s + self._answer_s_max
         effects: list[Effect] = []
-        for replica in range(wish.replicas):
-            effects += self._rendezvous.ask(wish.subscription, asking.number, wish.event_type, replica)
+        for replica in range(request.replicas):
+            effects += self._rendezvous.ask(request.subscription, asking.number, request.event_type, replica)
         return effects
 
     def _choose(self, asking: _Asking, now_s: float, *, all_answered: bool) -> list[Effect]:
@@ -225,7 +227,7 @@ class ReservationRequests:
             by_publisher.setdefault(offer.publisher, []).append(offer)
         asking.offers = []
         asking.taken |= {publisher: found[0].bytes_per_s for publisher, found in by_publisher.items()}
-        subscription = asking.wish.subscription
+        subscription = asking.request.subscription
         if not by_publisher and not asking.claims and not asking.is_told:
             asking.is_told = True
             reason = RefusalReason.NOBODY_PUBLISHES if all_answered else RefusalReason.NO_ANSWER
@@ -235,42 +237,42 @@ class ReservationRequests:
         if has_lost and asking.claims and asking.has_all and not fresh:
             # it still has those of the other publishers
             return [accepted(claim) for claim in asking.claims.values()]
-        claims = [self._claim(asking.wish, by_publisher[publisher]) for publisher in sorted(fresh)]
+        claims = [self._claim(asking.request, by_publisher[publisher]) for publisher in sorted(fresh)]
         asking.claims |= {claim.publisher: claim for claim in claims}
         effects: list[Effect] = []
         for claim in claims:
             claim.all_answered = all_answered
-            if asking.wish.home is None:
+            if asking.request.home is None:
                 claim.is_sought = True
                 effects += self._told(self._obtaining.seek(claim, now_s), now_s)
         return effects + self._go_on(asking, now_s)
 
-    def _claim(self, wish: ReservationRequest, offers: list[Offer]) -> FlowClaim:
+    def _claim(self, request: ReservationRequest, offers: list[Offer]) -> FlowClaim:
         """Return the claim for one publisher's events, with the routes to try."""
         publisher = offers[0].publisher
-        bytes_per_s = wish.bytes_per_s or offers[0].bytes_per_s
-        own = "" if wish.is_shared else f"#{wish.subscription}"
-        shared_bytes_per_s = bytes_per_s if wish.home is None else WHICHEVER
-        flow = FlowName(wish.event_type, publisher, shared_bytes_per_s, wish.home).name + own
-        bound_s = wish.latency_s_max * SAME_LATENCY
+        bytes_per_s = request.bytes_per_s or offers[0].bytes_per_s
+        own = "" if request.is_shared else f"#{request.subscription}"
+        shared_bytes_per_s = bytes_per_s if request.home is None else WHICHEVER
+        flow = FlowName(request.event_type, publisher, shared_bytes_per_s, request.home).name + own
+        bound_s = request.latency_s_max * SAME_LATENCY
         known = Reserve(flow, bytes_per_s, publisher, bound_s, way=None, visited=())
         search: Reserve | Invite | None = None
-        if wish.manner is Manner.DIRECT:
+        if request.manner is Manner.DIRECT:
             search = known
-        elif wish.manner is Manner.COORDINATES:
+        elif request.manner is Manner.COORDINATES:
             search = self._searches.invitation(flow, bytes_per_s, publisher, bound_s)
-        tries = ways_of(offers, known, search, is_for_home=wish.home is not None)
+        tries = ways_of(offers, known, search, is_for_home=request.home is not None)
         return FlowClaim(
-            wish.subscription,
+            request.subscription,
             publisher,
             flow,
             bytes_per_s,
-            wish.latency_s_max,
+            request.latency_s_max,
             tries.together,
             tries.apart,
             instead=tries.instead,
             fastest_s=min(self._searches.fastest_s(publisher), *[offer.latency_s for offer in offers]),
-            is_tried_first=wish.home is not None,
+            is_tried_first=request.home is not None,
         )
 
     def _asking_for(self, claim: FlowClaim) -> _Asking | None:
@@ -319,7 +321,7 @@ class ReservationRequests:
     def _complete(self, asking: _Asking, now_s: float) -> list[Effect]:
         """Confirm what was tried: the request is complete."""
         tried = [claim for claim in asking.claims.values() if claim.is_tried]
-        if asking.wish.is_trial:
+        if asking.request.is_trial:
             return [accepted(claim) for claim in tried]
         asking.was_whole = True
         effects: list[Effect] = []

@@ -42,15 +42,15 @@ def read_signal(text: str) -> Signal:
     if len(text) > TEXT_LENGTH_MAX:
         raise TextError(text[:80], 0, "this is too long for a signal")
     try:
-        told = json.loads(text)
+        fields = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise TextError(text[:80], 0, "a signal is written in JSON") from error
-    if not isinstance(told, list) or len(told) != 2 or told[0] not in _KINDS:
+    if not isinstance(fields, list) or len(fields) != 2 or fields[0] not in _KINDS:
         raise TextError(text[:80], 0, "no such signal", f"one of {', '.join(_KINDS)}")
     try:
-        signal: Signal = _reader(_KINDS[told[0]])(told[1])
+        signal: Signal = _reader(_KINDS[fields[0]])(fields[1])
     except _UnlikelyError as unlikely:
-        raise TextError(text[:80], 0, f"this is no {told[0]}: {unlikely}") from None
+        raise TextError(text[:80], 0, f"this is no {fields[0]}: {unlikely}") from None
     return signal
 
 

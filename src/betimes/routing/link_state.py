@@ -19,7 +19,7 @@ from betimes.model.subscriptions import Advertisement, Subscription
 from betimes.model.topology import Link
 
 BROKERS_MAX = 10_000
-WISHES_MAX = 1_000_000  # of one broker
+DEMAND_ROWS_MAX = 1_000_000  # of one broker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class _Known:
     links: LinkBulletin | None = None
     publishers: PublisherBulletin | None = None
     demand: tuple[int, int] = (0, 0)  # epoch and number
-    wishes: dict[str, Subscription] = field(default_factory=dict)
+    demand_rows: dict[str, Subscription] = field(default_factory=dict)
 
 
 class LinkState:
@@ -103,7 +103,7 @@ class LinkState:
     def wishes(self, broker: str) -> Mapping[str, Subscription]:
         """Return the demand at a broker, by id."""
         known = self._known.get(broker)
-        return {} if known is None else known.wishes
+        return {} if known is None else known.demand_rows
 
     def tell_links(self, links: Iterable[Link]) -> LinkBulletin:
         """Issue a bulletin of this broker's current links."""
@@ -138,7 +138,7 @@ class LinkState:
             added=tuple(added),
             removed=tuple(removed),
         )
-        _change(own.wishes, bulletin)
+        _change(own.demand_rows, bulletin)
         own.demand = (self.epoch, self._demand_number)
         return bulletin
 
@@ -155,9 +155,9 @@ class LinkState:
             found += [each for each in (known.links, known.publishers) if each is not None]
             epoch, number = known.demand
             if number:
-                wishes = tuple(known.wishes.values())
+                rows = tuple(known.demand_rows.values())
                 found.append(
-                    DemandBulletin(broker=name, epoch=epoch, number=number, is_whole=True, added=wishes)
+                    DemandBulletin(broker=name, epoch=epoch, number=number, is_whole=True, added=rows)
                 )
         return found
 
@@ -195,8 +195,8 @@ class LinkState:
         if not bulletin.is_whole and age != (known.demand[0], known.demand[1] + 1) and bulletin.number != 1:
             return BulletinVerdict.GAP
         if bulletin.is_whole or bulletin.number == 1:
-            known.wishes = {}
-        _change(known.wishes, bulletin)
+            known.demand_rows = {}
+        _change(known.demand_rows, bulletin)
         known.demand = age
         return BulletinVerdict.NEW
 
@@ -211,9 +211,9 @@ class LinkState:
         return [link for (source, target), link in told.items() if (target, source) in told]
 
 
-def _change(wishes: dict[str, Subscription], bulletin: DemandBulletin) -> None:
-    for wish_id in bulletin.removed:
-        wishes.pop(wish_id, None)
-    for wish in bulletin.added:
-        if len(wishes) < WISHES_MAX or wish.id in wishes:
-            wishes[wish.id] = wish
+def _change(rows: dict[str, Subscription], bulletin: DemandBulletin) -> None:
+    for identifier in bulletin.removed:
+        rows.pop(identifier, None)
+    for row in bulletin.added:
+        if len(rows) < DEMAND_ROWS_MAX or row.id in rows:
+            rows[row.id] = row

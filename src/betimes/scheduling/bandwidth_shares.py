@@ -55,7 +55,7 @@ class PromisedShares:
         before = self._accounts.pop(neighbour, {})
         here = {}
         for flow, share in kb_per_s.items():
-            assert share > 0.0, "a promise of nothing"
+            assert share > 0.0, "a reservation of nothing"
             known = before.get(flow)
             credit_kb = CREDIT_S_MAX * share if known is None else known.settle(now_s)
             here[flow] = _Account(share, min(credit_kb, CREDIT_S_MAX * share), now_s)

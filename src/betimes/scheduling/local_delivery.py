@@ -8,7 +8,7 @@ from betimes.model.telemetry import Reason
 from betimes.scheduling.demand_table import Demand
 from betimes.scheduling.effects import Deliver, Drop, Effect, made
 
-NOBODY: frozenset[str] = frozenset()
+NONE: frozenset[str] = frozenset()
 
 
 class LocalDelivery:
@@ -38,7 +38,7 @@ class LocalDelivery:
         """Return the subscriptions that had a later event of this origin; remember the latest of each."""
         origin, number = event_id.origin, event_id.number
         last = self._last_number.setdefault(origin, {})
-        overtaken = NOBODY
+        overtaken = NONE
         if number < self._newest.get(origin, 0):
             overtaken = frozenset([each.id for each in subscriptions if last.get(each.id, 0) > number])
             subscriptions = [each for each in subscriptions if each.id not in overtaken]
