@@ -153,8 +153,8 @@ class TwoPublishers:
                 self.mesh.do(name, node.unsubscribe(f"crowd {number}", self.mesh.now_s))
         assert self.mesh.promised() == self.mesh.mirrored() == {}
         for node in self.mesh.nodes.values():
-            assert (len(node.branches), len(node.wishes), len(node.wishes._obtaining)) == (0, 0, 0)
-            assert node.wishes._obtaining._named == {}
+            assert (len(node.branches), len(node.wishes), len(node.wishes._shared_flows)) == (0, 0, 0)
+            assert node.wishes._shared_flows._named == {}
 
 
 @pytest.mark.long

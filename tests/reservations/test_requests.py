@@ -255,10 +255,10 @@ def test_where_no_link_was_short_of_room_a_refusal_is_not_for_want_of_it_and_not
     )
     wishes, start_s = overlay.nodes["n8"].wishes, overlay.agenda.now_s
     for step in range(1000):  # until its flow is asked for
-        if wishes._obtaining._named:
+        if wishes._shared_flows._named:
             break
         overlay.agenda.run(start_s + 0.001 * step)
-    (flow,) = wishes._obtaining._named
+    (flow,) = wishes._shared_flows._named
     told = [each for _ in range(5) for each in wishes.denied(Denied(flow), start_s)]
     (news,) = [each for each in told if isinstance(each, Refused)]
     assert (news.reason, news.is_definite) == (RefusalReason.NO_WAY, False)
@@ -276,7 +276,7 @@ def test_what_was_asked_by_ways_that_are_no_more_is_asked_anew_and_what_is_held_
         takes = takes + 5 if home else 10
         overlay.subscribe("n8", replace(wish, subscription=f"s{stage}", bytes_per_s=takes))
         for _ in range(100 * stage):
-            if len(node.wishes._obtaining._named) > stage:
+            if len(node.wishes._shared_flows._named) > stage:
                 break
             overlay.agenda.run(overlay.agenda.now_s + 0.001)
         if stage < 2:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 from tests.reservations.overlay.small_meshes import TYPE, Mesh
-from tests.reservations.test_obtaining import DRAINED, FAST, LINKS, wish
+from tests.reservations.test_shared_flows_obtained import DRAINED, FAST, LINKS, wish
 
 from betimes.reservations.outcomes import Accepted, RefusalReason, Refused
 

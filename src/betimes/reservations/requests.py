@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 
 from betimes.reservations.flow_names import WHICHEVER, FlowName
 from betimes.reservations.flow_tree import Branches
-from betimes.reservations.obtaining import Obtaining, Outcome
 from betimes.reservations.outcomes import (
     Accepted,
     Interrupted,
@@ -28,8 +27,18 @@ from betimes.reservations.outcomes import (
 )
 from betimes.reservations.rendezvous import Rendezvous
 from betimes.reservations.search import Searches
-from betimes.reservations.shared_flows import SAME_LATENCY, FlowClaim, ways_of
-from betimes.reservations.signals import Denied, Granted, Invite, Manner, Offer, Offers, Reserve, SendSignal
+from betimes.reservations.shared_flows import FlowClaim, Outcome, SharedFlows, ways_of
+from betimes.reservations.signals import (
+    SAME_LATENCY,
+    Denied,
+    Granted,
+    Invite,
+    Manner,
+    Offer,
+    Offers,
+    Reserve,
+    SendSignal,
+)
 
 REQUESTS_MAX = 100_000  # at one node
 
@@ -90,7 +99,7 @@ class ReservationRequests:
     ) -> None:
         self._rendezvous = rendezvous
         self._searches = searches
-        self._obtaining = Obtaining(me, branches, searches, answer_s_max=answer_s_max)
+        self._shared_flows = SharedFlows(me, branches, searches, answer_s_max=answer_s_max)
         self._answer_s_max = answer_s_max
         self._asking: dict[str, _Asking] = {}
 
@@ -173,17 +182,17 @@ class ReservationRequests:
 
     def granted(self, granted: Granted, now_s: float) -> list[Effect]:
         """Note that a flow has arrived at this node; release it if it has no subscriber any more."""
-        return self._told(self._obtaining.granted(granted, now_s), now_s)
+        return self._told(self._shared_flows.granted(granted, now_s), now_s)
 
     def denied(self, denied: Denied, now_s: float) -> list[Effect]:
         """Note that a flow has no route to this node: try the next."""
-        return self._told(self._obtaining.denied(denied, now_s), now_s)
+        return self._told(self._shared_flows.denied(denied, now_s), now_s)
 
     def broken(self, flows: Iterable[str], now_s: float) -> list[Effect]:
         """Note that flows no longer arrive: request them again."""
         effects: list[Effect] = []
         for flow in flows:
-            claims, outcomes = self._obtaining.broken(flow, now_s)
+            claims, outcomes = self._shared_flows.broken(flow, now_s)
             effects += self._told(outcomes, now_s)
             for claim in claims:
                 asking = self._asking_for(claim)
@@ -193,9 +202,7 @@ class ReservationRequests:
                 if claim.is_held and not claim.is_tried:
                     asking.is_told, asking.has_lost = False, True
                     effects.append(Interrupted(claim.subscription, claim.publisher))
-                if (
-                    asking.request.home is not None
-                ):  # all at once: no two requests wait for each other
+                if asking.request.home is not None:  # all at once: no two requests wait for each other
                     effects += self._drop(asking, asking.open_claims, now_s)
                 effects += self._ask(asking, now_s)
         return effects
@@ -207,7 +214,7 @@ class ReservationRequests:
             if asking.awaited and asking.deadline_s <= now_s:
                 asking.awaited.clear()
                 effects += self._choose(asking, now_s, all_answered=False)
-        return effects + self._told(self._obtaining.beat(now_s), now_s)
+        return effects + self._told(self._shared_flows.beat(now_s), now_s)
 
     def _ask(self, asking: _Asking, now_s: float) -> list[Effect]:
         request = asking.request
@@ -244,7 +251,7 @@ class ReservationRequests:
             claim.all_answered = all_answered
             if asking.request.home is None:
                 claim.is_sought = True
-                effects += self._told(self._obtaining.seek(claim, now_s), now_s)
+                effects += self._told(self._shared_flows.seek(claim, now_s), now_s)
         return effects + self._go_on(asking, now_s)
 
     def _claim(self, request: ReservationRequest, offers: list[Offer]) -> FlowClaim:
@@ -285,7 +292,7 @@ class ReservationRequests:
         for claim in claims:
             del asking.claims[claim.publisher]
         return [
-            effect for claim in claims for effect in self._told(self._obtaining.leave(claim, now_s), now_s)
+            effect for claim in claims for effect in self._told(self._shared_flows.leave(claim, now_s), now_s)
         ]
 
     def _told(self, outcomes: Iterable[Outcome], now_s: float) -> list[Effect]:
@@ -316,7 +323,7 @@ class ReservationRequests:
         if claim.is_sought:
             return []
         claim.is_sought = True
-        return self._told(self._obtaining.seek(claim, now_s), now_s)
+        return self._told(self._shared_flows.seek(claim, now_s), now_s)
 
     def _complete(self, asking: _Asking, now_s: float) -> list[Effect]:
         """Confirm what was tried: the request is complete."""
@@ -327,7 +334,7 @@ class ReservationRequests:
         effects: list[Effect] = []
         for claim in tried:
             if claim.is_tried:
-                effects += self._told(self._obtaining.confirm(claim, now_s), now_s)
+                effects += self._told(self._shared_flows.confirm(claim, now_s), now_s)
         return effects
 
     def _refuse(self, asking: _Asking, claim: FlowClaim, now_s: float) -> list[Effect]:

@@ -19,8 +19,8 @@ from betimes.reservations.link_accounts import NOTHING, Reservations
 from betimes.reservations.overlay.dht import HOPS_MAX
 from betimes.reservations.overlay.identifiers import id_of
 from betimes.reservations.rendezvous import OverlayRouting
-from betimes.reservations.shared_flows import SAME_LATENCY
 from betimes.reservations.signals import (
+    SAME_LATENCY,
     Declined,
     Extend,
     Granted,

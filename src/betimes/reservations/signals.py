@@ -14,6 +14,8 @@ from typing import NamedTuple
 from betimes.reservations.link_accounts import NOTHING, Instead
 from betimes.reservations.overlay.coordinates import Coordinate
 
+SAME_LATENCY = 1.0 + 1e-9  # sums of the same numbers in another order
+
 
 class Manner(StrEnum):
     """How a route to a publisher is found."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from tests.reservations.overlay.small_meshes import TYPE, Mesh
-from tests.reservations.test_obtaining import (
+from tests.reservations.test_shared_flows_obtained import (
     DRAINED,
     FAST,
     FAST_S,

@@ -85,10 +85,10 @@ def test_a_flow_is_moved_for_who_needs_it_sooner_and_comes_by_both_ways_until_th
 @MANNERS
 def test_there_is_no_moment_without_a_way_that_is_promised(manner, home):
     mesh = held_on_the_slow_way(home)
-    obtaining = mesh.nodes["s"].wishes._obtaining
+    shared_flows = mesh.nodes["s"].wishes._shared_flows
 
     def look():
-        (shared,) = obtaining._flows.values()
+        (shared,) = shared_flows._flows.values()
         assert mesh.way_of(shared.comes_as, "s") is not None
 
     mesh.after_each = look
@@ -211,7 +211,7 @@ def test_the_old_way_may_break_while_it_is_held_and_nobody_minds():
 def test_an_answer_that_does_not_come_costs_the_holder_nothing():
     mesh = held_on_the_slow_way()
     before = mesh.promised()
-    named = mesh.nodes["s"].wishes._obtaining._named
+    named = mesh.nodes["s"].wishes._shared_flows._named
 
     def lose_what_is_asked():
         if len(named) > 1:
@@ -228,13 +228,13 @@ def test_an_answer_that_does_not_come_costs_the_holder_nothing():
 
 def test_answers_for_ways_that_nobody_asks_for_any_more_change_nothing():
     mesh = held_on_the_slow_way()
-    obtaining = mesh.nodes["s"].wishes._obtaining
-    (flow,) = obtaining._named
-    assert obtaining.granted(Granted(flow, 0.15), 0.0) == []
-    assert obtaining.denied(Denied(flow), 0.0) == []
-    assert obtaining.granted(Granted("trains@p@20|s|77", 0.01), 0.0) == []
-    assert obtaining.broken("trains@p@20|s|77", 0.0) == ([], [])
-    assert len(obtaining) == 1
+    shared_flows = mesh.nodes["s"].wishes._shared_flows
+    (flow,) = shared_flows._named
+    assert shared_flows.granted(Granted(flow, 0.15), 0.0) == []
+    assert shared_flows.denied(Denied(flow), 0.0) == []
+    assert shared_flows.granted(Granted("trains@p@20|s|77", 0.01), 0.0) == []
+    assert shared_flows.broken("trains@p@20|s|77", 0.0) == ([], [])
+    assert len(shared_flows) == 1
 
 
 def test_events_are_led_over_once_the_new_way_is_there():
@@ -308,7 +308,7 @@ class Restless:
 
     def needed(self, home, takes):
         """Return what a way has to have, and within what time, for who asks and all who are at a home."""
-        flows = self.mesh.nodes[home].wishes._obtaining._flows.values()
+        flows = self.mesh.nodes[home].wishes._shared_flows._flows.values()
         held = [shared.bytes_per_s for shared in flows if read_flow(shared.name)]
         here = [bound_s for node, bound_s, each in self.held.values() if node == home and each]
         return max([takes, *held]), min(here, default=math.inf)
@@ -333,8 +333,8 @@ class Restless:
             self.mesh.unsubscribe(node, name)
         assert self.mesh.promised() == self.mesh.mirrored() == {}
         for node in self.mesh.nodes.values():
-            assert (len(node.branches), len(node.wishes), len(node.wishes._obtaining)) == (0, 0, 0)
-            assert node.wishes._obtaining._named == {}
+            assert (len(node.branches), len(node.wishes), len(node.wishes._shared_flows)) == (0, 0, 0)
+            assert node.wishes._shared_flows._named == {}
 
 
 @pytest.mark.long
