@@ -1,13 +1,18 @@
-"""The candidates for a parent of a peer: hints first, then known peers, then publishers (002, section 4)."""
+"""The candidates for a parent of a peer: hints first, then known peers, then publishers (002, section 4).
+
+A peer that finds no parent may receive coarser expressions to get a better place (002, section 5.1).
+"""
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from betimes.matching.dz.expressions import Dz
+from betimes.matching.dz.expressions import Dz, DzSet, covers
+from betimes.matching.dz.rates import MeasuredRates
 from betimes.model.bounded_map import Lately
+from betimes.peers.accuracy import Accuracy
 from betimes.peers.children import Children, View
 from betimes.peers.coverage import CoverageTable
 from betimes.peers.parents import Card, best_parent
@@ -74,3 +79,32 @@ class Candidates:
         if now - self._tried.get(card.name, -math.inf) <= self._settings.ask_again_after:
             return False
         return card.serves(asked)
+
+
+def coarser_for(
+    dz: Dz,
+    accuracy: Accuracy,
+    lines: CoverageTable,
+    told: Iterable[tuple[Dz, float]],
+    *,
+    steps: int = 1,
+    same_publishers: bool = False,
+) -> DzSet | None:
+    """Return the expressions with one of them shorter, by `steps` bits or as far as is accepted.
+
+    With `same_publishers`, none that needs more of them: they have little room, so that nothing is gained.
+    """
+    if steps < 1 or accuracy.is_exact:
+        return None
+    rates = MeasuredRates(lines.rates(told))
+    needed = max(len(lines.relevant(dz)), 1)
+    found, current, wide = None, lines.dz, dz
+    for _ in range(steps):
+        coarse = accuracy.coarser(current, wide, rates)
+        if coarse is None:
+            break
+        wide = next((each for each in coarse if covers(each, wide)), wide)
+        if same_publishers and len(lines.relevant(wide)) > needed:
+            break
+        found = current = coarse
+    return found

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from betimes.matching.dz.expressions import Dz, DzSet
 from betimes.matching.dz.spaces import CellBox, Space
 from betimes.model.bounded_map import Lately
-from betimes.peers.candidates import Candidates
+from betimes.peers.candidates import Candidates, coarser_for
 from betimes.peers.children import Children, View
 from betimes.peers.coverage import Coverage, CoverageTable
 from betimes.peers.heartbeat import beats_to, depths_from
@@ -43,7 +43,6 @@ from betimes.peers.messages import (
 )
 from betimes.peers.needs import Needs
 from betimes.peers.parents import PUBLISHER_DELAY, Card
-from betimes.peers.proposals import coarser_for
 from betimes.peers.settings import PeerSettings
 
 CLAIM_MAX = 5.0  # times its bound: the loosest bound that a peer states

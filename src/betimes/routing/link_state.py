@@ -11,12 +11,14 @@ The module has no sockets: bulletins come in, bulletins to forward go out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
 from betimes.model.subscriptions import Advertisement, Subscription
 from betimes.model.topology import Link
+from betimes.routing.routing_table import RoutingTable, routing_table
+from betimes.routing.shortest_paths import shortest_paths
 
 BROKERS_MAX = 10_000
 DEMAND_ROWS_MAX = 1_000_000  # of one broker
@@ -217,3 +219,16 @@ def _change(rows: dict[str, Subscription], bulletin: DemandBulletin) -> None:
     for row in bulletin.added:
         if len(rows) < DEMAND_ROWS_MAX or row.id in rows:
             rows[row.id] = row
+
+
+def routes_by(
+    bulletins: LinkState, broker: str, homes: Sequence[str], neighbours: Container[str]
+) -> RoutingTable:
+    """Return a broker's routes to all homes; of its own links, only those that are up count."""
+    links = bulletins.links()
+    names = dict.fromkeys([broker, *bulletins.brokers, *homes])
+    for link in links:
+        names[link.source] = names[link.target] = None
+    paths = shortest_paths(list(names), links, homes)
+    own = [link for link in links if link.source != broker or link.target in neighbours]
+    return routing_table(broker, own, paths)

@@ -36,8 +36,14 @@ from betimes.model.telemetry import Reason
 from betimes.model.topology import Link
 from betimes.mqtt.reason_codes import DisconnectCode, Refusal
 from betimes.routing.link_estimates import has_changed
-from betimes.routing.link_state import Bulletin, BulletinVerdict, DemandBulletin, LinkBulletin, LinkState
-from betimes.routing.rerouting import routes_by
+from betimes.routing.link_state import (
+    Bulletin,
+    BulletinVerdict,
+    DemandBulletin,
+    LinkBulletin,
+    LinkState,
+    routes_by,
+)
 from betimes.scheduling.broker import Broker, BrokerSettings
 from betimes.scheduling.demand_table import Demand, DemandTable
 from betimes.scheduling.effects import Drop, Effect, Send

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from betimes.model.topology import Link
-from betimes.routing.link_state import LinkBulletin, LinkState
-from betimes.routing.rerouting import routes_by
+from betimes.routing.link_state import LinkBulletin, LinkState, routes_by
 
 
 def told(*links):

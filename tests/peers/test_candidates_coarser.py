@@ -5,9 +5,9 @@ from __future__ import annotations
 from betimes.matching.dz.expressions import WHOLE, read_dz
 from betimes.matching.dz.spaces import Dimension, Space
 from betimes.peers.accuracy import Accuracy
+from betimes.peers.candidates import coarser_for
 from betimes.peers.coverage import CoverageTable
 from betimes.peers.parents import Card
-from betimes.peers.proposals import coarser_for
 
 SPACE = Space(dimensions=(Dimension(attribute="x", low=0.0, high=16.0),), levels=4)
 WANTED = read_dz("0101")
