@@ -27,12 +27,18 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
-    """An event entered at a broker."""
+class BrokerRecord:
+    """The first columns of every record. Those of a subscription are all recorded: their share is 1."""
 
     time_s: float
     broker: str
     share: float = 1.0  # share of the events that is sampled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published(BrokerRecord):
+    """An event entered at a broker."""
+
     origin: str
     number: int
     publisher: str
@@ -46,12 +52,9 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Queued:
+class Queued(BrokerRecord):
     """A broker queued a message to forward it; `queue_length` counts it too."""
 
-    time_s: float
-    broker: str
-    share: float = 1.0  # share of the events that is sampled
     origin: str
     number: int
     publisher: str
@@ -60,12 +63,9 @@ class Queued:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class Sent(BrokerRecord):
     """A broker gave a message to a link, after it waited."""
 
-    time_s: float
-    broker: str
-    share: float = 1.0  # share of the events that is sampled
     neighbour: str
     origin: str
     number: int
@@ -77,12 +77,9 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Received:
+class Received(BrokerRecord):
     """A message arrived by a link; `transfer_s` is the time on the link."""
 
-    time_s: float
-    broker: str
-    share: float = 1.0  # share of the events that is sampled
     neighbour: str
     origin: str
     number: int
@@ -93,12 +90,9 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dropped:
+class Dropped(BrokerRecord):
     """A broker dropped a message for one destination broker; `subscribers` wanted it there."""
 
-    time_s: float
-    broker: str
-    share: float = 1.0  # share of the events that is sampled
     destination: str
     origin: str
     number: int
@@ -109,12 +103,9 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivered:
+class Delivered(BrokerRecord):
     """A message reached a subscriber in time."""
 
-    time_s: float
-    broker: str
-    share: float = 1.0  # share of the events that is sampled
     subscriber: str
     origin: str
     number: int
@@ -126,12 +117,9 @@ class Delivered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subscribed:
+class Subscribed(BrokerRecord):
     """A subscription began; repeated regularly, so that old files can be deleted."""
 
-    time_s: float
-    broker: str
-    share: float = 1.0  # all of them are recorded
     subscriber: str
     pattern: str  # of topics, as written: it distinguishes a subscriber's subscriptions
     filter: str
@@ -141,23 +129,17 @@ class Subscribed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unsubscribed:
+class Unsubscribed(BrokerRecord):
     """A subscription ended."""
 
-    time_s: float
-    broker: str
-    share: float = 1.0  # all of them are recorded
     subscriber: str
     pattern: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class Answered(BrokerRecord):
     """The answer to a request for an on-time share."""
 
-    time_s: float
-    broker: str
-    share: float = 1.0  # all of them are recorded
     subscriber: str
     pattern: str
     reliability: float  # the requested on-time share

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 from betimes.model.events import Event, EventId
 from betimes.model.subscriptions import Subscription
@@ -46,22 +47,18 @@ class Recorder:
         self, broker: str, event: Event, wanted: int, now_s: float, *, stored: int, matching_s: float
     ) -> None:
         """Record that an event entered, and the number of subscriptions that match it."""
-        self._sink(
-            Published(
-                time_s=now_s + self._offset_s,
-                broker=broker,
-                share=self._share,
-                origin=event.id.origin,
-                number=event.id.number,
-                publisher=event.publisher,
-                topic=event.topic,
-                size_kb=event.size_kb,
-                deadline_s=event.deadline_s,
-                wanted=wanted,
-                content=json.dumps(dict(event.attributes), sort_keys=True),
-                stored=stored,
-                matching_s=matching_s,
-            )
+        self._about(
+            Published,
+            broker,
+            event,
+            now_s,
+            topic=event.topic,
+            size_kb=event.size_kb,
+            deadline_s=event.deadline_s,
+            wanted=wanted,
+            content=json.dumps(dict(event.attributes), sort_keys=True),
+            stored=stored,
+            matching_s=matching_s,
         )
 
     def subscribed(self, subscription: Subscription, now_s: float) -> None:
@@ -116,79 +113,16 @@ class Recorder:
         self, broker: str, neighbour: str, event: Event, *, age_s: float, transfer_s: float, now_s: float
     ) -> None:
         """Record that a message arrived by a link."""
-        self._sink(
-            Received(
-                time_s=now_s + self._offset_s,
-                broker=broker,
-                share=self._share,
-                neighbour=neighbour,
-                origin=event.id.origin,
-                number=event.id.number,
-                publisher=event.publisher,
-                age_s=age_s,
-                transfer_s=transfer_s,
-                size_kb=event.size_kb,
-            )
+        self._about(
+            Received,
+            broker,
+            event,
+            now_s,
+            neighbour=neighbour,
+            age_s=age_s,
+            transfer_s=transfer_s,
+            size_kb=event.size_kb,
         )
-
-    def effect(self, broker: str, effect: Effect, now_s: float) -> None:
-        """Record a broker's decision: one record, or one for each subscriber or destination."""
-        match effect:
-            case Keep():
-                self._keep(broker, effect, now_s)
-            case Send():
-                self._send(broker, effect, now_s)
-            case Deliver():
-                self._deliver(broker, effect, now_s)
-            case Drop():
-                self._drop(broker, effect, now_s)
-
-    def _keep(self, broker: str, keep: Keep, now_s: float) -> None:
-        event = keep.event
-        self._sink(
-            Queued(
-                time_s=now_s + self._offset_s,
-                broker=broker,
-                share=self._share,
-                origin=event.id.origin,
-                number=event.id.number,
-                publisher=event.publisher,
-                age_s=keep.age_s,
-                queue_length=keep.queue_length,
-            )
-        )
-
-    def _send(self, broker: str, send: Send, now_s: float) -> None:
-        event = send.message.event
-        self._sink(
-            Sent(
-                time_s=now_s + self._offset_s,
-                broker=broker,
-                share=self._share,
-                neighbour=send.neighbour,
-                origin=event.id.origin,
-                number=event.id.number,
-                publisher=event.publisher,
-                age_s=send.message.age_s,
-                wait_s=send.wait_s,
-                size_kb=event.size_kb,
-                destinations=len(send.message.destinations),
-            )
-        )
-
-    def _deliver(self, broker: str, deliver: Deliver, now_s: float) -> None:
-        event = deliver.event
-        for subscription in deliver.subscriptions:
-            self.delivered(
-                broker,
-                event,
-                subscription.id,
-                age_s=deliver.age_s,
-                delay_s_allowed=subscription.delay_s_allowed(event),
-                price=subscription.qos.price,
-                out_of_order=subscription.id in deliver.out_of_order,
-                now_s=now_s,
-            )
 
     def delivered(
         self,
@@ -203,36 +137,74 @@ class Recorder:
         now_s: float,
     ) -> None:
         """Record that a subscriber received an event."""
+        self._about(
+            Delivered,
+            broker,
+            event,
+            now_s,
+            subscriber=subscriber,
+            age_s=age_s,
+            delay_s_allowed=delay_s_allowed,
+            price=price,
+            out_of_order=out_of_order,
+        )
+
+    def effect(self, broker: str, effect: Effect, now_s: float) -> None:
+        """Record a broker's decision: one record, or one for each subscriber or destination."""
+        match effect:
+            case Keep(event=event):
+                self._about(
+                    Queued, broker, event, now_s, age_s=effect.age_s, queue_length=effect.queue_length
+                )
+            case Send(message=message):
+                self._about(
+                    Sent,
+                    broker,
+                    message.event,
+                    now_s,
+                    neighbour=effect.neighbour,
+                    age_s=message.age_s,
+                    wait_s=effect.wait_s,
+                    size_kb=message.event.size_kb,
+                    destinations=len(message.destinations),
+                )
+            case Deliver(event=event):
+                for subscription in effect.subscriptions:
+                    self.delivered(
+                        broker,
+                        event,
+                        subscription.id,
+                        now_s=now_s,
+                        age_s=effect.age_s,
+                        delay_s_allowed=subscription.delay_s_allowed(event),
+                        price=subscription.qos.price,
+                        out_of_order=subscription.id in effect.out_of_order,
+                    )
+            case Drop(event=event):
+                for destination, subscribers in zip(effect.destinations, effect.subscribers, strict=True):
+                    self._about(
+                        Dropped,
+                        broker,
+                        event,
+                        now_s,
+                        destination=destination,
+                        age_s=effect.age_s,
+                        reason=effect.reason.value,
+                        subscribers=subscribers,
+                    )
+
+    def _about(
+        self, kind: Callable[..., Record], broker: str, event: Event, now_s: float, **facts: Any
+    ) -> None:
+        """Pass a record of this kind about an event to the sink; the facts are its other columns."""
         self._sink(
-            Delivered(
+            kind(
                 time_s=now_s + self._offset_s,
                 broker=broker,
                 share=self._share,
-                subscriber=subscriber,
                 origin=event.id.origin,
                 number=event.id.number,
                 publisher=event.publisher,
-                age_s=age_s,
-                delay_s_allowed=delay_s_allowed,
-                price=price,
-                out_of_order=out_of_order,
+                **facts,
             )
         )
-
-    def _drop(self, broker: str, drop: Drop, now_s: float) -> None:
-        event = drop.event
-        for destination, subscribers in zip(drop.destinations, drop.subscribers, strict=True):
-            self._sink(
-                Dropped(
-                    time_s=now_s + self._offset_s,
-                    broker=broker,
-                    share=self._share,
-                    destination=destination,
-                    origin=event.id.origin,
-                    number=event.id.number,
-                    publisher=event.publisher,
-                    age_s=drop.age_s,
-                    reason=drop.reason.value,
-                    subscribers=subscribers,
-                )
-            )
