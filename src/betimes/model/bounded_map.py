@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class Lately(Generic[Key, Value]):
-    """The entries noted last, by key."""
+class BoundedMap(dict[Key, Value]):
+    """The entries noted last, by key. Entries are set by `note` only; all else is a dictionary's."""
 
-    __slots__ = ("_found", "_most")
+    __slots__ = ("_most",)
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._found: dict[Key, Value] = {}
-
-    def __contains__(self, key: Key) -> bool:
-        return key in self._found
-
-    def get(self, key: Key, otherwise: Value) -> Value:
-        """Return the value of a key."""
-        return self._found.get(key, otherwise)
 
     def note(self, key: Key, value: Value) -> None:
         """Set the value of a key, as the newest entry."""
-        found = self._found
-        found.pop(key, None)
-        if len(found) >= self._most:
-            del found[next(iter(found))]
-        found[key] = value
+        self.pop(key, None)
+        if len(self) >= self._most:
+            del self[next(iter(self))]
+        self[key] = value
 
     def forget(self, key: Key) -> None:
-        """Remove a key."""
-        self._found.pop(key, None)
+        """Remove a key, if it is known."""
+        self.pop(key, None)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from betimes.matching.dz.expressions import Dz, DzSet, covers
 from betimes.matching.dz.rates import MeasuredRates
-from betimes.model.bounded_map import Lately
+from betimes.model.bounded_map import BoundedMap
 from betimes.peers.accuracy import Accuracy
 from betimes.peers.children import Children, View
 from betimes.peers.coverage import CoverageTable
@@ -34,7 +34,7 @@ class Candidates:
         self._children = children
         self._chance = chance
         self._hints: deque[Card] = deque(maxlen=HINTS_MAX)
-        self._tried: Lately[str, float] = Lately(TRIED_MAX)
+        self._tried: BoundedMap[str, float] = BoundedMap(TRIED_MAX)
 
     def hear_hint(self, card: Card | None) -> None:
         """Note a suited peer that another peer named."""

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 
 from betimes.matching.dz.expressions import Dz, DzSet
 from betimes.matching.dz.spaces import CellBox, Space
-from betimes.model.bounded_map import Lately
+from betimes.model.bounded_map import BoundedMap
 from betimes.peers.candidates import Candidates, coarser_for
 from betimes.peers.children import Children, View
 from betimes.peers.coverage import Coverage, CoverageTable
@@ -84,7 +84,7 @@ class Peer:
         self._whole_rates: dict[Dz, float] = {}  # measured, of expressions of which everything arrives
         self._candidates = Candidates(name, settings, view, self.children, chance)
         self._cards: dict[str, Card] = {}  # of parents
-        self._seen: Lately[tuple[str, int], None] = Lately(SEEN_MAX)
+        self._seen: BoundedMap[tuple[str, int], None] = BoundedMap(SEEN_MAX)
         self._refreshed = now
         self._proposed: tuple[str, DzSet] | None = None  # to which peer, with the expressions proposed
         self.requests = 0  # that were sent

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from betimes.kernels.compile import kernel
 from betimes.matching.index.index import MatchingIndex
 from betimes.matching.topics import TopicTree
+from betimes.model.bounded_map import BoundedMap
 from betimes.model.errors import SettingError
 from betimes.model.events import Event
 from betimes.model.subscriptions import Subscription
@@ -66,7 +67,6 @@ class DemandTable:
         remembered_max: int = EVENTS_REMEMBERED,
     ) -> None:
         self.homes = tuple(homes)
-        self._remembered_max = remembered_max
         self._home_number = {home: number for number, home in enumerate(self.homes)}
         self._indexes: dict[str, MatchingIndex] = {}  # by topic pattern
         self._patterns: TopicTree[MatchingIndex] = TopicTree()
@@ -76,8 +76,9 @@ class DemandTable:
         self._kind_number: dict[tuple[int, float], int] = {}  # a kind: one home and one bound
         self._kinds = np.zeros((16, 5))  # [kind, DESTINATION | BOUND_S | PRICE | COUNT | 0]; sums start at 0
         self._members = np.zeros((16, 3))  # [key, kind | price | subscribers]
-        self._recent: dict[Event, Demand] = {}
-        self._audiences: dict[bytes, Demand] = {}  # by keys; with the last publisher's bound
+        self._recent: BoundedMap[Event, Demand] = BoundedMap(remembered_max)
+        # by keys; with the last publisher's bound
+        self._audiences: BoundedMap[bytes, Demand] = BoundedMap(AUDIENCES_REMEMBERED)
         for subscription in subscriptions:
             self.add(subscription)
 
@@ -136,9 +137,7 @@ class DemandTable:
         if known is not None:
             return known
         demand = self._work_out(event)
-        if len(self._recent) >= self._remembered_max:
-            del self._recent[next(iter(self._recent))]
-        self._recent[event] = demand
+        self._recent.note(event, demand)
         return demand
 
     def _kind(self, subscription: Subscription) -> int:
@@ -159,12 +158,10 @@ class DemandTable:
             return self._grouped(keys, event.deadline_s)
         audience = keys.tobytes()
         known = self._audiences.get(audience)
-        if known is None:
-            if len(self._audiences) >= AUDIENCES_REMEMBERED:
-                del self._audiences[next(iter(self._audiences))]
-        elif known.deadline_s == event.deadline_s:
+        if known is not None and known.deadline_s == event.deadline_s:
             return known
-        demand = self._audiences[audience] = self._grouped(keys, event.deadline_s, known)
+        demand = self._grouped(keys, event.deadline_s, known)
+        self._audiences.note(audience, demand)
         return demand
 
     def _grouped(self, keys: NDArray[np.int64], deadline_s: float, known: Demand | None = None) -> Demand:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from betimes.broker.peers.link import PeerLink
 from betimes.broker.peers.outbox import PeerOutbox
 from betimes.broker.peers.settings import address_of
-from betimes.model.bounded_map import Lately
+from betimes.model.bounded_map import BoundedMap
 
 KEPT_MAX = 1_024
 NEWEST_WEIGHT = 0.1
@@ -22,7 +22,7 @@ class PeerDelays:
     def __init__(self, mail: PeerOutbox, *, is_timed: bool) -> None:
         self._mail = mail
         self._is_timed = is_timed
-        self._kept_s: Lately[str, float] = Lately(KEPT_MAX)  # of links that have ended
+        self._kept_s: BoundedMap[str, float] = BoundedMap(KEPT_MAX)  # of links that have ended
         self._usual_s = 0.0
 
     def to(self, name: str) -> float:

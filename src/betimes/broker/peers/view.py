@@ -13,7 +13,7 @@ from typing import NamedTuple
 from betimes.broker.peers.packets import Descriptor
 from betimes.broker.peers.settings import address_of
 from betimes.matching.dz.expressions import WHOLE, Dz
-from betimes.model.bounded_map import Lately
+from betimes.model.bounded_map import BoundedMap
 from betimes.peers.parents import Card
 
 OTHERS_MAX = 64
@@ -41,7 +41,9 @@ class PeerView:
         self._delay_to = delay_to
         self.others: dict[str, KnownPeer] = {}
         self.publishers: dict[str, KnownPeer] = {}
-        self._gone: Lately[str, int] = Lately(GONE_MAX)  # the newest number that does not count any more
+        self._gone: BoundedMap[str, int] = BoundedMap(
+            GONE_MAX
+        )  # the newest number that no longer counts
 
     def hear_of(self, descriptor: Descriptor, now_s: float) -> bool:
         """Learn of somebody; tell whether it was news."""
