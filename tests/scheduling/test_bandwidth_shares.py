@@ -80,6 +80,6 @@ def test_over_any_time_a_flow_goes_first_with_no_more_than_its_share(steps):
     assert first_kb <= 3.0 * (now_s + CREDIT_S_MAX) + largest_kb + 1e-9
 
 
-def test_a_promise_of_nothing_is_our_mistake():
-    with pytest.raises(AssertionError, match="promise of nothing"):
+def test_a_reservation_of_nothing_is_our_mistake():
+    with pytest.raises(AssertionError, match="reservation of nothing"):
         PromisedShares().promise("b", {"cars": 0.0}, 0.0)
