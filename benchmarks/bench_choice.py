@@ -19,9 +19,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from betimes.kernels.types import Numbers
 from betimes.model.events import Event, EventId
 from betimes.model.subscriptions import QoS, Subscription
-from betimes.scheduling.appraisal import FIXED_S, OPEN, S_PER_KB_MEAN, S_PER_KB_SD, WAIT_S, WAY_FACTS, Array
+from betimes.scheduling.appraisal import FIXED_S, OPEN, S_PER_KB_MEAN, S_PER_KB_SD, WAIT_S, WAY_FACTS
 from betimes.scheduling.demand_table import DemandTable
 from betimes.scheduling.output_queue import OutputQueue
 from betimes.scheduling.strategies import STRATEGIES, Strategy
@@ -32,7 +33,7 @@ NOW_S = 100.0
 WORKLOADS = ("PSD", "own bounds", "tight bounds")
 
 
-def network_ways(chance: np.random.Generator) -> Array:
+def network_ways(chance: np.random.Generator) -> Numbers:
     """Return four links that each lead to every home over three links of the paper's kind."""
     ways = np.zeros((WAY_FACTS, LINKS, HOMES))
     ways[OPEN] = 1.0
@@ -65,7 +66,7 @@ def filled_queue(workload: str, chance: np.random.Generator) -> OutputQueue:
     return queue
 
 
-def choice_ms(queue: OutputQueue, strategy: Strategy, ways: Array, repeats: int) -> float:
+def choice_ms(queue: OutputQueue, strategy: Strategy, ways: Numbers, repeats: int) -> float:
     """Return the median time of one choice, in milliseconds; choosing takes nothing out."""
     free_at_s = NOW_S + np.linspace(0.0, 4.0, LINKS)
     times_ms = []

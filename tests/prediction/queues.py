@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from hypothesis import strategies as st
 
+from betimes.kernels.types import Numbers
 from betimes.scheduling.appraisal import (
     BENEFIT,
     BORN_S,
@@ -31,7 +32,6 @@ from betimes.scheduling.appraisal import (
     WAIT_S,
     WAY_FACTS,
     Appraise,
-    Array,
 )
 
 LINKS, DESTINATIONS = 3, 4
@@ -93,7 +93,7 @@ class Found:
     verdicts: dict[tuple[int, int], float] = field(default_factory=dict)
 
 
-def way_arrays(ways: dict[tuple[int, int], Way]) -> Array:
+def way_arrays(ways: dict[tuple[int, int], Way]) -> Numbers:
     array = np.zeros((WAY_FACTS, LINKS, DESTINATIONS))
     for (link, destination), way in ways.items():
         array[OPEN, link, destination] = 1.0
@@ -104,7 +104,7 @@ def way_arrays(ways: dict[tuple[int, int], Way]) -> Array:
     return array
 
 
-def rows_of(message: Waiting, *, grouped: bool = True) -> Array:
+def rows_of(message: Waiting, *, grouped: bool = True) -> Numbers:
     """Return a row for each (destination, bound), or for each subscriber, sorted by destination."""
     rows: dict[tuple[int, float, int], list[float]] = {}
     for number, one in enumerate(message.wanting):
@@ -116,7 +116,7 @@ def rows_of(message: Waiting, *, grouped: bool = True) -> Array:
     return np.array([rows[key] for key in sorted(rows)]).reshape(-1, 5)
 
 
-def queue_arrays(queue: tuple[Waiting, ...], *, grouped: bool = True) -> tuple[Array, Array]:
+def queue_arrays(queue: tuple[Waiting, ...], *, grouped: bool = True) -> tuple[Numbers, Numbers]:
     slots = np.zeros((max(len(queue), 1), 5))
     parts, first = [np.zeros((0, 5))], 0
     for slot, message in enumerate(queue):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from betimes.kernels.types import Numbers
 from betimes.model.events import Event, EventId
 from betimes.scheduling.appraisal import (
     FIXED_S,
@@ -19,7 +20,6 @@ from betimes.scheduling.appraisal import (
     S_PER_KB_MEAN,
     S_PER_KB_SD,
     WAY_FACTS,
-    Array,
 )
 from betimes.scheduling.output_queue import ROWS_AT_FIRST, SLOTS_AT_FIRST, OutputQueue, TakenMessage
 from betimes.scheduling.strategies import EB, FIFO, PC, RL, STRATEGIES, Strategy, ebpc
@@ -29,7 +29,7 @@ LINKS, DESTINATIONS = 2, 4
 OPEN_WAYS = {(0, 0), (0, 1), (1, 1), (1, 2)}
 
 
-def ways_open(pairs: set[tuple[int, int]]) -> Array:
+def ways_open(pairs: set[tuple[int, int]]) -> Numbers:
     ways = np.zeros((WAY_FACTS, LINKS, DESTINATIONS))
     ways[S_PER_KB_MEAN], ways[S_PER_KB_SD], ways[FIXED_S] = 1.0, 0.2, 0.0
     for pair in pairs:
@@ -44,7 +44,7 @@ def new_event(number: int = 1, size_kb: float = 1.0) -> Event:
     return Event(id=EventId("p", number), size_kb=size_kb)
 
 
-def demand_rows(bounds_s: dict[int, list[float]]) -> Array:
+def demand_rows(bounds_s: dict[int, list[float]]) -> Numbers:
     """Return a row for each (destination, bound), of one subscriber who pays 1."""
     rows = [
         (destination, bound_s, 1.0, 1.0, 0.0)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from betimes.kernels.types import Numbers
 from betimes.scheduling.appraisal import (
     COUNT,
     DESTINATION,
@@ -22,7 +23,6 @@ from betimes.scheduling.appraisal import (
     VERDICT,
     WAIT_S,
     WAY_FACTS,
-    Array,
 )
 from betimes.scheduling.queue_kernels import (
     CLOSED,
@@ -37,17 +37,19 @@ from betimes.scheduling.queue_kernels import (
 NEVER = float("inf")
 
 
-def rows_to(*destinations: int, bound_s: float = 10.0, price: float = 1.0, count: float = 1.0) -> Array:
+def rows_to(*destinations: int, bound_s: float = 10.0, price: float = 1.0, count: float = 1.0) -> Numbers:
     """Return a row for each of these destinations."""
     rows = [(destination, bound_s, price, count, STAYS) for destination in destinations]
     return np.array(rows, dtype=np.float64).reshape(-1, 5)
 
 
-def put(slots: Array, rows: Array, slot: int, first: int, demand: Array, *asked: int) -> tuple[int, bool]:
+def put(
+    slots: Numbers, rows: Numbers, slot: int, first: int, demand: Numbers, *asked: int
+) -> tuple[int, bool]:
     return put_rows(demand, np.array(asked, dtype=np.int64), slots, slot, first, 1.0, 2.0, 3.0, rows)
 
 
-def ways_for(open_ways: dict[tuple[int, int], float]) -> Array:
+def ways_for(open_ways: dict[tuple[int, int], float]) -> Numbers:
     """Return ways of two links to three destinations, with seconds per kilobyte where they are open."""
     ways = np.zeros((WAY_FACTS, 2, 3))
     for (link, destination), s_per_kb in open_ways.items():

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from betimes.kernels.types import Numbers
 from betimes.model.errors import SettingError
 from betimes.scheduling.appraisal import (
     BENEFIT,
     LIFETIME_S,
     POSTPONED,
-    Array,
     appraise_lifetime,
     best_candidate,
 )
@@ -37,7 +37,7 @@ values = arrays(np.float64, st.shared(st.integers(1, 12), key="length"), element
 
 
 @st.composite
-def appraisals(draw: st.DrawFn) -> Array:
+def appraisals(draw: st.DrawFn) -> Numbers:
     """Return what an appraisal writes: the candidates, longest waiting first, and what each is worth."""
     benefit = draw(values)
     results = np.zeros((5, len(benefit)))
@@ -46,7 +46,7 @@ def appraisals(draw: st.DrawFn) -> Array:
     return results
 
 
-def chosen(strategy: Strategy, results: Array) -> int:
+def chosen(strategy: Strategy, results: Numbers) -> int:
     return best_candidate(results, results.shape[1], *strategy.score)
 
 

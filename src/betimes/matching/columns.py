@@ -8,19 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Flags, Integers, Numbers
 from betimes.model.events import Value
 from betimes.model.filters import Constraint, Filter, Interval
-
-Flags = NDArray[np.bool_]
-Numbers = NDArray[np.float64]
 
 
 class CodedColumn:
     """One attribute of all atoms: a code for each, and the values of the codes."""
 
-    def __init__(self, values: Sequence[Value], codes: NDArray[np.int64]) -> None:
+    def __init__(self, values: Sequence[Value], codes: Integers) -> None:
         self._values = values
         self._codes = codes
 

@@ -11,8 +11,8 @@ from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Flags, Numbers
 from betimes.model.errors import BetimesError
 from betimes.model.statistics import NetworkStatistics
 from betimes.model.subscriptions import Subscription
@@ -28,7 +28,6 @@ from betimes.prediction.predict import all_bounds_s, entries_scv, make_sources, 
 from betimes.prediction.survival import Lifetimes
 from betimes.prediction.wait_distributions import WaitMoments
 
-Numbers = NDArray[np.float64]
 CELLS_MAX, CELLS_FOR_SHORTEST = 2048, 16
 ROOM = 2.0  # a new grid reaches so many times as far as needed, so that it is seldom replaced
 ATOMS_MAX = 4096
@@ -315,7 +314,7 @@ class Admission:
         shares = shares_of(in_time * members.kept, wanted)
         return _State(forecast=forecast, delays=delays, shares=shares)
 
-    def _same_places(self, forecast: Forecast, before: _State | None) -> NDArray[np.bool_]:
+    def _same_places(self, forecast: Forecast, before: _State | None) -> Flags:
         """Return which places are unchanged: same service, same waits."""
         if before is None:
             return np.zeros(len(self._layout.places), np.bool_)

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from betimes.kernels.types import Flags
 from betimes.model.errors import SettingError
 from betimes.model.statistics import NetworkStatistics
 from betimes.model.subscriptions import Subscription
 from betimes.prediction.admission import Admission
-from betimes.prediction.contents import Content, Flags, content_of
+from betimes.prediction.contents import Content, content_of
 from betimes.prediction.delay_grids import DelayGrid, grid_for
 from betimes.prediction.forecasts import ForecastModel
 from betimes.prediction.predict import all_bounds_s

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Flags, Integers, Numbers
 from betimes.matching.columns import CodedColumn, Column, NumberColumn, matching_rows
 from betimes.matching.topics import topic_matches
 from betimes.model.distributions import Choice, Constant, Distribution
@@ -25,9 +25,6 @@ from betimes.model.filters import Filter, Interval
 from betimes.model.statistics import ContentSample, PublisherStatistics
 from betimes.model.subscriptions import ANY_TOPIC, Subscription
 from betimes.prediction.quantiles import below, quantiles
-
-Numbers = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 ATOMS_MAX = 200_000
 LATTICE_ATOMS = 4096
@@ -45,11 +42,11 @@ class Content:
     columns: Mapping[str, Column]
     shape: tuple[int, ...]  # of the combinations: one axis for each column; of a sample: (atoms,)
     topics: tuple[str, ...]
-    topic_codes: NDArray[np.int64] | None  # None: one topic for all
+    topic_codes: Integers | None  # None: one topic for all
     deadlines_s: Numbers
     # of all atoms alike; None: `deadline_codes` has the lifetime of each atom
     deadline_shares: Numbers | None
-    deadline_codes: NDArray[np.int64] | None = None
+    deadline_codes: Integers | None = None
 
     @property
     def atoms(self) -> int:
@@ -264,7 +261,7 @@ def _content_of_sample(sample: Sequence[ContentSample]) -> Content:
     )
 
 
-def _few_deadlines(deadlines_s: Numbers, masses: Numbers) -> tuple[Numbers, NDArray[np.int64]]:
+def _few_deadlines(deadlines_s: Numbers, masses: Numbers) -> tuple[Numbers, Integers]:
     """Return lifetimes and the code of each atom; if there are many, neighbours share their mean."""
     distinct, codes = np.unique(deadlines_s, return_inverse=True)
     if len(distinct) <= DEADLINES_MAX:
@@ -296,7 +293,7 @@ def _column(values: list[Value]) -> Column:
     return CodedColumn(distinct, codes)
 
 
-def _codes(values: Sequence[Value]) -> tuple[list[Value], NDArray[np.int64]]:
+def _codes(values: Sequence[Value]) -> tuple[list[Value], Integers]:
     # 1, 1.0 and True are equal and hash alike, but differ for a filter
     found: dict[tuple[type, Value], int] = {}
     codes = [found.setdefault((type(value), value), len(found)) for value in values]

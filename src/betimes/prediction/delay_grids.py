@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, special
 
+from betimes.kernels.types import Integers, Numbers
 from betimes.model.distributions import (
     Constant,
     Exponential,
@@ -24,7 +25,6 @@ from betimes.model.distributions import (
     Uniform,
 )
 
-Numbers = NDArray[np.float64]
 Transform = NDArray[np.complex128]
 
 ALIAS = 1e-8
@@ -80,7 +80,7 @@ class DelayGrid:
         """Return the last point that is not later; the last of all for a time beyond the grid."""
         return int(self.cell_of(np.array(time_s)))
 
-    def cell_of(self, times_s: Numbers) -> NDArray[np.int64]:
+    def cell_of(self, times_s: Numbers) -> Integers:
         """Return the last point that is not later than each time; the last of all for one beyond the grid."""
         # a bound that is a whole number of steps must not be missed by its last bit
         steps = np.minimum(times_s / self.step_s + 1e-9, self.cells - 1)

@@ -10,16 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Flags, Numbers
 from betimes.matching.index.event_batch import EventBatch
 from betimes.matching.index.index import MatchingIndex
 from betimes.model.statistics import PublisherStatistics
 from betimes.model.subscriptions import Subscription
-from betimes.prediction.contents import Content, Flags, content_of, lets_through
+from betimes.prediction.contents import Content, content_of, lets_through
 from betimes.prediction.journeys import NOWHERE, Journey
 
-Numbers = NDArray[np.float64]
 SUBSCRIPTIONS_ONE_BY_ONE_MAX = 2000  # beyond, an index of all filters is faster than each filter by itself
 LATTICE_FOR_MANY = 2048
 ATOMS_AT_ONCE = 256  # atoms that are matched together against all filters

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csc_array, identity
 from scipy.sparse.linalg import spsolve
 
+from betimes.kernels.types import Numbers
 from betimes.prediction.journeys import NOWHERE, Journey
-
-Numbers = NDArray[np.float64]
 
 
 class Flows:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Integers, Numbers
 from betimes.model.distributions import NumberDistribution
 from betimes.model.statistics import WaitStatistics
 from betimes.prediction.delay_grids import DelayGrid, Transform
 from betimes.prediction.flow_rates import Flows
-from betimes.prediction.journeys import NOWHERE, Indices, Journey, VisitedPlace
+from betimes.prediction.journeys import NOWHERE, Journey, VisitedPlace
 from betimes.prediction.queueing import Waits, mean_wait_mm1_s, waits_gg1
 from betimes.prediction.service_times import Services
 from betimes.prediction.survival import Lifetimes, add_rates, survivors
@@ -31,7 +31,6 @@ from betimes.prediction.wait_distributions import (
     spread,
 )
 
-Numbers = NDArray[np.float64]
 ITERATIONS_MAX = 40
 SETTLED = 1e-3  # the largest allowed change of any distribution of waits, in probability
 CALMING = 0.5  # of the previous step: steps shorter than that need no damping
@@ -315,7 +314,7 @@ def left_to_move(moved: float, before: float) -> float:
     return moved * shrinking / (1.0 - shrinking)
 
 
-def _arrival_ages(journey: Journey, passing: Transform) -> tuple[Transform, Indices]:
+def _arrival_ages(journey: Journey, passing: Transform) -> tuple[Transform, Integers]:
     """Return the transforms of the ages at arrival, and the row of each node.
 
     `passing` are those of the time spent at each place. What leaves a node arrives at all nodes that

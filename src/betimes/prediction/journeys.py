@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Integers, Numbers
 from betimes.model.distributions import Constant, NumberDistribution
 from betimes.model.errors import BetimesError
 from betimes.model.statistics import BrokerStatistics, LinkStatistics, NetworkStatistics, PublisherStatistics
@@ -22,7 +22,6 @@ from betimes.model.topology import Link
 from betimes.routing.shortest_paths import NO_WAY, Paths, shortest_paths
 
 NOWHERE = -1
-Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,17 +55,17 @@ class Journey:
     `arriving` is the share of events that no link on the route to a node loses.
     """
 
-    places: Indices  # by node
-    parents: Indices  # by node; NOWHERE: the journey begins there
+    places: Integers  # by node
+    parents: Integers  # by node; NOWHERE: the journey begins there
     # by node: the broker whose subscribers it serves, and those behind; NOWHERE: all events pass
-    brokers: Indices
-    arriving: NDArray[np.float64]  # by node
-    leaving: NDArray[np.float64]  # by node
+    brokers: Integers
+    arriving: Numbers  # by node
+    leaving: Numbers  # by node
     levels: tuple[slice, ...]
-    node_of_broker: Indices  # NOWHERE: no route leads there
+    node_of_broker: Integers  # NOWHERE: no route leads there
 
     @property
-    def inner(self) -> Indices:
+    def inner(self) -> Integers:
         """Return the nodes that have others behind them."""
         return np.unique(self.parents[self.parents != NOWHERE])
 

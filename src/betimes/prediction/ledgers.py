@@ -10,12 +10,10 @@ from collections.abc import Iterable
 from copy import copy
 
 import numpy as np
-from numpy.typing import NDArray
 
-from betimes.prediction.contents import Content, Flags
+from betimes.kernels.types import Flags, Numbers
+from betimes.prediction.contents import Content
 from betimes.prediction.journeys import NOWHERE, Journey
-
-Numbers = NDArray[np.float64]
 
 
 class Ledger:

@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Integers, Numbers
 from betimes.prediction.delay_grids import Transform
 from betimes.prediction.forecasts import Forecast, Forecaster
 from betimes.prediction.journeys import NOWHERE
 from betimes.prediction.on_time_shares import on_time_chances
 from betimes.prediction.predict import Predictor
-
-Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +73,7 @@ class Losses:
         ]
         return sorted(found, key=lambda each: (-each.share_gained, -each.wait_s - each.taking_s, each.place))
 
-    def _means(self, source: int, places: NDArray[np.int64]) -> tuple[Numbers, Numbers]:
+    def _means(self, source: int, places: Integers) -> tuple[Numbers, Numbers]:
         moments = [
             self._forecaster.source_moments(source, self._forecast, place) for place in places.tolist()
         ]

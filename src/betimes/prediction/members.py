@@ -7,14 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Flags, Integers, Numbers
 from betimes.model.subscriptions import Subscription
-from betimes.prediction.contents import Flags
 from betimes.prediction.ledgers import Ledger
 from betimes.prediction.on_time_shares import Ends
-
-Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,7 +35,7 @@ class Members:
     """All subscriptions in a network; one row for each in every column."""
 
     each: tuple[Member, ...]
-    rows: NDArray[np.int64]  # of the ends of their routes, and
+    rows: Integers  # of the ends of their routes, and
     kept: Numbers  # the share that their last links let through: see `Ends`
     bounds_s: Numbers
     promised: Numbers

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Flags, Integers, Numbers
 from betimes.model.distributions import Constant, NumberDistribution
 from betimes.model.subscriptions import Subscription
 from betimes.prediction.delay_grids import DelayGrid, Transform
 from betimes.prediction.journeys import NOWHERE, Journey, PlaceLayout
 
-Numbers = NDArray[np.float64]
 ROWS_AT_ONCE = 512
 
 
@@ -23,7 +22,7 @@ class DelayTable:
 
     below: Numbers  # [row, cell]
     arriving: Numbers  # by row: 0 if no route leads there
-    stable: NDArray[np.bool_]  # by row: some events get through, however late
+    stable: Flags  # by row: some events get through, however late
 
 
 class Ends:
@@ -98,7 +97,7 @@ def shares_of(in_time_per_s: Numbers, wanted_per_s: Numbers) -> Numbers:
     return np.clip(np.where(np.isfinite(shares), shares, 0.0), 0.0, 1.0)
 
 
-def on_time_chances(grid: DelayGrid, below: Numbers, stable: NDArray[np.bool_], lifetime_s: float) -> Numbers:
+def on_time_chances(grid: DelayGrid, below: Numbers, stable: Flags, lifetime_s: float) -> Numbers:
     """Return for each row of P(delay <= point) the probability to keep a lifetime; an endless one is 1."""
     return stable.astype(np.float64) if lifetime_s == np.inf else below[:, grid.cell(lifetime_s)]
 
@@ -106,7 +105,7 @@ def on_time_chances(grid: DelayGrid, below: Numbers, stable: NDArray[np.bool_], 
 def on_time_rates(
     grid: DelayGrid,
     delays: DelayTable,
-    rows: NDArray[np.int64],
+    rows: Integers,
     masses: Numbers,
     deadlines_s: Numbers,
     bounds_s: Numbers,

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Flags, Numbers
 from betimes.model.distributions import Constant
 from betimes.model.errors import BetimesError
 from betimes.model.events import Value
@@ -24,7 +24,6 @@ from betimes.prediction.forecasts import ForecastModel
 from betimes.prediction.queueing import departures_scv, mean_wait_gg1_s, mean_wait_mm1_s
 from betimes.prediction.service_times import matching_s
 
-Numbers = NDArray[np.float64]
 Ends = tuple[str, str]
 
 
@@ -81,10 +80,10 @@ class _System:
             found.append(flow.rate * float(flow.remaining[wanted].sum()) / total if total > 0.0 else 1.0)
         return np.array(found)
 
-    def _wants(self, subscription: Subscription) -> NDArray[np.bool_]:
+    def _wants(self, subscription: Subscription) -> Flags:
         return np.array([subscription.filter.matches(dict(each)) for each in self._contents], np.bool_)
 
-    def _filter_of(self, ends: Ends) -> NDArray[np.bool_]:
+    def _filter_of(self, ends: Ends) -> Flags:
         """Return f_l: the union of the filters of all subscribers behind a link."""
         found = np.zeros(len(self._contents), np.bool_)
         pending, before = [ends], {ends[0]}

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Numbers
 from betimes.model.errors import BetimesError
 from betimes.model.statistics import NetworkStatistics, PublisherStatistics, WaitStatistics
 from betimes.prediction.contents import Content
@@ -24,7 +24,6 @@ from betimes.prediction.on_time_shares import Ends, on_time_rates, shares_of
 from betimes.prediction.survival import Lifetimes
 from betimes.prediction.wait_distributions import stretched
 
-Numbers = NDArray[np.float64]
 # The interval assumes that every wait is so many times as long as forecast, or as short.
 WAITS_LONGER = 1.25
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from betimes.kernels.types import Numbers
 from betimes.model.distributions import (
     Constant,
     Exponential,
@@ -17,8 +17,6 @@ from betimes.model.distributions import (
     NumberDistribution,
     Uniform,
 )
-
-Numbers = NDArray[np.float64]
 
 
 def below(distribution: NumberDistribution, values: Numbers) -> Numbers:

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Numbers = NDArray[np.float64]
+from betimes.kernels.types import Numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Numbers
 from betimes.model.distributions import (
     Constant,
     Exponential,
@@ -19,8 +19,6 @@ from betimes.model.distributions import (
 from betimes.model.statistics import BrokerStatistics
 from betimes.prediction.journeys import VisitedPlace
 from betimes.prediction.quantiles import second_moment
-
-Numbers = NDArray[np.float64]
 
 
 def scaled(distribution: NumberDistribution, factor: float) -> NumberDistribution:

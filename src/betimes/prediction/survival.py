@@ -8,13 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from betimes.kernels.compile import kernel
+from betimes.kernels.types import Integers, Numbers
 from betimes.prediction.delay_grids import DelayGrid
-from betimes.prediction.journeys import Indices
 
-Numbers = NDArray[np.float64]
 FOR_EVER = -1  # instead of a cell
 
 
@@ -25,13 +23,13 @@ class Lifetimes:
     seconds: Numbers  # [node, lifetime]
     shares: Numbers  # of the events, by lifetime
 
-    def cells(self, grid: DelayGrid) -> Indices:
+    def cells(self, grid: DelayGrid) -> Integers:
         """Return the last cell of a grid that is within each lifetime; FOR_EVER for an endless one."""
         return np.where(np.isinf(self.seconds), FOR_EVER, grid.cell_of(self.seconds))
 
 
 @kernel
-def survivors(ages: Numbers, rows: Indices, lasts: Indices, shares: Numbers, alive: Numbers) -> None:
+def survivors(ages: Numbers, rows: Integers, lasts: Integers, shares: Numbers, alive: Numbers) -> None:
     """Fill [node, cell]: the share of a node's events that is alive after such a wait there.
 
     `ages` [row, cell] are the masses of events' ages at arrival, and are added up in place; `rows` has the
@@ -54,7 +52,7 @@ def survivors(ages: Numbers, rows: Indices, lasts: Indices, shares: Numbers, ali
 
 
 @kernel
-def add_rates(alive_per_s: Numbers, places: Indices, rates_per_s: Numbers, alive: Numbers) -> None:
+def add_rates(alive_per_s: Numbers, places: Integers, rates_per_s: Numbers, alive: Numbers) -> None:
     """Add to [place, cell] the rates of what is alive at each node, by the shares [node, cell]."""
     for node in range(len(places)):
         for cell in range(alive.shape[1]):

@@ -10,14 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Numbers
 from betimes.model.distributions import Constant
 from betimes.model.statistics import WaitStatistics
 from betimes.prediction.delay_grids import DelayGrid
 from betimes.prediction.queueing import waits_gg1
 
-Numbers = NDArray[np.float64]
 LOAD_EXTRAPOLATED_FROM = 0.95  # beyond, the shape of the waits at this load is used
 OBSERVATIONS_TO_TRUST = 20.0  # that many observed waits weigh as much as the model
 EXPONENT_MIN = -700.0

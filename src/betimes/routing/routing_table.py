@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Flags, Integers, Numbers
 from betimes.model.topology import Link
 from betimes.routing.shortest_paths import NO_WAY, Paths, shortest_paths
 
@@ -23,13 +23,13 @@ class RoutingTable:
     broker: str
     neighbours: tuple[str, ...]
     destinations: tuple[str, ...]
-    primary: NDArray[np.bool_]  # this neighbour is the next hop of the shortest path
-    downhill: NDArray[np.bool_]  # this neighbour is nearer to the destination than this broker: no loop
-    hops: NDArray[np.int64]
-    s_per_kb_mean: NDArray[np.float64]
-    s_per_kb_sd: NDArray[np.float64]
-    delay_s: NDArray[np.float64]
-    link_s_per_kb: NDArray[np.float64]  # mean of the first link alone, by neighbour
+    primary: Flags  # this neighbour is the next hop of the shortest path
+    downhill: Flags  # this neighbour is nearer to the destination than this broker: no loop
+    hops: Integers
+    s_per_kb_mean: Numbers
+    s_per_kb_sd: Numbers
+    delay_s: Numbers
+    link_s_per_kb: Numbers  # mean of the first link alone, by neighbour
     column: dict[str, int] = field(default_factory=dict)
     row: dict[str, int] = field(default_factory=dict)
 

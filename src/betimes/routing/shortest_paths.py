@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
+from betimes.kernels.types import Integers, Numbers
 from betimes.model.topology import Link
 
 NO_WAY = -1
@@ -31,12 +31,12 @@ class Paths:
 
     nodes: tuple[str, ...]
     destinations: tuple[str, ...]
-    cost_s: NDArray[np.float64]  # inf: no path
-    next_node: NDArray[np.int64]
-    hops: NDArray[np.int64]  # links on the path, equal to the brokers that process the message: NN_p
-    s_per_kb_mean: NDArray[np.float64]  # mu_p
-    s_per_kb_variance: NDArray[np.float64]  # sigma_p squared
-    delay_s: NDArray[np.float64]
+    cost_s: Numbers  # inf: no path
+    next_node: Integers
+    hops: Integers  # links on the path, equal to the brokers that process the message: NN_p
+    s_per_kb_mean: Numbers  # mu_p
+    s_per_kb_variance: Numbers  # sigma_p squared
+    delay_s: Numbers
 
     def node(self, name: str) -> int:
         """Return the row of a node."""
@@ -67,8 +67,8 @@ def shortest_paths(
 
 
 def _towards(
-    row: dict[str, int], links: Sequence[Link], targets: NDArray[np.int64], size_kb: float
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    row: dict[str, int], links: Sequence[Link], targets: Integers, size_kb: float
+) -> tuple[Numbers, Integers]:
     """Return cost and next node per [node, destination]: Dijkstra from each destination, links reversed."""
     count = len(row)
     if not links or not len(targets):
@@ -85,10 +85,10 @@ def _towards(
 def _along(
     row: dict[str, int],
     links: Sequence[Link],
-    targets: NDArray[np.int64],
-    cost_s: NDArray[np.float64],
-    next_node: NDArray[np.int64],
-) -> NDArray[np.float64]:
+    targets: Integers,
+    cost_s: Numbers,
+    next_node: Integers,
+) -> Numbers:
     """Return hops, mean, variance and delay summed along each path (000, section 3.2)."""
     facts = {
         (row[link.source], row[link.target]): np.array(

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from betimes.kernels.compile import kernel
+from betimes.kernels.types import Integers, Numbers
 from betimes.scheduling.success import forward_delay_mean_s, success_probability
 
 # slots[slot, …]; HURRIED is not 0 if a subscriber states a bound
@@ -33,11 +33,10 @@ WAY_FACTS = 5
 # results[…, candidate]
 SLOT, BENEFIT, POSTPONED, LIFETIME_S, HOPELESS_SLOT = range(5)
 
-Array = NDArray[np.float64]
 # (now_s, link, slot_count, slots, rows, ways, free_at_s by link, contention, postponed_s, hopeless_at,
 # results); contention is 0 if nothing waits and 1 if messages wait a transmission time or more
 Appraise = Callable[
-    [float, int, int, Array, Array, Array, Array, float, float, float, Array], tuple[int, int]
+    [float, int, int, Numbers, Numbers, Numbers, Numbers, float, float, float, Numbers], tuple[int, int]
 ]
 
 
@@ -50,7 +49,7 @@ class Weights(NamedTuple):
 
 
 @kernel
-def best_candidate(results: Array, found: int, benefit: float, postponed: float, lifetime: float) -> int:
+def best_candidate(results: Numbers, found: int, benefit: float, postponed: float, lifetime: float) -> int:
     """Return the candidate with the highest score; among equals the first, which has waited longest."""
     best, highest = 0, 0.0
     for each in range(found):
@@ -63,8 +62,8 @@ def best_candidate(results: Array, found: int, benefit: float, postponed: float,
 
 
 def best_candidates(
-    results: Array, found: int, benefit: float, postponed: float, lifetime: float, count: int
-) -> NDArray[np.int64]:
+    results: Numbers, found: int, benefit: float, postponed: float, lifetime: float, count: int
+) -> Integers:
     """Return `count` candidates in descending order of score; among equals the first."""
     scores = benefit * results[BENEFIT, :found] + postponed * results[POSTPONED, :found]
     if lifetime != 0.0:
@@ -79,7 +78,7 @@ def best_candidates(
 
 
 @kernel
-def journey_s(ways: Array, link: int, destination: int, size_kb: float) -> float:
+def journey_s(ways: Numbers, link: int, destination: int, size_kb: float) -> float:
     """Return the mean time from sending to arrival by this route if nothing waits on it (eq. 4)."""
     return forward_delay_mean_s(
         ways[FIXED_S, link, destination], size_kb, ways[S_PER_KB_MEAN, link, destination]
@@ -87,7 +86,7 @@ def journey_s(ways: Array, link: int, destination: int, size_kb: float) -> float
 
 
 @kernel
-def success_by_way(ways: Array, link: int, destination: int, size_kb: float, remaining_s: float) -> float:
+def success_by_way(ways: Numbers, link: int, destination: int, size_kb: float, remaining_s: float) -> float:
     """Return the probability of arrival within the remaining time if sent now by this route (eq. 5)."""
     slack_s = remaining_s - journey_s(ways, link, destination, size_kb)
     return success_probability(slack_s, size_kb * ways[S_PER_KB_SD, link, destination])
@@ -98,14 +97,14 @@ def appraise_lifetime(
     now_s: float,
     link: int,
     slot_count: int,
-    slots: Array,
-    rows: Array,
-    ways: Array,
-    _free_at_s: Array,
+    slots: Numbers,
+    rows: Numbers,
+    ways: Numbers,
+    _free_at_s: Numbers,
     _contention: float,
     _postponed_s: float,
     _hopeless_at: float,
-    results: Array,
+    results: Numbers,
 ) -> tuple[int, int]:
     """Compute the remaining lifetime only: for FIFO and RL, which drop only what has expired."""
     found, hopeless = 0, 0
@@ -142,14 +141,14 @@ def appraise_benefit(
     now_s: float,
     link: int,
     slot_count: int,
-    slots: Array,
-    rows: Array,
-    ways: Array,
-    _free_at_s: Array,
+    slots: Numbers,
+    rows: Numbers,
+    ways: Numbers,
+    _free_at_s: Numbers,
     _contention: float,
     postponed_s: float,
     hopeless_at: float,
-    results: Array,
+    results: Numbers,
 ) -> tuple[int, int]:
     """Compute EB and EB' over the subscribers behind the link (eqs. 3 and 8), each by its one shortest path.
 
@@ -187,7 +186,7 @@ def appraise_benefit(
 
 
 @kernel
-def appraise_expired(now_s: float, slot_count: int, slots: Array, rows: Array, results: Array) -> int:
+def appraise_expired(now_s: float, slot_count: int, slots: Numbers, rows: Numbers, results: Numbers) -> int:
     """Find the destinations all of whose bounds have passed; return the number of slots that have some.
 
     A destination with an open bound keeps its other rows: they are counted as missed at that destination.
@@ -211,7 +210,7 @@ def appraise_expired(now_s: float, slot_count: int, slots: Array, rows: Array, r
 
 
 @kernel
-def destination_end(rows: Array, row: int, end: int) -> int:
+def destination_end(rows: Numbers, row: int, end: int) -> int:
     """Return the end of the rows that have this row's destination."""
     stop = row + 1
     while stop < end and rows[stop, DESTINATION] == rows[row, DESTINATION]:
@@ -220,7 +219,7 @@ def destination_end(rows: Array, row: int, end: int) -> int:
 
 
 @kernel
-def _condemn(rows: Array, first: int, end: int) -> None:
+def _condemn(rows: Numbers, first: int, end: int) -> None:
     """Change the verdict GOES to HOPELESS."""
     for row in range(first, end):
         if rows[row, VERDICT] == GOES:

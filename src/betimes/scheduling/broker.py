@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Integers, Numbers
 from betimes.model.events import Event, EventId, RoutedMessage
 from betimes.model.telemetry import Reason
 from betimes.model.topology import Link
@@ -86,8 +86,8 @@ class Broker:
         # The same by destination, for the neighbours. The driver sends it with each acknowledgement, so it
         # needs no message of its own.
         self.onward_wait_s = self._wait_s_ahead
-        self._neighbour_wait_s: dict[str, NDArray[np.float64]] = {}  # as heard before the current routes
-        self._heard_wait_s: list[NDArray[np.float64]] = []  # by link: rows of the ways
+        self._neighbour_wait_s: dict[str, Numbers] = {}  # as heard before the current routes
+        self._heard_wait_s: list[Numbers] = []  # by link: rows of the ways
         self._routes = routes
         self._pins = Pins({}, routes)
         self._set_routes(routes, {})
@@ -115,9 +115,7 @@ class Broker:
         destinations = demand.among(message.destinations)
         return self._accept(message.event, demand, destinations, age_s=age_s, now_s=now_s)
 
-    def link_free(
-        self, neighbour: str, now_s: float, onward_wait_s: NDArray[np.float64] | None = None
-    ) -> list[Effect]:
+    def link_free(self, neighbour: str, now_s: float, onward_wait_s: Numbers | None = None) -> list[Effect]:
         """Choose what to send next: the neighbour has the last message, and reports the waits behind it.
 
         For drivers that keep one message at a time on a link; other drivers call `acknowledged` and
@@ -143,7 +141,7 @@ class Broker:
         if self.settings.learns_links and neighbour in self._estimates:
             self._estimates[neighbour].observe(message.event.size_kb, transfer_s)
 
-    def hear_waits(self, neighbour: str, onward_wait_s: NDArray[np.float64]) -> None:
+    def hear_waits(self, neighbour: str, onward_wait_s: Numbers) -> None:
         """Note the recent mean waits behind a neighbour, by destination."""
         link = self._routes.row.get(neighbour)
         if link is not None and self.settings.strategy.counts_waits:
@@ -368,7 +366,7 @@ class Broker:
         destinations = tuple([names[number] for number in taken.destinations.tolist()])
         return made(Drop, (taken.event, taken.age_s, reason, destinations, tuple(taken.subscribers.tolist())))
 
-    def _send(self, link: int, going: tuple[Event, float, float, NDArray[np.int64]], now_s: float) -> Send:
+    def _send(self, link: int, going: tuple[Event, float, float, Integers], now_s: float) -> Send:
         """Send on a link what was taken out of the queue for it."""
         event, age_s, wait_s, destinations = going
         neighbour, ticket = self._routes.neighbours[link], self._tickets + 1
@@ -384,7 +382,7 @@ class Broker:
         self._in_flight.setdefault(neighbour, {})[ticket] = (message, now_s)
         return made(Send, (neighbour, message, wait_s, ticket))
 
-    def _learn_wait(self, link: int, destinations: NDArray[np.int64], wait_s: float) -> None:
+    def _learn_wait(self, link: int, destinations: Integers, wait_s: float) -> None:
         """Update the running mean of the wait from here on: here plus behind the neighbour."""
         ahead_s = blend_waits(self._wait_s_ahead, self._ways, link, destinations, wait_s)
         self._wait_s_mean += (ahead_s - self._wait_s_mean) * NEWEST_WEIGHT

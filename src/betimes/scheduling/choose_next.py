@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from betimes.kernels.address_book import address_book, list_in, table_in
 from betimes.kernels.compile import inlined, kernel
+from betimes.kernels.types import Integers, Numbers
 from betimes.scheduling.appraisal import (
     GOES,
     HURRIED,
     SLOT,
     WAY_FACTS,
     Appraise,
-    Array,
     appraise_benefit,
     appraise_lifetime,
     best_candidate,
@@ -37,14 +36,12 @@ NUMBER_OF: dict[Appraise, int] = {
     appraise_any_way: BY_ANY_WAY,
 }
 # the arguments of an appraisal
-Setting = tuple[float, int, int, Array, Array, Array, Array, float, float, float, Array]
+Setting = tuple[float, int, int, Numbers, Numbers, Numbers, Numbers, float, float, float, Numbers]
 NOTHING = -1  # is sent
 NOT_TAKEN = -1  # a message without a bound may have to let another go first
 
 
-def choice_book(
-    arrays: Sequence[Array | NDArray[np.int64]], ways: Array, free_at_s: Array
-) -> NDArray[np.int64]:
+def choice_book(arrays: Sequence[Numbers | Integers], ways: Numbers, free_at_s: Numbers) -> Integers:
     """Return the address book of slots, rows, results, room for what is taken (in this order) and routes."""
     assert ways.flags.c_contiguous, "a copy would be gone when it is looked at"
     facts, links, destinations = ways.shape
@@ -63,7 +60,7 @@ def appraise(appraisal: int, setting: Setting) -> tuple[int, int]:
 
 @kernel
 def take_next(
-    book: NDArray[np.int64],
+    book: Integers,
     appraisal: int,
     now_s: float,
     link: int,

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from betimes.kernels.compile import kernel
+from betimes.kernels.types import Integers, Numbers
 from betimes.matching.index.index import MatchingIndex
 from betimes.matching.topics import TopicTree
 from betimes.model.bounded_map import BoundedMap
@@ -34,7 +34,7 @@ NO_KEYS = np.zeros(0, dtype=np.int64)
 class Demand:
     """The value of one event by place: a row per (home, bound), sorted by home (see `appraisal`)."""
 
-    rows: NDArray[np.float64]
+    rows: Numbers
     at_home: Mapping[str, tuple[Subscription, ...]]
     homes: frozenset[str]  # of at_home
     wanted: int
@@ -164,7 +164,7 @@ class DemandTable:
         self._audiences.note(audience, demand)
         return demand
 
-    def _grouped(self, keys: NDArray[np.int64], deadline_s: float, known: Demand | None = None) -> Demand:
+    def _grouped(self, keys: Integers, deadline_s: float, known: Demand | None = None) -> Demand:
         """Return the demand of these subscriptions; the grouping may be known from another event."""
         rows = np.empty((min(len(keys), len(self._kind_number)), 5))
         used, wanted = _group(keys, self._members, self._kinds, deadline_s, rows)
@@ -172,7 +172,7 @@ class DemandTable:
         homes = frozenset(at_home) if known is None else known.homes
         return Demand(rows=rows[:used], at_home=at_home, homes=homes, wanted=wanted, deadline_s=deadline_s)
 
-    def _by_home(self, keys: NDArray[np.int64]) -> dict[str, tuple[Subscription, ...]]:
+    def _by_home(self, keys: Integers) -> dict[str, tuple[Subscription, ...]]:
         at_home: defaultdict[str, list[Subscription]] = defaultdict(list)
         for found in map(self._subscriptions.__getitem__, keys.tolist()):
             assert found is not None, "the index knows a subscription that the table has forgotten"
@@ -180,17 +180,17 @@ class DemandTable:
         return {home: tuple(found) for home, found in at_home.items()}
 
 
-def _with_room_for(table: NDArray[np.float64], row: int) -> NDArray[np.float64]:
+def _with_room_for(table: Numbers, row: int) -> Numbers:
     return table if row < len(table) else np.concatenate([table, np.zeros_like(table)])
 
 
 @kernel
 def _group(
-    keys: NDArray[np.int64],
-    members: NDArray[np.float64],
-    kinds: NDArray[np.float64],
+    keys: Integers,
+    members: Numbers,
+    kinds: Numbers,
     deadline_s: float,
-    rows: NDArray[np.float64],
+    rows: Numbers,
 ) -> tuple[int, int]:
     """Add up prices and counts by kind, and write a row for each kind found, by home.
 
@@ -220,7 +220,7 @@ def _group(
 
 
 @kernel
-def _leave_out(rows: NDArray[np.float64], found: int) -> int:
+def _leave_out(rows: Numbers, found: int) -> int:
     """Remove rows without a subscriber if another row of the home has as long a bound; return the count."""
     used = 0
     for row in range(found):

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from betimes.kernels.types import Flags, Integers
 
 SETS_MAX = 4096  # cached, of each kind
 
@@ -20,7 +21,7 @@ class Split(NamedTuple):
 
     is_here: bool  # this broker is one of them
     others: frozenset[str]
-    numbers: NDArray[np.int64]  # of the others, ascending; read-only
+    numbers: Integers  # of the others, ascending; read-only
     links: tuple[int, ...]  # that lead to any of the other destinations
 
 
@@ -30,9 +31,7 @@ class DestinationSets:
     `leads` states for each link the numbers of the destinations that it leads to.
     """
 
-    def __init__(
-        self, here: str, names: Sequence[str], numbers: Mapping[str, int], leads: NDArray[np.bool_]
-    ) -> None:
+    def __init__(self, here: str, names: Sequence[str], numbers: Mapping[str, int], leads: Flags) -> None:
         self._here = frozenset([here])
         self._names = names  # several numbers may share one name: the home's own, and those of its pins
         self._numbers = numbers
@@ -40,7 +39,7 @@ class DestinationSets:
         self._named: dict[bytes, frozenset[str]] = {}
         self._split: dict[frozenset[str], Split] = {}
 
-    def named(self, numbers: NDArray[np.int64]) -> frozenset[str]:
+    def named(self, numbers: Integers) -> frozenset[str]:
         """Return the names of these destinations."""
         key = numbers.tobytes()
         known = self._named.get(key)

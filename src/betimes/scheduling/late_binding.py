@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from betimes.kernels.compile import inlined, kernel
+from betimes.kernels.types import Numbers
 from betimes.scheduling.appraisal import (
     BENEFIT,
     BORN_S,
@@ -36,7 +37,6 @@ from betimes.scheduling.appraisal import (
     STAYS,
     VERDICT,
     WAIT_S,
-    Array,
     destination_end,
     journey_s,
 )
@@ -45,7 +45,7 @@ from betimes.scheduling.success import success_probability
 
 @inlined
 def prospects(
-    ways: Array, link: int, rows: Array, row: int, stop: int, size_kb: float, age_s: float
+    ways: Numbers, link: int, rows: Numbers, row: int, stop: int, size_kb: float, age_s: float
 ) -> tuple[float, float]:
     """Return EB of a destination by one route (eq. 3), and the highest probability of its subscribers."""
     destination = int(rows[row, DESTINATION])
@@ -61,7 +61,7 @@ def prospects(
 
 
 @inlined
-def earliest_way(ways: Array, link: int, destination: int, size_kb: float, until_free_s: Array) -> int:
+def earliest_way(ways: Numbers, link: int, destination: int, size_kb: float, until_free_s: Numbers) -> int:
     """Return the link that brings a message to a destination first, waits included; on a tie, this one."""
     earliest = link
     earliest_s = journey_s(ways, link, destination, size_kb) + ways[WAIT_S, link, destination]
@@ -76,10 +76,10 @@ def earliest_way(ways: Array, link: int, destination: int, size_kb: float, until
 
 @inlined
 def better_by(
-    ways: Array,
+    ways: Numbers,
     link: int,
     other: int,
-    rows: Array,
+    rows: Numbers,
     row: int,
     stop: int,
     size_kb: float,
@@ -111,14 +111,14 @@ def better_by(
 
 @kernel
 def hope_elsewhere(
-    ways: Array,
+    ways: Numbers,
     link: int,
-    rows: Array,
+    rows: Numbers,
     row: int,
     stop: int,
     size_kb: float,
     age_s: float,
-    until_free_s: Array,
+    until_free_s: Numbers,
 ) -> float:
     """Return the highest probability of any subscriber of a destination by another link, once it is free."""
     best = 0.0
@@ -130,7 +130,7 @@ def hope_elsewhere(
 
 
 @kernel
-def is_reachable(ways: Array, destination: int) -> bool:
+def is_reachable(ways: Numbers, destination: int) -> bool:
     """Return whether any route to a destination is open."""
     open_ways = 0.0
     for link in range(ways.shape[1]):
@@ -140,14 +140,14 @@ def is_reachable(ways: Array, destination: int) -> bool:
 
 @inlined
 def judge(
-    ways: Array,
+    ways: Numbers,
     link: int,
-    rows: Array,
+    rows: Numbers,
     row: int,
     stop: int,
     size_kb: float,
     age_s: float,
-    until_free_s: Array,
+    until_free_s: Numbers,
     share_of_best: float,
     hopeless_at: float,
 ) -> tuple[float, float]:
@@ -172,14 +172,14 @@ def appraise_any_way(
     now_s: float,
     link: int,
     slot_count: int,
-    slots: Array,
-    rows: Array,
-    ways: Array,
-    free_at_s: Array,
+    slots: Numbers,
+    rows: Numbers,
+    ways: Numbers,
+    free_at_s: Numbers,
     contention: float,
     postponed_s: float,
     hopeless_at: float,
-    results: Array,
+    results: Numbers,
 ) -> tuple[int, int]:
     """For each message, appraise the destinations that this link serves about as well as any other link.
 

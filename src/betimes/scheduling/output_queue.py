@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Integers, Numbers
 from betimes.model.events import Event, EventId
 from betimes.scheduling.appraisal import (
     DESTINATION,
@@ -39,7 +39,7 @@ NOT_BOOKED = np.zeros(0)
 
 # The message sent: the event, its age, its wait here, and its destinations, which are valid until the next is
 # sent.
-Going = tuple[Event, float, float, NDArray[np.int64]]
+Going = tuple[Event, float, float, Integers]
 
 
 class TakenMessage(NamedTuple):
@@ -51,8 +51,8 @@ class TakenMessage(NamedTuple):
     event: Event
     age_s: float
     wait_s: float  # here
-    destinations: NDArray[np.int64]
-    subscribers: NDArray[np.int64]
+    destinations: Integers
+    subscribers: Integers
     all_expired: bool
 
 
@@ -86,8 +86,8 @@ class OutputQueue:
     def put(
         self,
         event: Event,
-        demand: NDArray[np.float64],
-        destinations: NDArray[np.int64],
+        demand: Numbers,
+        destinations: Integers,
         *,
         born_s: float,
         now_s: float,
@@ -113,7 +113,7 @@ class OutputQueue:
         rows = self._rows[int(self._slots[self._slot_count - 1, FIRST]) : self._row_count, DESTINATION]
         rows[rows == destination] = other
 
-    def renumber(self, numbers: NDArray[np.float64]) -> None:
+    def renumber(self, numbers: Numbers) -> None:
         """Replace every destination number by `numbers[number]`."""
         rows = self._rows[: self._row_count, DESTINATION]
         waiting = rows >= 0.0
@@ -124,7 +124,7 @@ class OutputQueue:
         self._watched = {flow: [] for flow in flows}
         self._find_watched()
 
-    def first_of(self, flow: str, link: int, ways: NDArray[np.float64], now_s: float) -> int | None:
+    def first_of(self, flow: str, link: int, ways: Numbers, now_s: float) -> int | None:
         """Return the longest waiting slot of a watched flow that a link can send; then `take` what GOES."""
         slots = self._watched.get(flow, [])
         for slot in tuple(slots):
@@ -151,8 +151,8 @@ class OutputQueue:
         self,
         strategy: Strategy,
         link: int,
-        ways: NDArray[np.float64],
-        free_at_s: NDArray[np.float64],
+        ways: Numbers,
+        free_at_s: Numbers,
         contention: float,
         postponed_s: float,
         now_s: float,
@@ -189,8 +189,8 @@ class OutputQueue:
         self,
         strategy: Strategy,
         link: int,
-        ways: NDArray[np.float64],
-        free_at_s: NDArray[np.float64],
+        ways: Numbers,
+        free_at_s: Numbers,
         contention: float,
         postponed_s: float,
         now_s: float,

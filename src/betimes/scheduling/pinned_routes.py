@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Numbers
 from betimes.model.events import Event
 from betimes.routing.routing_table import RoutingTable
 from betimes.scheduling.appraisal import OPEN
@@ -49,7 +49,7 @@ class Pins:
             if (home, neighbour) in self._column
         ]
 
-    def widened(self, ways: NDArray[np.float64]) -> NDArray[np.float64]:
+    def widened(self, ways: Numbers) -> Numbers:
         """Return the routes with a column for each pin."""
         if not self._column:
             return ways
@@ -60,7 +60,7 @@ class Pins:
             pins[OPEN, self._routes.row[neighbour], at] = 1.0
         return np.concatenate([ways, pins], axis=2)
 
-    def renumbered(self, later: Pins) -> NDArray[np.float64]:
+    def renumbered(self, later: Pins) -> Numbers:
         """Return the new column of each column; a removed pin becomes its home's own column."""
         homes = later._routes.column
         kept = [later._column.get(pair, homes[pair[0]]) for pair in self._column]

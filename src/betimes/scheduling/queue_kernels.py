@@ -6,9 +6,9 @@ The arrays are those of `scheduling.appraisal`; `output_queue` owns them.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from betimes.kernels.compile import inlined, kernel
+from betimes.kernels.types import Flags, Integers, Numbers
 from betimes.scheduling.appraisal import (
     BORN_S,
     BOUND_S,
@@ -26,7 +26,6 @@ from betimes.scheduling.appraisal import (
     STAYS,
     VERDICT,
     WAIT_S,
-    Array,
     journey_s,
 )
 
@@ -35,7 +34,7 @@ JOURNEY_S_MIN = 1e-9  # avoids a division by zero for a journey that takes no ti
 
 
 @inlined
-def copy_row(source: Array, row: int, target: Array, place: int) -> None:
+def copy_row(source: Numbers, row: int, target: Numbers, place: int) -> None:
     """Copy one row: element by element takes a fraction of the time of a slice."""
     for column in range(source.shape[1]):
         target[place, column] = source[row, column]
@@ -43,15 +42,15 @@ def copy_row(source: Array, row: int, target: Array, place: int) -> None:
 
 @kernel
 def put_rows(
-    demand: Array,
-    asked: NDArray[np.int64],
-    slots: Array,
+    demand: Numbers,
+    asked: Integers,
+    slots: Numbers,
     slot: int,
     first: int,
     born_s: float,
     size_kb: float,
     now_s: float,
-    rows: Array,
+    rows: Numbers,
 ) -> tuple[int, bool]:
     """Append copies of the requested rows (by ascending destinations, the order of the rows).
 
@@ -75,7 +74,7 @@ def put_rows(
 
 @kernel
 def promise_of_links(
-    demand: Array, asked: NDArray[np.int64], ways: Array, size_kb: float, promise: Array
+    demand: Numbers, asked: Integers, ways: Numbers, size_kb: float, promise: Numbers
 ) -> None:
     """Write the value of each link for the requested rows: prices per second of the journey.
 
@@ -98,7 +97,9 @@ def promise_of_links(
 
 
 @kernel
-def mark_rows(slot: int, slots: Array, rows: Array, ways: Array, link: int, now_s: float) -> tuple[int, int]:
+def mark_rows(
+    slot: int, slots: Numbers, rows: Numbers, ways: Numbers, link: int, now_s: float
+) -> tuple[int, int]:
     """Give the verdict GOES to the rows of a slot that a link leads to, in time on average.
 
     Return the number of rows that are left, and the number that go.
@@ -122,7 +123,7 @@ def mark_rows(slot: int, slots: Array, rows: Array, ways: Array, link: int, now_
 
 @kernel
 def take_rows(
-    slot: int, slots: Array, rows: Array, verdict: float, now_s: float, out: NDArray[np.int64]
+    slot: int, slots: Numbers, rows: Numbers, verdict: float, now_s: float, out: Integers
 ) -> tuple[int, int, int, float, float]:
     """Mark the rows with this verdict as gone, and list destinations and subscribers in `out`.
 
@@ -154,7 +155,7 @@ def take_rows(
 
 
 @kernel
-def squeeze_rows(slot_count: int, slots: Array, rows: Array, keep: NDArray[np.bool_]) -> int:
+def squeeze_rows(slot_count: int, slots: Numbers, rows: Numbers, keep: Flags) -> int:
     """Move the waiting rows to the front, in order; report the slots kept and return the number of rows."""
     next_slot, next_row = 0, 0
     for slot in range(slot_count):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from betimes.kernels.compile import kernel
+from betimes.kernels.types import Integers, Numbers
 from betimes.scheduling.appraisal import OPEN, WAIT_S
 
 NEWEST_WEIGHT = 0.025  # of the newest value in a running mean: a memory of about forty messages
 VAIN_WEIGHT = NEWEST_WEIGHT / 2  # of the wait of a dropped message: it shows the load, but ended early
 
 
-def widened(waits_s: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+def widened(waits_s: Numbers, count: int) -> Numbers:
     """Return waits extended to more destinations; the new ones are 0."""
     missing = count - len(waits_s)
     return np.concatenate([waits_s, np.zeros(missing)]) if missing else waits_s
@@ -20,10 +20,10 @@ def widened(waits_s: NDArray[np.float64], count: int) -> NDArray[np.float64]:
 
 @kernel
 def blend_waits(
-    onward_wait_s: NDArray[np.float64],
-    ways: NDArray[np.float64],
+    onward_wait_s: Numbers,
+    ways: Numbers,
     link: int,
-    destinations: NDArray[np.int64],
+    destinations: Integers,
     wait_s: float,
 ) -> float:
     """Update the running means of these destinations; return the newest value, averaged over them."""
@@ -37,9 +37,9 @@ def blend_waits(
 
 @kernel
 def note_vain_waits(
-    onward_wait_s: NDArray[np.float64],
-    ways: NDArray[np.float64],
-    destinations: NDArray[np.int64],
+    onward_wait_s: Numbers,
+    ways: Numbers,
+    destinations: Integers,
     wait_s: float,
 ) -> None:
     """Raise the running means if a message waited longer than they state, and was dropped.

@@ -41,9 +41,7 @@ class PeerView:
         self._delay_to = delay_to
         self.others: dict[str, KnownPeer] = {}
         self.publishers: dict[str, KnownPeer] = {}
-        self._gone: BoundedMap[str, int] = BoundedMap(
-            GONE_MAX
-        )  # the newest number that no longer counts
+        self._gone: BoundedMap[str, int] = BoundedMap(GONE_MAX)  # the newest number that no longer counts
 
     def hear_of(self, descriptor: Descriptor, now_s: float) -> bool:
         """Learn of somebody; tell whether it was news."""
