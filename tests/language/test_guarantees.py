@@ -18,7 +18,6 @@ from betimes.language.guarantees import (
     read_guarantee,
     read_latency_s_max,
     read_profile,
-    show_guarantee,
 )
 from betimes.model.errors import TextError
 from betimes.model.guarantees import Guarantee, Profile
@@ -103,17 +102,6 @@ def test_a_hint_for_a_value_can_be_pasted_as_the_value(read, text):
         read(text)
     assert error.value.hint is not None
     assert read(error.value.hint.removeprefix("write ")) is not None
-
-
-@given(
-    st.none() | st.integers(1, 10**6).map(float),
-    st.just(math.inf) | st.integers(1, 10**5).map(lambda ms: ms / 1000),
-)
-def test_what_is_shown_is_read_again(bandwidth, latency_s):
-    guarantee = Guarantee(bandwidth_kb_per_s=bandwidth, latency_s_max=latency_s)
-    read = read_guarantee(show_guarantee(guarantee))
-    assert read.bandwidth_kb_per_s == (pytest.approx(bandwidth) if bandwidth else bandwidth)
-    assert read.latency_s_max == pytest.approx(latency_s)
 
 
 @given(st.text(max_size=60))

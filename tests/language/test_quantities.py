@@ -17,7 +17,6 @@ from betimes.language.quantities import (
     read_size_kb,
     read_speed_s_per_kb,
     show_duration,
-    show_frequency,
     show_rate,
     show_size,
 )
@@ -129,9 +128,6 @@ def test_any_text_is_a_finite_quantity_or_a_text_error(text):
         (show_size(2000), "2MB"),
         (show_rate(20), "20KB/s"),
         (show_rate(math.inf), "no bound"),
-        (show_frequency(2), "2/s"),
-        (show_frequency(0.25), "15/min"),
-        (show_frequency(0), "0/s"),
     ],
 )
 def test_a_quantity_is_shown_as_people_write_it(shown, text):
@@ -143,7 +139,6 @@ def test_what_is_shown_can_be_read_back_to_six_digits(value):
     assert read_duration_s(show_duration(value)) == pytest.approx(value, rel=1e-5)
     assert read_size_kb(show_size(value)) == pytest.approx(value, rel=1e-5)
     assert read_rate_kb_per_s(show_rate(value)) == pytest.approx(value, rel=1e-5)
-    assert read_frequency_per_s(show_frequency(value)) == pytest.approx(value, rel=1e-5)
 
 
 def test_the_examples_in_the_module_are_true():

@@ -43,12 +43,6 @@ class Promises(RuleBasedStateMachine):
         if known is not None:
             self.held[flow, neighbour] = (known[0], max(known[1], self.now_s + lasts_s))
 
-    @rule(neighbour=neighbours)
-    def lose(self, neighbour):
-        gone = {flow for flow, at in self.held if at == neighbour}
-        assert set(self.book.release_link(neighbour)) == gone
-        self.held = {key: value for key, value in self.held.items() if key[1] != neighbour}
-
     @rule(seconds=st.integers(1, 4))
     def wait(self, seconds):
         self.now_s += seconds

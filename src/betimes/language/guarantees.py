@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from betimes.language.quantities import read_duration_s, read_rate_kb_per_s, show_duration, show_rate
+from betimes.language.quantities import read_duration_s, read_rate_kb_per_s
 from betimes.language.suggestions import did_you_mean, quoted
 from betimes.model.errors import TextError
 from betimes.model.guarantees import Guarantee, Profile
@@ -124,18 +124,6 @@ def read_latency_s_max(text: str) -> float:
     """
     found = _alone(text, "latency", _LATENCY._replace(example="100ms"))
     return math.inf if found is None else found
-
-
-def show_guarantee(guarantee: Guarantee) -> str:
-    """Return the written form of a guarantee.
-
-    >>> show_guarantee(Guarantee(bandwidth_kb_per_s=None, latency_s_max=0.1))
-    'bandwidth = any and latency < 100ms'
-    """
-    bandwidth, latency_s = guarantee.bandwidth_kb_per_s, guarantee.latency_s_max
-    shown = ANY if bandwidth is None else show_rate(bandwidth)
-    bound = "= any" if math.isinf(latency_s) else f"< {show_duration(latency_s)}"
-    return f"bandwidth = {shown} and latency {bound}"
 
 
 def _conditions(text: str, terms: Mapping[str, _Term], example: str) -> dict[str, float | None]:

@@ -122,15 +122,6 @@ def show_rate(kb_per_s: float) -> str:
     return "no bound" if math.isinf(kb_per_s) else f"{show_size(kb_per_s)}/s"
 
 
-def show_frequency(per_s: float) -> str:
-    """Return the written form of a frequency: per second from 1/s on, else per minute.
-
-    >>> show_frequency(2), show_frequency(0.25)
-    ('2/s', '15/min')
-    """
-    return f"{_digits(per_s)}/s" if per_s >= 1 or per_s == 0 else f"{_digits(per_s * 60)}/min"
-
-
 def _number(text: str, what: str, example: str) -> tuple[float, int]:
     """Return the number that a quantity begins with, and where it ends."""
     start = len(text) - len(text.lstrip())

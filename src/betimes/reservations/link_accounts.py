@@ -159,13 +159,6 @@ class Reservations:
             del self._promised[neighbour], self._trunks[neighbour], self._sum[neighbour]
         return True
 
-    def release_link(self, neighbour: str) -> list[str]:
-        """Release all reservations of a link that was lost; return the flows."""
-        flows = list(self._promised.get(neighbour, ()))
-        for flow in flows:
-            self.release(flow, neighbour)
-        return flows
-
     def lapsed(self, now_s: float) -> list[tuple[str, str]]:
         """Release what was not refreshed in time; return flows and neighbours."""
         found = [

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.matching.dz.dz_sets import event_dz, set_overlaps
 from tests.matching.dz_strategies import numbers, spaces
 
 from betimes.matching.dz.columns import (
@@ -19,8 +20,8 @@ from betimes.matching.dz.columns import (
     event_codes,
     interleave,
 )
-from betimes.matching.dz.expressions import WHOLE, Dz, covers, read_dz, set_overlaps
-from betimes.matching.dz.spaces import Dimension, Space, boxes_dz, cell_boxes, event_dz
+from betimes.matching.dz.expressions import WHOLE, Dz, covers, read_dz
+from betimes.matching.dz.spaces import Dimension, Space, boxes_dz, cell_boxes
 from betimes.model.filters import Box, Filter, Interval
 
 ends = st.tuples(numbers, numbers).map(lambda pair: tuple(sorted(pair)))

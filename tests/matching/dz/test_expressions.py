@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.matching.dz.dz_sets import set_covers, set_overlaps
 from tests.matching.dz_strategies import DEPTH, plain, plain_sets, wild, wild_sets
 
 from betimes.matching.dz.expressions import (
@@ -20,8 +21,6 @@ from betimes.matching.dz.expressions import (
     overlaps,
     places_of,
     read_dz,
-    set_covers,
-    set_overlaps,
     shortened,
     stripped,
     uncovered,

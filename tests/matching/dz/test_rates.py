@@ -1,4 +1,4 @@
-"""Are rates of events estimated rightly from samples, and from what others measured?"""
+"""Are rates of events estimated rightly from what others measured?"""
 
 from __future__ import annotations
 
@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 from tests.matching.dz_strategies import DEPTH, wild, wild_sets
 
 from betimes.matching.dz.expressions import Dz, covers, read_dz, union_volume
-from betimes.matching.dz.rates import (
-    MeasuredRates,
-    covered_codes,
-    estimated_rate,
-    rate_when_coarser,
-    sampled_rate,
-)
+from betimes.matching.dz.rates import MeasuredRates, covered_codes
 
 EVERY_CODE = np.arange(1 << DEPTH)
 
@@ -27,30 +21,28 @@ def test_codes_are_covered_as_expressions_are(expressions):
         any(covers(dz, Dz((1 << DEPTH) + code)) for dz in expressions) for code in EVERY_CODE.tolist()
     ]
     assert found.tolist() == expected
-    assert sampled_rate(expressions, EVERY_CODE, DEPTH, 50.0) == 50.0 * union_volume(expressions)
+    assert found.mean() == union_volume(expressions)
 
 
 @given(st.lists(st.integers(0, 9), min_size=1 << DEPTH, max_size=1 << DEPTH), wild)
 def test_what_was_measured_everywhere_is_added_up(rates, asked):
     measured = {Dz((1 << DEPTH) + code): float(rate) for code, rate in enumerate(rates)}
     expected = sum(rate for dz, rate in measured.items() if covers(asked, dz))
-    assert estimated_rate(asked, measured) == expected
+    assert MeasuredRates(measured).of(asked) == expected
 
 
 def test_what_was_measured_around_it_is_shared_out_by_volume():
     measured = {read_dz("0"): 8.0, read_dz("01"): 6.0}
-    assert estimated_rate(read_dz("011"), measured) == 3.0
-    assert estimated_rate(read_dz("000"), measured) == 2.0
-    assert estimated_rate(read_dz("0"), measured) == 8.0
-    assert estimated_rate(read_dz("1"), measured) is None
-    assert estimated_rate(read_dz("*1"), measured) == 12.0  # of 11 nothing is known: as in 01
-    assert rate_when_coarser(read_dz("01"), measured) == 8.0
+    assert MeasuredRates(measured).of(read_dz("011")) == 3.0
+    assert MeasuredRates(measured).of(read_dz("000")) == 2.0
+    assert MeasuredRates(measured).of(read_dz("0")) == 8.0
+    assert MeasuredRates(measured).of(read_dz("1")) is None
+    assert MeasuredRates(measured).of(read_dz("*1")) == 12.0  # of 11 nothing is known: as in 01
 
 
-def test_nothing_sampled_is_no_rate():
-    assert sampled_rate([read_dz("0")], np.zeros(0, np.int64), DEPTH, 9.0) == 0.0
+def test_rates_of_expressions_with_wildcards_are_rejected():
     with pytest.raises(ValueError, match="without wildcards"):
-        estimated_rate(read_dz("0"), {read_dz("*0"): 1.0})
+        MeasuredRates({read_dz("*0"): 1.0})
 
 
 def test_a_rate_may_be_asked_for_again():

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from tests.matching.index.column_batches import column_batch
 
 from betimes.matching.index.event_batch import EventBatch, Matches, encoded_texts
 
@@ -28,19 +29,19 @@ def test_a_nan_that_was_sent_is_there_but_no_number():
 
 
 def test_plain_columns_make_the_same_batch():
-    batch = EventBatch.from_columns(
+    batch = column_batch(
         numbers={"a": np.array([1, 2])}, texts={"b": ["x", None]}, flags={"c": np.array([1, -1])}
     )
     assert len(batch) == 2
     assert batch.numbers["a"].dtype == np.float64
     assert batch.texts["b"].codes.tolist() == [0, -1]
     assert batch.flags["c"].tolist() == [1, -1]
-    assert len(EventBatch.from_columns()) == 0
+    assert len(column_batch()) == 0
 
 
 def test_columns_of_different_lengths_are_refused():
     with pytest.raises(ValueError, match="lengths"):
-        EventBatch.from_columns(numbers={"a": np.zeros(2), "b": np.zeros(3)})
+        column_batch(numbers={"a": np.zeros(2), "b": np.zeros(3)})
 
 
 def test_a_part_of_a_batch_has_its_events_only():

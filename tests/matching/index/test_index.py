@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from tests.filter_strategies import events as written_events
 from tests.filter_strategies import filters as written_filters
 from tests.matching.boxes import events, filters, nested_texts
+from tests.matching.index.column_batches import column_batch
 
 from betimes.language.filters.parse import parse_filter
 from betimes.matching.index import index as index_module
-from betimes.matching.index.event_batch import EventBatch, TextColumn
+from betimes.matching.index.event_batch import TextColumn
 from betimes.matching.index.index import MatchingIndex
 from betimes.model.events import Value
 from betimes.model.filters import EVERYTHING, Box, Filter, Flag, Interval, Presence, TextRange, TextSet
@@ -256,7 +257,7 @@ def test_the_largest_keys_and_finds_of_many_kinds_come_in_order():
 def test_an_event_may_find_far_more_than_the_others():
     index = MatchingIndex()
     index.add_many((key, between(0, 1 if key % 100 else 5)) for key in range(5000))
-    batch = EventBatch.from_columns(numbers={"x": np.array([3.0] * 50 + [0.5] + [3.0] * 50)})
+    batch = column_batch(numbers={"x": np.array([3.0] * 50 + [0.5] + [3.0] * 50)})
     found = index.match_many(batch)
     assert found.counts().tolist() == [50] * 50 + [5000] + [50] * 50
     assert sorted(found.of(50).tolist()) == list(range(5000))
@@ -268,7 +269,7 @@ def test_many_chunks_of_events_keep_their_order():
     index = MatchingIndex()
     index.add_many((key, between(key, key + 0.5)) for key in range(40))
     values = np.tile(np.arange(40.0), 700)
-    assert index.match_many(EventBatch.from_columns(numbers={"x": values})).keys.tolist() == values.tolist()
+    assert index.match_many(column_batch(numbers={"x": values})).keys.tolist() == values.tolist()
 
 
 def test_hundreds_of_attributes_are_matched_exactly():

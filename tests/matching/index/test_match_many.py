@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.matching.index.column_batches import column_batch
 
 from betimes.matching.index import match_many as answers
-from betimes.matching.index.event_batch import EventBatch
 from betimes.matching.index.lanes import LaneKind, Lanes
 from betimes.matching.index.match_many import BatchPart, Finds, count_events, match_batch
 from betimes.matching.index.rows import rows_of_columns
@@ -25,7 +25,7 @@ def staircase():
 
 @pytest.fixture
 def batch():
-    return EventBatch.from_columns(numbers={"x": np.array([5.0, 2999.0, -1.0, np.nan, 1500.0])})
+    return column_batch(numbers={"x": np.array([5.0, 2999.0, -1.0, np.nan, 1500.0])})
 
 
 def test_events_with_few_and_many_finds_stand_side_by_side(staircase, batch):
@@ -45,7 +45,7 @@ def test_two_segments_add_up(staircase, batch):
 
 def test_small_chunks_say_the_same(staircase, monkeypatch):
     chance = np.random.default_rng(1)
-    batch = EventBatch.from_columns(numbers={"x": chance.integers(0, 3000, 100).astype(float)})
+    batch = column_batch(numbers={"x": chance.integers(0, 3000, 100).astype(float)})
     lanes, segments = staircase
     whole = match_batch(lanes, segments, batch, Finds())
     monkeypatch.setattr(answers, "EVENTS_TOGETHER", 40)

@@ -15,8 +15,6 @@ from betimes.model.filters import Constraint, Flag, Interval, Presence, TextRang
 
 Texts = TextSet | TextRange
 
-ANY_TEXT = TextSet(frozenset(), excluded=True)
-
 
 @dataclass(frozen=True, slots=True)
 class _Empty:

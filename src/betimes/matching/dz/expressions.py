@@ -220,17 +220,6 @@ def uncovered(expressions: Iterable[Dz]) -> DzSet:
     return tuple(sorted(kept, key=places_of))
 
 
-def set_covers(expressions: Iterable[Dz], dz: Dz) -> bool:
-    """Return whether the expressions together name all that this one does."""
-    parts = [part for each in expressions if (part := common_part(each, dz)) is not None]
-    return union_volume(parts) == dz.volume
-
-
-def set_overlaps(expressions: Iterable[Dz], dz: Dz) -> bool:
-    """Return whether one of the expressions overlaps this one."""
-    return any(overlaps(each, dz) for each in expressions)
-
-
 def union_volume(expressions: Iterable[Dz]) -> float:
     """Return the share of the space that the expressions name together; overlaps count once."""
     return _union_volume([(dz.bits, dz.stars, dz.length) for dz in uncovered(expressions)], 0)

@@ -1,8 +1,8 @@
 """Event rates in parts of the space (002, section 5.1).
 
-From a sample of events, the rate is their share in the part. From rates that were measured for some
-expressions (the peer's own, and those that other peers report), the rate of a part is the sum of the finest
-known parts; if only a larger part was measured, its events are assumed to be spread evenly.
+From rates that were measured for some expressions (the peer's own, and those that other peers report), the
+rate of a part is the sum of the finest known parts; if only a larger part was measured, its events are
+assumed to be spread evenly.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from betimes.matching.dz.expressions import Dz, coarser, covers, halves, overlaps
+from betimes.matching.dz.expressions import Dz, covers, halves, overlaps
 
 
 def covered_codes(expressions: Iterable[Dz], codes: NDArray[np.int64], length: int) -> NDArray[np.bool_]:
@@ -25,15 +25,6 @@ def covered_codes(expressions: Iterable[Dz], codes: NDArray[np.int64], length: i
         care = (1 << dz.length) - 1 & ~dz.stars
         found |= ((codes >> over) & care) == (bits & care)
     return found
-
-
-def sampled_rate(
-    expressions: Iterable[Dz], codes: NDArray[np.int64], length: int, rate_per_s: float
-) -> float:
-    """Return the event rate of the expressions, by their share of a sample."""
-    if not len(codes):
-        return 0.0
-    return rate_per_s * float(np.count_nonzero(covered_codes(expressions, codes, length))) / len(codes)
 
 
 class MeasuredRates:
@@ -86,19 +77,9 @@ class MeasuredRates:
         return self._per_s[bits] * asked.volume / Dz(bits).volume
 
 
-def estimated_rate(asked: Dz, measured_per_s: Mapping[Dz, float]) -> float | None:
-    """Return the events per second in a part, by rates measured in others; None if nothing is known."""
-    return MeasuredRates(measured_per_s).of(asked)
-
-
 def _parts(dz: Dz) -> tuple[Dz, Dz]:
     """Return two parts of it: divided at its first wildcard, or else halved."""
     if not dz.stars:
         return halves(dz)
     mark = 1 << (dz.stars.bit_length() - 1)
     return Dz(dz.bits, dz.stars ^ mark), Dz(dz.bits | mark, dz.stars ^ mark)
-
-
-def rate_when_coarser(dz: Dz, measured_per_s: Mapping[Dz, float]) -> float | None:
-    """Return the rate of the expression with one halving less (DZ-1)."""
-    return estimated_rate(coarser(dz), measured_per_s)

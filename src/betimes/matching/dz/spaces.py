@@ -93,11 +93,6 @@ class Space:
         return self.cells - 1 if position >= self.cells else int(position)
 
 
-def event_dz(space: Space, attributes: Mapping[str, Value]) -> Dz:
-    """Return the expression of full length that contains an event with these attributes."""
-    return cells_dz(space, event_cells(space, attributes))
-
-
 def event_cells(space: Space, attributes: Mapping[str, Value]) -> tuple[int, ...]:
     """Return the cell of an event with these attributes on each dimension."""
     cells = []

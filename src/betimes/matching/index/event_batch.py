@@ -61,25 +61,6 @@ class EventBatch:
                 writer.put(position, name, value)
         return writer.batch()
 
-    @classmethod
-    def from_columns(
-        cls,
-        *,
-        numbers: Mapping[str, NDArray[np.floating]] | None = None,
-        texts: Mapping[str, Sequence[str | None]] | None = None,
-        flags: Mapping[str, NDArray[np.integer]] | None = None,
-    ) -> EventBatch:
-        """Return the batch of plain columns of one length; None is a missing text."""
-        number_columns = {name: np.asarray(column, np.float64) for name, column in (numbers or {}).items()}
-        text_columns = {name: encoded_texts(column) for name, column in (texts or {}).items()}
-        flag_columns = {name: np.asarray(column, np.int8) for name, column in (flags or {}).items()}
-        sizes = [len(column) for column in number_columns.values()]
-        sizes += [len(column) for column in flag_columns.values()]
-        sizes += [len(column.codes) for column in text_columns.values()]
-        return cls(
-            size=sizes[0] if sizes else 0, numbers=number_columns, texts=text_columns, flags=flag_columns
-        )
-
     def part(self, start: int, stop: int) -> EventBatch:
         """Return the events from `start` up to `stop`, without copying."""
         return EventBatch(

@@ -22,7 +22,6 @@ class Tail:
     def __init__(self) -> None:
         self._places: dict[int, range] = {}
         self._rows = self._constraints = self._sets = self._set_bounds = 0
-        self._dead = 0
         self._keys = np.empty(16, np.int32)
         self._alive = np.empty(16, np.bool_)
         self._previous = np.empty(16, np.int32)
@@ -66,12 +65,6 @@ class Tail:
         """Remove the rows of this key."""
         for row in self._places.pop(key):
             self._alive[row] = False
-            self._dead += 1
-
-    @property
-    def dead(self) -> int:
-        """Return the number of removed rows that are still stored."""
-        return self._dead
 
     def keys(self) -> NDArray[np.int64]:
         """Return the keys that are here."""
