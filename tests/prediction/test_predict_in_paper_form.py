@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.oracles.paper_form import on_time_shares
 from tests.prediction.small_statistics import between, chain, trees
 
 from betimes.model.distributions import Constant
@@ -22,7 +23,6 @@ from betimes.model.statistics import (
 from betimes.model.subscriptions import Subscription
 from betimes.prediction.delay_grids import DelayGrid
 from betimes.prediction.forecasts import ForecastModel
-from betimes.prediction.paper_form import on_time_shares
 from betimes.prediction.predict import Predictor
 
 GRID = DelayGrid(1.0, 512)  # far longer than any lifetime: damping costs no digits
