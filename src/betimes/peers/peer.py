@@ -349,9 +349,8 @@ class Peer:
             line.note(notice.weight, delay, now)
             effects += self._judge(dz, line, delay, now)
         elif line.parent is None and notice.publisher not in line.publishers:
-            effects.append(
-                SendToPeer(notice.publisher, Connect(self.card(), (dz,)))
-            )  # it is new, and was seen below first
+            # the publisher is new, and was seen below first
+            effects.append(SendToPeer(notice.publisher, Connect(self.card(), (dz,))))
         self.received += notice.weight
         if self._accuracy.wants(notice.cells):
             self._accuracy.wanted(notice.weight, now)

@@ -186,11 +186,7 @@ def _with_room_for(table: Numbers, row: int) -> Numbers:
 
 @kernel
 def _group(
-    keys: Integers,
-    members: Numbers,
-    kinds: Numbers,
-    deadline_s: float,
-    rows: Numbers,
+    keys: Integers, members: Numbers, kinds: Numbers, deadline_s: float, rows: Numbers
 ) -> tuple[int, int]:
     """Add up prices and counts by kind, and write a row for each kind found, by home.
 

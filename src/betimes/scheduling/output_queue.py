@@ -84,13 +84,7 @@ class OutputQueue:
         return self.__dict__ | {"_booked_ways": NOT_BOOKED}  # a copy has arrays of its own
 
     def put(
-        self,
-        event: Event,
-        demand: Numbers,
-        destinations: Integers,
-        *,
-        born_s: float,
-        now_s: float,
+        self, event: Event, demand: Numbers, destinations: Integers, *, born_s: float, now_s: float
     ) -> None:
         """Queue an event for those rows of demand that have these destinations, in ascending order."""
         if self._slot_count == len(self._slots) or self._row_count + len(demand) > len(self._rows):

@@ -20,11 +20,7 @@ def widened(waits_s: Numbers, count: int) -> Numbers:
 
 @kernel
 def blend_waits(
-    onward_wait_s: Numbers,
-    ways: Numbers,
-    link: int,
-    destinations: Integers,
-    wait_s: float,
+    onward_wait_s: Numbers, ways: Numbers, link: int, destinations: Integers, wait_s: float
 ) -> float:
     """Update the running means of these destinations; return the newest value, averaged over them."""
     total_s = 0.0
@@ -36,12 +32,7 @@ def blend_waits(
 
 
 @kernel
-def note_vain_waits(
-    onward_wait_s: Numbers,
-    ways: Numbers,
-    destinations: Integers,
-    wait_s: float,
-) -> None:
+def note_vain_waits(onward_wait_s: Numbers, ways: Numbers, destinations: Integers, wait_s: float) -> None:
     """Raise the running means if a message waited longer than they state, and was dropped.
 
     The messages that are sent are the best ones, and wait least: from them alone, a loaded broker would

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from betimes.kernels.compile import kernel
+from betimes.kernels.types import Integers, Numbers
 from betimes.matching.dz.expressions import WHOLE, Dz, halves, places_of
 from betimes.matching.dz.spaces import Space, dz_cells
 
@@ -24,7 +25,7 @@ _STACK_MAX = 2 * CODE_LENGTH_MAX
 Cells = NDArray[np.int32]  # per box, per dimension: the first and the last cell
 
 
-def cells_of(space: Space, place: int, values: NDArray[np.float64]) -> NDArray[np.int64]:
+def cells_of(space: Space, place: int, values: Numbers) -> Integers:
     """Return the cells of these numbers on a dimension; of NaN, the first."""
     dimension = space.dimensions[place]
     width = (dimension.high - dimension.low) / space.cells
@@ -33,7 +34,7 @@ def cells_of(space: Space, place: int, values: NDArray[np.float64]) -> NDArray[n
     return inside.astype(np.int64)
 
 
-def event_codes(space: Space, numbers: Mapping[str, NDArray[np.float64]], size: int) -> NDArray[np.int64]:
+def event_codes(space: Space, numbers: Mapping[str, Numbers], size: int) -> Integers:
     """Return the codes of `size` events; an attribute without a column is missing everywhere."""
     check_length(space)
     cells = np.zeros((size, len(space.dimensions)), np.int64)
@@ -45,12 +46,7 @@ def event_codes(space: Space, numbers: Mapping[str, NDArray[np.float64]], size: 
     return codes
 
 
-def box_cells(
-    space: Space,
-    lows: Mapping[str, NDArray[np.float64]],
-    highs: Mapping[str, NDArray[np.float64]],
-    size: int,
-) -> Cells:
+def box_cells(space: Space, lows: Mapping[str, Numbers], highs: Mapping[str, Numbers], size: int) -> Cells:
     """Return the cells that closed boxes reach; a NaN end is open, an attribute without a column too."""
     reach = np.empty((size, len(space.dimensions), 2), np.int32)
     reach[:, :, 0], reach[:, :, 1] = 0, space.cells - 1
@@ -70,7 +66,7 @@ def check_length(space: Space) -> None:
 
 
 @kernel
-def interleave(cells: NDArray[np.int64], levels: int, codes: NDArray[np.int64]) -> None:
+def interleave(cells: Integers, levels: int, codes: Integers) -> None:
     """Write the bits of each event's cells in turn: the highest of all dimensions, then the next ones."""
     for row in range(cells.shape[0]):
         code = np.int64(0)
@@ -81,7 +77,7 @@ def interleave(cells: NDArray[np.int64], levels: int, codes: NDArray[np.int64]) 
 
 
 @kernel
-def deinterleave(codes: NDArray[np.int64], levels: int, cells: NDArray[np.int64]) -> None:
+def deinterleave(codes: Integers, levels: int, cells: Integers) -> None:
     """Write the cells of each code: the inverse of `interleave`."""
     dimensions = cells.shape[1]
     for row in range(codes.shape[0]):
@@ -98,7 +94,7 @@ class Division:
 
     space: Space
     parts: tuple[Dz, ...]
-    starts: NDArray[np.int64]  # the first code of each part
+    starts: Integers  # the first code of each part
     nodes: NDArray[np.int32]  # per node: low half, high half (a node), or -1 and the part
     reach: Cells  # per node
 
@@ -125,11 +121,11 @@ class Division:
     def __len__(self) -> int:
         return len(self.parts)
 
-    def parts_of_codes(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    def parts_of_codes(self, codes: Integers) -> Integers:
         """Return the part that each event is in."""
         return np.searchsorted(self.starts, codes, side="right") - 1
 
-    def parts_of_boxes(self, cells: Cells) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def parts_of_boxes(self, cells: Cells) -> tuple[Integers, NDArray[np.int32]]:
         """Return the boxes, and the parts each of them reaches, as pairs; a box's pairs are adjacent."""
         counts = np.zeros(len(cells), np.int64)
         reached_parts(self.nodes, self.reach, cells, counts, np.empty(0, np.int32))
@@ -159,7 +155,7 @@ def reached_parts(
     nodes: NDArray[np.int32],
     reach: NDArray[np.int32],
     cells: NDArray[np.int32],
-    counts: NDArray[np.int64],
+    counts: Integers,
     found: NDArray[np.int32],
 ) -> None:
     """Count the parts that each box reaches; write them one after another if there is room for all."""
@@ -217,8 +213,8 @@ def divided(space: Space, cells: Cells, boxes_max: float, parts_max: int) -> Div
 
 
 def _told_apart(
-    space: Space, dz: Dz, here: NDArray[np.int64], cells: Cells, parts_max: int
-) -> list[tuple[Dz, NDArray[np.int64]]]:
+    space: Space, dz: Dz, here: Integers, cells: Cells, parts_max: int
+) -> list[tuple[Dz, Integers]]:
     """Return parts with clearly fewer boxes each, after as few halvings as possible; empty if none exist."""
     parts = [(dz, here)]
     spanned = 0  # halvings that put boxes on both sides; those that leave one side empty cost nothing
@@ -236,9 +232,7 @@ def _told_apart(
     return []
 
 
-def _reaching(space: Space, dz: Dz, inside: NDArray[np.int64], cells: Cells, place: int) -> NDArray[np.int64]:
+def _reaching(space: Space, dz: Dz, inside: Integers, cells: Cells, place: int) -> Integers:
     first, last = dz_cells(space, dz)[place]
-    reaching: NDArray[np.int64] = inside[
-        (cells[inside, place, 0] <= last) & (cells[inside, place, 1] >= first)
-    ]
+    reaching: Integers = inside[(cells[inside, place, 0] <= last) & (cells[inside, place, 1] >= first)]
     return reaching

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Flags, Integers
 from betimes.matching.dz.expressions import Dz, covers, halves, overlaps
 
 
-def covered_codes(expressions: Iterable[Dz], codes: NDArray[np.int64], length: int) -> NDArray[np.bool_]:
+def covered_codes(expressions: Iterable[Dz], codes: Integers, length: int) -> Flags:
     """Return for each code (a full-length expression without its leading 1) whether one covers it."""
     found = np.zeros(len(codes), np.bool_)
     for dz in expressions:

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from betimes.kernels.compile import kernel
+from betimes.kernels.types import Integers, Numbers
 from betimes.matching.index.rows import Rows
 from betimes.matching.index.simd import fetch_line
 from betimes.matching.index.tile_visit import CANDIDATES_MAX, TileLayout, visit_tiles
-from betimes.matching.index.tree import DEPTH, LANE, LOW, SKIP, SPAN, TILE
+from betimes.matching.index.tree import CODE_MASK, DEPTH, LANE, LOW, SKIP, SPAN, TILE, excludes
 
-_CODE_MASK = 0xFFFF
 _LINE_PLACES = 16  # finds of four bytes in a cache line
 _FETCHED_MAX = 256  # finds of an event that are prefetched; beyond, the hardware prefetcher suffices
 
@@ -23,10 +23,10 @@ _FETCHED_MAX = 256  # finds of an event that are prefetched; beyond, the hardwar
 def match_events(
     layout: TileLayout,
     rows: Rows,
-    readings: NDArray[np.float64],
+    readings: Numbers,
     codes: NDArray[np.uint16],
     levels: NDArray[np.int32],
-    counts: NDArray[np.int64],
+    counts: Integers,
     found: NDArray[np.int32],
     capacity: int,
 ) -> None:
@@ -36,9 +36,8 @@ def match_events(
     candidates = np.empty(CANDIDATES_MAX, np.int64)
     plan = np.empty(1, np.int32)
     through[0] = readings.shape[0]
-    by_lane = np.empty(
-        (codes.shape[1], codes.shape[0]), np.uint16
-    )  # the tree walks lanes, the bitmaps events
+    # the tree walks lanes, the bitmaps events
+    by_lane = np.empty((codes.shape[1], codes.shape[0]), np.uint16)
     for event in range(codes.shape[0]):
         levels[0, event] = event
         for lane in range(codes.shape[1]):
@@ -89,9 +88,8 @@ def let_through(
     for place in range(asked):
         event = above[place]
         here[through] = event
-        through += (
-            (np.int64(codes[event]) - low) & _CODE_MASK
-        ) <= span  # no branch: it would be mispredicted
+        # no branch: it would be mispredicted
+        through += ((np.int64(codes[event]) - low) & CODE_MASK) <= span
     return through
 
 
@@ -101,11 +99,7 @@ def first_tiles(nodes: NDArray[np.int32], codes: NDArray[np.uint16], firsts: NDA
     for event in range(codes.shape[0]):
         node = 0
         while node < nodes.shape[0]:
-            lane = nodes[node, LANE]
-            if (
-                lane >= 0
-                and ((np.int64(codes[event, lane]) - nodes[node, LOW]) & _CODE_MASK) > nodes[node, SPAN]
-            ):
+            if excludes(nodes, node, codes, event):
                 node = nodes[node, SKIP]
             elif nodes[node, TILE] < 0:
                 node += 1
@@ -118,10 +112,10 @@ def first_tiles(nodes: NDArray[np.int32], codes: NDArray[np.uint16], firsts: NDA
 def gather_found(
     found: NDArray[np.int32],
     capacity: int,
-    events: NDArray[np.int64],
-    ends: NDArray[np.int64],
+    events: Integers,
+    ends: Integers,
     row_keys: NDArray[np.int32],
-    offsets: NDArray[np.int64],
+    offsets: Integers,
     keys: NDArray[np.int32],
 ) -> None:
     """Write the keys of the rows that the listed events found in one segment to the answer.

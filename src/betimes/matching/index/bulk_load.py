@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Integers, Numbers
 from betimes.matching.index.event_batch import TextColumn
 from betimes.matching.index.lanes import NUMBER_MAX, LaneKind, Lanes
 from betimes.matching.index.rows import Rows, rows_of_columns
 
-_Column = tuple[int, NDArray[np.float64], NDArray[np.float64]]
+_Column = tuple[int, Numbers, Numbers]
 
 
 def rows_from_columns(
     lanes: Lanes,
-    keys: NDArray[np.int64],
-    lows: Mapping[str, NDArray[np.float64]],
-    highs: Mapping[str, NDArray[np.float64]],
+    keys: Integers,
+    lows: Mapping[str, Numbers],
+    highs: Mapping[str, Numbers],
     texts: Mapping[str, TextColumn],
 ) -> Rows:
     """Return one row per key whose box is satisfiable."""
@@ -46,7 +46,7 @@ def rows_from_columns(
     return rows_of_columns(keys[possible], kept)
 
 
-def _column(column: NDArray[np.float64] | None, size: int, name: str) -> NDArray[np.float64]:
+def _column(column: Numbers | None, size: int, name: str) -> Numbers:
     if column is None:
         return np.full(size, np.nan)
     if len(column) != size:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from betimes.kernels.types import Integers, Numbers
 from betimes.model.events import Value, number_reading
 
 MISSING_CODE = -1
@@ -37,7 +38,7 @@ class EventBatch:
     """
 
     size: int
-    numbers: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    numbers: Mapping[str, Numbers] = field(default_factory=dict)
     texts: Mapping[str, TextColumn] = field(default_factory=dict)
     flags: Mapping[str, NDArray[np.int8]] = field(default_factory=dict)
 
@@ -82,8 +83,8 @@ class Matches:
     are the events in order among the keys: events with the same finds are matched together.
     """
 
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
+    starts: Integers
+    ends: Integers
     keys: NDArray[np.int32]
 
     def __len__(self) -> int:
@@ -96,7 +97,7 @@ class Matches:
         """Return the keys that match the event at this position."""
         return self.keys[self.starts[position] : self.ends[position]]
 
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Integers:
         """Return the number of matches of each event."""
         return self.ends - self.starts
 
@@ -113,7 +114,7 @@ class _ColumnWriter:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._numbers: dict[str, NDArray[np.float64]] = {}
+        self._numbers: dict[str, Numbers] = {}
         self._codes: dict[str, NDArray[np.int32]] = {}
         self._texts: dict[str, dict[str, int]] = {}
         self._flags: dict[str, NDArray[np.int8]] = {}

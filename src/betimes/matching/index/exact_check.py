@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from betimes.kernels.compile import inlined, kernel
+from betimes.kernels.types import Flags, Numbers
 from betimes.matching.index.rows import Rows
 
 
 @inlined
-def row_holds(row: int, event: int, readings: NDArray[np.float64], rows: Rows) -> bool:
+def row_holds(row: int, event: int, readings: Numbers, rows: Rows) -> bool:
     """Return whether every constraint of the row holds for the event; NaN is in no interval."""
     for place in range(rows.starts[row], rows.starts[row + 1]):
         value = readings[event, rows.marks[place, 0]]
@@ -31,7 +32,7 @@ def row_holds(row: int, event: int, readings: NDArray[np.float64], rows: Rows) -
 
 
 @inlined
-def row_counts(row: int, event: int, readings: NDArray[np.float64], rows: Rows) -> bool:
+def row_counts(row: int, event: int, readings: Numbers, rows: Rows) -> bool:
     """Return whether the row holds and no earlier row of its key does: a key is found at its first row."""
     if not row_holds(row, event, readings, rows):
         return False
@@ -44,13 +45,7 @@ def row_counts(row: int, event: int, readings: NDArray[np.float64], rows: Rows) 
 
 
 @kernel
-def scan_rows(
-    rows: Rows,
-    alive: NDArray[np.bool_],
-    count: int,
-    readings: NDArray[np.float64],
-    found: NDArray[np.int32],
-) -> int:
+def scan_rows(rows: Rows, alive: Flags, count: int, readings: Numbers, found: NDArray[np.int32]) -> int:
     """Write the keys of those of the first `count` rows that one event matches; return how many."""
     finds = 0
     for row in range(count):

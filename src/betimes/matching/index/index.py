@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from betimes.kernels.address_book import address_book, address_of
+from betimes.kernels.types import Integers, Numbers
 from betimes.matching.index.bulk_load import rows_from_columns
 from betimes.matching.index.event_batch import EventBatch, Matches, TextColumn
 from betimes.matching.index.lanes import Lanes, NoRoomError
@@ -56,7 +57,7 @@ class MatchingIndex:
         self._finds = Finds()
         self._answer = np.empty(0, np.int64)
         self._marks = np.empty(0, np.uint64)
-        self._book: NDArray[np.int64] | None = None  # the address book of the kernel for one event
+        self._book: Integers | None = None  # the address book of the kernel for one event
         self._book_is_old = False  # it lacks new rows in the tail, lanes or keys
         self._room: tuple[NDArray[Any], ...] = ()  # keeps alive the arrays that only the book points to
 
@@ -112,10 +113,10 @@ class MatchingIndex:
 
     def add_columns(
         self,
-        keys: NDArray[np.int64],
+        keys: Integers,
         *,
-        lows: Mapping[str, NDArray[np.float64]] | None = None,
-        highs: Mapping[str, NDArray[np.float64]] | None = None,
+        lows: Mapping[str, Numbers] | None = None,
+        highs: Mapping[str, Numbers] | None = None,
         texts: Mapping[str, TextColumn] | None = None,
     ) -> None:
         """Add one box per key, by columns: closed intervals of numbers, and texts that must be equal.
@@ -137,7 +138,7 @@ class MatchingIndex:
             self._remove_from_segment(key)
         self._size -= 1
 
-    def match(self, attributes: Mapping[str, Value]) -> NDArray[np.int64]:
+    def match(self, attributes: Mapping[str, Value]) -> Integers:
         """Return the keys of the filters that match an event with these attributes, ascending."""
         if len(self._tail) > _TAIL_ROWS_SCANNED_MAX:
             self._scanned += len(self._tail)
@@ -156,12 +157,12 @@ class MatchingIndex:
         self._build_tail()
         return match_batch(self._lanes, self._segments, _as_batch(batch), self._finds)
 
-    def count_many(self, batch: EventBatch | Sequence[Mapping[str, Value]]) -> NDArray[np.int64]:
+    def count_many(self, batch: EventBatch | Sequence[Mapping[str, Value]]) -> Integers:
         """Return the number of filters that match each event of the batch: cheaper than their keys."""
         self._build_tail()
         return count_events(self._lanes, self._segments, _as_batch(batch))
 
-    def _noted_book(self) -> NDArray[np.int64]:
+    def _noted_book(self) -> Integers:
         """Return the current address book: the old one with additions, or a new one."""
         outgrown = len(self._marks) and self._key_max >= min(64 * len(self._marks), MARKED_KEYS_MAX)
         if self._book is None or outgrown:
@@ -172,7 +173,7 @@ class MatchingIndex:
         self._book_is_old = False
         return self._book
 
-    def _new_book(self) -> NDArray[np.int64]:
+    def _new_book(self) -> Integers:
         """Make the arrays that the kernel for one event writes to; return the book, without the tail."""
         keys = 2 * self._key_max + 1 if self._key_max < MARKED_KEYS_MAX else 0
         finds = self._size + TAIL_ROWS_MAX + TILE_PLACES
@@ -213,7 +214,7 @@ class MatchingIndex:
         self._book = None
         self._segments = [with_moved_labels(segment, lane, old, new) for segment in self._segments]
 
-    def _refuse(self, keys: NDArray[np.int64]) -> None:
+    def _refuse(self, keys: Integers) -> None:
         """Raise ValueError if keys are out of range, duplicate, or in use."""
         if not len(keys):
             return
@@ -225,7 +226,7 @@ class MatchingIndex:
         if np.isin(keys, others).any() or any(segment.has_any(keys) for segment in self._segments):
             raise ValueError("a key is in the index already")
 
-    def _add_rows(self, keys: NDArray[np.int64], rows: Rows) -> None:
+    def _add_rows(self, keys: Integers, rows: Rows) -> None:
         self._key_max = max(self._key_max, int(keys.max(initial=0)))
         self._rowless.update(np.setdiff1d(keys, rows.keys).tolist())
         self._size += len(keys)

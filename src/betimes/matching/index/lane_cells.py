@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from betimes.kernels.compile import inlined, kernel
+from betimes.kernels.types import Integers, Numbers
 from betimes.matching.index.lanes import NUMBER_MAX
 from betimes.matching.index.rows import Rows
 
@@ -40,14 +41,14 @@ class Cuts(NamedTuple):
     """
 
     lanes: NDArray[np.int32]
-    starts: NDArray[np.int64]  # of each lane's cuts; one more than there are lanes
-    places: NDArray[np.float64]
-    scales: NDArray[np.float64]  # per lane: where buckets begin, and their number per unit
-    bucket_starts: NDArray[np.int64]  # of each lane's buckets; one more than there are lanes
+    starts: Integers  # of each lane's cuts; one more than there are lanes
+    places: Numbers
+    scales: Numbers  # per lane: where buckets begin, and their number per unit
+    bucket_starts: Integers  # of each lane's buckets; one more than there are lanes
     buckets: NDArray[np.int32]  # the lane's first cut in each bucket, and one more: the number of cuts
 
 
-def chosen_cuts(lows: NDArray[np.float64], highs: NDArray[np.float64]) -> NDArray[np.float64]:
+def chosen_cuts(lows: Numbers, highs: Numbers) -> Numbers:
     """Return the cuts of a lane with these intervals on it: cell k holds the values of [cut k-1, cut k)."""
     mostly_points = np.count_nonzero(lows == highs) * 2 >= len(lows)
     cells_max = CELLS_MAX_POINTS if mostly_points else CELLS_MAX
@@ -98,7 +99,7 @@ def fill_buckets(cuts: Cuts) -> None:
 
 
 @kernel
-def codes_of_events(cuts: Cuts, readings: NDArray[np.float64], codes: NDArray[np.uint16]) -> None:
+def codes_of_events(cuts: Cuts, readings: Numbers, codes: NDArray[np.uint16]) -> None:
     """Write the codes of each event, one row each."""
     for place in range(cuts.lanes.shape[0]):
         lane = cuts.lanes[place]
@@ -112,7 +113,7 @@ def codes_of_events(cuts: Cuts, readings: NDArray[np.float64], codes: NDArray[np
 
 @kernel
 def spans_of_rows(
-    cuts: Cuts, local_lanes: NDArray[np.int32], marks: NDArray[np.int32], bounds: NDArray[np.float64]
+    cuts: Cuts, local_lanes: NDArray[np.int32], marks: NDArray[np.int32], bounds: Numbers
 ) -> NDArray[np.int32]:
     """Return for each constraint: its lane among the cut ones, first cell, last cell, which ends are cuts."""
     spans = np.empty((marks.shape[0], 4), np.int32)
@@ -144,7 +145,7 @@ def cut_lanes(rows: Rows) -> tuple[Cuts, NDArray[np.int32]]:
     return cuts, spans_of_rows(cuts, local_lanes, rows.marks, rows.bounds)
 
 
-def bucketed(lanes: NDArray[np.int32], places: list[NDArray[np.float64]]) -> Cuts:
+def bucketed(lanes: NDArray[np.int32], places: list[Numbers]) -> Cuts:
     """Return the cuts at these places on these lanes, with their buckets."""
     counts = np.array([len(place) for place in places], np.int64)
     buckets = np.clip(counts // _CUTS_PER_BUCKET, 1, _BUCKETS_MAX)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from betimes.kernels.types import Flags, Numbers
 from betimes.matching.index.event_batch import EventBatch, TextColumn
 from betimes.matching.index.vocabulary import UNKNOWN_TEXT, TextCodes, TextOrder
 from betimes.model.events import Value, flag_reading, number_reading
@@ -157,7 +158,7 @@ class Lanes:
         asked = float(constraint.present)
         return [(self.lane(attribute, LaneKind.PRESENCE), [(asked, asked)])]
 
-    def read(self, attributes: Mapping[str, Value]) -> NDArray[np.float64]:
+    def read(self, attributes: Mapping[str, Value]) -> Numbers:
         """Return the readings of one event, one row: `one`, which the next call overwrites."""
         one = self._written
         for lane, name, reads_texts in self._number_lanes:
@@ -181,7 +182,7 @@ class Lanes:
             one[lane] = attributes.get(name) is not None
         return self.one
 
-    def read_many(self, batch: EventBatch) -> NDArray[np.float64]:
+    def read_many(self, batch: EventBatch) -> Numbers:
         """Return the readings of many events, one row each."""
         readings = np.full((len(batch), self.width), np.nan)
         for lane, name, reads_texts in self._number_lanes:
@@ -254,18 +255,16 @@ def _merged(numbers: list[int]) -> Intervals:
     return intervals
 
 
-def _spread(column: TextColumn | None, by_text: list[float] | list[int]) -> NDArray[np.float64] | float:
+def _spread(column: TextColumn | None, by_text: list[float] | list[int]) -> Numbers | float:
     """Return the reading at each event from the reading of each distinct text; NaN if it is missing."""
     if column is None:
         return math.nan
     with_missing = np.append(np.asarray(by_text, np.float64), np.nan)  # code -1 is the last place
-    spread: NDArray[np.float64] = with_missing[column.codes]
+    spread: Numbers = with_missing[column.codes]
     return spread
 
 
-def number_readings(
-    numbers: NDArray[np.float64] | None, texts: TextColumn | None
-) -> NDArray[np.float64] | float:
+def number_readings(numbers: Numbers | None, texts: TextColumn | None) -> Numbers | float:
     """Return what reads as a number at each event, from the attribute's numbers and its texts."""
     if texts is None:
         return math.nan if numbers is None else numbers
@@ -274,7 +273,7 @@ def number_readings(
     return spread if numbers is None else np.where(np.isnan(numbers), spread, numbers)
 
 
-def _flag_readings(flags: NDArray[np.int8] | None, texts: TextColumn | None) -> NDArray[np.float64] | float:
+def _flag_readings(flags: NDArray[np.int8] | None, texts: TextColumn | None) -> Numbers | float:
     by_text = (
         [math.nan if (read := flag_reading(text)) is None else read for text in texts.texts] if texts else []
     )
@@ -282,7 +281,7 @@ def _flag_readings(flags: NDArray[np.int8] | None, texts: TextColumn | None) -> 
     return spread if flags is None else np.where(flags < 0, spread, flags.astype(np.float64))
 
 
-def _presence(batch: EventBatch, name: str) -> NDArray[np.bool_]:
+def _presence(batch: EventBatch, name: str) -> Flags:
     present = np.zeros(len(batch), np.bool_)
     if name in batch.numbers:
         present |= ~np.isnan(batch.numbers[name])

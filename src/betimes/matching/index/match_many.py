@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from betimes.kernels.types import Integers
 from betimes.matching.index.batch_walk import gather_found
 from betimes.matching.index.event_batch import EventBatch, Matches
 from betimes.matching.index.lanes import Lanes
@@ -37,9 +38,7 @@ class BatchPart:
         self._segments = segments
         self._codes = [largest[self.order], *(segment.codes(self.readings) for segment in segments[1:])]
 
-    def match(
-        self, events: slice | NDArray[np.int64], found: NDArray[np.int32], capacity: int
-    ) -> NDArray[np.int64]:
+    def match(self, events: slice | Integers, found: NDArray[np.int32], capacity: int) -> Integers:
         """Match these events; return how much each (column) found before each segment, and in all."""
         readings = self.readings[events]
         ends = np.zeros((len(self._segments) + 1, len(readings)), np.int64)
@@ -48,18 +47,18 @@ class BatchPart:
             segment.match_many(readings, self._codes[place][events], ends[place + 1], found, capacity)
         return ends
 
-    def count(self, events: slice | NDArray[np.int64]) -> NDArray[np.int64]:
+    def count(self, events: slice | Integers) -> Integers:
         """Return the number of rows' keys that these events match."""
-        counts: NDArray[np.int64] = self.match(events, np.empty(len(self.order), np.int32), 1)[-1]
+        counts: Integers = self.match(events, np.empty(len(self.order), np.int32), 1)[-1]
         return counts
 
     def gather(
         self,
         found: NDArray[np.int32],
         capacity: int,
-        events: NDArray[np.int64],
-        ends: NDArray[np.int64],
-        starts: NDArray[np.int64],
+        events: Integers,
+        ends: Integers,
+        starts: Integers,
         keys: NDArray[np.int32],
     ) -> None:
         """Put the keys that these events found where they belong."""
@@ -67,7 +66,7 @@ class BatchPart:
             gather_found(found, capacity, events, ends[place : place + 2], segment.rows.keys, starts, keys)
 
 
-def count_events(lanes: Lanes, segments: Sequence[Segment], batch: EventBatch) -> NDArray[np.int64]:
+def count_events(lanes: Lanes, segments: Sequence[Segment], batch: EventBatch) -> Integers:
     """Return the number of rows' keys that each event matches."""
     counts = np.zeros(len(batch), np.int64)
     for first in range(0, len(batch) if segments else 0, EVENTS_TOGETHER):
@@ -129,11 +128,7 @@ class Finds:
 
 
 def _match_again(
-    part: BatchPart,
-    events: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    keys: NDArray[np.int32],
+    part: BatchPart, events: Integers, counts: Integers, starts: Integers, keys: NDArray[np.int32]
 ) -> None:
     """Match these events again with room for all their finds, and put them where they belong."""
     capacity = _odd_lines(int(counts.max()) + TILE_PLACES)

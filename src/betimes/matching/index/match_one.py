@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from betimes.kernels.address_book import list_in, table_in
 from betimes.kernels.compile import inlined, kernel
+from betimes.kernels.types import Integers, Numbers
 from betimes.matching.index.exact_check import scan_rows
 from betimes.matching.index.lane_cells import Cuts, codes_of_events
 from betimes.matching.index.rows import Rows
 from betimes.matching.index.simd import fetch_line, load8, lowest_bit, put_rows8, store8, without8
 from betimes.matching.index.tile_visit import TileLayout, fetch_bitmaps, visit_tiles
-from betimes.matching.index.tree import LANE, LOW, SKIP, SPAN, TILE
+from betimes.matching.index.tree import SKIP, TILE, excludes
 
 # The book begins with the arrays of the index ...
 READINGS, FOUND, COUNTS, MARKS, MARKED, ANSWER, VISITS, THE_EVENT, CANDIDATES, ALIVE, TAIL = range(11)
@@ -28,12 +29,11 @@ SEGMENT_LENGTH = LAYOUT_LENGTH + CUTS_LENGTH + ROWS_LENGTH + 1
 MARKED_KEYS_MAX = 1 << 24
 """Keys below this are put in order by marking bits: two megabytes of them at most."""
 
-_CODE_MASK = 0xFFFF
 _ONE = np.uint64(1)
 
 
 @kernel
-def match_one(book: NDArray[np.int64]) -> int:
+def match_one(book: Integers) -> int:
     """Write the keys that match the event with these readings to the book's answer; return how many.
 
     They are sorted if the book has bits for marking them.
@@ -53,7 +53,7 @@ def match_one(book: NDArray[np.int64]) -> int:
 
 
 @inlined
-def rows_in(book: NDArray[np.int64], place: int) -> Rows:
+def rows_in(book: Integers, place: int) -> Rows:
     """Return the rows whose parts begin at this entry of the book."""
     return Rows(
         list_in(book, place, np.int32),
@@ -68,11 +68,7 @@ def rows_in(book: NDArray[np.int64], place: int) -> Rows:
 
 @kernel
 def match_segment(
-    book: NDArray[np.int64],
-    place: int,
-    readings: NDArray[np.float64],
-    counts: NDArray[np.int64],
-    found: NDArray[np.int32],
+    book: Integers, place: int, readings: Numbers, counts: Integers, found: NDArray[np.int32]
 ) -> None:
     """Add the keys that the event finds in one segment."""
     first = counts[0]
@@ -122,8 +118,7 @@ def walk(layout: TileLayout, codes: NDArray[np.uint16], visits: NDArray[np.int32
     nodes = layout.nodes
     count = node = 0
     while node < nodes.shape[0]:
-        lane = nodes[node, LANE]
-        if lane >= 0 and ((np.int64(codes[0, lane]) - nodes[node, LOW]) & _CODE_MASK) > nodes[node, SPAN]:
+        if excludes(nodes, node, codes, 0):
             node = nodes[node, SKIP]
             continue
         if nodes[node, TILE] >= 0:
@@ -140,7 +135,7 @@ def ascending(
     count: int,
     marks: NDArray[np.uint64],
     marked: NDArray[np.uint64],
-    answer: NDArray[np.int64],
+    answer: Integers,
 ) -> int:
     """Write the keys in order, by a bit for each key and one for each eight words of these; return how many.
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from betimes.kernels.compile import kernel
+from betimes.kernels.types import Flags, Integers, Numbers
 from betimes.matching.index.splits import TILE_ROWS
 
 GROUP_LANES_MAX = 3
@@ -24,8 +25,8 @@ _VISIT_COST, _TABLE_COST, _CANDIDATE_COST = 2.0, 1.0, 2.0
 
 
 def grouped_rows(
-    starts: NDArray[np.int64], spans: NDArray[np.int32], lane_cells: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    starts: Integers, spans: NDArray[np.int32], lane_cells: NDArray[np.int32]
+) -> tuple[Integers, Integers]:
     """Return an order of the rows, with the start of each group and the end of the last."""
     size = len(starts) - 1
     order, bounds = np.arange(size), np.array([0, size])
@@ -47,7 +48,7 @@ def grouped_rows(
     return order, bounds
 
 
-def _expected(sizes: NDArray[np.int64], chances: NDArray[np.float64], lanes: int) -> tuple[float, float]:
+def _expected(sizes: Integers, chances: Numbers, lanes: int) -> tuple[float, float]:
     """Return the expected number of tiles that an event visits, and of rows that pass their tables."""
     tiles = np.maximum(1.0, sizes / TILE_ROWS)
     reach = np.minimum(1.0, tiles ** (-1 / lanes) + (chances / sizes) ** (1 / lanes))
@@ -56,12 +57,8 @@ def _expected(sizes: NDArray[np.int64], chances: NDArray[np.float64], lanes: int
 
 @kernel
 def narrowest_lanes(
-    starts: NDArray[np.int64],
-    spans: NDArray[np.int32],
-    lane_cells: NDArray[np.int32],
-    telling: NDArray[np.bool_],
-    lanes: int,
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    starts: Integers, spans: NDArray[np.int32], lane_cells: NDArray[np.int32], telling: Flags, lanes: int
+) -> tuple[Integers, Numbers]:
     """Return for each row its narrowest lanes, as one number, and the probability that they hold."""
     codes = np.zeros(starts.shape[0] - 1, np.int64)
     chances = np.ones(starts.shape[0] - 1, np.float64)

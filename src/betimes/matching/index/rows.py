@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from betimes.kernels.types import Integers, Numbers
 from betimes.matching.index.lanes import Intervals, Lanes
 from betimes.model.filters import Box, Filter
 
@@ -51,19 +52,19 @@ class Rows(NamedTuple):
     """Many rows in flat arrays. A named tuple, not a dataclass: numba accepts it as one argument."""
 
     keys: NDArray[np.int32]
-    starts: NDArray[np.int64]  # of each row's constraints; one more than there are rows
+    starts: Integers  # of each row's constraints; one more than there are rows
     previous: NDArray[np.int32]  # an earlier row of the same key that may hold as well, or NONE
     marks: NDArray[np.int32]  # per constraint: lane, set or NONE
-    bounds: NDArray[np.float64]  # per constraint: low, high
-    set_starts: NDArray[np.int64]  # of each set's intervals; one more than there are sets
-    set_bounds: NDArray[np.float64]
+    bounds: Numbers  # per constraint: low, high
+    set_starts: Integers  # of each set's intervals; one more than there are sets
+    set_bounds: Numbers
 
     @property
     def size(self) -> int:
         """Return the number of rows."""
         return len(self.keys)
 
-    def take(self, order: NDArray[np.int64]) -> Rows:
+    def take(self, order: Integers) -> Rows:
         """Return these rows in this order. All rows of a chain must be among them, or none."""
         lengths = np.diff(self.starts)[order]
         starts = np.concatenate(([0], np.cumsum(lengths)))
@@ -82,7 +83,7 @@ class Rows(NamedTuple):
             set_bounds=set_bounds,
         )
 
-    def _take_sets(self, marks: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _take_sets(self, marks: NDArray[np.int32]) -> tuple[Integers, Numbers]:
         """Return only the sets of these constraints, numbered anew in place."""
         with_set = np.flatnonzero(marks[:, 1] != NONE)
         used = marks[with_set, 1]
@@ -135,9 +136,7 @@ def flat_rows(filters: Sequence[tuple[int, PlainFilter]]) -> Rows:
     )
 
 
-def rows_of_columns(
-    keys: NDArray[np.int64], columns: Sequence[tuple[int, NDArray[np.float64], NDArray[np.float64]]]
-) -> Rows:
+def rows_of_columns(keys: Integers, columns: Sequence[tuple[int, Numbers, Numbers]]) -> Rows:
     """Return one row per key from (lane, lows, highs) columns; a NaN low is no constraint."""
     size = len(keys)
     there = (

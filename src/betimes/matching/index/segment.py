@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from betimes.kernels.address_book import address_book
+from betimes.kernels.types import Integers, Numbers
 from betimes.matching.index.batch_walk import first_tiles, match_events
 from betimes.matching.index.lane_cells import codes_of_events, cut_lanes
 from betimes.matching.index.row_groups import grouped_rows
@@ -72,7 +73,7 @@ class Segment:
         rows = self._by_key[first:stop]
         return rows[self.alive[rows]]
 
-    def has_any(self, keys: NDArray[np.int64]) -> bool:
+    def has_any(self, keys: Integers) -> bool:
         """Return whether one of these keys has a row here that has not been removed."""
         return bool(np.isin(keys, self.rows.keys[self.alive]).any())
 
@@ -88,7 +89,7 @@ class Segment:
             return self.rows
         return self.rows.take(np.flatnonzero(self.alive))
 
-    def addresses(self) -> NDArray[np.int64]:
+    def addresses(self) -> Integers:
         """Return this segment's part of an address book."""
         return address_book((*self._layout, *self._cuts, *self.rows, self._codes))
 
@@ -97,13 +98,13 @@ class Segment:
         """Return the number of tiles and tables together: the upper limit of an event's visits."""
         return len(self._layout.plans)
 
-    def codes(self, readings: NDArray[np.float64]) -> NDArray[np.uint16]:
+    def codes(self, readings: Numbers) -> NDArray[np.uint16]:
         """Return the codes of these events on the lanes that are cut here."""
         codes = np.zeros((len(readings), _padded(len(self._cuts.lanes))), np.uint16)
         codes_of_events(self._cuts, readings, codes)
         return codes
 
-    def neighbours(self, codes: NDArray[np.uint16]) -> NDArray[np.int64]:
+    def neighbours(self, codes: NDArray[np.uint16]) -> Integers:
         """Return an order of these events in which those that reach the same tiles are adjacent."""
         firsts = np.empty(len(codes), np.int32)
         first_tiles(self._layout.nodes, codes, firsts)
@@ -111,9 +112,9 @@ class Segment:
 
     def match_many(
         self,
-        readings: NDArray[np.float64],
+        readings: Numbers,
         codes: NDArray[np.uint16],
-        counts: NDArray[np.int64],
+        counts: Integers,
         found: NDArray[np.int32],
         capacity: int,
     ) -> None:
@@ -124,7 +125,7 @@ class Segment:
 
 def _laid_out(
     rows: Rows, spans: NDArray[np.int32], lane_cells: NDArray[np.int32]
-) -> tuple[TileLayout, NDArray[np.int32], NDArray[np.int64]]:
+) -> tuple[TileLayout, NDArray[np.int32], Integers]:
     """Return the layout, the plan of each row's tile, and the order of the rows."""
     order, groups = grouped_rows(rows.starts, spans, lane_cells)
     nodes, tile_bounds = grow_tree(rows.starts, spans, lane_cells, order, groups)

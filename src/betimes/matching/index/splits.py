@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from betimes.kernels.compile import inlined, kernel
+from betimes.kernels.types import Integers
 from betimes.matching.index.lane_cells import CODE_MISSING
 
 TILE_ROWS = 512
@@ -24,7 +25,7 @@ _GAIN_MIN = 0.02
 
 
 @inlined
-def span_on_lane(row: int, lane: int, starts: NDArray[np.int64], spans: NDArray[np.int32]) -> int:
+def span_on_lane(row: int, lane: int, starts: Integers, spans: NDArray[np.int32]) -> int:
     """Return the position of the row's constraint on the lane, or -1."""
     for place in range(starts[row], starts[row + 1]):
         if spans[place, 0] == lane:
@@ -34,10 +35,10 @@ def span_on_lane(row: int, lane: int, starts: NDArray[np.int64], spans: NDArray[
 
 @kernel
 def chosen_split(
-    order: NDArray[np.int64],
+    order: Integers,
     start: int,
     stop: int,
-    starts: NDArray[np.int64],
+    starts: Integers,
     spans: NDArray[np.int32],
     path: NDArray[np.int32],
     samples: NDArray[np.int32],

@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from betimes.kernels.types import Flags, Integers, Numbers
 from betimes.matching.index.rows import NONE, PlainFilter, Rows
 from betimes.matching.index.vocabulary import moved_labels
 
@@ -66,11 +67,11 @@ class Tail:
         for row in self._places.pop(key):
             self._alive[row] = False
 
-    def keys(self) -> NDArray[np.int64]:
+    def keys(self) -> Integers:
         """Return the keys that are here."""
         return np.fromiter(self._places, np.int64, len(self._places))
 
-    def parts(self) -> tuple[NDArray[np.bool_], Rows]:
+    def parts(self) -> tuple[Flags, Rows]:
         """Return the alive marks of the rows, and the rows, in arrays with room to grow."""
         return self._alive, Rows(
             keys=self._keys[: self._rows],
@@ -95,7 +96,7 @@ class Tail:
         )
         return rows.take(np.flatnonzero(self._alive[: self._rows]))
 
-    def move_labels(self, lane: int, old: NDArray[np.float64], new: NDArray[np.float64]) -> None:
+    def move_labels(self, lane: int, old: Numbers, new: Numbers) -> None:
         """Move the bounds on a lane of ordered texts to the lane's new labels."""
         marks, bounds = self._marks[: self._constraints], self._bounds[: self._constraints]
         here = marks[:, 0] == lane

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from betimes.kernels.compile import inlined, kernel
+from betimes.kernels.types import Integers, Numbers
 from betimes.matching.index.exact_check import row_counts
 from betimes.matching.index.rows import Rows
 from betimes.matching.index.simd import (
@@ -83,9 +84,9 @@ def visit_tiles(
     layout: TileLayout,
     rows: Rows,
     codes: NDArray[np.uint16],
-    readings: NDArray[np.float64],
-    candidates: NDArray[np.int64],
-    counts: NDArray[np.int64],
+    readings: Numbers,
+    candidates: Integers,
+    counts: Integers,
     found: NDArray[np.int32],
     capacity: int,
 ) -> None:
@@ -149,13 +150,13 @@ def fetch_bitmaps(
 
 @kernel
 def add_candidates(
-    candidates: NDArray[np.int64],
+    candidates: Integers,
     candidate_count: int,
     ends: NDArray[np.uint16],
     rows: Rows,
     codes: NDArray[np.uint16],
-    readings: NDArray[np.float64],
-    counts: NDArray[np.int64],
+    readings: Numbers,
+    counts: Integers,
     found: NDArray[np.int32],
     capacity: int,
 ) -> None:

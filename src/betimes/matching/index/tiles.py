@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from betimes.kernels.compile import kernel
+from betimes.kernels.types import Flags, Integers, Numbers
 from betimes.matching.index.lane_cells import CODE_MISSING, HIGH_EXACT, LOW_EXACT
 from betimes.matching.index.splits import span_on_lane
 from betimes.matching.index.tree import doubled, reach_of_rows
@@ -45,11 +46,11 @@ _CANDIDATES_MIN = 2.0  # one more table does not pay if so few rows are left to 
 
 @kernel
 def survey_tiles(
-    tile_bounds: NDArray[np.int64],
-    order: NDArray[np.int64],
-    starts: NDArray[np.int64],
+    tile_bounds: Integers,
+    order: Integers,
+    starts: Integers,
     spans: NDArray[np.int32],
-    checked: NDArray[np.bool_],
+    checked: Flags,
     lane_count: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
     """Plan each tile; return the plans, the start of each tile's, and the number of bitmaps needed."""
@@ -85,7 +86,7 @@ def plan_tables(
     kind: int,
     rows: int,
     reach: NDArray[np.int32],
-    shares: NDArray[np.float64],
+    shares: Numbers,
     exact: bool,
 ) -> tuple[int, bool]:
     """Plan a tile's tables, the most selective first; return how many, and whether they decide all rows."""
@@ -109,9 +110,8 @@ def plan_tables(
         plans[place + tables, LANE], plans[place + tables, BASE] = lane, 2 * reach[lane, 1]
         plans[place + tables, SHIFT] = shift + 1
         plans[place + tables, LAST] = ((reach[lane, 2] - reach[lane, 1]) >> shift) + 1
-    if (
-        tables == 0
-    ):  # all rows are alike: one bitmap, looked up by the lane behind the last, which is always 0
+    if tables == 0:
+        # all rows are alike: one bitmap, looked up by the lane behind the last, which is always 0
         tables = 1
         plans[place + 1, LANE], plans[place + 1, BASE] = reach.shape[0], 0
         plans[place + 1, SHIFT], plans[place + 1, LAST] = 0, 0
@@ -120,13 +120,13 @@ def plan_tables(
 
 @kernel
 def lane_shares(
-    order: NDArray[np.int64],
+    order: Integers,
     start: int,
     stop: int,
-    starts: NDArray[np.int64],
+    starts: Integers,
     spans: NDArray[np.int32],
     reach: NDArray[np.int32],
-    shares: NDArray[np.float64],
+    shares: Numbers,
 ) -> tuple[float, bool]:
     """Write the share of a tile's rows that each lane lets through (2: no table is needed).
 
@@ -157,11 +157,11 @@ def lane_shares(
 
 @kernel
 def fill_tiles(
-    tile_bounds: NDArray[np.int64],
-    order: NDArray[np.int64],
-    starts: NDArray[np.int64],
+    tile_bounds: Integers,
+    order: Integers,
+    starts: Integers,
     spans: NDArray[np.int32],
-    checked: NDArray[np.bool_],
+    checked: Flags,
     plans: NDArray[np.int32],
     places: NDArray[np.int32],
     lane_count: int,
@@ -199,10 +199,7 @@ def fill_tiles(
 
 @kernel
 def clear_rows(
-    rows: NDArray[np.int32],
-    row_plans: NDArray[np.int32],
-    plans: NDArray[np.int32],
-    words: NDArray[np.uint64],
+    rows: NDArray[np.int32], row_plans: NDArray[np.int32], plans: NDArray[np.int32], words: NDArray[np.uint64]
 ) -> None:
     """Clear the bits of these rows, whose tiles' plans are given, in their tiles' first tables."""
     for place in range(rows.shape[0]):
@@ -216,10 +213,10 @@ def clear_rows(
 
 @kernel
 def fill_ends(
-    order: NDArray[np.int64],
-    starts: NDArray[np.int64],
+    order: Integers,
+    starts: Integers,
     spans: NDArray[np.int32],
-    checked: NDArray[np.bool_],
+    checked: Flags,
     lane_count: int,
     ends: NDArray[np.uint16],
 ) -> None:
@@ -246,10 +243,10 @@ def fill_ends(
 
 @kernel
 def fill_table(
-    order: NDArray[np.int64],
+    order: Integers,
     start: int,
     stop: int,
-    starts: NDArray[np.int64],
+    starts: Integers,
     spans: NDArray[np.int32],
     table: NDArray[np.int32],
     stride: int,

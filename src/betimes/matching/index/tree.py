@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from betimes.kernels.compile import inlined, kernel
+from betimes.kernels.types import Integers
 from betimes.matching.index.lane_cells import CODE_MISSING, HIGH_EXACT, LOW_EXACT
 from betimes.matching.index.splits import SAMPLE, TILE_ROWS, chosen_split, span_on_lane
 
@@ -27,20 +28,30 @@ SKIP = 4  # the node to continue at if the test fails
 TILE = 5  # visited if the test holds; -1: none
 NODE_COLUMNS = 6
 
+CODE_MASK = 0xFFFF  # a code below the first one wraps around, so that one comparison tests both ends
 _SPLITS_DEPTH_MAX = 64
 _TILE_ROWS_AIMED_AT = TILE_ROWS - 16  # a part that is a few rows larger than planned still fits
 _SUM_BINS = 2048
 _TESTED_SHARE_MAX = 0.8  # a tile is tested on one more lane if that excludes a fifth of the cells
 
 
+@inlined
+def excludes(nodes: NDArray[np.int32], node: int, codes: NDArray[np.uint16], event: int) -> bool:
+    """Return whether an event fails a node's test."""
+    lane = nodes[node, LANE]
+    if lane < 0:
+        return False
+    return bool(((np.int64(codes[event, lane]) - nodes[node, LOW]) & CODE_MASK) > nodes[node, SPAN])
+
+
 @kernel
 def grow_tree(
-    starts: NDArray[np.int64],
+    starts: Integers,
     spans: NDArray[np.int32],
     lane_cells: NDArray[np.int32],
-    order: NDArray[np.int64],
-    groups: NDArray[np.int64],
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    order: Integers,
+    groups: Integers,
+) -> tuple[NDArray[np.int32], Integers]:
     """Sort the rows of each group; return the nodes in preorder, where tiles begin and end."""
     nodes = np.empty((64, NODE_COLUMNS), np.int32)
     tiles = np.empty((64, 2), np.int64)
@@ -91,7 +102,7 @@ def grow_tree(
 
 @inlined
 def push(
-    stack: NDArray[np.int64], waiting: int, start: int, stop: int, depth: int, lane: int, low: int, high: int
+    stack: Integers, waiting: int, start: int, stop: int, depth: int, lane: int, low: int, high: int
 ) -> int:
     """Push rows that will become a node that tests a lane for these cells; return the number that wait."""
     stack[waiting, 0], stack[waiting, 1], stack[waiting, 2] = start, stop, depth
@@ -100,7 +111,7 @@ def push(
 
 
 @kernel
-def step_down(paths: NDArray[np.int32], depth: int, waited: NDArray[np.int64]) -> None:
+def step_down(paths: NDArray[np.int32], depth: int, waited: Integers) -> None:
     """Store, for a node and those below it, which cells reach it: the parent's, less those it excludes."""
     for lane in range(paths.shape[1]):
         paths[depth, lane, 0], paths[depth, lane, 1] = paths[depth - 1, lane, 0], paths[depth - 1, lane, 1]
@@ -110,12 +121,12 @@ def step_down(paths: NDArray[np.int32], depth: int, waited: NDArray[np.int64]) -
 
 @kernel
 def even_threshold(
-    order: NDArray[np.int64],
+    order: Integers,
     start: int,
     stop: int,
     lane: int,
     threshold: int,
-    starts: NDArray[np.int64],
+    starts: Integers,
     spans: NDArray[np.int32],
 ) -> int:
     """Return a threshold near the given one for which both parts fill whole tiles."""
@@ -148,15 +159,15 @@ def even_threshold(
 
 @kernel
 def push_parts(
-    stack: NDArray[np.int64],
+    stack: Integers,
     waiting: int,
     depth: int,
-    order: NDArray[np.int64],
+    order: Integers,
     start: int,
     stop: int,
     lane: int,
     threshold: int,
-    starts: NDArray[np.int64],
+    starts: Integers,
     spans: NDArray[np.int32],
 ) -> int:
     """Sort low, high and other rows and push each part; return the number of nodes that wait."""
@@ -190,10 +201,10 @@ def push_parts(
 
 @kernel
 def reach_of_rows(
-    order: NDArray[np.int64],
+    order: Integers,
     start: int,
     stop: int,
-    starts: NDArray[np.int64],
+    starts: Integers,
     spans: NDArray[np.int32],
     reach: NDArray[np.int32],
 ) -> None:

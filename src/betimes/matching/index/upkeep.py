@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Numbers
 from betimes.matching.index.lanes import NUMBER_MAX, Lanes
 from betimes.matching.index.rows import NONE, Rows
 from betimes.matching.index.segment import Segment
 from betimes.matching.index.vocabulary import UNKNOWN_TEXT, moved_labels
 
 
-def with_moved_labels(
-    segment: Segment, lane: int, old: NDArray[np.float64], new: NDArray[np.float64]
-) -> Segment:
+def with_moved_labels(segment: Segment, lane: int, old: Numbers, new: Numbers) -> Segment:
     """Return the segment after a lane's labels moved: built anew if it constrains that lane."""
     rows = segment.living_rows()
     here = rows.marks[:, 0] == lane
@@ -37,7 +35,7 @@ def forget_unused(lanes: Lanes, parts: Sequence[Rows]) -> None:
         order.keep(_whole(beside.ravel()))
 
 
-def _bounds_on(lane: int, parts: Sequence[Rows]) -> NDArray[np.float64]:
+def _bounds_on(lane: int, parts: Sequence[Rows]) -> Numbers:
     """Return all intervals on the lane, including those of sets."""
     found = [np.empty((0, 2))]
     for rows in parts:
@@ -51,7 +49,7 @@ def _bounds_on(lane: int, parts: Sequence[Rows]) -> NDArray[np.float64]:
     return np.concatenate(found)
 
 
-def _codes_in_use(bounds: NDArray[np.float64]) -> set[int]:
+def _codes_in_use(bounds: Numbers) -> set[int]:
     """Return the numbers inside intervals of texts and, for "all but these", those adjacent to them.
 
     The first and the last interval of an exclusion reach to the ends of the lane and name nothing inside;
@@ -64,7 +62,7 @@ def _codes_in_use(bounds: NDArray[np.float64]) -> set[int]:
     return used
 
 
-def _whole(values: NDArray[np.float64]) -> list[int]:
+def _whole(values: Numbers) -> list[int]:
     """Return the values that can be a text's number, as integers."""
     whole: list[int] = values[np.abs(values) <= 2.0**53].astype(np.int64).tolist()
     return whole

@@ -11,7 +11,8 @@ from bisect import bisect_left
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
+
+from betimes.kernels.types import Numbers
 
 UNKNOWN_TEXT = -1
 """The number of a text that no filter names: it can still be *outside* a set."""
@@ -77,7 +78,7 @@ class TextOrder:
             self._newest = text
         return label
 
-    def respace(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def respace(self) -> tuple[Numbers, Numbers]:
         """Spread the labels evenly; return the old ones and the new ones, both ascending."""
         old = np.asarray(self._labels, np.float64)
         step = 2 * _LABEL_MAX // (len(self._labels) + 1)
@@ -105,9 +106,7 @@ class TextOrder:
         return below + gap // 2
 
 
-def moved_labels(
-    bounds: NDArray[np.float64], old: NDArray[np.float64], new: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def moved_labels(bounds: Numbers, old: Numbers, new: Numbers) -> Numbers:
     """Return (low, high) pairs on a lane after `TextOrder.respace`.
 
     A low bound is a label or one above it, a high bound a label or one below it; other values (open ends)
