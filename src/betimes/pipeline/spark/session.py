@@ -1,8 +1,8 @@
-"""How is Spark opened? Here and nowhere else.
+"""Opening Spark: `open_session` is the only place at which that happens.
 
-`local[*]` unless told otherwise; any `--master`, or `--remote` for Spark Connect. What the Java side
-says on its standard error goes to a file, not to the user's terminal: it is shown, last lines only,
-when the start fails. Whatever can wait for ever (a dead master, a cluster without workers) is bounded.
+The master is `local[*]` unless the caller passes another one, or `--remote` for Spark Connect. The standard
+error of Java goes to a file, not to the user's terminal: its last lines are shown when the start fails. Every
+wait that could last for ever (a dead master, a cluster without workers) has a limit.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from betimes.pipeline.spark.java import Java, find_java
 from betimes.pipeline.spark.shipping import ship_package
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession as SparkSession  # noqa: PLC0414 -- for those who may not import Spark
+    from pyspark.sql import SparkSession as SparkSession  # noqa: PLC0414 -- for packages that may not import Spark
 
 T = TypeVar("T")
 
 REACH_S_MAX = 5.0  # for one TCP connection to a master or a Connect server
 START_S_MAX = 120.0  # for Java, the context and, on a cluster, the first worker
 CONNECT_PORT = 15002
-CORES_MAX = 10_000  # that can be told apart over Spark Connect
+CORES_MAX = 10_000  # that can be counted over Spark Connect
 CONNECT_PACKAGES = ("grpc", "grpc_status", "google.rpc", "zstandard")
-START_KEY = "spark.betimes.start.s"  # how long opening took, kept with the session
+START_KEY = "spark.betimes.start.s"  # seconds that opening took, kept with the session
 CAPITALS_KEY = "spark.sql.caseSensitive"  # as filters are: Speed is not speed
-CORES_KEY = "spark.betimes.cores"  # how many tasks run at once, where that had to be asked for
+CORES_KEY = "spark.betimes.cores"  # tasks that run at once, where a job had to find it out
 LOG_LINES_SHOWN = 6
 SOCKET_NAME_LENGTH = 44  # a dot, a UUID, .sock
-SOCKET_PATH_LENGTH_MAX = 104  # of the systems Spark runs on, the strictest
+SOCKET_PATH_LENGTH_MAX = 104  # the strictest limit of the systems Spark runs on
 
-# For small jobs: the optimising compiler and the parallel collector cost more than they bring. Without that
-# compiler Java keeps 48 MB of compiled code unless told otherwise; two runs of the pipeline fill them.
+# For small jobs the optimising compiler and the parallel collector cost more than they bring. Without that
+# compiler Java keeps only 48 MB of compiled code by default, which two runs of the pipeline fill.
 LOCAL_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 
 _own_directory: Path | None = None
 
 
 class SessionError(BetimesError):
-    """Spark does not start, or the cluster cannot be had; says what was tried and what came back."""
+    """Spark does not start, or the cluster is not available; says what was tried and what the answer was."""
 
 
 MASTERS = ("local", "spark://", "yarn", "k8s://")
@@ -65,7 +65,7 @@ def open_session(
     settings: Mapping[str, str] | None = None,
     start_s_max: float = START_S_MAX,
 ) -> SparkSession:
-    """Open Spark, or return the session that is open already (there is one per process)."""
+    """Open Spark, or return the session that is already open (a process has one)."""
     if master and remote:
         raise SettingError(
             "--remote", remote, f"cannot be combined with --master {master}", "give one of them"
@@ -88,22 +88,22 @@ def open_session(
 
 
 def start_s(spark: SparkSession) -> float:
-    """Return how many seconds opening this session took."""
+    """Return the seconds that opening this session took."""
     return float(spark.conf.get(START_KEY, "0") or 0)
 
 
 def is_remote(spark: SparkSession) -> bool:
-    """Tell whether this is a Spark Connect session, which has no context, status tracker or Java here."""
+    """Return whether this is a Spark Connect session, which has no context, status tracker or Java here."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def cores(spark: SparkSession) -> int:
-    """Return how many tasks run at once; a Spark Connect server is asked by a small job, once."""
+    """Return how many tasks run at once. For a Spark Connect server a small job finds it out, once."""
     if not is_remote(spark):
         return int(spark.sparkContext.defaultParallelism)
     known = spark.conf.get(CORES_KEY, None)
     if known is None:
-        import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+        import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
         known = str(spark.range(CORES_MAX).select(F.spark_partition_id()).distinct().count())
         spark.conf.set(CORES_KEY, known)
@@ -111,12 +111,12 @@ def cores(spark: SparkSession) -> int:
 
 
 def local_java_options(java: Java) -> str:
-    """Return what makes a Java quick at small jobs: its compiler and collector, and classes at hand."""
+    """Return the options that make Java fast at small jobs: compiler, collector, and the class archive."""
     return f"{LOCAL_JAVA_OPTIONS} {reading_option(java, archive_file(java))}".rstrip()
 
 
 def session_settings(app_name: str, master: str, java_options: str = LOCAL_JAVA_OPTIONS) -> dict[str, str]:
-    """Return what Betimes sets for such a master. A user's own settings come after and win."""
+    """Return the settings of Betimes for such a master. The user's own settings override them."""
     settings = {
         "spark.app.name": app_name,
         "spark.master": master,
@@ -124,12 +124,13 @@ def session_settings(app_name: str, master: str, java_options: str = LOCAL_JAVA_
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         CAPITALS_KEY: "true",
-        # Else every call that builds a query tells Java where it stands, and takes twice as long.
+        # If this is on, every call that builds a query sends its place in the code to Java, and takes twice
+        # as long.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.warehouse.dir": str(_directory() / "warehouse"),
-        # A worker that dies of a signal then says where, instead of only that it died.
+        # A worker that dies of a signal then prints where, instead of only that it died.
         "spark.python.worker.faulthandler.enabled": "true",
-        # Some tasks heed this and some do not: were it on, each kind would have Python processes of its own.
+        # Only some tasks use this setting: if it were on, each kind would have Python processes of its own.
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     }
     if is_local(master):
@@ -138,7 +139,7 @@ def session_settings(app_name: str, master: str, java_options: str = LOCAL_JAVA_
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.extraJavaOptions": java_options,
             "spark.sql.shuffle.partitions": "2",
-            # Workers of a cluster need not have Betimes before it is sent to them.
+            # Workers of a cluster may not have Betimes before it is sent to them.
             "spark.python.daemon.module": worker_daemon.MODULE,
         }
         if len(str(_directory())) + SOCKET_NAME_LENGTH < SOCKET_PATH_LENGTH_MAX:
@@ -150,7 +151,7 @@ def session_settings(app_name: str, master: str, java_options: str = LOCAL_JAVA_
 
 
 def is_local(master: str) -> bool:
-    """Tell whether the master is this process itself: `local`, `local[4]`, `local[*]`."""
+    """Return whether the master is this process itself: `local`, `local[4]`, `local[*]`."""
     return master == "local" or master.startswith("local[")
 
 
@@ -176,10 +177,11 @@ def _open_classic(
     ours = session_settings(app_name, master, local_java_options(java))
     conf.setAll(list((ours | settings).items()))
     _prepare_environment(java, master)
-    gateway = SparkContext._gateway  # Java is still there when an earlier session was stopped
+    gateway = SparkContext._gateway  # Java still runs when an earlier session was stopped
     if gateway is None:
         with _log_file().open("ab") as log:
-            # In a thread of its own, because launch_gateway never returns if Java ends at once without fault.
+            # In a thread of its own, because launch_gateway never returns if Java exits at once without an
+            # error.
             gateway = _within(
                 start_s_max,
                 lambda: launch_gateway(conf, {"stdout": log, "stderr": log}),  # type: ignore[no-untyped-call]
@@ -212,13 +214,14 @@ def _open_remote(app_name: str, remote: str, start_s_max: float) -> SparkSession
 
     def connect() -> SparkSession:
         session = SparkSession.builder.appName(app_name).remote(remote).create()
-        session.conf.set(CAPITALS_KEY, "true")  # the first call that really asks the server
+        session.conf.set(CAPITALS_KEY, "true")  # the first call that really reaches the server
         return session
 
     try:
         session = _within(start_s_max, connect, f"Spark Connect at {remote}")
     except SessionError:
-        os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # or no other kind of session could be opened
+        # otherwise no other kind of session could be opened
+        os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
         raise
     ship_package(session)
     return session
@@ -227,7 +230,7 @@ def _open_remote(app_name: str, remote: str, start_s_max: float) -> SparkSession
 def _prepare_environment(java: Java, master: str) -> None:
     os.environ["JAVA_HOME"] = str(java.home)
     if is_local(master):
-        # Workers would start the first python3 on the path, which need not have Betimes.
+        # Workers would start the first python3 on the path, which may not have Betimes.
         os.environ["PYSPARK_PYTHON"] = sys.executable
     else:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -235,7 +238,7 @@ def _prepare_environment(java: Java, master: str) -> None:
 
 
 def _within(limit_s: float, action: Callable[[], T], what: str) -> T:
-    """Return what the action returns; a SessionError when it fails or has not come back in time."""
+    """Return the result of the action; raise a SessionError if it fails or exceeds the time limit."""
     outcome: list[T] = []
     failure: list[BaseException] = []
 
@@ -256,14 +259,14 @@ def _within(limit_s: float, action: Callable[[], T], what: str) -> T:
 
 
 def _first_cause(error: BaseException) -> str:
-    """Return one line on what went wrong: Java's own message where there is one."""
+    """Return one line about the cause: Java's own message where there is one."""
     java_error: Any = getattr(error, "java_exception", None)
     text = java_error.toString() if java_error is not None else str(error)
     return (text.strip().splitlines() or [type(error).__name__])[0]
 
 
 def _check_reachable(address: str) -> None:
-    """Raise a SessionError when no host of a `spark://` or `sc://` address takes a connection."""
+    """Raise a SessionError when no host of a `spark://` or `sc://` address accepts a connection."""
     hosts = host_ports(address)
     problems = []
     for host, port in hosts:
@@ -301,7 +304,7 @@ def host_ports(address: str) -> list[tuple[str, int]]:
 
 
 def _wait_for_worker(context: Any, deadline_s: float) -> None:
-    """Wait until the cluster gave us a first executor: without one, jobs would wait for ever in silence."""
+    """Wait for a first executor of the cluster: without one, jobs would wait for ever in silence."""
     if context.getConf().get("spark.dynamicAllocation.enabled", "false") == "true":
         return
     java_context = context._jsc.sc()
@@ -320,7 +323,7 @@ def _importable(name: str) -> bool:
 
 
 def _directory() -> Path:
-    """Return a place of this process's own: Java's log, its sockets. It goes when the process does."""
+    """Return a directory of this process, for Java's log and its sockets; it is deleted at exit."""
     global _own_directory  # noqa: PLW0603 -- one Java per process, one place for what it leaves
     if _own_directory is None:
         _own_directory = Path(tempfile.mkdtemp(prefix="betimes-"))

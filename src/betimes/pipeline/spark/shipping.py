@@ -1,7 +1,8 @@
-"""How does Betimes' own code reach the workers of a cluster? As a zip; local workers have it already.
+"""Sending Betimes' own code to the workers of a cluster, as a zip; local workers have it already.
 
-Its name tells its content: by it workers know again what was compiled from the same code. The packages that
-Betimes depends on (numpy, numba, pyarrow, ...) must be installed on the workers.
+The zip is named after a hash of its content: by that name workers recognise kernels that were compiled from
+the same code. The packages that Betimes depends on (numpy, numba, pyarrow, ...) must be installed on the
+workers.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ SHIPPED = {".py", ".toml"}  # a scenario is among the modules
 
 
 def zip_package(directory: Path) -> Path:
-    """Write the package into one zip, importable from it, and return its path; same code, same name."""
-    from betimes.kernels.compile import SHIPPED_AS  # and numba, which takes a while
+    """Write the package into one importable zip, and return its path; same code, same name."""
+    from betimes.kernels.compile import SHIPPED_AS  # this imports numba, which takes a while
 
     root = Path(betimes.__file__).parent
     files = sorted(file for file in root.rglob("*") if file.suffix in SHIPPED)
@@ -41,7 +42,7 @@ def zip_package(directory: Path) -> Path:
 
 
 def ship_package(spark: SparkSession) -> None:
-    """Give the workers of this session the package."""
+    """Send the package to the workers of this session."""
     directory = Path(tempfile.mkdtemp(prefix="betimes-ship-"))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     package = zip_package(directory)

@@ -1,4 +1,4 @@
-"""How is a job of Spark followed while it runs, and stopped when the user has enough of it?"""
+"""Spark jobs that report progress while they run, and that Ctrl-C stops."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ CANCEL_S_MAX = 10.0
 
 
 class JobError(BetimesError):
-    """Spark itself failed: what it said, without its stacks."""
+    """Spark itself failed: its message, without the stack traces."""
 
 
 def watched(
-    spark: SparkSession, action: Callable[[], Any], tasks: int, tell: Callable[[int], None], what: str
+    spark: SparkSession, action: Callable[[], Any], tasks: int, report: Callable[[int], None], what: str
 ) -> Any:
-    """Return what an action returns that starts jobs; tell, now and then, how many of so many tasks are done.
+    """Run an action that starts jobs; report now and then how many of its tasks are done; return its result.
 
-    When the wait for it is interrupted, its jobs are cancelled.
+    When the wait is interrupted, the jobs are cancelled.
     """
     count = TaskCount(spark, tasks, what)
     under_way = Background(lambda: count.run(action), what)
     try:
-        tell(0)
+        report(0)
         while not under_way.wait(POLL_S):
-            tell(count.done())
+            report(count.done())
     except BaseException:
         _stop(count, under_way)
         raise
@@ -42,20 +42,20 @@ def watched(
 
 
 def _stop(count: TaskCount, under_way: Background) -> None:
-    """Stop the job, not only the waiting for it: a thread still reading from Spark crashes Python's exit."""
+    """Stop the job, not only the wait for it: a thread that still reads from Spark crashes Python at exit."""
 
     def cancel() -> None:
-        # Again and again, because a job that is not submitted yet cannot be cancelled yet.
+        # Repeatedly, because a job that is not submitted yet cannot be cancelled yet.
         while not under_way.wait(POLL_S) and time.monotonic() < deadline_s:
             count.cancel()
 
     deadline_s = time.monotonic() + CANCEL_S_MAX
-    # In another thread: this one may have been interrupted with an answer of Java's still to be read.
+    # In another thread: this one may have been interrupted before it read an answer of Java's.
     Background(cancel, "cancelling").wait(CANCEL_S_MAX)
 
 
 class TaskCount:
-    """How many tasks of an action are done, as Spark's status tracker tells; unknown over Spark Connect."""
+    """How many tasks of an action are done, by Spark's status tracker; unknown over Spark Connect."""
 
     def __init__(self, spark: SparkSession, tasks: int, what: str) -> None:
         self._spark = spark
@@ -88,14 +88,14 @@ class TaskCount:
 
 
 class Background:
-    """A value that a thread is working out."""
+    """A value that a thread computes."""
 
     def __init__(self, action: Callable[[], Any], what: str) -> None:
         self._action = action
         self._what = what
         self._value: Any = None
         self._error: BaseException | None = None
-        # Not Thread.join: when Ctrl-C interrupts that, Python takes the thread for ended.
+        # Not Thread.join: when Ctrl-C interrupts that, Python considers the thread ended.
         self._ended = threading.Event()
         threading.Thread(target=self._work, daemon=True, name="betimes-job").start()
 
@@ -108,11 +108,11 @@ class Background:
             self._ended.set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait so long at most; tell whether it is ready."""
+        """Wait for that time at most; return whether the value is ready."""
         return self._ended.wait(seconds)
 
     def value(self) -> Any:
-        """Return the value, or raise a JobError with what Spark said; an error of ours stays what it is."""
+        """Return the value, or raise a JobError with Spark's message; our own errors pass unchanged."""
         if isinstance(self._error, BetimesError):
             raise self._error
         if self._error is not None:
@@ -121,7 +121,7 @@ class Background:
 
 
 def what_spark_said(error: BaseException) -> str:
-    """Return the few lines of a Spark error that say something: no stacks, not the same twice."""
+    """Return the lines of a Spark error that carry information: no stack traces, no line twice."""
     lines = [line.strip() for line in str(error).splitlines()]
     telling = [
         line for line in lines if line and not line.startswith(("at ", "...", "Driver stacktrace", "File "))

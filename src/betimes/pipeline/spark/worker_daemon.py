@@ -1,9 +1,10 @@
-"""How do Spark's Python processes start without compiling PySpark, and importing the same things, each time?
+"""The daemon that forks Spark's Python processes, with what tasks need imported beforehand.
 
-Spark runs this in place of `pyspark.daemon` where it is told to (`spark.python.daemon.module`). It puts
-archives of its own first on the path: they hold no compiled code, and Python 3.11 reads their directories
-anew before every task. Where PySpark is installed they are left out. And what most tasks need is imported
-here, once: the processes of tasks are forked from this one, and need not look for garbage in it.
+Spark runs it instead of `pyspark.daemon` where `spark.python.daemon.module` names it. Spark puts archives of
+its own first on the path: they hold no compiled code, and Python 3.11 reads their directories anew before
+every task. Where PySpark is installed the daemon leaves them out. It also imports what most tasks need, once:
+the processes of tasks are forked from this one, and its objects are frozen, so that they are not searched for
+garbage.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from pathlib import Path
 
 MODULE = "betimes.pipeline.spark.worker_daemon"
 ARCHIVES = ("pyspark.zip", "py4j-", "spark-core_")
-# Not Betimes itself: where a cluster was sent it, tasks must find that one.
+# Not Betimes itself: where Betimes was sent to a cluster, tasks must import that copy.
 PRELOADED = ("pyspark.worker", "pandas", "pyarrow.parquet", "pyarrow.dataset", "scipy.special")
-# A fork of a process with several threads may wait for ever for one that it does not have.
+# A fork of a process with several threads may wait for ever for a thread that it does not have.
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
 
 
@@ -35,7 +36,7 @@ def without_archives(path: Sequence[str]) -> list[str]:
 
 
 def preload() -> None:
-    """Import what tasks need, as far as it is there, and make numba ready."""
+    """Import what tasks need, where it is installed, and initialise numba."""
     for name in PRELOADED:
         try:
             importlib.import_module(name)
@@ -46,14 +47,14 @@ def preload() -> None:
         from numba.core.registry import cpu_target
     except ImportError:
         return
-    # What numba does before the first kernel, compiled or from its cache.
+    # What numba does before the first kernel, whether it is compiled or read from the cache.
     entrypoints.init_all()
     cpu_target.typing_context.refresh()
     cpu_target.target_context.refresh()
 
 
 def main() -> None:
-    """Serve as Spark's daemon does."""
+    """Run as Spark's daemon."""
     for name in [each for each in sys.modules if each.partition(".")[0] == "betimes"]:
         del sys.modules[name]
     sys.path[:] = without_archives(sys.path)

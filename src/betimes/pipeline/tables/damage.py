@@ -1,7 +1,7 @@
-"""Which file is damaged inside, where its end, which is looked at before any work begins, is whole?
+"""The search for Parquet files that are damaged inside although their footer, checked first, is whole.
 
-Spark reads on until it fails, in whatever way the damage has it. Only then are the files read from end to
-end, to name those that are to blame; where none is, the failure is not theirs and stays what it was.
+Spark reads on until it fails, with an error that depends on the damage. Only then are the files read from end
+to end, to name the damaged ones. If none is damaged, the failure has another cause and is raised unchanged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HINT = "copy it again from where it was written, or remove it and do without its
 
 
 def damage_in(path: Path) -> str:
-    """Return what is wrong with a Parquet file, read from end to end; nothing if it is whole, or gone."""
+    """Return what is wrong with a Parquet file, read from end to end; nothing if it is whole, or deleted."""
     try:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches():
@@ -34,7 +34,7 @@ def damage_in(path: Path) -> str:
 
 @contextmanager
 def naming_damaged_files(directory: Path) -> Iterator[None]:
-    """Where Spark fails and files of telemetry are damaged, raise a TelemetryFileError that names them."""
+    """Raise a TelemetryFileError that names the damaged telemetry files when Spark fails because of them."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -50,7 +50,7 @@ def naming_damaged_files(directory: Path) -> Iterator[None]:
 
 
 def damaged_parts(directory: Path) -> dict[Path, str]:
-    """Return the files of telemetry that are damaged, and what is wrong with each."""
+    """Return the damaged files of telemetry, and what is wrong with each."""
     folders = [directory / kind for kind in KINDS if (directory / kind).is_dir()]
     found = {path: damage_in(path) for folder in folders for path in part_files(folder)}
     return {path: problem for path, problem in found.items() if problem}

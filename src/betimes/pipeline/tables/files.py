@@ -1,8 +1,9 @@
-"""Where do the tables lie, and how does a new set of them take the place of the old one?
+"""Where the tables lie, and how a new set of tables replaces the old one in one step.
 
-`TABLES/current` is a link to the folder of the last run that came to its end, `TABLES/runs/NUMBER`. A run
-writes into a folder of its own and sets the link last, in one step: a reader finds the old tables or the new
-ones, whole, and a run that is cut short leaves the old. The run before is kept: somebody may be reading it.
+`TABLES/current` is a link to the folder of the last finished run, `TABLES/runs/NUMBER`. A run writes into a
+folder of its own and sets the link last, in one step: a reader finds the old tables or the new ones,
+complete, and an interrupted run leaves the old ones. The previous run is kept, because a reader may still
+have it open.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ ARROW_TYPES = {
 
 
 class TablesError(BetimesError):
-    """Tables that are not there, or cannot be written: names the place."""
+    """Tables that are missing, or cannot be written: names the directory."""
 
 
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
-    """Keep other runs away from a directory of tables, which is made if need be."""
+    """Lock a directory of tables against other runs; create it if need be."""
     try:
         (directory / RUNS).mkdir(parents=True, exist_ok=True)
         lock = (directory / LOCK).open("w")
@@ -77,17 +78,17 @@ def check_tables_place(directory: Path) -> None:
 
 @contextmanager
 def new_tables(directory: Path) -> Iterator[Path]:
-    """Give a folder to write tables into; when all went well, it becomes the current one."""
+    """Yield a folder to write tables into; when the block ends without an error, it becomes current."""
     with _locked(directory):
         last = _last_run(directory)
-        _remove_others(directory, {last})  # what runs that were cut short have left
+        _remove_others(directory, {last})  # what interrupted runs have left
         staging = directory / RUNS / f"{_number(last) + 1:06}"
         staging.mkdir()
         try:
             yield staging
         except BaseException as error:
             shutil.rmtree(staging, ignore_errors=True)
-            if NO_SPACE in str(error):  # as Java says it, among much else
+            if NO_SPACE in str(error):  # Java's wording, among much else
                 hint = "make room there, or where Spark keeps what it works on (/tmp, or SPARK_LOCAL_DIRS)"
                 raise TablesError(f"{directory}: cannot be written to ({NO_SPACE})\nhint: {hint}") from error
             raise
@@ -109,7 +110,7 @@ def write_frame(
 ) -> DataFrame:
     """Write a table into the folder of a run, in so many files or folders; return it as it is read back.
 
-    Where all it is made from is small, it is made by one task, and nothing is exchanged for that.
+    If all its inputs are small, one task computes it, without a shuffle.
     """
     chosen = frame.select(*table.names)
     if is_small:
@@ -132,7 +133,7 @@ def read_frame(spark: SparkSession, table: TableShape, folder: Path) -> DataFram
 
 
 def read_arrow(table: TableShape, folder: Path, columns: list[str] | None = None) -> pa.Table:
-    """Return a table of a run without Spark; nothing, with its columns, where it has no rows."""
+    """Return a table of a run without Spark; an empty one, with its columns, where it has no rows."""
     found = _dataset(table, folder)
     names = columns or list(table.names)
     if found is None:
@@ -143,7 +144,7 @@ def read_arrow(table: TableShape, folder: Path, columns: list[str] | None = None
 
 
 def read_batches(table: TableShape, folder: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    """Return some columns of a table piece by piece: of a large one there is never more in memory."""
+    """Return some columns of a table batch by batch: a large table is never in memory as a whole."""
     found = _dataset(table, folder)
     if found is not None:
         with _naming_damaged_file(folder / table.name):
@@ -170,7 +171,7 @@ def _dataset(table: TableShape, folder: Path) -> ds.Dataset | None:
 
 @contextmanager
 def _naming_damaged_file(place: Path) -> Iterator[None]:
-    """Where a table cannot be read because a file is damaged, raise a TablesError that names the file."""
+    """Raise a TablesError that names the file when a table cannot be read because a file is damaged."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:
@@ -191,7 +192,7 @@ def _number(run: str | None) -> int:
 
 
 def _set_current(directory: Path, run: Path) -> None:
-    """Let the link point to a run, in one step."""
+    """Point the link to a run, in one step."""
     new = directory / f".{CURRENT}"
     new.unlink(missing_ok=True)
     new.symlink_to(Path(RUNS) / run.name)
@@ -208,7 +209,7 @@ def _remove_others(directory: Path, kept: set[str | None]) -> None:
 
 
 def folder_values(path: str) -> dict[str, str]:
-    """Return the columns that a file's folders say (`target=b2`), as Spark writes them.
+    """Return the columns that a file's folders encode (`target=b2`), as Spark writes them.
 
     >>> folder_values("/tables/transfers/target=b%2F2/part-0.parquet")
     {'target': 'b/2'}

@@ -1,7 +1,7 @@
-"""Which types do a sweep's columns have, and how do its tables get to disk?
+"""The column types of a sweep's tables, and writing them to disk.
 
-A type is worked out from the values: flags, whole numbers, numbers, texts. A column of lists or mappings,
-or of values that do not go together, is JSON text. A file is written whole or not at all.
+The type of a column follows from its values: flags, integers, numbers, texts. A column of lists or mappings,
+or of values of several kinds, is JSON text. A file is written completely or not at all.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WHOLE_MAX = 2**63 - 1
 
 
 def column_table(rows: Sequence[Mapping[str, Any]], *, first: Iterable[str] = ()) -> pa.Table:
-    """Return the rows as a typed table; the columns named `first` come first, and are there even if empty."""
+    """Return the rows as a typed table; the columns named `first` come first, and exist even if empty."""
     names = list(dict.fromkeys([*first, *(name for row in rows for name in row)]))
     return pa.table({name: typed_column([row.get(name) for row in rows]) for name in names})
 
@@ -48,7 +48,7 @@ def typed_column(values: Sequence[Any]) -> pa.Array:
 
 
 def ready_to_write(directory: Path, *, overwrite: bool) -> None:
-    """Raise a BetimesError if a directory cannot be written to, or holds a sweep that must stay."""
+    """Raise a BetimesError if a directory is not writable, or holds a sweep that must not be overwritten."""
     check_writable(directory)
     there = [name for name in FILES if (directory / name).exists()]
     if there and not overwrite:
@@ -56,14 +56,15 @@ def ready_to_write(directory: Path, *, overwrite: bool) -> None:
 
 
 def check_writable(directory: Path) -> None:
-    """Raise a BetimesError if a directory cannot be written to, or not be made.
+    """Raise a BetimesError if a directory is not writable, or cannot be created.
 
-    It is made when there is something to put into it: who interrupts a long work is left no empty one.
+    The directory is created when there is something to put into it, so an interrupted job leaves no empty
+    one.
     """
     try:
         there_already = next(place for place in (directory, *directory.parents) if place.exists())
         with tempfile.TemporaryFile(dir=there_already):
-            pass  # only a try: better now than after an hour of work
+            pass  # only an attempt: better now than after an hour of work
     except OSError as error:
         hint = "name another directory"
         raise BetimesError(f"{directory}: cannot be written to ({error.strerror})\nhint: {hint}") from error

@@ -1,4 +1,4 @@
-"""Where is it kept what was predicted? In a table beside those that it is held against."""
+"""The table of predicted on-time shares, beside the tables that they are compared with."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from betimes.pipeline.tables.files import current_tables, read_arrow
 from betimes.pipeline.tables.shapes import PREDICTIONS
 from betimes.prediction.predict import Prediction
 
-BY_TWIN = "twin"  # stands where a model's name would: a twin was played, under the strategy that was to come
+BY_TWIN = "twin"  # in place of a model's name: a twin was simulated, under the strategy that was planned
 Person = tuple[str, str]  # subscriber and home
 Row = dict[str, Any]
 
@@ -23,7 +23,7 @@ Row = dict[str, Any]
 def write_predictions(
     directory: Path, statistics: NetworkStatistics, prediction: Prediction, *, made_at_s: float
 ) -> None:
-    """Write what is predicted for every subscription into the current tables, in one step."""
+    """Write the prediction for every subscription into the current tables, in one step."""
     forecasts = {each.subscriber: each for each in prediction.subscribers}
     rows = [
         {
@@ -48,7 +48,7 @@ def twin_rows(
     made_at_s: float,
     learned_at_s: float | None,
 ) -> list[Row]:
-    """Return what a twin foretells of subscriptions, from mean and deviation over its seeds."""
+    """Return the prediction of a twin for subscriptions, from mean and deviation over its seeds."""
     return [
         {
             **_whose(each),
@@ -65,7 +65,7 @@ def twin_rows(
 
 
 def write_rows(directory: Path, rows: Sequence[Row]) -> None:
-    """Write what was predicted into the current tables, in one step."""
+    """Write predicted rows into the current tables, in one step."""
     texts = ("subscriber", "home", "pattern", "model")
     schema = pa.schema([(name, pa.string() if name in texts else pa.float64()) for name in PREDICTIONS.names])
     folder = current_tables(directory) / PREDICTIONS.name
@@ -77,7 +77,7 @@ def write_rows(directory: Path, rows: Sequence[Row]) -> None:
 
 
 def kept_predictions(folder: Path, model: str | None = None) -> dict[Person, list[float]]:
-    """Return the shares that lie with the tables of a run, a subscription each; of one model, or all."""
+    """Return the predicted shares in the tables of a run, one for each subscription; of one model, or all."""
     found: dict[Person, list[float]] = {}
     if (folder / PREDICTIONS.name).is_dir():
         for row in read_arrow(PREDICTIONS, folder).to_pylist():

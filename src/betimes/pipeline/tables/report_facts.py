@@ -1,7 +1,8 @@
-"""What do a network's tables say to somebody who looks? Sums few enough to be drawn, however long the tables.
+"""Sums over the tables of a network, few enough to be drawn, however long the tables are.
 
-Tables are read piece by piece, without Spark. Rows of a share of all events count for as many as they
-stand for. Every broker's times are on its own clock, so each has a time line that begins with its first row.
+Tables are read batch by batch, without Spark. The rows of a sampled share of all events are weighted by the
+number of events they stand for. Every broker's times are on its own clock, so each has a time line that
+begins with its first row.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from betimes.pipeline.tables.files import read_batches
 from betimes.pipeline.tables.shapes import DELIVERIES, DROPS, TRANSFERS, WAITS, TableShape
 
-PARTS_MAX = 64  # pieces that are summed up before they are put together
+PARTS_MAX = 64  # batches that are summed up before they are put together
 MOMENTS = 120  # of a time line
 
 Numbers = NDArray[np.float64]
@@ -28,7 +29,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leg:
-    """What the messages that entered at one broker did at a link: wait for it, and travel it."""
+    """What the messages that entered at one broker did at a link: wait for it, and travel along it."""
 
     origin: str
     source: str
@@ -40,7 +41,7 @@ class Leg:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowFacts:
-    """What came to one broker's subscribers from another broker."""
+    """What one broker's subscribers received from another broker."""
 
     origin: str
     home: str
@@ -51,7 +52,7 @@ class FlowFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropFacts:
-    """What one broker gave up for one reason: a message counts for each subscriber who wanted it."""
+    """What one broker dropped for one reason: a message counts once for each subscriber that wanted it."""
 
     broker: str
     reason: str
@@ -69,7 +70,7 @@ class TimeLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportFacts:
-    """What there is to draw of waits, ways and losses."""
+    """The facts of a report: waits, routes and losses."""
 
     legs: tuple[Leg, ...]
     flows: tuple[FlowFacts, ...]
@@ -123,7 +124,7 @@ def _drops(folder: Path) -> Iterator[DropFacts]:
 
 
 def _queues(folder: Path) -> Iterator[TimeLine]:
-    """Return how many messages waited: those that had come and were not yet sent, of all that were sent."""
+    """Return how many messages waited (arrived and not yet sent), of all that were sent."""
     spans: dict[str, tuple[float, float]] = {}
     for broker, came_s, sent_s, _ in _waits(folder):
         first, last = spans.get(broker, (np.inf, -np.inf))
@@ -131,7 +132,7 @@ def _queues(folder: Path) -> Iterator[TimeLine]:
     waiting = {broker: np.zeros(MOMENTS) for broker in spans}
     for broker, came_s, sent_s, weight in _waits(folder):
         moments = np.linspace(*spans[broker], MOMENTS)
-        # who has come by a moment, less who has gone
+        # arrived by that moment, less sent by that moment
         waiting[broker] += _by_then(moments, came_s, weight) - _by_then(moments, sent_s, weight)
     for broker in sorted(spans):
         first, last = spans[broker]
@@ -141,7 +142,7 @@ def _queues(folder: Path) -> Iterator[TimeLine]:
 
 
 def _waits(folder: Path) -> Iterator[tuple[str, Numbers, Numbers, Numbers]]:
-    """Return the broker, when messages came there and were sent, and what they stand for; piece by piece."""
+    """Return, batch by batch, the broker, when messages arrived there and were sent, and their weights."""
     for batch in read_batches(WAITS, folder, ["source", "time_s", "wait_s", "share"]):
         names = np.array(batch["source"].to_pylist(), dtype=object)
         sent_s, wait_s, share = (batch[name].to_numpy() for name in ("time_s", "wait_s", "share"))

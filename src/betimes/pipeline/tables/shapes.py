@@ -1,7 +1,7 @@
-"""Which tables does the pipeline keep, and what do their columns mean? The one place that says so.
+"""The tables of the pipeline and the meaning of their columns: the only definition.
 
-Every table is a folder of Parquet files with exactly these columns. `docs/reference/tables.md` is made from
-here (`betimes pipeline tables --markdown`), and a test sees to it that the page is up to date.
+Every table is a folder of Parquet files with exactly these columns. `docs/reference/tables.md` is generated
+from this file (`betimes pipeline tables --markdown`), and a test checks that the page is up to date.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ SAMPLE = "array<struct<topic:string,content:string,deadline_s:double,weight:doub
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column: its name with the unit in it, its type as Spark writes it, and what it says."""
+    """One column: its name with the unit in it, its type as Spark writes it, and its meaning."""
 
     name: str
     type: str
@@ -22,18 +22,18 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableShape:
-    """One table: what a row is, where rows come from, and by which column the folder is divided."""
+    """One table: what a row is, where rows come from, and by which column the folder is partitioned."""
 
     name: str
     row: str
     columns: tuple[Column, ...]
-    divided_by: str | None = None  # a column; each of its values is a folder of its own
+    divided_by: str | None = None  # a column; each of its values has a folder of its own
     source: str = ""  # the kind of telemetry whose rows it holds
     is_filled: bool = True  # by `betimes pipeline run`
 
     @property
     def ddl(self) -> str:
-        """Return the columns as Spark writes them."""
+        """Return the columns as Spark's DDL."""
         return ", ".join(f"`{column.name}` {column.type}" for column in self.columns)
 
     @property
@@ -59,12 +59,12 @@ def _flag(name: str, meaning: str) -> Column:
 
 
 TIME = _number("time_s", "when, in seconds on the clock of the broker that wrote the row")
-SHARE = _number("share", "of all events, those that are written down: the row stands for 1/share")
-AGE = _number("age_s", "the message's own age, comparable everywhere")
-ORIGIN = _text("origin", "who numbered the event: the broker it entered at")
+SHARE = _number("share", "share of all events that the broker records: the row stands for 1/share events")
+AGE = _number("age_s", "the message's own age, which does not depend on any clock")
+ORIGIN = _text("origin", "the broker that numbered the event: it entered there")
 NUMBER = _whole("number", "the event's number there")
-PUBLISHER = _text("publisher", "who published it")
-SUBSCRIBER = _text("subscriber", "who subscribed")
+PUBLISHER = _text("publisher", "the client that published it")
+SUBSCRIBER = _text("subscriber", "the client that subscribed")
 HOME = _text("home", "the broker where the subscriber is")
 _PASSAGE = (TIME, SHARE, ORIGIN, NUMBER, PUBLISHER, AGE)
 
@@ -84,8 +84,8 @@ EVENTS = TableShape(
         _number("deadline_s", "the publisher's bound on delay; infinity: none"),
         _whole("wanted", "how many subscribers the broker found for it"),
         _text("content", "its attributes, as JSON"),
-        _whole("stored", "subscriptions that the broker looked through"),
-        _number("matching_s", "what that took"),
+        _whole("stored", "subscriptions that the broker searched"),
+        _number("matching_s", "the seconds that it took"),
         _text("broker", "where it entered"),
     ),
 )
@@ -101,9 +101,9 @@ SUBSCRIPTIONS = TableShape(
         _number("delay_s_max", "how old a message may be; infinity: any age"),
         _number("price", "what a message in time is worth"),
         _number("reliability", "the on-time share asked for; 0: none"),
-        _flag("is_shared", "one of a group (`$share/…`): members take turns"),
-        _number("from_s", "since when, on the home's clock"),
-        _number("until_s", "until when, on the home's clock; nothing: it still holds"),
+        _flag("is_shared", "whether it is a shared subscription (`$share/…`), whose members take turns"),
+        _number("from_s", "when it began, on the home's clock"),
+        _number("until_s", "when it ended, on the home's clock; null: it still holds"),
     ),
 )
 TRANSFERS = TableShape(
@@ -113,7 +113,7 @@ TRANSFERS = TableShape(
     divided_by="target",
     columns=(
         *_PASSAGE,
-        _number("transfer_s", "what the link took"),
+        _number("transfer_s", "how long the link took"),
         _number("size_kb", "the event's size"),
         _text("source", "the broker that sent it"),
         _text("target", "the broker that got it"),
@@ -150,20 +150,20 @@ DELIVERIES = TableShape(
 )
 DROPS = TableShape(
     name="drops",
-    row="a broker gave up a message for one destination",
+    row="a broker dropped a message for one destination",
     source="dropped",
     divided_by="broker",
     columns=(
         *_PASSAGE,
         _text("destination", "the broker it was for"),
         _text("reason", "why"),
-        _whole("subscribers", "who wanted it there"),
-        _text("broker", "who gave it up"),
+        _whole("subscribers", "how many subscribers wanted it there"),
+        _text("broker", "the broker that dropped it"),
     ),
 )
 ADMISSIONS = TableShape(
     name="admissions",
-    row="somebody asked for an on-time share, and was promised it or refused",
+    row="a subscriber asked for an on-time share, and was admitted or refused",
     source="answered",
     columns=(
         SUBSCRIBER,
@@ -172,7 +172,7 @@ ADMISSIONS = TableShape(
         _number("reliability", "the on-time share asked for"),
         _number("predicted_share", "the on-time share predicted"),
         _flag("admitted", "whether it was admitted"),
-        _text("reason", "what was said"),
+        _text("reason", "the broker's answer in words"),
         _number("time_s", "when, on the home's clock"),
     ),
 )
@@ -192,8 +192,8 @@ QUARANTINE = TableShape(
 )  # fmt: skip
 
 _COUNTS = (
-    _whole("count_rows", "rows that this is learned from"),
-    _number("count", "messages that those stand for"),
+    _whole("count_rows", "rows that these values are computed from"),
+    _number("count", "messages that those rows stand for"),
 )
 
 
@@ -224,9 +224,9 @@ LINKS = TableShape(
         _text("target", "the broker that receives"),
         *_COUNTS,
         *_spread("s_per_kb"),
-        _number("sent", "messages sent of which we would know if they had arrived"),
+        _number("sent", "messages sent whose arrival would have been recorded"),
         _number("lost", "of those, the ones that did not arrive"),
-        _number("loss", "`lost` of `sent`; nothing: unknown"),
+        _number("loss", "`lost` of `sent`; null: unknown"),
     ),
 )
 
@@ -258,10 +258,15 @@ BROKERS = TableShape(
         _text("broker", "its name"),
         *_COUNTS,
         *_moments("matching_s"),
-        _number("stored_mean", "subscriptions that it looked through, on average"),
-        _number("matching_s_intercept", "what matching takes whatever is stored (least squares)"),
-        _number("matching_s_slope", "what each stored subscription adds; 0 where their number never changed"),
-        _number("queue_length_mean", "messages in its output queues when one came; nothing: none came"),
+        _number("stored_mean", "subscriptions that it searched, on average"),
+        _number(
+            "matching_s_intercept",
+            "seconds of matching an event with none stored (least squares)",
+        ),
+        _number(
+            "matching_s_slope", "seconds that each subscription adds; 0 where their number never changed"
+        ),
+        _number("queue_length_mean", "messages in its output queues at an arrival; null: no arrivals"),
     ),
 )
 PUBLISHERS = TableShape(
@@ -274,7 +279,7 @@ PUBLISHERS = TableShape(
         _number("first_s", "its first event, on the broker's clock"),
         _number("last_s", "its last"),
         _number("rate_per_s", "how often it published, while anything was published at its broker"),
-        _number("gaps_scv", "squared coefficient of variation of the gaps between events; nothing: unknown"),
+        _number("gaps_scv", "squared coefficient of variation of the gaps between events; null: unknown"),
         *_moments("size_kb"),
         Column(name="sample", type=SAMPLE, meaning="events as it sends them, at most 1,000, chosen by hash"),
     ),
@@ -291,7 +296,7 @@ MATCHES = TableShape(
         _number("delay_s_allowed", "the stricter of both sides' bounds"),
         _number("price", "what it was worth in time"),
         _number("weight", "events that it stands for"),
-        _flag("is_settled", "whether all that could become of it is written down"),
+        _flag("is_settled", "whether its fate is known: no later record can change it"),
         HOME,
     ),
 )
@@ -301,30 +306,30 @@ RELIABILITY = TableShape(
     columns=(
         SUBSCRIBER,
         HOME,
-        _whole("count_rows", "settled rows of `matches` that this is learned from"),
+        _whole("count_rows", "settled rows of `matches` that these values are computed from"),
         _number("wanted", "events that those stand for"),
         _number("on_time", "of those, the ones that arrived in time"),
         _number("on_time_share", "`on_time` of `wanted`"),
         _number("on_time_share_low", "where the true share begins, with 95 % confidence (Wilson)"),
         _number("on_time_share_high", "where it ends"),
-        _number("earning", "what those in time were worth"),
-        _number("offered", "what all of them would have been worth"),
+        _number("earning", "the sum of prices of those in time"),
+        _number("offered", "the sum of prices of all of them"),
     ),
 )
 PREDICTIONS = TableShape(
     name="predictions",
-    row="what was predicted for a subscription",
+    row="the prediction for a subscription",
     is_filled=False,
     columns=(
         SUBSCRIBER,
         HOME,
         _text("pattern", "of topics, as written"),
-        _text("model", "by which model, or by a twin"),
+        _text("model", "the model that predicted, or `twin`"),
         _number("on_time_share", "the share that will arrive in time"),
         _number("on_time_share_low", "the low end of its interval; of a twin, one deviation over its seeds"),
         _number("on_time_share_high", "the high end"),
         _number("made_at_s", "when, on the clock of the machine that predicted"),
-        _number("learned_at_s", "when that was learned from which it was predicted"),
+        _number("learned_at_s", "when the model behind the prediction was learned"),
     ),
 )
 BASE_TABLES = (EVENTS, SUBSCRIPTIONS, TRANSFERS, WAITS, DELIVERIES, DROPS, ADMISSIONS, QUARANTINE)
@@ -341,11 +346,11 @@ TABLES: dict[str, TableShape] = {table.name: table for table in (*BASE_TABLES, *
 
 
 def tables_page() -> str:
-    """Return the reference page on all tables, as Markdown."""
+    """Return the reference page of all tables, as Markdown."""
     lines = [
         "# Reference: the pipeline's tables",
         "",
-        "<!-- Made by `betimes pipeline tables --markdown`; a test compares. -->",
+        "<!-- Generated by `betimes pipeline tables --markdown`; a test compares. -->",
         "",
         "`betimes pipeline run --telemetry DIR --tables TABLES` writes them as Parquet, each into a folder",
         "below `TABLES/current`. Times are in seconds, sizes in kilobytes. [How to run it](../pipeline.md).",
@@ -354,7 +359,7 @@ def tables_page() -> str:
     ]
     for table in BASE_TABLES:
         lines += _table_lines(table)
-    lines += ["", "## Worked out from those"]
+    lines += ["", "## Derived from those"]
     for table in DERIVED_TABLES:
         lines += _table_lines(table)
     return "\n".join(lines) + "\n"
