@@ -1,10 +1,10 @@
-"""How do telemetry records become files, and files tables again?
+"""Telemetry records as Parquet files, and files as tables.
 
 `DIRECTORY/KIND/part-00000.parquet`, one folder per kind of record, columns as in `model/telemetry.py`.
-Several writers may share a directory if each has a label of its own: `part-LABEL-00000.parquet`.
-A part is written under a temporary name and renamed, so a reader never meets half a file; on closing,
-a kind of which nothing happened gets an empty part, so that its table exists. While records are still to
-come, and for good when the writer was cut short, an empty file `_unfinished` says so.
+Several writers may share a directory if each has a label of its own: `part-LABEL-00000.parquet`. A part is
+written under a temporary name and renamed, so a reader never sees half a file. On closing, a kind without
+records gets an empty part, so that its table exists. An empty file `_unfinished` exists while more records
+may come, and stays if the writer was interrupted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from betimes.model.errors import BetimesError, SettingError
 from betimes.model.telemetry import RECORD_TYPES, Record
 
 ROWS_PER_PART = 250_000  # some 10 MB a part: few files, and bounded memory
-UNFINISHED = "_unfinished"  # an empty file that is there from the first record to the last
+UNFINISHED = "_unfinished"  # an empty file that exists from the first record to the last
 PART_NAME = re.compile(r"(?P<start>part-(?:.+-)?)(?P<number>\d+)\.parquet")
 ARROW_TYPES = {float: pa.float64(), int: pa.int64(), str: pa.string(), bool: pa.bool_()}
 
@@ -35,7 +35,7 @@ KINDS: dict[str, type[Record]] = {record.__name__.lower(): record for record in 
 
 
 class TelemetryFileError(BetimesError):
-    """A telemetry file or folder that is missing, damaged or of another shape: names it and says which."""
+    """A telemetry file or folder that is missing, damaged or has wrong columns: names it and the problem."""
 
     def __init__(self, path: str, problem: str, hint: str = "") -> None:
         self.path = path
@@ -92,11 +92,11 @@ class TelemetryWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # After a failure too: what the brokers saw up to then is what explains it. The mark then stays.
+        # After a failure too: the records up to then explain it. The mark then stays.
         self.close(whole=error is None)
 
     def write(self, record: Record) -> None:
-        """Take one record; the part is written when it is full."""
+        """Add one record; the part is written when it is full."""
         kind = type(record)
         rows = self._rows[kind]
         rows.append(self._getters[kind](record))
@@ -104,16 +104,16 @@ class TelemetryWriter:
             self._write_part(kind)
 
     def flush(self) -> None:
-        """Write what is held back, as parts of their own."""
+        """Write the held records, as parts of their own."""
         self.detach()()
 
     @property
     def rows_held(self) -> int:
-        """Return how many records are held back."""
+        """Return how many records are held."""
         return sum(map(len, self._rows.values()))
 
     def detach(self) -> Callable[[], None]:
-        """Let go of what is held back, and return what writes it: another thread may, while we go on."""
+        """Detach the held records; return the function that writes them, which another thread may call."""
         parts = [self._part(kind) for kind, rows in self._rows.items() if rows]
 
         def write() -> None:
@@ -123,7 +123,7 @@ class TelemetryWriter:
         return write
 
     def prune(self, bytes_max: int) -> int:
-        """Remove the oldest parts of this writer until they take no more than this; return how many."""
+        """Remove the oldest parts of this writer until the rest has at most this size; return how many."""
         parts = [
             path
             for kind in KINDS
@@ -141,7 +141,7 @@ class TelemetryWriter:
         return removed
 
     def close(self, *, whole: bool = True) -> None:
-        """Write what is held back, and an empty part for each kind that has none; say that this is all."""
+        """Write the held records, and an empty part for each kind without one; remove the mark if `whole`."""
         for kind, rows in self._rows.items():
             if rows or not self._next_part[kind]:
                 self._write_part(kind)
@@ -167,7 +167,7 @@ class TelemetryWriter:
         _write_rows(self._schemas[kind], rows, path)
 
     def _part(self, kind: type[Record]) -> tuple[type[Record], list[tuple[Any, ...]], Path]:
-        """Return the rows of a kind and where they go, and begin anew."""
+        """Return the held rows of a kind and their path, and begin a new part."""
         rows, self._rows[kind] = self._rows[kind], []
         name = f"{self._start}{self._next_part[kind]:05}.parquet"
         self._next_part[kind] += 1
@@ -175,12 +175,12 @@ class TelemetryWriter:
 
 
 def is_unfinished(directory: Path | str) -> bool:
-    """Tell whether the run that wrote here is still going on, or was cut short."""
+    """Return whether the writer is still active, or was interrupted."""
     return any(Path(directory).glob(f"{UNFINISHED}*"))
 
 
 def labels_in(directory: Path | str) -> frozenset[str]:
-    """Return the labels of all that wrote here, or are about to: those of parts, and of unfinished marks."""
+    """Return the labels of all writers here: those of parts, and of unfinished marks."""
     place = Path(directory)
     starts = {
         _start_of(path) for kind in KINDS if (place / kind).is_dir() for path in part_files(place / kind)
@@ -199,7 +199,7 @@ def check_directory(directory: Path, hint: str) -> None:
 
 
 def read_table(directory: Path | str, kind: str) -> pa.Table:
-    """Return all rows of a kind, in the order written; a TelemetryFileError names the file that is wrong."""
+    """Return all rows of a kind, in the order written; a TelemetryFileError names a wrong file."""
     schema = table_schema(kind)
     folder = Path(directory) / kind
     if not folder.is_dir():
@@ -211,7 +211,7 @@ def read_table(directory: Path | str, kind: str) -> pa.Table:
     if not parts and not is_unfinished(Path(directory)):
         raise TelemetryFileError(str(folder), "holds no part-*.parquet file")
     if not parts:
-        return schema.empty_table()  # nothing of the kind has happened yet
+        return schema.empty_table()  # there are no records of the kind yet
     return pa.concat_tables([_read_part(part, schema) for part in parts])
 
 
@@ -247,7 +247,7 @@ def _read_part(path: Path, schema: pa.Schema) -> pa.Table:
 
 
 def part_facts(path: Path) -> tuple[pa.Schema, int]:
-    """Return columns and count of rows of a part, from its end; a TelemetryFileError if it is not whole."""
+    """Return columns and row count of a part, from its footer; a TelemetryFileError if it is damaged."""
     facts: tuple[pa.Schema, int] = _opened(path, lambda file: (file.schema_arrow, file.metadata.num_rows))
     return facts
 

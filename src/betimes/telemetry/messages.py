@@ -1,7 +1,7 @@
-"""How do telemetry records travel in messages? Some of one kind together, to a topic of their broker.
+"""Telemetry records in MQTT messages: several of one kind together, on a topic of their broker.
 
-`$betimes/telemetry/BROKER/KIND`; the payload is an Arrow stream with the columns of `model/telemetry.py`, so
-that whoever reads it has a table, and sees by its columns whether another version wrote it.
+The topic is `$betimes/telemetry/BROKER/KIND`. The payload is an Arrow stream with the columns of
+`model/telemetry.py`, so that a reader gets a table, and sees by its columns whether another version wrote it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class TelemetryMessageError(BetimesError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetryMessage:
-    """Whose records of which kind came, as a table."""
+    """The broker, kind and rows of one message."""
 
     broker: str
     kind: str
@@ -35,7 +35,7 @@ class TelemetryMessage:
 
 
 def telemetry_topic(broker: str, kind: str) -> str:
-    """Return where a broker tells records of a kind.
+    """Return the topic on which a broker publishes records of a kind.
 
     >>> telemetry_topic("b/1", "sent")
     '$betimes/telemetry/b%2F1/sent'
@@ -57,7 +57,7 @@ def packed_records(kind: str, records: Sequence[Record]) -> bytes:
 
 
 def read_topic(topic: str) -> tuple[str, str]:
-    """Return the broker and the kind that a topic tells of."""
+    """Return the broker and the kind of a topic."""
     parts = topic.split("/")
     if len(parts) != 4 or parts[:2] != TELEMETRY_TOPIC.split("/") or parts[3] not in KINDS:
         raise TelemetryMessageError(f"{topic}: is no topic of telemetry")
@@ -65,7 +65,7 @@ def read_topic(topic: str) -> tuple[str, str]:
 
 
 def read_telemetry(topic: str, payload: bytes) -> TelemetryMessage:
-    """Return what a message tells; a TelemetryMessageError says why it tells nothing."""
+    """Return the telemetry in a message; a TelemetryMessageError says why there is none."""
     broker, kind = read_topic(topic)
     schema = table_schema(kind)
     try:

@@ -1,8 +1,8 @@
-"""How does telemetry that came in messages become files again, for whoever reads files?
+"""Telemetry messages written to files again, for readers of files.
 
-What came of a kind since the last time is one file, of all brokers together, and its time is that of the
-oldest message in it. A message that cannot be read becomes a file as it is: whoever judges files finds it
-damaged, and says so. Rows are held up to a bound, and files are removed once they are done with.
+All rows of a kind since the last write become one file, of all brokers together, and its time is that of the
+oldest message in it. A message that cannot be read becomes a file as it is: the reader of the files reports
+it as damaged. Rows are held up to a limit, and the reader removes files once it is done with them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from betimes.telemetry.files import KINDS, UNFINISHED
 from betimes.telemetry.messages import TelemetryMessageError, read_telemetry, read_topic
 
 ROWS_HELD_MAX = 500_000  # of all kinds
-FILES_MAX = 10_000  # that nobody has read yet: then the oldest go
+FILES_MAX = 10_000  # unread files: above that the oldest are deleted
 BROKEN_HELD_MAX = 100  # messages that cannot be read
 
 
@@ -32,17 +32,15 @@ class Spool:
         self._held: dict[str, list[pa.Table]] = {kind: [] for kind in KINDS}
         self._broken: list[tuple[str, bytes]] = []
         self._rows = 0
-        self._first_s: dict[str, float] = {}  # by kind: when the oldest came
+        self._first_s: dict[str, float] = {}  # by kind: when the oldest arrived
         self._brokers: set[str] = set()
-        self._number = time.time_ns()  # files are numbered anew in each life, above all before
-        self.left_out = (
-            0  # rows and broken messages there was no room for, and files that nobody read in time
-        )
+        self._number = time.time_ns()  # each process numbers its files above all earlier ones
+        self.left_out = 0  # rows and broken messages beyond the limits, and files that were not read in time
         for kind in KINDS:
             (directory / kind).mkdir(parents=True, exist_ok=True)
 
     def take(self, topic: str, payload: bytes, at_s: float) -> None:
-        """Take in a message that came at this time; another topic than telemetry's is an error."""
+        """Add a message that arrived at this time; a topic that is not telemetry's is an error."""
         broker, kind = read_topic(topic)
         if broker not in self._brokers:
             self._brokers.add(broker)
@@ -64,7 +62,7 @@ class Spool:
             self._first_s.setdefault(kind, at_s)
 
     def write(self) -> list[Path]:
-        """Write what is held, a file for each kind, and return the files."""
+        """Write the held rows, a file for each kind, and return the files."""
         written = []
         for kind, tables in self._held.items():
             if tables:
@@ -95,7 +93,7 @@ class Spool:
         return self._directory / kind / f"part-{self._number}.parquet"
 
     def _prune(self) -> None:
-        """Remove the oldest files where nobody reads them."""
+        """Remove the oldest unread files above the limit."""
         files = sorted(self._directory.glob("*/part-*.parquet"), key=lambda path: path.name)
         surplus = files[: max(len(files) - FILES_MAX, 0)]
         self.left_out += len(surplus)
