@@ -123,7 +123,7 @@ def test_a_mistake_gets_one_message(tables, capsys, arguments, said):
 
 def test_tables_with_nothing_in_them_are_refused(tmp_path, capsys):
     assert run(["twin", "--tables", str(make_empty_tables(tmp_path))]) == MISTAKE
-    assert "nobody published" in capsys.readouterr().err
+    assert "no events, or no subscriptions" in capsys.readouterr().err
 
 
 def test_a_question_says_whether_anything_changes():

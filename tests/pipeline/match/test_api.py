@@ -14,7 +14,7 @@ from betimes.pipeline.match.plan import MatchSettings
 from betimes.pipeline.rows.events import EventsError
 from betimes.pipeline.rows.sources import open_rows
 from betimes.pipeline.rows.subscription_set import SubscriptionSet, load_set
-from betimes.pipeline.rows.subscriptions import SubscriptionShape, read_wishes
+from betimes.pipeline.rows.subscriptions import SubscriptionShape, read_subscriptions
 
 SMALL = MatchSettings(index_mb_max=0.02, tasks=4)
 
@@ -102,7 +102,7 @@ def expected_pairs(events, wishes):
 @pytest.mark.spark
 def test_a_set_is_put_where_workers_of_this_machine_find_it(spark):
     wishes = random_wishes(20)
-    wanted = SubscriptionSet(read_wishes(wishes, SubscriptionShape.of(wishes.schema))[0])
+    wanted = SubscriptionSet(read_subscriptions(wishes, SubscriptionShape.of(wishes.schema))[0])
     place = placed_set(spark, wanted)
     assert not place.is_sent
     assert len(load_set(place.path())) == 20

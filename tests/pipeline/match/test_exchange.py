@@ -16,7 +16,7 @@ from betimes.pipeline.match.exchange import (
     EventPacking,
     Handout,
     Packer,
-    WishPacking,
+    SubscriptionPacking,
     attributes_of,
     bad_rows_task,
     packed,
@@ -26,7 +26,7 @@ from betimes.pipeline.match.forms import Form, answer_schema
 from betimes.pipeline.match.plan import CellShare
 from betimes.pipeline.rows.events import EventShape
 from betimes.pipeline.rows.sources import PieceReader
-from betimes.pipeline.rows.subscriptions import SubscriptionShape, read_wishes
+from betimes.pipeline.rows.subscriptions import SubscriptionShape, read_subscriptions
 
 EVENTS, ROWS = random_events(200), random_wishes(300)
 READER = PieceReader(in_files=False, name="table")
@@ -35,7 +35,7 @@ SHAPE, WISH_SHAPE = EventShape.of(EVENTS.schema), SubscriptionShape.of(ROWS.sche
 
 @pytest.mark.long
 def test_blocks_meet_and_everybody_is_found_once():
-    wishes = read_wishes(ROWS, WISH_SHAPE)[0]
+    wishes = read_subscriptions(ROWS, WISH_SHAPE)[0]
     found = [dimension_of(wishes, name) for name in ("speed", "lane")]
     groups = tuple(separate_groups([each[0] for each in found if each is not None], wishes, 40))
     cells = sum(len(group) for group in groups)
@@ -47,7 +47,7 @@ def test_blocks_meet_and_everybody_is_found_once():
         shares.append(CellShare(shards=shards, salts=salts, tasks=tasks))
         first += shards * salts
     handout = Handout.of(shares)
-    packing = WishPacking(reader=READER, shape=WISH_SHAPE, groups=groups, handout=handout)
+    packing = SubscriptionPacking(reader=READER, shape=WISH_SHAPE, groups=groups, handout=handout)
     happening = EventPacking(
         reader=READER,
         shape=SHAPE,
@@ -62,7 +62,7 @@ def test_blocks_meet_and_everybody_is_found_once():
     )
     fields = [pa.field(ROW, pa.int64()), EVENTS.schema.field("event")]
     matching = CellMatching(
-        wish_shape=WISH_SHAPE,
+        subscription_shape=WISH_SHAPE,
         event_shape=SHAPE,
         form=Form.PAIRS,
         schema=answer_schema(fields, Form.PAIRS, pa.string()),
@@ -83,7 +83,7 @@ def test_salts_share_events_evenly_and_shards_share_subscriptions():
     assert np.bincount(task).tolist() == [200] * 6
     assert np.array_equal(task, unit)
     assert len(row) == 1200
-    row, task, _ = handout.of_wishes(rows, np.zeros(600, np.int64), first=0)
+    row, task, _ = handout.of_subscriptions(rows, np.zeros(600, np.int64), first=0)
     assert np.bincount(task).tolist() == [300] * 6
     assert set(row[task == 0]).isdisjoint(row[task == 3])
 
@@ -112,7 +112,7 @@ def test_a_cell_without_subscriptions_tells_only_of_what_cannot_be_read():
     shape = EventShape.of(events.schema, ["event"])
     fields = [pa.field(ROW, pa.int64()), pa.field("event", pa.int64())]
     matching = CellMatching(
-        wish_shape=WISH_SHAPE,
+        subscription_shape=WISH_SHAPE,
         event_shape=shape,
         form=Form.LISTS,
         schema=answer_schema(fields, Form.LISTS, pa.string()),

@@ -20,11 +20,11 @@ from betimes.pipeline.match.forms import (
 )
 from betimes.pipeline.rows.events import EventShape, event_columns
 from betimes.pipeline.rows.subscription_set import SubscriptionSet
-from betimes.pipeline.rows.subscriptions import SubscriptionShape, read_wishes
+from betimes.pipeline.rows.subscriptions import SubscriptionShape, read_subscriptions
 
 
 def rows_of(events, wishes, form):
-    wanted = SubscriptionSet(read_wishes(wishes, SubscriptionShape.of(wishes.schema))[0])
+    wanted = SubscriptionSet(read_subscriptions(wishes, SubscriptionShape.of(wishes.schema))[0])
     (rows,) = events.combine_chunks().to_batches()
     shape = EventShape.of(events.schema)
     schema = answer_schema([events.schema.field("event")], form, wishes.schema.field("subscriber").type)

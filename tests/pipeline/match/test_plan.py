@@ -17,19 +17,19 @@ from betimes.pipeline.match.plan import (
     whole_plan,
 )
 from betimes.pipeline.rows.events import EventShape, event_columns
-from betimes.pipeline.rows.subscriptions import SubscriptionShape, read_wishes
+from betimes.pipeline.rows.subscriptions import SubscriptionShape, read_subscriptions
 
 TASKS = 16
 
 
 def sample(wishes, events, subscriptions=5_000_000, event_count=1_000_000):
     table, happened = pa.table(wishes), pa.table(events)
-    read = read_wishes(table, SubscriptionShape.of(table.schema))[0]
+    read = read_subscriptions(table, SubscriptionShape.of(table.schema))[0]
     columns = event_columns(
         happened.to_batches()[0], EventShape.of(happened.schema), set(happened.schema.names)
     )
     return Sample(
-        wishes=read, subscriptions=subscriptions, bytes_each=200.0, happened=columns, events=event_count
+        sampled=read, subscriptions=subscriptions, bytes_each=200.0, happened=columns, events=event_count
     )
 
 

@@ -22,11 +22,11 @@ from betimes.pipeline.match.tasks import (
 from betimes.pipeline.rows.events import EventShape
 from betimes.pipeline.rows.sources import PieceReader
 from betimes.pipeline.rows.subscription_set import SubscriptionSet, save_set
-from betimes.pipeline.rows.subscriptions import SubscriptionShape, read_wishes
+from betimes.pipeline.rows.subscriptions import SubscriptionShape, read_subscriptions
 
 
 def task(events, wishes, tmp_path, form=Form.LISTS):
-    wanted = SubscriptionSet(read_wishes(wishes, SubscriptionShape.of(wishes.schema))[0])
+    wanted = SubscriptionSet(read_subscriptions(wishes, SubscriptionShape.of(wishes.schema))[0])
     save_set(wanted, tmp_path / "wishes.set")
     shape = EventShape.of(events.schema)
     kind = wishes.schema.field("subscriber").type
@@ -66,7 +66,7 @@ def test_events_that_cannot_be_read_are_told_with_their_places(tmp_path):
     (told,) = task(events, wishes, tmp_path).to_files(str(tmp_path))(iter(events.to_batches()))
     (row,) = told.to_pylist()
     assert row["unreadable"] == 1
-    (named,) = json.loads(row["told"])
+    (named,) = json.loads(row["listed"])
     assert (named["source"], named["row"]) == ("events", 2)
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import gamma, norm
 from tests.pipeline.replay_tables import write_tables
 
-from betimes.pipeline.replay.delays import learned_ways, on_time_chance, pooled_waits
+from betimes.pipeline.replay.delays import learned_routes, on_time_chance, pooled_waits
 
 
 def test_a_way_is_the_sum_of_its_links(tmp_path):
@@ -19,14 +19,14 @@ def test_a_way_is_the_sum_of_its_links(tmp_path):
         waits=[("p", "a", "b", 10.0, 1.0, 0.5), ("q", "b", "c", 10.0, 2.0, 0.25)],
         matching_s={"a": 0.005},
     )
-    ways = learned_ways(tmp_path, ["a", "c"], ["a", "c"])
-    assert ways.s_per_kb_mean[0, 1] == pytest.approx(0.3)
-    assert ways.s_per_kb_variance[0, 1] == pytest.approx(0.05)
-    assert ways.fixed_s_mean[0].tolist() == pytest.approx([0.005, 3.005])
-    assert ways.fixed_s_variance[0, 1] == pytest.approx(0.75)
-    assert ways.arriving_share[0].tolist() == [1.0, 0.5]
-    assert math.isinf(ways.fixed_s_mean[1, 0])  # no link leads back
-    assert ways.arriving_share[1].tolist() == [0.0, 1.0]
+    routes = learned_routes(tmp_path, ["a", "c"], ["a", "c"])
+    assert routes.s_per_kb_mean[0, 1] == pytest.approx(0.3)
+    assert routes.s_per_kb_variance[0, 1] == pytest.approx(0.05)
+    assert routes.fixed_s_mean[0].tolist() == pytest.approx([0.005, 3.005])
+    assert routes.fixed_s_variance[0, 1] == pytest.approx(0.75)
+    assert routes.arriving_share[0].tolist() == [1.0, 0.5]
+    assert math.isinf(routes.fixed_s_mean[1, 0])  # no link leads back
+    assert routes.arriving_share[1].tolist() == [0.0, 1.0]
 
 
 def test_waits_of_several_publishers_are_pooled():

@@ -75,7 +75,7 @@ def test_a_replay_writes_who_would_have_received_what(spark, tmp_path):
 
 def test_where_no_way_leads_nothing_arrives():
     one = np.array([[1.0]])
-    ways = ReplayRoutes(
+    routes = ReplayRoutes(
         brokers=("a",),
         homes=("z",),
         fixed_s_mean=one * math.inf,
@@ -88,6 +88,6 @@ def test_where_no_way_leads_nothing_arrives():
     batch = pa.RecordBatch.from_pylist(
         [dict(zip(CARRIED, ("a", 1, "a", 5.0, 1.0, math.inf, 1.0), strict=True)) | {"subscribers": [0]}]
     )
-    (row,) = ReplayTask(ways=ways, terms=terms).outcome(batch).to_pylist()
+    (row,) = ReplayTask(routes=routes, terms=terms).outcome(batch).to_pylist()
     assert (row["arrives_s"], row["on_time_chance"], row["price"]) == (None, 0.0, 1.0)
     assert math.isinf(terms.bound_s[0])

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from tests.pipeline.replay_tables import write_tables
 
-from betimes.pipeline.replay.terms import ReplayError, known_brokers, wishes_in
+from betimes.pipeline.replay.terms import ReplayError, known_brokers, subscriptions_in
 
 ROWS = pa.table(
     {
@@ -21,7 +21,7 @@ ROWS = pa.table(
 
 
 def test_rows_that_cannot_be_are_set_aside_with_their_reasons():
-    found = wishes_in(ROWS, "wishes.csv", {"a", "b"})
+    found = subscriptions_in(ROWS, "wishes.csv", {"a", "b"})
     assert (found.row, found.terms.people) == ((1,), (("ann", "a"),))
     assert (found.terms.bound_s.tolist(), found.terms.price.tolist()) == ([math.inf], [1.0])
     told = [(row["row"], row["name"], row["reason"], row["detail"]) for row in found.set_aside.to_pylist()]
@@ -38,7 +38,7 @@ def test_rows_that_cannot_be_are_set_aside_with_their_reasons():
 def test_without_terms_any_age_will_do_and_names_may_be_numbers():
     nothing = pa.array([None, None], pa.string())
     rows = pa.table({"subscriber": [7, 7], "home": [1, 2], "price": nothing})
-    found = wishes_in(rows, "wishes.csv", {"1", "2"})
+    found = subscriptions_in(rows, "wishes.csv", {"1", "2"})
     assert found.terms.people == (("7", "1"), ("7", "2"))
     assert found.terms.person.tolist() == [0, 1]
     assert found.terms.price.tolist() == [1.0, 1.0]
@@ -48,7 +48,10 @@ def test_without_terms_any_age_will_do_and_names_may_be_numbers():
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
-        (ROWS.drop_columns(["home"]), "no column 'home': to whom.*\nhint: there are subscriber, delay_s_max"),
+        (
+            ROWS.drop_columns(["home"]),
+            "no column 'home', which every.*\nhint: there are subscriber, delay_s_max",
+        ),
         (ROWS.slice(3, 1), "wishes.csv: row 1: unknown home: mars is no broker.*know a, b\nhint: no row"),
         (
             pa.table({"subscriber": ["a"], "home": ["a"], "price": [True]}),
@@ -58,7 +61,7 @@ def test_without_terms_any_age_will_do_and_names_may_be_numbers():
 )
 def test_where_none_can_be_the_first_is_told(rows, expected):
     with pytest.raises(ReplayError, match=expected):
-        wishes_in(rows, "wishes.csv", {"a", "b"})
+        subscriptions_in(rows, "wishes.csv", {"a", "b"})
 
 
 def test_brokers_are_known_by_events_and_links(tmp_path):

@@ -9,11 +9,11 @@ from tests.pipeline.match_tables import expected, random_events, random_wishes
 
 from betimes.pipeline.rows.events import EventShape, event_columns
 from betimes.pipeline.rows.subscription_set import SubscriptionSet, load_set, save_set
-from betimes.pipeline.rows.subscriptions import SubscriptionShape, read_wishes
+from betimes.pipeline.rows.subscriptions import SubscriptionShape, read_subscriptions
 
 
 def built(wishes):
-    return SubscriptionSet(read_wishes(wishes, SubscriptionShape.of(wishes.schema))[0])
+    return SubscriptionSet(read_subscriptions(wishes, SubscriptionShape.of(wishes.schema))[0])
 
 
 def columns(events, wanted):

@@ -14,13 +14,13 @@ from betimes.pipeline.rows.subscriptions import (
     SubscriptionsError,
     SubscriptionShape,
     hull,
-    read_wishes,
+    read_subscriptions,
     reading,
 )
 
 
 def read(table, **place):
-    return read_wishes(table, SubscriptionShape.of(table.schema), **place)
+    return read_subscriptions(table, SubscriptionShape.of(table.schema), **place)
 
 
 def test_a_row_wants_what_all_its_columns_say():
@@ -76,7 +76,7 @@ def test_members_of_shared_subscriptions_are_set_aside_in_the_pipelines_own_tabl
     ("columns", "problem"),
     [
         ({"filter": ["TRUE"]}, "no column 'subscriber'"),
-        ({"subscriber": ["a"], "speed_max": [3]}, "no column says what is wanted"),
+        ({"subscriber": ["a"], "speed_max": [3]}, "no column constrains what is wanted"),
         ({"subscriber": ["a"], "speed>=": [True]}, "must hold numbers"),
         ({"subscriber": ["a"], "kind=": [3]}, "must hold texts"),
         ({"subscriber": ["a"], "filter": [3]}, "must hold texts"),
@@ -107,11 +107,11 @@ def test_a_text_is_read_once():
 @pytest.mark.parametrize(
     ("more", "hint"),
     [
-        ({"speed>": [1.0]}, "columns like speed>="),
-        ({"kind!=": ["car"]}, "columns like speed>="),
+        ({"speed>": [1.0]}, "name intervals speed>="),
+        ({"kind!=": ["car"]}, "name intervals speed>="),
         ({"Filter": ["speed > 1"]}, "did you mean filter"),
         ({"fliter": ["speed > 1"]}, "did you mean filter"),
-        ({"pattern": ["a/#"]}, "leave one out"),
+        ({"pattern": ["a/#"]}, "remove one"),
     ],
 )
 def test_a_column_that_was_meant_to_say_something_is_not_left_out_in_silence(more, hint):

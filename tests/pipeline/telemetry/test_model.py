@@ -19,7 +19,7 @@ from betimes.pipeline.tables.files import TablesError, current_tables, read_arro
 from betimes.pipeline.tables.shapes import LINKS, RELIABILITY
 from betimes.pipeline.telemetry.job import run_pipeline
 from betimes.pipeline.telemetry.model import (
-    _wishes,
+    _counted,
     access_points,
     broker_statistics,
     learn_statistics,
@@ -194,8 +194,8 @@ def test_who_looks_back_counts_subscriptions_that_held_for_half_of_the_time():
         wish_row("changed", 0.0, 150.0, pattern="#", price=1.0),
         wish_row("changed", 150.0, None, pattern="#", price=2.0),
     ]
-    now = _wishes(rows, 100.0, None)
+    now = _counted(rows, 100.0, None)
     assert [row["subscriber"] for row in now] == ["stays", "came late", "changed"]
-    before = {row["subscriber"]: row for row in _wishes(rows, 100.0, 100.0)}
+    before = {row["subscriber"]: row for row in _counted(rows, 100.0, 100.0)}
     assert set(before) == {"stays", "left", "changed"}
     assert before["changed"]["price"] == 2.0, "the terms that held last"

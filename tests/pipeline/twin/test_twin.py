@@ -63,7 +63,7 @@ def test_a_link_that_carried_nothing_is_as_fast_as_the_other_direction(tmp_path)
 
 
 def test_tables_without_anything_to_play_are_refused(tmp_path):
-    with pytest.raises(TablesError, match="nobody published"):
+    with pytest.raises(TablesError, match="no events, or no subscriptions"):
         twin_of(make_empty_tables(tmp_path))
 
 

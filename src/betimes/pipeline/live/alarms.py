@@ -1,8 +1,8 @@
-"""Where do measured and predicted on-time shares part ways? Of whom that is so, an alarm tells.
+"""Alarms: subscribers whose measured and predicted on-time shares differ.
 
-What is measured has an interval in which the true share lies; what is predicted are the shares of a
-subscriber's subscriptions. They part where the interval lies further from all of those than is allowed. An
-alarm begins and ends: each is told once, and is a row of the table of alarms.
+A measured share has an interval in which the true share lies; predicted are the shares of a subscriber's
+subscriptions. An alarm begins when the interval is further from all of those than is allowed, and ends when
+it is not. Beginning and end are reported once each, as rows of the table of alarms.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from betimes.pipeline.tables.files import read_arrow
 from betimes.pipeline.tables.shapes import RELIABILITY
 from betimes.prediction.predict import Prediction
 
-ROWS_MIN = 30  # of what somebody wanted: fewer say little
-FILES_MAX = 1_000  # of the table; the oldest go
+ROWS_MIN = 30  # of wanted events: fewer carry little information
+FILES_MAX = 1_000  # of the table; the oldest are deleted
 ALARMS = "alarms"
 BEGINS, ENDS = "begins", "ends"
 Person = tuple[str, str]  # subscriber and home
@@ -31,7 +31,7 @@ Person = tuple[str, str]  # subscriber and home
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarm:
-    """What was measured of a subscriber, and what was predicted, when they parted or met again."""
+    """The measured and predicted shares of a subscriber when an alarm began or ended."""
 
     state: str  # BEGINS or ENDS
     subscriber: str
@@ -45,7 +45,7 @@ class Alarm:
 
 
 class Watch:
-    """Who is told of by an alarm at the moment."""
+    """The subscribers with an open alarm."""
 
     def __init__(self, gap: float) -> None:
         self._gap = gap
@@ -90,13 +90,13 @@ class Watch:
 
 
 def measured_shares(folder: Path) -> list[dict[str, Any]]:
-    """Return what was measured of each subscriber, from the tables of a run."""
+    """Return the measured share of each subscriber, from the tables of a run."""
     rows: list[dict[str, Any]] = read_arrow(RELIABILITY, folder).to_pylist()
     return sorted(rows, key=lambda row: (row["subscriber"], row["home"]))
 
 
 def predicted_shares(statistics: NetworkStatistics, prediction: Prediction) -> dict[Person, list[float]]:
-    """Return what is predicted of each subscriber, a share for each of its subscriptions."""
+    """Return the predicted shares of each subscriber, one for each of its subscriptions."""
     shares = {each.subscriber: each.share for each in prediction.subscribers}
     found: dict[Person, list[float]] = {}
     for each in statistics.subscriptions:
@@ -106,7 +106,7 @@ def predicted_shares(statistics: NetworkStatistics, prediction: Prediction) -> d
 
 
 def write_alarms(directory: Path, alarms: list[Alarm]) -> Path | None:
-    """Add alarms to the table of them, if there are any; return the file."""
+    """Add alarms to their table, if there are any; return the file."""
     if not alarms:
         return None
     place = directory / ALARMS

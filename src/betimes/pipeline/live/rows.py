@@ -1,13 +1,13 @@
-"""Which rows of new telemetry files count, which make no sense, and which come too late?
+"""Good, bad and late rows of new telemetry files, and the rows that are kept.
 
-A stream hands in new files, batch after batch. Their rows are judged as those of any run; the good ones join
-what is kept of the last while, in one file for each kind, and the others go to the quarantine with their
-reason. A row is late if the window that it belongs to is closed: its broker is past the end of that window by
-more than is allowed. Each broker has a watermark of its own, on its own clock, since no two clocks need
-agree; it is the middle of the newest file, so that a row from nowhere cannot make all others late.
+A stream passes new files, batch after batch. Their rows are judged as those of any run; the good ones are
+added to the rows of the last while, in one file for each kind, and the others go to the quarantine with their
+reason. A row is late if its window is closed: its broker is past the end of that window by more than is
+allowed. Each broker has a watermark on its own clock, since clocks may disagree; it is the median time of the
+newest file, so that a single wrong row cannot make all others late.
 
-`STREAM/rows/000007` is all that is kept after batch 7, made from what was kept after the batch before and the
-new files alone: a batch that is done again, after a crash, comes to the same.
+`STREAM/rows/000007` is all that is kept after batch 7. It is made from what was kept after the batch before
+and from the new files alone: a batch that is repeated after a crash has the same result.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 ROWS, INCOMING, STATE = "rows", "incoming", "state.json"
 QUARANTINE_FILE = "quarantine.parquet"
 ROWS_MAX = 2_000_000  # of one kind that are kept
-QUARANTINED_MAX = 100_000  # rows that are kept to be looked at; all are counted
-LONG_KEPT = ("subscribed", "unsubscribed")  # told again now and then: what holds may have begun before
-ALWAYS_ALL = (*LONG_KEPT, "answered")  # written down whatever the share of events
+QUARANTINED_MAX = 100_000  # rows that are kept for inspection; all are counted
+LONG_KEPT = ("subscribed", "unsubscribed")  # repeated now and then: what holds may have begun before
+ALWAYS_ALL = (*LONG_KEPT, "answered")  # recorded whatever the share of events
 LATE, DAMAGED, AGAIN = "late", "damaged file", "duplicate"
 PLACE = "place of the row"
 QUARANTINE_SCHEMA = pa.schema([(name, pa.string()) for name in (FILE, "reason", "detail", "content", "kind")])
@@ -63,13 +63,13 @@ class LiveSettings:
 
 @dataclass(slots=True, kw_only=True)
 class LiveState:
-    """What is known after a batch; times are on each broker's own clock."""
+    """The state after a batch; times are on each broker's own clock."""
 
     batch: int = -1
     watermarks_s: dict[str, float] = field(default_factory=dict)  # by broker
     rows: int = 0  # good ones, since the beginning
-    set_aside: dict[str, int] = field(default_factory=dict)  # likewise the others, by reason
-    crowded_out: int = 0  # good rows that were kept for less than they should: there were too many
+    set_aside: dict[str, int] = field(default_factory=dict)  # the others, since the beginning, by reason
+    crowded_out: int = 0  # good rows that were dropped early because there were too many
 
 
 class LiveRows:
@@ -82,7 +82,7 @@ class LiveRows:
     def take_in(
         self, spark: SparkSession, files: Sequence[Path], batch: int, known: Sequence[str]
     ) -> tuple[Path, LiveState]:
-        """Take in the files of a batch, and return where all that is kept now lies."""
+        """Add the files of a batch, and return the folder of all rows that are kept now."""
         before = self._folder(max((each for each in self._batches() if each < batch), default=-1))
         old = read_state(before)
         folder, made = self._folder(batch), self._place / INCOMING
@@ -92,7 +92,7 @@ class LiveRows:
         brokers = sorted({*known, *old.watermarks_s, *times})
         frames, problems = open_files(spark, files)
         if frames:
-            with compiling(spark, pays=False):  # what is new is little
+            with compiling(spark, pays=False):  # there are few new rows
                 frame = self._sorted_out(frames, brokers, old.watermarks_s)
                 frame.coalesce(1).write.partitionBy("kind").parquet(str(made))
         new = LiveState(
@@ -120,7 +120,7 @@ class LiveRows:
         staging.replace(folder)
         shutil.rmtree(made, ignore_errors=True)
         for each in self._batches():
-            if each < old.batch:  # that one is needed if this batch is done again
+            if each < old.batch:  # that one is needed if this batch is repeated
                 shutil.rmtree(self._folder(each), ignore_errors=True)
         return folder, new
 
@@ -128,25 +128,25 @@ class LiveRows:
         return self._place / ROWS / f"{batch:06}"
 
     def _batches(self) -> list[int]:
-        """Return after which batches there is something kept."""
+        """Return the batches after which rows were kept."""
         place = self._place / ROWS
         return [int(each.name) for each in place.iterdir() if each.name.isdigit()] if place.is_dir() else []
 
     def _sorted_out(
         self, frames: Mapping[str, DataFrame], brokers: Sequence[str], watermarks_s: Mapping[str, float]
     ) -> DataFrame:
-        """Return the rows of all kinds in one frame, with what is wrong with each."""
-        import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+        """Return the rows of all kinds in one frame, with the verdict on each."""
+        import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
         whole: DataFrame | None = None
         for kind, frame in frames.items():
-            told = judged(frame, kind, brokers)
+            checked = judged(frame, kind, brokers)
             if kind == "subscribed":
-                told = with_unreadable_texts(told)
+                checked = with_unreadable_texts(checked)
             if kind not in LONG_KEPT:
-                told = told.withColumn(VERDICT, F.expr(self.verdict_with_late(watermarks_s)))
+                checked = checked.withColumn(VERDICT, F.expr(self.verdict_with_late(watermarks_s)))
             row = F.substring(F.to_json(F.struct(*table_schema(kind).names)), 1, CONTENT_LETTERS_MAX)
-            told = told.select(
+            checked = checked.select(
                 *table_schema(kind).names,
                 FILE,
                 F.lit(kind).alias("kind"),
@@ -154,12 +154,12 @@ class LiveRows:
                 F.col(f"{VERDICT}.detail").alias("verdict_detail"),
                 F.when(F.col(VERDICT).isNotNull(), row).alias("verdict_content"),
             )
-            whole = told if whole is None else whole.unionByName(told, allowMissingColumns=True)
+            whole = checked if whole is None else whole.unionByName(checked, allowMissingColumns=True)
         assert whole is not None, "there are files"
         return whole
 
     def verdict_with_late(self, watermarks_s: Mapping[str, float]) -> str:
-        """Return the verdict on a row, late ones counted, as an expression of SQL."""
+        """Return the verdict on a row, late ones included, as an expression of SQL."""
         if not watermarks_s:
             return VERDICT
         ends = {name: closed_before_s(at_s, self.settings) for name, at_s in watermarks_s.items()}
@@ -172,7 +172,7 @@ class LiveRows:
     def _join(
         self, before: Path, made: Path, folder: Path, state: LiveState, bad: list[dict[str, str]]
     ) -> None:
-        """Write what was kept and still counts together with what is new."""
+        """Write the kept rows that still count together with the new ones."""
         aside = [pa.Table.from_pylist(bad, QUARANTINE_SCHEMA)]
         for kind in KINDS:
             schema = table_schema(kind)
@@ -185,7 +185,7 @@ class LiveRows:
                 aside.append(_set_aside(rows.filter(pc.invert(is_good)), kind))
             old = before / f"{kind}.parquet"
             kept = pq.read_table(old) if old.exists() else schema.empty_table()
-            if kind != "dropped":  # of which rows may be alike: one for each subscriber's loss
+            if kind != "dropped":  # rows of it may be alike: one for each subscriber's loss
                 new, again = without_known(kept, new)
                 aside.append(_again(again, kind))
             state.rows += new.num_rows
@@ -199,8 +199,8 @@ class LiveRows:
             state.set_aside[each["values"]] = state.set_aside.get(each["values"], 0) + each["counts"]
         old = before / QUARANTINE_FILE
         known = [pq.read_table(old)] if old.exists() else []
-        told = pa.concat_tables([*known, newly])
-        pq.write_table(told.slice(max(told.num_rows - QUARANTINED_MAX, 0)), folder / QUARANTINE_FILE)
+        entries = pa.concat_tables([*known, newly])
+        pq.write_table(entries.slice(max(entries.num_rows - QUARANTINED_MAX, 0)), folder / QUARANTINE_FILE)
 
     def _recent(self, rows: pa.Table, kind: str, watermarks_s: Mapping[str, float]) -> pa.Table:
         longer_s = 3.0 * TELL_AGAIN_EVERY_S if kind in LONG_KEPT else 0.0
@@ -214,7 +214,7 @@ class LiveRows:
 
 
 def closed_before_s(watermark_s: float, settings: LiveSettings) -> float:
-    """Return before when, on a broker's clock, all windows are closed.
+    """Return the time, on a broker's clock, before which all windows are closed.
 
     >>> closed_before_s(1000.0, LiveSettings(window_s=60.0, late_s=120.0))
     840.0
@@ -223,7 +223,7 @@ def closed_before_s(watermark_s: float, settings: LiveSettings) -> float:
 
 
 def newest_times(files: Sequence[Path]) -> dict[str, float]:
-    """Return of each broker the middle of what its newest file tells of; damaged files tell nothing."""
+    """Return for each broker the median time of its newest file; damaged files do not count."""
     found: dict[str, float] = {}
     for path in files:
         try:
@@ -242,7 +242,7 @@ def newest_times(files: Sequence[Path]) -> dict[str, float]:
 
 
 def without_known(kept: pa.Table, new: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Return the new rows that are not there yet, and those that are, or come twice."""
+    """Return the new rows that are not known yet, and the duplicates."""
     if not new.num_rows:
         return new, new
     names = new.column_names
@@ -254,7 +254,7 @@ def without_known(kept: pa.Table, new: pa.Table) -> tuple[pa.Table, pa.Table]:
 
 
 def read_state(folder: Path) -> LiveState:
-    """Return what was known after a batch; nothing where there was none."""
+    """Return the state after a batch; the empty state where there was none."""
     path = folder / STATE
     return LiveState(**json.loads(path.read_text())) if path.exists() else LiveState()
 
@@ -289,7 +289,7 @@ def _set_aside(rows: pa.Table, kind: str) -> pa.Table:
 
 
 def _again(rows: pa.Table, kind: str) -> pa.Table:
-    told = [
+    entries = [
         {
             FILE: "",
             "reason": AGAIN,
@@ -299,7 +299,7 @@ def _again(rows: pa.Table, kind: str) -> pa.Table:
         }
         for row in rows.to_pylist()
     ]
-    return pa.Table.from_pylist(told, QUARANTINE_SCHEMA)
+    return pa.Table.from_pylist(entries, QUARANTINE_SCHEMA)
 
 
 def _as_dict(state: LiveState) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Which telemetry files are new? Structured Streaming says so, each file once, also after a restart."""
+"""New telemetry files, found by Structured Streaming: each file once, also after a restart."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "checkpoint"
 FILES_PER_BATCH = 1_000
-LOOK_EVERY_S = 0.2  # whether it is to end
-# As of any file; what is in it is not read here.
+LOOK_EVERY_S = 0.2  # whether the stream is to end
+# The columns of any file; the content is not read here.
 FILE_COLUMNS = "path string, modificationTime timestamp, length bigint, content binary"
 
 
@@ -43,7 +43,7 @@ def follow(
     ending: threading.Event,
     once: bool = False,
 ) -> None:
-    """Have each new file of telemetry acted on, once; until somebody ends it, or with what is there."""
+    """Call `act` on each new file of telemetry, once; until `ending` is set, or for the files that exist."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -76,14 +76,14 @@ def follow(
             query.stop()
         failure = query.exception()
     except (PySparkException, Py4JError) as error:
-        failure = None if ending.is_set() else error  # who ends us may have ended Java before
+        failure = None if ending.is_set() else error  # the signal that ended us may have ended Java before
     if failure is not None:
         first = (str(failure).strip().splitlines() or [type(failure).__name__])[0]
         raise BetimesError(f"{telemetry}: the stream of telemetry broke: {first}") from failure
 
 
 def path_of(text: str) -> Path:
-    """Return the path that Spark writes with a scheme before it, but as it is.
+    """Return the path that Spark writes with a scheme and escapes, unescaped.
 
     >>> path_of("file:/out/live/sent/part-b%2F1-0.parquet")
     PosixPath('/out/live/sent/part-b%2F1-0.parquet')
@@ -92,5 +92,5 @@ def path_of(text: str) -> Path:
 
 
 def is_part(path: Path) -> bool:
-    """Tell whether this is a file of telemetry, by its name and its folder's."""
+    """Return whether this is a file of telemetry, by its name and its folder's."""
     return path.parent.name in KINDS and PART_NAME.fullmatch(path.name) is not None

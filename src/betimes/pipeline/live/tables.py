@@ -1,8 +1,8 @@
-"""What do the rows of the last while teach? The pipeline's tables, made from what a stream keeps.
+"""The pipeline's tables and the model, made from the rows that a stream keeps.
 
-Rows are judged when they come (`live_rows.py`), so only what is derived from them is made anew each time: a
-third of the work of a run over all telemetry. Beside those, `windows` tells of each link and subscriber how
-fast, how old and how much in time it was, minute by minute.
+Rows are judged when they arrive (`rows.py`), so only the derived tables are computed each time: a third of
+the work of a run over all telemetry. In addition `windows` has the speed, age and on-time share of each link
+and subscriber, minute by minute.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LIVE_SPEED = Measure(keys=("neighbour", "broker"), value="transfer_s", divisor="size_kb")
-COMPILED_ROWS_MIN = 1_000_000  # below, Spark takes longer to compile each query than to run it
+COMPILED_ROWS_MIN = 1_000_000  # below that, Spark takes longer to compile each query than to run it
 WINDOWS = TableShape(
     name="windows",
     row="what was seen of a link or a subscriber within one window of time",
@@ -75,7 +75,7 @@ WINDOWS = TableShape(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptTables:
-    """The rows that are kept after a batch, as the pipeline wants them."""
+    """The rows that are kept after a batch, as the pipeline's base tables."""
 
     folder: Path
     base: dict[str, DataFrame]
@@ -85,7 +85,7 @@ class KeptTables:
 
     @classmethod
     def of(cls, spark: SparkSession, folder: Path, settings: LiveSettings) -> KeptTables:
-        """Return what is kept in a folder; a BetimesError where that is nothing."""
+        """Return the tables in a folder; a BetimesError if there are none."""
         seen = live_survey(folder)
         if not sum(seen.rows.values()):
             raise BetimesError(f"{folder}: no good rows yet\nhint: nothing happened, or not long enough")
@@ -107,14 +107,14 @@ class KeptTables:
 
     @property
     def is_small(self) -> bool:
-        """Tell whether Spark does better without compiling."""
+        """Return whether Spark is faster without compiling."""
         return self.rows < COMPILED_ROWS_MIN
 
 
 def live_model(
     spark: SparkSession, folder: Path, directory: Path, settings: LiveSettings
 ) -> NetworkStatistics:
-    """Return what the kept rows teach of the network, and leave the tables as they are."""
+    """Return the model by the kept rows, without touching the tables."""
     kept = KeptTables.of(spark, folder, settings)
     directory.mkdir(parents=True, exist_ok=True)
     with (
@@ -130,17 +130,17 @@ def live_tables(
     directory: Path,
     settings: LiveSettings,
     state: LiveState,
-    tell: Callable[[NetworkStatistics], None],
+    report: Callable[[NetworkStatistics], None],
 ) -> RunFacts:
-    """Make the tables from the rows that are kept in a folder; they take their place together.
+    """Make the tables from the rows in a folder; all become current together.
 
-    What they teach of the network is told as soon as it is known, before the rest is worked out.
+    `report` gets the model as soon as it is known, before the other tables are computed.
     """
     began_s = time.monotonic()
     kept = KeptTables.of(spark, folder, settings)
     with compiling(spark, pays=not kept.is_small), new_tables(directory.absolute()) as made:
         run = PipelineRun(spark, made, kept.seen, lambda: None, is_small=kept.is_small)
-        tell(_learned(run, kept))
+        report(_learned(run, kept))
         windows = window_rows(kept.base["transfers"], kept.base["deliveries"], settings, state)
         together(
             [
@@ -161,7 +161,7 @@ def live_tables(
 
 
 def _learned(run: PipelineRun, kept: KeptTables) -> NetworkStatistics:
-    """Write the tables that a model is made of, and return the model."""
+    """Write the tables behind a model, and return the model."""
     files = [str(kept.folder / "received.parquet")] if kept.seen.rows["received"] else []
     models = model_tasks(run, kept.base, files, LIVE_SPEED, is_unfinished=True)
     together([lambda: run.write(kept.spans, tables.SUBSCRIPTIONS), *models])
@@ -171,8 +171,8 @@ def _learned(run: PipelineRun, kept: KeptTables) -> NetworkStatistics:
 def window_rows(
     transfers: DataFrame, deliveries: DataFrame, settings: LiveSettings, state: LiveState
 ) -> DataFrame:
-    """Return what was seen of each link and subscriber, window by window."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    """Return what was measured of each link and subscriber, window by window."""
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     links = transfers.select(
         F.lit("link").alias("what"),
@@ -220,7 +220,7 @@ def _frame(spark: SparkSession, folder: Path, kind: str) -> DataFrame:
 
 
 def _copy_quarantine(folder: Path, made: Path) -> None:
-    """Put what was set aside beside the tables, as a run over all telemetry does."""
+    """Copy the quarantine beside the tables, as a run over all telemetry does."""
     rows = pq.read_table(folder / QUARANTINE_FILE)
     place = made / tables.QUARANTINE.name
     place.mkdir()

@@ -1,8 +1,8 @@
-"""Who wants which event, for millions of subscriptions and any number of events?
+"""Matching events with subscriptions: which subscribers want which event.
 
 `match` takes frames or tables and returns a frame; `match_files` writes Parquet files straight from the
-tasks. Both ask `match_plans` how: one index for all subscriptions, or cells. A subscriber with several
-subscriptions to an event is named once.
+tasks. Both ask `plan.py` how: one index for all subscriptions, or cells. A subscriber with several
+subscriptions to an event is listed once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from betimes.pipeline.match.exchange import (
     CellMatching,
     EventPacking,
     Handout,
-    WishPacking,
+    SubscriptionPacking,
     attributes_of,
     bad_rows_task,
 )
@@ -48,7 +48,7 @@ from betimes.pipeline.rows.subscriptions import (
     SubscriptionColumns,
     SubscriptionsError,
     SubscriptionShape,
-    read_wishes,
+    read_subscriptions,
 )
 from betimes.pipeline.spark.session import cores, is_local, is_remote
 
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SAMPLE_ROWS = 20_000  # of subscriptions, and of events
-SURELY_SMALL = 20_000  # subscriptions that need no sample to know how large they are
-QUARANTINED_MAX = 100_000  # rows that are kept one by one
+SURELY_SMALL = 20_000  # fewer subscriptions than that need no sample to estimate their size
+QUARANTINED_MAX = 100_000  # rows that are kept individually
 _AGREED_BYTES_MIN = 1 << 16
 Tables = Any  # a frame, or a source of rows
 Progress = Callable[[int, int], None]
@@ -65,7 +65,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matching:
-    """The answer, a frame that Spark works out when it is asked for; what was set aside; how it is done."""
+    """The answer, as a lazy frame; the rows that were set aside; the plan."""
 
     frame: DataFrame
     quarantine: pa.Table
@@ -74,12 +74,12 @@ class Matching:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """What both ways to match begin with."""
+    """The beginning of both kinds of matching: tables, and the roles of their columns."""
 
     events: RowSource
     event_shape: EventShape
     subscriptions: RowSource
-    wish_shape: SubscriptionShape
+    subscription_shape: SubscriptionShape
     form: Form
     schema: pa.Schema
 
@@ -92,7 +92,7 @@ def match(
     ids: Sequence[str] = (),
     settings: MatchSettings | None = None,
 ) -> Matching:
-    """Return who wants which event; both tables are frames, or rows that `row_sources` opened."""
+    """Return which subscribers want which event; both tables are frames, or opened by `rows/sources.py`."""
     prepared = prepare(events, subscriptions, form, ids)
     wanted, quarantine, plan = planned(prepared, settings or MatchSettings())
     if wanted is None:
@@ -104,8 +104,8 @@ def match(
 
 
 def _counted(lists: DataFrame) -> DataFrame:
-    """Return how many want each event, where only lists tell: somebody may be found in several cells."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    """Return how many subscribers want each event, from lists: several cells may find the same subscriber."""
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     listed, count = ANSWER[Form.LISTS], ANSWER[Form.COUNTS]
     return lists.withColumn(count, F.size(listed).cast("bigint")).drop(listed)
@@ -116,20 +116,20 @@ def _with_form(prepared: Prepared, form: Form) -> Prepared:
 
 
 def prepare(events: Tables, subscriptions: Tables, form: Form, ids: Sequence[str]) -> Prepared:
-    """Return both tables with what their columns mean, or raise what is wrong with them."""
+    """Return both tables with the roles of their columns, or raise an error about them."""
     happened = events if isinstance(events, RowSource) else frame_rows(events, "events")
-    wished = (
+    wanted = (
         subscriptions if isinstance(subscriptions, RowSource) else frame_rows(subscriptions, "subscriptions")
     )
     shape = EventShape.of(happened.schema, ids, happened.name)
-    wish_shape = SubscriptionShape.of(wished.schema, wished.name)
+    subscription_shape = SubscriptionShape.of(wanted.schema, wanted.name)
     named = [happened.schema.field(name).remove_metadata() for name in shape.ids]
-    schema = answer_schema(named, form, wished.schema.field(SUBSCRIBER).type)
+    schema = answer_schema(named, form, wanted.schema.field(SUBSCRIBER).type)
     return Prepared(
         events=happened,
         event_shape=shape,
-        subscriptions=wished,
-        wish_shape=wish_shape,
+        subscriptions=wanted,
+        subscription_shape=subscription_shape,
         form=form,
         schema=schema,
     )
@@ -138,19 +138,19 @@ def prepare(events: Tables, subscriptions: Tables, form: Form, ids: Sequence[str
 def planned(
     prepared: Prepared, settings: MatchSettings
 ) -> tuple[SubscriptionSet | None, pa.Table, MatchPlan]:
-    """Return the set of all subscriptions, if there shall be one; what is set aside; and the plan."""
+    """Return the set of all subscriptions, if the plan has one index; the rows set aside; and the plan."""
     subscriptions, events = prepared.subscriptions, prepared.events
-    columns, shape = prepared.wish_shape.columns, prepared.wish_shape
+    columns, shape = prepared.subscription_shape.columns, prepared.subscription_shape
     rows = read_rows(subscriptions, columns, SAMPLE_ROWS)
-    wishes, bad = read_wishes(rows, shape, subscriptions.name)
-    sampled = SubscriptionSet(wishes)
-    bytes_each = max(sampled.index.size_bytes / max(len(wishes), 1), 1.0)
+    parsed, bad = read_subscriptions(rows, shape, subscriptions.name)
+    sampled = SubscriptionSet(parsed)
+    bytes_each = max(sampled.index.size_bytes / max(len(parsed), 1), 1.0)
     expected_mb = subscriptions.rows * bytes_each / MB
     if expected_mb <= settings.index_mb_max:
         if subscriptions.rows > SAMPLE_ROWS:
-            wishes, bad = read_wishes(read_rows(subscriptions, columns), shape, subscriptions.name)
-            sampled = SubscriptionSet(wishes)
-        _check_some_left(wishes, bad, subscriptions.name)
+            parsed, bad = read_subscriptions(read_rows(subscriptions, columns), shape, subscriptions.name)
+            sampled = SubscriptionSet(parsed)
+        _check_some_left(parsed, bad, subscriptions.name)
         plan = whole_plan(subscriptions.rows, events.rows, sampled.index.size_bytes / MB, settings)
         return sampled, bad, plan
     happened = read_rows(events, prepared.event_shape.needed(sampled.attributes), SAMPLE_ROWS)
@@ -158,7 +158,7 @@ def planned(
         pa.RecordBatch.from_pylist([], schema=happened.schema)
     ]
     sample = Sample(
-        wishes=wishes,
+        sampled=parsed,
         subscriptions=subscriptions.rows,
         bytes_each=bytes_each,
         happened=event_columns(batches[0], prepared.event_shape, sampled.attributes),
@@ -169,18 +169,18 @@ def planned(
     return None, _bad_rows(prepared), plan
 
 
-def _check_some_left(wishes: SubscriptionColumns, bad: pa.Table, source: str) -> None:
-    if not len(wishes) and bad.num_rows:
+def _check_some_left(parsed: SubscriptionColumns, bad: pa.Table, source: str) -> None:
+    if not len(parsed) and bad.num_rows:
         first = bad.slice(0, 1).to_pylist()[0]
         hint = f"none of its {bad.num_rows:,} subscriptions can be read"
         raise SubscriptionsError(f"{source}: {first['reason']}: {first['detail']}\nhint: {hint}")
 
 
 def _bad_rows(prepared: Prepared) -> pa.Table:
-    """Return the subscriptions that cannot be read, found by tasks."""
+    """Return the subscriptions that cannot be read; tasks find them."""
     source = prepared.subscriptions
-    task = bad_rows_task(source.reader, prepared.wish_shape)
-    given = source.handed_out(prepared.wish_shape.columns)
+    task = bad_rows_task(source.reader, prepared.subscription_shape)
+    given = source.handed_out(prepared.subscription_shape.columns)
     found = given.mapInArrow(task, _ddl(QUARANTINE)).limit(QUARANTINED_MAX).toArrow()
     return found.cast(QUARANTINE)
 
@@ -192,7 +192,7 @@ def _ddl(schema: pa.Schema) -> Any:
 
 
 def whole_task(prepared: Prepared, wanted: SubscriptionSet) -> MatchTask:
-    """Return what tasks do where one index holds all subscriptions, which is put where they find it."""
+    """Return the task for a plan with one index, which is written where tasks find it."""
     return MatchTask(
         place=placed_set(prepared.events.spark, wanted),
         reader=prepared.events.reader,
@@ -219,14 +219,14 @@ def placed_set(spark: SparkSession, wanted: SubscriptionSet) -> SetPlace:
 
 
 def divided_frame(prepared: Prepared, plan: MatchPlan) -> DataFrame:
-    """Return the answer of a divided match: blocks meet in tasks, and an event's answers are joined."""
+    """Return the answer of a divided match: blocks meet in tasks, then an event's answers are joined."""
     if prepared.form is Form.COUNTS and plan.is_repeated:
         return _counted(divided_frame(_with_form(prepared, Form.LISTS), plan))
     events, subscriptions = prepared.events, prepared.subscriptions
     handout = Handout.of(plan.shares)
     needed = tuple(prepared.event_shape.needed(_all_attributes(prepared)))
-    wishes = WishPacking(
-        reader=subscriptions.reader, shape=prepared.wish_shape, groups=plan.groups, handout=handout
+    packing = SubscriptionPacking(
+        reader=subscriptions.reader, shape=prepared.subscription_shape, groups=plan.groups, handout=handout
     )
     happened = EventPacking(
         reader=events.reader,
@@ -238,26 +238,31 @@ def divided_frame(prepared: Prepared, plan: MatchPlan) -> DataFrame:
     )
     schema = pa.schema([pa.field(ROW, pa.int64()), *prepared.schema])
     cells = CellMatching(
-        wish_shape=prepared.wish_shape, event_shape=prepared.event_shape, form=prepared.form, schema=schema
+        subscription_shape=prepared.subscription_shape,
+        event_shape=prepared.event_shape,
+        form=prepared.form,
+        schema=schema,
     )
-    packed_wishes = subscriptions.handed_out(prepared.wish_shape.columns).mapInArrow(wishes.task(), BLOCKS)
+    packed_subscriptions = subscriptions.handed_out(prepared.subscription_shape.columns).mapInArrow(
+        packing.task(), BLOCKS
+    )
     packed_events = events.handed_out(needed).mapInArrow(happened.task(), BLOCKS)
-    blocks = packed_wishes.unionByName(packed_events).repartitionById(plan.tasks, "task")
+    blocks = packed_subscriptions.unionByName(packed_events).repartitionById(plan.tasks, "task")
     found = blocks.sortWithinPartitions("cell", "kind").mapInArrow(cells.task(), _ddl(schema))
     return _joined(found, prepared, plan)
 
 
 def _all_attributes(prepared: Prepared) -> frozenset[str]:
-    """Return all attributes that subscriptions may look at: of filters only the tasks know them."""
-    shape = prepared.wish_shape
+    """Return all attributes that subscriptions may use: those of filters are known to tasks only."""
+    shape = prepared.subscription_shape
     if shape.filter:
         return frozenset(prepared.event_shape.columns)
     return frozenset((*shape.lows, *shape.highs, *shape.equals))
 
 
 def _joined(found: DataFrame, prepared: Prepared, plan: MatchPlan) -> DataFrame:
-    """Bring together what several cells found for one event, if several were asked."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    """Join what several cells found for one event, if there are several groups."""
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     ids = [f"`{name}`" for name in prepared.event_shape.ids]
     name = ANSWER[prepared.form]
@@ -276,7 +281,7 @@ def _joined(found: DataFrame, prepared: Prepared, plan: MatchPlan) -> DataFrame:
 
 
 def _is_repeated(source: RowSource) -> bool:
-    """Tell whether somebody has several subscriptions."""
+    """Return whether a subscriber has several subscriptions."""
     if source.frame is not None:
         return source.frame.select(SUBSCRIBER).distinct().count() < source.rows
     names = read_rows(source, [SUBSCRIBER])[SUBSCRIBER]

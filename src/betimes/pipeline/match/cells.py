@@ -1,7 +1,7 @@
-"""In which cells are subscriptions kept that are too many for one index, and which cells does an event go to?
+"""Cells for subscriptions that are too many for one index, and the cells that an event goes to.
 
 A *group* of cells divides the space of one or a few attributes (the topic may be one) into dz-expressions.
-Each subscription belongs to the group of whose cells it reaches the smallest share, and is copied to those
+Each subscription belongs to the group in which it reaches the smallest share of cells, and is copied to those
 that it reaches; each event goes to one cell of every group. So one group suffices where most subscriptions
 constrain the same attributes, and where each constrains few of many, events are copied instead of
 subscriptions.
@@ -31,7 +31,7 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellGroup:
-    """Cells that together are the whole space, numbered from the first; without a division, one cell."""
+    """Cells that cover the whole space, numbered from the first; one cell if there is no division."""
 
     first_cell: int
     division: Division | None
@@ -41,30 +41,30 @@ class CellGroup:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """Return by which attributes it is divided."""
+        """Return the attributes that divide the space."""
         return () if self.division is None else self.division.space.attributes
 
 
 def text_place(text: str) -> float:
-    """Return where a topic lies between 0 and 1: the same everywhere, and anywhere."""
+    """Return the position of a topic between 0 and 1, by a hash that is the same on every machine."""
     return zlib.crc32(text.encode()) / 2**32
 
 
-def wish_ranges(wishes: SubscriptionColumns, attribute: str) -> tuple[Numbers, Numbers]:
-    """Return between which numbers each wish can hold on an attribute, or at which place its topic is."""
+def subscription_ranges(subscriptions: SubscriptionColumns, attribute: str) -> tuple[Numbers, Numbers]:
+    """Return each subscription's interval of an attribute, or the position of its topic."""
     if attribute != WHOLE_TOPIC:
-        return wishes.ranges(attribute)
-    if wishes.patterns is None:
-        none = np.full(len(wishes), np.nan)
+        return subscriptions.ranges(attribute)
+    if subscriptions.patterns is None:
+        none = np.full(len(subscriptions), np.nan)
         return none, none
-    lanes = [lane_of(pattern) for pattern in wishes.patterns.texts]
+    lanes = [lane_of(pattern) for pattern in subscriptions.patterns.texts]
     exact = [text_place(lane[1]) if lane and lane[0] == WHOLE_TOPIC else np.nan for lane in lanes]
-    places = np.array([*exact, np.nan])[wishes.patterns.codes]
+    places = np.array([*exact, np.nan])[subscriptions.patterns.codes]
     return places, places
 
 
 def event_places(events: EventColumns, attribute: str) -> Numbers:
-    """Return the number that each event has on an attribute, or the place of its topic."""
+    """Return the number that each event has for an attribute, or the position of its topic."""
     size = len(events.batch)
     if attribute != WHOLE_TOPIC:
         numbers = events.batch.numbers.get(attribute)
@@ -81,29 +81,31 @@ def _topic_places(topics: TextColumn | None, size: int) -> Numbers:
     return places
 
 
-def wish_cells(space: Space, wishes: SubscriptionColumns) -> Cells:
-    """Return the cells of a space that wishes reach."""
-    ends = {attribute: wish_ranges(wishes, attribute) for attribute in space.attributes}
+def subscription_cells(space: Space, subscriptions: SubscriptionColumns) -> Cells:
+    """Return the cells of a space that subscriptions reach."""
+    ends = {attribute: subscription_ranges(subscriptions, attribute) for attribute in space.attributes}
     lows = {attribute: pair[0] for attribute, pair in ends.items()}
     highs = {attribute: pair[1] for attribute, pair in ends.items()}
-    return box_cells(space, lows, highs, len(wishes))
+    return box_cells(space, lows, highs, len(subscriptions))
 
 
-def cells_of_wishes(
-    groups: Sequence[CellGroup], wishes: SubscriptionColumns
+def cells_of_subscriptions(
+    groups: Sequence[CellGroup], subscriptions: SubscriptionColumns
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the wishes, and the cells they are copied to, as pairs."""
-    shares = np.full((len(groups), len(wishes)), 1.0)
+    """Return the subscriptions, and the cells they are copied to, as pairs."""
+    shares = np.full((len(groups), len(subscriptions)), 1.0)
     reached: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
     for place, group in enumerate(groups):
         if group.division is None:
-            row, part = np.arange(len(wishes)), np.zeros(len(wishes), np.int64)
+            row, part = np.arange(len(subscriptions)), np.zeros(len(subscriptions), np.int64)
         else:
-            row, found = group.division.parts_of_boxes(wish_cells(group.division.space, wishes))
+            row, found = group.division.parts_of_boxes(
+                subscription_cells(group.division.space, subscriptions)
+            )
             part = found.astype(np.int64)
-            shares[place] = np.bincount(row, minlength=len(wishes)) / len(group)
+            shares[place] = np.bincount(row, minlength=len(subscriptions)) / len(group)
         reached.append((row, part + group.first_cell))
-    home = shares.argmin(axis=0)  # of equals the first
+    home = shares.argmin(axis=0)  # the first of equals
     rows = [row[home[row] == place] for place, (row, _) in enumerate(reached)]
     cells = [cell[home[row] == place] for place, (row, cell) in enumerate(reached)]
     return np.concatenate(rows), np.concatenate(cells)
@@ -122,9 +124,9 @@ def cells_of_events(groups: Sequence[CellGroup], events: EventColumns) -> NDArra
     return found
 
 
-def dimension_of(wishes: SubscriptionColumns, attribute: str) -> tuple[Dimension, float] | None:
-    """Return an attribute as a dimension, and the share of it that a wish leaves out on average."""
-    lows, highs = wish_ranges(wishes, attribute)
+def dimension_of(subscriptions: SubscriptionColumns, attribute: str) -> tuple[Dimension, float] | None:
+    """Return an attribute as a dimension, and the share of it that a subscription excludes on average."""
+    lows, highs = subscription_ranges(subscriptions, attribute)
     ends = np.concatenate((lows, highs))
     ends = ends[np.isfinite(ends)]
     if not len(ends):
@@ -140,22 +142,22 @@ def dimension_of(wishes: SubscriptionColumns, attribute: str) -> tuple[Dimension
 
 
 def joint_group(
-    dimensions: Sequence[Dimension], wishes: SubscriptionColumns, rows_max: float
+    dimensions: Sequence[Dimension], subscriptions: SubscriptionColumns, rows_max: float
 ) -> list[CellGroup]:
     """Return one group that divides the space of these attributes together."""
     levels = min(LEVELS_MAX, CODE_LENGTH_MAX // len(dimensions))
     space = Space(dimensions=tuple(dimensions), levels=levels)
-    division = divided(space, wish_cells(space, wishes), rows_max, PARTS_MAX)
+    division = divided(space, subscription_cells(space, subscriptions), rows_max, PARTS_MAX)
     return [CellGroup(first_cell=0, division=division)]
 
 
 def separate_groups(
-    dimensions: Sequence[Dimension], wishes: SubscriptionColumns, rows_max: float
+    dimensions: Sequence[Dimension], subscriptions: SubscriptionColumns, rows_max: float
 ) -> list[CellGroup]:
-    """Return a group for each attribute, and one cell for wishes that constrain none of them."""
-    widths = np.full((len(dimensions) + 1, len(wishes)), 1.0)
+    """Return a group for each attribute, and one cell for subscriptions that constrain none of them."""
+    widths = np.full((len(dimensions) + 1, len(subscriptions)), 1.0)
     for place, dimension in enumerate(dimensions):
-        lows, highs = wish_ranges(wishes, dimension.attribute)
+        lows, highs = subscription_ranges(subscriptions, dimension.attribute)
         reach = np.fmin(highs, dimension.high) - np.fmax(lows, dimension.low)
         share = np.clip(reach / (dimension.high - dimension.low), 0.0, 1.0)
         widths[place] = np.where(np.isnan(lows) & np.isnan(highs), 1.0, np.minimum(share, 0.999))
@@ -164,7 +166,7 @@ def separate_groups(
     first = 0
     for place, dimension in enumerate(dimensions):
         space = Space(dimensions=(dimension,), levels=LEVELS_MAX)
-        cells = wish_cells(space, wishes)[home == place]
+        cells = subscription_cells(space, subscriptions)[home == place]
         division = divided(space, cells, rows_max, PARTS_MAX)
         groups.append(CellGroup(first_cell=first, division=division))
         first += len(division)

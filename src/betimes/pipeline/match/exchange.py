@@ -1,8 +1,8 @@
-"""How do subscriptions and events of one cell meet in one task?
+"""The shuffle of a divided match: subscriptions and events of one cell meet in one task.
 
 Tasks that read rows pack those for each cell into blocks (an Arrow stream in one binary value), so that Spark
 moves few large values instead of many small rows. Blocks are sorted by cell, subscriptions before events: the
-task that gets them builds the index of one cell at a time, and no more than one is in its memory.
+task that gets them builds the index of one cell at a time, and holds no more than one in memory.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from betimes.pipeline.match.cells import CellGroup, cells_of_events, cells_of_wishes
+from betimes.pipeline.match.cells import CellGroup, cells_of_events, cells_of_subscriptions
 from betimes.pipeline.match.forms import STEP_MAX, Form, Steps, answered, plain_texts
 from betimes.pipeline.match.plan import CellShare
 from betimes.pipeline.rows.events import EventShape, event_columns
 from betimes.pipeline.rows.sources import PieceReader
 from betimes.pipeline.rows.subscription_set import SubscriptionSet
-from betimes.pipeline.rows.subscriptions import SubscriptionColumns, SubscriptionShape, read_wishes
+from betimes.pipeline.rows.subscriptions import SubscriptionColumns, SubscriptionShape, read_subscriptions
 
 BLOCKS = "task int, cell int, kind int, block binary"
 BLOCKS_SCHEMA = pa.schema(
     [("task", pa.int32()), ("cell", pa.int32()), ("kind", pa.int32()), ("block", pa.binary())]
 )
-WISHES, EVENTS = 0, 1  # kinds of blocks; subscriptions come first
+SUBSCRIPTIONS, EVENTS = 0, 1  # kinds of blocks; subscriptions come first
 ROWS_PER_STEP = 1 << 17
 BLOCK_BYTES_MAX = 4_000_000
 WAITING_BYTES_MAX = 128_000_000
-ROW = "betimes row"  # an event's number in a match: by it the parts of its answer are brought together
+ROW = "betimes row"  # the number of an event in a match, by which the parts of its answer are joined
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -50,7 +50,7 @@ def unpacked(block: bytes) -> pa.Table:
 
 
 class Packer:
-    """Gathers rows for each (task, cell) until they are worth a block."""
+    """Gathers rows for each (task, cell) until they fill a block."""
 
     def __init__(self, kind: int) -> None:
         self._kind = kind
@@ -58,7 +58,7 @@ class Packer:
         self._bytes: dict[tuple[int, int], int] = {}
 
     def put(self, rows: pa.RecordBatch, task: NDArray[np.int64], cell: NDArray[np.int64]) -> Batches:
-        """Take rows, each for a task and a cell; return the blocks that are full."""
+        """Add rows, each for a task and a cell; return the blocks that are full."""
         if not len(task):
             return
         order = np.lexsort((cell, task))
@@ -96,7 +96,7 @@ class Packer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handout:
-    """Which task has which part of which cell, as flat arrays."""
+    """The tasks of each part of each cell, as flat arrays."""
 
     shards: NDArray[np.int64]
     salts: NDArray[np.int64]
@@ -105,7 +105,7 @@ class Handout:
 
     @classmethod
     def of(cls, shares: Sequence[CellShare]) -> Handout:
-        """Return what the plan says."""
+        """Return the tasks by the plan's shares."""
         counts = np.array([len(each.tasks) for each in shares], np.int64)
         return cls(
             shards=np.array([each.shards for each in shares], np.int64),
@@ -114,10 +114,10 @@ class Handout:
             tasks=np.array([task for each in shares for task in each.tasks], np.int64),
         )
 
-    def of_wishes(
+    def of_subscriptions(
         self, row: NDArray[np.int64], cell: NDArray[np.int64], first: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return (row, task, unit) of wishes: each goes to one shard of its cells, with all salts."""
+        """Return (row, task, unit) of subscriptions: each goes to one shard of its cells, with all salts."""
         salts = self.salts[cell]
         shard = (row + first) % self.shards[cell]
         begin = self.starts[cell] + shard * salts
@@ -143,8 +143,8 @@ class Handout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WishPacking:
-    """Reads subscriptions and packs them for the cells they reach; rows that cannot be read are left out."""
+class SubscriptionPacking:
+    """Reads subscriptions and packs them for the cells they reach; unreadable rows are left out."""
 
     reader: PieceReader
     shape: SubscriptionShape
@@ -155,16 +155,16 @@ class WishPacking:
         """Return the function for Spark."""
 
         def task(batches: Batches) -> Batches:
-            packer = Packer(WISHES)
+            packer = Packer(SUBSCRIPTIONS)
             first = 0
             for piece in self.reader.pieces(batches, self.shape.columns, ROWS_PER_STEP):
                 rows = pa.Table.from_batches([piece.rows])
-                wishes, bad = read_wishes(rows, self.shape, piece.source, piece.first_row)
+                subscriptions, bad = read_subscriptions(rows, self.shape, piece.source, piece.first_row)
                 kept = _without(piece.rows, bad, piece.first_row)
-                row, cell = cells_of_wishes(self.groups, wishes)
-                row, to, unit = self.handout.of_wishes(row, cell, first)
+                row, cell = cells_of_subscriptions(self.groups, subscriptions)
+                row, to, unit = self.handout.of_subscriptions(row, cell, first)
                 yield from packer.put(kept.take(pa.array(row)), to, unit)
-                first += len(wishes)
+                first += len(subscriptions)
             yield from packer.rest()
 
         return task
@@ -184,7 +184,7 @@ class EventPacking:
     reader: PieceReader
     shape: EventShape
     columns: tuple[str, ...]
-    attributes: frozenset[str]  # by which the cells are divided
+    attributes: frozenset[str]  # the attributes that divide the cells
     groups: tuple[CellGroup, ...]
     handout: Handout
 
@@ -211,7 +211,7 @@ class EventPacking:
 
 
 def _first_number() -> int:
-    """Return where a task begins to number its events: the same when it is run again."""
+    """Return where a task begins to number its events: the same number when the task is repeated."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -222,7 +222,7 @@ def _first_number() -> int:
 class CellMatching:
     """Builds the index of one cell after another from blocks, and matches the events of each."""
 
-    wish_shape: SubscriptionShape
+    subscription_shape: SubscriptionShape
     event_shape: EventShape
     form: Form
     schema: pa.Schema  # of the answer, with the number of the event
@@ -243,37 +243,37 @@ class CellMatching:
         return task
 
     def answers(self, blocks: Iterable[tuple[int, int, bytes]]) -> Batches:
-        """Return who wants the events of these blocks, which are sorted by cell and kind."""
+        """Return which subscribers want the events of these blocks, which are sorted by cell and kind."""
         current, waiting = -1, list[pa.Table]()
         wanted: SubscriptionSet | None = None
         steps = Steps()
         for cell, kind, block in blocks:
             if cell != current:
                 current, waiting, wanted, steps = cell, [], None, Steps()
-            if kind == WISHES:
+            if kind == SUBSCRIPTIONS:
                 waiting.append(unpacked(block))
                 continue
             if wanted is None and waiting:
-                wanted = SubscriptionSet(self._wishes(waiting))
+                wanted = SubscriptionSet(self._subscription_columns(waiting))
                 waiting.clear()
             for rows in unpacked(block).to_batches(STEP_MAX):
                 yield from self._matched(rows, wanted, steps)
 
-    def _wishes(self, waiting: list[pa.Table]) -> SubscriptionColumns:
+    def _subscription_columns(self, waiting: list[pa.Table]) -> SubscriptionColumns:
         rows = pa.concat_tables(waiting, promote_options="permissive")
-        return read_wishes(rows, self.wish_shape)[0]
+        return read_subscriptions(rows, self.subscription_shape)[0]
 
     def _matched(self, rows: pa.RecordBatch, wanted: SubscriptionSet | None, steps: Steps) -> Batches:
         names = [ROW, *self.event_shape.ids]
         for some in steps.of(rows):
             events = event_columns(some, self.event_shape, wanted.attributes if wanted else frozenset())
-            if wanted is None:  # nobody: only those that cannot be read are told of
+            if wanted is None:  # no subscriptions: only unreadable events have a row
                 places = pa.array(list(events.unreadable), pa.int64())
                 columns = [some.column(name).take(places) for name in names]
                 columns.append(pa.nulls(len(places), self.schema.types[-1]))
-                nobody = pa.RecordBatch.from_arrays(columns, schema=self.schema)
-                if nobody.num_rows:
-                    yield nobody
+                unreadable = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+                if unreadable.num_rows:
+                    yield unreadable
                 continue
             answer = answered([some.column(name) for name in names], events, wanted, self.form, self.schema)
             steps.learn(some.num_rows, answer.pairs)
@@ -282,17 +282,17 @@ class CellMatching:
 
 
 def bad_rows_task(reader: PieceReader, shape: SubscriptionShape) -> Callable[[Batches], Batches]:
-    """Return the function that hands on only the subscriptions that cannot be read."""
+    """Return the function that passes on only the subscriptions that cannot be read."""
 
     def task(batches: Batches) -> Batches:
         for piece in reader.pieces(batches, shape.columns, ROWS_PER_STEP):
             rows = pa.Table.from_batches([piece.rows])
-            _, bad = read_wishes(rows, shape, piece.source, piece.first_row)
+            _, bad = read_subscriptions(rows, shape, piece.source, piece.first_row)
             yield from bad.to_batches()
 
     return task
 
 
 def attributes_of(groups: Sequence[CellGroup]) -> frozenset[str]:
-    """Return the attributes by which cells are divided."""
+    """Return the attributes that divide the cells."""
     return frozenset(name for group in groups for name in group.attributes)

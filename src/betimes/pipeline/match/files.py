@@ -1,8 +1,7 @@
-"""How does a match become files? From two tables to a folder with the answer, and what was set aside.
+"""A match from two tables to a folder with the answer and the rows that were set aside.
 
-`OUT/matches` holds the answer as Parquet, `OUT/quarantine.parquet` what could not be read, with reason and
-place, and `OUT/summary.json` how it was done and what came out. The answer takes its place when all of it is
-there.
+`OUT/matches` holds the answer as Parquet, `OUT/quarantine.parquet` the unreadable rows, with reason and
+place, and `OUT/summary.json` the plan and the counts. The answer is moved to its place when it is complete.
 """
 
 from __future__ import annotations
@@ -37,16 +36,16 @@ if TYPE_CHECKING:
 
 MATCHES, SET_ASIDE, SUMMARY = "matches", "quarantine.parquet", "summary.json"
 UNREADABLE = "event that cannot be read"
-Progress = Callable[[int, int], None]  # tasks done, in all
+Progress = Callable[[int, int], None]  # tasks done, all tasks
 
 
 class MatchError(BetimesError):
-    """A match that cannot be written: names the place."""
+    """A match that cannot be written: names the directory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchRequest:
-    """What is to be matched, and where the answer goes."""
+    """What to match, and where the answer goes."""
 
     events: str
     subscriptions: str
@@ -59,20 +58,21 @@ class MatchRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchFacts:
-    """What came out."""
+    """The counts of a match."""
 
     plan: MatchPlan
     form: Form
-    wanted: int  # events that somebody wants
+    wanted: int  # events that a subscriber wants
     pairs: int
     unreadable: int  # events
     set_aside: dict[str, int]  # rows by reason
-    task_share_max: float | None  # of the events, those that the busiest task had; where tasks tell
-    tasks_processor_s: float | None  # of the tasks that matched and wrote; where they tell
+    # share of the events that the busiest task had; None where tasks do not report it
+    task_share_max: float | None
+    tasks_processor_s: float | None  # of the tasks that matched and wrote; None where they do not report it
     took_s: float
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the facts for JSON."""
         return {
             "form": self.form.value,
             "events": self.plan.events,
@@ -89,17 +89,17 @@ class MatchFacts:
 
 
 def check_out(out: Path, *, overwrite: bool) -> None:
-    """Raise a BetimesError if the answer cannot go there."""
+    """Raise a BetimesError if the answer cannot be written there."""
     there = [name for name in (MATCHES, SET_ASIDE, SUMMARY) if (out / name).exists()]
     if there and not overwrite:
-        hint = "name another folder, or say --overwrite"
+        hint = "name another folder, or pass --overwrite"
         raise MatchError(f"{out}: already holds {' and '.join(there)}\nhint: {hint}")
     check_writable(out)
 
 
 @contextmanager
 def staged_answer(out: Path) -> Iterator[Path]:
-    """Give a folder to write the answer into; when all went well, it takes the place of the one before."""
+    """Yield a folder to write the answer into; if the block succeeds, it replaces the previous answer."""
     out.mkdir(parents=True, exist_ok=True)
     staging, place = out.absolute() / f".{MATCHES}-{uuid.uuid4().hex}", out / MATCHES
     try:
@@ -109,7 +109,7 @@ def staged_answer(out: Path) -> Iterator[Path]:
         staging.replace(place)
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
-        with suppress(OSError):  # it was there before, and is not empty
+        with suppress(OSError):  # it existed before, and is not empty
             out.rmdir()
         raise
 
@@ -125,17 +125,17 @@ def _opened(spark: SparkSession, request: MatchRequest) -> Prepared:
 
 
 def match_files(spark: SparkSession, request: MatchRequest, progress: Progress | None = None) -> MatchFacts:
-    """Match two tables, write the answer, and return what came out."""
+    """Match two tables, write the answer, and return the counts."""
     check_out(request.out, overwrite=request.overwrite)
     began_s = time.monotonic()
     prepared = _opened(spark, request)
     wanted, quarantine, plan = planned(prepared, request.settings)
-    tell = progress or (lambda _done, _total: None)
+    report = progress or (lambda _done, _total: None)
     with staged_answer(request.out) as staging:
         if wanted is None:
-            written = _write_divided(prepared, plan, staging, tell)
+            written = _write_divided(prepared, plan, staging, report)
         else:
-            written = _write_whole(prepared, wanted, staging, tell)
+            written = _write_whole(prepared, wanted, staging, report)
     bad = pa.concat_tables([quarantine, written.unreadable_rows])
     write_table(bad, request.out / SET_ASIDE)
     facts = MatchFacts(
@@ -163,18 +163,18 @@ class _Written:
     tasks_processor_s: float | None = None
 
 
-def _write_whole(prepared: Prepared, wanted: SubscriptionSet, folder: Path, tell: Progress) -> _Written:
-    """Let tasks write a file each, and keep those of the attempts that counted."""
+def _write_whole(prepared: Prepared, wanted: SubscriptionSet, folder: Path, report: Progress) -> _Written:
+    """Let tasks write a file each, and keep the files of successful attempts."""
     folder.mkdir()
     task = whole_task(prepared, wanted)
     events: RowSource = prepared.events
     frame = events.handed_out(task.columns).mapInArrow(task.to_files(str(folder)), WRITTEN)
     tasks = events.tasks
-    told = watched(
-        events.spark, frame.toArrow, tasks, lambda done: tell(done, tasks), "the match"
+    reports = watched(
+        events.spark, frame.toArrow, tasks, lambda done: report(done, tasks), "the match"
     ).to_pylist()
-    tell(tasks, tasks)
-    files = {row["file"] for row in told if row["file"]}
+    report(tasks, tasks)
+    files = {row["file"] for row in reports if row["file"]}
     missing = sorted(name for name in files if not (folder / name).exists())
     if missing:
         hint = "name a folder on a file system that this machine and all workers see under the same path"
@@ -184,16 +184,16 @@ def _write_whole(prepared: Prepared, wanted: SubscriptionSet, folder: Path, tell
     for path in folder.iterdir():
         if path.name not in files:
             path.unlink()
-    if not files:  # a folder without any file could not be read
+    if not files:  # Spark cannot read a folder without any file
         write_table(task.schema.empty_table(), folder / "part-0.parquet")
-    rows = [each for row in told for each in json.loads(row["told"])]
+    rows = [each for row in reports for each in json.loads(row["listed"])]
     return _Written(
-        wanted=sum(row["wanted"] for row in told),
-        pairs=sum(row["pairs"] for row in told),
-        unreadable=sum(row["unreadable"] for row in told),
+        wanted=sum(row["wanted"] for row in reports),
+        pairs=sum(row["pairs"] for row in reports),
+        unreadable=sum(row["unreadable"] for row in reports),
         unreadable_rows=_unreadable_rows(rows),
-        task_share_max=max((row["events"] for row in told), default=0) / max(events.rows, 1),
-        tasks_processor_s=math.fsum(row["processor_s"] for row in told),
+        task_share_max=max((row["events"] for row in reports), default=0) / max(events.rows, 1),
+        tasks_processor_s=math.fsum(row["processor_s"] for row in reports),
     )
 
 
@@ -202,9 +202,9 @@ def _unreadable_rows(rows: Sequence[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(named, schema=QUARANTINE)
 
 
-def _write_divided(prepared: Prepared, plan: MatchPlan, folder: Path, tell: Progress) -> _Written:
+def _write_divided(prepared: Prepared, plan: MatchPlan, folder: Path, report: Progress) -> _Written:
     """Let Spark write what the cells found, and count it."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     spark, form = prepared.events.spark, prepared.form
     frame = divided_frame(prepared, plan)
@@ -212,8 +212,8 @@ def _write_divided(prepared: Prepared, plan: MatchPlan, folder: Path, tell: Prog
     def write() -> None:
         frame.write.option("compression", "zstd").parquet(str(folder))
 
-    watched(spark, write, plan.tasks, lambda done: tell(done, plan.tasks), "the match")
-    tell(plan.tasks, plan.tasks)
+    watched(spark, write, plan.tasks, lambda done: report(done, plan.tasks), "the match")
+    report(plan.tasks, plan.tasks)
     name = ANSWER[form]
     found = spark.read.schema(frame.schema).parquet(str(folder))
     size = {Form.LISTS: F.size(name), Form.COUNTS: F.col(name), Form.PAIRS: F.lit(1)}[form]

@@ -1,7 +1,7 @@
-"""In which form is it told who wants what? One list for each event, one row for each pair, or counts.
+"""The form of the answer: one list for each event, one row for each pair, or counts.
 
-A list for each event is the usual form: it says an event's name once, and pairs are one `explode` away.
-Events that nobody wants have no row. An event that cannot be read has a row with nothing in place of the
+A list for each event is the usual form: it holds an event's name once, and pairs are one `explode` away.
+Events without subscribers have no row. An event that cannot be read has a row with null in place of the
 answer.
 """
 
@@ -27,16 +27,16 @@ STEP_MAX = 32_768
 class Form(StrEnum):
     """What a row of the answer is."""
 
-    LISTS = "lists"  # an event, and all who want it
-    PAIRS = "pairs"  # an event, and one who wants it
-    COUNTS = "counts"  # an event, and how many want it
+    LISTS = "lists"  # an event, and all its subscribers
+    PAIRS = "pairs"  # an event, and one of its subscribers
+    COUNTS = "counts"  # an event, and the number of its subscribers
 
 
 ANSWER = {Form.LISTS: "subscribers", Form.PAIRS: "subscriber", Form.COUNTS: "count"}
 
 
 def answer_type(form: Form, subscriber: pa.DataType) -> pa.DataType:
-    """Return the type of the answer's column where subscribers are of this type."""
+    """Return the type of the answer's column for subscribers of this type."""
     plain = pa.string() if is_text(subscriber) else subscriber
     return {Form.LISTS: pa.list_(plain), Form.PAIRS: plain, Form.COUNTS: pa.int64()}[form]
 
@@ -48,7 +48,7 @@ def answer_schema(ids: Sequence[pa.Field], form: Form, subscriber: pa.DataType) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchAnswer:
-    """Who wants some events, as rows; how many events somebody wants, and by how many in all."""
+    """The subscribers of some events, as rows; the number of events with subscribers, and of pairs."""
 
     rows: pa.RecordBatch
     wanted: int
@@ -58,7 +58,7 @@ class MatchAnswer:
 def answered(
     ids: Sequence[pa.Array], events: EventColumns, wanted: SubscriptionSet, form: Form, schema: pa.Schema
 ) -> MatchAnswer:
-    """Return who wants these events."""
+    """Return the answer for these events."""
     unreadable = np.fromiter(events.unreadable, np.int64, len(events.unreadable))
     if form is Form.COUNTS:
         counts = wanted.count(events)
@@ -88,22 +88,22 @@ def answered(
 
 
 def subscribers_of(keys: NDArray[np.int32], people: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return the subscribers with these keys; texts stay written once."""
+    """Return the subscribers with these keys; texts stay dictionary-encoded."""
     inner = kind.value_type if pa.types.is_list(kind) else kind
     if pa.types.is_string(inner):
         texts = people.dictionary_decode() if pa.types.is_dictionary(people.type) else people
-        if len(keys) < len(people):  # few of them are named: only those are written
+        if len(keys) < len(people):  # few of them occur: write only those
             used, places = np.unique(keys, return_inverse=True)
             keys, texts = places.astype(np.int32), texts.take(pa.array(used))
         return pa.DictionaryArray.from_arrays(pa.array(keys), texts.cast(pa.string()))
     if pa.types.is_integer(people.type) and not people.null_count:
-        # Each key is a place; "clip" is numpy's word for not asking again, and three times as fast.
+        # Each key is a valid position; "clip" makes numpy skip the check, and is three times as fast.
         return pa.array(np.take(people.to_numpy(), keys, mode="clip"))
     return people.take(pa.array(keys))
 
 
 def _readable(found: MatchedPairs, unreadable: NDArray[np.int64]) -> MatchedPairs:
-    """Leave out what was found for events that cannot be read: it was looked for without their attributes."""
+    """Drop what was found for unreadable events: the search did not have their attributes."""
     if not len(unreadable):
         return found
     counts = found.counts()
@@ -114,7 +114,7 @@ def _readable(found: MatchedPairs, unreadable: NDArray[np.int64]) -> MatchedPair
 
 
 def plain_texts(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the batch as Spark takes it: with every text written out."""
+    """Return the batch as Spark needs it: without dictionary encoding."""
     columns = []
     for column, field in zip(batch.columns, schema, strict=True):
         columns.append(_plain(column).cast(field.type))
@@ -137,7 +137,7 @@ class Steps:
         self.size = STEP_FIRST
 
     def of(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Return the rows, some at a time."""
+        """Return the rows, a step at a time."""
         start = 0
         while start < rows.num_rows:
             some = rows.slice(start, self.size)
@@ -145,6 +145,6 @@ class Steps:
             yield some
 
     def learn(self, events: int, pairs: int) -> None:
-        """Take as many at once as will find so many pairs at most, if the next are like these."""
+        """Adapt the step so that events like these find at most `PAIRS_AT_ONCE` pairs."""
         fitting = PAIRS_AT_ONCE * events // max(pairs, 1)
         self.size = int(min(max(fitting, 1), 8 * self.size, STEP_MAX))

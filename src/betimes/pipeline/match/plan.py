@@ -1,10 +1,10 @@
-"""Shall one index hold all subscriptions, or shall they be divided, and into what?
+"""The plan of a match: one index for all subscriptions, or cells, and which ones.
 
-One index for all is built once and sent to every machine: the choice as long as it is small enough. Else
-several ways to divide are tried on a sample, and the one with the least work is taken. A cell that is still
-too large is cut into *shards* (subscriptions dealt out; events go to all of them), and one with too many
-events is cut by *salt* (events dealt out; its subscriptions are copied), so that no task has much more to do
-than the others.
+One index for all is built once and sent to every machine: the choice as long as it is small enough. Otherwise
+several divisions are tried on a sample, and the one with the least work is taken. A cell that is still too
+large is cut into *shards* (subscriptions are distributed; events go to all of them), and one with too many
+events is cut by *salt* (events are distributed; its subscriptions are copied), so that no task has much more
+work than the others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from betimes.model.errors import SettingError
 from betimes.pipeline.match.cells import (
     CellGroup,
     cells_of_events,
-    cells_of_wishes,
+    cells_of_subscriptions,
     dimension_of,
     joint_group,
     separate_groups,
@@ -31,25 +31,26 @@ from betimes.pipeline.rows.subscriptions import SubscriptionColumns
 from betimes.pipeline.rows.topic_lanes import WHOLE_TOPIC
 
 INDEX_MB_MAX = 512
-SUBSCRIPTION_US = 12.0  # to read, send and build in, measured
+SUBSCRIPTION_US = 12.0  # to read, send and index one, measured
 EVENT_US = 20.0  # to read, send and match
 JOINT_MAX = 3
 SEPARATE_MAX = 8
-ROWS_TOGETHER = 3.0  # a cell in the making takes so many times its index: its rows, and what building needs
-BUFFERS_MB = 900  # of a worker: Python, its kernels, found places, answers; 650 to 950 were measured
+# a cell under construction takes so many times its index: its rows, and the builder's memory
+ROWS_TOGETHER = 3.0
+BUFFERS_MB = 900  # of a worker: Python, its kernels, found positions, answers; 650 to 950 were measured
 SHARDS_MAX = 64
 MB = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchSettings:
-    """What is asked of a match."""
+    """The limits of a match, as the user sets them."""
 
     index_mb_max: float = INDEX_MB_MAX  # of one index, in one worker
-    tasks: int | None = None  # of a divided match; none said: four for each core
+    tasks: int | None = None  # of a divided match; None: four for each core
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Reject impossible settings."""
         if not self.index_mb_max > 0:
             raise SettingError("--index-mb", self.index_mb_max, "must be more than 0")
         if self.tasks is not None and not 1 <= self.tasks <= 100_000:
@@ -58,14 +59,14 @@ class MatchSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellShare:
-    """A cell as it is handed out: in so many shards and salts, each with a task."""
+    """A cell as it is distributed: so many shards and salts, and a task for each part."""
 
     shards: int
     salts: int
     tasks: tuple[int, ...]  # by shard, then by salt
 
     def task(self, shard: int, salt: int) -> int:
-        """Return who has this part of the cell."""
+        """Return the task that has this part of the cell."""
         return self.tasks[shard * self.salts + salt]
 
 
@@ -77,19 +78,20 @@ class MatchPlan:
     events: int
     index_mb: float  # of all subscriptions
     index_mb_max: float
-    groups: tuple[CellGroup, ...] = ()  # none: one index for all
+    groups: tuple[CellGroup, ...] = ()  # empty: one index for all
     shares: tuple[CellShare, ...] = ()  # by cell
     tasks: int = 0
     copies: float = 1.0  # of a subscription, on average
     event_copies: float = 1.0
     cell_mb_max: float = 0.0
-    task_share_max: float = 0.0  # of all work, expected of the task with most of it
-    is_repeated: bool = False  # somebody has several subscriptions
-    tried: tuple[tuple[str, float], ...] = field(default=())  # ways to divide, with their work in seconds
+    task_share_max: float = 0.0  # of all work, expected of the task with the most
+    is_repeated: bool = False  # whether a subscriber has several subscriptions
+    # divisions that were tried, with their work in seconds
+    tried: tuple[tuple[str, float], ...] = field(default=())
 
     @property
     def is_divided(self) -> bool:
-        """Tell whether subscriptions are divided."""
+        """Return whether subscriptions are divided into cells."""
         return bool(self.groups)
 
     @property
@@ -98,7 +100,7 @@ class MatchPlan:
         return BUFFERS_MB + (ROWS_TOGETHER * self.cell_mb_max if self.is_divided else self.index_mb)
 
     def facts(self) -> dict[str, Any]:
-        """Return what --explain says."""
+        """Return the facts that --explain prints."""
         facts: dict[str, Any] = {
             "way": "divided into cells" if self.is_divided else "one index for all",
             "because": self._reason(),
@@ -132,7 +134,7 @@ class MatchPlan:
 
 
 def attribute_name(attribute: str) -> str:
-    """Return how an attribute is called for people."""
+    """Return the name of an attribute for people."""
     return "topic" if attribute == WHOLE_TOPIC else attribute
 
 
@@ -140,7 +142,7 @@ def attribute_name(attribute: str) -> str:
 class Sample:
     """Some subscriptions and some events, and how many there are of each."""
 
-    wishes: SubscriptionColumns
+    sampled: SubscriptionColumns
     subscriptions: int
     bytes_each: float  # of an index
     happened: EventColumns
@@ -155,13 +157,13 @@ def whole_plan(subscriptions: int, events: int, index_mb: float, settings: Match
 
 
 def divided_plan(sample: Sample, settings: MatchSettings, tasks: int, *, is_repeated: bool) -> MatchPlan:
-    """Return the plan with the least work among several ways to divide."""
+    """Return the plan with the least work among several divisions."""
     index_mb = sample.subscriptions * sample.bytes_each / MB
     rows_max = settings.index_mb_max * MB / ROWS_TOGETHER / sample.bytes_each
-    scale = sample.subscriptions / max(len(sample.wishes), 1)
+    scale = sample.subscriptions / max(len(sample.sampled), 1)
     best: MatchPlan | None = None
     tried: list[tuple[str, float]] = []
-    for name, groups in _ways(sample.wishes, rows_max / scale):
+    for name, groups in _divisions(sample.sampled, rows_max / scale):
         plan, work_s = _handed_out(sample, groups, rows_max, tasks, settings, index_mb)
         tried.append((name, work_s))
         if best is None or work_s < min(each for _, each in tried[:-1]):
@@ -171,24 +173,26 @@ def divided_plan(sample: Sample, settings: MatchSettings, tasks: int, *, is_repe
     return MatchPlan(**(values | {"tried": tuple(tried), "is_repeated": is_repeated}))
 
 
-def _ways(wishes: SubscriptionColumns, rows_max: float) -> list[tuple[str, Sequence[CellGroup]]]:
-    """Return ways to divide the sample, by name."""
-    names = dict.fromkeys((WHOLE_TOPIC, *wishes.lows, *wishes.highs))
-    for wanted in wishes.filters.values():
+def _divisions(subscriptions: SubscriptionColumns, rows_max: float) -> list[tuple[str, Sequence[CellGroup]]]:
+    """Return divisions of the sample, by name."""
+    names = dict.fromkeys((WHOLE_TOPIC, *subscriptions.lows, *subscriptions.highs))
+    for wanted in subscriptions.filters.values():
         names |= dict.fromkeys(sorted(wanted.attributes()))
-    found = [(dimension_of(wishes, name), name) for name in names]
-    told = sorted(
+    found = [(dimension_of(subscriptions, name), name) for name in names]
+    ranked = sorted(
         ((-each[1], name, each[0]) for each, name in found if each is not None), key=lambda t: t[:2]
     )
-    dimensions = [dimension for _, _, dimension in told]
-    ways: list[tuple[str, Sequence[CellGroup]]] = [("dealt out", [CellGroup(first_cell=0, division=None)])]
+    dimensions = [dimension for _, _, dimension in ranked]
+    divisions: list[tuple[str, Sequence[CellGroup]]] = [
+        ("dealt out", [CellGroup(first_cell=0, division=None)])
+    ]
     for count in range(1, min(JOINT_MAX, len(dimensions)) + 1):
         chosen = dimensions[:count]
-        ways.append((_named("by", chosen), joint_group(chosen, wishes, rows_max)))
+        divisions.append((_named("by", chosen), joint_group(chosen, subscriptions, rows_max)))
     for count in range(2, min(SEPARATE_MAX, len(dimensions)) + 1):
         chosen = dimensions[:count]
-        ways.append((_named("by each of", chosen), separate_groups(chosen, wishes, rows_max)))
-    return ways
+        divisions.append((_named("by each of", chosen), separate_groups(chosen, subscriptions, rows_max)))
+    return divisions
 
 
 def _named(how: str, dimensions: Sequence[Any]) -> str:
@@ -205,8 +209,8 @@ def _handed_out(
 ) -> tuple[MatchPlan, float]:
     """Return the plan for these groups, and its work in seconds of one core."""
     cells = sum(len(group) for group in groups)
-    scale = sample.subscriptions / max(len(sample.wishes), 1)
-    rows = np.bincount(cells_of_wishes(groups, sample.wishes)[1], minlength=cells) * scale
+    scale = sample.subscriptions / max(len(sample.sampled), 1)
+    rows = np.bincount(cells_of_subscriptions(groups, sample.sampled)[1], minlength=cells) * scale
     happened = cells_of_events(groups, sample.happened)
     share = np.bincount(happened.ravel(), minlength=cells) / max(happened.shape[1], 1)
     events = share * sample.events
@@ -239,7 +243,7 @@ def _handed_out(
 def _placed(
     unit_us: NDArray[np.float64], units: NDArray[np.int64], tasks: int
 ) -> tuple[list[tuple[int, ...]], NDArray[np.float64]]:
-    """Give each unit of each cell to the task with least to do so far, the largest first."""
+    """Assign each unit of each cell to the task with the least work so far, the largest first."""
     loads = np.zeros(tasks)
     placed: list[list[int]] = [[] for _ in units]
     for cell in np.argsort(-unit_us, kind="stable").tolist():

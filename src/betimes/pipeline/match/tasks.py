@@ -1,7 +1,7 @@
-"""What does a task do with its events, where one index holds all subscriptions?
+"""The task of a match with one index for all subscriptions.
 
-It maps the index's file into its memory, which its process keeps for the next task, and goes through its
-events. The answer goes on to Spark, or straight into a Parquet file: then only a line about each file comes
+The task maps the index's file into memory, which its process keeps for the next task, and goes through its
+events. The answer goes on to Spark, or straight into a Parquet file: then only one row about each file comes
 back, because lists that cross from Python to Java cost several times what finding them did.
 """
 
@@ -22,10 +22,10 @@ from betimes.pipeline.rows.events import EventShape, event_columns
 from betimes.pipeline.rows.sources import PieceReader
 from betimes.pipeline.rows.subscription_set import SubscriptionSet, load_set
 
-SPLIT_TYPES = (pa.int32(), pa.int64())  # Spark reads unsigned ones only as they are
-UNREADABLE_TOLD_MAX = 1000  # of one task, that are named one by one
+SPLIT_TYPES = (pa.int32(), pa.int64())  # Spark reads unsigned integers only without this encoding
+UNREADABLE_LISTED_MAX = 1000  # unreadable events of one task that are listed individually
 WRITTEN = (
-    "file string, events bigint, wanted bigint, pairs bigint, unreadable bigint, told string, "
+    "file string, events bigint, wanted bigint, pairs bigint, unreadable bigint, listed string, "
     "processor_s double"
 )
 WRITTEN_SCHEMA = pa.schema(
@@ -35,7 +35,7 @@ WRITTEN_SCHEMA = pa.schema(
         ("wanted", pa.int64()),
         ("pairs", pa.int64()),
         ("unreadable", pa.int64()),
-        ("told", pa.string()),
+        ("listed", pa.string()),
         ("processor_s", pa.float64()),
     ]
 )
@@ -72,7 +72,7 @@ def kept_set(place: SetPlace) -> SubscriptionSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Some events of a task, and who wants them."""
+    """Some events of a task, and their subscribers."""
 
     answer: MatchAnswer
     events: int
@@ -81,7 +81,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchTask:
-    """All that a task must know beside its events."""
+    """All that a task needs beside its events."""
 
     place: SetPlace
     reader: PieceReader
@@ -91,7 +91,7 @@ class MatchTask:
     schema: pa.Schema  # of the answer
 
     def to_spark(self) -> Callable[[Batches], Batches]:
-        """Return the function that hands the answer to Spark."""
+        """Return the function that passes the answer to Spark."""
 
         def task(batches: Batches) -> Batches:
             for step in self._steps(batches):
@@ -101,21 +101,21 @@ class MatchTask:
         return task
 
     def to_files(self, folder: str) -> Callable[[Batches], Batches]:
-        """Return the function that writes the answer into a file of its own, and tells of it."""
+        """Return the function that writes the answer into a file of its own, and reports that file."""
 
         def task(batches: Batches) -> Batches:
             began_s = time.process_time()
-            # Each attempt has a file of its own; only those that are told of are kept.
+            # Each attempt has a file of its own; only reported files are kept.
             path = Path(folder) / f"part-{uuid.uuid4().hex}.parquet"
             events = wanted = pairs = lost = 0
-            told: list[dict[str, object]] = []
+            listed: list[dict[str, object]] = []
             with AnswerFile(path) as file:
                 for step in self._steps(batches):
                     events += step.events
                     wanted += step.answer.wanted
                     pairs += step.answer.pairs
                     lost += len(step.unreadable)
-                    told += step.unreadable[: UNREADABLE_TOLD_MAX - len(told)]
+                    listed += step.unreadable[: UNREADABLE_LISTED_MAX - len(listed)]
                     file.write(step.answer.rows)
             row = {
                 "file": path.name if file.is_begun else None,
@@ -123,7 +123,7 @@ class MatchTask:
                 "wanted": wanted,
                 "pairs": pairs,
                 "unreadable": lost,
-                "told": json.dumps(told),
+                "listed": json.dumps(listed),
                 "processor_s": time.process_time() - began_s,
             }
             yield pa.RecordBatch.from_pylist([row], schema=WRITTEN_SCHEMA)
@@ -149,7 +149,7 @@ class MatchTask:
 
 
 class AnswerFile:
-    """A Parquet file that is begun with the first rows; each call writes a row group."""
+    """A Parquet file that is opened with the first rows; each call writes a row group."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -157,7 +157,7 @@ class AnswerFile:
 
     @property
     def is_begun(self) -> bool:
-        """Tell whether there is a file."""
+        """Return whether there is a file."""
         return self._file is not None
 
     def __enter__(self) -> AnswerFile:
@@ -172,7 +172,8 @@ class AnswerFile:
         if not rows.num_rows:
             return
         if self._file is None:
-            # Texts are written once already; to look for repeated numbers takes longer than to write them.
+            # Texts are dictionary-encoded already; searching for repeated numbers takes longer than writing
+            # them.
             coded = [field.name for field in rows.schema if _is_coded(field.type)]
             self._file = pq.ParquetWriter(
                 self._path,
@@ -186,9 +187,9 @@ class AnswerFile:
 
 
 def _by_bytes(answer: pa.Field) -> dict[str, str] | None:
-    """Return that numbers of the answer are written byte by byte, the first bytes of all of them first.
+    """Return the columns of numbers for byte-stream-split encoding: the first bytes of all numbers first.
 
-    Low bytes are chance and high ones alike: told apart they are smaller, and take a quarter of the time.
+    Low bytes are random and high bytes alike: separated, they compress better, in a quarter of the time.
     """
     is_list = pa.types.is_list(answer.type)
     kind = answer.type.value_type if is_list else answer.type

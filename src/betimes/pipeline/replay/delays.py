@@ -1,9 +1,10 @@
-"""How long is the way from each broker to each home, as the pipeline's tables tell?
+"""The delay from each broker to each home, from the pipeline's tables.
 
-Matching where an event enters, and on the way of least mean transmission time each link's waits and speed, as
-they were measured (000, section 3.2). A sum of many parts would be normal (eq. 5); where a few wait long it
-is not, and a normal of such a spread has much of its weight below zero. A gamma distribution of the same mean
-and deviation has none there, and is as good as normal where the spread is small.
+The delay consists of matching where an event enters, and of each link's measured waits and speed along the
+route with the least mean transmission time (000, section 3.2). A sum of many parts would be normal (eq. 5).
+Where a few messages wait long it is not, and a normal distribution of such a deviation has much of its weight
+below zero. A gamma distribution of the same mean and deviation has none there, and is as good as normal where
+the deviation is small.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayRoutes:
-    """What the way from each broker to each home is known to do; arrays are [broker, home]."""
+    """The delays from each broker to each home; arrays are [broker, home]."""
 
     brokers: tuple[str, ...]
     homes: tuple[str, ...]
-    fixed_s_mean: Numbers  # matching, and waits on the way; inf: no way
+    fixed_s_mean: Numbers  # matching, and waits along the route; inf: no route
     fixed_s_variance: Numbers
     s_per_kb_mean: Numbers
     s_per_kb_variance: Numbers
     arriving_share: Numbers  # of what is sent
 
 
-def learned_ways(folder: Path, brokers: Sequence[str], homes: Sequence[str]) -> ReplayRoutes:
-    """Return the ways that the tables of a run tell of."""
+def learned_routes(folder: Path, brokers: Sequence[str], homes: Sequence[str]) -> ReplayRoutes:
+    """Return the routes by the tables of a run."""
     rows = [row for row in read_arrow(LINKS, folder).to_pylist() if row["s_per_kb_mean"] is not None]
     links = [
         Link(
@@ -76,7 +77,7 @@ def _along(
     loss: Mapping[tuple[str, str], float],
     broker: str,
 ) -> list[tuple[float, float, float]]:
-    """Return for each destination the mean and variance of waits on the way, and the share that arrives."""
+    """Return for each destination mean and variance of the waits on the route, and the share that arrives."""
     found = []
     for column, home in enumerate(paths.destinations):
         node, mean_s, variance, arriving = paths.node(broker), 0.0, 0.0, 1.0
@@ -94,7 +95,7 @@ def _along(
 
 
 def pooled_waits(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], tuple[float, float]]:
-    """Return mean and variance of the waits at each link, of all publishers' events together."""
+    """Return mean and variance of the waits at each link, over the events of all publishers."""
     sums: dict[tuple[str, str], list[float]] = {}
     for row in rows:
         held = sums.setdefault((row["broker"], row["target"]), [0.0, 0.0, 0.0])
@@ -108,7 +109,7 @@ def pooled_waits(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], tup
 
 
 def on_time_chance(allowed_s: Numbers, mean_s: Numbers, sd_s: Numbers) -> Numbers:
-    """Return P{delay <= allowed} of gamma-distributed delays: 0 where no way leads there."""
+    """Return P{delay <= allowed} of gamma-distributed delays: 0 where there is no route."""
     from scipy.special import gammainc
 
     is_spread = (sd_s > SD_S_MIN) & (mean_s > 0.0) & np.isfinite(mean_s)

@@ -1,10 +1,10 @@
-"""If these subscriptions had existed, who would have received what, when, and in time?
+"""Recorded events replayed to hypothetical subscriptions: what each would have received, when, and in time.
 
-The events that brokers wrote down are matched with subscriptions that may never have been. How long each
-event would have been under way follows from what was measured: matching at the broker where it entered, and
-on the way of least mean transmission time each link's waits and speed (000, eqs. 4 and 5). The network is
-taken as it was: what the new subscriptions would have added to its load is not in it (`betimes predict` and
-`betimes admit` reckon with that).
+The job matches recorded events with subscriptions that may never have existed. The delay of each event
+follows from what was measured: matching at the broker where it entered, and each link's waits and speed along
+the route with the least mean transmission time (000, eqs. 4 and 5). The network is taken as it was: the load
+that the new subscriptions would have added is not included (`betimes predict` and `betimes admit` include
+it).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from betimes.pipeline.match.api import match
 from betimes.pipeline.match.files import MATCHES, SET_ASIDE, SUMMARY, check_out, staged_answer
 from betimes.pipeline.match.forms import Form
 from betimes.pipeline.match.plan import MatchPlan, MatchSettings
-from betimes.pipeline.replay.delays import ReplayRoutes, learned_ways, on_time_chance
-from betimes.pipeline.replay.terms import ReplayWishes, Terms, known_brokers, wishes_in
+from betimes.pipeline.replay.delays import ReplayRoutes, learned_routes, on_time_chance
+from betimes.pipeline.replay.terms import ReplaySubscriptions, Terms, known_brokers, subscriptions_in
 from betimes.pipeline.rows.sources import frame_rows, open_rows, parquet_files, parquet_rows, read_rows
 from betimes.pipeline.rows.subscriptions import SUBSCRIBER, SubscriptionShape
 from betimes.pipeline.spark.watched_jobs import watched
@@ -57,9 +57,9 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayTask:
-    """Works out, inside a task, what becomes of events and those who want them."""
+    """Computes, inside a task, the outcome of events for their subscribers."""
 
-    ways: ReplayRoutes
+    routes: ReplayRoutes
     terms: Terms
 
     def task(self) -> Callable[[Batches], Batches]:
@@ -72,7 +72,7 @@ class ReplayTask:
         return task
 
     def outcome(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return a row for each event and person; somebody who wants it twice has the best terms."""
+        """Return a row for each event and subscriber; of several subscriptions the best terms count."""
         lists = batch.column("subscribers")
         event = np.repeat(np.arange(batch.num_rows), lists.value_lengths().fill_null(0).to_numpy())
         key = lists.flatten().to_numpy().astype(np.int64)
@@ -82,9 +82,9 @@ class ReplayTask:
         np.maximum.at(bound_s, place, terms.bound_s[key])
         np.maximum.at(price, place, terms.price[key])
         event, person = pairs // count, pairs % count
-        homes = {name: number for number, name in enumerate(self.ways.homes)}
-        brokers = {name: number for number, name in enumerate(self.ways.brokers)}
-        way = (
+        homes = {name: number for number, name in enumerate(self.routes.homes)}
+        brokers = {name: number for number, name in enumerate(self.routes.brokers)}
+        pair = (
             np.array([brokers[name] for name in batch.column("broker").to_pylist()], np.int64)[event],
             np.array([homes[home] for _, home in terms.people], np.int64)[person],
         )
@@ -92,10 +92,10 @@ class ReplayTask:
             np.asarray(batch.column(name), np.float64)[event]
             for name in ("size_kb", "time_s", "deadline_s", "share")
         )
-        mean_s = self.ways.fixed_s_mean[way] + size_kb * self.ways.s_per_kb_mean[way]
-        sd_s = np.sqrt(self.ways.fixed_s_variance[way] + size_kb**2 * self.ways.s_per_kb_variance[way])
+        mean_s = self.routes.fixed_s_mean[pair] + size_kb * self.routes.s_per_kb_mean[pair]
+        sd_s = np.sqrt(self.routes.fixed_s_variance[pair] + size_kb**2 * self.routes.s_per_kb_variance[pair])
         allowed_s = np.minimum(bound_s, deadline_s)
-        chance = on_time_chance(allowed_s, mean_s, sd_s) * self.ways.arriving_share[way]
+        chance = on_time_chance(allowed_s, mean_s, sd_s) * self.routes.arriving_share[pair]
         is_reached = np.isfinite(mean_s)
         names = [terms.people[number] for number in person.tolist()]
         return pa.RecordBatch.from_arrays(
@@ -119,7 +119,7 @@ class ReplayTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayRequest:
-    """What is to be replayed, and where the answer goes."""
+    """What to replay, and where the answer goes."""
 
     tables: Path
     subscriptions: str
@@ -130,7 +130,7 @@ class ReplayRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayFacts:
-    """What came out, in all and for each subscriber."""
+    """The sums of a replay, in all and for each subscriber."""
 
     plan: MatchPlan
     subscribers: pa.Table
@@ -142,7 +142,7 @@ class ReplayFacts:
         return math.fsum(value or 0.0 for value in self.subscribers[name].to_pylist())
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the facts for JSON."""
         wanted = self.total("wanted")
         return {
             "events": self.plan.events,
@@ -160,35 +160,35 @@ class ReplayFacts:
 
 
 def replay(spark: SparkSession, request: ReplayRequest, progress: Progress | None = None) -> ReplayFacts:
-    """Replay stored events to subscriptions, write who would have received what, and return the sums."""
+    """Replay stored events to subscriptions, write each expected delivery, and return the sums."""
     began_s = time.monotonic()
     check_out(request.out, overwrite=request.overwrite)
     folder = current_tables(request.tables)
     events = parquet_rows(spark, parquet_files(folder / EVENTS.name), str(request.tables))
-    wished = open_rows(spark, request.subscriptions)
+    source = open_rows(spark, request.subscriptions)
     brokers = sorted(read_rows(events, ["broker"])["broker"].unique().to_pylist())
-    wishes = wishes_in(
-        read_rows(wished, list(wished.schema.names)), request.subscriptions, known_brokers(folder, brokers)
+    subscriptions = subscriptions_in(
+        read_rows(source, list(source.schema.names)), request.subscriptions, known_brokers(folder, brokers)
     )
-    homes = sorted({home for _, home in wishes.terms.people})
-    task = ReplayTask(ways=learned_ways(folder, brokers, homes), terms=wishes.terms)
-    numbered = spark.createDataFrame(_numbered(wishes.rows, request.subscriptions))
+    homes = sorted({home for _, home in subscriptions.terms.people})
+    task = ReplayTask(routes=learned_routes(folder, brokers, homes), terms=subscriptions.terms)
+    numbered = spark.createDataFrame(_numbered(subscriptions.rows, request.subscriptions))
     wanted = frame_rows(numbered, request.subscriptions)
     found = match(events, wanted, form=Form.LISTS, ids=CARRIED, settings=request.settings)
     outcome = found.frame.mapInArrow(task.task(), DDL)
-    tell = progress or (lambda _done, _total: None)
+    report = progress or (lambda _done, _total: None)
     with staged_answer(request.out) as staging:
         watched(
             spark,
             lambda: outcome.write.parquet(str(staging)),
             events.tasks,
-            lambda done: tell(done, events.tasks),
+            lambda done: report(done, events.tasks),
             "the replay",
         )
-    tell(events.tasks, events.tasks)
+    report(events.tasks, events.tasks)
     sums = summed_up(spark, str(request.out.absolute() / MATCHES))
-    summary = with_idle(sums, wishes.terms, map(int, found.quarantine["name"].to_pylist()))
-    quarantine = _named(found.quarantine, wishes)
+    summary = with_idle(sums, subscriptions.terms, map(int, found.quarantine["name"].to_pylist()))
+    quarantine = _named(found.quarantine, subscriptions)
     write_table(summary, request.out / SUBSCRIBERS)
     write_table(quarantine, request.out / SET_ASIDE)
     facts = ReplayFacts(
@@ -202,23 +202,23 @@ def replay(spark: SparkSession, request: ReplayRequest, progress: Progress | Non
 
 
 def _numbered(rows: pa.Table, source: str) -> pa.Table:
-    """Return the subscriptions under their numbers: somebody with several must be told apart by terms."""
+    """Return the subscriptions under their numbers: those of one subscriber differ in their terms."""
     place = rows.schema.get_field_index(SUBSCRIBER)
     numbered = rows.set_column(place, SUBSCRIBER, pa.array(range(rows.num_rows), pa.int64()))
     return numbered.select(SubscriptionShape.of(numbered.schema, source).columns)
 
 
-def _named(quarantine: pa.Table, wishes: ReplayWishes) -> pa.Table:
-    """Return what was set aside under the names of the subscribers, with what was set aside before."""
+def _named(quarantine: pa.Table, subscriptions: ReplaySubscriptions) -> pa.Table:
+    """Return the rows set aside under their subscribers' names, with those set aside earlier."""
     numbers = [int(number) for number in quarantine["name"].to_pylist()]
-    names = [str(wishes.rows[SUBSCRIBER][number].as_py()) for number in numbers]
+    names = [str(subscriptions.rows[SUBSCRIBER][number].as_py()) for number in numbers]
     named = quarantine.set_column(2, "name", pa.array(names, pa.string()))
-    rows = pa.array([wishes.row[number] for number in numbers], pa.int64())
-    return pa.concat_tables([named.set_column(1, "row", rows), wishes.set_aside]).sort_by("row")
+    rows = pa.array([subscriptions.row[number] for number in numbers], pa.int64())
+    return pa.concat_tables([named.set_column(1, "row", rows), subscriptions.set_aside]).sort_by("row")
 
 
 def with_idle(summary: pa.Table, terms: Terms, set_aside: Iterable[int]) -> pa.Table:
-    """Return the sums of everybody who has a subscription, also of those who want none of the events."""
+    """Return the sums of all subscribers, also of those that want none of the events."""
     counted = np.setdiff1d(np.arange(len(terms.person)), np.array(list(set_aside), np.int64))
     people = {terms.people[number] for number in terms.person[counted].tolist()}
     known = set(zip(summary["subscriber"].to_pylist(), summary["home"].to_pylist(), strict=True))
@@ -229,8 +229,8 @@ def with_idle(summary: pa.Table, terms: Terms, set_aside: Iterable[int]) -> pa.T
 
 
 def summed_up(spark: SparkSession, place: str) -> pa.Table:
-    """Return per subscriber what it would have wanted, and what of it is expected in time."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    """Return for each subscriber how many events it would have wanted, and how many are expected in time."""
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     weight, chance, price = F.col("weight"), F.col("on_time_chance"), F.col("price")
     reached = F.col("delay_s_mean").isNotNull()

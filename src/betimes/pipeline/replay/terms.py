@@ -1,7 +1,7 @@
-"""What do the subscriptions of a replay ask for, and which of them cannot be?
+"""The terms of a replay's subscriptions, and the rows that are set aside.
 
-A row takes part that says who, at which broker of the tables, by when and for how much; any other is set
-aside with its reason. Only where none is left, or a column is missing, the replay is refused.
+A row needs a subscriber, a broker of the tables as its home, a bound and a price that are possible; any other
+row is set aside with its reason. The replay is refused only if no row is left, or a column is missing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from betimes.pipeline.tables.files import read_arrow
 from betimes.pipeline.tables.shapes import LINKS
 
 HOME, BOUND, PRICE = "home", "delay_s_max", "price"
-DEFAULTS = {BOUND: math.inf, PRICE: 1.0}  # any age will do, and each is worth as much
+DEFAULTS = {BOUND: math.inf, PRICE: 1.0}  # any age is in time, and each event is worth 1
 MOST = {BOUND: math.inf, PRICE: PRICE_MAX}
 TERMS = f"{BOUND} is in seconds, 0 or more; {PRICE} from 0 to {PRICE_MAX:g}"
 UNKNOWN_HOME, IMPOSSIBLE = "unknown home", "impossible terms"
@@ -33,12 +33,12 @@ Numbers = NDArray[np.float64]
 
 
 class ReplayError(BetimesError):
-    """A replay that cannot be: says what is missing."""
+    """A replay that is not possible: names what is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """Who the subscriptions belong to and what each asks for, by their numbers."""
+    """The subscriber, home and terms of each subscription, by its number."""
 
     people: tuple[tuple[str, str], ...]  # subscriber and home
     person: NDArray[np.int64]
@@ -47,8 +47,8 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayWishes:
-    """The subscriptions that take part, where they stood, their terms, and what was set aside."""
+class ReplaySubscriptions:
+    """The valid subscriptions, their places, their terms, and the rows set aside."""
 
     rows: pa.Table
     row: tuple[int, ...]  # of each, in the file, counted from 1
@@ -57,24 +57,24 @@ class ReplayWishes:
 
 
 def known_brokers(folder: Path, brokers: Iterable[str]) -> set[str]:
-    """Return the brokers that the tables know: where events entered, and at the ends of links."""
+    """Return the brokers in the tables: where events entered, and at the ends of links."""
     links = read_arrow(LINKS, folder, ["source", "target"])
     return set(brokers).union(links["source"].to_pylist(), links["target"].to_pylist())
 
 
-def wishes_in(rows: pa.Table, source: str, known: set[str]) -> ReplayWishes:
-    """Return what subscriptions ask for; a ReplayError if they lack a column, or none of them can be."""
+def subscriptions_in(rows: pa.Table, source: str, known: set[str]) -> ReplaySubscriptions:
+    """Return the subscriptions; raise a ReplayError if a column is missing, or no row is valid."""
     for name in (SUBSCRIBER, HOME):
         if name not in rows.schema.names:
             hint = f"there are {', '.join(rows.schema.names[:SHOWN_MAX])}"
-            raise ReplayError(f"{source}: no column {name!r}: to whom, and at which broker?\nhint: {hint}")
+            raise ReplayError(f"{source}: no column {name!r}, which every subscription needs\nhint: {hint}")
     wrong = _wrong_rows(rows, source, known)
     if wrong and len(wrong) == rows.num_rows:
         reason, detail = wrong[0]
         raise ReplayError(f"{source}: row 1: {reason}: {detail}\nhint: no row of it can be replayed")
     good = np.setdiff1d(np.arange(rows.num_rows), np.array(list(wrong), np.int64))
     taken = rows.take(pa.array(good))
-    return ReplayWishes(
+    return ReplaySubscriptions(
         rows=taken,
         row=tuple((good + 1).tolist()),
         terms=terms_of(taken, source),
@@ -102,7 +102,7 @@ def _wrong_rows(rows: pa.Table, source: str, known: set[str]) -> dict[int, tuple
 
 
 def terms_of(rows: pa.Table, source: str = "subscriptions") -> Terms:
-    """Return what subscriptions ask for that say it all as they should."""
+    """Return the terms of subscriptions that are all valid."""
     names, homes = (map(str, rows[name].to_pylist()) for name in (SUBSCRIBER, HOME))
     pairs = list(zip(names, homes, strict=True))
     people = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
@@ -115,7 +115,7 @@ def terms_of(rows: pa.Table, source: str = "subscriptions") -> Terms:
 
 
 def _numbers(rows: pa.Table, name: str, source: str) -> tuple[Numbers, dict[int, str]]:
-    """Return the numbers in a column, and by their places the texts that are none."""
+    """Return the numbers in a column, and by position the texts that are no number."""
     if name not in rows.schema.names:
         return np.full(rows.num_rows, DEFAULTS[name]), {}
     column = rows[name]

@@ -1,7 +1,7 @@
-"""What does a CSV file say, as other programs write it? Quotes are doubled, values may have line breaks.
+"""CSV files as other programs write them: quotes are doubled, values may contain line breaks.
 
-Spark guesses the types of columns; what names something stays as it is written, and so does a time. A row
-with more or fewer values than there are columns says nothing: whoever reads it sets it aside as nameless.
+Spark guesses the types of columns; columns of names and times stay texts. A row with more or fewer values
+than there are columns is empty after reading: the reader of the rows sets it aside as nameless.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructField
 
-NAMES = ("event", "origin", "subscriber")  # numbers only where each is written as a number would be
+NAMES = ("event", "origin", "subscriber")  # numbers only where each value is written as a number would be
 TEXTS = ("topic", "pattern", "filter", "content")
-BROKEN = "_corrupt_record"  # Spark's column for what it cannot read
+BROKEN = "_corrupt_record"  # Spark's column for a row that it cannot parse
 PLAIN_NUMBER = "^(0|-?[1-9][0-9]*)$"
 
 
@@ -29,7 +29,7 @@ class CsvError(BetimesError):
 
 def csv_frame(spark: SparkSession, address: str, files: Sequence[Path]) -> DataFrame:
     """Return the rows of CSV files, each with a header; `files` are those at the address that can be seen."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
     from pyspark.sql.types import StringType, StructField, StructType
 
     check_headers(files)
@@ -48,7 +48,7 @@ def csv_frame(spark: SparkSession, address: str, files: Sequence[Path]) -> DataF
 
 
 def quoted(name: str) -> str:
-    """Return a column's name so that Spark takes it for one, whatever is in it.
+    """Return a column's name quoted for Spark, whatever characters it has.
 
     >>> quoted("a.b")
     '`a.b`'
@@ -57,7 +57,7 @@ def quoted(name: str) -> str:
 
 
 def check_headers(files: Sequence[Path]) -> None:
-    """Raise a CsvError where columns are not those of another file, or not of one name each, or missing."""
+    """Raise a CsvError where headers differ between files, repeat a name, or are missing."""
     first: list[str] | None = None
     for path in files:
         with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
@@ -79,15 +79,15 @@ def check_headers(files: Sequence[Path]) -> None:
 
 
 def _is_text(field: StructField) -> bool:
-    """Tell whether a column stays as it is written: a text, a time, or what must be one."""
+    """Return whether a column stays a text: it is a text, a time, or a name."""
     is_equal_to = field.name.endswith("=") and not field.name.endswith(("<=", ">="))
     is_guessed = field.dataType.simpleString() in ("string", "date", "timestamp", "timestamp_ntz")
     return field.name in TEXTS or is_equal_to or is_guessed
 
 
 def _written_otherwise(texts: DataFrame, names: Sequence[str]) -> set[str]:
-    """Return the columns that hold something like 007, which as a number would be another name."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    """Return the columns that hold a text such as 007, which would be another name as a number."""
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     if not names:
         return set()

@@ -1,8 +1,8 @@
-"""How does a stored table of events become columns to be matched?
+"""Stored tables of events as columns for matching.
 
-A row is an event. Some columns name it (`event`, or `origin` and `number`, or those one asks for); `topic` is
-its topic; its attributes are either one JSON text (`content`), or one map (`attributes`), or else all the
-other columns: numbers, texts and flags, each under its name. A time is compared as a text.
+A row is an event. Some columns name it (`event`, or `origin` and `number`, or the columns that the caller
+lists); `topic` is its topic; its attributes are either one JSON text (`content`), or one map (`attributes`),
+or else all the other columns: numbers, texts and flags, each under its name. A time is compared as a text.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ DETAIL_LETTERS_MAX = 200
 
 
 class EventsError(BetimesError):
-    """A table that cannot be read as events: says what is missing and what there is."""
+    """A table that cannot be read as events: says which columns are missing and which exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventShape:
-    """Which columns of a table say what of its events."""
+    """The role of each column of a table of events."""
 
     ids: tuple[str, ...]
     topic: bool
     content: bool
     attributes: bool  # in a map
-    columns: tuple[str, ...]  # an attribute each
-    left_out: tuple[str, ...]  # that are no number, text, flag or time
+    columns: tuple[str, ...]  # one attribute each
+    left_out: tuple[str, ...]  # columns that are no number, text, flag or time
 
     @classmethod
     def of(cls, schema: pa.Schema, ids: Sequence[str] = (), source: str = "events") -> EventShape:
-        """Return what the columns of a table say, or raise an EventsError."""
+        """Return the roles of a table's columns, or raise an EventsError."""
         names = list(schema.names)
         chosen = tuple(ids) or next((each for each in IDS if set(each) <= set(names)), ())
         missing = [name for name in chosen if name not in names]
@@ -67,32 +67,32 @@ class EventShape:
         )
 
     def needed(self, wanted: Set[str]) -> list[str]:
-        """Return the columns to be read where subscriptions look at these attributes only."""
+        """Return the columns to read where subscriptions use only these attributes."""
         whole = [name for name, there in ((CONTENT, self.content), (ATTRIBUTES, self.attributes)) if there]
         topic = [TOPIC] if self.topic and TOPIC not in self.ids else []
         return [*self.ids, *topic, *whole, *(name for name in self.columns if name in wanted)]
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Tell whether a column holds texts."""
+    """Return whether a column holds texts."""
     if pa.types.is_dictionary(kind):
         return is_text(kind.value_type)
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Tell whether a column holds numbers."""
+    """Return whether a column holds numbers."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def is_value(kind: pa.DataType) -> bool:
-    """Tell whether a column holds what an attribute can be."""
+    """Return whether a column holds values that an attribute can have."""
     return bool(is_number(kind) or is_text(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventColumns:
-    """Events to be matched: their attributes, their topics, and which cannot be read, with the reason."""
+    """Events for matching: their attributes, their topics, and which cannot be read, with the reason."""
 
     batch: EventBatch
     topics: TextColumn | None
@@ -100,7 +100,7 @@ class EventColumns:
 
 
 def event_columns(rows: pa.RecordBatch, shape: EventShape, wanted: Set[str]) -> EventColumns:
-    """Return the events of some rows, with the attributes that subscriptions look at."""
+    """Return the events of some rows, with the attributes that subscriptions use."""
     topics = text_column(rows.column(TOPIC)) if shape.topic else None
     unreadable = _nameless(rows, shape)
     if shape.content or shape.attributes:
@@ -125,7 +125,7 @@ def event_columns(rows: pa.RecordBatch, shape: EventShape, wanted: Set[str]) -> 
 
 
 def _nameless(rows: pa.RecordBatch, shape: EventShape) -> dict[int, str]:
-    """Return the events that a column does not name that should: so does a line that is no JSON."""
+    """Return the events with an empty name column; a line that is not JSON is among them."""
     found: dict[int, str] = {}
     for name in shape.ids:
         column = rows.column(name)
@@ -136,7 +136,7 @@ def _nameless(rows: pa.RecordBatch, shape: EventShape) -> dict[int, str]:
 
 
 def number_column(column: pa.Array) -> NDArray[np.float64]:
-    """Return numbers with NaN for what is missing, and infinity for what is there and is none."""
+    """Return numbers, with NaN for a missing value and infinity for a value that is no number."""
     values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
     is_none = np.isnan(values)
     if int(np.count_nonzero(is_none)) == column.null_count:
@@ -146,14 +146,14 @@ def number_column(column: pa.Array) -> NDArray[np.float64]:
 
 
 def text_column(column: pa.Array) -> TextColumn:
-    """Return texts, each written once."""
+    """Return texts, each stored once."""
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     codes = np.asarray(pc.fill_null(coded.indices, MISSING_CODE), np.int32)
     return TextColumn(texts=tuple(coded.dictionary.to_pylist()), codes=codes)
 
 
 def _mappings(rows: pa.RecordBatch, shape: EventShape) -> tuple[list[dict[str, Any]], dict[int, str]]:
-    """Return the attributes of each event, nothing for one that cannot be read, and why it cannot."""
+    """Return the attributes of each event, None for one that cannot be read, and the reasons."""
     mappings: list[dict[str, Any]] = []
     unreadable: dict[int, str] = {}
     for place, given in enumerate(rows.column(CONTENT if shape.content else ATTRIBUTES).to_pylist()):
@@ -173,5 +173,5 @@ def _mappings(rows: pa.RecordBatch, shape: EventShape) -> tuple[list[dict[str, A
 
 
 def is_attribute(value: object) -> bool:
-    """Tell whether a value of JSON is one that an attribute can have; lists and objects are not."""
+    """Return whether a JSON value is one that an attribute can have; lists and objects are not."""
     return isinstance(value, float | int | str | bool)

@@ -1,8 +1,8 @@
-"""Where do the rows of a big table come from: out of files that tasks read themselves, or of a frame?
+"""Sources of rows for tasks: Parquet files that tasks read themselves, or a frame.
 
-Rows that cross from Java to Python cost several microseconds each, more than matching does. So Spark hands
-out names of Parquet files and numbers of row groups, and a task reads those with pyarrow, only the columns it
-needs. Other formats, other file systems and frames that somebody made come through Spark. Either way a task
+A row that crosses from Java to Python costs several microseconds, more than matching does. So Spark hands out
+names of Parquet files and numbers of row groups, and a task reads those with pyarrow, only the columns it
+needs. Other formats, other file systems and frames of the caller come through Spark. In both cases a task
 gets `FilePiece`s.
 """
 
@@ -42,12 +42,12 @@ ENDINGS = {
 
 
 class RowsError(BetimesError):
-    """A table that cannot be read: names the place."""
+    """A table that cannot be read: names its place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePiece:
-    """Some rows, where they stand, and the number of the first."""
+    """Some rows, their source, and the number of the first."""
 
     rows: pa.RecordBatch
     source: str
@@ -66,7 +66,7 @@ class RowGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowSource:
-    """Rows to be read in tasks: those of a frame, or those of row groups."""
+    """Rows to read in tasks: those of a frame, or those of row groups."""
 
     spark: SparkSession
     schema: pa.Schema
@@ -77,7 +77,7 @@ class RowSource:
 
     @property
     def reader(self) -> PieceReader:
-        """Return what a task reads its pieces with."""
+        """Return the reader that a task uses for its pieces."""
         return PieceReader(in_files=self.frame is None, name=self.name)
 
     @property
@@ -87,8 +87,9 @@ class RowSource:
         return max(min(len(self.groups), wanted), 1)
 
     def handed_out(self, columns: Sequence[str]) -> DataFrame:
-        """Return the frame that tasks are given."""
-        if self.frame is not None:  # Spark gives tasks no column with a dot in its name: by number, then
+        """Return the frame that Spark hands to tasks."""
+        # Spark gives tasks no column with a dot in its name: rename them to numbers
+        if self.frame is not None:
             return self.frame.select(*map(quoted, columns)).toDF(*map(str, range(len(columns))))
         return _groups_frame(self.spark, self.groups, self.tasks)
 
@@ -131,7 +132,7 @@ def _file_pieces(
 
 
 def parquet_files(path: Path) -> list[Path]:
-    """Return the Parquet files at a place: itself, or all below it but hidden ones."""
+    """Return the Parquet files at a path: itself, or all below it but hidden ones."""
     found = _files_at(path, "*.parquet")
     if not found:
         raise RowsError(
@@ -143,7 +144,7 @@ def parquet_files(path: Path) -> list[Path]:
 
 
 def _files_at(path: Path, pattern: str) -> list[Path]:
-    """Return a file, or those in a folder that are not hidden; nothing where none can be seen from here."""
+    """Return a file, or the visible ones in a folder; nothing where none can be seen from here."""
     if path.is_file():
         return [path]
     return [
@@ -174,7 +175,7 @@ def format_of(place: str) -> str:
 
 
 def check_rows_place(place: str) -> str:
-    """Return the format of a table that somebody named; a RowsError if it is seen at once to be none."""
+    """Return the format of the table at a place; raise a RowsError if it cannot be a table."""
     if "://" not in place and not Path(place).exists():
         hint = "a path from here, or an address that Spark knows, such as s3a://bucket/events"
         raise RowsError(f"{place}: there is no such file or folder\nhint: {hint}")
@@ -182,11 +183,12 @@ def check_rows_place(place: str) -> str:
 
 
 def open_rows(spark: SparkSession, place: str) -> RowSource:
-    """Return the rows of a table that somebody named: a file, a folder, or an address that Spark knows."""
+    """Return the rows of a table that the user named: a file, a folder, or an address that Spark knows."""
     kind = check_rows_place(place)
     if "://" not in place and kind == PARQUET:
         return parquet_rows(spark, parquet_files(Path(place)), place)
-    address = place if "://" in place else str(Path(place).absolute())  # Spark may stand elsewhere
+    # Spark may have another working directory
+    address = place if "://" in place else str(Path(place).absolute())
     reader = spark.read
     if kind == CSV:
         frame = csv_frame(spark, address, _files_at(Path(place), "*.csv"))
@@ -207,7 +209,7 @@ def frame_rows(frame: DataFrame, name: str) -> RowSource:
 
 
 def parquet_rows(spark: SparkSession, files: Sequence[Path], name: str) -> RowSource:
-    """Return the rows of Parquet files, to be read in tasks."""
+    """Return the rows of Parquet files, for tasks to read."""
     groups: list[RowGroup] = []
     schema: pa.Schema | None = None
     for path in files:
@@ -235,8 +237,8 @@ def parquet_rows(spark: SparkSession, files: Sequence[Path], name: str) -> RowSo
 
 
 def _groups_frame(spark: SparkSession, groups: Sequence[RowGroup], tasks: int) -> DataFrame:
-    """Return the row groups, in tasks that have about as many rows each."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    """Return the row groups, in tasks with about the same number of rows."""
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     ordered = sorted(groups, key=lambda each: (-each.rows, each.path, each.number))
     loads = np.zeros(tasks)
@@ -259,7 +261,7 @@ def _groups_frame(spark: SparkSession, groups: Sequence[RowGroup], tasks: int) -
 
 
 def read_rows(source: RowSource, columns: Sequence[str], rows_max: int | None = None) -> pa.Table:
-    """Return rows in this process: all of them, or spaced ones, about as many as asked for."""
+    """Return rows in this process: all of them, or about `rows_max` evenly spaced ones."""
     is_sampled = rows_max is not None and source.rows > rows_max
     if source.frame is not None:
         frame = source.frame.select(*map(quoted, columns))

@@ -1,9 +1,9 @@
-"""Which subscribers of a set want each event of a batch? The brokers' own index, saved and mapped.
+"""An index of subscriptions for worker processes: the brokers' own index, saved to a file and mapped.
 
-A set is built once, written to one file, and mapped into the memory of every worker process: those on one
-machine share its pages, and none of them reads what no event asks for. The file is a pickle whose arrays lie
-outside of it, each at a multiple of 64 bytes; a map that is private to the process is writeable, as the
-kernels expect.
+A set is built once, written to one file, and mapped into the memory of every worker process: processes of one
+machine share its pages, and pages that no event needs are never read. The file is a pickle whose arrays lie
+outside of it, each at a multiple of 64 bytes. The mapping is private to the process and therefore writeable,
+as the kernels expect.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from betimes.pipeline.rows.topic_lanes import (
 
 MAGIC = b"betimes-set-1\0\0\0"
 _ALIGNED_BYTES = 64
-_HEADER = struct.Struct("<16sqq")  # what it is, the length of the pickle, how many buffers there are
+_HEADER = struct.Struct("<16sqq")  # magic, length of the pickle, number of buffers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedPairs:
-    """Who wants the events of a batch: those of `events[i]` are `keys[offsets[i] : offsets[i + 1]]`.
+    """The subscribers of a batch of events: those of `events[i]` are `keys[offsets[i] : offsets[i + 1]]`.
 
-    Events stand in the order in which the index answered; to bring long answers in order would cost more.
+    Events stand in the order in which the index answered; sorting long answers would cost more.
     """
 
     events: NDArray[np.int64]
@@ -48,32 +48,34 @@ class MatchedPairs:
     keys: NDArray[np.int32]
 
     def counts(self) -> NDArray[np.int64]:
-        """Return how many want each event."""
+        """Return how many subscribers each event has."""
         return np.diff(self.offsets)
 
 
 class SubscriptionSet:
-    """Subscriptions in an index; a key is the place of a subscription among the wishes it was built from."""
+    """Subscriptions in an index; a key is the position of a subscription in the columns it was built from."""
 
-    def __init__(self, wishes: SubscriptionColumns) -> None:
-        patterns = wishes.patterns
+    def __init__(self, subscriptions: SubscriptionColumns) -> None:
+        patterns = subscriptions.patterns
         texts = pattern_columns(patterns) if patterns is not None else {}
-        written = np.zeros(len(wishes), np.bool_)
-        written[list(wishes.filters)] = True
+        written = np.zeros(len(subscriptions), np.bool_)
+        written[list(subscriptions.filters)] = True
         plain = np.flatnonzero(~written)
         self.index = MatchingIndex()
-        self.index.add_many((place, wishes.whole_filter(place)) for place in wishes.filters)
+        self.index.add_many((place, subscriptions.whole_filter(place)) for place in subscriptions.filters)
         self.index.add_columns(
             plain,
-            lows={name: column[plain] for name, column in wishes.lows.items()},
-            highs={name: column[plain] for name, column in wishes.highs.items()},
-            texts={name: _taken(column, plain) for name, column in (texts | dict(wishes.equals)).items()},
+            lows={name: column[plain] for name, column in subscriptions.lows.items()},
+            highs={name: column[plain] for name, column in subscriptions.highs.items()},
+            texts={
+                name: _taken(column, plain) for name, column in (texts | dict(subscriptions.equals)).items()
+            },
         )
-        self.subscribers = wishes.subscribers
-        coded = wishes.subscribers.dictionary_encode()
-        self.is_repeated = len(coded.dictionary) < len(wishes)
+        self.subscribers = subscriptions.subscribers
+        coded = subscriptions.subscribers.dictionary_encode()
+        self.is_repeated = len(coded.dictionary) < len(subscriptions)
         self._person = np.asarray(coded.indices, np.int32) if self.is_repeated else np.empty(0, np.int32)
-        self._people = coded.dictionary if self.is_repeated else wishes.subscribers
+        self._people = coded.dictionary if self.is_repeated else subscriptions.subscribers
         self._checked = np.array(
             [*(is_checked_afterwards(text) for text in patterns.texts), False] if patterns else [], np.bool_
         )
@@ -85,17 +87,17 @@ class SubscriptionSet:
         return len(self.subscribers)
 
     def find(self, events: EventColumns) -> MatchedPairs:
-        """Return which subscriptions want each event."""
+        """Return which subscriptions match each event."""
         topics = events.topics
         matches = self.index.match_many(self._batch(events))
-        # of events that begin at one place all but the last are wanted by nobody
+        # of several events with the same start, all but the last match no subscription
         order = np.argsort(2 * matches.starts + (matches.counts() > 0), kind="stable")
         offsets = np.concatenate((matches.starts[order], [len(matches.keys)]))
         found = MatchedPairs(events=order, offsets=offsets, keys=matches.keys)
         return self._checked_pairs(found, topics) if self._checked.any() else found
 
     def find_people(self, events: EventColumns) -> MatchedPairs:
-        """Return which subscribers want each event, each once; a key is a place in `people`."""
+        """Return which subscribers want each event, each once; a key is a position in `people`."""
         found = self.find(events)
         if not self.is_repeated:
             return found
@@ -107,7 +109,7 @@ class SubscriptionSet:
         return MatchedPairs(events=found.events, offsets=offsets, keys=keys)
 
     def count(self, events: EventColumns) -> NDArray[np.int64]:
-        """Return how many subscribers want each event: cheaper than who they are, if all is as usual."""
+        """Return how many subscribers want each event: usually cheaper than listing them."""
         if self.is_repeated or self._checked.any():
             found = self.find_people(events)
             counts = np.zeros(len(found.events), np.int64)
@@ -130,12 +132,12 @@ class SubscriptionSet:
         )
 
     def _checked_pairs(self, found: MatchedPairs, topics: TextColumn | None) -> MatchedPairs:
-        """Leave out the pairs whose topic does not meet the pattern after all."""
+        """Drop the pairs whose topic does not match the pattern after all."""
         doubtful = np.flatnonzero(self._checked[self._pattern[found.keys]])
         event = found.events[np.searchsorted(found.offsets, doubtful, side="right") - 1]
         texts = topics.texts if topics is not None else ()
         codes = topics.codes if topics is not None else np.full(len(found.events), -1, np.int32)
-        topic = codes[event].astype(np.int64) % (len(texts) + 1)  # none: the place after the last
+        topic = codes[event].astype(np.int64) % (len(texts) + 1)  # no topic: the position after the last
         holds = np.ones(len(found.keys), np.bool_)
         pattern = self._pattern[found.keys[doubtful]].astype(np.int64)
         holds[doubtful] = self._check.meets(pattern, texts, topic)

@@ -1,9 +1,9 @@
-"""How do rows of a table become subscriptions, and which rows do not?
+"""Rows of a table as subscriptions, and the rows that are set aside.
 
-`subscriber` says whose it is, `filter` is a filter as text, `topic` (or `pattern`) a pattern of topics. Boxes
-may stand in columns instead, which is what millions of subscriptions are best kept in: `speed>=` and
-`speed<=` are the ends of an interval, `kind=` a text that must be equal; an empty cell is no constraint. All
-that a row says must hold. Other columns are not looked at. A row that cannot be read is set aside with its
+`subscriber` is the subscriber, `filter` is a filter as text, `topic` (or `pattern`) a topic pattern. Boxes
+may stand in columns instead, which is the best form for millions of subscriptions: `speed>=` and `speed<=`
+are the ends of an interval, `kind=` a text that must be equal; an empty cell is no constraint. All
+constraints of a row must hold. Other columns are ignored. A row that cannot be read is set aside with its
 reason and its place.
 """
 
@@ -31,8 +31,8 @@ SUBSCRIBER, FILTER = "subscriber", "filter"
 PATTERNS = ("topic", "pattern")
 LOW, HIGH, EQUAL = ">=", "<=", "="
 SHARED_FLAG = "is_shared"
-MISTYPED = 0.8  # so like a word that it is hardly another
-OTHER_SIGNS = ("<", ">", "!=", "==")  # that columns might end with, and cannot
+MISTYPED = 0.8  # similarity from which a column's name counts as a mistyped one
+OTHER_SIGNS = ("<", ">", "!=", "==")  # operators that columns must not end with
 TEXT_LETTERS_MAX = 400
 MISSING, NO_NUMBER = "missing value", "value that is no number"
 QUARANTINE = pa.schema(
@@ -50,23 +50,23 @@ _READINGS_MAX = 200_000
 
 
 class SubscriptionsError(BetimesError):
-    """A table that cannot be read as subscriptions: says what is missing and what there is."""
+    """A table that cannot be read as subscriptions: says which columns are missing and which exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionShape:
-    """Which columns of a table say what of its subscriptions."""
+    """The role of each column of a table of subscriptions."""
 
     pattern: str | None
     filter: bool
-    lows: Mapping[str, str]  # by attribute: the column
+    lows: Mapping[str, str]  # attribute -> column
     highs: Mapping[str, str]
     equals: Mapping[str, str]
     is_shared: bool
 
     @classmethod
     def of(cls, schema: pa.Schema, source: str = "subscriptions") -> SubscriptionShape:
-        """Return what the columns of a table say, or raise a SubscriptionsError."""
+        """Return the roles of a table's columns, or raise a SubscriptionsError."""
         names = list(schema.names)
         listed = f"there are {', '.join(names[:20])}"
         if SUBSCRIBER not in names:
@@ -82,8 +82,8 @@ class SubscriptionShape:
         _check_names(names, source)
         pattern = next((name for name in PATTERNS if name in names), None)
         if not (ends or equals or pattern or FILTER in names):
-            hint = f"say what is wanted in {FILTER}, topic, or columns like speed>= and kind=; {listed}"
-            raise SubscriptionsError(f"{source}: no column says what is wanted\nhint: {hint}")
+            hint = f"add a column {FILTER}, topic, or columns like speed>= and kind=; {listed}"
+            raise SubscriptionsError(f"{source}: no column constrains what is wanted\nhint: {hint}")
         for name in ends:
             kind = schema.field(name).type
             _check_type(schema, name, is_number(kind) or is_text(kind), "numbers", source)
@@ -104,25 +104,25 @@ class SubscriptionShape:
 
     @property
     def columns(self) -> list[str]:
-        """Return the columns to be read."""
+        """Return the columns to read."""
         named = [*self.lows.values(), *self.highs.values(), *self.equals.values()]
-        told = [FILTER] if self.filter else []
-        told += [self.pattern] if self.pattern else []
-        return [SUBSCRIBER, *told, *named, *([SHARED_FLAG] if self.is_shared else [])]
+        texts = [FILTER] if self.filter else []
+        texts += [self.pattern] if self.pattern else []
+        return [SUBSCRIBER, *texts, *named, *([SHARED_FLAG] if self.is_shared else [])]
 
 
 def _check_names(names: Sequence[str], source: str) -> None:
-    """Refuse columns that were meant to say something: left out, a subscription would want too much."""
+    """Reject columns that look like constraints: ignoring them would make a subscription match too much."""
     if all(name in names for name in PATTERNS):
-        hint = "both say of which topics; leave one out"
+        hint = "both are topic patterns; remove one"
         raise SubscriptionsError(f"{source}: has columns {' and '.join(PATTERNS)}\nhint: {hint}")
-    told = {SUBSCRIBER, FILTER, *PATTERNS} - {*names, *(PATTERNS if {*PATTERNS} & {*names} else ())}
+    missing = {SUBSCRIBER, FILTER, *PATTERNS} - {*names, *(PATTERNS if {*PATTERNS} & {*names} else ())}
     for name in names:
-        problem = f"{source}: column {name!r} says nothing"
+        problem = f"{source}: column {name!r} has no meaning"
         if name.endswith(OTHER_SIGNS):
-            hint = "ends are said by columns like speed>= and speed<=, values by kind=, all else in filter"
+            hint = "name intervals speed>= and speed<=, equal texts kind=; write all else in filter"
             raise SubscriptionsError(f"{problem}\nhint: {hint}")
-        near = closest(name, told, MISTYPED)
+        near = closest(name, missing, MISTYPED)
         if near is not None:
             raise SubscriptionsError(f"{problem}\nhint: did you mean {near}?")
 
@@ -130,13 +130,13 @@ def _check_names(names: Sequence[str], source: str) -> None:
 def _check_type(schema: pa.Schema, name: str, is_right: bool, what: str, source: str) -> None:
     kind = schema.field(name).type
     if not is_right and not pa.types.is_null(kind):
-        hint = f"write them as {what}, or say it in column {FILTER}"
+        hint = f"write them as {what}, or write a condition in column {FILTER}"
         raise SubscriptionsError(f"{source}: column {name!r} must hold {what}, not {kind}\nhint: {hint}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionColumns:
-    """Subscriptions by columns: who wants what. All of a row's constraints must hold."""
+    """Subscriptions by columns: subscribers and their constraints. All of a row's constraints must hold."""
 
     subscribers: pa.Array
     lows: Mapping[str, NDArray[np.float64]]  # NaN: no end
@@ -149,7 +149,7 @@ class SubscriptionColumns:
         return len(self.subscribers)
 
     def ranges(self, attribute: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return between which numbers each wish can hold, around all boxes of a filter; NaN: no end."""
+        """Return each subscription's interval of an attribute, around all boxes of a filter; NaN: no end."""
         none = np.full(len(self), np.nan)
         lows = np.array(self.lows.get(attribute, none))
         highs = np.array(self.highs.get(attribute, none))
@@ -160,7 +160,7 @@ class SubscriptionColumns:
         return lows, highs
 
     def whole_filter(self, place: int) -> Filter:
-        """Return all that one wish asks for, as one filter; a pattern's wildcards are left to be checked."""
+        """Return all constraints of one subscription as one filter; its wildcards are checked later."""
         asked: list[tuple[str, Interval | TextSet]] = []
         for name in dict.fromkeys((*self.lows, *self.highs)):
             low = self.lows[name][place] if name in self.lows else np.nan
@@ -180,7 +180,7 @@ class SubscriptionColumns:
 
 
 def hull(wanted: Filter, attribute: str) -> tuple[float, float]:
-    """Return between which numbers an attribute lies wherever the filter holds; NaN: it may be anything."""
+    """Return the interval of an attribute wherever the filter holds; NaN: no end."""
     low, high = np.inf, -np.inf
     for box in wanted.boxes:
         ends = [each for name, each in box.constraints if name == attribute and isinstance(each, Interval)]
@@ -191,7 +191,7 @@ def hull(wanted: Filter, attribute: str) -> tuple[float, float]:
     return (low if np.isfinite(low) else np.nan), (high if np.isfinite(high) else np.nan)
 
 
-def read_wishes(
+def read_subscriptions(
     rows: pa.Table, shape: SubscriptionShape, source: str = "subscriptions", first_row: int = 1
 ) -> tuple[SubscriptionColumns, pa.Table]:
     """Return the subscriptions of some rows, and the rows that are none, with their reasons."""
@@ -211,7 +211,7 @@ def read_wishes(
         places = {old: new for new, old in enumerate(kept.tolist())}
         filters = {places[old]: wanted for old, wanted in filters.items() if old in places}
         rows = rows.take(pa.array(kept))
-    return _wishes(rows, shape, filters), bad
+    return _subscription_columns(rows, shape, filters), bad
 
 
 def _with_numbers(rows: pa.Table, shape: SubscriptionShape, reasons: dict[int, tuple[str, str]]) -> pa.Table:
@@ -225,7 +225,9 @@ def _with_numbers(rows: pa.Table, shape: SubscriptionShape, reasons: dict[int, t
     return rows
 
 
-def _wishes(rows: pa.Table, shape: SubscriptionShape, filters: Mapping[int, Filter]) -> SubscriptionColumns:
+def _subscription_columns(
+    rows: pa.Table, shape: SubscriptionShape, filters: Mapping[int, Filter]
+) -> SubscriptionColumns:
     def whole(name: str) -> pa.Array:
         return _one_array(rows[name])
 
@@ -266,7 +268,7 @@ def _filters(rows: pa.Table, reasons: dict[int, tuple[str, str]]) -> dict[int, F
 
 
 def reading(text: str) -> Filter | TextError:
-    """Return the filter that a text says, or what is wrong with it; each text is read once for a while."""
+    """Return the filter that a text means, or its error; the result is cached for a while."""
     known = _readings.get(text)
     if known is None:
         if len(_readings) >= _READINGS_MAX:
@@ -300,7 +302,7 @@ def _pattern_problem(text: str) -> tuple[str, str] | None:
 def quarantine_rows(
     rows: pa.Table, reasons: Mapping[int, tuple[str, str]], source: str, first_row: int = 1
 ) -> pa.Table:
-    """Return what is wrong with some of the rows, for the quarantine."""
+    """Return the quarantine entries of some of the rows."""
     places = sorted(reasons)
     names: Sequence[object] = rows[SUBSCRIBER].take(pa.array(places, pa.int64())).to_pylist()
     return pa.table(

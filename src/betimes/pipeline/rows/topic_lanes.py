@@ -1,9 +1,9 @@
-"""How do topic patterns become texts that must be equal, so that the index finds them at once?
+"""Topic patterns as texts that must be equal, so that the index can look them up.
 
 A pattern without wildcards must equal the topic. Of one with wildcards, the levels before the first wildcard
-must equal as many levels of the topic: `a/b/#` asks that the topic's first two levels are `a/b`. What that
-does not decide (`+`, and a wildcard at the beginning, which does not meet topics that begin with `$`) is
-checked afterwards.
+must equal as many levels of the topic: `a/b/#` requires that the topic's first two levels are `a/b`. Equality
+does not decide about `+`, nor about a wildcard at the beginning, which does not match topics that begin with
+`$`: these are checked afterwards.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from betimes.matching.index.event_batch import MISSING_CODE, TextColumn
 from betimes.matching.topics import topic_matches
 
-WHOLE_TOPIC = "$topic"  # no attribute: their names do not begin with $
-LEVELS_MAX = 8  # of a pattern before its first wildcard that are looked up; more are checked afterwards
+WHOLE_TOPIC = "$topic"  # no attribute: names of attributes do not begin with $
+LEVELS_MAX = 8  # levels before the first wildcard that are looked up; more are checked afterwards
 _ANSWERS_MAX = 1_000_000
 
 
 def lane_of(pattern: str) -> tuple[str, str] | None:
-    """Return under which name a pattern asks for which text; nothing where it begins with a wildcard.
+    """Return the lane of a pattern and the text it requires there; None where it begins with a wildcard.
 
     >>> lane_of("a/b"), lane_of("a/b/#"), lane_of("a/+/c"), lane_of("#")
     (('$topic', 'a/b'), ('$topic:2', 'a/b'), ('$topic:1', 'a'), None)
@@ -36,13 +36,13 @@ def lane_of(pattern: str) -> tuple[str, str] | None:
 
 
 def is_checked_afterwards(pattern: str) -> bool:
-    """Tell whether equal texts do not decide yet whether a topic meets the pattern."""
+    """Return whether equal texts do not yet decide that a topic matches the pattern."""
     levels = pattern.split("/")
     return "+" in levels or levels[0] == "#" or (levels[-1] == "#" and len(levels) - 1 > LEVELS_MAX)
 
 
 def pattern_columns(patterns: TextColumn) -> dict[str, TextColumn]:
-    """Return what patterns ask for, as columns of texts under the names of lanes."""
+    """Return the texts that patterns require, as columns named after lanes."""
     lanes = [lane_of(pattern) for pattern in patterns.texts]
     columns: dict[str, TextColumn] = {}
     for name in dict.fromkeys(lane[0] for lane in lanes if lane is not None):
@@ -57,7 +57,7 @@ def pattern_columns(patterns: TextColumn) -> dict[str, TextColumn]:
 
 
 def topic_columns(topics: TextColumn, names: Sequence[str]) -> dict[str, TextColumn]:
-    """Return the topics of events under the names of these lanes: whole, or their first levels."""
+    """Return the topics of events as columns named after these lanes: whole topics, or their first levels."""
     columns: dict[str, TextColumn] = {}
     for name in names:
         kept = None if name == WHOLE_TOPIC else int(name.partition(":")[2])
@@ -74,7 +74,7 @@ def topic_columns(topics: TextColumn, names: Sequence[str]) -> dict[str, TextCol
 
 
 class PatternCheck:
-    """Which pairs of patterns and topics meet; few differ, and their answers are remembered."""
+    """Decides which pairs of patterns and topics match; there are few different pairs, which it caches."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._patterns = tuple(patterns)
@@ -83,7 +83,7 @@ class PatternCheck:
     def meets(
         self, pattern: NDArray[np.int64], topics: Sequence[str], topic: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Tell of each pair whether the topic meets the pattern; an event without a topic meets only `#`."""
+        """Return for each pair whether the topic matches; an event without a topic matches only `#`."""
         pairs, place = np.unique(pattern * (len(topics) + 1) + topic, return_inverse=True)
         answers = [
             self._meets(pair // (len(topics) + 1), [*topics, ""][pair % (len(topics) + 1)])

@@ -1,7 +1,8 @@
-"""What do values mean that stand in columns as texts? The same as they would in a filter.
+"""The meaning of values that stand in columns as texts: the same as in a filter.
 
-CSV has only texts, and one cell that is no number makes a column of numbers one of texts. And `kind = '1'` is
-true of an event whose kind is the text 1 and of one whose kind is the number: so is a cell in column `kind=`.
+CSV has only texts, and one cell that is no number turns a column of numbers into one of texts. And `kind =
+'1'` is true for an event whose kind is the text 1 and for one whose kind is the number: the same holds for a
+cell in column `kind=`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from betimes.pipeline.rows.events import text_column
 
 
 def numbers_in(column: pa.Array) -> tuple[NDArray[np.float64], dict[int, str]]:
-    """Return the numbers that texts are, else NaN, and by their places the texts that are none.
+    """Return the numbers that texts stand for, else NaN, and by position the texts that are no number.
 
     >>> numbers_in(pa.array(["1.5", None, "fast"]))
     (array([1.5, nan, nan]), {2: 'fast'})
@@ -29,14 +30,14 @@ def numbers_in(column: pa.Array) -> tuple[NDArray[np.float64], dict[int, str]]:
     readings = [number_reading(text) for text in texts.texts]
     values = np.array([np.nan if each is None else each for each in (*readings, None)])
     is_wrong = np.array([each is None for each in readings] + [False])
-    wrong = np.flatnonzero(is_wrong[texts.codes])  # nothing: the last
+    wrong = np.flatnonzero(is_wrong[texts.codes])  # a missing text has the last code
     return values[texts.codes], {int(place): texts.texts[texts.codes[place]] for place in wrong}
 
 
 def with_other_readings(
     equals: Mapping[str, TextColumn], filters: Mapping[int, Filter]
 ) -> tuple[dict[str, TextColumn], dict[int, Filter]]:
-    """Return what must be equal and the filters, where texts that read as more than texts became filters."""
+    """Return equality columns and filters; texts that also read as number or flag move to the filters."""
     columns, found = dict(equals), dict(filters)
     for name, column in equals.items():
         readings = {

@@ -1,4 +1,4 @@
-"""How does Spark know `format("betimes")`? `register(spark)` tells it, once for a session."""
+"""The data source `format("betimes")`: `register(spark)` adds it to a session."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ class BetimesDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return what `format` is given."""
+        """Return the name for `format`."""
         return NAME
 
     def schema(self) -> str:
-        """Return the columns that there are where no schema is given."""
+        """Return the default columns."""
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return who reads once."""
+        """Return the reader of a batch query."""
         return BatchReader(read_source_options(self.options), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 -- Spark's name
-        """Return who reads batch after batch."""
+        """Return the reader of a streaming query."""
         return StreamReader(read_source_options(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Return who publishes the rows of a frame; what was published cannot be overwritten."""
+        """Return the writer of a frame; `overwrite` is an error, because published events stay published."""
         if overwrite:
             raise SettingError("mode", "overwrite", "what is published stays published", 'mode("append")')
         return BatchWriter(read_sink_options(self.options), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: ARG002, N802
-        """Return who publishes the rows of a stream."""
+        """Return the writer of a stream."""
         return StreamWriter(read_sink_options(self.options), schema)

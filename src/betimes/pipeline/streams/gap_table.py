@@ -1,6 +1,6 @@
-"""Where does a stream write down what it could not read? In a directory of small Parquet files.
+"""The table of gaps: a directory of small Parquet files with what a stream could not read.
 
-Each file is named by the range that it is about: who reads the range again writes the same file again.
+Each file is named after its range: a task that reads the range again writes the same file again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SCHEMA = pa.schema(
 def write_gaps(
     directory: str, wanted: RangeRequest, after: Positions, until: Positions, gaps: Sequence[Gap]
 ) -> Path | None:
-    """Write what is missing of a range, if anything is; return the file."""
+    """Write the gaps of a range, if there are any; return the file."""
     if not gaps:
         return None
     about = json.dumps([wanted.topic, wanted.filter, sorted(after.items()), sorted(until.items())])

@@ -1,4 +1,4 @@
-"""What do the options of `format("betimes")` say? Read once, on the driver, before anything runs."""
+"""The options of `format("betimes")`, read once, on the driver, before anything runs."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ READING = (
     "topic", "filter", "starting", "ending", "messages_per_batch", "partitions", "gaps", "part",
 )  # fmt: skip
 WRITING = ("topic", "deadline", "importance", "in_flight")
-SPARKS = ("checkpointlocation", "path", "querystarttimestamp", "queryname")  # that are not for us
+SPARKS = ("checkpointlocation", "path", "querystarttimestamp", "queryname")  # options for Spark itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamPlace:
-    """Which brokers, and how long to wait for them."""
+    """The brokers, and how long to wait for them."""
 
     addresses: tuple[Address, ...]
     ca: str | None
     timeout_s: float
-    patience_s: float  # for which a broker that is away is tried again
+    patience_s: float  # how long an unreachable broker is tried again
 
     def reader(self, *, patience_s: float | None = None) -> RangeReader:
-        """Return who reads there."""
+        """Return a reader of these brokers."""
         return RangeReader(
             self.addresses,
             ca=self.ca,
@@ -56,31 +56,31 @@ class SourceOptions:
 
     place: StreamPlace
     wanted: RangeRequest
-    starting: str | dict[str, int] | None  # None: it is not said
+    starting: str | dict[str, int] | None  # None: no such option
     ending: str | dict[str, int] | None  # of a batch
     messages_per_batch: int
     partitions: int
     gaps: str | None  # the directory of the table of gaps
-    takes_part: bool  # also from a broker that does not get, or keep, everything
+    takes_part: bool  # also from a broker that does not receive, or keep, everything
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkOptions:
-    """Where rows go as events, and what holds for all of them."""
+    """Where rows are published, and the settings of all of them."""
 
     place: StreamPlace
-    topic: str | None  # None: a column says it
+    topic: str | None  # None: a column has it
     deadline: str | None
     importance: int | None
     in_flight: int  # messages that wait for their acknowledgement
 
 
 def read_source_options(options: Mapping[str, str]) -> SourceOptions:
-    """Return what the options of a reader say; a mistake in one is told by its name."""
+    """Return the options of a reader; an error names the wrong option."""
     found = _known(options, READING)
     if "topic" not in found:
         raise SettingError(
-            "topic", None, "says what to read, and is missing", '.option("topic", "traffic/#")'
+            "topic", None, "is missing: it is the topic pattern to read", '.option("topic", "traffic/#")'
         )
     if found.get("filter") is not None:
         parse_filter(found["filter"])
@@ -105,7 +105,7 @@ def read_source_options(options: Mapping[str, str]) -> SourceOptions:
 
 
 def read_sink_options(options: Mapping[str, str]) -> SinkOptions:
-    """Return what the options of a writer say; a mistake in one is told by its name."""
+    """Return the options of a writer; an error names the wrong option."""
     found = _known(options, WRITING)
     deadline = found.get("deadline")
     return SinkOptions(
@@ -119,7 +119,7 @@ def read_sink_options(options: Mapping[str, str]) -> SinkOptions:
 
 @lru_cache(maxsize=TOPICS_REMEMBERED)
 def checked_topic(text: str) -> str:
-    """Return the text, if something can be published there."""
+    """Return the text, if it is a topic to publish to."""
     check_topic_name(checked_text("topic", text))
     return text
 

@@ -1,7 +1,7 @@
-"""How do messages become rows? Column by column, as Arrow batches.
+"""Messages as rows of a schema, column by column, as Arrow batches.
 
-Topic, payload, id, attributes, age and time of publication have columns of their own; whatever other column a
-schema names is an attribute, in the type that it states, and nothing where a message does not have it so.
+Topic, payload, id, attributes, age and time of publication have columns of their own; every other column of a
+schema is an attribute, in the type that it states, and null where a message does not have it in that type.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ COLUMNS = {
     "published": "timestamp",
 }
 SCHEMA = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
-ROWS_PER_BATCH = 8_192  # at least, but for the last one
+ROWS_PER_BATCH = 8_192  # at least, but for the last batch
 BYTES_PER_BATCH = 8 * 1024 * 1024
 INTEGERS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}  # with their bits
 
 
 def check_schema(schema: StructType) -> None:
-    """Raise an error that names the column if something is to be read as what it cannot be."""
+    """Raise an error that names a column whose type is not possible."""
     for column in schema.fields:
         kind = column.dataType.simpleString()
         if column.name in COLUMNS and kind != COLUMNS[column.name]:
@@ -66,7 +66,7 @@ def batches(parts: Iterable[RangePart], schema: StructType) -> Iterator[pa.Recor
 
 
 class _Row:
-    """A message, with its properties looked at once."""
+    """A message with its properties, parsed once."""
 
     __slots__ = ("attributes", "came_at_s", "own", "packet")
 
@@ -85,7 +85,7 @@ class _Row:
 
     @property
     def age_s(self) -> float | None:
-        """Return how old it was when it was sent."""
+        """Return the age of the message when it was sent."""
         age_ms = number_reading(self.own.get(AGE))
         return None if age_ms is None else age_ms / 1000.0
 
@@ -108,7 +108,7 @@ _OWN_READERS: dict[str, Reader] = {
 
 
 def _reader(name: str, kind: str) -> Reader:
-    """Return what reads one column of a message."""
+    """Return the function that reads one column of a message."""
     if name in _OWN_READERS:
         return _OWN_READERS[name]
     if kind == "string":
@@ -125,7 +125,8 @@ def _whole(text: str | None, bits: int) -> int | None:
     number = number_reading(text)
     if text is None or number is None:
         return None
-    is_whole = text.isascii() and text.lstrip("+-").isdigit()  # such may be longer than a float can tell
+    # integers may have more digits than a float can hold
+    is_whole = text.isascii() and text.lstrip("+-").isdigit()
     if not is_whole and number != int(number):
         return None
     whole = int(text) if is_whole else int(number)

@@ -1,9 +1,9 @@
-"""How do rows become events? Each row is published with QoS 1 under a key, so that a repeated task adds none.
+"""Rows published as events: each with QoS 1 under a key, so that a repeated task adds none.
 
-Columns `topic`, `payload`, `attributes`, `deadline`, `importance` and `key` say what they are called;
-`id`, `age_s` and `published`, which the source gives, are not passed on; every other column is an attribute.
-Where there is no column `key`, a row's key is made of the query, the batch, the partition and what is in the
-row: the same batch published again, after a crash or by a task that is tried again, has the same keys.
+The columns `topic`, `payload`, `attributes`, `deadline`, `importance` and `key` have the meaning of their
+names; `id`, `age_s` and `published`, which the source adds, are not passed on; every other column is an
+attribute. Where there is no column `key`, a row's key is made of the query, the batch, the partition and the
+row's content: the same batch published again, after a crash or by a repeated task, has the same keys.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ KINDS = {
     "key": ("string",),
 }
 VALUES = (*NUMBERS, "string", "boolean")
-QUERY, BATCH = "sql.streaming.queryId", "streaming.sql.batchId"  # what Spark tells tasks of a stream
+# the properties that Spark gives tasks of a stream
+QUERY, BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
 
 
 @dataclass(frozen=True)
@@ -64,12 +65,12 @@ def check_rows(schema: StructType, options: SinkOptions) -> None:
             wanted = " or ".join(KINDS.get(column.name, ("a number, a string or a boolean",)))
             raise SettingError(column.name, kind, f"this column must be {wanted}", "cast it, or drop it")
     if options.topic is None and "topic" not in schema.names:
-        problem = "says where rows are published, and is missing"
+        problem = "is missing: it is the topic to publish rows to"
         raise SettingError("topic", None, problem, "add the column, or the option")
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Publishes the rows of a frame, once, however often tasks are tried."""
+    """Publishes the rows of a frame, once, however often tasks are repeated."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         check_rows(schema, options)
@@ -94,12 +95,12 @@ class StreamWriter(DataSourceStreamArrowWriter):
         assert context is not None, "Spark calls this in a task"
         query, batch = context.getLocalProperty(QUERY), context.getLocalProperty(BATCH)
         if query is None or batch is None:
-            raise BetimesError("this Spark does not tell tasks of a stream which query and batch they are of")
+            raise BetimesError("this version of Spark does not give tasks of a stream their query and batch")
         return publish_rows(iterator, self._options, f"{query}:{batch}:{_partition()}")
 
 
 def publish_rows(batches: Iterator[pa.RecordBatch], options: SinkOptions, scope: str) -> SinkCommit:
-    """Publish rows, and return when brokers have taken all of them in."""
+    """Publish rows, and return when brokers have acknowledged all of them."""
     place = options.place
     publisher = BulkPublisher(
         place.addresses,
@@ -118,8 +119,8 @@ def publish_rows(batches: Iterator[pa.RecordBatch], options: SinkOptions, scope:
 def events(
     batches: Iterator[pa.RecordBatch], options: SinkOptions, scope: str
 ) -> Iterator[mqtt5.PublishPacket]:
-    """Yield each row as what is published; keys that are made here are of this scope."""
-    alike: Counter[bytes] = Counter()  # rows of the same content are told apart by their count
+    """Yield the event of each row; keys that are made here begin with this scope."""
+    alike: Counter[bytes] = Counter()  # a count distinguishes rows of the same content
     for batch in batches:
         for row in _without_decimals(batch).to_pylist(maps_as_pydicts="lossy"):
             key = row.get("key")
@@ -141,7 +142,7 @@ def _without_decimals(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _event(row: Mapping[str, Any], options: SinkOptions, key: str) -> mqtt5.PublishPacket:
     topic = row.get("topic") or options.topic
     if topic is None:
-        raise SettingError("topic", None, "a row has none, and no option says it either", "add the option")
+        raise SettingError("topic", None, "a row has none, and there is no such option", "add the option")
     payload = row.get("payload") or b""
     attributes: dict[str, Value] = dict(row.get("attributes") or {})
     attributes |= {name: value for name, value in row.items() if name not in SAID and name not in LEFT_OUT}
@@ -159,7 +160,7 @@ def _event(row: Mapping[str, Any], options: SinkOptions, key: str) -> mqtt5.Publ
 
 
 def _content(row: Mapping[str, Any]) -> bytes:
-    """Return all that a row says, alike for rows that are; when it was read is not a part of it."""
+    """Return the content of a row as bytes, equal for equal rows; the time of reading is not part of it."""
     said = {name: value for name, value in row.items() if name not in ("age_s", "published")}
     return json.dumps(said, sort_keys=True, default=repr).encode()
 

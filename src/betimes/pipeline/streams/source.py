@@ -1,9 +1,9 @@
-"""How does Spark read what is published? By ranges of message ids, which a broker keeps for a while.
+"""Reading published messages with Spark, by ranges of message ids, which a broker keeps for a while.
 
-An offset is a position: for each origin the number of its last message, just what `resume-after` takes. The
-driver asks the broker how far the next batch reaches; tasks read what lies between. So a range is the same
-for whoever reads it, again after a crash too, as long as the broker keeps it; what it does not keep any more
-is counted in the offset (`lost`), and told in the table of gaps.
+An offset is a position: for each origin the number of its last message, exactly what `resume-after` takes.
+The driver asks the broker how far the next batch reaches; tasks read what lies between. So a range has the
+same messages for every reader, also after a crash, as long as the broker keeps it. Messages that the broker
+has deleted are counted in the offset (`lost`), and listed in the table of gaps.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class BatchReader(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return what each task reads."""
+        """Return the range of each task."""
         with self._options.place.reader() as reader:
             after = position_of(reader, self._options, self._options.starting or EARLIEST)
             until = position_of(reader, self._options, self._options.ending or LATEST)
@@ -64,14 +64,14 @@ class BatchReader(DataSourceReader):
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads what is published, batch after batch."""
+    """Reads published messages, batch after batch."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         check_schema(schema)
         self._options = options
         self._schema = schema
         self._reader: RangeReader | None = None
-        self._target: dict[str, int] | None = None  # where a stream that is to end ends
+        self._target: dict[str, int] | None = None  # the end of a stream with `availableNow`
         self._before: tuple[dict[str, int], int] | None = None  # where the last batch began, and its losses
         self._away_since_s: float | None = None
 
@@ -81,15 +81,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _offset(position_of(self._asked(), self._options, starting), 0)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 -- Spark's name
-        """Return how much one batch may hold."""
+        """Return the limit of one batch."""
         return ReadMaxRows(self._options.messages_per_batch)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 -- Spark's name
-        """Note where all that is there by now ends."""
+        """Record the end of all that is available now."""
         self._target = position_of(self._asked(), self._options, LATEST)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """Return how far the next batch reaches; nowhere as long as the broker is away, for a while."""
+        """Return the end of the next batch; the start while the broker is unreachable, for a while."""
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else PLANNED_MAX
         after, lost = dict(start[POSITIONS]), int(start[LOST])
         try:
@@ -103,16 +103,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _offset(plan.positions, lost + plan.lost)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 -- Spark's name
-        """Return where the broker is by now, for the progress of the query."""
+        """Return the broker's latest position, for the progress of the query."""
         try:
             return {POSITIONS: position_of(self._asked(), self._options, LATEST)}
         except BetimesError:
-            return None  # the next batch says what is wrong
+            return None  # the next batch raises the error
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return what each task reads of a batch."""
+        """Return the range of each task of a batch."""
         began = dict(start[POSITIONS])
-        if self._before is None or self._before[0] != began:  # planned in an earlier life, and read again
+        if self._before is None or self._before[0] != began:  # planned before a restart, and read again
             self._before = (began, int(end[LOST]) - int(start[LOST]))
         return split(self._asked(), self._options, start[POSITIONS], end[POSITIONS])
 
@@ -122,12 +122,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_range(self._options, self._schema, partition)
 
     def stop(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._reader is not None:
             self._reader.close()
 
     def _asked(self) -> RangeReader:
-        """Return whom to ask; the connection stays from batch to batch."""
+        """Return the reader; its connection stays open from batch to batch."""
         if self._reader is None:
             self._reader = self._options.place.reader(patience_s=0.0)
         return self._reader
@@ -138,7 +138,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return plan
 
     def _lost_since(self, reached: dict[str, int]) -> int:
-        """Return how much of the batch before was lost between its plan and its reading, at most."""
+        """Return how much of the last batch was lost between its plan and its reading, at most."""
         if self._before is None or self._before[0] == reached:
             return 0
         began, counted = self._before
@@ -146,7 +146,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return max(plan.lost - counted, 0)
 
     def _wait_or_raise(self, error: BetimesError) -> None:
-        """Let a broker be away for so long: it restarts, or has not heard of the others yet."""
+        """Tolerate an unreachable broker for so long: it restarts, or has no link state yet."""
         now_s = time.monotonic()
         if self._away_since_s is None:
             self._away_since_s = now_s
@@ -155,7 +155,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def position_of(reader: RangeReader, options: SourceOptions, said: str | dict[str, int]) -> dict[str, int]:
-    """Return the position that somebody means: a number for each origin."""
+    """Return the position that an option means: a number for each origin."""
     if isinstance(said, dict):
         return said
     if said == EARLIEST:
@@ -166,7 +166,7 @@ def position_of(reader: RangeReader, options: SourceOptions, said: str | dict[st
 
 
 def check_whole(plan: RangePlan, options: SourceOptions) -> None:
-    """Raise an error if the broker does not have everything, unless that is accepted."""
+    """Raise an error if the broker does not have everything, unless the options accept that."""
     if not plan.is_whole and not options.takes_part:
         problem = "this broker does not get, or does not keep, everything of these topics"
         hint = 'fetch = ["#"] in its [buffer], or option("part", "accept") for what it has'
@@ -176,7 +176,7 @@ def check_whole(plan: RangePlan, options: SourceOptions) -> None:
 def split(
     reader: RangeReader, options: SourceOptions, after: Positions, until: Positions
 ) -> list[InputPartition]:
-    """Return ranges that together are the whole, of about as many messages each."""
+    """Return ranges that together are the whole, of about the same number of messages."""
     ends = {origin: number for origin, number in until.items() if number > after.get(origin, 0)}
     if not ends:
         return []
@@ -192,7 +192,7 @@ def split(
 
 
 def read_range(options: SourceOptions, schema: StructType, asked: StreamRange) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a range, and write down what is missing."""
+    """Yield the rows of a range, and write its gaps."""
     gaps = []
     with options.place.reader() as reader:
         parts = reader.read(options.wanted, asked.after, asked.until)

@@ -1,9 +1,8 @@
-"""How are many runs spread over Spark, so that one that fails does not lose the others?
+"""A sweep: many runs distributed over Spark, where a failing run does not lose the others.
 
-A DataFrame of parameter rows goes in, a plain function runs once per row inside the tasks, and two
-tables come out: the results, and the failures with their parameters. If a run takes its worker process
-down with it, the sweep is run once more with every run in a process of its own, so that even this is a
-row in the table of failures.
+A DataFrame of parameter rows goes in, a plain function runs once per row inside the tasks, and two tables
+come out: the results, and the failures with their parameters. If a run kills its worker process, the sweep is
+repeated once with every run in a process of its own, so that even this is a row in the table of failures.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from betimes.pipeline.tables.parquet import FAILURE_COLUMNS, column_table, ready
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TASKS_MAX = 100  # a Python task costs some 50 ms whatever it does: past this many, rows share one
-WORKER_DIED = "Python worker exited unexpectedly"  # how Spark puts it
+TASKS_MAX = 100  # a Python task costs some 50 ms whatever it does: above this number, rows share a task
+WORKER_DIED = "Python worker exited unexpectedly"  # Spark's wording
 Progress = Callable[[int, int], None]  # rows done, rows in all
 
 OUTCOME_COLUMNS = "row long, result string, run_s double, error string, message string, trace string"
@@ -35,14 +34,14 @@ OUTCOME_COLUMNS = "row long, result string, run_s double, error string, message 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepResult:
-    """What came out: one row per run that returned, one row per run that failed, in the order given."""
+    """One row per run that returned, one row per run that failed, in the order given."""
 
     results: pa.Table
     failures: pa.Table
     took_s: float
 
     def write(self, directory: Path, *, overwrite: bool = False) -> None:
-        """Write `results.parquet` and `failures.parquet`, each whole or not at all."""
+        """Write `results.parquet` and `failures.parquet`, each completely or not at all."""
         ready_to_write(directory, overwrite=overwrite)
         write_table(self.failures, directory / "failures.parquet")
         write_table(self.results, directory / "results.parquet")
@@ -60,9 +59,9 @@ def run_sweep(
 ) -> SweepResult:
     """Run `run` once for every row of parameters, as Spark tasks, and return results and failures.
 
-    A row holds scalars (numbers, texts, flags, None) and so does what `run` returns; a list or a mapping
-    in it becomes JSON text. `run` must be importable on the workers or be a function that pickles.
-    With `out`, both tables are written there as Parquet; what is there already is kept unless `overwrite`.
+    A row holds scalars (numbers, texts, flags, None) and so does the result of `run`; a list or a mapping in
+    it becomes JSON text. `run` must be importable on the workers or be a function that pickles. With `out`,
+    both tables are written there as Parquet; existing tables are kept unless `overwrite`.
     """
     if rows_per_task is not None and rows_per_task < 1:
         raise SettingError("rows_per_task", rows_per_task, "must be at least 1")
@@ -85,14 +84,14 @@ def _outcomes(
     progress: Progress | None,
 ) -> list[TaskOutcome]:
     per_task = rows_per_task or math.ceil(len(texts) / TASKS_MAX)
-    tell = progress or (lambda _done, _total: None)
+    report = progress or (lambda _done, _total: None)
     try:
-        return _collect(spark, texts, _task(run, run_here), per_task, tell)
+        return _collect(spark, texts, _task(run, run_here), per_task, report)
     except JobError as error:
         if WORKER_DIED not in str(error):
             raise
-    # A run took its worker down and Spark lost the rest of the job with it.
-    return _collect(spark, texts, _task(run, run_alone), 1, tell)
+    # A run killed its worker, and Spark lost the rest of the job with it.
+    return _collect(spark, texts, _task(run, run_alone), 1, report)
 
 
 def _task(
@@ -110,7 +109,7 @@ def _task(
 
 
 def _collect(
-    spark: SparkSession, texts: list[str], task: Callable[..., Any], per_task: int, tell: Progress
+    spark: SparkSession, texts: list[str], task: Callable[..., Any], per_task: int, report: Progress
 ) -> list[TaskOutcome]:
     tasks = math.ceil(len(texts) / per_task)
     outcomes = _parameter_frame(spark, texts, per_task, tasks).mapInArrow(task, OUTCOME_COLUMNS)
@@ -118,10 +117,10 @@ def _collect(
         spark,
         outcomes.toArrow,
         tasks,
-        lambda done: tell(min(done * per_task, len(texts)), len(texts)),
+        lambda done: report(min(done * per_task, len(texts)), len(texts)),
         "the sweep",
     )
-    tell(len(texts), len(texts))
+    report(len(texts), len(texts))
     return sorted((TaskOutcome.from_row(row) for row in table.to_pylist()), key=lambda outcome: outcome.row)
 
 

@@ -1,6 +1,6 @@
-"""What happens to one row of a sweep inside a Spark task?
+"""One row of a sweep inside a Spark task.
 
-Whatever the run raises, odd exceptions included, becomes an outcome. `run_here` runs it in the worker;
+Whatever the run raises, unusual exceptions included, becomes an outcome. `run_here` runs it in the worker;
 `run_alone` in a process of its own, so that a crash (a signal, `os._exit`) is an outcome too.
 """
 
@@ -21,7 +21,7 @@ SweepFunction = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 TRACE_LINES_MAX = 12
 MESSAGE_CHARACTERS_MAX = 2000
-MEASURED = "run_s"  # a column of our own in the results
+MEASURED = "run_s"  # a column that the sweep adds to the results
 
 OUTCOME_SCHEMA = pa.schema(
     [
@@ -47,12 +47,12 @@ class TaskOutcome:
     trace: str | None = None
 
     def as_row(self) -> dict[str, Any]:
-        """Return it as a row of OUTCOME_SCHEMA."""
+        """Return the outcome as a row of OUTCOME_SCHEMA."""
         return asdict(self)
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> TaskOutcome:
-        """Return it from a row of OUTCOME_SCHEMA."""
+        """Return the outcome in a row of OUTCOME_SCHEMA."""
         return cls(**row)
 
 
@@ -68,7 +68,7 @@ def run_here(run: SweepFunction, row: int, parameters_text: str) -> TaskOutcome:
 
 
 def run_alone(run: SweepFunction, row: int, parameters_text: str) -> TaskOutcome:
-    """Run one row in a forked process, and report it when that process dies."""
+    """Run one row in a forked process; a process that dies becomes a failure."""
     began_s = time.perf_counter()
     reading, writing = os.pipe()
     child = os.fork()
@@ -117,7 +117,7 @@ def _result_text(result: object, parameters: Mapping[str, Any]) -> str:
 
 
 def _plain(value: object) -> Any:
-    """Return numpy's scalars and arrays as Python's; json asks only for what it does not know."""
+    """Return numpy's scalars and arrays as Python's; json calls this only for types that it does not know."""
     for convert in ("item", "tolist"):
         method = getattr(value, convert, None)
         if method is not None and (convert == "tolist" or getattr(value, "ndim", 1) == 0):

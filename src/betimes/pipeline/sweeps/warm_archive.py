@@ -1,4 +1,4 @@
-"""Write the archive of Spark classes that later starts read (`pipeline/spark/class_archive.py`)."""
+"""Writing the archive of Spark classes that later starts read (`pipeline/spark/class_archive.py`)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def write_archive() -> Path:
-    """Open Spark, have it do a little of everything, and keep the classes; those of other versions go.
+    """Open Spark, use the parts that most work uses, and keep the classes; delete archives of other versions.
 
-    There must be no session in this process yet. A TimeoutExpired says that Java did not end.
+    There must be no session in this process yet. A TimeoutExpired means that Java did not exit.
     """
     from pyspark import SparkContext
 
@@ -39,7 +39,7 @@ def write_archive() -> Path:
         process: subprocess.Popen[bytes] = gateway.proc
         gateway.shutdown()
         assert process.stdin is not None
-        process.stdin.close()  # whereupon Java ends
+        process.stdin.close()  # whereupon Java exits
         process.wait(WRITE_S_MAX)
         for old in archive.parent.glob("spark-*.jsa"):
             old.unlink()
@@ -53,7 +53,7 @@ WRITE_S_MAX = 600.0
 def _exercise(spark: SparkSession, place: Path) -> None:
     """Use what most work uses: files, joins, sums, windows, and tasks in Python."""
     from pyspark.sql import Window
-    from pyspark.sql import functions as F  # noqa: N812 -- as everybody writes it
+    from pyspark.sql import functions as F  # noqa: N812 -- the usual name
 
     from betimes.pipeline.sweeps.sweep import run_sweep
 

@@ -1,9 +1,9 @@
-"""By how much is each broker's clock ahead, as the events say that travelled between them?
+"""The offset of each broker's clock, from the events that travelled between brokers.
 
-No two machines' clocks are compared directly. An event carries its age, so where it is seen, the moment it
-was published is known on the clock there: the time it is seen, less its age. What that differs by from the
-time on the clock where it was published, at the median, is what the clocks differ by. Brokers between which
-no event ever travelled, not even by way of others, are taken to agree.
+No two machines' clocks are compared directly. An event carries its age, so a broker that sees it knows, on
+its own clock, when it was published: the time at which it saw the event, less its age. The median difference
+to the time on the publishing broker's clock is the offset between both clocks. Brokers between which no event
+ever travelled, not even over others, are assumed to agree.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-EVENTS_COMPARED = 200_000  # about: a median needs no more
-DIGITS = 3  # milliseconds: ages are not exact beyond
+EVENTS_COMPARED = 200_000  # approximately: a median needs no more
+DIGITS = 3  # milliseconds: ages are no more exact
 
 
 def clock_differences(events: DataFrame, sightings: DataFrame, rows: int) -> Mapping[tuple[str, str], float]:
-    """Return by how much the second broker's clock is ahead of the first's, where events tell.
+    """Return by how much the second broker's clock is ahead of the first's, for pairs with events.
 
-    `sightings` has the broker where an event was seen, when, and the age it had then.
+    `sightings` has the broker where an event was seen, when, and its age then.
     """
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     one_in = max(rows // EVENTS_COMPARED, 1)
     chosen = F.pmod(F.xxhash64("origin", "number"), F.lit(one_in)) == 0
@@ -44,7 +44,7 @@ def clock_differences(events: DataFrame, sightings: DataFrame, rows: int) -> Map
 
 
 def clocks_ahead_s(differences: Mapping[tuple[str, str], float]) -> dict[str, float]:
-    """Return by how much each broker's clock is ahead of that of the first one it exchanged events with.
+    """Return by how much each broker's clock is ahead of the first broker that it exchanged events with.
 
     >>> clocks_ahead_s({("a", "b"): 5.0, ("b", "c"): -2.0})
     {'a': 0.0, 'b': 5.0, 'c': 3.0}

@@ -1,7 +1,7 @@
-"""What do links, brokers and publishers usually do? Learned from the base tables, by Spark's own aggregates.
+"""The distributions of links, brokers and publishers, by Spark's own aggregates over the base tables.
 
-Times are added up as whole nanoseconds in decimals, which are exact: in whatever order tasks end, the same
-comes out to the last digit. A row of a share of all events counts for as many as it stands for.
+Times are summed as integer nanoseconds in decimals, which are exact: the result is the same to the last digit
+in whatever order tasks finish. A row of a sampled share of events is weighted by the events it stands for.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 NS = 1e9
-WAITED_S_MIN = 1e-6  # less is the time that looking takes
+WAITED_S_MIN = 1e-6  # less is only the time that the check takes
 SAMPLE_MAX = 1000
 SAMPLED_LETTERS_MAX = 4000  # of an event's content
 EXACT = "decimal(38,0)"
@@ -28,20 +28,20 @@ EXACT = "decimal(38,0)"
 
 def weight() -> Column:
     """Return how many messages a row stands for."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     return F.round(1.0 / F.col("share")).cast("bigint")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moments:
-    """Exact sums of a column, and what follows from them."""
+    """Exact sums of a column, and the moments that follow from them."""
 
     column: str
 
     def sums(self) -> list[Column]:
-        """Return what is to be added up, beside `count`."""
-        import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+        """Return the columns to sum up, beside `count`."""
+        import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
         whole = F.round(F.col(self.column) * NS).cast(EXACT)
         return [
@@ -51,8 +51,8 @@ class Moments:
         ]
 
     def columns(self) -> dict[str, Column]:
-        """Return mean, variance and the most, from the sums and `count`."""
-        import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+        """Return mean, variance and maximum, from the sums and `count`."""
+        import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
         mean = F.col(f"{self.column}_sum").cast("double") / F.col("count")
         square = F.col(f"{self.column}_squares").cast("double") / F.col("count")
@@ -65,8 +65,8 @@ class Moments:
 def link_distributions(
     spark: SparkSession, spreads: Mapping[tuple[str, ...], HistogramShape], losses: DataFrame
 ) -> DataFrame:
-    """Return the table of links: how fast they are (by source and target), and what they lose."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    """Return the table of links: their speed (by source and target), and their losses."""
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     ends = ["source", "target"]
     rows = [dict(zip(ends, name, strict=True)) | _spread_row(spread) for name, spread in spreads.items()]
@@ -99,31 +99,31 @@ def _spread_row(spread: HistogramShape) -> dict[str, object]:
 def link_losses(
     waits: DataFrame, transfers: DataFrame, every: Mapping[str, int], *, is_unfinished: bool
 ) -> DataFrame:
-    """Return how many messages were sent on each link, and how many of them never came off it.
+    """Return how many messages were sent on each link, and how many of them never arrived.
 
-    A message counts only if its arrival would have been written down: the receiver takes its number, and
-    wrote down both earlier and later ones of that origin.
+    A message counts only if its arrival would have been recorded: the receiver samples its number, and
+    recorded both earlier and later ones of that origin.
     """
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
-    way = ["source", "target", "origin"]
+    keys = ["source", "target", "origin"]
     taken = F.try_element_at(_map(every), F.col("target"))
-    arrivals = transfers.groupBy(*way).agg(F.min("number").alias("first"), F.max("number").alias("last"))
+    arrivals = transfers.groupBy(*keys).agg(F.min("number").alias("first"), F.max("number").alias("last"))
     is_covered = F.col("number").between(F.col("first"), F.col("last"))
     if not is_unfinished:
-        is_covered = is_covered | F.col("first").isNull()  # nothing ever came off it
+        is_covered = is_covered | F.col("first").isNull()  # nothing ever arrived over it
     known = (
         waits.filter(taken.isNotNull() & (F.pmod("number", taken) == 0))
         .withColumn("weight", F.greatest(weight(), taken))
-        .join(arrivals, on=way, how="left")
+        .join(arrivals, on=keys, how="left")
         .filter(F.coalesce(is_covered, F.expr("false")))
-        .groupBy(*way, "number")
+        .groupBy(*keys, "number")
         .agg(F.max("weight").alias("weight"))
     )
-    arrived = transfers.select(*way, "number").distinct().withColumn("arrived", F.expr("true"))
+    arrived = transfers.select(*keys, "number").distinct().withColumn("arrived", F.expr("true"))
     is_lost = F.col("arrived").isNull()
     return (
-        known.join(arrived, on=[*way, "number"], how="left")
+        known.join(arrived, on=[*keys, "number"], how="left")
         .groupBy("source", "target")
         .agg(
             F.sum("weight").cast("double").alias("sent"),
@@ -134,7 +134,7 @@ def link_losses(
 
 
 def _map(values: Mapping[str, int]) -> Column:
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     if not values:
         return F.expr("cast(map() as map<string, bigint>)")
@@ -144,7 +144,7 @@ def _map(values: Mapping[str, int]) -> Column:
 
 def wait_distributions(waits: DataFrame) -> DataFrame:
     """Return how long each publisher's events waited at each link."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     moments = Moments(column="wait_s")
     waited = F.sum(F.when(F.col("wait_s") > WAITED_S_MIN, weight()).otherwise(0))
@@ -158,14 +158,14 @@ def wait_distributions(waits: DataFrame) -> DataFrame:
 
 
 def _counts() -> list[Column]:
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     return [F.count("*").alias("count_rows"), F.sum(weight()).cast("double").alias("count")]
 
 
 def broker_distributions(events: DataFrame, queued: DataFrame) -> DataFrame:
-    """Return how long brokers match, as a line over the subscriptions they hold, and how long queues are."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    """Return how long brokers match, as a line over their subscriptions, and how long their queues are."""
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     moments = Moments(column="matching_s")
     stored, whole = F.col("stored").cast(EXACT), F.round(F.col("matching_s") * NS).cast(EXACT)
@@ -192,8 +192,8 @@ def broker_distributions(events: DataFrame, queued: DataFrame) -> DataFrame:
 
 
 def publisher_distributions(events: DataFrame) -> DataFrame:
-    """Return how often publishers publish, how evenly, how much, and a sample of what."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    """Return the rate, burstiness, size and a content sample of each publisher."""
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     keys = ["publisher", "broker"]
     moments = Moments(column="size_kb")
@@ -229,11 +229,11 @@ def publisher_distributions(events: DataFrame) -> DataFrame:
 def _burstiness(events: DataFrame, broker: DataFrame) -> DataFrame:
     """Return the squared coefficient of variation of the gaps between a publisher's events.
 
-    Where every event is written down, rows that follow each other are one gap apart. Where one in n is, and
-    a broker has one publisher, they are as many gaps apart as their numbers tell, and what varies by chance
-    adds up: the variance of k gaps is k times that of one. With several publishers it cannot be known.
+    Where every event is recorded, consecutive rows are one gap apart. Where one in n is, and a broker has one
+    publisher, they are as many gaps apart as their numbers differ, and variances add up: the variance of k
+    gaps is k times that of one. With several publishers it cannot be known.
     """
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
     from pyspark.sql import Window
 
     in_order = Window.partitionBy("publisher", "broker").orderBy("time_s", "number")
@@ -246,7 +246,7 @@ def _burstiness(events: DataFrame, broker: DataFrame) -> DataFrame:
         .select("publisher", "broker", gap.alias("gap"), steps.cast("bigint").alias("steps"))
         .filter("steps > 0")
     )
-    # In whole squared microseconds, so that the sum is exact.
+    # In integer squared microseconds, so that the sum is exact.
     square = F.round((F.col("gap") * F.col("gap")).cast("double") / F.col("steps")).cast(EXACT)
     time, count = F.col("time").cast("double"), F.col("count")
     variance = (F.col("squares").cast("double") - time * time / F.col("steps")) / count
@@ -267,8 +267,8 @@ def _burstiness(events: DataFrame, broker: DataFrame) -> DataFrame:
 
 
 def _samples(events: DataFrame, each: DataFrame) -> DataFrame:
-    """Return some events of each publisher, the same ones in every run, with what they stand for."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    """Return some events of each publisher, the same ones in every run, with their weights."""
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
     from pyspark.sql import Window
 
     keys = ["publisher", "broker"]

@@ -1,10 +1,10 @@
-"""How is a quantity spread, over millions of rows in many files? One pass, whose result no order can change.
+"""Histograms over millions of rows in many files, in one pass whose result does not depend on order.
 
-Every doubling of the quantity is divided into 64 cells, so that a fast link and an outlier fit one scale.
-For each cell the messages are counted, and the values, in steps of a ten-thousandth, are added up with their
-squares. Those are sums of whole numbers below 2**53, which are exact: however rows are divided among tasks,
-the same comes out to the last digit. Spark hands out files and adds up; a task reads its files with pyarrow,
-because rows that cross from Java to Python cost more than everything else here.
+Every doubling of the quantity is divided into 64 cells, so that a fast link and an outlier fit one scale. For
+each cell a task counts the messages, and sums the values, in steps of a ten-thousandth, and their squares.
+These are sums of integers below 2**53, which are exact: the result is the same to the last digit however rows
+are distributed among tasks. Spark hands out files and adds up; a task reads its files with pyarrow, because
+rows that cross from Java to Python cost more than everything else here.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CELLS_PER_DOUBLING = 64
-STEP_BITS = 14  # a value is so many bits long, at most one part in 16,384 off
-ZERO_CELL = -(2**20)  # of the value 0, which no doubling holds
+STEP_BITS = 14  # a value has so many bits, and is off by at most one part in 16,384
+ZERO_CELL = -(2**20)  # of the value 0, which is in no doubling
 HISTOGRAM_CELLS = 200
-TAIL_SHARE = 0.001  # of each end of a histogram: what lies there is counted to its last cell
+TAIL_SHARE = 0.001  # of each end of a histogram: what lies beyond is counted in its last cell
 TASKS_PER_CORE = 4  # so that no core waits long for the last
 BATCHES_HELD_MAX = 16
 PLACES_MAX = 2_000_000  # of (group, cell) that are counted without sorting
@@ -39,7 +39,7 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """What is measured in a file: a column, perhaps divided by another, for each value of the key columns."""
+    """What a file is read for: a column, perhaps divided by another, for each value of the key columns."""
 
     keys: tuple[str, ...]
     value: str
@@ -47,7 +47,7 @@ class Measure:
 
     @property
     def columns(self) -> list[str]:
-        """Return the columns to be read."""
+        """Return the columns to read."""
         return [*self.keys, "share", self.value, *([self.divisor] if self.divisor else [])]
 
 
@@ -64,7 +64,7 @@ class Cells:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistogramShape:
-    """How a quantity is spread; quantiles and ends are right to one per cent, the rest is exact."""
+    """The shape of a distribution; quantiles and ends are right to one per cent, the rest is exact."""
 
     rows: int
     count: float
@@ -74,12 +74,12 @@ class HistogramShape:
 
     @classmethod
     def of(cls, cells: Cells) -> HistogramShape:
-        """Return what the cells say."""
+        """Return the shape by the cells."""
         order = np.argsort(cells.cell)
         cell, count = cells.cell[order], cells.count[order]
         unit = np.where(cell == ZERO_CELL, 0.0, np.exp2(cell // CELLS_PER_DOUBLING - STEP_BITS, dtype=float))
         total = float(count.sum())
-        # fsum, so that it matters neither here in which order cells come.
+        # fsum, so that the order of cells does not matter here either.
         mean = math.fsum(unit * cells.steps[order]) / total
         square = math.fsum(unit**2 * cells.squares[order]) / total
         edges = [cell_ends(each) for each in cell.tolist()]
@@ -93,12 +93,12 @@ class HistogramShape:
 
     @property
     def least(self) -> float:
-        """Return where the lowest cell begins."""
+        """Return the lower end of the lowest cell."""
         return self.cells[0][0]
 
     @property
     def most(self) -> float:
-        """Return where the highest cell ends."""
+        """Return the upper end of the highest cell."""
         return self.cells[-1][1]
 
     def quantile(self, share: float) -> float:
@@ -111,7 +111,7 @@ class HistogramShape:
         return self.most
 
     def histogram(self, cells: int = HISTOGRAM_CELLS) -> Histogram:
-        """Return it with cells of equal width; the first and the last hold the tails beyond them too."""
+        """Return it with cells of equal width; the first and the last also hold the tails beyond them."""
         start, end = self.quantile(TAIL_SHARE), self.quantile(1.0 - TAIL_SHARE)
         if not end > start:
             start, end = self.least, self.most if self.most > self.least else self.least + 1e-9
@@ -120,14 +120,14 @@ class HistogramShape:
         edges = start + width * np.arange(cells + 1)
         edges[0], edges[-1] = min(edges[0], low[0]), max(edges[-1], high[-1])
         below = np.interp(edges, np.append(low, high[-1]), np.append(0.0, np.cumsum(count)))
-        if self.cells[0][1] == 0.0:  # zeros lie at one place, which is in the first cell
+        if self.cells[0][1] == 0.0:  # zeros lie at one point, which is in the first cell
             below = below.clip(min=self.cells[0][2])
             below[0] = 0.0
         return Histogram(start=start, width=width, weights=tuple(np.diff(below).tolist()))
 
 
 def cell_ends(cell: int) -> tuple[float, float]:
-    """Return where a cell begins and ends.
+    """Return the lower and the upper end of a cell.
 
     >>> cell_ends(CELLS_PER_DOUBLING), cell_ends(ZERO_CELL)
     ((1.0, 1.015625), (0.0, 0.0))
@@ -140,7 +140,7 @@ def cell_ends(cell: int) -> tuple[float, float]:
 
 
 def cells_of(values: Numbers) -> tuple[Codes, Numbers]:
-    """Return the cell of each value, and the value in whole steps of its doubling."""
+    """Return the cell of each value, and the value in integer steps of its doubling."""
     part, doubling = np.frexp(values)
     place = ((part - 0.5) * (2 * CELLS_PER_DOUBLING)).astype(np.int64)
     cell = doubling.astype(np.int64) * CELLS_PER_DOUBLING + place
@@ -149,7 +149,7 @@ def cells_of(values: Numbers) -> tuple[Codes, Numbers]:
 
 
 def counted(groups: Codes, values: Numbers, weights: Numbers) -> tuple[Codes, Cells]:
-    """Return the groups and cells that occur, with what they hold."""
+    """Return the groups and cells that occur, with their sums."""
     cell, steps = cells_of(values)
     group_names, group = _dense(groups)
     cell_names, place = _dense(cell)
@@ -177,7 +177,7 @@ def _added(at: Codes, values: Numbers, places: int) -> Numbers:
 
 
 def _dense(codes: Codes) -> tuple[Codes, Codes]:
-    """Return the codes that occur, ascending, and each code's place among them."""
+    """Return the codes that occur, ascending, and each code's position among them."""
     least = int(codes.min(initial=0))
     span = int(codes.max(initial=0)) - least + 1
     if span > PLACES_MAX:
@@ -204,7 +204,7 @@ def file_task(measure: Measure) -> Callable[[Iterator[pa.RecordBatch]], Iterator
 
 
 def _merged(batches: list[pa.RecordBatch], measure: Measure) -> list[pa.RecordBatch]:
-    """Return what several batches count, added up: less to hand to Spark."""
+    """Return the sums of several batches as one: less to pass to Spark."""
     if len(batches) < 2:
         return batches
     sums = ("rows", "count", "steps", "squares")
@@ -263,8 +263,8 @@ def _columns(measure: Measure) -> list[tuple[str, Any]]:
 
 
 def cell_frame(spark: SparkSession, files: Sequence[str], measure: Measure) -> DataFrame:
-    """Return what each cell of each group holds, counted by tasks that read files each."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    """Return the sums of each cell of each group, counted by tasks that read files."""
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     tasks = max(min(len(files), TASKS_PER_CORE * cores(spark)), 1)
     ddl = ", ".join(f"`{name}` string" for name in measure.keys)
@@ -280,7 +280,7 @@ def cell_frame(spark: SparkSession, files: Sequence[str], measure: Measure) -> D
 def spreads(
     spark: SparkSession, files: Sequence[str], measure: Measure
 ) -> Mapping[tuple[str, ...], HistogramShape]:
-    """Return how a measure is spread in some Parquet files, for each value of its keys, sorted by them."""
+    """Return the shape of a measure in some Parquet files, for each value of its keys, sorted by them."""
     if not files:
         return {}
     table = cell_frame(spark, files, measure).toArrow()

@@ -1,8 +1,8 @@
-"""What did the brokers write down, as Spark sees it?
+"""Recorded telemetry as Spark frames.
 
-A file that is damaged or lacks a column is refused by its name before any work begins, from its end alone.
-A column of another type than `model/telemetry.py` states is read as the right one, row by row; what does
-not read so is marked, for the quarantine. Spark's workers must see the files under the same path.
+The job rejects a file that is damaged or lacks a column, by its name, before any work begins, from the footer
+alone. A column of another type than `model/telemetry.py` states is cast row by row; values that cannot be
+cast are marked, for the quarantine. Spark's workers must see the files under the same path.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 
 SPARK_TYPES = {pa.float64(): "double", pa.int64(): "bigint", pa.string(): "string", pa.bool_(): "boolean"}
 FILE = "file"
-WRONG = "wrong_columns"  # names of the columns whose values do not read as they should
-OLDER = "an older version of Betimes wrote it: it says too little to learn from"
+WRONG = "wrong_columns"  # names of the columns whose values cannot be cast
+OLDER = "an older version of Betimes wrote it: columns that the pipeline needs are missing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetryInput:
-    """A directory of telemetry: a frame for each kind, with the file of each row and what is wrong in it."""
+    """A directory of telemetry: a frame for each kind, with the file of each row and its wrong columns."""
 
     directory: Path
     frames: dict[str, DataFrame]
     files: int
     rows: int
-    labels: frozenset[str]  # live brokers put their names there
+    labels: frozenset[str]  # the names of live brokers
     is_unfinished: bool
 
 
@@ -77,9 +77,9 @@ def open_telemetry(spark: SparkSession, directory: Path) -> TelemetryInput:
 def open_files(
     spark: SparkSession, paths: Iterable[Path]
 ) -> tuple[dict[str, DataFrame], list[TelemetryFileError]]:
-    """Return some files of telemetry as a frame for each kind among them, and what is wrong with others.
+    """Return some files of telemetry as a frame for each kind among them, and the errors of other files.
 
-    A file that is gone is no error: a live broker removes its oldest.
+    A deleted file is no error: a live broker removes its oldest.
     """
     groups: dict[str, Parts] = {}
     problems: list[TelemetryFileError] = []
@@ -99,7 +99,7 @@ Parts = dict[tuple[str, ...], list[tuple[Path, int]]]  # with their rows, by the
 
 
 def _by_schema(folder: Path, kind: str) -> Parts:
-    """Return the files of a kind, by the types of the columns that matter."""
+    """Return the files of a kind, by the types of the needed columns."""
     if not folder.is_dir():
         raise TelemetryFileError(str(folder), "no such folder", OLDER)
     groups: Parts = {}
@@ -110,7 +110,7 @@ def _by_schema(folder: Path, kind: str) -> Parts:
 
 
 def _types_of(path: Path, kind: str) -> tuple[tuple[str, ...], int]:
-    """Return the types of a file's columns that matter, and how many rows it has."""
+    """Return the types of a file's needed columns, and how many rows it has."""
     found, rows = part_facts(path)
     missing = [name for name in table_schema(kind).names if name not in found.names]
     if missing:
@@ -136,8 +136,8 @@ def _frame(spark: SparkSession, kind: str, groups: Parts) -> DataFrame:
 
 
 def _as_stated(frame: DataFrame, schema: pa.Schema, odd: list[str]) -> DataFrame:
-    """Return the frame with the columns that the schema states; `odd` ones have another type in the files."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    """Return the frame with the columns of the schema; `odd` ones have another type in the files."""
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     values: dict[str, Column] = {name: F.col(name) for name in schema.names}
     wrong: list[Column] = []
@@ -150,8 +150,8 @@ def _as_stated(frame: DataFrame, schema: pa.Schema, odd: list[str]) -> DataFrame
 
 
 def _read_as(frame: DataFrame, name: str, type_name: str) -> Column:
-    """Return a column as another type; nothing where a value does not read so."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    """Return a column as another type; null where a value cannot be cast."""
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     found = frame.schema[name].dataType.simpleString()
     if found.startswith(("array", "map", "struct", "binary")):
@@ -164,12 +164,12 @@ def _read_as(frame: DataFrame, name: str, type_name: str) -> Column:
 
 def all_rows(frames: dict[str, DataFrame], columns: Iterable[str]) -> DataFrame:
     """Return columns that every kind has, of all kinds, with the kind."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     chosen = [frame.select(F.lit(kind).alias("kind"), *columns) for kind, frame in frames.items()]
     return union(chosen)
 
 
 def union(frames: Iterable[DataFrame]) -> DataFrame:
-    """Return the rows of all frames, of which there is at least one."""
+    """Return the rows of all frames; there is at least one frame."""
     return reduce(lambda one, other: one.unionByName(other), frames)

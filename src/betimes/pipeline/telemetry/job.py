@@ -1,7 +1,7 @@
-"""How does telemetry become tables? `run_pipeline` is the whole job, from a directory to a directory.
+"""The job that turns telemetry into tables: `run_pipeline`, from a directory to a directory.
 
-First the rows are sorted into good and bad and written as base tables; then everything else is worked out
-from those. The tables take their place together, at the end (`table_files.py`). A second run over the same
+First the job separates good from bad rows and writes both as base tables; then it computes all other tables
+from those. All tables become current together, at the end (`tables/files.py`). A second run over the same
 telemetry writes the same rows.
 """
 
@@ -43,46 +43,46 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
-Progress = Callable[[int, int], None]  # steps done, in all
-AT_ONCE = 3  # things that are worked on side by side
+Progress = Callable[[int, int], None]  # steps done, all steps
+AT_ONCE = 3  # actions that run in parallel
 ROWS_PER_TASK = 1_000_000
 FILES_MAX = 1000  # of one table
-COMPILED_ROWS_MIN = 1_000_000  # below, Spark takes longer to compile each query than to run it
+COMPILED_ROWS_MIN = 1_000_000  # below that, Spark takes longer to compile each query than to run it
 STEPS = 17
 SPEED = Measure(keys=("source", "target"), value="transfer_s", divisor="size_kb")
-ALWAYS_WHOLE = ("subscribed", "unsubscribed")  # what holds may have begun long before
+ALWAYS_WHOLE = ("subscribed", "unsubscribed")  # a subscription that holds may have begun long before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSettings:
-    """What a run is asked for."""
+    """The options of a run."""
 
     since: Since = field(default_factory=Since)
-    brokers: Sequence[str] = ()  # of the network; none said: all that wrote telemetry
+    brokers: Sequence[str] = ()  # of the network; empty: all brokers that wrote telemetry
 
 
 class PipelineRun:
-    """One run: the session, where it writes, and how far it is."""
+    """One run: the session, where it writes, and its progress."""
 
     def __init__(
-        self, spark: SparkSession, folder: Path, survey: Survey, tell: Callable[[], None], *, is_small: bool
+        self, spark: SparkSession, folder: Path, survey: Survey, report: Callable[[], None], *, is_small: bool
     ) -> None:
         self.spark = spark
         self.folder = folder
         self.survey = survey
-        self.tell = tell
+        self.report = report
         self._is_small = is_small
 
     def write(self, frame: DataFrame, table: tables.TableShape, rows: int = 0) -> DataFrame:
-        """Write a table of about so many rows, and go on from its files."""
+        """Write a table of about so many rows, and return it as read from its files."""
         files = min(max(math.ceil(rows / ROWS_PER_TASK), 1), FILES_MAX)
         written = write_frame(frame, table, self.folder, files, is_small=self._is_small)
-        self.tell()
+        self.report()
         return written
 
 
 def check_places(telemetry: Path, tables_directory: Path) -> None:
-    """Raise what is wrong with the two directories as far as it is seen at once, before Spark is started."""
+    """Raise the errors of the two directories that can be found before Spark is started."""
     check_telemetry(telemetry)
     check_tables_place(tables_directory)
 
@@ -94,11 +94,11 @@ def run_pipeline(
     settings: PipelineSettings | None = None,
     progress: Progress | None = None,
 ) -> RunFacts:
-    """Turn a directory of telemetry into tables, and return what came out."""
+    """Turn a directory of telemetry into tables, and return the facts of the run."""
     asked = settings or PipelineSettings()
     began_s, done, telling = time.monotonic(), 0, threading.Lock()
 
-    def tell() -> None:
+    def report() -> None:
         nonlocal done
         with telling:
             done += 1
@@ -112,11 +112,11 @@ def run_pipeline(
     with (
         naming_damaged_files(telemetry),
         compiling(spark, pays=not is_small),
-        new_tables(tables_directory.absolute()) as folder,  # workers stand elsewhere
+        new_tables(tables_directory.absolute()) as folder,  # workers have another working directory
     ):
         seen = survey(found)
-        tell()
-        run = PipelineRun(spark, folder, seen, tell, is_small=is_small)
+        report()
+        run = PipelineRun(spark, folder, seen, report, is_small=is_small)
         base = _base_tables(run, found, asked)
         files = sorted(str(path) for path in (folder / tables.TRANSFERS.name).rglob("*.parquet"))
         models = model_tasks(run, base, files, is_unfinished=found.is_unfinished)
@@ -130,7 +130,7 @@ def run_pipeline(
 
 @contextmanager
 def compiling(spark: SparkSession, *, pays: bool) -> Iterator[None]:
-    """Let Spark compile queries to Java and plan them anew under way, or not, for a while."""
+    """Switch Spark's code generation and adaptive plans on or off for a block."""
     small = {"codegen.wholeStage": "false", "codegen.factoryMode": "NO_CODEGEN", "adaptive.enabled": "false"}
     names = {} if pays else {f"spark.sql.{name}": value for name, value in small.items()}
     before = {name: str(spark.conf.get(name)) for name in names}
@@ -146,7 +146,7 @@ def compiling(spark: SparkSession, *, pays: bool) -> Iterator[None]:
 def _base_tables(
     run: PipelineRun, telemetry: TelemetryInput, settings: PipelineSettings
 ) -> dict[str, DataFrame]:
-    """Sort all rows into good and bad, and write both."""
+    """Separate good from bad rows, and write both."""
     known = list(settings.brokers) or sorted(telemetry.labels.union(run.survey.brokers))
     begins_s = run.survey.begins_s(settings.since)
     recent = {
@@ -154,7 +154,7 @@ def _base_tables(
         for kind, frame in telemetry.frames.items()
     }
     sorted_rows = sort_out(recent, known)
-    run.tell()
+    run.report()
     good = sorted_rows.good
     bad = union([run.spark.createDataFrame([], tables.QUARANTINE.ddl), *sorted_rows.bad])
     rows = run.survey.rows
@@ -176,8 +176,8 @@ def _base_tables(
 
 
 def _since(frame: DataFrame, begins_s: Mapping[str, float]) -> DataFrame:
-    """Return the rows of the time that counts; those without a time stay, for the quarantine."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    """Return the rows of the time that counts; rows without a time stay, for the quarantine."""
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     if not begins_s:
         return frame
@@ -187,18 +187,18 @@ def _since(frame: DataFrame, begins_s: Mapping[str, float]) -> DataFrame:
 
 
 def as_transfers(received: DataFrame) -> DataFrame:
-    """Return what came off links, by link."""
+    """Return the table of transfers from `received`."""
     return received.withColumnsRenamed({"neighbour": "source", "broker": "target"})
 
 
 def as_waits(sent: DataFrame) -> DataFrame:
-    """Return what was given to links, by link."""
+    """Return the table of waits from `sent`."""
     return sent.withColumnsRenamed({"broker": "source", "neighbour": "target"})
 
 
 def as_deliveries(delivered: DataFrame) -> DataFrame:
-    """Return what reached subscribers, and whether in time."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    """Return the table of deliveries from `delivered`, with whether each was in time."""
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     on_time = F.col("age_s") <= F.col("delay_s_allowed")
     return delivered.withColumnRenamed("broker", "home").withColumn("on_time", on_time)
@@ -212,7 +212,7 @@ def model_tasks(
     *,
     is_unfinished: bool,
 ) -> list[Callable[[], DataFrame]]:
-    """Return what writes the distributions that models are made of; `files` are those of the transfers."""
+    """Return the actions that write the distributions behind a model; `files` are those of the transfers."""
     events, transfers, waits = base["events"], base["transfers"], base["waits"]
 
     def write_links() -> DataFrame:
@@ -229,14 +229,14 @@ def model_tasks(
 
 
 def write_reliability(run: PipelineRun, base: Mapping[str, DataFrame], *, is_unfinished: bool) -> DataFrame:
-    """Find out who wanted what, and what share of it came in time."""
+    """Find the events that each subscriber wanted, and the share that arrived in time."""
     circumstances = Circumstances(
         folder=str(run.folder.absolute()),
         ahead_s=_clocks_ahead_s(base, run.survey.rows["published"]),
         last_s=run.survey.last_s if is_unfinished else {},
         every=run.survey.every,
     )
-    run.tell()
+    run.report()
     events = base["events"].select(*EVENT_COLUMNS)
     wanted = events.mapInArrow(match_task(circumstances), tables.MATCHES.ddl)
     matches = run.write(wanted, tables.MATCHES, 4 * run.survey.rows["delivered"])
@@ -244,18 +244,18 @@ def write_reliability(run: PipelineRun, base: Mapping[str, DataFrame], *, is_unf
 
 
 def together(actions: Sequence[Callable[[], T]]) -> list[T]:
-    """Do independent things side by side: while one is being planned, another is worked on."""
+    """Run independent actions in parallel: while Spark plans one, it executes another."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         started = [pool.submit(each) for each in actions]
         try:
             return [each.result() for each in started]
         finally:
-            for each in started:  # where one has failed, the others need not begin
+            for each in started:  # if one has failed, the others need not begin
                 each.cancel()
 
 
 def _clocks_ahead_s(base: Mapping[str, DataFrame], rows: int) -> dict[str, float]:
-    """Return by how much each broker's clock is ahead, as transfers and deliveries tell."""
+    """Return by how much each broker's clock is ahead, by transfers and deliveries."""
     columns = ["origin", "number", "broker", "time_s", "age_s"]
     arrivals = base["transfers"].withColumnRenamed("target", "broker").select(*columns)
     ends = base["deliveries"].withColumnRenamed("home", "broker").select(*columns)
@@ -263,7 +263,7 @@ def _clocks_ahead_s(base: Mapping[str, DataFrame], rows: int) -> dict[str, float
 
 
 def read_brokers(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the brokers that a person named, each once; an empty name is a mistake."""
+    """Return the brokers that the user listed, each once; an empty name is an error."""
     if any(not name.strip() for name in names):
         raise SettingError("--broker", "", "a broker has a name")
     return tuple(dict.fromkeys(names))

@@ -1,6 +1,6 @@
-"""What do the tables teach? They become the numbers that predictions are made from (`model/statistics.py`).
+"""The model learned from the tables: the statistics that predictions use (`model/statistics.py`).
 
-No Spark is needed: the tables of distributions are small.
+This needs no Spark: the tables of distributions are small.
 """
 
 from __future__ import annotations
@@ -37,15 +37,14 @@ Row = dict[str, Any]
 STEADY_SCV = 1e-6  # a squared coefficient of variation below it is rounding
 MEAN_SHARE_OFF_MAX, VARIANCE_SHARE_OFF_MAX = 0.01, 0.1  # a histogram further from the exact moments misleads
 WEIGHT_DIGITS = 3
-HELD_SHARE_MIN = 0.5  # of the time, that a subscription held which counts for who looks back
+HELD_SHARE_MIN = 0.5  # of the time that a subscription must have held to count in retrospect
 
 
 def learn_statistics(directory: Path, *, looks_back: bool = False) -> NetworkStatistics:
-    """Return what the current tables in a directory teach of the network.
+    """Return the statistics of the network by the current tables in a directory.
 
-    Subscriptions are those that were open at the end, shared ones left out; for who looks back, those that
-    held for half of the time. Everything happened when the run ended that wrote the tables, as far as
-    `learned_at_s` is concerned.
+    Subscriptions are those that were open at the end, shared ones excluded; with `looks_back`, those that
+    held for half of the time. `learned_at_s` is the time at which the run that wrote the tables ended.
     """
     folder = current_tables(directory)
     facts = read_facts(folder)
@@ -56,30 +55,31 @@ def learn_statistics(directory: Path, *, looks_back: bool = False) -> NetworkSta
 def statistics_in(
     folder: Path, over_s: float, learned_at_s: float, since_s: float | None = None
 ) -> NetworkStatistics:
-    """Return what the tables in a folder teach, which were learned then, over so long.
+    """Return the statistics by the tables in a folder, learned at that time, over that period.
 
-    With `since_s`, when that began, subscriptions count that held for half of it; else those still open.
+    With `since_s`, the beginning of the period, subscriptions count that held for half of it; else those
+    still open.
     """
     links = _rows(LINKS, folder)
     publishers = _rows(PUBLISHERS, folder)
-    wishes = _wishes(_rows(SUBSCRIPTIONS, folder), over_s, since_s)
-    doors = access_points(publishers, links, {row["home"] for row in wishes})
+    subscribed = _counted(_rows(SUBSCRIPTIONS, folder), over_s, since_s)
+    doors = access_points(publishers, links, {row["home"] for row in subscribed})
     return NetworkStatistics(
-        brokers=_brokers(_rows(BROKERS, folder), links, publishers, wishes, doors),
+        brokers=_brokers(_rows(BROKERS, folder), links, publishers, subscribed, doors),
         links=tuple(map(link_statistics, links)),
         publishers=tuple(
             publisher_statistics(row, doors.get(row["broker"]) or str(row["broker"]), over_s)
             for row in publishers
         ),
-        subscriptions=_subscriptions(wishes),
+        subscriptions=_subscriptions(subscribed),
         waits=tuple(map(_wait_statistics, _rows(WAIT_DISTRIBUTIONS, folder))),
         learned_at_s=learned_at_s,
         over_s=over_s,
     )
 
 
-def _wishes(rows: list[Row], over_s: float, since_s: float | None) -> list[Row]:
-    """Return the subscriptions that count: of one with several terms, those that held last."""
+def _counted(rows: list[Row], over_s: float, since_s: float | None) -> list[Row]:
+    """Return the subscriptions that count: of one with several terms, the last ones."""
     rows = [row for row in rows if not row["is_shared"]]
     if since_s is None:
         return [row for row in rows if row["until_s"] is None]
@@ -101,8 +101,8 @@ def _rows(table: TableShape, folder: Path) -> list[Row]:
 def access_points(publishers: list[Row], links: list[Row], homes: set[str]) -> dict[str, str]:
     """Return publishers that enter by a link of their own, with the broker at its other end.
 
-    The simulator writes such a publisher down as a broker of its name, which sends to one other, gets
-    nothing and has no subscribers.
+    The simulator records such a publisher as a broker of its name, which sends to one other, receives nothing
+    and has no subscribers.
     """
     targets: dict[str, set[str]] = {}
     for link in links:
@@ -118,10 +118,10 @@ def access_points(publishers: list[Row], links: list[Row], homes: set[str]) -> d
 
 
 def _brokers(
-    rows: list[Row], links: list[Row], publishers: list[Row], wishes: list[Row], doors: dict[str, str]
+    rows: list[Row], links: list[Row], publishers: list[Row], subscribed: list[Row], doors: dict[str, str]
 ) -> tuple[BrokerStatistics, ...]:
-    """Return all brokers; one at which nothing was published matches as all the others do together."""
-    names = {row["broker"] for row in (*rows, *publishers)} | {row["home"] for row in wishes}
+    """Return all brokers; one without published events matches as all the others do together."""
+    names = {row["broker"] for row in (*rows, *publishers)} | {row["home"] for row in subscribed}
     names |= {end for link in links for end in (link["source"], link["target"])}
     measured = {row["broker"]: row for row in rows}
     pooled = _pooled(rows)
@@ -137,25 +137,25 @@ def _pooled(rows: list[Row]) -> Row | None:
 
 
 def broker_statistics(name: str, row: Row | None) -> BrokerStatistics:
-    """Return how long a broker matches; without a measurement, no time."""
+    """Return the matching times of a broker; without a measurement, zero."""
     if row is None:
         return BrokerStatistics(name=name)
     intercept_s, slope_s = row["matching_s_intercept"], row["matching_s_slope"]
-    if intercept_s < 0.0 or slope_s < 0.0:  # by chance: a line that few points tell
+    if intercept_s < 0.0 or slope_s < 0.0:  # by chance: a line through few points
         intercept_s, slope_s = row["matching_s_mean"], 0.0
     spread = _spread_of(intercept_s, row["matching_s_variance"])
     return BrokerStatistics(name=name, processing_s=spread, processing_s_per_subscription=slope_s)
 
 
 def _spread_of(mean: float, variance: float) -> NumberDistribution:
-    """Return a distribution of what is never negative."""
+    """Return a distribution that is never negative."""
     if mean <= 0.0 or variance <= STEADY_SCV * mean**2:
         return Constant(max(mean, 0.0))
     return Gamma(mean, mean**2 / variance)
 
 
 def link_statistics(row: Row) -> LinkStatistics:
-    """Return what a link does; one of which nothing ever came off has no speed."""
+    """Return the statistics of a link; a link without arrivals has no speed."""
     speed = None if row["s_per_kb_mean"] is None else _speed(row)
     return LinkStatistics(
         source=row["source"], target=row["target"], reliability=1.0 - (row["loss"] or 0.0), s_per_kb=speed
@@ -177,7 +177,7 @@ def _speed(row: Row) -> NumberDistribution:
 
 
 def speeds_seen(folder: Path) -> dict[str, Histogram]:
-    """Return how links' speeds were spread, by name: also where predictions go by the moments alone."""
+    """Return the shapes of links' speeds, by name, also where predictions use the moments alone."""
     rows = [row for row in _rows(LINKS, folder) if row["s_per_kb_mean"] is not None]
     found = {f"{row['source']}->{row['target']}": _histogram(row) for row in rows}
     return {name: histogram for name, histogram in found.items() if histogram is not None}
@@ -189,7 +189,7 @@ def _histogram(row: Row) -> Histogram | None:
 
 
 def publisher_statistics(row: Row, broker: str, over_s: float) -> PublisherStatistics:
-    """Return what a publisher does; who published once did so once in all that time."""
+    """Return the statistics of a publisher; one event means one in the whole period."""
     rate = row["rate_per_s"]
     if rate is None:
         rate = row["count"] / over_s if over_s > 0.0 else 0.0

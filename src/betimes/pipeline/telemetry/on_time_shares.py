@@ -1,4 +1,4 @@
-"""What share of what they wanted reached subscribers in time, as measured, and how sure is that?"""
+"""The measured on-time share of each subscriber, and its confidence interval."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from betimes.pipeline.tables.shapes import RELIABILITY
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-Z_95 = 1.959963984540054  # of the normal distribution, 95 % lie within so many deviations
+Z_95 = 1.959963984540054  # 95 % of the normal distribution lie within so many deviations
 BORN_S_APART_MAX = (
-    30.0  # further apart, two events of one number are two: a broker without a store counts anew
+    30.0  # further apart, two events of one number are two: a broker without a store restarts its numbers
 )
 MONEY = "decimal(38,6)"
 
 
 def measured_reliability(matches: DataFrame, deliveries: DataFrame) -> DataFrame:
-    """Return per subscriber what it wanted, what came in time, and what that earned."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    """Return for each subscriber how much it wanted, how much arrived in time, and the earning."""
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     keys = ["subscriber", "home"]
     event = ["origin", "number", *keys]
@@ -42,7 +42,7 @@ def measured_reliability(matches: DataFrame, deliveries: DataFrame) -> DataFrame
     )
     got = arrived.groupBy(*keys).agg(F.sum("weight").alias("on_time"), worth.alias("earning"))
     share = F.col("on_time_share")
-    # Rows of different weight say less than as many alike.
+    # Rows of different weight carry less information than as many of equal weight.
     rows = F.col("wanted") * F.col("wanted") / F.col("squares")
     return (
         wanted.join(got, on=keys, how="left")
@@ -56,7 +56,7 @@ def measured_reliability(matches: DataFrame, deliveries: DataFrame) -> DataFrame
 
 def wilson(share: Column, count: Column, side: int) -> Column:
     """Return an end of the interval in which a share lies with 95 % confidence (Wilson 1927)."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     square = Z_95**2
     middle = share + square / (2.0 * count)

@@ -1,7 +1,7 @@
-"""Which rows of telemetry are good, and what is wrong with the others?
+"""Good and bad rows of telemetry, and the reason of each bad one.
 
-A bad row goes to the quarantine with its reason and costs no good row its place. What is checked is what
-`model/telemetry.py` states; the first thing wrong is the one that is told.
+A bad row goes to the quarantine with its reason and does not affect good rows. The checks are those that
+`model/telemetry.py` states; the first failed check is the reason.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TIME_S_MAX = 253_402_300_800.0  # the year 10000
 DURATION_S_MAX = 1e7  # of one wait, transfer or matching: a hundred days
 SIZE_KB_MAX = 1e9
 CONTENT_LETTERS_MAX = 4000
-TEXTS_TOLD_MAX = 10_000  # filters and patterns that cannot be read
+TEXTS_LISTED_MAX = 10_000  # filters and patterns that cannot be read
 VERDICT = "verdict"
 
 CLOCK_COLUMNS = ("time_s", "age_s")
@@ -35,7 +35,7 @@ BOUND_COLUMNS = ("deadline_s", "delay_s_max", "delay_s_allowed")  # infinity: no
 COUNT_COLUMNS = ("number", "wanted", "stored", "queue_length", "destinations", "subscribers")
 NAME_COLUMNS = ("broker", "origin", "neighbour", "destination", "subscriber", "pattern")
 TEXT_READERS: dict[str, Callable[[str], object]] = {"filter": parse_filter, "pattern": shared_parts}
-# What must hold of columns that are not times. Python writes down numbers that JSON does not have.
+# Conditions on columns that are not times. Python writes numbers that JSON does not have.
 VALUE_CONDITIONS = {
     "share": "share > 0 AND share <= 1",
     "size_kb": f"size_kb > 0 AND size_kb <= {SIZE_KB_MAX}D",
@@ -52,29 +52,31 @@ OTHER_BROKER_COLUMNS = ("broker", "neighbour", "destination")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortedRows:
-    """Good rows by kind, as the telemetry has them, and the bad ones of each kind that has any."""
+    """Good rows by kind, as in the telemetry, and the bad ones of each kind that has any."""
 
     good: Mapping[str, DataFrame]
     bad: Sequence[DataFrame]
 
 
 def sort_out(frames: Mapping[str, DataFrame], brokers: Sequence[str]) -> SortedRows:
-    """Return the rows of all kinds, sorted into good and bad."""
+    """Return the rows of all kinds, separated into good and bad."""
     verdicts = {kind: judged(frame, kind, brokers) for kind, frame in frames.items()}
     verdicts["subscribed"] = with_unreadable_texts(verdicts["subscribed"])
-    told = with_bad_rows(verdicts)
+    doubtful = with_bad_rows(verdicts)
     return SortedRows(
         good={
-            kind: good_rows(told[kind], kind) if kind in told else frame.select(*table_schema(kind).names)
+            kind: good_rows(doubtful[kind], kind)
+            if kind in doubtful
+            else frame.select(*table_schema(kind).names)
             for kind, frame in frames.items()
         },
-        bad=[quarantine_rows(frame, kind) for kind, frame in told.items()],
+        bad=[quarantine_rows(frame, kind) for kind, frame in doubtful.items()],
     )
 
 
 def judged(frame: DataFrame, kind: str, brokers: Sequence[str]) -> DataFrame:
-    """Return the rows of a kind with a verdict: nothing, or the reason and the detail of what is wrong."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    """Return the rows of a kind with a verdict: null, or the reason and the detail of what is wrong."""
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     return frame.withColumn(VERDICT, F.expr(verdict_text(kind, brokers)))
 
@@ -83,7 +85,7 @@ def verdict_text(kind: str, brokers: Sequence[str]) -> str:
     """Return the verdict on a row as an expression of SQL.
 
     As text, because it has some thirty parts for each kind of row: built one by one, each would be several
-    calls to Java, and take longer than all that is done with it.
+    calls to Java, and take longer than everything that is done with it.
     """
     names = table_schema(kind).names
     known = ", ".join(sql_text(name) for name in brokers)
@@ -115,7 +117,7 @@ def verdict_text(kind: str, brokers: Sequence[str]) -> str:
 
 
 def sql_text(text: str) -> str:
-    """Return a text as a literal of SQL, whatever is in it."""
+    """Return a text as a literal of SQL, whatever characters it has."""
     return f"CAST(X'{text.encode().hex()}' AS STRING)"
 
 
@@ -130,31 +132,31 @@ def _verdict_text(reason: str, detail: str) -> str:
 
 def with_unreadable_texts(frame: DataFrame) -> DataFrame:
     """Return judged subscriptions, with a verdict where a filter or a pattern cannot be read."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     fair = frame.filter(F.col(VERDICT).isNull())
     texts = fair.select(F.explode(F.array(*(_named_text(name) for name in TEXT_READERS))).alias("text"))
     found = texts.select("text.*").distinct().mapInArrow(_unreadable, "name string, text string")
-    bad = found.limit(TEXTS_TOLD_MAX + 1).collect()
-    if len(bad) > TEXTS_TOLD_MAX:
-        problem = f"has more than {TEXTS_TOLD_MAX:,} filters or patterns that cannot be read"
+    bad = found.limit(TEXTS_LISTED_MAX + 1).collect()
+    if len(bad) > TEXTS_LISTED_MAX:
+        problem = f"has more than {TEXTS_LISTED_MAX:,} filters or patterns that cannot be read"
         raise SettingError("telemetry", "subscribed", problem, "was it written by another version?")
     verdict = F.col(VERDICT)
     for name in sorted({row.name for row in bad}):
         texts_of = [row.text for row in bad if row.name == name]
-        told = F.expr(_verdict_text("impossible value", _held(name)))
-        verdict = F.coalesce(verdict, F.when(F.col(name).isin(*texts_of), told))
+        reason = F.expr(_verdict_text("impossible value", _held(name)))
+        verdict = F.coalesce(verdict, F.when(F.col(name).isin(*texts_of), reason))
     return frame.withColumn(VERDICT, verdict)
 
 
 def _named_text(name: str) -> Column:
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     return F.struct(F.lit(name).alias("name"), F.col(name).alias("text"))
 
 
 def _unreadable(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Keep of each batch the texts that nobody can read."""
+    """Keep of each batch the texts that cannot be read."""
     for batch in batches:
         yield batch.filter(pa.array([not _reads(**row) for row in batch.to_pylist()], pa.bool_()))
 
@@ -168,11 +170,11 @@ def _reads(name: str, text: str) -> bool:
 
 
 def with_bad_rows(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """Return the judged rows of the kinds of which any is bad, with a verdict on those there twice too.
+    """Return the judged rows of the kinds with bad rows, duplicates among them.
 
-    One pass finds both. In most telemetry there is neither, and then nobody has to judge a row again.
+    One pass finds both. Most telemetry has neither, and then no row has to be judged again.
     """
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     marked = {
         kind: frame.withColumn("hash", F.when(F.col(VERDICT).isNull(), F.xxhash64(*table_schema(kind).names)))
@@ -184,7 +186,7 @@ def with_bad_rows(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     for row in found.select("kind", F.col("hash").isNotNull().alias("repeated")).distinct().collect():
         is_repeated[row.kind] = row.repeated or is_repeated.get(row.kind, False)
     return {
-        kind: _told_apart(marked[kind], kind, found.filter(F.col("kind") == kind).select("hash"))
+        kind: _compared(marked[kind], kind, found.filter(F.col("kind") == kind).select("hash"))
         if is_repeated[kind]
         else frame
         for kind, frame in frames.items()
@@ -192,13 +194,13 @@ def with_bad_rows(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     }
 
 
-def _told_apart(marked: DataFrame, kind: str, repeated: DataFrame) -> DataFrame:
-    """Compare whole the rows whose hash occurs twice, and say which of them stand there already.
+def _compared(marked: DataFrame, kind: str, repeated: DataFrame) -> DataFrame:
+    """Compare whole rows where a hash occurs twice, and mark the duplicates.
 
-    A broker notes each subscriber's loss of a message by a row of its own, so that rows of `dropped` may be
-    alike within a file; of them only those are repeated that stand in another file too.
+    A broker records each subscriber's loss of a message as a row of its own, so that rows of `dropped` may be
+    alike within a file; of them only those that also stand in another file are duplicates.
     """
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
     from pyspark.sql import Window
 
     names = table_schema(kind).names
@@ -210,14 +212,14 @@ def _told_apart(marked: DataFrame, kind: str, repeated: DataFrame) -> DataFrame:
     again = F.struct(
         F.lit("duplicate").alias("reason"), F.lit("the same row is there already").alias("detail")
     )
-    told = suspects.withColumn("copy", copy).withColumn("place", place)
+    copies = suspects.withColumn("copy", copy).withColumn("place", place)
     verdict = F.coalesce(F.col(VERDICT), F.when(F.col("place") > 1, again))
-    return alone.unionByName(told.withColumn(VERDICT, verdict).select(*alone.columns)).drop("hash")
+    return alone.unionByName(copies.withColumn(VERDICT, verdict).select(*alone.columns)).drop("hash")
 
 
 def quarantine_rows(frame: DataFrame, kind: str) -> DataFrame:
     """Return the rows with a verdict, as the table of the quarantine has them."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     row = F.to_json(F.struct(*table_schema(kind).names))
     return frame.filter(F.col(VERDICT).isNotNull()).select(
@@ -230,7 +232,7 @@ def quarantine_rows(frame: DataFrame, kind: str) -> DataFrame:
 
 
 def good_rows(frame: DataFrame, kind: str) -> DataFrame:
-    """Return the rows without a verdict, as the telemetry has them."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    """Return the rows without a verdict, as in the telemetry."""
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     return frame.filter(F.col(VERDICT).isNull()).select(*table_schema(kind).names)

@@ -1,4 +1,4 @@
-"""What came out of a run of the pipeline? A summary, kept beside the tables as `run.json`."""
+"""The summary of a run of the pipeline, kept beside the tables as `run.json`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """What was read, what was set aside and why, and what was learned."""
+    """The rows that were read, the rows set aside with their reasons, and the totals."""
 
     telemetry: str
     files: int
@@ -48,14 +48,14 @@ class RunFacts:
 
     @property
     def on_time_share(self) -> float | None:
-        """Return the share of all that was wanted."""
+        """Return the share of all wanted events that arrived in time."""
         return self.on_time / self.wanted if self.wanted else None
 
 
 def write_facts(
     folder: Path, telemetry: TelemetryInput, seen: Survey, since: Since, took_s: float
 ) -> RunFacts:
-    """Sum up the tables of a run and write that beside them."""
+    """Sum up the tables of a run and write the summary beside them."""
     reliability = read_arrow(RELIABILITY, folder)
     reasons = read_arrow(QUARANTINE, folder, ["reason"])["reason"].value_counts().to_pylist()
     until_s = read_arrow(SUBSCRIPTIONS, folder, ["until_s"])["until_s"]
@@ -78,7 +78,7 @@ def write_facts(
         earning=_sum(reliability["earning"]),
         took_s=took_s,
     )
-    # What differs from run to run is not kept: two runs over the same telemetry write the same.
+    # Values that differ from run to run are not kept: two runs over the same telemetry write the same.
     kept = asdict(facts) | {"version": VERSION}
     del kept["took_s"]
     (folder / FILE).write_text(json.dumps(kept, indent=2, allow_nan=False) + "\n")
@@ -98,7 +98,7 @@ def read_facts(folder: Path) -> RunFacts:
 
 
 def facts_for_json(facts: RunFacts) -> dict[str, Any]:
-    """Return what --json prints."""
+    """Return the facts that --json prints."""
     return asdict(facts) | {"on_time_share": facts.on_time_share}
 
 

@@ -1,8 +1,8 @@
-"""From when to when did each subscription hold, and with which terms?
+"""The time spans of each subscription, and its terms in each.
 
-A broker tells a subscription when it begins or changes, again now and then, and when it ends. One that a
-broker took with it when it was killed is never said to end; it is known by being left out when the others
-are told again.
+A broker records a subscription when it begins or changes, repeats it now and then, and records its end. If a
+broker is killed, the end of its subscriptions is never recorded; the job detects it when the repetition of
+other subscriptions leaves one out.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ if TYPE_CHECKING:
 
 TERMS = ("filter", "delay_s_max", "price", "reliability")
 KEYS = ("broker", "subscriber", "pattern")
-SILENT_S_MAX = 2.5 * TELL_AGAIN_EVERY_S  # while others are told again
+SILENT_S_MAX = 2.5 * TELL_AGAIN_EVERY_S  # while others are repeated
 
 
 def subscription_spans(subscribed: DataFrame, unsubscribed: DataFrame) -> DataFrame:
     """Return the subscriptions, a row for each span of time with the same terms."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
     from pyspark.sql import Window
 
     begun = subscribed.select(*KEYS, "time_s", *TERMS, F.expr("true").alias("holds"))
     none = [F.lit(None).cast(subscribed.schema[name].dataType).alias(name) for name in TERMS]
     ended = unsubscribed.select(*KEYS, "time_s", *none, F.expr("false").alias("holds"))
-    # What ends and begins in one moment was replaced: the end comes first.
+    # A subscription that ends and begins in one moment was replaced: the end comes first.
     in_order = Window.partitionBy(*KEYS).orderBy("time_s", "holds", *TERMS)
     now, before = F.struct(*TERMS, "holds"), F.lag(F.struct(*TERMS, "holds")).over(in_order)
-    told = begun.unionByName(ended).withColumn("is_new", (~before.eqNullSafe(now)).cast("int"))
+    changes = begun.unionByName(ended).withColumn("is_new", (~before.eqNullSafe(now)).cast("int"))
     spans = (
-        told.withColumn("span", F.sum("is_new").over(in_order))
+        changes.withColumn("span", F.sum("is_new").over(in_order))
         .groupBy(*KEYS, "span", *TERMS, "holds")
-        .agg(F.min("time_s").alias("from_s"), F.max("time_s").alias("told_s"))
+        .agg(F.min("time_s").alias("from_s"), F.max("time_s").alias("recorded_s"))
     )
-    repeated = told.filter("holds and is_new = 0").groupBy("broker").agg(F.max("time_s").alias("again_s"))
+    repeated = changes.filter("holds and is_new = 0").groupBy("broker").agg(F.max("time_s").alias("again_s"))
     next_s = F.lead("from_s").over(Window.partitionBy(*KEYS).orderBy("span"))
-    is_silent = F.col("again_s") > F.col("told_s") + SILENT_S_MAX
-    silent_s = F.when(is_silent, F.col("told_s") + TELL_AGAIN_EVERY_S)
+    is_silent = F.col("again_s") > F.col("recorded_s") + SILENT_S_MAX
+    silent_s = F.when(is_silent, F.col("recorded_s") + TELL_AGAIN_EVERY_S)
     return (
         spans.withColumn("next_s", next_s)
         .filter("holds")

@@ -1,4 +1,4 @@
-"""Which brokers wrote telemetry, of which times on their clocks, and of how many events?"""
+"""The survey of telemetry: its brokers, the times on their clocks, and the number of events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BROKERS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Since:
-    """From when on telemetry counts: the last seconds of each broker, or a time on every broker's clock."""
+    """The beginning of the time that counts: the last seconds of each broker, or a time on all clocks."""
 
     last_s: float | None = None
     time_s: float | None = None
@@ -24,16 +24,16 @@ class Since:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What is there, before anything is looked at closely. Times are on each broker's own clock."""
+    """The contents of the telemetry, before rows are checked. Times are on each broker's own clock."""
 
     rows: Mapping[str, int]  # by kind
     first_s: Mapping[str, float]  # by broker
     last_s: Mapping[str, float]
-    every: Mapping[str, int]  # of each broker: the n of which it writes down one
+    every: Mapping[str, int]  # of each broker: the n of which it records one
 
     @property
     def brokers(self) -> tuple[str, ...]:
-        """Return who wrote telemetry."""
+        """Return the brokers that wrote telemetry."""
         return tuple(sorted(self.last_s))
 
     def begins_s(self, since: Since) -> dict[str, float]:
@@ -55,7 +55,7 @@ class Survey:
 
 
 def read_since(text: str | None) -> Since:
-    """Return what `--since` says: a duration such as `15m`, or a date and time such as 2026-03-01T12:00."""
+    """Return the value of `--since`: a duration such as `15m`, or a time such as 2026-03-01T12:00."""
     if text is None:
         return Since()
     try:
@@ -70,8 +70,8 @@ def read_since(text: str | None) -> Since:
 
 
 def survey(telemetry: TelemetryInput) -> Survey:
-    """Return what the telemetry covers; rows that make no sense do not count for it."""
-    import pyspark.sql.functions as F  # noqa: N812 -- as everybody writes it
+    """Return what the telemetry covers; impossible rows do not count."""
+    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
 
     usable = (
         F.col("time_s").between(0.0, TIME_S_MAX)
@@ -79,7 +79,7 @@ def survey(telemetry: TelemetryInput) -> Survey:
         & (F.col("share") <= 1.0)
         & (F.col("broker") != "")
     )
-    # Subscriptions are all written down, whatever the share of events.
+    # Subscriptions are all recorded, whatever the share of events.
     share = F.when(~F.col("kind").isin("subscribed", "unsubscribed", "answered"), F.col("share"))
     found = (
         all_rows(telemetry.frames, ("broker", "time_s", "share"))

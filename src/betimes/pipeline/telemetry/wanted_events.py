@@ -1,9 +1,9 @@
-"""Who wanted which event? Events times the subscriptions that held when it was published.
+"""The events that each subscriber wanted: events times the subscriptions that held when each was published.
 
-The brokers' own index does it, on Arrow batches inside Spark's tasks. A subscriber with several subscriptions
-to an event gets it once, with the widest bound and the highest price among them, as from a live broker.
-Members of shared subscriptions (`$share/…`) take turns, so none of them can be said to have wanted an event:
-they are left out.
+The brokers' own index matches them, on Arrow batches inside Spark's tasks. A subscriber with several
+subscriptions to an event gets it once, with the widest bound and the highest price among them, as from a live
+broker. Members of shared subscriptions (`$share/…`) take turns, so it is unknown which of them wanted an
+event: they are left out.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from betimes.pipeline.rows.events import EventShape, event_columns
 from betimes.pipeline.rows.subscription_set import SubscriptionSet
-from betimes.pipeline.rows.subscriptions import SubscriptionShape, read_wishes
+from betimes.pipeline.rows.subscriptions import SubscriptionShape, read_subscriptions
 from betimes.pipeline.tables.files import read_arrow
 from betimes.pipeline.tables.shapes import MATCHES, SUBSCRIPTIONS
 
-SETTLED_S_MAX = 60.0  # after so long all is known that will be, where no bound says so sooner
+SETTLED_S_MAX = 60.0  # by then the fate of an event is known, unless its bound is shorter
 EVENTS_PER_STEP = 4096
 EVENT_COLUMNS = ("origin", "number", "broker", "time_s", "share", "topic", "deadline_s", "content")
 SCHEMA = pa.schema(
@@ -48,12 +48,12 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """What a task must know beside the events: where subscriptions are, and what is known of brokers."""
+    """What a task needs beside the events: the subscriptions, and facts about brokers."""
 
     folder: str  # of the run's tables
-    ahead_s: Mapping[str, float] = field(default_factory=dict)  # each broker's clock
-    last_s: Mapping[str, float] = field(default_factory=dict)  # until when it wrote, if it is not at its end
-    every: Mapping[str, int] = field(default_factory=dict)  # of which events it writes down one
+    ahead_s: Mapping[str, float] = field(default_factory=dict)  # of each broker's clock
+    last_s: Mapping[str, float] = field(default_factory=dict)  # until when it wrote, if it is not finished
+    every: Mapping[str, int] = field(default_factory=dict)  # the n of which it records one event
 
 
 class WantedEvents:
@@ -78,9 +78,9 @@ class WantedEvents:
         self.ahead_s = np.array([circumstances.ahead_s.get(home, 0.0) for home in self._homes])
         self.every = np.array([circumstances.every.get(home, 1) for home in self._homes], np.int64)
         self.last_s = np.array([circumstances.last_s.get(home, math.inf) for home in self._homes])
-        wishes, bad = read_wishes(plain, SubscriptionShape.of(plain.schema))
+        subscriptions, bad = read_subscriptions(plain, SubscriptionShape.of(plain.schema))
         assert not bad.num_rows, "subscriptions that cannot be read are in quarantine"
-        self.set = SubscriptionSet(wishes)
+        self.set = SubscriptionSet(subscriptions)
 
 
 _kept: dict[str, WantedEvents] = {}  # one per worker process: building the index takes a while
@@ -112,7 +112,7 @@ def _wanted(circumstances: Circumstances) -> WantedEvents:
 
 
 def matches_of(batch: pa.RecordBatch, wanted: WantedEvents, circumstances: Circumstances) -> pa.RecordBatch:
-    """Return who wanted the events of a batch."""
+    """Return the subscribers that wanted the events of a batch."""
     if not len(wanted.set) or not batch.num_rows:
         return pa.RecordBatch.from_pylist([], schema=SCHEMA)
     happened = event_columns(batch, EventShape.of(batch.schema), frozenset())
@@ -124,7 +124,7 @@ def matches_of(batch: pa.RecordBatch, wanted: WantedEvents, circumstances: Circu
     is_there = (wanted.from_s[key] <= born_s) & (born_s < wanted.until_s[key])
     is_there &= number[event] % wanted.every[key] == 0
     event, key, born_s = event[is_there], key[is_there], born_s[is_there]
-    # One row for each event and person, with the best terms.
+    # One row for each event and subscriber, with the best terms.
     pairs, first, place = np.unique(
         event * len(wanted.people) + wanted.person[key], return_index=True, return_inverse=True
     )

@@ -1,7 +1,7 @@
-"""How long does a link take for a message of this size? A line through what was measured.
+"""The transfer time of a link as a line over the message size, fitted to what was measured.
 
-A message takes a while whatever its size, and longer the larger it is. Seconds per kilobyte alone would make
-a short message that met a busy machine into a link on which long ones take minutes.
+A message takes a fixed time, and longer the larger it is. Seconds per kilobyte alone would turn a short
+message that met a busy machine into a link on which long ones take minutes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkLine:
-    """What a link takes: so long for each message, and so long, give or take, for each of its kilobytes."""
+    """The transfer time of a link: a constant for each message, and a mean and deviation per kilobyte."""
 
     fixed_s: float
     s_per_kb_mean: float
@@ -34,7 +34,7 @@ class LinkLine:
 
 
 def fit_line(size_kb: Numbers, transfer_s: Numbers, weight: Numbers) -> LinkLine:
-    """Return the line of least squares, twice: the second time without what lies furthest above the first."""
+    """Return the least-squares line, fitted twice: the second time without the points furthest above it."""
     line = _least_squares(size_kb, transfer_s, weight)
     late_s = transfer_s - line.fixed_s - line.s_per_kb_mean * size_kb
     kept = np.argsort(late_s)[: len(late_s) - int(STALLED_SHARE * len(late_s))]
@@ -42,7 +42,7 @@ def fit_line(size_kb: Numbers, transfer_s: Numbers, weight: Numbers) -> LinkLine
 
 
 def _least_squares(size_kb: Numbers, transfer_s: Numbers, weight: Numbers) -> LinkLine:
-    """Return the line; through zero, with the same time in all, where sizes tell no fixed part."""
+    """Return the line; through zero, with the same total time, where the sizes determine no constant part."""
     total = float(weight.sum())
     size_mean, time_mean = float(weight @ size_kb) / total, float(weight @ transfer_s) / total
     aside = weight * (size_kb - size_mean)
@@ -52,13 +52,13 @@ def _least_squares(size_kb: Numbers, transfer_s: Numbers, weight: Numbers) -> Li
     if slope <= 0.0 or fixed_s < 0.0:
         slope, fixed_s = time_mean / size_mean, 0.0
     off_s = transfer_s - fixed_s - slope * size_kb
-    # What it varies by is told per kilobyte too: so much, that messages like these vary as these do.
+    # The deviation is per kilobyte too: chosen so that messages like these vary as these do.
     deviation = np.sqrt(float(weight @ off_s**2) / float(weight @ size_kb**2))
     return LinkLine(fixed_s=fixed_s, s_per_kb_mean=slope, s_per_kb_sd=float(deviation))
 
 
 def measured_links(folder: Path) -> tuple[Link, ...]:
-    """Return the links of which anything came off, with their lines, from the transfers of a run."""
+    """Return the links with at least one arrival, with their lines, from the transfers of a run."""
     batches: list[pa.RecordBatch] = []
     for batch in read_batches(TRANSFERS, folder, [*ENDS, *NUMBERS]):
         batches.append(batch)

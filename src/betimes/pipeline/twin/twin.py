@@ -1,8 +1,8 @@
-"""How is a simulated network made like the one that wrote telemetry? From the tables that the pipeline keeps.
+"""The twin of a network: the simulated counterpart of the one that wrote telemetry, from its tables.
 
-Links take what they took, brokers match as long as they did, subscribers are those who were there for half of
-the time, and what was published is published again. Times of brokers are brought to one clock by the events
-that travelled between them.
+Links take the times they took, brokers match as long as they did, the subscribers are those that were
+subscribed for half of the time, and recorded events are published again. The times of brokers are converted
+to one clock by the events that travelled between them.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ COLUMNS = [name for name in EVENTS.names if name not in ("wanted", "stored", "ma
 
 
 def twin_of(tables: Path) -> Twin:
-    """Return the twin of the network that the current tables tell of."""
+    """Return the twin of the network in the current tables."""
     folder = current_tables(tables)
     statistics_ = learn_statistics(tables, looks_back=True)
     if not statistics_.publishers or not statistics_.subscriptions:
-        raise TablesError(f"{tables}: nobody published, or nobody subscribed, while it was learned")
+        raise TablesError(f"{tables}: no events, or no subscriptions, in the time that the tables cover")
     rows = _event_rows(folder)
     ahead_s = clocks_ahead_s(_differences(folder, rows))
     for row in rows:
@@ -54,7 +54,7 @@ def twin_of(tables: Path) -> Twin:
 def both_ways(twin: Twin) -> tuple[Twin, tuple[str, ...]]:
     """Return a twin whose links lead both ways, and which of them never carried anything.
 
-    Of those nothing was measured: they are taken to be as fast as the same link in the other direction.
+    Those were never measured: they are assumed to be as fast as the same link in the other direction.
     """
     links = twin.scenario.links
     known = {(link.source, link.target) for link in links}
@@ -140,14 +140,14 @@ def _scenario(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What was measured of a subscriber: its on-time share, and of how many messages."""
+    """The measured on-time share of a subscriber, and the number of messages behind it."""
 
     on_time_share: float
     wanted: float
 
 
 def measured_on_time(tables: Path) -> dict[tuple[str, str], Measured]:
-    """Return what was measured of each subscriber at its home."""
+    """Return the measured on-time share of each subscriber at its home."""
     return {
         (row["subscriber"], row["home"]): Measured(on_time_share=row["on_time_share"], wanted=row["wanted"])
         for row in measured_shares(current_tables(tables))
