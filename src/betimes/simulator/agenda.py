@@ -1,4 +1,4 @@
-"""What happens next? A virtual clock: things to do, in order of time, and of asking where times are equal."""
+"""A virtual clock: actions in order of time, and in the order of scheduling where times are equal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Action = Callable[..., None]
 
 
 class Agenda:
-    """A list of things to do at given times. Equal times keep the order in which they were asked for."""
+    """Actions at given times. Equal times keep the order in which they were scheduled."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -22,12 +22,12 @@ class Agenda:
         return len(self._heap)
 
     def at(self, time_s: float, action: Action, *arguments: Any) -> None:
-        """Ask for an action at a time that is not past."""
+        """Schedule an action at a time that is not past."""
         assert time_s >= self.now_s, "the past cannot be planned"
         heappush(self._heap, (time_s, self._next(), action, arguments))
 
     def run(self, until_s: float = float("inf")) -> int:
-        """Do everything up to a time, in order; return how many things were done."""
+        """Run all actions up to a time, in order; return how many were run."""
         heap, done = self._heap, 0
         while heap and heap[0][0] <= until_s:
             self.now_s, _, action, arguments = heappop(heap)

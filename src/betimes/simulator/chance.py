@@ -1,4 +1,4 @@
-"""Where does chance come from? From a seed and a name, so that a new user of chance shifts no one else's."""
+"""Random streams, each from a seed and names, so that a new consumer does not shift the numbers of others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from betimes.model.events import Value
 
 
 def stream(seed: int, *names: str) -> np.random.Generator:
-    """Return the stream of chance that belongs to this seed and these names, always from its start."""
+    """Return the random stream of this seed and these names, always from its start."""
     words = [zlib.crc32(name.encode()) for name in names]
     return np.random.default_rng(np.random.SeedSequence([seed, len(words), *words]))
 

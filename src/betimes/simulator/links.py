@@ -1,4 +1,4 @@
-"""How long does a message take on a link? One draw per message and link, whatever the strategy."""
+"""Transfer times of simulated links: one draw per message and link, whatever the strategy."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ BLOCK = 1024
 class DrawnLink:
     """A link that serves one message at a time, at a speed drawn for each.
 
-    The n-th event of an origin meets the same draw on this link in every run with the same seed, in
-    whatever order messages come, so that strategies are compared under the same luck.
+    The n-th event of an origin meets the same draw on this link in every run with the same seed, in whatever
+    order messages come, so that strategies are compared under the same luck.
     """
 
     def __init__(self, link: Link, seed: int) -> None:
         self.link = link
-        self.journey = 0  # counts what was sent; a lost link makes the number under way stale
+        self.journey = 0  # counts transmissions; a link failure makes the current number stale
         self._seed = seed
         self._floor = min(S_PER_KB_MIN, MEAN_SHARE_MIN * link.s_per_kb_mean)
         self._s_per_kb: dict[str, list[float]] = {}  # by origin and number

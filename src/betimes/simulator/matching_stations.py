@@ -1,8 +1,8 @@
-"""What would happen in a network of brokers that match one event after the other (001, section VI)?
+"""A network of brokers that match one event after the other (001, section VI), simulated.
 
-Brokers and links serve first come, first served; links lose events; what has expired may be dropped instead
-of served. Nothing is chosen, so when an event comes to a station it is known at once when it will leave: only
-arrivals need a place on the agenda, and a compiled loop works through millions of them.
+Brokers and links serve first come, first served; links lose events; expired events may be dropped instead of
+served. There is no choice, so the departure of an event is known as soon as it arrives at a station: only
+arrivals need a place on the agenda, and a compiled loop processes millions of them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from betimes.prediction.service_times import matching_s, sending_s
 from betimes.simulator.chance import stream
 
 EVENTS_MAX = 10_000_000
-BROKERS_MAX = 62  # the homes of those who want an event are bits of one number
+BROKERS_MAX = 62  # the homes of an event's subscribers are bits of one number
 SCV_TOLERANCE = 1e-9
 EVERYTHING = -1  # a publisher's own broker gets all of its events, wanted or not
 CONSTANT, UNIFORM, NORMAL, EXPONENTIAL, GAMMA = range(5)
@@ -44,16 +44,16 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StationsOutcome:
-    """What came of a run: by subscription, and what publishers' events waited where."""
+    """The outcome of a run: by subscription, and how long publishers' events waited at each place."""
 
     wanted: NDArray[np.int64]
     in_time: NDArray[np.int64]
     waits: tuple[WaitStatistics, ...]
-    busy_share: dict[str, float]  # by station: of the time of the run
+    busy_share: dict[str, float]  # by station: share of the duration of the run
 
     @property
     def shares(self) -> Numbers:
-        """Return the on-time share of every subscription; 1 where nothing was wanted."""
+        """Return the on-time share of every subscription; 1 where no event was wanted."""
         return np.where(self.wanted > 0, self.in_time / np.maximum(self.wanted, 1), 1.0)
 
 
@@ -65,7 +65,7 @@ def run_stations(
     warm_up_s: float = 0.0,
     early_drop: bool = False,
 ) -> StationsOutcome:
-    """Run a network whose parts do as its statistics say; what is published in the warm-up is not counted.
+    """Run a network whose parts behave as its statistics state; events of the warm-up are not counted.
 
     Gaps are exponential, uniform or constant where their squared coefficient of variation is 1, 1/3 or 0;
     gamma distributed otherwise.
@@ -103,7 +103,7 @@ def run_stations(
 
 
 class _World:
-    """A network as flat arrays, as the kernel takes it."""
+    """A network as flat arrays, for the kernel."""
 
     def __init__(self, statistics: NetworkStatistics) -> None:
         self.layout = PlaceLayout(statistics)
@@ -114,7 +114,7 @@ class _World:
         self.contents = [content_of(each, subscriptions) for each in statistics.publishers]
         self._homes = np.array(homes, np.int64)
         self.first_atom = np.cumsum([0, *(each.atoms for each in self.contents)])
-        self.atoms = self._wishes(subscriptions)
+        self.atoms = self._subscribers_by_atom(subscriptions)
         bounds_s = np.array([each.qos.delay_s_max for each in subscriptions])
         journeys = [self.layout.journey(each, set(homes)) for each in statistics.publishers]
         self.nodes = _joined_nodes(journeys, self._homes, bounds_s)
@@ -129,17 +129,17 @@ class _World:
             _law_rows([Constant(0.0) if link is None else link.delay_s for link in links]),
         )
 
-    def _wishes(self, subscriptions: Sequence[Subscription]) -> tuple[NDArray[np.int64], ...]:
-        """Return who wants each atom: where its list begins, the lists, and the homes as a bit mask."""
+    def _subscribers_by_atom(self, subscriptions: Sequence[Subscription]) -> tuple[NDArray[np.int64], ...]:
+        """Return the subscribers of each atom: where its list begins, the lists, the homes as a bit mask."""
         counts, lists, masks = [np.zeros(1, np.int64)], [], []
         for content in self.contents:
             found = [content.wanted(each) for each in subscriptions]
             matrix = np.array([np.zeros(content.atoms, np.bool_) if each is None else each for each in found])
-            atoms, who = np.nonzero(matrix.T)
+            atoms, subscriber = np.nonzero(matrix.T)
             counts.append(np.bincount(atoms, minlength=content.atoms))
-            lists.append(who)
+            lists.append(subscriber)
             mask = np.zeros(content.atoms, np.int64)
-            np.bitwise_or.at(mask, atoms, np.int64(1) << self._homes[who])
+            np.bitwise_or.at(mask, atoms, np.int64(1) << self._homes[subscriber])
             masks.append(mask)
         return np.cumsum(np.concatenate(counts)), np.concatenate(lists), np.concatenate(masks)
 
@@ -149,7 +149,7 @@ def _joined_nodes(
 ) -> tuple[
     NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Numbers
 ]:
-    """Return all journeys' nodes in one table: the first of each journey, places, children, homes behind."""
+    """Return all journeys' nodes in one table: each journey's first, places, children, homes behind."""
     starts = np.cumsum([0, *(len(each.places) for each in journeys)])
     places = np.concatenate([each.places for each in journeys])
     parents = np.concatenate(
@@ -176,7 +176,7 @@ def _joined_nodes(
 
 
 def _services(statistics: NetworkStatistics, layout: PlaceLayout, journeys: Sequence[Journey]) -> Numbers:
-    """Return the law of service at each place [publisher, place]; a row of NaN where there is no station."""
+    """Return the service distribution at each place [publisher, place]; a row of NaN: no station."""
     stored = len(statistics.subscriptions)
     table = np.full((len(journeys), len(layout.places), 4), math.nan)
     for number, publisher in enumerate(statistics.publishers):
@@ -191,7 +191,7 @@ def _services(statistics: NetworkStatistics, layout: PlaceLayout, journeys: Sequ
 def _published(
     statistics: NetworkStatistics, world: _World, seed: int, duration_s: float
 ) -> tuple[Numbers, NDArray[np.int64], NDArray[np.int64], Numbers]:
-    """Return time, publisher, atom and lifetime of everything that is published, in order of time."""
+    """Return time, publisher, atom and lifetime of all published events, in order of time."""
     parts = []
     for number, (publisher, content) in enumerate(zip(statistics.publishers, world.contents, strict=True)):
         time_s = _times(publisher, seed, duration_s)
@@ -221,7 +221,7 @@ def _times(publisher: PublisherStatistics, seed: int, duration_s: float) -> Numb
     else:
         gaps = chance.gamma(1.0 / scv, scv * gap_s, count)
     times = first_s + np.cumsum(gaps)
-    while times[-1] <= duration_s:  # short of events by bad luck: a whole stretch more
+    while times[-1] <= duration_s:  # too few events were drawn: add a whole stretch
         times = np.concatenate([times, times[-1] + np.cumsum(gaps[chance.permutation(count)])])
     return times[times <= duration_s]
 
@@ -231,7 +231,7 @@ def _law_rows(laws: Sequence[NumberDistribution]) -> Numbers:
 
 
 def _law_row(law: NumberDistribution) -> tuple[float, float, float, float]:
-    """Return a distribution as the kernel draws from it: a kind and three numbers."""
+    """Return a distribution in the kernel's form: a kind and three numbers."""
     match law:
         case Constant(value=value):
             return CONSTANT, value, 0.0, 0.0
@@ -268,7 +268,7 @@ def _wait_statistics(
 
 @kernel
 def draw(chance: np.random.Generator, law: Numbers) -> float:
-    """Return one number from a distribution that stands in a row."""
+    """Return one number from a distribution in that form."""
     if law[0] == CONSTANT:
         return float(law[1])
     if law[0] == EXPONENTIAL:
@@ -282,7 +282,7 @@ def draw(chance: np.random.Generator, law: Numbers) -> float:
 
 @kernel
 def run_kernel(chance, events, atoms, nodes, laws, subscribers, settings, results) -> None:  # type: ignore[no-untyped-def]
-    """Work through all arrivals in order of time: (time, event, node)."""
+    """Process all arrivals in order of time: (time, event, node)."""
     time_s, publishers, event_atoms, lifetimes_s = events
     first_node, node_places, first_child, children, behind, longest_s = nodes
     services, delays, keeps = laws
@@ -341,19 +341,19 @@ def note_wait(sums: Numbers, wait_s: float) -> None:
 
 @kernel
 def count_wanted(atom, counts, atoms, results) -> None:  # type: ignore[no-untyped-def]
-    """Count an event for all who want it."""
+    """Count an event for all its subscribers."""
     if counts:
-        for who in atoms[1][atoms[0][atom] : atoms[0][atom + 1]]:
-            results[2][who] += 1
+        for subscriber in atoms[1][atoms[0][atom] : atoms[0][atom + 1]]:
+            results[2][subscriber] += 1
 
 
 @kernel
 def deliver(chance, place, atom, born_s, now_s, lifetime_s, atoms, subscribers, settings, results) -> None:  # type: ignore[no-untyped-def]
-    """Hand an event to those at this broker who want it, over their own links."""
+    """Deliver an event to its subscribers at this broker, over their own links."""
     homes, bounds_s, keeps, last_delays = subscribers
-    for who in atoms[1][atoms[0][atom] : atoms[0][atom + 1]]:
-        if homes[who] != place or (keeps[who] < 1.0 and chance.random() >= keeps[who]):
+    for subscriber in atoms[1][atoms[0][atom] : atoms[0][atom + 1]]:
+        if homes[subscriber] != place or (keeps[subscriber] < 1.0 and chance.random() >= keeps[subscriber]):
             continue
-        age_s = now_s + draw(chance, last_delays[who]) - born_s
-        if age_s <= min(lifetime_s, bounds_s[who]) and born_s >= settings[0]:
-            results[3][who] += 1
+        age_s = now_s + draw(chance, last_delays[subscriber]) - born_s
+        if age_s <= min(lifetime_s, bounds_s[subscriber]) and born_s >= settings[0]:
+            results[3][subscriber] += 1

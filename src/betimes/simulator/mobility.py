@@ -1,9 +1,9 @@
-"""What do mobile subscribers lose (003, section 3)? Subscribers come and go, brokers keep and replay.
+"""The losses of mobile subscribers (003, section 3): they disconnect and return, brokers keep and replay.
 
 A subscriber stays connected for an exponential time; then its signal is down for a while, or it is handed
-over to another cell, which takes no time. After either it may be at another broker. Each broker keeps what is
-published in a `PartitionedBuffer`, the very one that a server has, and answers who comes back from it. What
-one was away for and does not get is lost.
+over to another cell, which takes no time. After either it may be at another broker. Each broker keeps
+published messages in a `PartitionedBuffer`, the same class that a live broker uses, and replays from it to
+subscribers that return. What was published while a subscriber was away and is not replayed is lost.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from betimes.replay.buffer import KeptRun, PartitionedBuffer
 from betimes.simulator.chance import stream
 
 ORIGIN = "publisher"
-IMPORTANCE_MAX = 10  # the paper's indices go from 1 to 10, all as likely
-SIGNAL_DOWN, HANDED_OVER = 20.0 / 21.0, 1.0 / 21.0  # what ends a connection
+IMPORTANCE_MAX = 10  # the paper's indices are 1 to 10, with equal probability
+SIGNAL_DOWN, HANDED_OVER = 20.0 / 21.0, 1.0 / 21.0  # causes of the end of a connection
 MOVED_AFTER_SIGNAL_DOWN, MOVED_AFTER_HANDOVER = 0.1, 0.5
 REQUEST_S_MEAN = 154.32  # t_C of 003, between two requests of one subscriber, for outages of 12 s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mobility:
-    """Who moves how, and what is kept for them."""
+    """How subscribers move, and what brokers keep for them."""
 
     subscribers: int = 20  # of each partition
     partitions: int = 1
@@ -41,7 +41,7 @@ class Mobility:
     outage_cv: float = 1.0  # coefficient of variation; above 1 outages are hyper-exponential
     connected_s_mean: float = REQUEST_S_MEAN - SIGNAL_DOWN * 12.0
     messages_max: int = 0  # kept by each partition of each broker; 0: nothing is kept
-    bytes_max: int = BYTES_MAX  # likewise
+    bytes_max: int = BYTES_MAX  # of each partition of each broker
     size_bytes: int = 1  # of a message
     overwrite: str = "lrp"
 
@@ -60,17 +60,17 @@ class Mobility:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MobilityOutcome:
-    """What became of all that subscribers wanted."""
+    """The fate of all messages that subscribers wanted."""
 
     wanted: int
     lost: int
-    twice: int  # that somebody got though they had it
+    twice: int  # that a subscriber got although it had them
     wanted_index: int
     lost_index: int
     outages: int
-    unannounced: int  # lost, and in no gap that the subscriber was told
-    awaited: int  # wanted by somebody who was away: what a broker with sessions would store for them
-    carried: int  # of that, by those who came back at another broker: what would be handed over
+    unannounced: int  # lost, and in no gap that the subscriber was notified of
+    awaited: int  # wanted by a subscriber that was away: what a broker with sessions would store for it
+    carried: int  # of those, for subscribers that returned at another broker: what would be handed over
 
     @property
     def loss(self) -> float:
@@ -84,14 +84,14 @@ class MobilityOutcome:
 
 
 class Phase(NamedTuple):
-    """Exponential outages: how likely one is of this kind, and how long it takes in the mean."""
+    """Exponential outages: the probability of this kind, and its mean duration."""
 
     chance: float
     s_mean: float
 
 
 def outage_phases(outage_s_mean: float, outage_cv: float) -> list[Phase]:
-    """Return what outages are a mixture of: two phases with balanced means where they vary more.
+    """Return the phases of outages: two phases with balanced means where they vary more than exponentially.
 
     >>> [phase.chance * phase.s_mean for phase in outage_phases(12.0, 2.5)]
     [6.0, 6.0]
@@ -104,7 +104,7 @@ def outage_phases(outage_s_mean: float, outage_cv: float) -> list[Phase]:
 
 
 def simulate_mobility(settings: Mobility, seed: int) -> MobilityOutcome:
-    """Let subscribers move for a while, and add up what they lose; the same seed gives the same."""
+    """Let subscribers move for a while, and sum up what they lose; the same seed gives the same outcome."""
     return _Simulation(settings, seed).run()
 
 
@@ -115,12 +115,13 @@ class _Simulation:
         self._moves = stream(seed, "mobility", "moves")
         self._published = stream(seed, "mobility", "published")
         chance = stream(seed, "mobility", "overwriting")
-        everybody = settings.subscribers * settings.partitions
-        self._at = [number % settings.brokers for number in range(everybody)]
-        self._left_after: list[int | None] = [None] * everybody  # the last number before; None: it is here
+        count = settings.subscribers * settings.partitions
+        self._at = [number % settings.brokers for number in range(count)]
+        # the last number before it left; None: it is connected
+        self._left_after: list[int | None] = [None] * count
         self._agenda: list[tuple[float, int]] = []
         self._buffers = [self._buffer(chance) for _ in range(settings.brokers)]
-        for number in range(everybody):
+        for number in range(count):
             self._begin(number)
         self._numbers: list[list[int]] = [[] for _ in range(settings.partitions)]  # published, by partition
         self._importance: list[int] = [0]  # by number; numbers begin with 1
@@ -137,7 +138,7 @@ class _Simulation:
             while self._agenda[0][0] <= now_s:
                 self._move()
             self._publish(partition, index, now_s)
-        for number, left_after in enumerate(self._left_after):  # who is away in the end comes back
+        for number, left_after in enumerate(self._left_after):  # subscribers that are away at the end return
             if left_after is not None:
                 self._come_back(number, left_after)
         wanted_index = sum(self._importance) * settings.subscribers
@@ -154,11 +155,12 @@ class _Simulation:
         )
 
     def _begin(self, number: int) -> None:
-        """Let a subscriber be here or away as it would be at any moment: nobody needs to settle in."""
+        """Start a subscriber connected or away, with the stationary probability: no warm-up is needed."""
         if self._moves.random() < self._settings.share_away:
             self._left_after[number] = 0
             self._buffers[self._at[number]].left(str(number), self._pattern(number), 0.0)
-            phase = self._phases[int(self._moves.integers(len(self._phases)))]  # of both as much time is made
+            # both phases take the same share of the time
+            phase = self._phases[int(self._moves.integers(len(self._phases)))]
             heapq.heappush(self._agenda, (float(self._moves.exponential(phase.s_mean)), number))
         else:
             heapq.heappush(self._agenda, (self._stay_s(), number))
@@ -185,7 +187,7 @@ class _Simulation:
             buffer.put(run, f"p{partition}", {}, now_s)
 
     def _move(self) -> None:
-        """Let the next subscriber go, or come back."""
+        """Let the next subscriber disconnect, or return."""
         now_s, number = heapq.heappop(self._agenda)
         left_after = self._left_after[number]
         if left_after is not None:
@@ -231,7 +233,7 @@ class _Simulation:
         return float(self._moves.exponential(self._settings.connected_s_mean))
 
     def _outage_s(self) -> float:
-        """Return how long a signal is down."""
+        """Return the duration of an outage."""
         if len(self._phases) == 1:
             return float(self._moves.exponential(self._phases[0].s_mean))
         short, long = self._phases

@@ -1,4 +1,4 @@
-"""What would happen? Brokers on a virtual clock, joined by links with drawn speeds, some of which fail."""
+"""A network of brokers on a virtual clock, joined by links with drawn speeds, some of which fail."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ from betimes.simulator.outcome import Outcome, OutcomeTally
 from betimes.simulator.reservations import GuaranteedSubscriber, Reserving, wanted_of
 from betimes.simulator.worlds import Publications, descriptions, publications
 
-Progress = Callable[[int, int], None]  # parts done, in all
+Progress = Callable[[int, int], None]  # parts done, all parts
 PROGRESS_PARTS = 100
-LOOKED_AT = 1_000  # events of a publisher, to see who wants any of them, be there fewer in a run or none
+# events of a publisher that decide which subscribers want any of them, even if a run has fewer or none
+LOOKED_AT = 1_000
 
 
 class SimulatedNetwork:
     """A scenario, a strategy and a seed: everything that happens follows from the three.
 
-    With `learn_every_s` the brokers do not keep to the configured link speeds: they measure them, and
-    routes are worked out anew from the estimates every so often. `promises` are kilobytes a second, by link
-    (`a->b`) and flow (`promised_shares.flow_of`). With `published`, this is published, and nothing drawn.
+    With `learn_every_s` the brokers do not use the configured link speeds: they measure them, and recompute
+    routes from the estimates every so often. `promises` are reserved kilobytes per second, by link (`a->b`)
+    and flow. With `published`, these events are published, and none are drawn.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class SimulatedNetwork:
         self._links_from: dict[str, dict[str, DrawnLink]] = {}  # the same, by source and target
         for (source, target), drawn in self._links.items():
             self._links_from.setdefault(source, {})[target] = drawn
-        self._down: Counter[tuple[str, str]] = Counter()  # by how many faults at once
+        self._down: Counter[tuple[str, str]] = Counter()  # the number of faults that hold at the moment
         self._dead: Counter[str] = Counter()
         self._homes = tuple(sorted({each.home for each in scenario.subscriptions}))
         self._demand = DemandTable(self._homes, scenario.subscriptions)
@@ -100,7 +101,7 @@ class SimulatedNetwork:
                 steps += self._agenda.run(until_s=self.scenario.duration_s * part / PROGRESS_PARTS)
                 progress(part, PROGRESS_PARTS)
         steps += self._agenda.run()
-        for broker in self._brokers.values():  # what still waits found no way, and never will
+        for broker in self._brokers.values():  # messages that still wait have no route, and never will
             self._perform(broker, broker.give_up_all(Reason.UNREACHABLE, self._agenda.now_s))
         return replace(self._tally.outcome(steps), guarantees=self.guarantees)
 
@@ -112,7 +113,7 @@ class SimulatedNetwork:
         return broker
 
     def _wanted_guarantees(self) -> dict[str, list[str]]:
-        """Return whose events are to be guaranteed to whom."""
+        """Return, by subscriber that asks for a guarantee, the publishers whose events it wants."""
         if not any(each.qos.guarantee for each in self.scenario.subscriptions):
             return {}
         said = {
@@ -123,7 +124,7 @@ class SimulatedNetwork:
         return wanted_of(self.scenario, said)
 
     def _reserve(self) -> tuple[GuaranteedSubscriber, ...]:
-        """Reserve what is to be guaranteed over the links that are up, and have the brokers keep it."""
+        """Reserve the guarantees over the links that are up, and let the brokers enforce them."""
         if not self._guaranteed:
             return ()
         up = [each.link for ends, each in self._links.items() if not self._down[ends]]
@@ -192,7 +193,7 @@ class SimulatedNetwork:
 
     def _arrive(self, broker: Broker, send: Send, link: DrawnLink, journey: int, transfer_s: float) -> None:
         if journey != link.journey:
-            return  # the link was lost meanwhile, and the message taken back
+            return  # the link failed meanwhile, and the broker took the message back
         neighbour, message, _, _ = send
         now_s, processing_s = self._agenda.now_s, self._processing_s
         receiver = self._brokers[neighbour]
@@ -213,11 +214,11 @@ class SimulatedNetwork:
             self._perform(broker, broker.receive(message, took_s=took_s, now_s=self._agenda.now_s))
 
     def _lose(self, broker: Broker, event: Event, destinations: frozenset[str], age_s: float) -> None:
-        """Count what a broker had in its hands when it went away."""
+        """Count the messages that a broker held when it crashed."""
         demand = self._demand.demand(event)
         lost = {home: demand.subscribers_at(home) for home in sorted(destinations)}
         if not lost:
-            return  # nobody wanted it: nobody misses it
+            return  # no subscriber wanted it
         drop = Drop(
             event=event,
             age_s=age_s,
@@ -228,7 +229,7 @@ class SimulatedNetwork:
         self._perform(broker, [drop])
 
     def _change(self, fault: Fault, by: int) -> None:
-        """Let something go away (by 1) or come back (by -1), and let everybody re-route."""
+        """Let a part fail (by 1) or recover (by -1), and let all brokers re-route."""
         if fault.kind is FaultKind.BROKER:
             self._dead[fault.name] += by
             if by > 0 and self._dead[fault.name] == 1:
@@ -239,20 +240,20 @@ class SimulatedNetwork:
         for ends in touched:
             self._down[ends] += by
             if by > 0 and self._down[ends] == 1:
-                self._links[ends].journey += 1  # what is under way does not arrive
+                self._links[ends].journey += 1  # messages on the link do not arrive
                 source = self._brokers[ends[0]]
                 self._perform(source, source.link_lost(ends[1], self._agenda.now_s))
         self._reroute()
-        self._reserve()  # elsewhere, if that can be
+        self._reserve()  # over other links, if possible
 
     def _crash(self, name: str) -> None:
-        """Lose all that a broker held; what comes back is an empty one that goes on numbering."""
+        """Lose all that a broker held; the restarted broker is empty, and continues the numbers."""
         old = self._brokers[name]
         self._perform(old, old.give_up_all(Reason.BROKER_LOST, self._agenda.now_s))
         self._brokers[name] = self._broker(name, self._tables([])[name], old.published)
 
     def _learn(self, every_s: float) -> None:
-        """Work the routes out anew from what has been measured."""
+        """Recompute the routes from the measurements."""
         self._reroute()
         if len(self._agenda):
             self._agenda.at(self._agenda.now_s + every_s, self._learn, every_s)

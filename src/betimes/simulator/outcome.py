@@ -1,4 +1,4 @@
-"""What came of a run? Counted as it goes, and given out as one value."""
+"""The outcome of a simulation: counted while it runs, and returned as one value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from betimes.simulator.reservations import GuaranteedSubscriber
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriberOutcome:
-    """What one subscriber got."""
+    """What one subscriber received."""
 
     subscriber: str
     wanted: int
@@ -23,13 +23,13 @@ class SubscriberOutcome:
 
     @property
     def on_time_share(self) -> float:
-        """Return the share of what was wanted that came in time (1 where nothing was wanted)."""
+        """Return the share of wanted events that arrived in time (1 where no event was wanted)."""
         return self.in_time / self.wanted if self.wanted else 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of a run; the paper's three measures first (000, section 6.1)."""
+    """The outcome of a run; the paper's three measures first (000, section 6.1)."""
 
     delivery_rate: float  # eq. 1
     earning: float  # eq. 2
@@ -39,10 +39,10 @@ class Outcome:
     in_time: int
     out_of_order: int
     age_s_mean: float
-    drops: dict[Reason, int]  # subscribers who missed an event, by why
+    drops: dict[Reason, int]  # subscribers that missed an event, by reason
     subscribers: tuple[SubscriberOutcome, ...]
-    steps: int  # things the simulator did
-    guarantees: tuple[GuaranteedSubscriber, ...] = ()  # to those who asked for one
+    steps: int  # actions that the simulator ran
+    guarantees: tuple[GuaranteedSubscriber, ...] = ()  # of the subscribers that asked for one
 
 
 class OutcomeTally:
@@ -59,7 +59,7 @@ class OutcomeTally:
         self.messages = 0
 
     def publish(self, demand: Demand) -> None:
-        """Count an event and those who want it."""
+        """Count an event and its subscribers."""
         self.published += 1
         self._wanted.update([each.id for found in demand.at_home.values() for each in found])
 
@@ -71,11 +71,11 @@ class OutcomeTally:
         self._out_of_order += len(effect.out_of_order)
 
     def drop(self, effect: Drop) -> None:
-        """Count what was given up."""
+        """Count a dropped message."""
         self._drops[effect.reason] += sum(effect.subscribers)
 
     def outcome(self, steps: int) -> Outcome:
-        """Return what came of it all."""
+        """Return the outcome."""
         wanted, in_time = self._wanted.total(), self._in_time.total()
         subscribers = tuple(
             SubscriberOutcome(

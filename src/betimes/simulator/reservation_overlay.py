@@ -1,8 +1,7 @@
-"""What would an overlay do? Its nodes on a virtual clock, above an internet of given latencies (004,
-section 6).
+"""An overlay of reserving nodes on a virtual clock, above an internet of given latencies (004, section 6).
 
-Every message is carried by itself, and is counted by its kind. A node that has crashed answers nothing: its
-neighbours find out by their pings.
+Every message is carried individually, and counted by its kind. A crashed node answers nothing: its neighbours
+detect the crash by their pings.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from betimes.reservations.signals import SendSignal
 from betimes.simulator.agenda import Agenda
 from betimes.simulator.chance import stream
 
-JOIN_GAP_S = 0.02  # between two nodes that come
+JOIN_GAP_S = 0.02  # between two nodes that join
 HOPS_MAX = 64  # of a route that is traced
 
 News = Accepted | Refused | Interrupted
 
 
 class ReservationOverlay:
-    """Nodes, their messages under way, and what applications were told."""
+    """Nodes, their messages in flight, and the answers to applications."""
 
     def __init__(
         self,
@@ -39,7 +38,7 @@ class ReservationOverlay:
         link_bytes_per_s: int,
     ) -> None:
         self.names = tuple([f"n{number}" for number in range(len(latencies_s))])
-        self.nodes: dict[str, OverlayNode] = {}  # those that are alive
+        self.nodes: dict[str, OverlayNode] = {}  # the live nodes
         self.sent: Counter[str] = Counter()  # by kind of message
         self.news: list[News] = []
         self.agenda = Agenda()
@@ -52,7 +51,7 @@ class ReservationOverlay:
         self._resting: list[tuple[float, OverlayNode]] = []  # when their next beats are due
 
     def grow(self, beats: int, names: Sequence[str] | None = None) -> None:
-        """Let nodes join one after the other through random ones that are there; then so many beats pass."""
+        """Let nodes join one after the other through random live ones; then let so many beats pass."""
         order = [str(name) for name in self._chance.permutation(np.array(names or self.names))]
         start_s = self.agenda.now_s
         for number, name in enumerate(order):
@@ -61,7 +60,7 @@ class ReservationOverlay:
         self.run_until(start_s + len(order) * JOIN_GAP_S + beats * every_s)
 
     def join(self, name: str) -> None:
-        """Let a node come."""
+        """Let a node join."""
         node = OverlayNode(name, self.settings, self._capacity_bytes_per_s)
         others = list(self.nodes)
         self.nodes[name] = node
@@ -72,11 +71,11 @@ class ReservationOverlay:
         self._beat_at(self.agenda.now_s + first_s, node)
 
     def crash(self, name: str) -> None:
-        """Let a node vanish without a word."""
+        """Let a node vanish without a message."""
         del self.nodes[name]
 
     def leave(self, name: str) -> None:
-        """Let a node go with a goodbye."""
+        """Let a node leave with a goodbye."""
         node = self.nodes.pop(name)
         self.perform(name, node.leave(self.agenda.now_s))
 
@@ -90,25 +89,25 @@ class ReservationOverlay:
         self.agenda.now_s = time_s
 
     def settle(self) -> None:
-        """Let everything that is under way arrive, without beats."""
+        """Let all messages in flight arrive, without beats."""
         self._beats_until_s = self.agenda.now_s
         self.agenda.run()
 
     def advertise(self, name: str, event_type: str, bytes_per_s: int, replicas: int = 1) -> None:
-        """Let a type be published at a node."""
+        """Advertise a type at a node."""
         node = self.nodes[name]
         self.perform(name, node.advertise(event_type, bytes_per_s, self.agenda.now_s, replicas=replicas))
 
     def withdraw(self, name: str, event_type: str) -> None:
-        """Let a type be published at a node no longer."""
+        """Withdraw the advertisement of a type at a node."""
         self.perform(name, self.nodes[name].withdraw(event_type, self.agenda.now_s))
 
-    def subscribe(self, name: str, wish: ReservationRequest) -> None:
+    def subscribe(self, name: str, request: ReservationRequest) -> None:
         """Let a subscriber at a node ask for a reservation."""
-        self.perform(name, self.nodes[name].subscribe(wish, self.agenda.now_s))
+        self.perform(name, self.nodes[name].subscribe(request, self.agenda.now_s))
 
     def unsubscribe(self, name: str, subscription: str) -> None:
-        """Let a subscriber at a node go."""
+        """End the subscription of a subscriber at a node."""
         self.perform(name, self.nodes[name].unsubscribe(subscription, self.agenda.now_s))
 
     def latency_s(self, left: str, right: str) -> float:
@@ -127,7 +126,7 @@ class ReservationOverlay:
         return sorted(found)
 
     def route(self, name: str, key: int) -> list[str]:
-        """Return the nodes on the way to the one closest to a key; dead ones are found out, and passed."""
+        """Return the nodes on the route to the one closest to a key; dead ones are detected, and skipped."""
         way = [name]
         while len(way) <= HOPS_MAX:
             here = self.nodes[way[-1]]
@@ -145,7 +144,7 @@ class ReservationOverlay:
         return closest(key, [node.dht.me for node in self.nodes.values()])
 
     def perform(self, name: str, effects: Iterable[Effect]) -> None:
-        """Carry what a node has to say."""
+        """Carry the messages of a node."""
         for effect in effects:
             if isinstance(effect, SendSignal):
                 self.sent[type(effect.message).__name__] += 1
@@ -157,10 +156,10 @@ class ReservationOverlay:
     def _capacity_bytes_per_s(self, _neighbour: str) -> int:
         return self._link_bytes_per_s
 
-    def _arrive(self, sender: str, tell: SendSignal) -> None:
-        node = self.nodes.get(tell.to)
+    def _arrive(self, sender: str, signal: SendSignal) -> None:
+        node = self.nodes.get(signal.to)
         if node is not None:
-            self.perform(tell.to, node.receive(sender, tell.message, self.agenda.now_s))
+            self.perform(signal.to, node.receive(sender, signal.message, self.agenda.now_s))
 
     def _beat_at(self, time_s: float, node: OverlayNode) -> None:
         if time_s <= self._beats_until_s:

@@ -1,7 +1,7 @@
-"""What if all of it happened again, a little differently? What was published is played to simulated brokers.
+"""Traces: recorded events, replayed to simulated brokers, and twins, the networks that they belong to.
 
-A trace holds events as they were published. Each seed plays them at other moments, shifted by up to half of
-their publisher's mean gap, so that runs differ by as much luck as two days do that are alike.
+A trace holds events as they were published. Each seed replays them at other moments, shifted by up to half of
+their publisher's mean gap, so that runs differ by as much luck as two similar days do.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class Trace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Twin:
-    """A network as it was: its brokers, links and subscribers (`scenario`), and what was published there."""
+    """A network as it was: its brokers, links and subscribers (`scenario`), and its published events."""
 
     scenario: Scenario
     traces: tuple[Trace, ...]
 
     @property
     def events(self) -> int:
-        """Return how many events are played."""
+        """Return how many events are replayed."""
         return int(sum(trace.copies.sum() for trace in self.traces))
 
     def faster(self, times: float) -> Twin:
@@ -62,7 +62,7 @@ class Twin:
         )
 
     def without_link(self, name: str) -> Twin:
-        """Return it without a link, in both directions: of a connection that is lost nothing is left."""
+        """Return it without a link, in both directions, as after the loss of a connection."""
         links = [
             link for link in self.scenario.links if name not in (link.name, f"{link.target}->{link.source}")
         ]
@@ -85,7 +85,7 @@ class Twin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spreads:
-    """What came of several runs: means and standard deviations over seeds; one run has no deviation."""
+    """The outcome of several runs: means and standard deviations over seeds; one run has no deviation."""
 
     on_time_share: Spread
     earning: Spread
@@ -101,7 +101,7 @@ def play(twin: Twin, strategy: Strategy, seed: int) -> Outcome:
 
 
 def spreads(outcomes: Sequence[Outcome]) -> Spreads:
-    """Return means and deviations of what several runs came to."""
+    """Return means and deviations of the outcomes of several runs."""
     shares: dict[str, list[float]] = {}
     for outcome in outcomes:
         for each in outcome.subscribers:
@@ -123,12 +123,12 @@ def _published(twin: Twin, seed: int) -> list[Publications]:
 
 
 def _played(trace: Trace, duration_s: float, seed: int) -> Publications:
-    """Return a trace as it is played with a seed."""
+    """Return a trace as a seed replays it."""
     chance = stream(seed, "trace", trace.broker, trace.publisher)
     places = np.repeat(np.arange(len(trace.time_s)), trace.copies)
     gap_s = duration_s / max(len(places), 1)
     moments = trace.time_s[places] + gap_s * chance.uniform(-0.5, 0.5, len(places))
-    # What stands for many is many: they come where this one came, and in the gap after it.
+    # An event that stands for several is published several times: when it was, and in the gap after it.
     behind = np.arange(len(places)) - np.repeat(np.cumsum(trace.copies) - trace.copies, trace.copies)
     moments = np.clip(moments + gap_s * behind, 0.0, duration_s)
     order = np.argsort(moments, kind="stable")

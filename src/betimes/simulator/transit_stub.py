@@ -1,7 +1,7 @@
-"""How long does a message take between any two nodes of an internet? Transit-stub worlds (004, section 6).
+"""The latency between any two nodes of an internet: transit-stub worlds (004, section 6).
 
-A few transit domains, each of some transit nodes; at each transit node hang some stub domains of some
-nodes. Domains are trees with chords, as GT-ITM draws them, and a message takes the shortest way.
+There are a few transit domains, each of some transit nodes; each transit node has some stub domains of some
+nodes. Domains are trees with chords, as GT-ITM draws them, and a message takes the shortest route.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import shortest_path
 from betimes.model.distributions import NumberDistribution, Uniform
 from betimes.simulator.chance import draw_numbers, stream
 
-CHORDS = 0.5  # of all pairs in a domain, the share that is linked besides what holds it together
+CHORDS = 0.5  # of all pairs in a domain, the share that is linked besides the tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class TransitStubWorld:
 
 
 def latencies_s(world: TransitStubWorld, seed: int) -> NDArray[np.float64]:
-    """Return the one-way latency between any two nodes of the world that belongs to a seed."""
+    """Return the one-way latency between any two nodes of the world of a seed."""
     chance = stream(seed, "transit-stub")
     wires = _Wires(chance)
     fresh = iter(range(world.nodes))

@@ -1,4 +1,4 @@
-"""What world does a seed make of a recipe, and what is published in it?"""
+"""The scenario that a seed makes of a recipe, and the events published in it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EVENTS_MAX = 10_000_000  # published in one run: some gigabytes, and minutes of 
 
 
 def check_amount(world: Scenario | LayeredWorld) -> None:
-    """Refuse a world in which more would be published than one run can take."""
+    """Reject a world with more events than one run can take."""
     rates = (
         [each.rate_per_s for each in world.publishers]
         if isinstance(world, Scenario)
@@ -38,7 +38,7 @@ def check_amount(world: Scenario | LayeredWorld) -> None:
 
 
 def make_scenario(recipe: LayeredWorld, seed: int) -> Scenario:
-    """Return the layered world of 000, section 6.1, that belongs to a seed."""
+    """Return the layered world of 000, section 6.1, of a seed."""
     layers = [
         tuple(f"b{depth + 1}.{number + 1}" for number in range(size))
         for depth, size in enumerate(recipe.layers)
@@ -58,7 +58,7 @@ def make_scenario(recipe: LayeredWorld, seed: int) -> Scenario:
 
 
 def _check_faults(scenario: Scenario) -> None:
-    """Refuse a fault of something that this seed did not make: only now are the names known."""
+    """Reject a fault of a part that this seed did not make: only now are the names known."""
     access = [each.access for each in scenario.publishers if each.access is not None]
     known = {
         FaultKind.BROKER: list(scenario.brokers),
@@ -140,18 +140,18 @@ def _all_below(attributes: tuple[str, ...], limits: tuple[float, ...]) -> Filter
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Publications:
-    """Everything one publisher will publish."""
+    """All events of one publisher."""
 
     publisher: Publisher
     time_s: NDArray[np.float64]
     size_kb: NDArray[np.float64]
     deadline_s: NDArray[np.float64]
     attributes: list[dict[str, Value]]
-    topics: list[str] | None = None  # None: they are of no importance
+    topics: list[str] | None = None  # None: topics do not matter
 
 
 def publications(scenario: Scenario, seed: int) -> Iterator[Publications]:
-    """Yield what each publisher publishes in the time of the scenario, whatever the strategy."""
+    """Yield the events of each publisher in the time of the scenario, whatever the strategy."""
     check_amount(scenario)
     for publisher in scenario.publishers:
         times = _times(publisher, scenario.duration_s, stream(seed, "gaps", publisher.name))
@@ -171,7 +171,7 @@ def publications(scenario: Scenario, seed: int) -> Iterator[Publications]:
 
 
 def descriptions(publisher: Publisher, seed: int, count: int) -> list[dict[str, Value]]:
-    """Return what the first of a publisher's events say; so many are there, however long a run is."""
+    """Return the attributes of the first events of a publisher; their number does not depend on the run."""
     columns = [
         draw_values(stream(seed, "attributes", publisher.name, name), spread, count)
         for name, spread in publisher.attributes.items()

@@ -1,7 +1,6 @@
-"""Does an overlay keep what it must: places, no cycles, every event once to all who want it (002)?
+"""Checks of an overlay's invariants: places, no cycles, every event once to all its subscribers (002).
 
-A trial lets peers come and go while messages are lost, then lets the overlay settle, and counts what is
-wrong.
+A trial lets peers join and leave while messages are lost, then lets the overlay settle, and counts faults.
 """
 
 from __future__ import annotations
@@ -18,36 +17,36 @@ from betimes.simulator.peers.worlds import GRID, MODERATE, SPACE, UNIFORM, PeerW
 
 CHURN, LOSS = 0.02, 0.1
 ROUGH_CYCLES, SETTLING_CYCLES_MAX = 25, 200
-QUIET_CYCLES = 20  # rates are measured over 5, looked at every 4, and what follows is measured again
+QUIET_CYCLES = 20  # rates are measured over 5, checked every 4, and the consequences measured again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """What was wrong; nothing should be."""
+    """Counts of what was wrong; all should be zero."""
 
-    over_degree: int = 0  # cycles in which somebody fed more than it has places
+    over_degree: int = 0  # cycles in which a peer fed more children than it has places
     unsettled: int = 0  # peers that found no parents
-    cycles: int = 0  # peers that get something from themselves
-    missing: int = 0  # of events that somebody wants
+    cycles: int = 0  # peers that receive something from themselves
+    missing: int = 0  # of events that a subscriber wants
     doubled: int = 0
-    repeated: int = 0  # messages that brought an event again, and were thrown away
-    over_budget: int = 0  # peers that receive more in vain than they may
+    repeated: int = 0  # messages that brought an event again, and were discarded
+    over_budget: int = 0  # peers that receive more unwanted events than they may
 
     @property
     def any(self) -> bool:
-        """Tell whether anything was wrong."""
+        """Return whether anything was wrong."""
         return bool(self.violation or self.unsettled or self.missing)
 
     @property
     def violation(self) -> bool:
-        """Tell whether something happened that never may: who has no place misses events, others do not."""
+        """Return whether an invariant was violated: a peer without a place misses events, others must not."""
         is_missed = self.missing and not self.unsettled
         twice = self.doubled or self.repeated
         return bool(self.over_degree or self.cycles or is_missed or twice or self.over_budget)
 
 
 class Trial:
-    """A small overlay in rough times."""
+    """A small overlay with churn and losses."""
 
     def __init__(
         self, settings: PeerSettings, seed: int, *, workload: str = GRID, subscribers: int = 40
@@ -62,7 +61,7 @@ class Trial:
         self.over_degree = 0
 
     def run(self, cycles: int, *, churn: float = 0.0) -> None:
-        """Let time pass; a share of the subscribers goes each cycle, and others come."""
+        """Let time pass; a share of the subscribers leaves each cycle, and others join."""
         network = self.network
         for _ in range(cycles):
             for place in range(self._publishers, len(self.newcomers)):
@@ -79,19 +78,19 @@ class Trial:
             self.over_degree += fed > self._settings.out_degree_max
 
     def settle(self) -> int:
-        """Let time pass without losses until all has been covered for a while; return how many are not."""
+        """Let time pass without losses until all are covered for a while; return how many are not."""
         self.network.loss = 0.0
         quiet = 0
         for _ in range(SETTLING_CYCLES_MAX):
             self.run(1)
             waiting = [peer for peer in self.network.peers if peer.lines.uncovered() or peer.lines.late()]
             quiet = 0 if waiting else quiet + 1
-            if quiet == QUIET_CYCLES:  # what was said meanwhile has taken effect, and nobody had to move
+            if quiet == QUIET_CYCLES:  # all messages have taken effect, and no peer had to move
                 return 0
         return max(len(waiting), 1)
 
     def faults(self) -> Faults:
-        """Let peers come and go, let the overlay settle, and see what is wrong."""
+        """Let peers join and leave, let the overlay settle, and count what is wrong."""
         self.run(ROUGH_CYCLES, churn=CHURN)
         unsettled = self.settle()
         peers = self.network.peers
@@ -116,7 +115,7 @@ class Trial:
 
 
 def looped(peers: list[Peer]) -> list[str]:
-    """Return the peers that get something from themselves."""
+    """Return the peers that receive something from themselves."""
     by_name = {peer.name: peer for peer in peers}
     found = []
     for peer in peers:

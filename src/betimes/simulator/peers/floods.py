@@ -1,8 +1,8 @@
-"""How do many events go through an overlay that stays as it is meanwhile? Message by message, compiled.
+"""Many events through an overlay that does not change meanwhile: message by message, compiled.
 
-The twin of what peers do with an event (`Peer.receive`), in the same order, on a table of who feeds whom with
-what. An event because of which somebody would leave or connect is left to the peers themselves, which then
-are looked at anew.
+The twin of what peers do with an event (`Peer.receive`), in the same order, on a table of parents, children
+and expressions. An event that would make a peer leave or connect is left to the peers themselves, whose rows
+are then rebuilt.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from betimes.simulator.peers.tables import (
     LENGTH,
     NEEDED,
     NEEDED_STOP,
-    NOBODY,
+    NO_PEER,
     PARENT,
     Boxes,
     FeedTable,
@@ -34,15 +34,15 @@ from betimes.simulator.peers.tables import (
     wants,
 )
 
-NOT_TAKEN, AGAIN, FROM_BELOW, FROM_ABOVE = range(4)  # what became of a message
-ROOM = 1_024  # rows for peers that are looked at anew
-GOT_MAX = 65_536  # that are written down at a time
+NOT_TAKEN, AGAIN, FROM_BELOW, FROM_ABOVE = range(4)  # the fate of a message
+ROOM = 1_024  # rows for peers that are rebuilt
+GOT_MAX = 65_536  # receptions that are recorded at a time
 
 Got = tuple[int, int, bool]
 
 
 class FloodTally(NamedTuple):
-    """What came, by peer or by line."""
+    """Receptions, by peer or by line."""
 
     seen: Integers  # the last event
     repeated: Integers
@@ -52,11 +52,11 @@ class FloodTally(NamedTuple):
     delay: NDArray[np.float64]  # of the last event of a line
     was_late: NDArray[np.bool_]  # the first one,
     is_late: NDArray[np.bool_]  # the last one,
-    turned: NDArray[np.bool_]  # and whether one came in time in between, and the next did not
+    turned: NDArray[np.bool_]  # whether an event came in time in between, and the next did not
 
 
 class Messages(NamedTuple):
-    """Those of one event, in the order in which they were sent."""
+    """The messages of one event, in the order in which they were sent."""
 
     sender: Integers
     to: Integers
@@ -66,7 +66,7 @@ class Messages(NamedTuple):
 
 
 class Events(NamedTuple):
-    """What is published."""
+    """The published events."""
 
     codes: Integers  # with a leading 1
     cells: Integers  # by event and dimension
@@ -107,7 +107,7 @@ def line_of(links: Links, here: int, code: int) -> int:
 
 @inlined
 def is_child(links: Links, here: int, other: int) -> bool:
-    """Tell whether a peer feeds another."""
+    """Return whether a peer feeds another."""
     for child in range(links.child_first[here], links.child_stop[here]):
         if links.children[child, CHILD] == other:
             return True
@@ -116,7 +116,7 @@ def is_child(links: Links, here: int, other: int) -> bool:
 
 @inlined
 def is_fed_by(links: Links, line: int, publisher: int) -> bool:
-    """Tell whether a publisher feeds a line."""
+    """Return whether a publisher feeds a line."""
     for feeder in range(links.lines[line, FEEDERS], links.lines[line, FEEDERS_STOP]):
         if links.feeders[feeder] == publisher:
             return True
@@ -125,8 +125,8 @@ def is_fed_by(links: Links, line: int, publisher: int) -> bool:
 
 @kernel
 def spread(links: Links, seen: Integers, messages: Messages, code: int, origin: int, stamp: int) -> int:
-    """Let one event go through all peers; return how many messages that took, -1 where something changes."""
-    sent = forwarded(links, messages, 0, origin, NOBODY, code, 0.0)
+    """Send one event through all peers; return how many messages that took, -1 where a peer would change."""
+    sent = forwarded(links, messages, 0, origin, NO_PEER, code, 0.0)
     at = 0
     while at < sent:
         sender, here, delay = messages.sender[at], messages.to[at], messages.delay[at] + 1.0
@@ -150,13 +150,13 @@ def spread(links: Links, seen: Integers, messages: Messages, code: int, origin: 
             continue
         seen[here] = stamp
         sent = forwarded(links, messages, sent, here, sender, code, delay)
-        if parent not in (NOBODY, sender) and (not is_above or sender == origin):
+        if parent not in (NO_PEER, sender) and (not is_above or sender == origin):
             messages.sender[sent], messages.to[sent], messages.delay[sent] = here, parent, delay
             sent += 1
         if is_above:
             if links.lines[line, LEAVES] and delay > links.claims[here]:
                 return -1
-        elif parent == NOBODY and not is_fed_by(links, line, origin):
+        elif parent == NO_PEER and not is_fed_by(links, line, origin):
             return -1
         messages.fate[at] = FROM_ABOVE if is_above else FROM_BELOW
         messages.line[at] = line
@@ -166,7 +166,7 @@ def spread(links: Links, seen: Integers, messages: Messages, code: int, origin: 
 
 @inlined
 def note_line(tally: FloodTally, line: int, delay: float, is_late: bool) -> None:
-    """Note that an event came from above."""
+    """Record that an event came from above."""
     if not tally.of_line[line]:
         tally.was_late[line] = is_late
     elif is_late and not tally.is_late[line]:
@@ -185,10 +185,10 @@ def flood(
     start: int,
     got: NDArray[np.int64],
 ) -> tuple[int, int, int, bool]:
-    """Publish events from one of them on; return where it stopped, how many were got, and messages.
+    """Publish events from `start` on; return where it stopped, how many receptions there are, and messages.
 
-    It stops at an event that changes something (and returns True), or where there may be no room to write
-    down who got it.
+    It stops at an event that changes a peer (and returns True), or where there may be no room to record its
+    receptions.
     """
     found, said = 0, 0
     for at in range(start, events.published.shape[0]):
@@ -218,7 +218,7 @@ def flood(
 
 def _tally(peers: int, lines: int) -> FloodTally:
     return FloodTally(
-        seen=np.full(peers, NOBODY, np.int64),
+        seen=np.full(peers, NO_PEER, np.int64),
         repeated=np.zeros(peers, np.int64),
         received=np.zeros(peers, np.int64),
         wanted=np.zeros(peers, np.int64),
@@ -240,7 +240,7 @@ class Flood:
 
     def __init__(self, peers: Sequence[Peer], places: Mapping[str, int], boxes: Boxes, now: float) -> None:
         self._peers = peers
-        self._places = places  # of those who are here, by name
+        self._places = places  # of the peers that are present, by name
         self._boxes = boxes
         self._now = now
         self._keeps_late = peers[0].settings.keeps_late
@@ -249,7 +249,7 @@ class Flood:
         self._make_tables()
 
     def run(self, events: Events, start: int) -> tuple[int, list[Got]]:
-        """Publish from one event on; return the next that peers have to see to, and who got what."""
+        """Publish from `start` on; return the next event that the peers must handle, and all receptions."""
         found: list[Got] = []
         while True:
             start, count, said, is_over = flood(
@@ -262,7 +262,7 @@ class Flood:
                 return start, found
 
     def look_again(self, places: Collection[int]) -> None:
-        """Look anew at some peers, which have changed."""
+        """Rebuild the rows of peers that have changed."""
         rows = self._rows_of(places, self._used)
         tables = (self._links.lines, self._links.feeders, self._links.children, self._links.needed)
         if any(size > len(table) for size, table in zip(rows.sizes(), tables, strict=True)):
@@ -277,7 +277,7 @@ class Flood:
         return rows
 
     def _make_tables(self) -> None:
-        """Look at all peers; leave room for those that are looked at again."""
+        """Build the rows of all peers; leave room for those that are rebuilt."""
         count = len(self._peers)
         rows = self._rows_of(range(count), (0, 0, 0, 0))
         lines, feeders, children, needed = (size + size // 4 + ROOM for size in rows.sizes())
@@ -295,7 +295,7 @@ class Flood:
             needed=np.empty((needed, 2), np.int64),
         )
         self._tally = _tally(count, lines)
-        # everybody sends once to each child, and to a parent
+        # every peer sends once to each child, and to a parent
         self._sent = _messages(children + count + 1)
         self._seen_lines: list[Coverage] = []
         self._write(rows, range(count))
@@ -316,7 +316,7 @@ class Flood:
         self._seen_lines += rows.seen_lines
 
     def _hand_over(self) -> None:
-        """Tell peers what came, as if they had seen it event by event."""
+        """Report receptions to the peers, as if each had seen them event by event."""
         tally, now = self._tally, self._now
         at = np.flatnonzero(tally.of_line)
         columns = (tally.of_line, tally.delay, tally.was_late, tally.turned, tally.is_late)

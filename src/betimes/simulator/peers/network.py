@@ -1,7 +1,7 @@
-"""How does an overlay of thousands of peers come about, cycle by cycle (002, section 6)?
+"""An overlay of thousands of peers, simulated cycle by cycle (002, section 6).
 
-Every peer takes its turn once a cycle, in an order drawn anew; what it says is heard at once, unless it is
-lost on its way. Then publishers send events, which go from peer to peer, message by message.
+Every peer takes its turn once a cycle, in an order drawn anew; its messages arrive at once, unless they are
+lost. Then publishers send events, which go from peer to peer, message by message.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from betimes.simulator.peers.sampling import NO_DZ, first_views, known_serving, 
 from betimes.simulator.peers.tables import Boxes, boxes_of
 
 RETOLD_EVERY = 10.0  # cycles
-RATES_ASKED = 30  # others whose measured rates are looked at
+RATES_ASKED = 30  # other peers whose measured rates a peer compares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Newcomer:
-    """Somebody who joins: what it wants within which delay, or what it publishes."""
+    """A peer that joins: what it wants within which delay, or what it publishes."""
 
     delay_max: float = 0.0
     boxes: tuple[CellBox, ...] = ()
@@ -40,7 +40,7 @@ class Newcomer:
 
 
 class PeerNetwork:
-    """Peers, what they know of each other, and what is said."""
+    """Peers, what they know of each other, and their messages."""
 
     def __init__(
         self,
@@ -59,7 +59,8 @@ class PeerNetwork:
         self._generator = np.random.default_rng(seed)
         self.loss = loss
         self._positions = positions  # by place, in a plane; None: delays are hops
-        self._is_one_by_one = is_one_by_one  # events, though several at a time are the same, and faster
+        # publish events one by one, though several at a time give the same result faster
+        self._is_one_by_one = is_one_by_one
         self._newcomers = list(newcomers)
         self._boxes: Boxes | None = None  # of all newcomers
         count = len(newcomers)
@@ -86,7 +87,7 @@ class PeerNetwork:
             self.peers.append(self._join(place, each))
 
     def join(self, place: int, newcomer: Newcomer) -> None:
-        """Let somebody join in the place of one that has left."""
+        """Let a peer join in the place of one that has left."""
         assert not self.is_here[place], "a place has one peer"
         here = np.flatnonzero(self.is_here)
         self._views[place] = self._generator.choice(here, self._views.shape[1])
@@ -94,7 +95,7 @@ class PeerNetwork:
         self.peers[place] = self._join(place, newcomer)
 
     def leave(self, place: int) -> None:
-        """Let a peer vanish without a word; others find out when they talk to it."""
+        """Let a peer vanish without a message; others notice when they send to it."""
         self.is_here[place] = False
         self._lengths[place] = NO_DZ
 
@@ -129,7 +130,7 @@ class PeerNetwork:
         return self._draws.pop()
 
     def cycle(self) -> None:
-        """Let everybody take a turn."""
+        """Let every peer take a turn."""
         self.now += 1.0
         renew_views(self._views, self.is_here, self._known, self._state)
         self._tell_publishers()
@@ -142,13 +143,11 @@ class PeerNetwork:
         for place, number in zip(*np.nonzero(news), strict=True):
             self.peers[place].hear_of(self.peers[self._publishers[number]].card())
         self._told |= news
-        if (
-            self.now % RETOLD_EVERY == 0.0
-        ):  # what publishers tell of themselves changes, and spreads like that
+        if self.now % RETOLD_EVERY == 0.0:  # what publishers report of themselves changes, and spreads so
             self._told[:] = False
 
     def publish(self, cells: Iterable[tuple[int, ...]]) -> list[Got]:
-        """Let events with these cells be published; return who got which, and whether in time."""
+        """Publish events with these cells; return which peers received which, and whether in time."""
         events = self._events(list(cells))
         found: list[Got] = []
         if self._is_one_by_one or self.loss or self._positions is not None:
@@ -169,7 +168,7 @@ class PeerNetwork:
         return found
 
     def _events(self, cells: list[tuple[int, ...]]) -> Events:
-        """Return events, and who publishes them: one after another."""
+        """Return events, and their publishers in turn."""
         each = np.array(cells, np.int64).reshape(-1, len(self.space.dimensions))
         codes = np.empty(len(each), np.int64)
         interleave(each, self.space.levels, codes)
@@ -182,7 +181,7 @@ class PeerNetwork:
         return Events(codes + (1 << self.space.length), each, published)
 
     def _publish(self, events: Events, event: int, place: int, changed: set[int]) -> list[Got]:
-        """Let one event go from peer to peer; note those who changed because of it."""
+        """Send one event from peer to peer; record the peers that changed because of it."""
         peer = self.peers[place]
         self._number += 1
         dz, cells = Dz(int(events.codes[event])), tuple(events.cells[event].tolist())
@@ -190,7 +189,7 @@ class PeerNetwork:
         return [(receiver, event, in_time) for receiver, in_time in found]
 
     def _wanted(self) -> Boxes:
-        """Return what applications want."""
+        """Return the applications' subscriptions."""
         if self._boxes is None:
             self._boxes = boxes_of([each.boxes for each in self._newcomers], len(self.space.dimensions))
         return self._boxes
@@ -198,7 +197,7 @@ class PeerNetwork:
     def _perform(
         self, place: int, effects: list[PeerEffect], changed: set[int] | None = None
     ) -> list[tuple[int, bool]]:
-        """Let what one peer says be heard, and what others say to that; note who changed because of it."""
+        """Deliver one peer's messages, and the answers to them; record the peers that changed."""
         got: list[tuple[int, bool]] = []
         waiting: deque[tuple[int, SendToPeer]] = deque()
         here = place
@@ -228,7 +227,7 @@ class PeerNetwork:
                 effects = peers[here].receive(names[sender], message, now, took=took)
 
     def _note(self, place: int, peer: Peer) -> None:
-        """Note what a peer receives now, for who looks for parents."""
+        """Record what a peer receives now, for peers that look for parents."""
         self._delays[place] = peer.claim
         if peer.publishes or peer.dz == self._dz[place]:
             return
@@ -238,7 +237,7 @@ class PeerNetwork:
             self._bits[place, number], self._lengths[place, number] = each.bits, each.bits.bit_length()
 
     def serving(self, place: int, wanted: Dz, delay_max: float) -> list[Card]:
-        """Return those that a peer knows of who could feed somebody that wants this."""
+        """Return the peers known to a peer that could feed a peer with these needs."""
         found = self._found
         count = known_serving(
             self._views[place], self._bits, self._lengths, self._delays, wanted.bits, delay_max, found
@@ -258,7 +257,7 @@ class PeerNetwork:
         return self.delay_between(place, self._place[name])
 
     def rates(self, place: int) -> list[tuple[Dz, float]]:
-        """Return what some that a peer knows of have measured."""
+        """Return the rates that some peers known to a peer have measured."""
         return [
             pair for other in self._views[place, :RATES_ASKED].tolist() for pair in self.peers[other].rates()
         ]

@@ -1,8 +1,8 @@
-"""Which other peers does each one know of at the moment? A sample of all, renewed by gossip.
+"""The view of each peer: a sample of all peers, renewed by gossip.
 
-Every cycle a peer picks one of those it knows, and both exchange a part of what they know, so that about half
-of a view is new each cycle and nobody becomes better known than others. Those that are gone make way for the
-partner. Both learn which publishers the other has heard of.
+Every cycle a peer picks one peer of its view, and both exchange a part of their views, so that about half of
+a view is new each cycle and no peer becomes better known than others. Peers that have left are replaced by
+the partner. Both learn which publishers the other has heard of.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from betimes.kernels.compile import inlined, kernel
 
 VIEW_SHARE = 0.05  # of all peers
 VIEW_MIN, VIEW_MAX = 20, 500
-TRIES_MAX = 8  # for somebody who is still there
-NO_DZ = 64  # instead of a length: longer than what anybody wants, so that it covers nothing
+TRIES_MAX = 8  # to find a peer that is still present
+NO_DZ = 64  # in place of a length: longer than any expression, so that it covers nothing
 
 Places = NDArray[np.int32]
 
 
 def first_views(count: int, size: int, generator: np.random.Generator) -> Places:
-    """Return what peers know at first: anybody."""
+    """Return the first views: random peers."""
     return generator.integers(0, count, (count, size), dtype=np.int32)
 
 
 def view_size(count: int) -> int:
-    """Return how many others each of so many peers knows of."""
+    """Return how many other peers a view holds, for so many peers."""
     return int(min(max(round(VIEW_SHARE * count), VIEW_MIN), VIEW_MAX))
 
 
@@ -45,7 +45,7 @@ def drawn(state: NDArray[np.uint64], below: int) -> int:
 def renew_views(
     views: Places, is_here: NDArray[np.bool_], known: NDArray[np.bool_], state: NDArray[np.uint64]
 ) -> None:
-    """Let every peer exchange what it knows with one of those that it knows of."""
+    """Let every peer exchange views with a peer of its view."""
     count, size = views.shape
     for peer in range(count):
         if not is_here[peer]:
@@ -81,7 +81,7 @@ def known_serving(
     delay_max: float,
     found: Places,
 ) -> int:
-    """Write who of those that a peer knows receives all that is wanted, and is in no less of a hurry.
+    """Write the peers of a view that receive all that is wanted, with a delay bound that is no longer.
 
     Lengths are those of integers, with the leading 1; the first expressions of a peer come first.
     """

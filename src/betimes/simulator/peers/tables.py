@@ -1,4 +1,4 @@
-"""Who feeds whom with what, and who wants what, as tables for compiled loops (002)?"""
+"""Parents, children and subscriptions of peers as tables for compiled loops (002)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from betimes.matching.dz.spaces import CellBox
 from betimes.peers.coverage import Coverage
 from betimes.peers.peer import Peer
 
-NOBODY, GONE = -1, -2  # instead of a place
+NO_PEER, GONE = -1, -2  # in place of a position
 BITS, LENGTH, PARENT, FEEDERS, FEEDERS_STOP, LEAVES = range(6)  # columns of lines
 CHILD, NEEDED, NEEDED_STOP = range(3)  # columns of children
 
@@ -21,7 +21,7 @@ Integers = NDArray[np.int64]
 
 
 class Links(NamedTuple):
-    """Who feeds whom with what; the rows of a peer, and of a row, stand together."""
+    """Parents and children with their expressions; the rows of a peer, and of a row, stand together."""
 
     line_first: Integers  # by peer, as the next three
     line_stop: Integers
@@ -36,7 +36,7 @@ class Links(NamedTuple):
 
 
 class Boxes(NamedTuple):
-    """What applications want: the cells from the first to the last, by box and dimension."""
+    """The applications' subscriptions: the cells from the first to the last, by box and dimension."""
 
     first: Integers  # box of each peer
     stop: Integers
@@ -52,7 +52,7 @@ def boxes_of(wanted: Sequence[Sequence[CellBox]], dimensions: int) -> Boxes:
 
 @inlined
 def wants(boxes: Boxes, peer: int, cells: Integers) -> bool:
-    """Tell whether an application wants an event in these cells."""
+    """Return whether an application wants an event in these cells."""
     for box in range(boxes.first[peer], boxes.stop[peer]):
         is_inside = True
         for place in range(cells.shape[0]):
@@ -66,14 +66,14 @@ def wants(boxes: Boxes, peer: int, cells: Integers) -> bool:
 
 @kernel
 def all_wanted(boxes: Boxes, cells: Integers, found: NDArray[np.bool_]) -> None:
-    """Tell who wants which event [peer, event], by the cells of events."""
+    """Compute which peer wants which event [peer, event], by the cells of events."""
     for peer in range(found.shape[0]):
         for event in range(found.shape[1]):
             found[peer, event] = wants(boxes, peer, cells[event])
 
 
 class FeedTable:
-    """Rows of some peers, to be put behind those that are there."""
+    """Rows of some peers, to be appended to those of a table."""
 
     def __init__(self, used: Sequence[int]) -> None:
         self.used = used
@@ -89,7 +89,7 @@ class FeedTable:
         lines, feeders, children, needed = self.lines, self.feeders, self.children, self.needed
         self.line_first.append(lines_used + len(lines))
         for (bits, _), line in peer.lines.by_dz.items():
-            parent = NOBODY if line.parent is None else places.get(line.parent, GONE)
+            parent = NO_PEER if line.parent is None else places.get(line.parent, GONE)
             first = feeders_used + len(feeders)
             feeders += [places.get(name, GONE) for name in line.publishers]
             stop = feeders_used + len(feeders)
@@ -105,7 +105,7 @@ class FeedTable:
         self.child_stop.append(children_used + len(children))
 
     def sizes(self) -> tuple[int, int, int, int]:
-        """Return how many rows there are then, of lines, feeders, children and what is needed."""
+        """Return how many rows there are then, of lines, feeders, children and needed expressions."""
         lines, feeders, children, needed = self.used
         return (
             lines + len(self.lines),

@@ -1,4 +1,4 @@
-"""Who wants what in the worlds of Tariq et al. (002, section 6), as EXPERIMENTS makes them unambiguous?
+"""The worlds of Tariq et al. (002, section 6), as the project's EXPERIMENTS make them unambiguous.
 
 The event space has two attributes of 128 values each. *grid*: eight publishers, each of an eighth of the
 space; subscriptions are one or two of its regular parts. *rect*: one publisher of everything; subscriptions
@@ -35,7 +35,7 @@ PROBED = 9  # events of a probe: one in each part of so many halvings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerDelayMatrix:
-    """Which delays subscribers tolerate, and how often."""
+    """The delays that subscribers tolerate, and how often each occurs."""
 
     bounds: tuple[float, ...]
     shares: tuple[float, ...]
@@ -63,7 +63,7 @@ class PeerWorld:
         self._is_grid = workload == GRID
 
     def publishers(self) -> list[Newcomer]:
-        """Return those who publish."""
+        """Return the publishers."""
         if not self._is_grid:
             return [Newcomer(advertised=(WHOLE,))]
         return [Newcomer(advertised=(Dz(GRID_PUBLISHERS + place),)) for place in range(GRID_PUBLISHERS)]
@@ -74,7 +74,7 @@ class PeerWorld:
         return Newcomer(delay_max=delay_max, boxes=self._boxes())
 
     def probe(self) -> list[tuple[int, ...]]:
-        """Return the cells of events, one in each part of the space, so that everybody wants some."""
+        """Return the cells of events, one in each part of the space, so that every subscriber wants some."""
         inside = self._generator.integers(0, 1 << SPACE.length - PROBED, 1 << PROBED)
         codes = (np.arange(1 << PROBED) << SPACE.length - PROBED) + inside
         cells = np.empty((len(codes), len(SPACE.dimensions)), np.int64)
@@ -108,7 +108,7 @@ class PeerWorld:
 
 
 def wanted(newcomers: list[Newcomer], events: list[tuple[int, ...]]) -> NDArray[np.bool_]:
-    """Return who wants which event [peer, event]."""
+    """Return which peer wants which event [peer, event]."""
     cells = np.array(events, np.int64)
     boxes = boxes_of([each.boxes for each in newcomers], cells.shape[1])
     found = np.zeros((len(newcomers), len(events)), dtype=np.bool_)
