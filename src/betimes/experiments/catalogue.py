@@ -1,4 +1,4 @@
-"""Which figures are there?"""
+"""The list of all figures."""
 
 from __future__ import annotations
 

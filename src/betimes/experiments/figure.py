@@ -1,7 +1,7 @@
-"""What is a figure of a paper? What to run, which points come of it, and what the paper claims.
+"""A figure of a paper as data: what to run, the points that follow, and the paper's claims.
 
-A figure draws nothing and opens no Spark: it names parameter rows, and turns result rows into points
-and claims. Published numbers are data to compare with.
+A figure draws nothing and opens no Spark: it lists parameter rows, and turns result rows into points and
+claims. Published numbers are data to compare with.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class Panel:
     title: str
     x_label: str
     y_label: str
-    is_scatter: bool = False  # every point for itself, beside the line where x equals y; else curves
+    is_scatter: bool = False  # single points, beside the line where x equals y; else curves
     x_is_logarithmic: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A mean over seeds and the spread between them; in a scatter panel, one thing that was measured."""
+    """A mean over seeds and the spread between them; in a scatter panel, one measurement."""
 
     panel: str
     curve: str
@@ -50,7 +50,7 @@ class PublishedValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What the paper (or this project) says, what came out, and whether the two agree."""
+    """A statement of the paper (or of this project), what was measured, and whether the statement holds."""
 
     text: str
     published: str
@@ -60,7 +60,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigurePlan:
-    """How much is run: which seeds, and whether it is only a quick look."""
+    """How much is run: which seeds, and whether it is a quick run."""
 
     seeds: tuple[int, ...]
     quick: bool = False
@@ -94,7 +94,7 @@ class SeedSpread:
         return f"{self.mean:.3g} ± {self.sd:.2g}" if self.count > 1 else f"{self.mean:.3g}"
 
     def near(self, published: float) -> bool:
-        """Tell whether a published number lies within two deviations between seeds."""
+        """Return whether a published number lies within two deviations between seeds."""
         return abs(self.mean - published) <= 2.0 * self.sd
 
 

@@ -15,7 +15,7 @@ def test_all_but_the_prototypes_own_loss_hold_on_numbers_as_closed_forms_have_th
 def test_a_claim_is_not_held_when_the_numbers_say_otherwise() -> None:
     found = claims(made_up(FIGURE, lrp=500.0, unannounced=1))
     assert not claim_with(found, "recovered").held
-    assert not claim_with(found, "told as a gap").held
+    assert not claim_with(found, "reported as a gap").held
     assert not claim_with(claims(made_up(FIGURE, nondurable=1.5)), "semi-durable over nondurable").held
 
 

@@ -1,4 +1,4 @@
-"""Do more event types make better use of the network (004, figure 4, bandwidth over event types)?"""
+"""Figure 4 of 004, bandwidth over event types: more types make better use of the network."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rows(plan: FigurePlan) -> list[dict[str, Any]]:
 
 
 def points(results: Sequence[Row]) -> list[Point]:
-    """Return utilisation and what was accepted over types."""
+    """Return utilisation and accepted subscriptions over types."""
     return [
         point
         for panel, y in (("utilisation", "utilisation"), ("accepted", "accepted"))
@@ -33,7 +33,7 @@ def points(results: Sequence[Row]) -> list[Point]:
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what section 6.1 says of types."""
+    """Return the claims of section 6.1 about types."""
     own = curve_means(results, "types", "utilisation", shared=False)
     merged = curve_means(results, "types", "accepted", shared=True)
     apart = curve_means(results, "types", "accepted", shared=False)

@@ -1,4 +1,4 @@
-"""Do replicas of the rendezvous make better use of the network (004, figure 4, bandwidth over replicas)?
+"""Figure 4 of 004, bandwidth over replicas: replicas of the rendezvous make better use of the network.
 
 Subscriptions are not merged, as in the paper.
 """
@@ -16,7 +16,7 @@ NUMBERS = (1, TYPES)
 
 
 def curve_of(types: int) -> str:
-    """Return how a number of types is written."""
+    """Return the label of a number of types."""
     return "1 event type" if types == 1 else f"{types} event types"
 
 
@@ -31,7 +31,7 @@ def rows(plan: FigurePlan) -> list[dict[str, Any]]:
 
 
 def points(results: Sequence[Row]) -> list[Point]:
-    """Return utilisation and what was accepted over replicas."""
+    """Return utilisation and accepted subscriptions over replicas."""
     return [
         point
         for panel, y in (("utilisation", "utilisation"), ("accepted", "accepted"))
@@ -43,7 +43,7 @@ def points(results: Sequence[Row]) -> list[Point]:
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what section 6.2 says of utilisation."""
+    """Return the claims of section 6.2 about utilisation."""
     one = curve_means(results, "replicas", "utilisation", types=1)
     many = curve_means(results, "replicas", "utilisation", types=TYPES)
     accepted = curve_means(results, "replicas", "accepted", types=1)

@@ -1,6 +1,7 @@
-"""What do replicas gain in latency, and cost in messages (004, figure 4, both over replicas)?
+"""Figure 4 of 004, latency and messages over replicas: what replicas gain and cost.
 
-Latencies are compared at equal load: at saturation, more replicas have also accepted more, over longer ways.
+Latencies are compared at equal load: at saturation, more replicas have also accepted more, over longer
+routes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, 
 
 REPLICAS, QUICK_REPLICAS = (1, 2, 3, 4, 6, 8, 12, 16), (1, 4, 16)
 MOST, FEW = 16, 4
-GAIN_AT_FEW = 0.6  # of what 16 replicas gain, is there at 4
+GAIN_AT_FEW = 0.6  # share of the gain of 16 replicas that 4 have
 LINEAR_WITHIN = 0.15  # of the straight line from the first to the last
 CURVE = f"IndiQoS, {TYPES} types"
 
@@ -46,7 +47,7 @@ def points(results: Sequence[Row]) -> list[Point]:
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what section 6.2 says of latency and signalling."""
+    """Return the claims of section 6.2 about latency and signalling."""
     latency = curve_means(results, "replicas", "latency_ms")
     messages = curve_means(results, "replicas", "messages")
     at = dict(latency)

@@ -1,8 +1,8 @@
-"""What does each way to find a way cost, and how good is what it finds (004, figure 4, comparison)?
+"""Figure 4 of 004, comparison: what each scheme of finding a route costs, and how good its routes are.
 
-IndiQoS with 1 and 3 replicas, flooding of network state and of requests, and both of ours. Counted is every
-message of an accepted request, answers and dead ends included; for flooding of state also the updates that
-it causes.
+The schemes are IndiQoS with 1 and 3 replicas, flooding of network state and of requests, and both of ours.
+Every message of an accepted request counts, answers and dead ends included; for flooding of state also the
+updates that it causes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from betimes.experiments.carvalho.network import (
 )
 from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, SeedSpread, by_seed
 
-SATURATED = 0  # accepted_max: as many as there is room for
+SATURATED = 0  # accepted_max: until the network is full
 ONE, THREE = "IndiQoS, 1 replica", "IndiQoS, 3 replicas"
 FLOODED = ("FNS, full links over a tree", "FNS, every change over every link", "FR")
 SCHEMES: dict[str, dict[str, Any]] = {
@@ -42,7 +42,7 @@ LOADS = (EQUAL_LOAD, SATURATED)
 
 
 def rows(plan: FigurePlan) -> list[dict[str, Any]]:
-    """Return every scheme, at equal load and until it is full."""
+    """Return every scheme, at equal load and until the network is full."""
     return [
         run_of(seed, accepted_max=load, **scheme)
         for seed in plan.seeds
@@ -59,7 +59,7 @@ def points(results: Sequence[Row]) -> list[Point]:
         for curve, scheme in SCHEMES.items():
             here = {**scheme, "accepted_max": load}
             if not by_seed(results, "messages", here):
-                continue  # not in a quick look
+                continue  # not in a quick run
             messages, latency = (value(results, y, **here) for y in ("messages", "latency_ms"))
             found.append(
                 Point(
@@ -85,13 +85,13 @@ def points(results: Sequence[Row]) -> list[Point]:
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what section 6.3 says, and what ours adds; a quick look leaves a scheme out."""
+    """Return the claims of section 6.3, and this project's; a quick run leaves a scheme out."""
     found = [*papers_claims(results), *own_claims(results)]
     return [claim for claim in found if "nan" not in claim.measured]
 
 
 def times(results: Sequence[Row], y: str, load: int, above: str, below: str) -> SeedSpread:
-    """Return how many times as much one scheme has as another at one load."""
+    """Return the ratio of two schemes at one load."""
     return ratio(
         results,
         y,
@@ -101,7 +101,7 @@ def times(results: Sequence[Row], y: str, load: int, above: str, below: str) -> 
 
 
 def papers_claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what section 6.3 says."""
+    """Return the claims of section 6.3."""
     tree, every, requested = (times(results, "messages", SATURATED, name, ONE) for name in FLOODED)
     tree_at_equal_load = times(results, "messages", EQUAL_LOAD, FLOODED[0], ONE)
     slower = times(results, "latency_ms", EQUAL_LOAD, THREE, FLOODED[2])
@@ -127,7 +127,7 @@ def papers_claims(results: Sequence[Row]) -> list[Claim]:
             held=requested.mean >= 5.0,
         ),
         Claim(
-            text="IndiQoS (3 replicas) is slower than who knows everything by less than it saves in messages",
+            text="IndiQoS (3 replicas) is slower than complete knowledge by less than it saves in messages",
             published="the increase in latency is smaller than the signalling gains",
             measured=f"latency {slower} times; messages of FR {saved} times",
             held=1.0 < slower.mean < saved.mean,
@@ -136,7 +136,7 @@ def papers_claims(results: Sequence[Row]) -> list[Claim]:
 
 
 def own_claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what ours adds."""
+    """Return this project's claims."""
     more = times(results, "accepted", SATURATED, COORD, THREE)
     faster = [times(results, "latency_ms", load, COORD, THREE) for load in LOADS]
     cheaper = [times(results, "messages", load, COORD, THREE) for load in LOADS]
@@ -156,7 +156,7 @@ def own_claims(results: Sequence[Row]) -> list[Claim]:
             held=all(each.mean < 1.0 for each in (*faster, *cheaper)),
         ),
         Claim(
-            text="ours: coord comes within half again of the latency of who knows everything, at equal load",
+            text="ours: coord comes within half again of the latency of complete knowledge, at equal load",
             published="-",
             measured=f"{known} times",
             held=known.mean <= 1.5,
@@ -167,7 +167,7 @@ def own_claims(results: Sequence[Row]) -> list[Claim]:
 FIGURE = Figure(
     name="carvalho-4e-f",
     title="IndiQoS, flooding and ours (Carvalho et al., figure 4)",
-    about="what finding a way costs in messages, and how long the way takes, by scheme",
+    about="what finding a route costs in messages, and the latency of the route, by scheme",
     panels=(
         Panel(
             key="equal",

@@ -1,11 +1,10 @@
-"""What do the alternatives cost that know everything (004, sections 4.2 and 6.3)? Both use the same
-overlay.
+"""The alternatives with complete knowledge (004, sections 4.2 and 6.3), on the same overlay.
 
-*Flooding network state* (FNS): every node knows every link, and takes the shortest way over links that have
-room. To know, updates are flooded: here only when a link fills, once to every node over a spanning tree;
-or, as QoSPF has it, every change over every link. *Flooding requests* (FR): nobody knows anything, and each
-request goes over every link and back (the second wave prunes), and finds the same way. A reservation goes
-up its way and its answer back, as everywhere here.
+*Flooding network state* (FNS): every node knows every link, and takes the shortest route over links that have
+room. For that, updates are flooded: here only when a link fills, once to every node over a spanning tree; or,
+as in QoSPF, every change over every link. *Flooding requests* (FR): no node knows any link; each request goes
+over every link and back (the second wave prunes), and finds the same route. A reservation goes up its route
+and its answer back, as everywhere here.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ FNS, FNS_EVERY = "fns", "fns-every"
 
 
 class FloodingNetwork:
-    """The links of an overlay, as somebody who knows all of them sees them."""
+    """The links of an overlay, all of them known."""
 
     def __init__(self, overlay: ReservationOverlay, slots: int) -> None:
         self._number = {name: number for number, name in enumerate(overlay.names)}
@@ -33,14 +32,14 @@ class FloodingNetwork:
         weights = [overlay.latency_s(source, target) for source, target in links]
         nodes = len(overlay.names)
         self._graph = csr_array((weights, (rows, columns)), shape=(nodes, nodes))
-        # Where a link's weight is stored: a link that is full becomes infinitely long.
+        # The position of a link's weight: a link that is full becomes infinitely long.
         self._at = {
             (row, int(self._graph.indices[at])): at
             for row in range(nodes)
             for at in range(self._graph.indptr[row], self._graph.indptr[row + 1])
         }
         self._tree_messages = nodes - 1
-        # Each node passes it on over all its links but the one it came by.
+        # Each node forwards it over all its links but the one it came by.
         self._flood_messages = self._links - (nodes - 1)
 
     @property
@@ -49,7 +48,7 @@ class FloodingNetwork:
         return sum(self._used.values()) / (self._slots * self._links)
 
     def ask(self, publisher: str, subscriber: str, scheme: str) -> tuple[float, int] | None:
-        """Reserve the shortest way with room; return its latency and the messages, or None."""
+        """Reserve the shortest route with room; return its latency and the messages, or None."""
         source, target = self._number[publisher], self._number[subscriber]
         latency_s, before = dijkstra(self._graph, indices=source, return_predecessors=True)
         if not np.isfinite(latency_s[target]):

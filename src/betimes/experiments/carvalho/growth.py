@@ -1,7 +1,7 @@
-"""How do hops, neighbours and messages grow with the network (004: O(log n) neighbours)?
+"""Growth of hops, neighbours and messages with the network (004: O(log n) neighbours).
 
-252, 1,000 and 4,000 nodes. In one overlay after the other, requests are made as IndiQoS does, and given
-back; then as coord does.
+The sizes are 252, 1,000 and 4,000 nodes. In each overlay, requests are made as IndiQoS does, and released;
+then as coord does.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def points(results: Sequence[Row]) -> list[Point]:
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what the paper says of growth, and what this project does."""
+    """Return the paper's claims about growth, and this project's."""
     found = []
     for y, text in WITH_LOG_N.items():
         curve = curve_means(results, "nodes", y)

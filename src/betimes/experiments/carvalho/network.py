@@ -1,13 +1,13 @@
-"""What did Carvalho et al. simulate (004, section 6), and what comes of one run of it?
+"""The simulation of Carvalho et al. (004, section 6), and one run of it.
 
-A transit-stub internet; on it an overlay that its nodes make themselves, by joining one after the other. A
-link of the overlay has eight slots in each direction, and a subscription takes one (12.5 per cent). 30 per
-cent of the nodes have a subscriber; each type has one publisher somewhere. Subscribers ask for types in
-random order, one after the other, until a hundred are refused in a row or everybody has asked for
-everything.
+There is a transit-stub internet; on it an overlay that its nodes build themselves, by joining one after the
+other. A link of the overlay has eight slots in each direction, and a subscription takes one (12.5 per cent).
+30 per cent of the nodes have a subscriber; each type has one publisher at a random node. Subscribers ask for
+types in random order, one after the other, until a hundred are refused in a row or every subscriber has asked
+for every type.
 
-Messages are counted one by one: questions and offers, reservations and their answers, searches with their
-dead ends, all that an accepted request caused. Advertisements and refreshes are not among them.
+Messages are counted individually: questions and offers, reservations and their answers, searches with their
+dead ends, all that an accepted request caused. Advertisements and refreshes are not counted.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SLOT_BYTES_PER_S = 1_000
 SUBSCRIBING = 0.3  # of all nodes
 REFUSED_IN_A_ROW_MAX = 100
 BEATS = 12  # after the last node has joined, until tables have settled
-TYPES = 20  # where a figure is not about them
+TYPES = 20  # where a figure does not vary them
 KEPT = 8  # overlays
 EQUAL_LOAD = 100  # accepted subscriptions at which latencies are compared
 INDIQOS, DIRECT, COORD, FR = "indiqos", "direct", "coord", "fr"
@@ -54,7 +54,7 @@ WORLDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestTally:
-    """What became of one request after the other."""
+    """The counts of requests that were made one after the other."""
 
     accepted: int
     refused: int
@@ -63,9 +63,9 @@ class RequestTally:
 
 
 def settled_overlay(nodes: int, seed: int) -> ReservationOverlay:
-    """Return the overlay that so many nodes make; nothing lapses, because nothing crashes.
+    """Return the overlay that so many nodes build; reservations do not lapse, because no node crashes.
 
-    Many runs begin with the same one: a process keeps the last few as they were, and hands out copies.
+    Many runs begin with the same overlay: a process keeps the last few as they were, and returns copies.
     """
     found = pickle.loads(_settled(nodes, seed))
     assert isinstance(found, ReservationOverlay)
@@ -94,7 +94,7 @@ def publishers(names: Sequence[str], types: int, seed: int) -> list[str]:
 
 
 def requests(names: Sequence[str], types: int, seed: int) -> list[tuple[str, int]]:
-    """Return who asks for which type, in order."""
+    """Return the requests in order: node and type."""
     chance = stream(seed, "requests")
     count = round(SUBSCRIBING * len(names))
     subscribers = chance.choice(np.array(names), count, replace=False)
@@ -105,7 +105,7 @@ def requests(names: Sequence[str], types: int, seed: int) -> list[tuple[str, int
 def ask_one_by_one(
     asked: Sequence[tuple[str, int]], ask: Callable[[str, int], tuple[float, int] | None], accepted_max: int
 ) -> RequestTally:
-    """Ask until nothing is accepted any more; `ask` returns latency and messages of what is."""
+    """Ask until no request is accepted any more; `ask` returns latency and messages of an accepted one."""
     latencies, messages = [], []
     refused, in_a_row = 0, 0
     for name, number in asked:
@@ -127,7 +127,7 @@ def ask_one_by_one(
 
 
 class Requests:
-    """Requests to an overlay, in one manner; all of them can be given back."""
+    """Requests to an overlay by one scheme; all of them can be released."""
 
     def __init__(self, overlay: ReservationOverlay, *, scheme: str, replicas: int, is_shared: bool) -> None:
         self._overlay = overlay
@@ -137,7 +137,7 @@ class Requests:
         self._held: list[tuple[str, str]] = []
 
     def advertise(self, homes: Sequence[str]) -> None:
-        """Let every type be known."""
+        """Advertise every type."""
         for number, home in enumerate(homes):
             self._overlay.advertise(home, f"type {number}", SLOT_BYTES_PER_S, self._replicas)
             self._overlay.settle()
@@ -147,19 +147,19 @@ class Requests:
         overlay = self._overlay
         overlay.news.clear()
         overlay.sent.clear()
-        wish = ReservationRequest(
+        request = ReservationRequest(
             subscription=f"{number} at {name}, {self._scheme}",
             event_type=f"type {number}",
             replicas=self._replicas,
             manner=MANNERS[self._scheme],
             is_shared=self._is_shared,
         )
-        overlay.subscribe(name, wish)
+        overlay.subscribe(name, request)
         overlay.settle()
         (news,) = overlay.news
         if not isinstance(news, Accepted):
             return None
-        self._held.append((name, wish.subscription))
+        self._held.append((name, request.subscription))
         return news.latency_s, overlay.sent.total()
 
     def give_back(self) -> None:
@@ -171,14 +171,14 @@ class Requests:
 
 
 def utilisation(overlay: ReservationOverlay) -> float:
-    """Return the share of all links' bandwidth that is promised, in per cent."""
+    """Return the share of all links' bandwidth that is reserved, in per cent."""
     links = overlay.links()
     promised = sum(overlay.nodes[source].outward.promised(target) for source, target in links)
     return 100.0 * promised / (SLOTS * SLOT_BYTES_PER_S * len(links))
 
 
 def run_row(row: Row) -> dict[str, Any]:
-    """Run one row (scheme, replicas, types, shared, accepted_max, nodes, seed) and return what came of it."""
+    """Run one row (scheme, replicas, types, shared, accepted_max, nodes, seed) and return its measures."""
     seed, types, scheme = int(row["seed"]), int(row["types"]), str(row["scheme"])
     overlay = settled_overlay(int(row["nodes"]), seed)
     homes = publishers(overlay.names, types, seed)
@@ -212,7 +212,7 @@ def run_of(seed: int, **different: Any) -> dict[str, Any]:
         "replicas": 1,
         "types": TYPES,
         "shared": False,
-        "accepted_max": 0,  # as many as there is room for
+        "accepted_max": 0,  # until the network is full
         "nodes": 252,
     }
     assert different.keys() <= usual.keys(), "a parameter of these runs"
@@ -225,7 +225,7 @@ def value(rows: Sequence[Row], y: str, **where: Any) -> SeedSpread:
 
 
 def ratio(rows: Sequence[Row], y: str, above: dict[str, Any], below: dict[str, Any]) -> SeedSpread:
-    """Return how many times as much one kind of run has as another, seed by seed."""
+    """Return the ratio of two kinds of runs, seed by seed."""
     return spread(paired_ratios(by_seed(rows, y, above), by_seed(rows, y, below)) or [float("nan")])
 
 
@@ -239,7 +239,7 @@ def curve_means(rows: Sequence[Row], x: str, y: str, **where: Any) -> list[tuple
 
 
 def rises(curve: Sequence[tuple[float, float]]) -> bool:
-    """Tell whether a curve goes up from point to point."""
+    """Return whether a curve goes up from point to point."""
     return all(left[1] < right[1] for left, right in pairwise(curve))
 
 

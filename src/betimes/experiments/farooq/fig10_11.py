@@ -1,4 +1,4 @@
-"""How large must a buffer be for a publishing rate (003, figures 10 and 11)?"""
+"""Figures 10 and 11 of 003: the buffer that a publishing rate needs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, 
 OUTAGES_S = (12.0, 24.0)  # figure 10, figure 11
 RATES, QUICK_RATES = (100.0, 175.0, 250.0), (100.0, 250.0)
 BUFFERS, QUICK_BUFFERS = (5_000, 10_000, 20_000, 30_000), (10_000, 20_000, 30_000)
-AT = 250.0  # messages a second, of which section 7.1 speaks
+AT = 250.0  # messages per second, the rate of section 7.1
 SMALL = 0.1  # per cent: "a small value"
 
 
 def rows(plan: FigurePlan) -> list[dict[str, Any]]:
-    """Return every buffer at every rate, for both lengths of outages."""
+    """Return every buffer at every rate, for both durations of outages."""
     return [
         run_of(plan, seed, SEMI_DURABLE, rate=rate, buffer=buffer, outage_s=outage_s)
         for seed in plan.seeds
@@ -60,7 +60,7 @@ def buffer_for(rate_per_s: float, outage_s_mean: float, loss: float) -> float:
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what section 7.1 says of buffers."""
+    """Return the claims of section 7.1 about buffers."""
     lost = {
         (outage_s, buffer): value(results, "loss", rate=AT, outage_s=outage_s, buffer=buffer)
         for outage_s in OUTAGES_S

@@ -1,7 +1,7 @@
-"""Which message should go when a buffer is full (003, figure 12)?
+"""Figure 12 of 003: which message a full buffer should overwrite.
 
-Panel a of the paper has also the highest rates that brokers sustain with each policy. Those depend on
-the machine; here policies are compared at the same rate, as in panel b.
+Panel a of the paper also has the highest rates that brokers sustain with each policy. Those depend on the
+machine; here policies are compared at the same rate, as in panel b.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def points(results: Sequence[Row]) -> list[Point]:
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what section 7.3 says of policies, and what this project says of its own."""
+    """Return the claims of section 7.3 about policies, and this project's about its own."""
     policies = (*PAPERS, *OURS)
     lost = {each: value(results, "loss", strategy=each, buffer=BUFFER) for each in policies}
     index = {each: value(results, "index_loss", strategy=each, buffer=BUFFER) for each in policies}
@@ -106,7 +106,7 @@ def claims(results: Sequence[Row]) -> list[Claim]:
             held=all(abs(index[each].mean / lost[each].mean - 1.0) <= 0.05 for each in (LRP, RANDOM)),
         ),
         Claim(
-            text="PwP cuts LRP's index loss; no policy that ignores who is away can by more than 17.7 %",
+            text="PwP cuts LRP's index loss; without knowing absences, a policy cuts 17.7 % at most",
             published=f"{PUBLISHED_CUT:.0%}",
             measured=_cut_text(of_lrp[PWP]),
             held=of_lrp[PWP].near(1.0 - PUBLISHED_CUT),
@@ -134,7 +134,7 @@ def _cut_text(left: SeedSpread) -> str:
 
 
 def _needed_claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what LRP needs for PwP's published index loss, where the runs tell."""
+    """Return what LRP needs for PwP's published index loss, where the runs determine it."""
     buffers = sorted({int(row["buffer"]) for row in results})
     enough = [
         buffer

@@ -1,7 +1,7 @@
-"""What do nondurable subscribers get, fixed and mobile (003, figure 4)?
+"""Figure 4 of 003: what nondurable subscribers receive, fixed and mobile.
 
-The paper's figure has the highest rates that its brokers sustain; this one has what subscribers get of any
-rate below. The highest rates of live brokers are measured by `benchmarks/bench_modes.py`.
+The paper's figure has the highest rates that its brokers sustain; this one has what subscribers receive at
+any rate below. The highest rates of live brokers are measured by `benchmarks/bench_modes.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FIXED, MOBILE = 0.0, SHARE_AWAY
 CURVES = {"fixed": FIXED, NONDURABLE: MOBILE}
 CLOSE = 0.9  # "close to that in the fixed networks"
 PUBLISHED_LOSS = 7.45  # per cent, section 5.3
-ALMOST = 0.3  # per cent of all messages: as far as a published loss may be off
+ALMOST = 0.3  # per cent of all messages: accepted difference to a published loss
 
 
 def rows(plan: FigurePlan) -> list[dict[str, Any]]:
@@ -62,7 +62,7 @@ def points(results: Sequence[Row]) -> list[Point]:
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what section 4 says of figure 4, as far as a simulation tells."""
+    """Return the claims of section 4 about figure 4, as far as a simulation can check them."""
     last = max(float(row["rate"]) for row in results)
     part = ratio(
         results,

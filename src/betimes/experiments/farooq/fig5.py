@@ -1,8 +1,8 @@
-"""What do brokers store and hand over for durable subscribers (003, figure 5)?
+"""Figure 5 of 003: what brokers store and hand over for durable subscribers.
 
 The paper's figure has the highest rates that its brokers sustain for durable subscribers, and explains them
-by what is stored for those who are away and handed over when they return elsewhere. This one counts that
-work for each message; the rates of live brokers are measured by `benchmarks/bench_modes.py`.
+by what is stored for subscribers that are away and handed over when they return elsewhere. This one counts
+that work for each message; the rates of live brokers are measured by `benchmarks/bench_modes.py`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, 
 SHARES, QUICK_SHARES = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15), (0.025, 0.075, 0.15)
 DEFAULT = 0.075  # the level nearest to the paper's default
 NEAR = 0.1  # of its closed form, relatively
-MOVED = 0.1  # the chance to come back elsewhere after an outage
+MOVED = 0.1  # probability of returning elsewhere after an outage
 
 
 def rows(plan: FigurePlan) -> list[dict[str, Any]]:
-    """Return one run for each share of time away; what is stored follows from who is away alone."""
+    """Return one run for each share of time away; the stored copies depend on nothing else."""
     return [
         run_of(plan, seed, NONDURABLE, share_away=share)
         for seed in plan.seeds
@@ -61,7 +61,7 @@ def points(results: Sequence[Row]) -> list[Point]:
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what section 4 gives as the reason of figure 5, against what is counted."""
+    """Return the reasons that section 4 gives for figure 5, as claims about the counts."""
     stored = value(results, "awaited", share_away=DEFAULT)
     carried = value(results, "carried", share_away=DEFAULT)
     return [

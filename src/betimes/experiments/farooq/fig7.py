@@ -1,4 +1,4 @@
-"""What do subscribers get at the rate that semi-durable ones sustain (003, figure 7)?"""
+"""Figure 7 of 003: what subscribers receive at the rate that semi-durable ones sustain."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RATES, QUICK_RATES = (100.0, 200.0, 285.29), (285.29,)
 FULL = 285.29
 PUBLISHED_GAIN = 1.075
 PUBLISHED_LOSS = {NONDURABLE: 7.45, SEMI_DURABLE: 0.18}  # per cent, section 5.3
-NEAR = 0.3  # per cent of all messages, as far as a published loss may be off
+NEAR = 0.3  # per cent of all messages: accepted difference to a published loss
 RECOVERED = 0.975  # of what nondurable subscribers lose, section 8
 
 
@@ -56,7 +56,7 @@ def points(results: Sequence[Row]) -> list[Point]:
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what section 5.3 says of figure 7; of durable subscribers only live brokers tell."""
+    """Return the claims of section 5.3 about figure 7; those about durable subscribers need live brokers."""
     gain = ratio(
         results,
         "throughput",

@@ -1,4 +1,4 @@
-"""What is lost as subscribers are away more often, and for times that vary more (003, figure 8, section 6.2)?
+"""Figure 8 of 003 (section 6.2): losses as subscribers are away more often, and for times that vary more.
 
 Panels a and b of the paper have the highest rates that brokers sustain: `benchmarks/bench_modes.py` has ours.
 """
@@ -64,7 +64,7 @@ def points(results: Sequence[Row]) -> list[Point]:
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what sections 6.1 and 6.2 say of losses."""
+    """Return the claims of sections 6.1 and 6.2 about losses."""
     shares = sorted({float(row["share_away"]) for row in _of_shares(results)})
     lost = {
         name: [value(results, "loss", strategy=name, share_away=share).mean for share in shares]

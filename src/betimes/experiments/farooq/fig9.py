@@ -1,4 +1,4 @@
-"""Does it matter for losses how large messages are (003, figure 9)?
+"""Figure 9 of 003: losses over the size of messages.
 
 Panels a, b and d of the paper have the highest rates that brokers sustain; `benchmarks/bench_modes.py` has
 ours.
@@ -56,7 +56,7 @@ def points(results: Sequence[Row]) -> list[Point]:
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what section 6.3 says of losses, and what a bound in bytes makes of it."""
+    """Return the claims of section 6.3 about losses, and this project's about a limit in bytes."""
     sizes = sorted({int(row["size"]) for row in results})
     lost = {
         each: [

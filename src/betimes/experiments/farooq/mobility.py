@@ -1,9 +1,9 @@
-"""What is run for the figures of Farooq et al. (003), and what do closed forms say of it?
+"""The setting of the figures of Farooq et al. (003), and closed forms of their losses.
 
-The paper's setting: 200 subscribers, 20 of each tenth of the selectors, at two brokers that each keep what is
-published in ten partitions; at a fifth of its rates and with a fifth of its buffers. Brokers are simulated:
-what is lost comes out, not how fast a machine is. How fast live brokers are in each mode is measured by
-`benchmarks/bench_modes.py`.
+The paper's setting: 200 subscribers, 20 of each tenth of the selectors, at two brokers that each keep
+published messages in ten partitions; at a fifth of its rates and with a fifth of its buffers. Brokers are
+simulated: the result is what is lost, not how fast a machine is. The speed of live brokers in each mode is
+measured by `benchmarks/bench_modes.py`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ BROKERS, PARTITIONS, SUBSCRIBERS = 2, 10, 20  # the last of each partition: the 
 NONDURABLE, SEMI_DURABLE = "nondurable", LRP
 RATE_PER_S = 285.29  # the most that the paper's semi-durable subscriptions sustain
 BUFFER = 30_000  # messages, of all partitions
-BUFFER_BYTES = 10**9  # no bound, unless a figure is about it
+BUFFER_BYTES = 10**9  # no limit, unless a figure varies it
 SIZE_BYTES = 50  # of a message's body
 OUTAGE_S = 12.0
 SHARE_AWAY = Mobility().share_away  # T_SD/T, 0.0742 in the paper
-THINNED = 5  # rates and buffers are divided by it: losses follow from their ratio, and runs are cheaper
+THINNED = 5  # divisor of rates and buffers: losses depend on their ratio only, and runs are cheaper
 DURATION_S, QUICK_DURATION_S = 2_000.0, 400.0
 OVER_RATE = "publishing rate (messages per second)"
 THROUGHPUT_AND_LOSS = (
@@ -65,7 +65,7 @@ def run_of(plan: FigurePlan, seed: int, strategy: str, **different: float) -> di
 
 
 def settings_of(row: Row) -> Mobility:
-    """Return the simulation that a row asks for."""
+    """Return the simulation settings of a row."""
     outage_s, share_away = float(row["outage_s"]), float(row["share_away"])
     away_s = SIGNAL_DOWN * outage_s
     is_kept = row["strategy"] != NONDURABLE
@@ -86,7 +86,7 @@ def settings_of(row: Row) -> Mobility:
 
 
 def run_row(row: Row) -> dict[str, Any]:
-    """Run one row, and return what was lost, in per cent, and what subscribers got."""
+    """Run one row, and return what was lost, in per cent, and what subscribers received."""
     outcome = simulate_mobility(settings_of(row), int(row["seed"]))
     published = outcome.wanted / SUBSCRIBERS
     return {
@@ -129,7 +129,7 @@ def form_points(
     x: str,
     where: Mapping[str, Any],
 ) -> list[Point]:
-    """Return the curve of a closed form, in per cent, at the places of the runs that fit."""
+    """Return the curve of a closed form, in per cent, at the x values of the runs that fit."""
     fitting = [row for row in rows if all(row[name] == value for name, value in where.items())]
     by_x = {float(row[x]): 100.0 * form(settings_of(row)) for row in fitting}
     return [Point(panel=panel, curve=curve, x=at, y=y, sd=0.0, seeds=0) for at, y in sorted(by_x.items())]
@@ -141,25 +141,25 @@ def value(rows: Sequence[Row], y: str, **where: Any) -> SeedSpread:
 
 
 def ratio(rows: Sequence[Row], y: str, above: Mapping[str, Any], below: Mapping[str, Any]) -> SeedSpread:
-    """Return how many times as much one kind of run has as another, seed by seed."""
+    """Return the ratio of two kinds of runs, seed by seed."""
     found = paired_ratios(by_seed(rows, y, above), by_seed(rows, y, below))
     return spread(found or [math.nan])
 
 
 def exact_claim(rows: Sequence[Row]) -> Claim:
-    """Return this project's claim that nothing comes twice, and no loss of a buffer is kept quiet."""
+    """Return this project's claim: no message comes twice, and every loss of a buffer is reported."""
     kept = [row for row in rows if row["strategy"] != NONDURABLE]
     twice, quiet = (sum(int(row[name]) for row in kept) for name in ("twice", "unannounced"))
     return Claim(
-        text="ours: nothing comes twice, and every loss is told as a gap",
+        text="ours: nothing comes twice, and every loss is reported as a gap",
         published="-",
-        measured=f"{twice} twice, {quiet} losses not told",
+        measured=f"{twice} twice, {quiet} losses not reported",
         held=twice == quiet == 0,
     )
 
 
 def form_claim(rows: Sequence[Row], name: str, form: Callable[[Mobility], float], within: float) -> Claim:
-    """Return this project's claim that the losses of all runs of a kind add up to what a closed form says."""
+    """Return this project's claim that the losses of all runs of a kind equal those of a closed form."""
     of = [row for row in rows if row["strategy"] == name]
     lost = sum(float(row["loss"]) for row in of)
     expected = sum(100.0 * form(settings_of(row)) for row in of)

@@ -1,1 +1,5 @@
-"""pongthawornkamol."""
+"""The figures of Pongthawornkamol and Nahrstedt (001): predicted and measured on-time shares, and admission.
+
+Imports `prediction`, `model` and `simulator/matching_stations.py`. Begin reading at `network.py`, the paper's
+network, and `accuracy.py`, which runs it and compares predictions; then `fig4.py` to `fig7.py`.
+"""

@@ -1,4 +1,4 @@
-"""How far are predicted shares from measured ones (001)? What figures 4 to 6 have in common."""
+"""The error of predicted shares against measured ones (001): the common part of figures 4 to 6."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from betimes.prediction.predict import WAITS_LONGER, Predictor
 from betimes.simulator.matching_stations import StationsOutcome, run_stations
 
 Numbers = NDArray[np.float64]
-DURATION_S, QUICK_DURATION_S = 10_000.0, 1_500.0  # judged
-WARM_UP_S, LEARNING_S = 50.0, 2_000.0  # before that: nothing counts, and waits are observed
+DURATION_S, QUICK_DURATION_S = 10_000.0, 1_500.0  # the part of a run that is compared
+# before that: a warm-up that does not count, then the part from which waits are learned
+WARM_UP_S, LEARNING_S = 50.0, 2_000.0
 CALIBRATED = "wait, calibrated"
 CURVES = (ForecastModel.MM1.value, ForecastModel.GG1.value, ForecastModel.WAIT.value, CALIBRATED)
 OURS = (ForecastModel.WAIT.value, CALIBRATED)
@@ -30,7 +31,7 @@ COMBINATIONS = tuple((gaps, matching) for gaps in GAPS_SCV for matching in MATCH
 def simulated(
     network: NetworkStatistics, seed: int, duration_s: float, *, early_drop: bool = False
 ) -> tuple[StationsOutcome, StationsOutcome]:
-    """Return the beginning of a run, to learn waits from, and what comes after it, to judge by."""
+    """Return the beginning of a run, to learn waits from, and the rest, to compare with."""
     learned = run_stations(network, seed, duration_s=LEARNING_S, warm_up_s=WARM_UP_S, early_drop=early_drop)
     judged = run_stations(
         network, seed, duration_s=LEARNING_S + duration_s, warm_up_s=LEARNING_S, early_drop=early_drop
@@ -41,7 +42,7 @@ def simulated(
 def predictions(
     network: NetworkStatistics, learned: StationsOutcome, *, early_drop: bool = False
 ) -> dict[str, Numbers]:
-    """Return everybody's share by each model, and the ends of our interval."""
+    """Return every subscriber's share by each model, and the ends of our interval."""
     plain, calibrated = Predictor(network), Predictor(replace(network, waits=learned.waits))
     found = {}
     for curve in CURVES:
@@ -77,7 +78,7 @@ def compared(network: NetworkStatistics, known: NetworkStatistics, row: Row) -> 
 
 
 def errors(predicted: Numbers, measured: Numbers) -> tuple[float, float, float]:
-    """Return mean absolute error, largest error and correlation (0 where one of the two does not vary)."""
+    """Return mean absolute error, largest error and correlation (0 where one side does not vary)."""
     difference = np.abs(predicted - measured)
     product = float(predicted.std() * measured.std())
     together = float(((predicted - predicted.mean()) * (measured - measured.mean())).mean())
@@ -85,13 +86,13 @@ def errors(predicted: Numbers, measured: Numbers) -> tuple[float, float, float]:
 
 
 def noise_floor(measured: Numbers, wanted: NDArray[np.int64]) -> float:
-    """Return the mean absolute error of a perfect prediction, if each event had its luck for itself."""
+    """Return the mean absolute error of a perfect prediction, if events were independent."""
     spread_of_mean = np.sqrt(measured * (1.0 - measured) / np.maximum(wanted, 1))
     return float(np.sqrt(2.0 / np.pi) * spread_of_mean.mean())
 
 
 def shares_of(row: Row, name: str) -> list[float]:
-    """Return a list of shares from a result row, where it may have become text."""
+    """Return a list of shares from a result row, which may hold it as text."""
     value = row[name]
     return list(json.loads(value)) if isinstance(value, str) else list(value)
 
@@ -112,14 +113,14 @@ def mean_of(rows: Sequence[Row], name: str) -> float:
 
 
 def error_text(rows: Sequence[Row], curve: str) -> str:
-    """Return the error figures of a model over some runs."""
+    """Return the errors of a model over some runs, as text."""
     mae = spread(float(row[f"{curve} mae"]) for row in rows)
     largest = max(float(row[f"{curve} max"]) for row in rows)
     return f"{curve}: MAE {mae}, max {largest:.3f}, r {mean_of(rows, f'{curve} correlation'):.3f}"
 
 
 def error_claim(rows: Sequence[Row], text: str, most: float) -> Claim:
-    """Return our claim on a combination: an error of at most so much, and below both of the paper's."""
+    """Return our claim for a combination: an error of at most so much, and below both of the paper's."""
     mae = {curve: mean_of(rows, f"{curve} mae") for curve in CURVES}
     ours = mae[ForecastModel.WAIT.value]
     figures = "; ".join(error_text(rows, curve) for curve in CURVES)

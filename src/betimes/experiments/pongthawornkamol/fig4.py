@@ -1,4 +1,4 @@
-"""How well are shares predicted if brokers are taken for M/M/1 queues (001, figure 4)?"""
+"""Figure 4 of 001: shares predicted with brokers modelled as M/M/1 queues."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def panel_key(row: Row) -> str:
 
 
 def share_panel(key: str, title: str) -> Panel:
-    """Return a panel with what was predicted on one axis and what was measured on the other."""
+    """Return a panel with predicted shares on one axis and measured ones on the other."""
     return Panel(key=key, title=title, x_label="predicted on-time share", y_label="measured", is_scatter=True)
 
 
@@ -80,7 +80,7 @@ def by_combination(results: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def our_claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what this project says of each combination."""
+    """Return this project's claims for each combination."""
     return [
         error_claim(of, key, EXPONENTIAL_ERROR_MAX if key == "exponential/exponential" else ERROR_MAX)
         for key, of in by_combination(results).items()
@@ -88,7 +88,7 @@ def our_claims(results: Sequence[Row]) -> list[Claim]:
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what section VI-B1 says of figure 4, and what this project says."""
+    """Return the claims of section VI-B1 about figure 4, and this project's."""
     combinations = by_combination(results)
     errors = {key: mean_of(of, "mm1 mae") for key, of in combinations.items()}
     below = [

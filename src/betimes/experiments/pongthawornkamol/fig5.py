@@ -1,4 +1,4 @@
-"""How well are shares predicted if brokers are taken for G/G/1 queues (001, figure 5)? And if they drop?"""
+"""Figure 5 of 001: shares predicted with brokers modelled as G/G/1 queues, and with early drops."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ INSIDE_MIN = 0.65
 
 
 def rows(plan: FigurePlan) -> list[dict[str, Any]]:
-    """Return every combination; and networks that drop what has expired, at high load."""
+    """Return every combination; and networks that drop expired events, at high load."""
     duration_s = QUICK_DURATION_S if plan.quick else DURATION_S
     plain = [row | {"early_drop": False, "load_wished": None} for row in combination_rows(plan)]
     return plain + [
@@ -73,7 +73,7 @@ def loaded(network: NetworkStatistics, load: float) -> NetworkStatistics:
 
 
 def is_dropping(row: Row) -> bool:
-    """Tell whether a run drops what has expired."""
+    """Return whether a run drops expired events."""
     return bool(row["early_drop"])
 
 
@@ -89,7 +89,7 @@ def points(results: Sequence[Row]) -> list[Point]:
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what section VI-B2 says of figure 5, and what this project says."""
+    """Return the claims of section VI-B2 about figure 5, and this project's."""
     plain = [row for row in results if not is_dropping(row)]
     found = []
     for key, of in by_combination(plain).items():

@@ -1,4 +1,4 @@
-"""How much does it cost to know contents only roughly (001, figure 6)?"""
+"""Figure 6 of 001: the cost of knowing contents only roughly."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DRAWN = (0.5, 1.0, 2.0)
 
 
 def rows(plan: FigurePlan) -> list[dict[str, Any]]:
-    """Return every exponent that what is known of contents is bent by."""
+    """Return every exponent that distorts what is known of contents."""
     return [
         {"alpha": alpha, "seed": seed, "duration_s": QUICK_DURATION_S if plan.quick else DURATION_S}
         for seed in plan.seeds
@@ -33,7 +33,7 @@ def rows(plan: FigurePlan) -> list[dict[str, Any]]:
 
 
 def run_row(row: Row) -> dict[str, Any]:
-    """Run the network as it is, and predict it from contents bent by alpha."""
+    """Run the network as it is, and predict it from contents distorted by alpha."""
     seed = int(row["seed"])
     return compared(paper_network(seed), paper_network(seed, alpha=float(row["alpha"])), row)
 
@@ -50,7 +50,7 @@ def points(results: Sequence[Row]) -> list[Point]:
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what section VI-C says of figure 6; that depends on filters which the paper does not give."""
+    """Return the claims of section VI-C about figure 6, which depend on filters that the paper omits."""
     error = {
         alpha: mean_of([row for row in results if float(row["alpha"]) == alpha], "mm1 mae")
         for alpha in sorted({float(row["alpha"]) for row in results})

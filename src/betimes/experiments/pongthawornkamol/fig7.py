@@ -1,4 +1,4 @@
-"""How many subscribers are satisfied, if some are refused (001, figure 7)?"""
+"""Figure 7 of 001: satisfied subscribers, if some are refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RATES, QUICK_RATES = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0), (1.0, 2.0, 4.0)  # of 
 DURATION_S, QUICK_DURATION_S, WARM_UP_S = 4_000.0, 1_000.0, 50.0
 PAPERS = ("random", "hi-req-first", "low-req-first", "overlap-first")
 OURS = "reverse-greedy"
-MEAN_WAITS = "optimum by mean waits"  # what the paper's model takes for the optimum
+MEAN_WAITS = "optimum by mean waits"  # the paper's model of the optimum
 NEAR_OPTIMUM, VIOLATED_MAX = 0.02, 0.10
 
 
@@ -37,7 +37,7 @@ def rows(plan: FigurePlan) -> list[dict[str, Any]]:
 
 
 def run_row(row: Row) -> dict[str, Any]:
-    """Admit by a policy, and simulate those who were admitted."""
+    """Admit by a policy, and simulate the admitted subscribers."""
     seed = int(row["seed"])
     statistics = paper_network(
         seed,
@@ -60,7 +60,7 @@ def run_row(row: Row) -> dict[str, Any]:
             warm_up_s=WARM_UP_S,
         )
         asked = [each.qos.reliability or 0.0 for each in inside]
-        kept = sum(share >= wish for share, wish in zip(outcome.shares.tolist(), asked, strict=True))
+        kept = sum(share >= least for share, least in zip(outcome.shares.tolist(), asked, strict=True))
     return {
         "admitted": len(inside),
         "predicted": admitted.satisfied / SUBSCRIBERS,
@@ -71,7 +71,7 @@ def run_row(row: Row) -> dict[str, Any]:
 
 
 def points(results: Sequence[Row]) -> list[Point]:
-    """Return satisfied subscribers as predicted and as measured, and broken promises, over the rate."""
+    """Return satisfied subscribers as predicted and as measured, and unmet requests, over the rate."""
     return [
         point
         for panel in ("predicted", "satisfied", "violated_share")
@@ -83,7 +83,7 @@ def points(results: Sequence[Row]) -> list[Point]:
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what section VI-D says of figure 7, and what this project says."""
+    """Return the claims of section VI-D about figure 7, and this project's."""
     rates = sorted({float(row["rate"]) for row in results})
     measured = {policy: _by_rate(results, policy, "satisfied") for policy in (*POLICIES, MEAN_WAITS)}
     predicted = {policy: _by_rate(results, policy, "predicted") for policy in POLICIES}
@@ -141,7 +141,7 @@ def _by_rate(results: Sequence[Row], policy: str, column: str) -> list[float]:
 
 
 def _broken(results: Sequence[Row], policy: str, rates: Sequence[float]) -> float:
-    """Return the greatest share of admitted subscribers, at any rate, that did not get what was promised."""
+    """Return the greatest share of admitted subscribers, at any rate, that missed its on-time share."""
     shares = []
     for rate in rates:
         of = [row for row in results if row["policy"] == policy and float(row["rate"]) == rate]

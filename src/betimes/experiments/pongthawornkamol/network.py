@@ -1,6 +1,6 @@
-"""What did Pongthawornkamol and Nahrstedt simulate (001, section VI)?
+"""The network of Pongthawornkamol and Nahrstedt (001, section VI).
 
-The paper leaves links, filters and rank orders open; what is drawn here is written down in
+The paper leaves links, filters and rank orders open; what is drawn here is documented in
 docs/background/on-time-share.md.
 """
 
@@ -19,7 +19,7 @@ MATCHING = ("exponential", "uniform")
 
 
 def matching_law(kind: str, mean_s: float) -> NumberDistribution:
-    """Return how long brokers match: exponential, or uniform from 0 to twice the mean."""
+    """Return the matching time of brokers: exponential, or uniform from 0 to twice the mean."""
     return Exponential(mean_s) if kind == "exponential" else Uniform(0.0, 2.0 * mean_s)
 
 
@@ -37,8 +37,8 @@ def paper_network(
 ) -> NetworkStatistics:
     """Return the network of a seed; `alpha` is the exponent of section VI-C on what is known of contents.
 
-    The law of matching is scaled to its mean by what is stored: a thousandth of what one subscription adds is
-    there without any.
+    The distribution of matching times is scaled to its mean by the number of subscriptions; without any, a
+    thousandth of one subscription's time remains.
     """
     names = tuple(f"b{number}" for number in range(brokers))
     homes = stream(seed, "homes")
@@ -93,8 +93,8 @@ def _tree(seed: int, names: tuple[str, ...]) -> list[LinkStatistics]:
     return links
 
 
-def _access(seed: int, who: str, source: str, target: str) -> LinkStatistics:
-    reliability = float(stream(seed, "access", who).uniform(0.99, 1.0))
+def _access(seed: int, name: str, source: str, target: str) -> LinkStatistics:
+    reliability = float(stream(seed, "access", name).uniform(0.99, 1.0))
     return LinkStatistics(
         source=source, target=target, reliability=reliability, delay_s=Gamma(0.005, 2.0, 0.002)
     )

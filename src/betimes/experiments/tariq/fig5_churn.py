@@ -1,4 +1,4 @@
-"""What do peers that come and go do to those who stay (002, figure 5 d to g)?"""
+"""Figure 5 d to g of 002: the effect of churn on the peers that stay."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ POPULARITIES = {UNIFORM: ("d", "f"), SKEWED: ("e", "g")}
 
 
 def rows(plan: FigurePlan) -> list[dict[str, Any]]:
-    """Return churn all the time, and much of it at once in the middle of a run."""
+    """Return continuous churn, and much of it at once in the middle of a run."""
     steady = [{"churn": churn} for churn in (QUICK_CHURN if plan.quick else CHURN)]
     at_once = [{"shock": shock} for shock in (QUICK_SHOCKS if plan.quick else SHOCKS)]
     return [
@@ -46,7 +46,7 @@ def points(results: Sequence[Row]) -> list[Point]:
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what section 6 says of adaptability."""
+    """Return the claims of section 6 about adaptability."""
     found = []
     churns = sorted({float(row["churn"]) for row in results})
     shock = max(float(row["shock"]) for row in results)
@@ -100,7 +100,7 @@ def claims(results: Sequence[Row]) -> list[Claim]:
 
 
 def _around(results: Sequence[Row], protocol: str, shock: float) -> tuple[float, float]:
-    """Return who is notified before a shock in the middle, and at the end."""
+    """Return the share of notified peers before a shock in the middle, and at the end."""
     rows = [
         row
         for row in results
@@ -116,7 +116,7 @@ def _around(results: Sequence[Row], protocol: str, shock: float) -> tuple[float,
 FIGURE = Figure(
     name="tariq-5-churn",
     title="Peers that come and go (Tariq et al., figure 5 d to g)",
-    about="who is converged and notified under churn, and after much of it at once",
+    about="the shares of converged and notified peers under churn, and after much of it at once",
     panels=tuple(
         Panel(
             key=key,

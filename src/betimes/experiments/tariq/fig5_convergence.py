@@ -1,4 +1,4 @@
-"""How soon does everybody have parents, and get what it wants in time (002, figure 5 a to c)?"""
+"""Figure 5 a to c of 002: how soon every peer has parents, and receives what it wants in time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHARE_OF_PEERS, OVER_CYCLES = "peers (per cent)", "cycles"
 
 
 def rows(plan: FigurePlan) -> list[dict[str, Any]]:
-    """Return both protocols in every world; for a quick look, without rectangles."""
+    """Return both protocols in every world; in a quick run, without rectangles."""
     return [
         run_of(plan, seed, protocol, workload=workload, popularity=popularity)
         for seed in plan.seeds
@@ -40,7 +40,7 @@ def rows(plan: FigurePlan) -> list[dict[str, Any]]:
 
 
 def points(results: Sequence[Row]) -> list[Point]:
-    """Return who is converged and notified over time, and how many requests that took."""
+    """Return the shares of converged and notified peers over time, and the number of requests."""
     found = []
     for (workload, popularity), panel in PANELS.items():
         for protocol in PROTOCOLS:
@@ -67,7 +67,7 @@ def points(results: Sequence[Row]) -> list[Point]:
 
 
 def _never_ahead(results: Sequence[Row], protocol: str) -> tuple[bool, float]:
-    """Tell whether no more are notified than converged at any time, and by how much at most they are."""
+    """Return whether notified peers never exceed converged ones, and by how much at most they do."""
     ahead = [
         float(row[name]) - float(row[name.replace("notified", "converged")])
         for row in results
@@ -79,7 +79,7 @@ def _never_ahead(results: Sequence[Row], protocol: str) -> tuple[bool, float]:
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what section 6 says of convergence."""
+    """Return the claims of section 6 about convergence."""
     held, ahead = _never_ahead(results, PAPER)
     found = [
         Claim(
@@ -120,7 +120,7 @@ def claims(results: Sequence[Row]) -> list[Claim]:
 FIGURE = Figure(
     name="tariq-5-convergence",
     title="How an overlay of peers comes about (Tariq et al., figure 5 a to c)",
-    about="who has found parents, and who gets all it wants in time, cycle by cycle",
+    about="the shares of peers with parents, and with all they want in time, cycle by cycle",
     panels=(
         *(
             Panel(key=key, title=title, x_label=OVER_CYCLES, y_label=SHARE_OF_PEERS)

@@ -1,4 +1,4 @@
-"""Does it matter how many peers there are, and how many expressions each has (002, figure 5 h and i)?"""
+"""Figure 5 h and i of 002: the effect of the number of peers, and of expressions per peer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from betimes.simulator.peers.worlds import RECT, SKEWED, UNIFORM
 SIZES, QUICK_SIZES = (1_000, 2_000, 4_000, 7_000), (300, 600)
 EXPRESSIONS, QUICK_EXPRESSIONS = (4, 16, 64, 256), (4, 32)
 CYCLES, QUICK_CYCLES = 60, 40
-FLAT = 2.0  # times as long is still about the same
+FLAT = 2.0  # times as long still counts as about the same
 
 
 def rows(plan: FigurePlan) -> list[dict[str, Any]]:
@@ -37,7 +37,7 @@ def rows(plan: FigurePlan) -> list[dict[str, Any]]:
 
 
 def points(results: Sequence[Row]) -> list[Point]:
-    """Return how long it takes over the number of peers, and parents over the number of expressions."""
+    """Return the cycles over the number of peers, and the parents over the number of expressions."""
     found = []
     for protocol in PROTOCOLS:
         for popularity in (UNIFORM, SKEWED):
@@ -46,13 +46,13 @@ def points(results: Sequence[Row]) -> list[Point]:
             found += over(results, "peers", "built_at", panel="h", curve=curve, **where)
         finer = {"protocol": protocol, "workload": RECT}
         for point in over(results, "expressions", "in_degree", panel="i", curve=protocol, **finer):
-            # so many they have at most; drawn is how many they have
+            # x is the limit of expressions so far; draw the number that peers have
             found.append(replace(point, x=value(results, "dz", expressions=point.x, **finer).mean))
     return found
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what section 6 says of scalability."""
+    """Return the claims of section 6 about scalability."""
     found = []
     sizes = sorted({int(row["peers"]) for row in results if row["expressions"] == 8})
     counts = sorted({int(row["expressions"]) for row in results if row["workload"] == RECT})

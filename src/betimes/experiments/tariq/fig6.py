@@ -1,4 +1,4 @@
-"""What do false positives buy (002, figure 6)?"""
+"""Figure 6 of 002: what false positives buy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, PublishedValue, Row
 from betimes.experiments.tariq.peers import OURS, PAPER, PROTOCOLS, over, run_of, run_row, value
 
-ALLOWED = (0.0, 0.0625, 0.5)  # what section 6 gives numbers for
+ALLOWED = (0.0, 0.0625, 0.5)  # the budgets for which section 6 gives numbers
 SCENARIOS = ("S1", "S2")
 OUT_DEGREES = (6, 12)
 PUBLISHED = (
@@ -40,7 +40,7 @@ def rows(plan: FigurePlan) -> list[dict[str, Any]]:
 
 
 def points(results: Sequence[Row]) -> list[Point]:
-    """Return who is notified, and what is received in vain, over what is allowed."""
+    """Return the shares of notified peers, and of false positives, over the allowed ones."""
     found = []
     for protocol in PROTOCOLS:
         for scenario in SCENARIOS:
@@ -59,7 +59,7 @@ def _at(
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what section 6 says of bandwidth and places, and whether ours reaches what it is to."""
+    """Return the claims of section 6 about bandwidth and places, and the goals of ours."""
     none, some = (_at(results, "notified", PAPER, "S1", 6, each) for each in (0.0, 0.0625))
     few, many = (_at(results, "notified", PAPER, "S2", each, 0.5) for each in OUT_DEGREES)
     vain_s1, vain_s2 = (_at(results, "false", PAPER, each, 6, 0.0625) for each in SCENARIOS)
@@ -99,7 +99,7 @@ def claims(results: Sequence[Row]) -> list[Claim]:
 
 
 def _ours(results: Sequence[Row]) -> list[Claim]:
-    """Return what ours is to reach, with 6 places: with moderate and with tight bounds."""
+    """Return the goals of ours, with 6 places: with moderate and with tight bounds."""
     found = []
     for scenario, allowed, enough in (("S1", 0.0625, ENOUGH_S1), ("S2", 0.5, ENOUGH_S2)):
         case = f"{scenario}, m = 6, {100 * allowed:g} % allowed"
@@ -112,7 +112,7 @@ def _ours(results: Sequence[Row]) -> list[Claim]:
                 held=notified.mean >= enough,
             ),
             Claim(
-                text=f"ours: {case}: less than {FALSE_MAX} per cent of all events come in vain",
+                text=f"ours: {case}: less than {FALSE_MAX} per cent of all events are false positives",
                 published="1.2 per cent",
                 measured=f"{vain} per cent",
                 held=vain.mean < FALSE_MAX,
@@ -124,14 +124,14 @@ def _ours(results: Sequence[Row]) -> list[Claim]:
 FIGURE = Figure(
     name="tariq-6",
     title="What false positives and places buy (Tariq et al., figure 6)",
-    about="who is notified with tight and moderate bounds, over the false positives that peers allow",
+    about="the share of notified peers with tight and moderate bounds, over the false positives allowed",
     panels=(
         Panel(
             key="a", title="a) notified", x_label="allowed (share of all events)", y_label="peers (per cent)"
         ),
         Panel(
             key="b",
-            title="b) received in vain",
+            title="b) false positives",
             x_label="allowed (share of all events)",
             y_label="of all events (per cent)",
         ),

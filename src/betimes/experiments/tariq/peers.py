@@ -1,8 +1,9 @@
-"""What is run for the figures of Tariq et al. (002), and what is measured?
+"""The overlay behind the figures of Tariq et al. (002), and what is measured of it.
 
-An overlay of peers, cycle by cycle. *Converged* is who has found parents for all it wants; *notified* is who
-gets every event it wants within its delay, found by an event in each of 512 parts of the space, which go from
-peer to peer. False positives are what peers receive without wanting it, as a share of all events.
+The overlay runs cycle by cycle. A peer is *converged* if it has parents for all it wants; it is *notified* if
+it receives every event it wants within its delay, tested by an event in each of 512 parts of the space, which
+go from peer to peer. False positives are events that peers receive without wanting them, as a share of all
+events.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ PROTOCOLS = (PAPER, OURS)
 PEERS, QUICK_PEERS = 1_000, 300
 EVENTS_EVERY = 2  # cycles
 DELAYS: dict[str, PeerDelayMatrix] = {"moderate": MODERATE, "S1": S1, "S2": S2}
-REQUESTS = (1, 2, 3, 5, 8, 12, 20, 50)  # of one peer, for how many that were enough
-BUILT = 0.99  # of the subscribers notified: the overlay is there
+REQUESTS = (1, 2, 3, 5, 8, 12, 20, 50)  # of one peer: limits below which the share of peers is counted
+BUILT = 0.99  # of the subscribers notified: then the overlay is complete
 
 
 def run_of(plan: FigurePlan, seed: int, protocol: str, **different: Any) -> dict[str, Any]:
@@ -56,7 +57,7 @@ def run_of(plan: FigurePlan, seed: int, protocol: str, **different: Any) -> dict
 
 
 class PaperOverlay:
-    """One world of peers, and what is seen of it."""
+    """One world of peers, and the measurements of it."""
 
     def __init__(self, row: Row) -> None:
         make = our_settings if row["protocol"] == OURS else paper_settings
@@ -82,7 +83,7 @@ class PaperOverlay:
         return float(np.mean([not peers[place].lines.uncovered() for place in self.subscribers]))
 
     def replace(self, share: float) -> None:
-        """Let a share of the subscribers go, and as many others come."""
+        """Let a share of the subscribers leave, and as many others join."""
         count = round(share * len(self.subscribers))
         for place in self._chance.choice(np.array(self.subscribers), count, replace=False).tolist():
             self.network.leave(place)
@@ -98,7 +99,7 @@ class PaperOverlay:
             self._probe()
 
     def _probe(self) -> None:
-        """Publish an event in each part of the space, and see who gets all it wants in time."""
+        """Publish an event in each part of the space; count the peers that receive all they want in time."""
         events = self.world.probe()
         for place in range(len(self.publishers)):
             rate = len(events) / EVENTS_EVERY / len(self.publishers)
@@ -111,7 +112,7 @@ class PaperOverlay:
 
 
 def run_row(row: Row) -> dict[str, Any]:
-    """Run an overlay; return what was seen every tenth cycle, and at the end."""
+    """Run an overlay; return its measures every tenth cycle, and at the end."""
     overlay = PaperOverlay(row)
     found: dict[str, Any] = {}
     cycles = int(row["cycles"])

@@ -1,4 +1,4 @@
-"""How should EB and PC be mixed (000, figure 4)? EBPC over its weight r, at publishing rate 10."""
+"""Figure 4 of 000: how to mix EB and PC. EBPC over its weight r, at publishing rate 10."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def points(results: Sequence[Row]) -> list[Point]:
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what section 6.2 says of figure 4, held or not."""
+    """Return the claims of section 6.2 about figure 4."""
     earning = {name: _mean(results, SSD, name) for name in ("eb", "pc")}
     rate = {name: _mean(results, PSD, name) for name in ("eb", "pc")}
     better = {scenario: _weights_above_eb(results, scenario) for scenario in (SSD, PSD)}

@@ -1,4 +1,4 @@
-"""What is earned, and at what traffic, as publishing gets faster (000, figure 5)? SSD."""
+"""Figure 5 of 000 (SSD): earning and traffic over the publishing rate."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def points(results: Sequence[Row]) -> list[Point]:
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what section 6.2 says of figure 5, held or not, and what this project says."""
+    """Return the claims of section 6.2 about figure 5, and this project's."""
     earning = {strategy: means(results, strategy, "earning") for strategy in (*PAPERS, *OURS)}
     last = {strategy: curve[-1][1] for strategy, curve in earning.items()}
     traffic = ratio(results, "eb", "pc", "messages")

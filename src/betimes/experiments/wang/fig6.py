@@ -1,4 +1,4 @@
-"""What share arrives in time, and at what traffic, as publishing gets faster (000, figure 6)? PSD."""
+"""Figure 6 of 000 (PSD): share in time and traffic over the publishing rate."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def points(results: Sequence[Row]) -> list[Point]:
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
-    """Return what section 6.2 says of figure 6, held or not, and what this project says."""
+    """Return the claims of section 6.2 about figure 6, and this project's."""
     share = {strategy: means(results, strategy, "delivery_rate") for strategy in PAPERS}
     same = ratio(results, "eb", "pc", "delivery_rate")
     found = {name: spread(at_rate(results, name, "delivery_rate").values()) for name in DELIVERY_RATES}

@@ -1,7 +1,7 @@
-"""What did Wang et al. simulate (000, section 6.1), and what comes of one run of it?
+"""The simulation of Wang et al. (000, section 6.1), and one run of it.
 
-Two scenarios: PSD, where the publisher states the delay bound, and SSD, where each subscriber states a
-bound and a price.
+There are two scenarios: PSD, where the publisher states the delay bound, and SSD, where each subscriber
+states a bound and a price.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def paper_world(scenario: str, rate_per_min: float, duration_s: float = DURATION
 
 
 def run_row(row: Row) -> dict[str, Any]:
-    """Run one row of parameters (scenario, strategy, rate, seed, duration_s) and return what came of it."""
+    """Run one row of parameters (scenario, strategy, rate, seed, duration_s) and return its measures."""
     world = paper_world(row["scenario"], float(row["rate"]), float(row["duration_s"]))
     seed = int(row["seed"])
     outcome = SimulatedNetwork(make_scenario(world, seed), strategy_named(row["strategy"]), seed).run()
@@ -84,7 +84,7 @@ def at_rate(rows: Sequence[Row], strategy: str, y: str, rate: float = CONGESTED)
 
 
 def ratio(rows: Sequence[Row], above: str, below: str, y: str) -> SeedSpread:
-    """Return how many times as much one strategy has as another at the congested rate, paired by seed."""
+    """Return the ratio of two strategies at the congested rate, paired by seed."""
     return spread(paired_ratios(at_rate(rows, above, y), at_rate(rows, below, y)))
 
 
@@ -101,7 +101,7 @@ def means(rows: Sequence[Row], strategy: str, y: str) -> list[tuple[float, float
 
 
 def rises(curve: Sequence[tuple[float, float]]) -> bool:
-    """Tell whether a curve goes up from point to point."""
+    """Return whether a curve goes up from point to point."""
     return all(left[1] < right[1] for left, right in pairwise(curve))
 
 
