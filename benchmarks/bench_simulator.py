@@ -26,8 +26,7 @@ from betimes.model.topology import Scenario
 from betimes.routing.routing_table import routing_tables
 from betimes.scheduling.demand_table import Demand, DemandTable
 from betimes.scheduling.strategies import strategy_named
-from betimes.simulator.links import DrawnLink
-from betimes.simulator.network import SimulatedNetwork
+from betimes.simulator.network import DrawnLink, SimulatedNetwork
 from betimes.simulator.worlds import Publications, make_scenario, publications
 
 SIMPY = "SimPy, fifo"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from betimes.model.events import Event, EventId
 from betimes.model.topology import Link
-from betimes.simulator.links import S_PER_KB_MIN, DrawnLink
+from betimes.simulator.network import S_PER_KB_MIN, DrawnLink
 
 LINK = Link(source="a", target="b", s_per_kb_mean=0.075, s_per_kb_sd=0.02)
 ids = st.lists(st.tuples(st.sampled_from("pq"), st.integers(1, 3000)), max_size=12)
