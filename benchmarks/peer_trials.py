@@ -11,15 +11,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 
 from rich.progress import track
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the trials are those of the tests
+
+from tests.oracles.peer_trials import Faults, Trial
+
 from betimes.peers.settings import our_settings, paper_settings
-from betimes.simulator.peers.checks import Faults, Trial
 
 PROTOCOLS = {"paper": paper_settings, "ours": our_settings}
 

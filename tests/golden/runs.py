@@ -92,8 +92,9 @@ def simulated(scenario: str, strategy: str, seed: int, **options: Any) -> Any:
 
 def simulated_peers(seed: int, *, peers: int, cycles: int, churn: float) -> Any:
     """Return what became of an overlay of peers: who feeds whom, and what was sent."""
+    from tests.oracles.peer_trials import Trial
+
     from betimes.peers.settings import our_settings
-    from betimes.simulator.peers.checks import Trial
 
     trial = Trial(our_settings(6, 1.0, 4), seed, subscribers=peers)
     trial.run(cycles, churn=churn)

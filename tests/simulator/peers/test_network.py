@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.oracles.peer_trials import Trial
 
 from betimes.peers.settings import our_settings
-from betimes.simulator.peers.checks import Trial
 from betimes.simulator.peers.network import Newcomer, PeerNetwork
 from betimes.simulator.peers.worlds import GRID, MODERATE, RECT, SPACE, UNIFORM, PeerWorld
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from tests.oracles.peer_trials import Trial
 
 from betimes.peers.settings import our_settings
-from betimes.simulator.peers.checks import Trial
 from betimes.simulator.peers.tables import (
     CHILD,
     GONE,

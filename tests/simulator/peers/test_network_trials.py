@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.oracles.peer_trials import Faults, Trial, looped
 
 from betimes.peers.settings import our_settings, paper_settings
-from betimes.simulator.peers.checks import Faults, Trial, looped
 
 SETTINGS = {"paper": paper_settings(6, 1.0, 4), "ours": our_settings(6, 1.0, 4)}
 
