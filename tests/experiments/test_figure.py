@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from betimes.experiments.figure import SeedSpread, by_seed, curve_points, paired_ratios, spread
+from betimes.experiments.figure import (
+    SeedSpread,
+    by_seed,
+    curve_means,
+    curve_points,
+    curves,
+    paired_ratios,
+    panels_over,
+    ratio,
+    rises,
+    show,
+    spread,
+    value,
+)
 
 ROWS = [
     {"strategy": strategy, "rate": rate, "seed": seed, "earning": earning + rate + seed}
@@ -47,3 +62,47 @@ def test_by_seed_takes_only_rows_that_fit() -> None:
 def test_ratios_pair_the_same_seeds_and_skip_what_has_nothing_below() -> None:
     assert paired_ratios({1: 4.0, 2: 9.0, 3: 1.0}, {2: 3.0, 1: 2.0, 4: 5.0}) == pytest.approx([2.0, 3.0])
     assert paired_ratios({1: 4.0}, {1: 0.0}) == []
+
+
+def test_values_ratios_and_curves_are_taken_from_the_rows_that_fit():
+    rows = [
+        {"seed": seed, "scheme": scheme, "x": x, "y": y * seed}
+        for seed in (1, 2)
+        for scheme, y in (("a", 2.0), ("b", 1.0))
+        for x in (1, 2)
+    ]
+    assert value(rows, "y", scheme="a", x=1).mean == 3.0
+    assert ratio(rows, "y", {"scheme": "a", "x": 1}, {"scheme": "b", "x": 1}).mean == 2.0
+    assert curve_means(rows, "x", "y", scheme="b") == [(1.0, 1.5), (2.0, 1.5)]
+    assert not rises([(1.0, 1.5), (2.0, 1.5)])
+    assert show([(1.0, 1.5)]) == "1.5 at 1"
+    assert math.isnan(ratio(rows, "y", {"scheme": "a"}, {"scheme": "none"}).mean)
+
+
+def test_a_curve_rises_only_if_every_step_goes_up() -> None:
+    assert rises([(1, 1.0), (2, 1.5), (3, 2.0)])
+    assert not rises([(1, 1.0), (2, 1.0)])
+
+
+def test_a_curve_is_shown_in_a_few_words() -> None:
+    assert show([(1.0, 0.5)]) == "0.5 at 1"
+
+
+def test_curves_are_drawn_panel_by_panel_and_condition_by_condition() -> None:
+    points = curves("x", {"a": "y", "b": "z"}, {"one": {"kind": 1}, "two": {"kind": 2}})
+    found = points([{"x": 1, "y": 10 * kind, "z": 20 * kind, "kind": kind} for kind in (1, 2)])
+    assert [(each.panel, each.curve, each.x, each.y) for each in found] == [
+        ("a", "one", 1.0, 10.0),
+        ("a", "two", 1.0, 20.0),
+        ("b", "one", 1.0, 20.0),
+        ("b", "two", 1.0, 40.0),
+    ]
+
+
+def test_panels_over_one_axis_share_its_label_and_scale() -> None:
+    panels = panels_over("nodes", ("a", "hops", "number"), ("b", "latency", "ms"), x_is_logarithmic=True)
+    assert [(each.key, each.x_label, each.y_label) for each in panels] == [
+        ("a", "nodes", "number"),
+        ("b", "nodes", "ms"),
+    ]
+    assert all(each.x_is_logarithmic for each in panels)

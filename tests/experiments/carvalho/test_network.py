@@ -12,17 +12,12 @@ from betimes.experiments.carvalho.network import (
     REFUSED_IN_A_ROW_MAX,
     Requests,
     ask_one_by_one,
-    curve_means,
     publishers,
-    ratio,
     requests,
-    rises,
     run_of,
     run_row,
     settled_overlay,
-    show,
     utilisation,
-    value,
 )
 from betimes.model.errors import SettingError
 
@@ -80,17 +75,3 @@ def test_the_same_row_gives_the_same_result_and_a_load_is_kept():
     first = run_row(row)
     assert first == run_row(row)
     assert first["accepted"] == 10
-
-
-def test_values_ratios_and_curves_are_taken_from_the_rows_that_fit():
-    rows = [
-        {"seed": seed, "scheme": scheme, "x": x, "y": y * seed}
-        for seed in (1, 2)
-        for scheme, y in (("a", 2.0), ("b", 1.0))
-        for x in (1, 2)
-    ]
-    assert value(rows, "y", scheme="a", x=1).mean == 3.0
-    assert ratio(rows, "y", {"scheme": "a", "x": 1}, {"scheme": "b", "x": 1}).mean == 2.0
-    assert curve_means(rows, "x", "y", scheme="b") == [(1.0, 1.5), (2.0, 1.5)]
-    assert not rises([(1.0, 1.5), (2.0, 1.5)])
-    assert show([(1.0, 1.5)]) == "1.5 at 1"

@@ -16,11 +16,9 @@ from betimes.experiments.farooq.mobility import (
     lrp_loss,
     nondurable_loss,
     random_loss,
-    ratio,
     run_of,
     run_row,
     settings_of,
-    value,
 )
 from betimes.experiments.figure import FigurePlan
 
@@ -76,17 +74,6 @@ def test_a_closed_form_is_a_curve_over_the_places_of_the_runs():
     rows = [run_of(QUICK, seed, SEMI_DURABLE, rate=rate) for seed in (1, 2) for rate in (250.0, 100.0)]
     found = form_points(rows, nondurable_loss, panel="p", curve="c", x="rate", where={})
     assert [(point.x, round(point.y, 1)) for point in found] == [(100.0, 7.4), (250.0, 7.4)]
-
-
-def test_values_and_ratios_go_by_seed():
-    rows = [
-        {"seed": seed, "kind": kind, "loss": seed * (2.0 if kind == "a" else 1.0)}
-        for seed in (1, 3)
-        for kind in "ab"
-    ]
-    assert value(rows, "loss", kind="a").mean == 4.0
-    assert ratio(rows, "loss", {"kind": "a"}, {"kind": "b"}).mean == 2.0
-    assert math.isnan(ratio(rows, "loss", {"kind": "a"}, {"kind": "c"}).mean)
 
 
 def test_a_loss_that_is_not_told_is_not_exact_unless_nothing_is_kept():

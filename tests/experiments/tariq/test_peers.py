@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from betimes.experiments.figure import FigurePlan
+from betimes.experiments.figure import FigurePlan, value
 from betimes.experiments.tariq.peers import (
     OURS,
     PAPER,
     PaperOverlay,
-    over,
     over_cycles,
     run_of,
     run_row,
-    value,
 )
 
 PLAN = FigurePlan(seeds=(1,), quick=True)
@@ -40,7 +38,6 @@ def test_curves_run_over_cycles_and_parameters(results):
     curve = over_cycles(results, "notified", panel="a", curve="ours", protocol=OURS)
     assert [point.x for point in curve] == [10.0, 20.0, 30.0, 40.0]
     assert {point.seeds for point in curve} == {2}
-    assert [point.x for point in over(results, "peers", "false", panel="a", curve="ours")] == [60.0]
     assert over_cycles(results, "notified", panel="a", curve="paper", protocol=PAPER) == []
 
 

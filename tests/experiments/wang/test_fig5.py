@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from betimes.experiments.figure import FigurePlan
-from betimes.experiments.wang.fig5 import FIGURE, claims, points, rows
+from betimes.experiments.wang.fig5 import FIGURE, claims
 
 EARNING = {"eb": 100.0, "pc": 90.0, "fifo": 20.0, "rl": 10.0, "look-ahead": 105.0, "late-binding": 115.0}
 MESSAGES = {"eb": 123.0, "pc": 123.0, "fifo": 100.0, "rl": 75.0, "look-ahead": 120.0, "late-binding": 130.0}
@@ -25,7 +25,7 @@ def made_up(**change: float) -> list[dict[str, Any]]:
             "earning": earning(each["strategy"], each["rate"], level[each["strategy"]]),
             "messages": MESSAGES[each["strategy"]] * each["rate"],
         }
-        for each in rows(FigurePlan(seeds=(1, 2)))
+        for each in FIGURE.rows(FigurePlan(seeds=(1, 2)))
     ]
 
 
@@ -43,7 +43,7 @@ def test_a_claim_is_not_held_when_the_numbers_say_otherwise() -> None:
 
 
 def test_both_panels_have_every_curve_at_every_rate() -> None:
-    found = points(made_up())
+    found = FIGURE.points(made_up())
     assert {point.panel for point in found} == {panel.key for panel in FIGURE.panels}
-    rates = {each["rate"] for each in rows(FigurePlan(seeds=(1,)))}
+    rates = {each["rate"] for each in FIGURE.rows(FigurePlan(seeds=(1,)))}
     assert len(found) == 2 * len(EARNING) * len(rates)

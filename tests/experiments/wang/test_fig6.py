@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from betimes.experiments.figure import FigurePlan
-from betimes.experiments.wang.fig6 import FIGURE, claims, points, rows
+from betimes.experiments.wang.fig6 import FIGURE, claims
 
 SHARE = {"eb": 0.401, "pc": 0.4, "fifo": 0.225, "rl": 0.116, "look-ahead": 0.43, "late-binding": 0.46}
 MESSAGES = {"eb": 117.0, "pc": 118.0, "fifo": 100.0, "rl": 73.125, "look-ahead": 105.0, "late-binding": 120.0}
@@ -20,7 +20,7 @@ def made_up(**change: float) -> list[dict[str, Any]]:
             "delivery_rate": level[each["strategy"]] + (15.0 - each["rate"]) / 100,
             "messages": MESSAGES[each["strategy"]] * each["rate"],
         }
-        for each in rows(FigurePlan(seeds=(1, 2)))
+        for each in FIGURE.rows(FigurePlan(seeds=(1, 2)))
     ]
 
 
@@ -38,9 +38,9 @@ def test_a_claim_is_not_held_when_the_numbers_say_otherwise() -> None:
 
 
 def test_both_panels_have_every_curve_at_every_rate() -> None:
-    found = points(made_up())
+    found = FIGURE.points(made_up())
     assert {point.panel for point in found} == {panel.key for panel in FIGURE.panels}
-    rates = {each["rate"] for each in rows(FigurePlan(seeds=(1,)))}
+    rates = {each["rate"] for each in FIGURE.rows(FigurePlan(seeds=(1,)))}
     assert len(found) == 2 * len(SHARE) * len(rates)
 
 

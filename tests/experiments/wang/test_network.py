@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from betimes.experiments.figure import FigurePlan
+from betimes.experiments.figure import FigurePlan, curve_means
 from betimes.experiments.wang.network import (
     OURS,
     PAPERS,
@@ -12,15 +12,12 @@ from betimes.experiments.wang.network import (
     SSD,
     at_rate,
     beats_claim,
-    means,
     paper_world,
     peak,
     rate_rows,
     ratio,
     ratio_claim,
-    rises,
     run_row,
-    show,
 )
 from betimes.model.distributions import Uniform
 from betimes.model.errors import SettingError
@@ -97,20 +94,11 @@ def test_a_ratio_claim_holds_when_the_published_number_is_near() -> None:
 def test_values_at_a_rate_and_means_over_seeds() -> None:
     made_up = results({"eb": 10.0})
     assert at_rate(made_up, "eb", "earning") == {1: 10.0, 2: 20.0}
-    assert means(made_up, "eb", "earning") == [(15.0, 15.0)]
-
-
-def test_a_curve_rises_only_if_every_step_goes_up() -> None:
-    assert rises([(1, 1.0), (2, 1.5), (3, 2.0)])
-    assert not rises([(1, 1.0), (2, 1.0)])
+    assert curve_means(made_up, "rate", "earning", strategy="eb") == [(15.0, 15.0)]
 
 
 def test_the_peak_is_where_a_curve_is_highest() -> None:
     assert peak([(1, 1.0), (6, 3.0), (15, 2.0)]) == 6
-
-
-def test_a_curve_is_shown_in_a_few_words() -> None:
-    assert show([(1.0, 0.5)]) == "0.5 at 1"
 
 
 @pytest.mark.parametrize(

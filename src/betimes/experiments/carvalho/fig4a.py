@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from betimes.experiments.carvalho.network import curve_means, rises, run_of, run_row, show
-from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points
+from betimes.experiments.carvalho.network import run_of, run_row
+from betimes.experiments.figure import (
+    Claim,
+    Figure,
+    FigurePlan,
+    Row,
+    curve_means,
+    curves,
+    panels_over,
+    rises,
+    show,
+)
 
 NUMBERS, QUICK_NUMBERS = (1, 5, 20, 50, 100, 200), (1, 20, 200)
 OWN_FLOWS, SHARED = "each its own flow", "flows merged into trees"
@@ -19,16 +29,6 @@ def rows(plan: FigurePlan) -> list[dict[str, Any]]:
         for seed in plan.seeds
         for types in (QUICK_NUMBERS if plan.quick else NUMBERS)
         for shared in (False, True)
-    ]
-
-
-def points(results: Sequence[Row]) -> list[Point]:
-    """Return utilisation and accepted subscriptions over types."""
-    return [
-        point
-        for panel, y in (("utilisation", "utilisation"), ("accepted", "accepted"))
-        for curve, shared in ((OWN_FLOWS, False), (SHARED, True))
-        for point in curve_points(results, panel=panel, curve=curve, x="types", y=y, where={"shared": shared})
     ]
 
 
@@ -63,22 +63,17 @@ FIGURE = Figure(
     name="carvalho-4a",
     title="Utilisation over event types (Carvalho et al., figure 4)",
     about="how much of the network can be reserved as there are more event types",
-    panels=(
-        Panel(
-            key="utilisation",
-            title="bandwidth that is reserved",
-            x_label="event types",
-            y_label="of all links (per cent)",
-        ),
-        Panel(
-            key="accepted",
-            title="subscriptions accepted",
-            x_label="event types",
-            y_label="accepted until 100 refusals in a row",
-        ),
+    panels=panels_over(
+        "event types",
+        ("utilisation", "bandwidth that is reserved", "of all links (per cent)"),
+        ("accepted", "subscriptions accepted", "accepted until 100 refusals in a row"),
     ),
     rows=rows,
     run=run_row,
-    points=points,
+    points=curves(
+        "types",
+        {"utilisation": "utilisation", "accepted": "accepted"},
+        {OWN_FLOWS: {"shared": False}, SHARED: {"shared": True}},
+    ),
     claims=claims,
 )

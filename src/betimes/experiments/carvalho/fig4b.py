@@ -8,8 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from betimes.experiments.carvalho.network import TYPES, curve_means, rises, run_of, run_row, show
-from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points
+from betimes.experiments.carvalho.network import TYPES, run_of, run_row
+from betimes.experiments.figure import (
+    Claim,
+    Figure,
+    FigurePlan,
+    Row,
+    curve_means,
+    curves,
+    panels_over,
+    rises,
+    show,
+)
 
 REPLICAS, QUICK_REPLICAS = (1, 2, 4, 8, 16), (1, 4, 16)
 NUMBERS = (1, TYPES)
@@ -27,18 +37,6 @@ def rows(plan: FigurePlan) -> list[dict[str, Any]]:
         for seed in plan.seeds
         for replicas in (QUICK_REPLICAS if plan.quick else REPLICAS)
         for types in NUMBERS
-    ]
-
-
-def points(results: Sequence[Row]) -> list[Point]:
-    """Return utilisation and accepted subscriptions over replicas."""
-    return [
-        point
-        for panel, y in (("utilisation", "utilisation"), ("accepted", "accepted"))
-        for types in NUMBERS
-        for point in curve_points(
-            results, panel=panel, curve=curve_of(types), x="replicas", y=y, where={"types": types}
-        )
     ]
 
 
@@ -73,22 +71,17 @@ FIGURE = Figure(
     name="carvalho-4b",
     title="Utilisation over replicas (Carvalho et al., figure 4)",
     about="how much of the network can be reserved as rendezvous have more replicas",
-    panels=(
-        Panel(
-            key="utilisation",
-            title="bandwidth that is reserved",
-            x_label="replicas of the rendezvous",
-            y_label="of all links (per cent)",
-        ),
-        Panel(
-            key="accepted",
-            title="subscriptions accepted",
-            x_label="replicas of the rendezvous",
-            y_label="accepted until 100 refusals in a row",
-        ),
+    panels=panels_over(
+        "replicas of the rendezvous",
+        ("utilisation", "bandwidth that is reserved", "of all links (per cent)"),
+        ("accepted", "subscriptions accepted", "accepted until 100 refusals in a row"),
     ),
     rows=rows,
     run=run_row,
-    points=points,
+    points=curves(
+        "replicas",
+        {"utilisation": "utilisation", "accepted": "accepted"},
+        {curve_of(types): {"types": types} for types in NUMBERS},
+    ),
     claims=claims,
 )

@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from betimes.experiments.carvalho.network import (
-    COUNTED,
-    EQUAL_LOAD,
-    TYPES,
+from betimes.experiments.carvalho.network import COUNTED, EQUAL_LOAD, TYPES, run_of, run_row
+from betimes.experiments.figure import (
+    Claim,
+    Figure,
+    FigurePlan,
+    Row,
     curve_means,
+    curves,
+    panels_over,
     rises,
-    run_of,
-    run_row,
     show,
 )
-from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points
 
 REPLICAS, QUICK_REPLICAS = (1, 2, 3, 4, 6, 8, 12, 16), (1, 4, 16)
 MOST, FEW = 16, 4
@@ -34,15 +35,6 @@ def rows(plan: FigurePlan) -> list[dict[str, Any]]:
         run_of(seed, replicas=replicas, accepted_max=EQUAL_LOAD)
         for seed in plan.seeds
         for replicas in (QUICK_REPLICAS if plan.quick else REPLICAS)
-    ]
-
-
-def points(results: Sequence[Row]) -> list[Point]:
-    """Return latency and messages over replicas."""
-    return [
-        point
-        for panel, y in (("latency", "latency_ms"), ("messages", "messages"))
-        for point in curve_points(results, panel=panel, curve=CURVE, x="replicas", y=y, where={})
     ]
 
 
@@ -82,22 +74,13 @@ FIGURE = Figure(
     name="carvalho-4c-d",
     title="Latency and signalling over replicas (Carvalho et al., figure 4)",
     about="what more replicas of the rendezvous gain in latency, and cost in messages",
-    panels=(
-        Panel(
-            key="latency",
-            title=f"latency, at {EQUAL_LOAD} accepted",
-            x_label="replicas of the rendezvous",
-            y_label="mean latency (ms)",
-        ),
-        Panel(
-            key="messages",
-            title="signalling: all but advertisements and refreshes",
-            x_label="replicas of the rendezvous",
-            y_label=COUNTED,
-        ),
+    panels=panels_over(
+        "replicas of the rendezvous",
+        ("latency", f"latency, at {EQUAL_LOAD} accepted", "mean latency (ms)"),
+        ("messages", "signalling: all but advertisements and refreshes", COUNTED),
     ),
     rows=rows,
     run=run_row,
-    points=points,
+    points=curves("replicas", {"latency": "latency_ms", "messages": "messages"}, {CURVE: {}}),
     claims=claims,
 )

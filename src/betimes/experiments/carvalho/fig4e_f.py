@@ -19,12 +19,22 @@ from betimes.experiments.carvalho.network import (
     FR,
     INDIQOS,
     TYPES,
-    ratio,
     run_of,
     run_row,
+)
+from betimes.experiments.figure import (
+    Claim,
+    Figure,
+    FigurePlan,
+    Point,
+    Row,
+    SeedSpread,
+    fitting,
+    panels_over,
+    ratio,
+    spread_point,
     value,
 )
-from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, SeedSpread, by_seed
 
 SATURATED = 0  # accepted_max: until the network is full
 ONE, THREE = "IndiQoS, 1 replica", "IndiQoS, 3 replicas"
@@ -56,32 +66,20 @@ def points(results: Sequence[Row]) -> list[Point]:
     """Return one point for each scheme: latency over messages, at equal load and at saturation."""
     found = []
     for panel, load in (("equal", EQUAL_LOAD), ("full", SATURATED)):
-        for curve, scheme in SCHEMES.items():
+        for curve, scheme in _schemes_in(results):
             here = {**scheme, "accepted_max": load}
-            if not by_seed(results, "messages", here):
-                continue  # not in a quick run
             messages, latency = (value(results, y, **here) for y in ("messages", "latency_ms"))
-            found.append(
-                Point(
-                    panel=panel,
-                    curve=curve,
-                    x=messages.mean,
-                    y=latency.mean,
-                    sd=latency.sd,
-                    seeds=latency.count,
-                )
-            )
+            found.append(spread_point(panel, curve, messages.mean, latency))
     for number, (curve, scheme) in enumerate(SCHEMES.items(), 1):
-        here = {**scheme, "accepted_max": SATURATED}
-        if not by_seed(results, "accepted", here):
-            continue
-        accepted = value(results, "accepted", **here)
-        found.append(
-            Point(
-                panel="accepted", curve=curve, x=number, y=accepted.mean, sd=accepted.sd, seeds=accepted.count
-            )
-        )
+        if (curve, scheme) in _schemes_in(results):
+            accepted = value(results, "accepted", **scheme, accepted_max=SATURATED)
+            found.append(spread_point("accepted", curve, number, accepted))
     return found
+
+
+def _schemes_in(results: Sequence[Row]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the schemes that were run: a quick run leaves some out."""
+    return [(curve, scheme) for curve, scheme in SCHEMES.items() if fitting(results, scheme)]
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
@@ -169,25 +167,15 @@ FIGURE = Figure(
     title="IndiQoS, flooding and ours (Carvalho et al., figure 4)",
     about="what finding a route costs in messages, and the latency of the route, by scheme",
     panels=(
-        Panel(
-            key="equal",
-            title=f"{TYPES} types, at {EQUAL_LOAD} accepted",
-            x_label=COUNTED,
-            y_label="mean latency (ms)",
+        *panels_over(
+            COUNTED,
+            ("equal", f"{TYPES} types, at {EQUAL_LOAD} accepted", "mean latency (ms)"),
+            ("full", f"{TYPES} types, all that it accepts", "mean latency (ms)"),
             x_is_logarithmic=True,
         ),
-        Panel(
-            key="full",
-            title=f"{TYPES} types, all that it accepts",
-            x_label=COUNTED,
-            y_label="mean latency (ms)",
-            x_is_logarithmic=True,
-        ),
-        Panel(
-            key="accepted",
-            title="subscriptions accepted, of 1,520",
-            x_label="scheme, in the order of the legend",
-            y_label="accepted until 100 refusals in a row",
+        *panels_over(
+            "scheme, in the order of the legend",
+            ("accepted", "subscriptions accepted, of 1,520", "accepted until 100 refusals in a row"),
         ),
     ),
     ours=(DIRECT, COORD),

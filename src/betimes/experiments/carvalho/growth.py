@@ -18,14 +18,22 @@ from betimes.experiments.carvalho.network import (
     TYPES,
     Requests,
     ask_one_by_one,
-    curve_means,
     publishers,
     requests,
     settled_overlay,
-    show,
     utilisation,
 )
-from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points
+from betimes.experiments.figure import (
+    Claim,
+    Figure,
+    FigurePlan,
+    Point,
+    Row,
+    curve_means,
+    curve_points,
+    panels_over,
+    show,
+)
 from betimes.reservations.overlay.identifiers import RING
 from betimes.simulator.chance import stream
 
@@ -132,25 +140,13 @@ FIGURE = Figure(
     name="carvalho-growth",
     title="Growth of the overlay (beyond Carvalho et al.)",
     about="how hops, neighbours and messages grow from 252 to 4,000 nodes",
-    panels=(
-        Panel(key="hops", title="a lookup", x_label="nodes", y_label="hops", x_is_logarithmic=True),
-        Panel(
-            key="neighbours", title="neighbours", x_label="nodes", y_label="of a node", x_is_logarithmic=True
-        ),
-        Panel(
-            key="messages",
-            title=f"signalling of requests, at {EQUAL_LOAD} accepted",
-            x_label="nodes",
-            y_label=COUNTED,
-            x_is_logarithmic=True,
-        ),
-        Panel(
-            key="latency",
-            title=f"latency, at {EQUAL_LOAD} accepted",
-            x_label="nodes",
-            y_label="ms",
-            x_is_logarithmic=True,
-        ),
+    panels=panels_over(
+        "nodes",
+        ("hops", "a lookup", "hops"),
+        ("neighbours", "neighbours", "of a node"),
+        ("messages", f"signalling of requests, at {EQUAL_LOAD} accepted", COUNTED),
+        ("latency", f"latency, at {EQUAL_LOAD} accepted", "ms"),
+        x_is_logarithmic=True,
     ),
     ours=("coord",),
     rows=rows,

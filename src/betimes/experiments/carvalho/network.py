@@ -16,13 +16,12 @@ import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from betimes.experiments.carvalho.flooding import FNS, FNS_EVERY, FloodingNetwork
-from betimes.experiments.figure import Row, SeedSpread, by_seed, paired_ratios, spread
+from betimes.experiments.figure import Row
 from betimes.model.errors import SettingError
 from betimes.reservations.outcomes import Accepted
 from betimes.reservations.overlay.dht import DhtSettings
@@ -217,36 +216,3 @@ def run_of(seed: int, **different: Any) -> dict[str, Any]:
     }
     assert different.keys() <= usual.keys(), "a parameter of these runs"
     return {**usual, **different, "seed": seed}
-
-
-def value(rows: Sequence[Row], y: str, **where: Any) -> SeedSpread:
-    """Return the spread over seeds of a column, of the rows that fit."""
-    return spread(by_seed(rows, y, where).values())
-
-
-def ratio(rows: Sequence[Row], y: str, above: dict[str, Any], below: dict[str, Any]) -> SeedSpread:
-    """Return the ratio of two kinds of runs, seed by seed."""
-    return spread(paired_ratios(by_seed(rows, y, above), by_seed(rows, y, below)) or [float("nan")])
-
-
-def curve_means(rows: Sequence[Row], x: str, y: str, **where: Any) -> list[tuple[float, float]]:
-    """Return (x, mean over seeds) of the rows that fit, by x."""
-    fitting = [row for row in rows if all(row[name] == each for name, each in where.items())]
-    places = sorted({float(row[x]) for row in fitting})
-    return [
-        (place, spread([float(row[y]) for row in fitting if float(row[x]) == place]).mean) for place in places
-    ]
-
-
-def rises(curve: Sequence[tuple[float, float]]) -> bool:
-    """Return whether a curve goes up from point to point."""
-    return all(left[1] < right[1] for left, right in pairwise(curve))
-
-
-def show(curve: Sequence[tuple[float, float]]) -> str:
-    """Return a curve as a few words.
-
-    >>> show([(1.0, 0.5), (16.0, 0.25)])
-    '0.5 at 1, 0.25 at 16'
-    """
-    return ", ".join(f"{y:.3g} at {x:g}" for x, y in curve)

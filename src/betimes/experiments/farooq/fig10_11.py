@@ -15,9 +15,8 @@ from betimes.experiments.farooq.mobility import (
     lrp_loss,
     run_of,
     run_row,
-    value,
 )
-from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Point, Row, curve_points, panels_over, value
 
 OUTAGES_S = (12.0, 24.0)  # figure 10, figure 11
 RATES, QUICK_RATES = (100.0, 175.0, 250.0), (100.0, 250.0)
@@ -99,14 +98,12 @@ FIGURE = Figure(
     name="farooq-10-11",
     title="Loss over the publishing rate, by buffer (Farooq et al., figures 10 and 11)",
     about="how large a buffer must be for a publishing rate, for outages of 12 s and of 24 s",
-    panels=tuple(
-        Panel(
-            key=f"{outage_s:g} s",
-            title=f"figure {number}: outages of {outage_s:g} s",
-            x_label="publishing rate (messages per second)",
-            y_label="lost (per cent)",
-        )
-        for number, outage_s in zip((10, 11), OUTAGES_S, strict=True)
+    panels=panels_over(
+        "publishing rate (messages per second)",
+        *(
+            (f"{outage_s:g} s", f"figure {number}: outages of {outage_s:g} s", "lost (per cent)")
+            for number, outage_s in zip((10, 11), OUTAGES_S, strict=True)
+        ),
     ),
     rows=rows,
     run=run_row,

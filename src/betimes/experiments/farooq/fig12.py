@@ -15,21 +15,21 @@ from betimes.experiments.farooq.mobility import (
     form_points,
     lrp_loss,
     random_loss,
-    ratio,
     run_of,
     run_row,
-    value,
 )
 from betimes.experiments.figure import (
     Claim,
     Figure,
     FigurePlan,
-    Panel,
     Point,
     PublishedValue,
     Row,
     SeedSpread,
-    curve_points,
+    curves,
+    panels_over,
+    ratio,
+    value,
 )
 from betimes.model.buffer_settings import DISCONNECTION_AWARE, LRP, PWP, RANDOM, VALUE_DECAY
 
@@ -56,17 +56,11 @@ def rows(plan: FigurePlan) -> list[dict[str, Any]]:
 
 def points(results: Sequence[Row]) -> list[Point]:
     """Return loss and index loss over the buffer, with closed forms."""
-    found = [
-        point
-        for panel in ("loss", "index_loss")
-        for policy in (*PAPERS, *OURS)
-        for point in curve_points(
-            results, panel=panel, curve=policy, x="buffer", y=panel, where={"strategy": policy}
-        )
-    ]
+    where = {policy: {"strategy": policy} for policy in (*PAPERS, *OURS)}
+    found = curves("buffer", {"loss": "loss", "index_loss": "index_loss"}, where)(results)
     for policy, form in ((LRP, lrp_loss), (RANDOM, random_loss)):
-        name, where = f"closed form: {policy}", {"strategy": policy}
-        found += form_points(results, form, panel="loss", curve=name, x="buffer", where=where)
+        name = f"closed form: {policy}"
+        found += form_points(results, form, panel="loss", curve=name, x="buffer", where=where[policy])
     return found
 
 
@@ -158,19 +152,10 @@ FIGURE = Figure(
     name="farooq-12",
     title="Overwriting policies at 258.63 messages/s, outages of 24 s (Farooq et al., figure 12)",
     about="which message should go when a buffer is full, by loss and by importance lost",
-    panels=(
-        Panel(
-            key="loss",
-            title="messages lost (L)",
-            x_label="buffer (messages)",
-            y_label="lost (per cent)",
-        ),
-        Panel(
-            key="index_loss",
-            title="importance lost (E)",
-            x_label="buffer (messages)",
-            y_label="lost (per cent)",
-        ),
+    panels=panels_over(
+        "buffer (messages)",
+        ("loss", "messages lost (L)", "lost (per cent)"),
+        ("index_loss", "importance lost (E)", "lost (per cent)"),
     ),
     published=(PublishedValue(panel="index_loss", curve=PWP, x=float(BUFFER), y=PUBLISHED_INDEX_LOSS),),
     ours=OURS,

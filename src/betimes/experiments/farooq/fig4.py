@@ -16,12 +16,20 @@ from betimes.experiments.farooq.mobility import (
     form_claim,
     form_points,
     nondurable_loss,
-    ratio,
     run_of,
     run_row,
+)
+from betimes.experiments.figure import (
+    Claim,
+    Figure,
+    FigurePlan,
+    Point,
+    PublishedValue,
+    Row,
+    curves,
+    ratio,
     value,
 )
-from betimes.experiments.figure import Claim, Figure, FigurePlan, Point, PublishedValue, Row, curve_points
 
 RATES, QUICK_RATES = (50.0, 150.0, 317.0), (50.0, 317.0)
 FIXED, MOBILE = 0.0, SHARE_AWAY
@@ -43,22 +51,11 @@ def rows(plan: FigurePlan) -> list[dict[str, Any]]:
 
 def points(results: Sequence[Row]) -> list[Point]:
     """Return throughput and loss over the rate, and the closed form."""
-    found = [
-        point
-        for panel in ("throughput", "loss")
-        for curve, share_away in CURVES.items()
-        for point in curve_points(
-            results, panel=panel, curve=curve, x="rate", y=panel, where={"share_away": share_away}
-        )
-    ]
-    return found + form_points(
-        results,
-        nondurable_loss,
-        panel="loss",
-        curve="closed form: P",
-        x="rate",
-        where={"share_away": MOBILE},
-    )
+    where = {curve: {"share_away": share_away} for curve, share_away in CURVES.items()}
+    found = curves("rate", {"throughput": "throughput", "loss": "loss"}, where)(results)
+    mobile = {"share_away": MOBILE}
+    name = "closed form: P"
+    return found + form_points(results, nondurable_loss, panel="loss", curve=name, x="rate", where=mobile)
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:

@@ -10,15 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from betimes.experiments.farooq.mobility import (
-    BROKERS,
-    NONDURABLE,
-    SUBSCRIBERS,
-    run_of,
-    run_row,
-    value,
-)
-from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points
+from betimes.experiments.farooq.mobility import BROKERS, NONDURABLE, SUBSCRIBERS, run_of, run_row
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Point, Row, curves, panels_over, value
 
 SHARES, QUICK_SHARES = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15), (0.025, 0.075, 0.15)
 DEFAULT = 0.075  # the level nearest to the paper's default
@@ -39,13 +32,7 @@ def points(results: Sequence[Row]) -> list[Point]:
     """Return copies stored and handed over for each message, durable and semi-durable."""
     shares = sorted({float(row["share_away"]) for row in results})
     return [
-        *(
-            point
-            for panel, column in (("stored", "awaited"), ("carried", "carried"))
-            for point in curve_points(
-                results, panel=panel, curve="durable", x="share_away", y=column, where={}
-            )
-        ),
+        *curves("share_away", {"stored": "awaited", "carried": "carried"}, {"durable": {}})(results),
         *(
             Point(
                 panel="stored", curve="closed form: P times fan-out", x=x, y=SUBSCRIBERS * x, sd=0.0, seeds=0
@@ -91,19 +78,10 @@ FIGURE = Figure(
     name="farooq-5",
     title="Durable subscribers: the work (Farooq et al., figure 5; simulated: rates are in bench_modes)",
     about="what brokers store and hand over for durable subscribers",
-    panels=(
-        Panel(
-            key="stored",
-            title="a) copies stored",
-            x_label="share of time away",
-            y_label="copies for each message published",
-        ),
-        Panel(
-            key="carried",
-            title="b) copies handed over to another broker",
-            x_label="share of time away",
-            y_label="copies for each message published",
-        ),
+    panels=panels_over(
+        "share of time away",
+        ("stored", "a) copies stored", "copies for each message published"),
+        ("carried", "b) copies handed over to another broker", "copies for each message published"),
     ),
     rows=rows,
     run=run_row,

@@ -14,12 +14,20 @@ from betimes.experiments.farooq.mobility import (
     form_points,
     lrp_loss,
     nondurable_loss,
-    ratio,
     run_of,
     run_row,
+)
+from betimes.experiments.figure import (
+    Claim,
+    Figure,
+    FigurePlan,
+    Point,
+    PublishedValue,
+    Row,
+    curves,
+    ratio,
     value,
 )
-from betimes.experiments.figure import Claim, Figure, FigurePlan, Point, PublishedValue, Row, curve_points
 
 RATES, QUICK_RATES = (100.0, 200.0, 285.29), (285.29,)
 FULL = 285.29
@@ -41,17 +49,11 @@ def rows(plan: FigurePlan) -> list[dict[str, Any]]:
 
 def points(results: Sequence[Row]) -> list[Point]:
     """Return throughput and loss over the rate, with closed forms."""
-    found = [
-        point
-        for panel in ("throughput", "loss")
-        for strategy in (NONDURABLE, SEMI_DURABLE)
-        for point in curve_points(
-            results, panel=panel, curve=strategy, x="rate", y=panel, where={"strategy": strategy}
-        )
-    ]
+    where = {strategy: {"strategy": strategy} for strategy in (NONDURABLE, SEMI_DURABLE)}
+    found = curves("rate", {"throughput": "throughput", "loss": "loss"}, where)(results)
     for strategy, form in ((NONDURABLE, nondurable_loss), (SEMI_DURABLE, lrp_loss)):
-        name, where = f"closed form: {strategy}", {"strategy": strategy}
-        found += form_points(results, form, panel="loss", curve=name, x="rate", where=where)
+        name = f"closed form: {strategy}"
+        found += form_points(results, form, panel="loss", curve=name, x="rate", where=where[strategy])
     return found
 
 

@@ -18,9 +18,8 @@ from betimes.experiments.farooq.mobility import (
     nondurable_loss,
     run_of,
     run_row,
-    value,
 )
-from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Point, Row, curve_points, panels_over, value
 
 SHARES, QUICK_SHARES = (0.0, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15), (0.05, 0.15)
 VARIATIONS, QUICK_VARIATIONS = (1.5, 2.0, 2.5), (2.5,)
@@ -105,17 +104,12 @@ FIGURE = Figure(
     title="Loss over how often and how variably subscribers are away (Farooq et al., figure 8c)",
     about="what is lost as subscribers are away more often, and for times that vary more",
     panels=(
-        Panel(
-            key="share",
-            title="c) over the share of time away",
-            x_label="share of time away (T_SD/T)",
-            y_label="lost (per cent)",
+        *panels_over(
+            "share of time away (T_SD/T)", ("share", "c) over the share of time away", "lost (per cent)")
         ),
-        Panel(
-            key="variation",
-            title="over the variation of outages (section 6.2)",
-            x_label="coefficient of variation",
-            y_label="lost (per cent)",
+        *panels_over(
+            "coefficient of variation",
+            ("variation", "over the variation of outages (section 6.2)", "lost (per cent)"),
         ),
     ),
     rows=rows,

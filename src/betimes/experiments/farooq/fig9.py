@@ -18,9 +18,8 @@ from betimes.experiments.farooq.mobility import (
     lrp_loss,
     run_of,
     run_row,
-    value,
 )
-from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Point, Row, curves, panels_over, value
 
 SIZES, QUICK_SIZES = (50, 100, 200, 500), (50, 200)
 BYTES = 1_500_000  # the paper's 30,000 messages of its usual size
@@ -41,18 +40,14 @@ def rows(plan: FigurePlan) -> list[dict[str, Any]]:
 
 def points(results: Sequence[Row]) -> list[Point]:
     """Return losses over the size."""
-    curves: dict[str, dict[str, Any]] = {
+    where: dict[str, dict[str, Any]] = {
         NONDURABLE: {"strategy": NONDURABLE},
         BY_MESSAGES: {"strategy": SEMI_DURABLE, "buffer_bytes": BUFFER_BYTES},
         BY_BYTES: {"strategy": SEMI_DURABLE, "buffer_bytes": BYTES},
     }
-    found = [
-        point
-        for curve, where in curves.items()
-        for point in curve_points(results, panel="loss", curve=curve, x="size", y="loss", where=where)
-    ]
+    found = curves("size", {"loss": "loss"}, where)(results)
     name = f"closed form: {BY_BYTES}"
-    return found + form_points(results, lrp_loss, panel="loss", curve=name, x="size", where=curves[BY_BYTES])
+    return found + form_points(results, lrp_loss, panel="loss", curve=name, x="size", where=where[BY_BYTES])
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
@@ -89,14 +84,7 @@ FIGURE = Figure(
     name="farooq-9",
     title="Loss over the size of messages (Farooq et al., figure 9c)",
     about="what is lost as messages get larger, with a buffer of messages and one of bytes",
-    panels=(
-        Panel(
-            key="loss",
-            title="c) messages lost",
-            x_label="size of a message (bytes)",
-            y_label="lost (per cent)",
-        ),
-    ),
+    panels=panels_over("size of a message (bytes)", ("loss", "c) messages lost", "lost (per cent)")),
     ours=(BY_BYTES,),
     rows=rows,
     run=run_row,

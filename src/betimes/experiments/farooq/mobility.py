@@ -12,17 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from betimes.experiments.figure import (
-    Claim,
-    FigurePlan,
-    Panel,
-    Point,
-    Row,
-    SeedSpread,
-    by_seed,
-    paired_ratios,
-    spread,
-)
+from betimes.experiments.figure import Claim, FigurePlan, Panel, Point, Row, fitting
 from betimes.model.buffer_settings import LRP
 from betimes.simulator.mobility import SIGNAL_DOWN, Mobility, outage_phases, simulate_mobility
 
@@ -130,20 +120,8 @@ def form_points(
     where: Mapping[str, Any],
 ) -> list[Point]:
     """Return the curve of a closed form, in per cent, at the x values of the runs that fit."""
-    fitting = [row for row in rows if all(row[name] == value for name, value in where.items())]
-    by_x = {float(row[x]): 100.0 * form(settings_of(row)) for row in fitting}
+    by_x = {float(row[x]): 100.0 * form(settings_of(row)) for row in fitting(rows, where)}
     return [Point(panel=panel, curve=curve, x=at, y=y, sd=0.0, seeds=0) for at, y in sorted(by_x.items())]
-
-
-def value(rows: Sequence[Row], y: str, **where: Any) -> SeedSpread:
-    """Return the spread over seeds of a column, of the rows that fit."""
-    return spread(by_seed(rows, y, where).values())
-
-
-def ratio(rows: Sequence[Row], y: str, above: Mapping[str, Any], below: Mapping[str, Any]) -> SeedSpread:
-    """Return the ratio of two kinds of runs, seed by seed."""
-    found = paired_ratios(by_seed(rows, y, above), by_seed(rows, y, below))
-    return spread(found or [math.nan])
 
 
 def exact_claim(rows: Sequence[Row]) -> Claim:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Point, Row, curve_points, panels_over
 from betimes.experiments.pongthawornkamol.accuracy import (
     CURVES,
     DURATION_S,
@@ -82,11 +82,8 @@ FIGURE = Figure(
     title="Contents known roughly (Pongthawornkamol & Nahrstedt, figure 6)",
     about="how much it costs to know only roughly what publishers send",
     panels=(
-        Panel(
-            key="error",
-            title="error by how contents are bent",
-            x_label="alpha (1: known exactly)",
-            y_label="mean absolute error",
+        *panels_over(
+            "alpha (1: known exactly)", ("error", "error by how contents are bent", "mean absolute error")
         ),
         *(share_panel(f"alpha {alpha:g}", f"alpha {alpha:g}") for alpha in DRAWN),
     ),

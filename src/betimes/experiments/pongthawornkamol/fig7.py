@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points, spread
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Row, curves, panels_over, spread
 from betimes.experiments.pongthawornkamol.network import paper_network
 from betimes.prediction.admission_policies import POLICIES, PolicyNetwork, Settings, policy_named
 from betimes.prediction.forecasts import ForecastModel
@@ -68,18 +68,6 @@ def run_row(row: Row) -> dict[str, Any]:
         "violated": len(inside) - kept,
         "violated_share": (len(inside) - kept) / len(inside) if inside else 0.0,
     }
-
-
-def points(results: Sequence[Row]) -> list[Point]:
-    """Return satisfied subscribers as predicted and as measured, and unmet requests, over the rate."""
-    return [
-        point
-        for panel in ("predicted", "satisfied", "violated_share")
-        for policy in (*POLICIES, MEAN_WAITS)
-        for point in curve_points(
-            results, panel=panel, curve=policy, x="rate", y=panel, where={"policy": policy}
-        )
-    ]
 
 
 def claims(results: Sequence[Row]) -> list[Claim]:
@@ -150,29 +138,21 @@ def _broken(results: Sequence[Row], policy: str, rates: Sequence[float]) -> floa
     return max(shares)
 
 
+points = curves(
+    "rate",
+    {panel: panel for panel in ("predicted", "satisfied", "violated_share")},
+    {policy: {"policy": policy} for policy in (*POLICIES, MEAN_WAITS)},
+)
+
 FIGURE = Figure(
     name="pongthawornkamol-7",
     title="Satisfied subscribers by admission policy (Pongthawornkamol & Nahrstedt, figure 7)",
     about="how many subscribers get what they ask for, if some are refused",
-    panels=(
-        Panel(
-            key="predicted",
-            title="a) as predicted",
-            x_label="publishing rate (messages per second and publisher)",
-            y_label="share of subscribers satisfied",
-        ),
-        Panel(
-            key="satisfied",
-            title="b) as measured",
-            x_label="publishing rate (messages per second and publisher)",
-            y_label="share of subscribers satisfied",
-        ),
-        Panel(
-            key="violated_share",
-            title="c) promises broken",
-            x_label="publishing rate (messages per second and publisher)",
-            y_label="share of those admitted",
-        ),
+    panels=panels_over(
+        "publishing rate (messages per second and publisher)",
+        ("predicted", "a) as predicted", "share of subscribers satisfied"),
+        ("satisfied", "b) as measured", "share of subscribers satisfied"),
+        ("violated_share", "c) promises broken", "share of those admitted"),
     ),
     ours=(OURS,),
     rows=rows,

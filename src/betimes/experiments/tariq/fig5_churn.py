@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row
-from betimes.experiments.tariq.peers import OURS, PAPER, PROTOCOLS, over, over_cycles, run_of, run_row, value
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points, value
+from betimes.experiments.tariq.peers import OURS, PAPER, PROTOCOLS, over_cycles, run_of, run_row
 from betimes.simulator.peers.worlds import SKEWED, UNIFORM
 
 CHURN, QUICK_CHURN = (0.0, 0.005, 0.01, 0.025, 0.05), (0.0, 0.025)
@@ -36,7 +36,8 @@ def points(results: Sequence[Row]) -> list[Point]:
             where = {"protocol": protocol, "popularity": popularity}
             for measure in ("converged", "notified"):
                 curve = f"{protocol}, {measure}"
-                found += over(results, "churn", measure, panel=panel, curve=curve, shock=0.0, **where)
+                steady = {"shock": 0.0, **where}
+                found += curve_points(results, panel=panel, curve=curve, x="churn", y=measure, where=steady)
             for shock in shocks:
                 curve = f"{protocol}, {shock:.0%}"
                 found += over_cycles(

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, spread
-from betimes.experiments.tariq.peers import (
-    OURS,
-    PAPER,
-    PROTOCOLS,
-    REQUESTS,
-    over_cycles,
-    run_of,
-    run_row,
+from betimes.experiments.figure import (
+    Claim,
+    Figure,
+    FigurePlan,
+    Panel,
+    Point,
+    Row,
+    spread,
+    spread_point,
     value,
 )
+from betimes.experiments.tariq.peers import OURS, PAPER, PROTOCOLS, REQUESTS, over_cycles, run_of, run_row
 from betimes.simulator.peers.worlds import GRID, RECT, SKEWED, UNIFORM
 
 PANELS = {(GRID, UNIFORM): "a", (GRID, SKEWED): "b", (RECT, UNIFORM): "rect-w1", (RECT, SKEWED): "rect-w2"}
@@ -53,16 +54,7 @@ def points(results: Sequence[Row]) -> list[Point]:
             where = {"workload": GRID, "popularity": popularity, "protocol": protocol}
             for most in REQUESTS:
                 each = value(results, f"requests_{most}", **where)
-                found.append(
-                    Point(
-                        panel="c",
-                        curve=f"{protocol}, {popularity}",
-                        x=float(most),
-                        y=each.mean,
-                        sd=each.sd,
-                        seeds=each.count,
-                    )
-                )
+                found.append(spread_point("c", f"{protocol}, {popularity}", float(most), each))
     return found
 
 

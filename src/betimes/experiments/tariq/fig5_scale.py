@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row
-from betimes.experiments.tariq.peers import OURS, PROTOCOLS, over, run_of, run_row, value
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points, value
+from betimes.experiments.tariq.peers import OURS, PROTOCOLS, run_of, run_row
 from betimes.simulator.peers.worlds import RECT, SKEWED, UNIFORM
 
 SIZES, QUICK_SIZES = (1_000, 2_000, 4_000, 7_000), (300, 600)
@@ -43,9 +43,12 @@ def points(results: Sequence[Row]) -> list[Point]:
         for popularity in (UNIFORM, SKEWED):
             where = {"protocol": protocol, "popularity": popularity, "expressions": 8}
             curve = f"{protocol}, {popularity}"
-            found += over(results, "peers", "built_at", panel="h", curve=curve, **where)
+            found += curve_points(results, panel="h", curve=curve, x="peers", y="built_at", where=where)
         finer = {"protocol": protocol, "workload": RECT}
-        for point in over(results, "expressions", "in_degree", panel="i", curve=protocol, **finer):
+        parents = curve_points(
+            results, panel="i", curve=protocol, x="expressions", y="in_degree", where=finer
+        )
+        for point in parents:
             # x is the limit of expressions so far; draw the number that peers have
             found.append(replace(point, x=value(results, "dz", expressions=point.x, **finer).mean))
     return found

@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, PublishedValue, Row
-from betimes.experiments.tariq.peers import OURS, PAPER, PROTOCOLS, over, run_of, run_row, value
+from betimes.experiments.figure import (
+    Claim,
+    Figure,
+    FigurePlan,
+    Point,
+    PublishedValue,
+    Row,
+    curve_points,
+    panels_over,
+    value,
+)
+from betimes.experiments.tariq.peers import OURS, PAPER, PROTOCOLS, run_of, run_row
 
 ALLOWED = (0.0, 0.0625, 0.5)  # the budgets for which section 6 gives numbers
 SCENARIOS = ("S1", "S2")
@@ -41,15 +51,21 @@ def rows(plan: FigurePlan) -> list[dict[str, Any]]:
 
 def points(results: Sequence[Row]) -> list[Point]:
     """Return the shares of notified peers, and of false positives, over the allowed ones."""
-    found = []
-    for protocol in PROTOCOLS:
-        for scenario in SCENARIOS:
-            for out_degree in OUT_DEGREES:
-                where = {"protocol": protocol, "delays": scenario, "out_degree": out_degree}
-                curve = _curve(protocol, scenario, out_degree)
-                found += over(results, "allowed", "notified", panel="a", curve=curve, **where)
-                found += over(results, "allowed", "false", panel="b", curve=curve, **where)
-    return found
+    return [
+        point
+        for protocol in PROTOCOLS
+        for scenario in SCENARIOS
+        for out_degree in OUT_DEGREES
+        for panel, y in (("a", "notified"), ("b", "false"))
+        for point in curve_points(
+            results,
+            panel=panel,
+            curve=_curve(protocol, scenario, out_degree),
+            x="allowed",
+            y=y,
+            where={"protocol": protocol, "delays": scenario, "out_degree": out_degree},
+        )
+    ]
 
 
 def _at(
@@ -125,16 +141,10 @@ FIGURE = Figure(
     name="tariq-6",
     title="What false positives and places buy (Tariq et al., figure 6)",
     about="the share of notified peers with tight and moderate bounds, over the false positives allowed",
-    panels=(
-        Panel(
-            key="a", title="a) notified", x_label="allowed (share of all events)", y_label="peers (per cent)"
-        ),
-        Panel(
-            key="b",
-            title="b) false positives",
-            x_label="allowed (share of all events)",
-            y_label="of all events (per cent)",
-        ),
+    panels=panels_over(
+        "allowed (share of all events)",
+        ("a", "a) notified", "peers (per cent)"),
+        ("b", "b) false positives", "of all events (per cent)"),
     ),
     published=PUBLISHED,
     ours=tuple(_curve(OURS, scenario, each) for scenario in SCENARIOS for each in OUT_DEGREES),

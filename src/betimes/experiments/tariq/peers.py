@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from betimes.experiments.figure import FigurePlan, Point, Row, SeedSpread, by_seed, curve_points, spread
+from betimes.experiments.figure import FigurePlan, Point, Row, fitting, spread, spread_point
 from betimes.peers.settings import our_settings, paper_settings
 from betimes.simulator.peers.network import Newcomer, PeerNetwork
 from betimes.simulator.peers.worlds import (
@@ -144,24 +144,10 @@ def run_row(row: Row) -> dict[str, Any]:
 
 def over_cycles(results: Sequence[Row], measure: str, *, panel: str, curve: str, **where: Any) -> list[Point]:
     """Return a curve over the cycles of runs."""
-    rows = [row for row in results if all(row[name] == value for name, value in where.items())]
-    cycles = sorted(
-        int(name.rpartition("_")[2]) for name in (rows[0] if rows else {}) if name.startswith(f"{measure}_")
-    )
-    points = []
-    for cycle in cycles:
-        each = spread([float(row[f"{measure}_{cycle}"]) for row in rows])
-        points.append(
-            Point(panel=panel, curve=curve, x=float(cycle), y=each.mean, sd=each.sd, seeds=each.count)
-        )
-    return points
-
-
-def value(results: Sequence[Row], measure: str, **where: Any) -> SeedSpread:
-    """Return a measure's mean and deviation over seeds."""
-    return spread(by_seed(results, measure, where).values())
-
-
-def over(results: Sequence[Row], x: str, y: str, *, panel: str, curve: str, **where: Any) -> list[Point]:
-    """Return a curve over a parameter."""
-    return curve_points(results, panel=panel, curve=curve, x=x, y=y, where=where)
+    rows = fitting(results, where)
+    names = [name for name in (rows[0] if rows else {}) if name.startswith(f"{measure}_")]
+    cycles = sorted(int(name.rpartition("_")[2]) for name in names)
+    spreads = [spread([float(row[f"{measure}_{cycle}"]) for row in rows]) for cycle in cycles]
+    return [
+        spread_point(panel, curve, float(cycle), each) for cycle, each in zip(cycles, spreads, strict=True)
+    ]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from betimes.experiments.figure import (
     Claim,
     Figure,
     FigurePlan,
-    Panel,
     Point,
     Row,
     by_seed,
     curve_points,
+    panels_over,
     spread,
 )
 from betimes.experiments.wang.network import DURATION_S, PSD, QUICK_DURATION_S, SSD, run_row
@@ -55,11 +56,7 @@ def points(results: Sequence[Row]) -> list[Point]:
             level = curve_points(
                 results, panel=scenario, curve=strategy, x="r", y=y, where={**where, "strategy": strategy}
             )
-            found += [
-                Point(panel=scenario, curve=strategy, x=x, y=each.y, sd=each.sd, seeds=each.seeds)
-                for each in level
-                for x in (0.0, 1.0)
-            ]
+            found += [replace(each, x=x) for each in level for x in (0.0, 1.0)]
     return found
 
 
@@ -120,9 +117,10 @@ FIGURE = Figure(
     name="wang-4",
     title="EB, PC and EBPC over the weight r, rate 10 (Wang et al. 2006, figure 4)",
     about="how expected benefit and postponing cost should be mixed",
-    panels=(
-        Panel(key=SSD, title="a) subscriber-specified delay", x_label="r", y_label="total earning"),
-        Panel(key=PSD, title="b) publisher-specified delay", x_label="r", y_label="delivery rate"),
+    panels=panels_over(
+        "r",
+        (SSD, "a) subscriber-specified delay", "total earning"),
+        (PSD, "b) publisher-specified delay", "delivery rate"),
     ),
     rows=rows,
     run=run_row,

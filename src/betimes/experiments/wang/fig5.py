@@ -3,48 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
-from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points
+from betimes.experiments.figure import Claim, Figure, Row, curve_means, rises, show
 from betimes.experiments.wang.network import (
     CONGESTED,
     OURS,
     PAPERS,
     SSD,
     beats_claim,
-    means,
     peak,
+    rate_panels,
+    rate_points,
     rate_rows,
     ratio,
     ratio_claim,
-    rises,
     run_row,
-    show,
 )
 
 ALMOST = 0.05  # "almost the same": within so much of each other
 
 
-def rows(plan: FigurePlan) -> list[dict[str, Any]]:
-    """Return every strategy at every rate."""
-    return rate_rows(plan, SSD)
-
-
-def points(results: Sequence[Row]) -> list[Point]:
-    """Return earning and messages over the rate."""
-    return [
-        point
-        for panel in ("earning", "messages")
-        for strategy in (*PAPERS, *OURS)
-        for point in curve_points(
-            results, panel=panel, curve=strategy, x="rate", y=panel, where={"strategy": strategy}
-        )
-    ]
-
-
 def claims(results: Sequence[Row]) -> list[Claim]:
     """Return the claims of section 6.2 about figure 5, and this project's."""
-    earning = {strategy: means(results, strategy, "earning") for strategy in (*PAPERS, *OURS)}
+    earning = {
+        strategy: curve_means(results, "rate", "earning", strategy=strategy) for strategy in (*PAPERS, *OURS)
+    }
     last = {strategy: curve[-1][1] for strategy, curve in earning.items()}
     traffic = ratio(results, "eb", "pc", "messages")
     return [
@@ -52,7 +36,7 @@ def claims(results: Sequence[Row]) -> list[Claim]:
             Claim(
                 text=f"earning of {name.upper()} always rises with the rate",
                 published="rises",
-                measured=show(earning[name]),
+                measured=show(earning[name], digits=4),
                 held=rises(earning[name]),
             )
             for name in ("eb", "pc")
@@ -67,7 +51,7 @@ def claims(results: Sequence[Row]) -> list[Claim]:
             Claim(
                 text=f"earning of {name.upper()} falls after a peak",
                 published="falls",
-                measured=f"peak at {peak(earning[name]):g}; {show(earning[name])}",
+                measured=f"peak at {peak(earning[name]):g}; {show(earning[name], digits=4)}",
                 held=peak(earning[name]) < CONGESTED,
             )
             for name in ("fifo", "rl")
@@ -96,23 +80,10 @@ FIGURE = Figure(
     name="wang-5",
     title="Earning and traffic, subscriber-specified delay (Wang et al. 2006, figure 5)",
     about="what is earned, and at what traffic, as publishing gets faster",
-    panels=(
-        Panel(
-            key="earning",
-            title="a) total earning",
-            x_label="publishing rate (messages per minute and publisher)",
-            y_label="total earning",
-        ),
-        Panel(
-            key="messages",
-            title="b) message number",
-            x_label="publishing rate (messages per minute and publisher)",
-            y_label="messages received by brokers",
-        ),
-    ),
+    panels=rate_panels("earning", "total earning", "total earning"),
     ours=OURS,
-    rows=rows,
+    rows=partial(rate_rows, scenario=SSD),
     run=run_row,
-    points=points,
+    points=rate_points("earning"),
     claims=claims,
 )

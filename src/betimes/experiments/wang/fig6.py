@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
-from betimes.experiments.figure import (
-    Claim,
-    Figure,
-    FigurePlan,
-    Panel,
-    Point,
-    PublishedValue,
-    Row,
-    curve_points,
-    spread,
-)
+from betimes.experiments.figure import Claim, Figure, PublishedValue, Row, curve_means, rises, show, spread
 from betimes.experiments.wang.network import (
     CONGESTED,
     OURS,
@@ -23,39 +13,23 @@ from betimes.experiments.wang.network import (
     PSD,
     at_rate,
     beats_claim,
-    means,
+    rate_panels,
+    rate_points,
     rate_rows,
     ratio,
     ratio_claim,
-    rises,
     run_row,
-    show,
 )
 
 DELIVERY_RATES = {"eb": 0.401, "fifo": 0.225, "rl": 0.116}
 ALMOST = 0.05  # "almost the same": within so much of each other
 
 
-def rows(plan: FigurePlan) -> list[dict[str, Any]]:
-    """Return every strategy at every rate."""
-    return rate_rows(plan, PSD)
-
-
-def points(results: Sequence[Row]) -> list[Point]:
-    """Return delivery rate and messages over the rate."""
-    return [
-        point
-        for panel in ("delivery_rate", "messages")
-        for strategy in (*PAPERS, *OURS)
-        for point in curve_points(
-            results, panel=panel, curve=strategy, x="rate", y=panel, where={"strategy": strategy}
-        )
-    ]
-
-
 def claims(results: Sequence[Row]) -> list[Claim]:
     """Return the claims of section 6.2 about figure 6, and this project's."""
-    share = {strategy: means(results, strategy, "delivery_rate") for strategy in PAPERS}
+    share = {
+        strategy: curve_means(results, "rate", "delivery_rate", strategy=strategy) for strategy in PAPERS
+    }
     same = ratio(results, "eb", "pc", "delivery_rate")
     found = {name: spread(at_rate(results, name, "delivery_rate").values()) for name in DELIVERY_RATES}
     return [
@@ -63,7 +37,7 @@ def claims(results: Sequence[Row]) -> list[Claim]:
             Claim(
                 text=f"delivery rate of {name.upper()} falls with the rate",
                 published="falls",
-                measured=show(curve),
+                measured=show(curve, digits=4),
                 held=rises([(x, -y) for x, y in curve]),
             )
             for name, curve in share.items()
@@ -99,27 +73,14 @@ FIGURE = Figure(
     name="wang-6",
     title="On-time share and traffic, publisher-specified delay (Wang et al. 2006, figure 6)",
     about="what share arrives in time, and at what traffic, as publishing gets faster",
-    panels=(
-        Panel(
-            key="delivery_rate",
-            title="a) delivery rate",
-            x_label="publishing rate (messages per minute and publisher)",
-            y_label="share delivered in time",
-        ),
-        Panel(
-            key="messages",
-            title="b) message number",
-            x_label="publishing rate (messages per minute and publisher)",
-            y_label="messages received by brokers",
-        ),
-    ),
+    panels=rate_panels("delivery_rate", "delivery rate", "share delivered in time"),
     published=tuple(
         PublishedValue(panel="delivery_rate", curve=name, x=CONGESTED, y=y)
         for name, y in DELIVERY_RATES.items()
     ),
     ours=OURS,
-    rows=rows,
+    rows=partial(rate_rows, scenario=PSD),
     run=run_row,
-    points=points,
+    points=rate_points("delivery_rate"),
     claims=claims,
 )

@@ -7,10 +7,21 @@ states a bound and a price.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
-from betimes.experiments.figure import Claim, FigurePlan, Row, SeedSpread, by_seed, paired_ratios, spread
+from betimes.experiments.figure import (
+    Claim,
+    FigurePlan,
+    Panel,
+    Points,
+    Row,
+    SeedSpread,
+    by_seed,
+    curves,
+    paired_ratios,
+    panels_over,
+    spread,
+)
 from betimes.model.distributions import Uniform
 from betimes.model.errors import SettingError
 from betimes.model.topology import LayeredWorld, Tier
@@ -78,6 +89,21 @@ def rate_rows(plan: FigurePlan, scenario: str) -> list[dict[str, Any]]:
     ]
 
 
+def rate_points(measure: str) -> Points:
+    """Return the `points` of figures 5 and 6: a measure and messages over the rate, by strategy."""
+    where = {strategy: {"strategy": strategy} for strategy in (*PAPERS, *OURS)}
+    return curves("rate", {measure: measure, "messages": "messages"}, where)
+
+
+def rate_panels(measure: str, title: str, y_label: str) -> tuple[Panel, ...]:
+    """Return the panels of figures 5 and 6."""
+    return panels_over(
+        "publishing rate (messages per minute and publisher)",
+        (measure, f"a) {title}", y_label),
+        ("messages", "b) message number", "messages received by brokers"),
+    )
+
+
 def at_rate(rows: Sequence[Row], strategy: str, y: str, rate: float = CONGESTED) -> dict[int, float]:
     """Return one value per seed for a strategy at a rate."""
     return by_seed(rows, y, {"strategy": strategy, "rate": rate})
@@ -94,29 +120,9 @@ def ratio_claim(rows: Sequence[Row], text: str, above: str, below: str, y: str, 
     return Claim(text=text, published=f"{published:g}", measured=str(found), held=found.near(published))
 
 
-def means(rows: Sequence[Row], strategy: str, y: str) -> list[tuple[float, float]]:
-    """Return (rate, mean over seeds), by rate."""
-    rates = sorted({float(row["rate"]) for row in rows})
-    return [(rate, spread(at_rate(rows, strategy, y, rate).values()).mean) for rate in rates]
-
-
-def rises(curve: Sequence[tuple[float, float]]) -> bool:
-    """Return whether a curve goes up from point to point."""
-    return all(left[1] < right[1] for left, right in pairwise(curve))
-
-
 def peak(curve: Sequence[tuple[float, float]]) -> float:
     """Return where a curve is highest."""
     return max(curve, key=lambda point: point[1])[0]
-
-
-def show(curve: Sequence[tuple[float, float]]) -> str:
-    """Return a curve as a few words.
-
-    >>> show([(1.0, 0.5), (15.0, 0.25)])
-    '0.5 at 1, 0.25 at 15'
-    """
-    return ", ".join(f"{y:.4g} at {x:g}" for x, y in curve)
 
 
 def beats_claim(rows: Sequence[Row], y: str, what: str) -> Claim:
