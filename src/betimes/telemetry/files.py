@@ -107,11 +107,6 @@ class TelemetryWriter:
         """Write the held records, as parts of their own."""
         self.detach()()
 
-    @property
-    def rows_held(self) -> int:
-        """Return how many records are held."""
-        return sum(map(len, self._rows.values()))
-
     def detach(self) -> Callable[[], None]:
         """Detach the held records; return the function that writes them, which another thread may call."""
         parts = [self._part(kind) for kind, rows in self._rows.items() if rows]

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from betimes.model.statistics import NetworkStatistics, subscriber_of
 from betimes.pipeline.tables.files import read_arrow
+from betimes.pipeline.tables.predictions import Person
 from betimes.pipeline.tables.shapes import RELIABILITY
 from betimes.prediction.predict import Prediction
 
@@ -26,7 +27,6 @@ ROWS_MIN = 30  # of wanted events: fewer carry little information
 FILES_MAX = 1_000  # of the table; the oldest are deleted
 ALARMS = "alarms"
 BEGINS, ENDS = "begins", "ends"
-Person = tuple[str, str]  # subscriber and home
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

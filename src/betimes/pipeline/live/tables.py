@@ -29,6 +29,7 @@ from betimes.pipeline.telemetry.distributions import weight
 from betimes.pipeline.telemetry.histograms import Measure
 from betimes.pipeline.telemetry.input import SPARK_TYPES, TelemetryInput
 from betimes.pipeline.telemetry.job import (
+    COMPILED_ROWS_MIN,
     PipelineRun,
     as_deliveries,
     as_transfers,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LIVE_SPEED = Measure(keys=("neighbour", "broker"), value="transfer_s", divisor="size_kb")
-COMPILED_ROWS_MIN = 1_000_000  # below that, Spark takes longer to compile each query than to run it
 WINDOWS = TableShape(
     name="windows",
     row="what was seen of a link or a subscriber within one window of time",

@@ -11,7 +11,7 @@ import atexit
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,11 +56,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SAMPLE_ROWS = 20_000  # of subscriptions, and of events
-SURELY_SMALL = 20_000  # fewer subscriptions than that need no sample to estimate their size
 QUARANTINED_MAX = 100_000  # rows that are kept individually
-_AGREED_BYTES_MIN = 1 << 16
 Tables = Any  # a frame, or a source of rows
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ task that gets them builds the index of one cell at a time, and holds no more th
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,7 @@ from betimes.pipeline.match.cells import CellGroup, cells_of_events, cells_of_su
 from betimes.pipeline.match.forms import STEP_MAX, Form, Steps, answered, plain_texts
 from betimes.pipeline.match.plan import CellShare
 from betimes.pipeline.rows.events import EventShape, event_columns
-from betimes.pipeline.rows.sources import PieceReader
+from betimes.pipeline.rows.sources import Batches, PieceReader
 from betimes.pipeline.rows.subscription_set import SubscriptionSet
 from betimes.pipeline.rows.subscriptions import SubscriptionColumns, SubscriptionShape, read_subscriptions
 
@@ -32,7 +32,6 @@ ROWS_PER_STEP = 1 << 17
 BLOCK_BYTES_MAX = 4_000_000
 WAITING_BYTES_MAX = 128_000_000
 ROW = "betimes row"  # the number of an event in a match, by which the parts of its answer are joined
-Batches = Iterator[pa.RecordBatch]
 
 
 def packed(rows: pa.RecordBatch) -> bytes:

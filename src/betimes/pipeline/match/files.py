@@ -12,7 +12,7 @@ import shutil
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +28,7 @@ from betimes.pipeline.match.tasks import WRITTEN
 from betimes.pipeline.rows.sources import RowSource, open_rows
 from betimes.pipeline.rows.subscription_set import SubscriptionSet
 from betimes.pipeline.rows.subscriptions import QUARANTINE
-from betimes.pipeline.spark.watched_jobs import watched
+from betimes.pipeline.spark.watched_jobs import Progress, watched
 from betimes.pipeline.tables.parquet import check_writable, write_table
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 MATCHES, SET_ASIDE, SUMMARY = "matches", "quarantine.parquet", "summary.json"
 UNREADABLE = "event that cannot be read"
-Progress = Callable[[int, int], None]  # tasks done, all tasks
 
 
 class MatchError(BetimesError):

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from betimes.pipeline.match.forms import STEP_MAX, Form, MatchAnswer, Steps, answered, plain_texts
 from betimes.pipeline.rows.events import EventShape, event_columns
-from betimes.pipeline.rows.sources import PieceReader
+from betimes.pipeline.rows.sources import Batches, PieceReader
 from betimes.pipeline.rows.subscription_set import SubscriptionSet, load_set
 
 SPLIT_TYPES = (pa.int32(), pa.int64())  # Spark reads unsigned integers only without this encoding
@@ -39,7 +39,6 @@ WRITTEN_SCHEMA = pa.schema(
         ("processor_s", pa.float64()),
     ]
 )
-Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,9 +27,16 @@ from betimes.pipeline.match.forms import Form
 from betimes.pipeline.match.plan import MatchPlan, MatchSettings
 from betimes.pipeline.replay.delays import ReplayRoutes, learned_routes, on_time_chance
 from betimes.pipeline.replay.terms import ReplaySubscriptions, Terms, known_brokers, subscriptions_in
-from betimes.pipeline.rows.sources import frame_rows, open_rows, parquet_files, parquet_rows, read_rows
+from betimes.pipeline.rows.sources import (
+    Batches,
+    frame_rows,
+    open_rows,
+    parquet_files,
+    parquet_rows,
+    read_rows,
+)
 from betimes.pipeline.rows.subscriptions import SUBSCRIBER, SubscriptionShape
-from betimes.pipeline.spark.watched_jobs import watched
+from betimes.pipeline.spark.watched_jobs import Progress, watched
 from betimes.pipeline.tables.files import current_tables
 from betimes.pipeline.tables.parquet import write_table
 from betimes.pipeline.tables.shapes import EVENTS
@@ -51,8 +58,6 @@ SCHEMA = pa.schema(
     ]
 )
 Numbers = NDArray[np.float64]
-Batches = Iterator[pa.RecordBatch]
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

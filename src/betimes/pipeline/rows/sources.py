@@ -20,17 +20,17 @@ import pyarrow.parquet as pq
 
 from betimes.model.errors import BetimesError
 from betimes.pipeline.rows.csv import BROKEN, csv_frame, quoted
-from betimes.pipeline.spark.session import cores
+from betimes.pipeline.spark.session import TASKS_PER_CORE, cores
 from betimes.pipeline.tables.files import folder_values
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FILES_MAX = 100_000
-TASKS_PER_CORE = 4  # so that no core waits long for the last
 ROWS_PER_TASK_MAX = 2_000_000
 SAMPLED_GROUPS_MAX = 16
 JSON_LINE = '{"event": 1, "speed": 61}'
+Batches = Iterator[pa.RecordBatch]
 PARQUET, CSV, JSON = "parquet", "csv", "json"
 ENDINGS = {
     ".parquet": PARQUET,

@@ -34,6 +34,7 @@ T = TypeVar("T")
 REACH_S_MAX = 5.0  # for one TCP connection to a master or a Connect server
 START_S_MAX = 120.0  # for Java, the context and, on a cluster, the first worker
 CONNECT_PORT = 15002
+TASKS_PER_CORE = 4  # so that no core waits long for the last
 CORES_MAX = 10_000  # that can be counted over Spark Connect
 CONNECT_PACKAGES = ("grpc", "grpc_status", "google.rpc", "zstandard")
 START_KEY = "spark.betimes.start.s"  # seconds that opening took, kept with the session

@@ -14,6 +14,7 @@ from betimes.pipeline.spark.session import is_remote
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+Progress = Callable[[int, int], None]  # done, in all
 POLL_S = 0.2
 CANCEL_S_MAX = 10.0
 

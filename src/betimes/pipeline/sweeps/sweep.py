@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from betimes.model.errors import SettingError
-from betimes.pipeline.spark.watched_jobs import JobError, watched
+from betimes.pipeline.spark.watched_jobs import JobError, Progress, watched
 from betimes.pipeline.sweeps.tasks import OUTCOME_SCHEMA, SweepFunction, TaskOutcome, run_alone, run_here
 from betimes.pipeline.tables.parquet import FAILURE_COLUMNS, column_table, ready_to_write, write_table
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 TASKS_MAX = 100  # a Python task costs some 50 ms whatever it does: above this number, rows share a task
 WORKER_DIED = "Python worker exited unexpectedly"  # Spark's wording
-Progress = Callable[[int, int], None]  # rows done, rows in all
 
 OUTCOME_COLUMNS = "row long, result string, run_s double, error string, message string, trace string"
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from betimes.model.distributions import Histogram
-from betimes.pipeline.spark.session import cores
+from betimes.pipeline.spark.session import TASKS_PER_CORE, cores
 from betimes.pipeline.tables.files import folder_values
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ STEP_BITS = 14  # a value has so many bits, and is off by at most one part in 16
 ZERO_CELL = -(2**20)  # of the value 0, which is in no doubling
 HISTOGRAM_CELLS = 200
 TAIL_SHARE = 0.001  # of each end of a histogram: what lies beyond is counted in its last cell
-TASKS_PER_CORE = 4  # so that no core waits long for the last
 BATCHES_HELD_MAX = 16
 PLACES_MAX = 2_000_000  # of (group, cell) that are counted without sorting
 Numbers = NDArray[np.float64]

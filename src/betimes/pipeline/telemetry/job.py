@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from betimes.model.errors import BetimesError, SettingError
+from betimes.pipeline.spark.watched_jobs import Progress
 from betimes.pipeline.tables import shapes as tables
 from betimes.pipeline.tables.damage import naming_damaged_files
 from betimes.pipeline.tables.files import check_tables_place, new_tables, write_frame
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
-Progress = Callable[[int, int], None]  # steps done, all steps
 AT_ONCE = 3  # actions that run in parallel
 ROWS_PER_TASK = 1_000_000
 FILES_MAX = 1000  # of one table
