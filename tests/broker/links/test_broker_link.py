@@ -111,8 +111,8 @@ def test_why_a_link_ends_is_logged_at_both_ends(caplog):
     net.brokers["c"] = net.brokers["b"]  # a wrong address
     net.join("a", "c")
     net.run(1.0)
-    assert "link to c: who was dialled is not c but called b" in caplog.text
-    assert "link to a: it hangs up: who was dialled is not c" in caplog.text
+    assert "link to c: the dialled broker is not c but called b" in caplog.text
+    assert "link to a: it hangs up: the dialled broker is not c" in caplog.text
 
 
 def test_a_link_sends_no_faster_than_its_terms_say():

@@ -1,7 +1,8 @@
-"""What came too early? Events for brokers of which it is not known yet what is wanted there.
+"""Events that wait for a destination broker whose subscriptions are not known yet.
 
-After a restart a broker has events in its hands, or gets some, before the brokers they are for have said
-what they want. They wait here until those have, or until it is too late.
+After a restart a broker holds events, or receives some, before their destination brokers have announced their
+demand. The events wait here until the demand arrives, or until they expire. `take_for` and `take_void`
+are O(n) in the events that wait.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from betimes.broker.delivery.publication import Publication
 
 
 class AwaitingDemand:
-    """Events with the destinations that have to speak first; at most so many."""
+    """Events, each with the destinations whose demand is missing; `count_max` events at most."""
 
     def __init__(self, count_max: int, found: Iterable[tuple[Publication, frozenset[str]]] = ()) -> None:
         self._count_max = count_max
@@ -22,14 +23,14 @@ class AwaitingDemand:
         return len(self._waiting)
 
     def add(self, publication: Publication, destinations: frozenset[str]) -> bool:
-        """Let an event wait for the word of these; False if there is no room."""
+        """Keep an event until the demand of these destinations is known; False if the list is full."""
         if len(self._waiting) >= self._count_max:
             return False
         self._waiting.append((publication, destinations))
         return True
 
     def take_for(self, destination: str) -> list[Publication]:
-        """Return the events for a broker that has spoken; they wait for it no longer."""
+        """Return the events for a broker whose demand is known now; they no longer wait for it."""
         found = [publication for publication, others in self._waiting if destination in others]
         if found:
             left = [(publication, others - {destination}) for publication, others in self._waiting]
@@ -37,7 +38,7 @@ class AwaitingDemand:
         return found
 
     def take_void(self, now_s: float) -> list[tuple[Publication, frozenset[str]]]:
-        """Take out and return what has become void meanwhile."""
+        """Remove and return the events that have expired."""
         void = [each for each in self._waiting if now_s >= each[0].void_at_s]
         if void:
             self._waiting = [each for each in self._waiting if now_s < each[0].void_at_s]

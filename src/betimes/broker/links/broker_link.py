@@ -1,9 +1,10 @@
-"""What goes over a link between two brokers? One end of it, from CONNECT to the last byte.
+"""One end of a link between two brokers, from CONNECT to the last byte.
 
-The scheduler owns the queue: only as many messages are under way as keep the link busy (`SendWindow`), and no
-faster than the link's terms allow. What is under way is known until it is acknowledged.
+The scheduler owns the queue: the link has only as many messages in flight as keep it busy (`SendWindow`), and
+sends no faster than its terms allow. It tracks each message in flight until the neighbour acknowledges it.
 
-Sans-I/O, like `Connection`, to which it belongs; what is said about the whole network is the federation's.
+Sans-I/O, like `Connection`, to which it belongs. The federation decides what the bulletins, session messages
+and signals on the link mean.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from betimes.routing.link_state import Bulletin
 from betimes.scheduling.effects import Send
 
 WAITS_EVERY_S = 0.05
-PACKET_START_BYTES = 100  # of what is said between brokers: what stands before it, at most
+PACKET_START_BYTES = 100  # upper limit of the header in front of a payload between brokers
 
 
 class LinkOwner(Protocol):
@@ -63,27 +64,27 @@ class LinkOwner(Protocol):
     life: int
 
     def complain(self, neighbour: str, problem: str) -> None:
-        """Log what is wrong with a link."""
+        """Log a problem with a link."""
 
     def link_up(self, end: BrokerLink, now_s: float) -> None:
         """Begin to use a link."""
 
     def link_down(self, end: BrokerLink, now_s: float) -> None:
-        """Note that a link is lost."""
+        """Note that a link is down."""
 
     def hear(self, end: BrokerLink, bulletin: Bulletin, now_s: float) -> None:
-        """Learn from a bulletin."""
+        """Handle a bulletin."""
 
     def hear_of_session(self, end: BrokerLink, payload: bytes, now_s: float) -> None:
-        """Take in a message about a session that moves."""
+        """Handle a message about a session that moves."""
 
     def hear_signal(self, end: BrokerLink, payload: bytes, now_s: float) -> None:
-        """Take in a signal about reservations."""
+        """Handle a signal about reservations."""
 
     def arrive(
         self, end: BrokerLink, publication: Publication, arrival: Arrival, took_s: float, now_s: float
     ) -> None:
-        """Take in an event."""
+        """Handle an event from a neighbour."""
 
     def acknowledged(
         self,
@@ -93,13 +94,13 @@ class LinkOwner(Protocol):
         waits_s: Mapping[str, float] | None,
         now_s: float,
     ) -> None:
-        """Note that the neighbour has an event."""
+        """Note that the neighbour has acknowledged an event."""
 
     def onward_waits(self) -> dict[str, float]:
-        """Return what events lately waited from here on, by destination."""
+        """Return the recent waiting times of events from this broker on, by destination."""
 
     def serve(self, end: BrokerLink, now_s: float) -> None:
-        """Let a link choose what it sends next."""
+        """Let the scheduler choose what a link sends next."""
 
 
 class BrokerLink(NeighbourLink):
@@ -110,7 +111,7 @@ class BrokerLink(NeighbourLink):
         self.federation = federation
         self.terms = terms
         self._window = SendWindow()
-        self._held: bytes | None = None  # an event that the link's rate keeps on its way
+        self._held: bytes | None = None  # an event held back to emulate the link's rate
         self._held_until_s = math.inf
         self._waits_told_s = -math.inf
         self._events_under_way = 0
@@ -119,7 +120,7 @@ class BrokerLink(NeighbourLink):
     # --- opening
 
     def dial(self) -> None:
-        """Say who we are to the broker that was dialled."""
+        """Send CONNECT, with this broker's identity, to the neighbour."""
         federation = self.federation
         self.connection.link = self
         self.connection.send(
@@ -134,7 +135,7 @@ class BrokerLink(NeighbourLink):
         )
 
     def answer(self, packet: mqtt5.ConnectPacket, now_s: float) -> None:
-        """Take a neighbour's connection for a link, or say why not."""
+        """Accept a neighbour's connection as a link, or refuse it with a reason."""
         settings = self.federation.settings
         version = property_of(packet.user_properties, LINK)
         given = packet.password or b""
@@ -158,11 +159,11 @@ class BrokerLink(NeighbourLink):
             self.federation.link_up(self, now_s)
 
     def _identity(self) -> list[tuple[str, str]]:
-        """Return what the neighbour is told of who we are: also which life of this broker it is."""
+        """Return the properties that identify this broker and its life, that is, which start of it."""
         return [(LINK, VERSION), (BROKER, self.federation.name), (LIFE, str(self.federation.life))]
 
     def _rival(self, properties: Sequence[tuple[str, str]], now_s: float) -> str | None:
-        """Say why there can be no link now: because one with a broker of that name is there, and well."""
+        """Return why the link cannot open: a live link with a broker of that name exists; None if it can."""
         self.life = property_of(properties, LIFE)
         there = self.federation.ends.get(self.neighbour)
         if there is None or now_s - there.connection.heard_at_s > 2.0 * self.federation.settings.beat_every_s:
@@ -174,7 +175,7 @@ class BrokerLink(NeighbourLink):
     def _refuse(self, code: ConnectCode, text: str) -> None:
         self.connection.refuse(code, text)
 
-    # --- what comes
+    # --- receiving
 
     def _opened(self, packet: mqtt5.ConnAckPacket, now_s: float) -> None:
         if packet.reason_code.value:
@@ -185,7 +186,7 @@ class BrokerLink(NeighbourLink):
         found = property_of(packet.user_properties, BROKER)
         if found != self.neighbour:
             name = "no broker of a network" if found is None else f"called {found}"
-            raise LinkError(f"who was dialled is not {self.neighbour} but {name}")
+            raise LinkError(f"the dialled broker is not {self.neighbour} but {name}")
         problem = self._rival(packet.user_properties, now_s)
         if problem is not None:
             raise LinkError(problem)
@@ -234,13 +235,13 @@ class BrokerLink(NeighbourLink):
         told = None if waits is None else read_waits(waits)
         self.federation.acknowledged(self, sent.ticket, transfer_s, told, now_s)
 
-    # --- what goes
+    # --- sending
 
     @property
     def room(self) -> int:
-        """Return how many more events the link takes now: none, until there is room for some at once.
+        """Return how many more events the link accepts now: 0 until half of its window is free.
 
-        To choose takes as long for one as for many.
+        A choice by the scheduler costs as much for one event as for many, so events are chosen in groups.
         """
         if (
             not self.is_up
@@ -257,17 +258,17 @@ class BrokerLink(NeighbourLink):
 
     @property
     def wake_at_s(self) -> float:
-        """Return when what the link's rate keeps on its way is to be let go; inf where there is nothing."""
+        """Return when the event that the link's rate holds back is due; inf if there is none."""
         return self._held_until_s if self._held is not None else math.inf
 
     def let_go(self) -> None:
-        """Let go of what was on its way for as long as the link's rate has it."""
+        """Send the event that the link's rate held back."""
         if self._held is not None:
             self.connection.send_bytes(self._held)
             self._held = None
 
     def send(self, send: Send, publication: Publication, now_s: float) -> bool:
-        """Send an event; False if it is larger than the neighbour takes."""
+        """Send an event; False if it exceeds the neighbour's maximum packet size."""
         packet_id, size_kb = self._next_id(), send.message.event.size_kb
         packet = event_packet(
             publication,
@@ -285,7 +286,7 @@ class BrokerLink(NeighbourLink):
         self.federation.counters.carried(self.neighbour, size_kb)
         if self.terms.rate_kb_per_s is None:
             self.connection.send_bytes(data)
-        else:  # as if the line were so slow: the receiver measures it like any other
+        else:  # as if the socket were that slow: the receiver measures it like any other link
             self._held, self._held_until_s = data, now_s + size_kb / self.terms.rate_kb_per_s
         return True
 
@@ -295,11 +296,11 @@ class BrokerLink(NeighbourLink):
             self._say(BULLETIN_TOPIC, text.encode(), now_s)
 
     def signal(self, text: str, now_s: float) -> None:
-        """Send a signal about what is reserved."""
+        """Send a signal about reservations."""
         self._say(SIGNAL_TOPIC, text.encode(), now_s)
 
     def say_of_session(self, payload: bytes, now_s: float) -> bool:
-        """Say something of a session that is to move; False if that cannot be done now."""
+        """Send a message about a session that moves; False if the link cannot take it now."""
         size = len(payload) + PACKET_START_BYTES
         has_room = len(self._under_way) < UNDER_WAY_MAX // 2 and size <= self.connection.packet_bytes_max
         if not self.is_up or self.connection.closing or not has_room:
@@ -312,5 +313,5 @@ class BrokerLink(NeighbourLink):
         self.federation.link_down(self, now_s)
 
     def go_on(self, now_s: float) -> None:
-        """Send what waits: the socket takes more again."""
+        """Send waiting events: the socket can be written to again."""
         self.federation.serve(self, now_s)

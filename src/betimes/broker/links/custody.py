@@ -1,9 +1,9 @@
-"""Which events must this broker not forget before the next one has them?
+"""Store and forward: the events that this broker keeps until the next broker has acknowledged them.
 
-An event with QoS 1 or 2 that a durable session at another broker is to get is kept in the store from the
-moment it is acknowledged to whoever brought it here, until the next broker has acknowledged it. So a broker
-that is killed goes on, after its restart, where it stopped. What has arrived is remembered too (`Seen`): the
-one before may have been killed before it knew.
+The store keeps an event of QoS 1 or 2 for a durable session at another broker, from the moment this broker
+acknowledges it to its sender until the next broker acknowledges it. So a broker that is killed continues
+after its restart where it stopped. The ids of received events are stored too (`SeenEvents`): the sending
+broker may have been killed before it read the acknowledgement, and would send the event again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from betimes.model.events import EventId
 
 
 class Custody:
-    """The events in this broker's hands, with the destinations that still have to get them."""
+    """The events in this broker's custody, each with the destinations that do not have it yet."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -27,14 +27,14 @@ class Custody:
         return len(self._held)
 
     def restored(self) -> list[tuple[Publication, frozenset[str]]]:
-        """Return what was in our hands when we went down; it is in them again."""
+        """Return the events that were in custody when the broker stopped; they are in custody again."""
         found, self._store.custody_found = self._store.custody_found, []
         for publication, destinations in found:
             self._held[publication.id] = (publication, destinations)
         return found
 
     def take(self, publication: Publication, destinations: frozenset[str]) -> None:
-        """Keep an event until it has gone on to all of these."""
+        """Keep an event until it is forwarded to all of these destinations."""
         known = self._held.get(publication.id)
         if known is not None:
             publication, destinations = known[0], known[1] | destinations
@@ -43,7 +43,7 @@ class Custody:
         self._note(publication, number, destinations)
 
     def release(self, event_id: EventId, destinations: Iterable[str]) -> None:
-        """Keep an event no longer for these: another broker has it, or it was given up."""
+        """Stop keeping an event for these destinations: another broker has it, or it was dropped."""
         known = self._held.get(event_id)
         if known is None:
             return

@@ -1,4 +1,8 @@
-"""Was this event here before? A link may break when something has arrived and nobody knows it there."""
+"""Deduplication of events between brokers, by origin and number.
+
+A link may break after an event has arrived and before its sender has read the acknowledgement; the sender
+then sends the event again. Memory is bounded: the oldest number is forgotten first.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +16,9 @@ ORIGINS_MAX = 10_000
 
 
 class SeenEvents:
-    """The ids of the events that came lately, so that none is delivered twice.
+    """The ids of recent events, so that none is delivered twice.
 
-    Those that may not be forgotten by a crash are noted in a table of the store, if there is one.
+    Ids that must survive a crash are written to a table of the store, if there is one.
     """
 
     def __init__(
@@ -31,7 +35,7 @@ class SeenEvents:
             self._numbers.setdefault(event_id.origin, {})[event_id.number] = True
 
     def is_new(self, event_id: EventId, *, durable: bool = False) -> bool:
-        """Remember an event; False if it was known."""
+        """Remember an event; False if it is a duplicate. O(1)."""
         origin, number = event_id.origin, event_id.number
         numbers = self._numbers.get(origin)
         if numbers is None:

@@ -1,8 +1,8 @@
-"""What does a broker do for the others? It tells them what is wanted here, and forwards what they want.
+"""One broker of a federation: it announces its demand to the others, and forwards the events they want.
 
-The decisions are those of `node.Broker`, the very one that the simulator drives: which message a link sends
-next, and what is hopeless. Here it meets real links: their ends report what came and what was acknowledged,
-and what the broker decides is given to them. Time is handed in.
+`scheduling.Broker`, which the simulator drives too, decides which message a link sends next and which message
+is hopeless. `Federation` drives it over live links: a link reports what it received and what was
+acknowledged, and performs what the broker decided. Time is an argument.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from betimes.scheduling.strategies import strategy_named
 
 log = logging.getLogger(__name__)
 
-REMEMBERED_EVENTS = 16  # whose demand is known: each comes once, and soon again if at all
+REMEMBERED_EVENTS = 16  # events whose demand is cached: a repeated lookup follows soon, or never
 ESTIMATES_EVERY_S = 5.0
 ADVERTS_EVERY_S = 10.0
 SWEEP_EVERY_S = 0.25
@@ -62,13 +62,13 @@ Lose = Callable[[Reason, int], None]
 
 
 class SessionCarrier(Protocol):
-    """What moves sessions between brokers, over their links."""
+    """The part of a broker that moves sessions to other brokers, over their links."""
 
     def hear(self, end: BrokerLink, payload: bytes, now_s: float) -> None:
-        """Take in a message about a session."""
+        """Handle a message about a session."""
 
     def link_down(self, end: BrokerLink, now_s: float) -> None:
-        """Note that a link is lost."""
+        """Note that a link is down."""
 
 
 class Federation:
@@ -95,16 +95,16 @@ class Federation:
         self.settings = settings
         self.packet_bytes_max = packet_bytes_max
         self.counters = counters
-        self.ends: dict[str, BrokerLink] = {}  # that are up, by neighbour
+        self.ends: dict[str, BrokerLink] = {}  # the links that are up, by neighbour
         self.bulletins = LinkState(name, epoch)
-        self.life = epoch  # which one of this broker it is
+        self.life = epoch  # which start of this broker it is
         self._deliver = deliver
         self._lose = lose
         self._recorder = recorder
         self._wanted = LocalDemand(name) if wanted is None else wanted
         self._adverts = PublisherRates(name)
         self._demand = DemandTable([], remembered_max=REMEMBERED_EVENTS)
-        self._known_wishes: dict[str, dict[str, Subscription]] = {}  # in the demand table, by home
+        self._known_wishes: dict[str, dict[str, Subscription]] = {}  # as the demand table has them, by home
         self._told_links: dict[str, Link] = {}
         self._seen = seen or SeenEvents()
         self._custody = custody
@@ -127,32 +127,32 @@ class Federation:
             ),
         )
         self.reserved = LinkReservations(self, nothing)
-        self._sessions: list[SessionCarrier] = []  # what moves sessions, over the links
+        self._sessions: list[SessionCarrier] = []
 
     def begin(self) -> None:
-        """Issue the first bulletins: what an earlier life of this broker wanted is over."""
+        """Issue the first bulletins: they replace the demand of an earlier life of this broker."""
         self.bulletins.tell_demand(*self._wanted.take_changes())
         self.bulletins.tell_links([])
 
     def terms(self, neighbour: str) -> LinkTerms:
-        """Return the terms of the link to a neighbour; whoever has none of its own gets the usual ones."""
+        """Return the terms of the link to a neighbour; defaults where none are configured."""
         return self._terms.get(neighbour) or LinkTerms(to=neighbour)
 
     def complain(self, neighbour: str, problem: str) -> None:
-        """Write down what is wrong with a link."""
+        """Log a problem with a link."""
         log.warning("link to %s: %s", neighbour, problem)
 
     def carry_sessions(self, carrier: SessionCarrier) -> None:
-        """Hand what neighbours say of sessions to this."""
+        """Pass messages about sessions to this carrier from now on."""
         self._sessions.append(carrier)
 
     def answer(self, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
-        """Take the connection of a neighbour for a link, or refuse it."""
+        """Accept the connection of a neighbour as a link, or refuse it."""
         neighbour = property_of(packet.user_properties, BROKER) or ""
         BrokerLink(self, connection, self.terms(neighbour), now_s).answer(packet, now_s)
 
     def brokers(self) -> Collection[str]:
-        """Return the names of all brokers that are known."""
+        """Return the names of all known brokers."""
         return self.bulletins.brokers
 
     def first_number_of(self, origin: str) -> int:
@@ -160,21 +160,21 @@ class Federation:
         return self.bulletins.epoch_of(origin) // 1000
 
     def neighbours_down(self) -> list[str]:
-        """Return the configured neighbours to which there is no link now: what lies behind is not known."""
+        """Return the configured neighbours to which no link is up: brokers behind them may be unknown."""
         return [each.to for each in self.settings.links if each.to not in self.ends]
 
-    # --- what clients want and publish here
+    # --- local clients
 
     def subscribed(self, grant: BrokerSubscription) -> None:
-        """Let the others know of a subscription, soon."""
+        """Add a subscription to the demand; the next `settle` announces it."""
         self._wanted.add(grant)
 
     def unsubscribed(self, grant: BrokerSubscription) -> None:
-        """Let the others know that a subscription is gone, soon."""
+        """Remove a subscription from the demand; the next `settle` announces it."""
         self._wanted.remove(grant)
 
     def publish(self, publication: Publication, now_s: float) -> int:
-        """Send an event that entered here to all who want it elsewhere; return how many they are."""
+        """Forward a local event to the brokers that want it; return how many subscribers these have."""
         self._adverts.count(publication.publisher, publication.topic, size_kb_of(publication))
         if not self._demand.hears(publication.topic):
             return 0
@@ -185,19 +185,19 @@ class Federation:
             self.perform(self.broker.publish(event, now_s), now_s)
         return demand.wanted
 
-    # --- what links report
+    # --- input from links
 
     def hear_of_session(self, end: BrokerLink, payload: bytes, now_s: float) -> None:
-        """Hand on what a neighbour says of a session that moves."""
+        """Pass a neighbour's message about a session that moves to the carriers."""
         for carrier in self._sessions:
             carrier.hear(end, payload, now_s)
 
     def hear_signal(self, end: BrokerLink, payload: bytes, now_s: float) -> None:
-        """Take in a signal about reservations."""
+        """Handle a signal about reservations."""
         self.reserved.hear(end, payload, now_s)
 
     def link_up(self, end: BrokerLink, now_s: float) -> None:
-        """Begin to use a link: tell the neighbour everything, and everybody that the link is there."""
+        """Begin to use a link: send the neighbour all link state, and announce the link to all brokers."""
         old = self.ends.get(end.neighbour)
         if old is not None:
             old.connection.hang_up(Refusal(DisconnectCode.SESSION_TAKEN_OVER.value), now_s)
@@ -209,7 +209,7 @@ class Federation:
         self._tell_links(now_s)
 
     def link_down(self, end: BrokerLink, now_s: float) -> None:
-        """Take back what was under way, and find other ways."""
+        """Take back the messages that were in flight, and reroute."""
         if end.is_up:
             end.is_up = False
             if self.ends.get(end.neighbour) is end:
@@ -226,14 +226,16 @@ class Federation:
         self.reserved.lost(end.neighbour, now_s)
 
     def hear(self, end: BrokerLink, bulletin: Bulletin, now_s: float) -> None:
-        """Learn from a bulletin, and pass it on if it is new."""
+        """Add a bulletin to the link state, and forward it to the other neighbours if it is new."""
         verdict = self.bulletins.take_in(bulletin)
         if verdict is BulletinVerdict.GAP:
             text = f"a bulletin of {bulletin.broker} is missing"
             end.connection.hang_up(Refusal(DisconnectCode.PROTOCOL_ERROR.value, text), now_s)
         elif verdict is BulletinVerdict.OURS:
-            # The clock went back between two lives: outdo the earlier one. Or there are two of this name.
-            log.warning("somebody else speaks as %s; does every broker have a name of its own?", self.name)
+            # The clock went back between two lives: use a later epoch. Or two brokers have this name.
+            log.warning(
+                "another broker sends bulletins as %s; does every broker have its own name?", self.name
+            )
             self.bulletins.begin_epoch(bulletin.epoch + 1)
             self._tell_links(now_s)
             for own in self.bulletins.everything():
@@ -249,7 +251,7 @@ class Federation:
     def arrive(
         self, end: BrokerLink, publication: Publication, arrival: Arrival, took_s: float, now_s: float
     ) -> None:
-        """Take in an event from a neighbour: deliver it here, keep it for those behind us."""
+        """Handle an event from a neighbour: deliver it to local clients, and forward it."""
         event = live_event(publication)
         if self._recorder is not None and self._recorder.takes(event.id):
             age_s = arrival.age_s + took_s
@@ -273,7 +275,7 @@ class Federation:
         waits_s: Mapping[str, float] | None,
         now_s: float,
     ) -> None:
-        """Note that a neighbour has an event, and send it another."""
+        """Note that a neighbour has acknowledged an event, and send it the next."""
         message = self.broker.acknowledged(end.neighbour, ticket, transfer_s)
         if message is not None and self._custody is not None:
             self._custody.release(message.event.id, message.destinations)
@@ -283,24 +285,24 @@ class Federation:
         self.serve(end, now_s)
 
     def onward_waits(self) -> dict[str, float]:
-        """Return what events lately waited from here on, by destination."""
+        """Return the recent waiting times of events from this broker on, by destination."""
         return dict(zip(self._demand.homes, self.broker.onward_wait_s.tolist(), strict=False))
 
     def serve(self, end: BrokerLink, now_s: float) -> None:
-        """Let a link choose, if it takes another event."""
+        """Let the scheduler choose for a link, if it accepts another event."""
         if end.room:
             self.perform(self.broker.link_ready(end.neighbour, now_s, end.room), now_s)
 
     # --- time
 
     def wake_at_s(self) -> float:
-        """Return when something is to be done at the latest, if nothing comes before."""
+        """Return when `settle` is due at the latest."""
         if self._wanted.has_changed or self._routes_are_old or self.reserved.has_changed:
             return -math.inf
         return min([end.wake_at_s for end in self.ends.values()], default=math.inf)
 
     def settle(self, now_s: float) -> None:
-        """Do what a burst of events left to be done once; let links go on that were to wait until now."""
+        """Do the work that a burst of events shares, and resume links whose rate held them back until now."""
         if self._wanted.has_changed:
             added, removed = self._wanted.take_changes()
             self._tell(self.bulletins.tell_demand(added, removed), now_s)
@@ -315,7 +317,7 @@ class Federation:
                 self.serve(end, now_s)
 
     def tick(self, now_s: float) -> None:
-        """Do what is due now and then."""
+        """Do what is due periodically: beats, expiry, advertisements, link estimates, refreshes."""
         for end in list(self.ends.values()):
             end.tick(now_s)
         if now_s >= self._sweep_at_s:
@@ -337,9 +339,9 @@ class Federation:
         self.settle(now_s)
 
     def close(self, now_s: float) -> None:
-        """Give up what waits: this broker goes away."""
+        """Drop waiting messages and disconnect all links: this broker stops."""
         self.reserved.close(now_s)
-        custody, self._custody = self._custody, None  # what is in our hands stays there, for the next life
+        custody, self._custody = self._custody, None  # the store keeps it for the next life
         self.perform(self.broker.give_up_all(Reason.BROKER_LOST, now_s), now_s)
         self._custody = custody
         for end in list(self.ends.values()):
@@ -347,13 +349,13 @@ class Federation:
 
     @property
     def speeds_s_per_kb(self) -> dict[str, float]:
-        """Return how fast the links are, by neighbour."""
+        """Return the transfer times of the links, by neighbour."""
         return {name: self._link(end).s_per_kb_mean for name, end in self.ends.items()}
 
     # --- inside
 
     def _link(self, end: BrokerLink) -> Link:
-        """Return a link of ours as it is known by now."""
+        """Return the current estimate of a link of this broker."""
         rate, guess = end.terms.rate_kb_per_s, end.terms.s_per_kb
         configured = Link(
             source=self.name, target=end.neighbour, s_per_kb_mean=guess if rate is None else 1.0 / rate
@@ -371,7 +373,7 @@ class Federation:
                 end.tell(bulletin, now_s)
 
     def _learn_demand(self, home: str, now_s: float) -> None:
-        """Bring the demand table to what a broker now says is wanted there."""
+        """Update the demand table to the demand that a broker has announced."""
         if home not in self._known_wishes:
             self._demand.add_home(home)
             self._reroute(now_s)  # every home has its column in the routes
@@ -391,7 +393,7 @@ class Federation:
         self.reserved.follow(table, now_s)
 
     def _take_custody(self, publication: Publication, demand: Demand, destinations: frozenset[str]) -> None:
-        """Keep what durable sessions elsewhere are promised, before anybody hears that we have it."""
+        """Store an event for durable sessions elsewhere, before it is acknowledged to its sender."""
         if self._custody is not None and publication.qos:
             durable = [
                 home
@@ -403,12 +405,12 @@ class Federation:
                 self._custody.take(publication, frozenset(durable))
 
     def _put_aside(self, publication: Publication, destinations: frozenset[str]) -> None:
-        """Let an event wait until its destinations have said what is wanted there."""
+        """Keep an event until the demand of its destinations is known."""
         if destinations and not self._early.add(publication, destinations):
             self._forget(publication, destinations, Reason.QUEUE_FULL)
 
     def _go_on_with_early(self, home: str, now_s: float) -> None:
-        """Send on what came before it was known what is wanted at a broker, or stop keeping it."""
+        """Forward events that waited for a broker's demand, or stop keeping those it does not want."""
         for publication in self._early.take_for(home):
             event = live_event(publication)
             if home in self._demand.demand(event).at_home:
@@ -418,13 +420,13 @@ class Federation:
                 self._custody.release(publication.id, [home])
 
     def _forget(self, publication: Publication, destinations: frozenset[str], reason: Reason) -> None:
-        """Give up an event of which it was never known who wants it."""
+        """Drop an event for destinations whose demand never became known."""
         self._lose(reason, len(destinations))
         if self._custody is not None:
             self._custody.release(publication.id, destinations)
 
     def perform(self, effects: Sequence[Effect], now_s: float) -> None:
-        """Do what the broker decided; a link that was given something may take more."""
+        """Perform the broker's effects; a link that was given an event may accept more."""
         while effects:
             given = {self._do(effect, now_s) for effect in effects} - {None}
             effects = [
@@ -435,7 +437,7 @@ class Federation:
             ]
 
     def _do(self, effect: Effect, now_s: float) -> str | None:
-        """Do one thing; return the neighbour that was sent something, if one was."""
+        """Perform one effect; return the neighbour that was sent an event, if one was."""
         event = effect.message.event if isinstance(effect, Send) else effect.event
         if self._recorder is not None and self._recorder.takes(event.id):
             self._recorder.effect(self.name, effect, now_s)
@@ -451,7 +453,7 @@ class Federation:
     def _send(self, send: Send, now_s: float) -> None:
         """Give an event to a link."""
         end, event = self.ends.get(send.neighbour), send.message.event
-        assert isinstance(event, LiveEvent), "every event here was published by somebody"
+        assert isinstance(event, LiveEvent), "every event in a federation is a live one"
         assert end is not None, "routes lead over links that are up"
         if not end.send(send, event.publication, now_s):
             self.broker.acknowledged(send.neighbour, send.ticket, 0.0)

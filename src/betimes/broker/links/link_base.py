@@ -1,7 +1,8 @@
-"""What have all connections with neighbours in common, be they brokers or peers?
+"""The base class of links with neighbours, which are brokers or peers.
 
-A connection whose both ends number what they send, acknowledge it, make sure of each other now and then, and
-hang up, with a recorded reason, on who makes no sense. What is said on it is for its kind to know.
+Both ends of a link number what they send, acknowledge what they receive, and send beats. A link whose
+neighbour breaks the protocol or falls silent is disconnected, with a logged reason. The subclasses define
+what the packets mean.
 
 Sans-I/O, like `Connection`, to which it belongs.
 """
@@ -21,33 +22,33 @@ from betimes.mqtt.packet_ids import PACKET_ID_MAX
 from betimes.mqtt.packets import QUALITIES
 from betimes.mqtt.reason_codes import DisconnectCode, Refusal
 
-UNDER_WAY_MAX = 10_000  # a neighbour that acknowledges none of them is not well
+UNDER_WAY_MAX = 10_000  # a neighbour that acknowledges none of so many packets has failed
 
 
 class UnderWay(NamedTuple):
-    """What was sent and not acknowledged."""
+    """A packet that was sent and is not acknowledged."""
 
     sent_s: float
-    ticket: int | None = None  # of a broker's event; None of all else
+    ticket: int | None = None  # of an event between brokers; None: any other packet
 
 
 class Pace(Protocol):
-    """How often neighbours make sure of each other."""
+    """The times by which a link detects that its neighbour is lost."""
 
     @property
     def beat_every_s(self) -> float:
-        """Return how long from one beat to the next."""
+        """Return the time from one beat to the next."""
 
     @property
     def lost_after_s(self) -> float:
-        """Return after how long without a word a neighbour is taken to be gone."""
+        """Return how long a neighbour may be silent before the link is taken to be lost."""
 
 
 class Owner(Protocol):
-    """Whose connection it is."""
+    """The owner of a link: a federation of brokers, or an overlay of peers."""
 
     def complain(self, neighbour: str, problem: str) -> None:
-        """Write down what is wrong with it."""
+        """Log a problem with the link."""
 
 
 class NeighbourLink(ABC):
@@ -58,7 +59,7 @@ class NeighbourLink(ABC):
     ) -> None:
         self.connection = connection
         self.neighbour = neighbour
-        self.life: str | None = None  # which life of the neighbour it is
+        self.life: str | None = None  # which start of the neighbour it is
         self.is_up = False
         self.transit = LinkTiming()
         self._owner = owner
@@ -74,10 +75,10 @@ class NeighbourLink(ABC):
 
     @abstractmethod
     def go_on(self, now_s: float) -> None:
-        """Note that the socket takes more again."""
+        """Note that the socket can be written to again."""
 
     def handle(self, packet: Packet, now_s: float) -> None:
-        """Take in one packet from the neighbour; what makes no sense ends the connection."""
+        """Handle one packet from the neighbour; an invalid one ends the connection."""
         try:
             if isinstance(packet, mqtt5.PublishPacket):
                 if packet.packet_id is None or not self.is_up:
@@ -103,10 +104,10 @@ class NeighbourLink(ABC):
             self.connection.hang_up(Refusal(DisconnectCode.PROTOCOL_ERROR.value, str(error)), now_s)
 
     def tick(self, now_s: float) -> None:
-        """Make sure of the neighbour, now and then; hang up where nothing was heard of it for long."""
+        """Send a beat when it is due; disconnect a neighbour that was silent for too long."""
         not_listening_s = now_s - self._ticked_s - self._pace.beat_every_s
         self._ticked_s = now_s
-        if not_listening_s > 0.0:  # this process was busy: what the neighbour said then is still to be read
+        if not_listening_s > 0.0:  # this process was busy: packets of that time are not read yet
             self.connection.heard_at_s += not_listening_s
         if now_s - self.connection.heard_at_s > self._pace.lost_after_s:
             self._owner.complain(self.neighbour, "nothing was heard of it for too long")
@@ -115,34 +116,34 @@ class NeighbourLink(ABC):
             self._beat_at_s = now_s + self._pace.beat_every_s
             self._say(BEAT_TOPIC, b"", now_s)
 
-    # --- for its kinds
+    # --- for subclasses
 
     @abstractmethod
     def _opened(self, packet: mqtt5.ConnAckPacket, now_s: float) -> None:
-        """Hear how who was dialled answers."""
+        """Handle the CONNACK of a neighbour that this side dialled."""
 
     @abstractmethod
     def _take(self, packet: mqtt5.PublishPacket, packet_id: int, now_s: float) -> None:
-        """Take in what is said or sent, and acknowledge it."""
+        """Handle a PUBLISH, and acknowledge it."""
 
     def _acknowledged(self, _packet: mqtt5.PubAckPacket, sent: UnderWay, now_s: float) -> None:
-        """Hear that the neighbour has something."""
+        """Handle the neighbour's acknowledgement of a packet."""
         self.transit.heard_back(now_s - sent.sent_s, now_s)
 
     def _left(self, packet: mqtt5.DisconnectPacket) -> None:
-        """Hear that the neighbour hangs up."""
+        """Handle the neighbour's DISCONNECT."""
         if packet.reason_str:
             self._owner.complain(self.neighbour, f"it hangs up: {packet.reason_str}")
 
     def _calibrate(self, packet: mqtt5.PublishPacket, now_s: float) -> None:
-        """Learn from a beat what clocks differ by."""
+        """Learn the offset of the two clocks from a beat."""
         try:
             self.transit.arrived(float(property_of(packet.user_properties, SENT) or ""), now_s)
         except ValueError:
             raise LinkError("a beat that does not say when it was sent") from None
 
     def _say(self, topic: str, payload: bytes, now_s: float) -> None:
-        """Say something between neighbours; who does not take it is hung up on."""
+        """Send a control message; disconnect a neighbour that does not acknowledge, or cannot take it."""
         if len(self._under_way) >= UNDER_WAY_MAX:
             text = "too much was said that is not acknowledged"
             self.connection.hang_up(Refusal(DisconnectCode.RECEIVE_MAX_EXCEEDED.value, text), now_s)
@@ -158,7 +159,7 @@ class NeighbourLink(ABC):
             self.connection.hang_up(Refusal(DisconnectCode.PACKET_TOO_LARGE.value, text), now_s)
 
     def _next_id(self) -> int:
-        """Return a packet id that is not in use; few are."""
+        """Return a packet id that is not in use; O(1), as few are in use."""
         while True:
             self._last_id = self._last_id % PACKET_ID_MAX + 1
             if self._last_id not in self._under_way:

@@ -1,7 +1,8 @@
-"""What do the clients of this broker want, as the other brokers have to know it?
+"""The demand of this broker's clients, as other brokers need to know it.
 
-Whoever wants the same, as soon, counts as one wish with their prices added up; what has changed is told
-together. Of a shared subscription one member gets each message, so the group is one subscriber.
+Subscriptions with the same pattern, filter, bound and durability are one row of demand, whose price is the
+sum of theirs. Changes are collected and announced together. One member of a shared subscription gets each
+message, so the group counts as one subscriber.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ class _Demand:
 
 
 class LocalDemand:
-    """The wishes of all local subscriptions, and which of them changed since they were last told."""
+    """The demand of all local subscriptions, and the rows that changed since they were last announced."""
 
     def __init__(self, broker: str, standing: Iterable[Subscription] = ()) -> None:
         self._broker = broker
-        self._standing = list(standing)  # the broker's own, until they were told
+        self._standing = list(standing)  # the broker's own subscriptions, until they are announced
         self._demands: dict[_DemandKey, _Demand] = {}
         self._changed: set[_DemandKey] = set()
         self._given = 0
@@ -49,11 +50,11 @@ class LocalDemand:
 
     @property
     def has_changed(self) -> bool:
-        """Tell whether there is something to tell."""
+        """Tell whether there are changes to announce."""
         return bool(self._changed or self._standing)
 
     def add(self, grant: BrokerSubscription) -> None:
-        """Take in a subscription."""
+        """Add a subscription."""
         key = _key_of(grant)
         demand = self._demands.get(key)
         if demand is None:
@@ -65,7 +66,7 @@ class LocalDemand:
         self._changed.add(key)
 
     def remove(self, grant: BrokerSubscription) -> None:
-        """Forget a subscription that was taken in."""
+        """Remove a subscription that was added before."""
         key = _key_of(grant)
         demand = self._demands[key]
         demand.price -= _price_of(grant)
@@ -73,7 +74,7 @@ class LocalDemand:
         self._changed.add(key)
 
     def take_changes(self) -> tuple[list[Subscription], list[str]]:
-        """Return what is new or other than it was, and the ids of what is gone."""
+        """Return the new and changed rows, and the ids of the rows that are replaced or gone."""
         added, self._standing = self._standing, []
         removed: list[str] = []
         for key in self._changed:
@@ -102,7 +103,10 @@ class LocalDemand:
 
 
 def fetched(broker: str, buffer: BufferSettings) -> list[Subscription]:
-    """Return what a broker asks of the others to keep it for who may come, at a price that stops nobody."""
+    """Return the subscriptions by which a broker fills its replay buffer from other brokers.
+
+    Their price is low, so that they do not delay the events of subscribers.
+    """
     qos = QoS(delay_s_max=buffer.fetch_within_s, price=buffer.fetch_price)
     return [
         Subscription(id=f"fetch-{number}", home=broker, qos=qos, pattern=pattern, subscribers=0)

@@ -1,13 +1,13 @@
-"""How do brokers put into MQTT packets what they say to each other?
+"""The MQTT packets between brokers: events, bulletins and waiting times, written and read.
 
-A link is an MQTT 5 connection. What is only between brokers goes to topics that begin with `$betimes/`;
-an event travels as a PUBLISH to its own topic, as its publisher made it, with one property more (links may
-be slow: every byte counts), in which there are, with spaces between them, its id, its age in milliseconds,
-when it left, what is left of its life, its quality, who published it and for which brokers this copy is.
-Everything is QoS 1, so that PUBACK says when it arrived; what the receiver knows better than the sender (how
-long it took, what waits lie behind) comes back with that.
+A link is an MQTT 5 connection. Control messages between brokers go to topics that begin with `$betimes/`. An
+event travels as a PUBLISH to its own topic, as its publisher made it, with one property more (links may be
+slow: every byte counts). The property holds, separated by spaces, the event's id, its age in milliseconds,
+its sending time, the rest of its expiry, its QoS, its publisher, and the destination brokers of this copy.
+Everything is QoS 1, so the PUBACK shows when a packet arrived; it also carries what the receiver knows better
+than the sender: the transfer time, and the waiting times behind the receiver.
 
-Bulletins are JSON. Whatever a neighbour sends is checked here; what makes no sense is a `LinkError`.
+Bulletins are JSON. Whatever a neighbour sends is validated here; an invalid packet is a `LinkError`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from betimes.model.user_properties import AGE, ID
 from betimes.mqtt.packets import QUALITIES, copy_publish
 from betimes.routing.link_state import Bulletin, DemandBulletin, LinkBulletin, PublisherBulletin
 
-VERSION = "4"  # of what is said here; brokers of different versions do not link
+VERSION = "4"  # of this protocol; brokers of different versions do not link
 BROKER, LIFE = "$betimes-broker", "$betimes-life"
 BULLETIN_TOPIC, BEAT_TOPIC = "$betimes/bulletin", "$betimes/beat"
 SESSION_TOPIC, SIGNAL_TOPIC = "$betimes/session", "$betimes/signal"
@@ -40,24 +40,24 @@ VIA = "$via"  # on an event
 SENT = "$sent"  # on a beat
 TOOK, WAITS = "$took", "$waits"  # on the acknowledgement of an event
 OF_LINKS = frozenset({ID, AGE, VIA})
-FACTS = 6  # of an event, before its destinations
+FACTS = 6  # fields of an event, before its destinations
 FOR_EVER, NOBODY = "-", "-"
 WISHES_PER_PACKET = 2_000
 NAME_LENGTH_MAX = 200
 
 
 class LinkError(BetimesError):
-    """A neighbour said something that makes no sense."""
+    """A neighbour sent an invalid packet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """An event as it came over a link."""
+    """An event as it arrived over a link."""
 
     id: EventId
-    age_s: float  # when it left there
+    age_s: float  # when the sender sent it
     sent_s: float  # on the sender's clock
-    left_s: float  # of its message expiry interval, when it left there
+    left_s: float  # of its message expiry interval, when the sender sent it
     destinations: frozenset[str]
     publisher: str
     qos: int
@@ -72,14 +72,14 @@ def event_packet(
     sent_s: float,
     now_s: float,
 ) -> mqtt5.PublishPacket:
-    """Return the packet by which an event goes to a neighbour."""
+    """Return the packet that carries an event to a neighbour."""
     packet = publication.packet
     left_s = publication.void_at_s - now_s
     facts = (
         f"{quote(publication.origin, safe='')}:{publication.number}",
         f"{age_s * 1000.0:.1f}",
         f"{sent_s:.4f}",
-        # MQTT counts whole seconds, and several links would add up what is rounded.
+        # MQTT counts whole seconds, and rounding errors would add up over several links.
         FOR_EVER if left_s == math.inf else f"{left_s:.3f}",
         str(publication.qos),
         quote(publication.publisher, safe="") or NOBODY,
@@ -98,7 +98,7 @@ def event_packet(
 
 
 def read_arrival(packet: mqtt5.PublishPacket) -> Arrival:
-    """Return what a packet from a neighbour says of the event in it."""
+    """Return the facts of an event in a packet from a neighbour."""
     via = property_of(packet.user_properties, VIA)
     if via is None:
         raise LinkError("an event from a neighbour that does not say where it comes from")
@@ -130,7 +130,7 @@ def arrived_publication(
         packet,
         qos=QUALITIES[arrival.qos],
         packet_id=1 if arrival.qos else None,
-        # As it was published: what is left of it is counted from its birth, also after a restart.
+        # As it was published: the expiry counts from the event's birth, also after a restart.
         message_expiry_interval=None if arrival.left_s == math.inf else round(arrival.left_s + arrival.age_s),
         user_properties=[each for each in packet.user_properties if each[0] not in OF_LINKS],
     )
@@ -145,7 +145,7 @@ def arrived_publication(
 
 
 def bulletin_texts(bulletin: Bulletin) -> list[str]:
-    """Return a bulletin as JSON, in several parts where it is long."""
+    """Return a bulletin as JSON, in several parts if it is long."""
     head: dict[str, Any] = {
         "broker": bulletin.broker,
         "epoch": bulletin.epoch,
@@ -177,13 +177,13 @@ def bulletin_texts(bulletin: Bulletin) -> list[str]:
 
 
 class BulletinReader:
-    """Reads the bulletins of one neighbour, and puts those that come in parts together."""
+    """Reads the bulletins of one neighbour, and joins those that come in parts."""
 
     def __init__(self) -> None:
         self._parts: list[DemandBulletin] = []
 
     def read(self, payload: bytes) -> Bulletin | None:
-        """Return the bulletin that is complete with this packet, if one is."""
+        """Return the bulletin that this packet completes; None if more parts are to come."""
         try:
             told = json.loads(payload)
             broker, epoch, number = _name(told["broker"]), int(told["epoch"]), int(told["number"])
@@ -226,12 +226,12 @@ class BulletinReader:
 
 
 def waits_text(waits_s: Mapping[str, float]) -> str:
-    """Return waits by destination as they go with an acknowledgement."""
+    """Return waiting times by destination as an acknowledgement carries them."""
     return json.dumps({name: round(wait_s, 4) for name, wait_s in waits_s.items()})
 
 
 def read_waits(text: str) -> dict[str, float]:
-    """Return what an acknowledgement says of the waits behind its sender."""
+    """Return the waiting times behind a neighbour that an acknowledgement carries."""
     try:
         return {str(name): max(_finite(float(wait_s)), 0.0) for name, wait_s in json.loads(text).items()}
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -239,7 +239,7 @@ def read_waits(text: str) -> dict[str, float]:
 
 
 def property_of(properties: Sequence[tuple[str, str]], name: str) -> str | None:
-    """Return the first property of a name."""
+    """Return the value of the first property of this name; None if there is none."""
     return next((value for each, value in properties if each == name), None)
 
 

@@ -1,8 +1,8 @@
-"""What is promised on the links of this broker? A reserving node, over links that are really there.
+"""Bandwidth reservations on the links of this broker: the driver of a reserving node over live links.
 
-What its node decides (`reservations/node.py`) goes to neighbours as signals; what it has promised becomes
-shares of links and pinned ways, by which the broker schedules. Only a link whose `rate` is stated can be
-promised anything: of others nobody knows what they carry.
+The node (`reservations/node.py`) decides; its signals go to neighbours, and its reservations become shares of
+links and pinned routes, by which the broker schedules. Bandwidth can be reserved only on a link whose `rate`
+is configured: the capacity of any other link is unknown.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from betimes.scheduling.effects import Effect as SchedulingEffect
 LATENCY_KB = 2.0  # a latency is that of a message of 1 KB that finds another under way on each link
 ANSWER_S_MAX = 3.0
 LAPSE_AFTER = 3.0  # times the refresh
-SETTLED_AFTER_S = 1.0  # routes have changed: then everybody has heard of it
-AGAIN_AFTER_S = (0.0, 0.25, SETTLED_AFTER_S)  # what is not reserved is asked for: some hear of it later
-AGAIN_EVERY_S = 0.2  # at most, however often routes change
+SETTLED_AFTER_S = 1.0  # so long after a change of routes all brokers have learned of it
+AGAIN_AFTER_S = (0.0, 0.25, SETTLED_AFTER_S)  # retries of missing reservations: some brokers learn later
+AGAIN_EVERY_S = 0.2  # the shortest time between two retries, however often routes change
 FLOWS_PER_SIGNAL = 500
 WITHOUT_BOUND = 10**15
 
@@ -43,10 +43,10 @@ class ReservationClients(Protocol):
     """The clients that ask for reservations here."""
 
     def hear(self, news: ReservationNews, now_s: float) -> None:
-        """Take in what became of a reservation."""
+        """Handle the outcome of a reservation."""
 
     def ask_for_lost(self, now_s: float) -> None:
-        """Ask again for what is lost: routes have changed."""
+        """Request lost reservations again: routes have changed."""
 
 
 class ReservationOwner(Protocol):
@@ -58,7 +58,7 @@ class ReservationOwner(Protocol):
     broker: Broker
 
     def perform(self, effects: Sequence[SchedulingEffect], now_s: float) -> None:
-        """Do what the scheduling broker decided."""
+        """Perform the effects of the scheduling broker."""
 
 
 class LinkReservations:
@@ -76,58 +76,58 @@ class LinkReservations:
                 answer_s_max=ANSWER_S_MAX,
             ),
             self.capacity_bytes_per_s,
-            lambda _: WITHOUT_BOUND,  # who sends over a link decides what it carries
+            lambda _: WITHOUT_BOUND,  # the sender's side of a link bounds what it carries
         )
         self._clients: list[ReservationClients] = []
-        self.has_changed = False  # what is promised, since the broker was told
-        self._shares: dict[str, dict[str, float]] = {}  # as the broker was told
-        self._known: object = None  # who can be reached, and by whom
+        self.has_changed = False  # the reservations, since the last `settle`
+        self._shares: dict[str, dict[str, float]] = {}  # as of the last `settle`
+        self._known: object = None  # the neighbours and the brokers that can be reached
         self._refresh_at_s = math.inf
-        self._ends: object = None  # of all links
+        self._ends: object = None  # sources and targets of all links
         self._again_at_s: tuple[float, ...] = ()
-        self._asked_s = -math.inf  # again
+        self._asked_s = -math.inf  # the last retry
 
     def capacity_bytes_per_s(self, neighbour: str) -> int:
-        """Return how much may be promised on a link."""
+        """Return how much bandwidth may be reserved on a link."""
         end = self._federation.ends.get(neighbour)
         rate = None if end is None else end.terms.rate_kb_per_s
         return 0 if rate is None else int(rate * 1000.0 * PROMISED_SHARE_MAX)
 
     @property
     def promised_bytes_per_s(self) -> Mapping[str, int]:
-        """Return what is promised on each link that is up, by neighbour."""
+        """Return the reserved bandwidth of each link that is up, by neighbour."""
         return {name: self.node.outward.promised(name) for name in self._federation.ends}
 
-    # --- what clients here want and publish
+    # --- local clients
 
     def serve(self, clients: ReservationClients) -> None:
-        """Have clients told of what becomes of their reservations, until the broker leaves."""
+        """Report the outcomes of reservations to these clients, until the broker stops."""
         self._clients.append(clients)
 
     def subscribe(self, wish: ReservationRequest, now_s: float) -> None:
-        """Ask for a reservation; the answer is told."""
+        """Request a reservation; the clients hear the outcome."""
         self._perform(self.node.subscribe(wish, now_s), now_s)
 
     def ask_again(self, wish: ReservationRequest, now_s: float) -> None:
-        """Ask anew for what is not reserved; what is stays."""
+        """Request the missing part of a reservation again; what is reserved stays."""
         self._perform(self.node.ask_again(wish, now_s), now_s)
 
     def unsubscribe(self, subscription: str, now_s: float) -> None:
-        """Give a reservation back."""
+        """Release a reservation."""
         self._perform(self.node.unsubscribe(subscription, now_s), now_s)
 
     def advertise(self, topic: str, bytes_per_s: int, now_s: float) -> None:
-        """Let it be known what is published here."""
+        """Advertise a topic that is published here."""
         self._perform(self.node.advertise(topic, bytes_per_s, now_s), now_s)
 
     def withdraw(self, topic: str, now_s: float) -> None:
-        """Let it be known what is published here no longer."""
+        """Withdraw the advertisement of a topic."""
         self._perform(self.node.withdraw(topic, now_s), now_s)
 
-    # --- what happens
+    # --- input from links, routes and time
 
     def hear(self, end: BrokerLink, payload: bytes, now_s: float) -> None:
-        """Take in a signal from a neighbour."""
+        """Handle a signal from a neighbour."""
         try:
             signal = read_signal(payload.decode())
         except (TextError, UnicodeDecodeError) as error:
@@ -135,7 +135,7 @@ class LinkReservations:
         self._perform(self.node.receive(end.neighbour, signal, now_s), now_s)
 
     def follow(self, table: RoutingTable, now_s: float) -> None:
-        """Go by new routes: ask soon for what is not there, and say again what holds once all know them."""
+        """Use new routes: retry missing reservations soon, and refresh the others once all brokers know."""
         links = self._federation.bulletins.links()
         self._ways.follow(table, links)
         ends = {(link.source, link.target) for link in links}
@@ -148,11 +148,11 @@ class LinkReservations:
             self._refresh_at_s = now_s + SETTLED_AFTER_S
 
     def lost(self, neighbour: str, now_s: float) -> None:
-        """Find other ways for what came over a link that is gone."""
+        """Find other routes for flows that came over a lost link."""
         self._perform(self.node.lost(neighbour, now_s), now_s)
 
     def tick(self, now_s: float) -> None:
-        """Do what is due: refreshes, what has lapsed, answers that did not come."""
+        """Do what is due: refreshes, lapsed reservations, requests without an answer."""
         effects = self.node.beat(now_s)
         if now_s >= self._refresh_at_s:
             self._refresh_at_s = math.inf
@@ -162,7 +162,7 @@ class LinkReservations:
         self.ask_anew(now_s)
 
     def ask_anew(self, now_s: float) -> None:
-        """Ask again for what is not reserved, if routes have changed and it is time."""
+        """Retry missing reservations, if routes have changed and a retry is due."""
         if now_s < max(min(self._again_at_s, default=math.inf), self._asked_s + AGAIN_EVERY_S):
             return
         self._asked_s = now_s
@@ -172,12 +172,12 @@ class LinkReservations:
             clients.ask_for_lost(now_s)
 
     def close(self, now_s: float) -> None:
-        """Say goodbye: who has flows through here finds other ways."""
+        """Leave: nodes whose flows pass through this broker find other routes."""
         self._clients.clear()
         self._perform(self.node.leave(now_s), now_s)
 
     def settle(self, now_s: float) -> None:
-        """Have the broker schedule by what is promised."""
+        """Make the broker schedule by the current reservations."""
         self.has_changed = False
         broker = self._federation.broker
         shares, pinned = shares_and_pins(self.node.branches)
@@ -204,7 +204,7 @@ class LinkReservations:
 
 
 def _parts(signal: Signal) -> Iterator[Signal]:
-    """Yield a signal in pieces that a neighbour takes."""
+    """Yield a signal in parts that are small enough for a neighbour."""
     if isinstance(signal, Refresh | Broken):
         for at in range(0, len(signal.flows), FLOWS_PER_SIGNAL):
             yield signal._replace(flows=signal.flows[at : at + FLOWS_PER_SIGNAL])

@@ -1,27 +1,28 @@
-"""How long did it take to get here, and how much may be under way at once?
+"""Timing of a link: transfer times without synchronised clocks, and the size of the send window.
 
-Two machines' clocks need not agree: of all differences between the time of arrival here and the time of
-sending there, the least is what the clocks differ by and the shortest journey; whatever another message
-took beyond that, it took on this link. The shortest journey is half of the shortest there and back.
+The clocks of two machines need not agree. The least difference between the arrival time here and the sending
+time there is the clock offset plus the shortest one-way delay; what another message took beyond that, it took
+on this link. The shortest one-way delay is half of the shortest round trip.
 """
 
 from __future__ import annotations
 
 import math
 
-WINDOW_S = 30.0  # clocks drift, and routes below us change: what was seen longer ago does not count
+WINDOW_S = 30.0  # clocks drift, and the IP route below changes: older measurements do not count
 IDLE_WINDOW_S = 600.0  # a link that is never idle cannot show again how short its round trip is
 IN_FLIGHT_MAX = 64
-IDLE_SHARE_ALLOWED = 0.25  # of a transfer: so long a link may be idle rather than have one more under way
-# Whatever waits no longer than this below us costs nobody a deadline. It is longer than brokers whose cores
-# are busy wait for one: else each message seems slow, one at a time is sent, and each waits for a core again.
+IDLE_SHARE_ALLOWED = 0.25  # of a transfer: a link may be idle so long rather than have one more in flight
+# A wait of this length in the socket costs no subscriber its deadline. It is longer than the wait of a busy
+# broker for a CPU core: otherwise each message seems slow, the link sends one at a time, and each of them
+# waits for a core again.
 QUEUED_S_ALLOWED = 0.01
 TRANSFER_S_MIN = 1e-6
 NEWEST_WEIGHT = 0.125
 
 
 class Least:
-    """The least value of the last while: of this window and of the one before."""
+    """The least value of this time window and the one before. O(1) in time and memory."""
 
     def __init__(self, window_s: float = WINDOW_S) -> None:
         self._window_s = window_s
@@ -31,18 +32,18 @@ class Least:
 
     @property
     def value(self) -> float:
-        """Return it; inf where there is none."""
+        """Return the least value; inf if there is none."""
         return min(self._now, self._before)
 
     def add(self, value: float, now_s: float) -> None:
-        """Take in a value."""
+        """Add a value."""
         if now_s - self._began_s > self._window_s:
             self._before, self._now, self._began_s = self._now, math.inf, now_s
         self._now = min(self._now, value)
 
 
 class LinkTiming:
-    """What the messages of one neighbour took to arrive."""
+    """Measured transfer times of the messages of one neighbour."""
 
     def __init__(self) -> None:
         self._offset_s = Least()
@@ -51,18 +52,18 @@ class LinkTiming:
 
     @property
     def delay_s(self) -> float:
-        """Return what the shortest message takes one way, as far as is known."""
+        """Return the one-way delay of the shortest message; 0 if none was measured."""
         return self._round_trip_s.value / 2.0 if self._round_trip_s.value < math.inf else 0.0
 
     def heard_back(self, round_trip_s: float, now_s: float) -> None:
-        """Learn how long something small took there and back."""
+        """Note the round trip of a small message."""
         self._round_trip_s.add(round_trip_s, now_s)
 
     def arrived(self, sent_s: float, now_s: float) -> tuple[float, float]:
-        """Return how long something took that was sent at that time of the sender's clock.
+        """Return how long a message took, and how long it occupied the link; `sent_s` is the sender's time.
 
-        And how long it occupied the link: not while it waited behind the one before, and without the delay
-        that even the shortest message has.
+        The second excludes the wait behind the message before it, and the delay that even the shortest
+        message has.
         """
         self._offset_s.add(now_s - sent_s, now_s)
         beyond_s = now_s - sent_s - self._offset_s.value
@@ -72,11 +73,11 @@ class LinkTiming:
 
 
 class SendWindow:
-    """How many messages may be on their way to a neighbour.
+    """The number of messages that may be in flight to a neighbour.
 
-    As many as keep the way busy, and no more: what has left cannot be overtaken or dropped any longer. That
-    is one, and as many as fit into the time in which nothing is transferred: until the acknowledgement is
-    back. On a link so fast that a few more cost nobody a deadline there may be more, to save work.
+    As many as keep the link busy, and no more: a message that was sent can no longer be overtaken or dropped.
+    That is one, and as many as fit into the time in which nothing is transferred, until the acknowledgement
+    is back. A link so fast that a few more cost no deadline may have more in flight, to save work.
     """
 
     def __init__(self) -> None:
@@ -85,7 +86,7 @@ class SendWindow:
 
     @property
     def allowed(self) -> int:
-        """Return how many there may be."""
+        """Return how many messages may be in flight."""
         if self._idle_s.value == math.inf:
             return 1
         transfer_s = max(self._transfer_s, TRANSFER_S_MIN)
@@ -93,7 +94,7 @@ class SendWindow:
         return min(max(to_fill, math.ceil(QUEUED_S_ALLOWED / transfer_s)), IN_FLIGHT_MAX)
 
     def returned(self, round_trip_s: float, transfer_s: float, now_s: float) -> None:
-        """Learn from an acknowledgement: how long it took, and how much of that was its own transfer."""
+        """Learn from an acknowledgement: its round trip, and the part of it that was the transfer."""
         self._idle_s.add(max(round_trip_s - transfer_s, 0.0), now_s)
         if self._transfer_s == math.inf:
             self._transfer_s = transfer_s
