@@ -1,9 +1,10 @@
-"""How does a session follow its client from one broker to another?
+"""Handover of sessions: the extension of the hub that moves a session to the broker its client connects to.
 
-A client that comes back here and has no session here may have one elsewhere: its CONNECT is held, and the
-network is asked. Whoever has the session hangs up on a client that is still there, sends all of it, and keeps
-all of it until it is told that it is in other hands: what goes wrong before leaves it where it was. What is
-on its way to the old broker at that time follows for a while; what comes both ways goes to the client once.
+A client without a session at this broker may have one at another broker. This broker holds its CONNECT and
+asks the network. The broker that has the session disconnects a client that is still connected, sends the
+whole session, and keeps it until the new broker confirms that it has it: a failure before that leaves the
+session where it was. Messages that reach the old broker later follow for a while; a message that arrives on
+both routes goes to the client once.
 
 Sans-I/O, like the hub to which it belongs.
 """
@@ -45,8 +46,8 @@ from betimes.mqtt.reason_codes import ConnectCode, DisconnectCode, Refusal
 
 log = logging.getLogger(__name__)
 
-HANDOVER_WITHIN_S = 2.0  # from the question to the first part, and from each part to the next
-HANDOVER_S_MAX = 10.0  # for all of them
+HANDOVER_WITHIN_S = 2.0  # from the inquiry to the first part, and from each part to the next
+HANDOVER_S_MAX = 10.0  # for all parts
 ARRIVING_S = LINGER_S + HANDOVER_WITHIN_S
 FETCHES_MAX = 1_000  # CONNECTs that are held at once
 
@@ -60,24 +61,24 @@ class _Fetch:
     user: str | None
     until_s: float
     end_s: float
-    asking: Inquiry | None = None  # None: it is asked again with the next tick
+    asking: Inquiry | None = None  # None: the next tick sends the inquiry again
     luggage: SessionRows | None = None
     parts: int = 0
 
 
 class Handovers(Extension):
-    """The sessions that come to a broker from others, and go from it to others."""
+    """The sessions that move to this broker from others, and from this broker to others."""
 
     def __init__(self, hub: Hub, federation: Federation) -> None:
-        self.taken = 0  # sessions that came here, since the start
+        self.taken = 0  # sessions that moved here, since the start
         self._hub = hub
         self._federation = federation
         self._number = federation.life
         self._questions = Inquiries(federation.ends.values, self._nobody_has_it)
         self._fetches: dict[str, _Fetch] = {}  # by client id
         self._departures = OutgoingSessions(hub)
-        self._arriving: dict[Session, float] = {}  # until when what comes twice is told apart
-        self._admitting: Connection | None = None  # whose session has come, or is nowhere
+        self._arriving: dict[Session, float] = {}  # until when duplicates are detected
+        self._admitting: Connection | None = None  # its session is here now, or no broker has one
         federation.carry_sessions(self)
 
     @property
@@ -95,7 +96,7 @@ class Handovers(Extension):
         user: str | None,
         now_s: float,
     ) -> bool:
-        """Hold a CONNECT whose session may be at another broker; False: it is held, or was refused."""
+        """Hold a CONNECT whose session may be at another broker; False: it is held, or refused."""
         return connection is self._admitting or not self._holds(connection, packet, user, now_s)
 
     def _holds(
@@ -131,14 +132,14 @@ class Handovers(Extension):
         return True
 
     def session_opened(self, session: Session, _will: mqtt5.Will | None, _now_s: float) -> None:
-        """Note that a client has come: from now on its session may move."""
+        """Note that a client has connected: from now on its session may move."""
         if not session.expiry_s:
             session.recent = None
         elif session.recent is None:
             session.recent = RecentDeliveries()
 
     def hear(self, end: BrokerLink, payload: bytes, now_s: float) -> None:
-        """Take in what a neighbour says of sessions."""
+        """Handle a neighbour's message about a session."""
         said = read_said(payload)
         if isinstance(said, SessionInquiry):
             self._asked(end, said, now_s)
@@ -148,12 +149,12 @@ class Handovers(Extension):
             self._questions.hear_no(end, said, now_s)
 
     def link_down(self, end: BrokerLink, now_s: float) -> None:
-        """Give up what went over a link that is lost: where the session was, it stays."""
+        """Cancel the handovers over a lost link: each session stays where it was."""
         self._departures.link_down(end)
         self._questions.link_down(end, now_s)
 
     def tick(self, now_s: float) -> None:
-        """Do what is due."""
+        """Do what is due: admit clients that waited too long, repeat inquiries, forget the past."""
         for client_id, fetch in list(self._fetches.items()):
             if fetch.connection.closing:  # the client did not wait
                 del self._fetches[client_id]
@@ -169,11 +170,11 @@ class Handovers(Extension):
                 del self._arriving[session]
         self._questions.forget_old(now_s)
 
-    # --- coming here
+    # --- sessions that come here
 
     def _ask(self, fetch: _Fetch, now_s: float) -> None:
         client_id = fetch.packet.client_id
-        if client_id in self._hub.sessions:  # it did not go, after all
+        if client_id in self._hub.sessions:  # the session stayed here after all
             self._admit(fetch, now_s)
             return
         self._number += 1
@@ -202,7 +203,7 @@ class Handovers(Extension):
         asking = self._questions.answered(end, said.id)
         if asking is None:
             if isinstance(said, SessionPart):
-                _say(end, NoSession(id=said.id), now_s)  # somebody else was faster: it stays where it is
+                _say(end, NoSession(id=said.id), now_s)  # another broker was faster: the session stays there
         elif asking.parent is not None:
             asking.parent.say_of_session(payload, now_s)
         elif isinstance(said, SessionPart):
@@ -214,7 +215,7 @@ class Handovers(Extension):
         fetch, client_id = self._fetches.get(asking.said.client_id), asking.said.client_id
         is_late = fetch is None or fetch.asking is not asking or client_id in self._hub.sessions
         if fetch is None or is_late or fetch.connection.closing:
-            self._tell_source(asking, NoSession(id=said.id), now_s)  # it stays where it is
+            self._tell_source(asking, NoSession(id=said.id), now_s)  # the session stays there
             self._questions.forget(asking)
             return
         if said.number != fetch.parts:
@@ -240,7 +241,7 @@ class Handovers(Extension):
             self._admit(fetch, now_s)
 
     def _take_late(self, ask: SessionInquiry, said: LateDeliveries, now_s: float) -> None:
-        """Give the client what follows it, or pass it on to where the session is by now."""
+        """Deliver late messages to the client, or forward them to the session's new broker."""
         luggage = SessionRows()
         _add(luggage, said, now_s)
         session = self._hub.sessions.get(ask.client_id)
@@ -252,7 +253,7 @@ class Handovers(Extension):
             take_late(self._hub, session, luggage, now_s)
 
     def _admit(self, fetch: _Fetch, now_s: float) -> None:
-        """Go on with a CONNECT, with the session that is here by now or with a new one."""
+        """Continue with a held CONNECT, with the session that has moved here or with a new one."""
         client_id = fetch.packet.client_id
         del self._fetches[client_id]
         self._departures.call_off(client_id, now_s)
@@ -266,12 +267,12 @@ class Handovers(Extension):
         if asking.source is not None:
             asking.source.say_of_session(written(said), now_s)
 
-    # --- going from here
+    # --- sessions that leave
 
     def _asked(self, end: BrokerLink, said: SessionInquiry, now_s: float) -> None:
         session = self._hub.sessions.get(said.client_id)
         if said.id.asker == self._hub.name or self._questions.get(said.id) is not None:
-            _say(end, NoSession(id=said.id), now_s)  # it came another way as well
+            _say(end, NoSession(id=said.id), now_s)  # the inquiry came by another route as well
         elif self._questions.is_full or self._is_moving(said.client_id):
             _say(end, NoSession(id=said.id, is_moving=True), now_s)
         elif session is not None and session.user == said.user and session.expiry_s:
@@ -287,14 +288,14 @@ class Handovers(Extension):
             self._questions.spread(asking, now_s)
 
     def _is_moving(self, client_id: str) -> bool:
-        """Tell whether a session is on its way, so that whoever else wants it has to ask again."""
+        """Tell whether a session is being moved, so that another broker has to ask again."""
         fetch = self._fetches.get(client_id)
         return self._departures.is_leaving(client_id) or (fetch is not None and fetch.luggage is not None)
 
     def _hear_asker(
         self, end: BrokerLink, said: MoreParts | SessionTaken | NoSession, payload: bytes, now_s: float
     ) -> bool:
-        """Take in the word of whoever asked, or pass it on; False if it comes from somebody else."""
+        """Handle or forward a message of the asking broker; False if it comes from another neighbour."""
         asking = self._questions.get(said.id)
         if asking is None or asking.parent is not end:
             return False

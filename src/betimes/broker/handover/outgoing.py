@@ -1,7 +1,7 @@
-"""How does a session leave a broker for another? Part by part, and only then for good.
+"""The sessions that leave this broker for another, sent part by part.
 
-Until whoever asked for it says that it is taken, all of it is kept: what goes wrong before leaves it where it
-was. From then on, what still comes for it here follows it for a while.
+This broker keeps the whole session until the asking broker confirms that it has it: a failure before that
+leaves the session here. After that, deliveries that still arrive here are forwarded for a while.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from betimes.mqtt.reason_codes import DisconnectCode, Refusal
 
 log = logging.getLogger(__name__)
 
-GIVEN_UP_AFTER_S = 5.0  # without a word of whoever asked
-LINGER_S = REMEMBERED_S  # for what is on its way to the broker where the session was
+GIVEN_UP_AFTER_S = 5.0  # without a message of the asking broker
+LINGER_S = REMEMBERED_S  # for messages that are still under way to this broker
 LEAVING_MAX = 100  # sessions at once
 PART_BYTES_MAX = 256 * 1024
-PARTS_AHEAD = 4  # under way at once
+PARTS_AHEAD = 4  # in flight at once
 
 
 @dataclass(slots=True, eq=False)
 class _Departure:
-    """A session on its way to another broker; or one that has gone, which what comes for it follows."""
+    """A session that is sent to another broker; or one that has left, whose late deliveries follow it."""
 
     ask: SessionInquiry
     end: BrokerLink
@@ -52,30 +52,30 @@ class _Departure:
 
 
 class OutgoingSessions:
-    """The sessions that go from a broker to others, by client id."""
+    """The sessions that leave this broker, by client id."""
 
     def __init__(self, hub: Hub) -> None:
-        self.count = 0  # sessions that went, since the start
+        self.count = 0  # sessions that left, since the start
         self._hub = hub
         self._leaving: dict[str, _Departure] = {}
-        self._gone: dict[str, _Departure] = {}  # they linger
+        self._gone: dict[str, _Departure] = {}  # their late deliveries follow them
 
     def is_leaving(self, client_id: str) -> bool:
-        """Tell whether a session is on its way, and may still stay."""
+        """Tell whether a session is being sent, and is not confirmed yet."""
         return client_id in self._leaving
 
     def went_lately(self, client_id: str, within_s: float, now_s: float) -> bool:
-        """Tell whether a session went a moment ago."""
+        """Tell whether a session left within this time."""
         gone = self._gone.get(client_id)
         return gone is not None and now_s - (gone.until_s - LINGER_S) < within_s
 
     def gone(self, client_id: str) -> Session | None:
-        """Return a session that has gone, and is still followed."""
+        """Return a session that has left and whose late deliveries are still forwarded; else None."""
         gone = self._gone.get(client_id)
         return None if gone is None else gone.session
 
     def give(self, end: BrokerLink, ask: SessionInquiry, session: Session, now_s: float) -> None:
-        """Begin to send a session to whoever asks for it; hang up on a client that is still there."""
+        """Begin to send a session to the asking broker; disconnect a client that is still connected."""
         bytes_max = _part_bytes(ask)
         if len(self._leaving) >= LEAVING_MAX or bytes_max < HEAD_BYTES:
             end.say_of_session(written(NoSession(id=ask.id, is_moving=True)), now_s)
@@ -94,7 +94,7 @@ class OutgoingSessions:
         self._send_parts(departure, PARTS_AHEAD, now_s)
 
     def hear(self, ask: SessionInquiry, said: MoreParts | SessionTaken | NoSession, now_s: float) -> None:
-        """Go on as whoever asked for a session says."""
+        """Handle a message of the asking broker."""
         departure = self._leaving.get(ask.client_id)
         if departure is None or departure.ask.id != said.id:
             return
@@ -107,13 +107,13 @@ class OutgoingSessions:
             del self._leaving[ask.client_id]
 
     def call_off(self, client_id: str, now_s: float) -> None:
-        """Have a session stay, unless it has gone: its client is here."""
+        """Keep a session here, unless it has left: its client is connected here."""
         departure = self._leaving.pop(client_id, None)
         if departure is not None:
             departure.end.say_of_session(written(NoSession(id=departure.ask.id)), now_s)
 
     def stop(self, client_id: str, now_s: float) -> None:
-        """Let nothing follow a session any more: its time is over, or there is one of this client again."""
+        """Stop forwarding to a session that left: its time is over, or the client has a session here again."""
         gone = self._gone.pop(client_id, None)
         if gone is not None:
             self._send_late(gone, gone.session.end(now_s), now_s)
@@ -121,13 +121,13 @@ class OutgoingSessions:
                 self._hub.unsubscribe(gone.session, pattern, now_s)
 
     def link_down(self, end: BrokerLink) -> None:
-        """Have those stay that were to go over a link that is lost."""
+        """Keep the sessions here that were being sent over a lost link."""
         for client_id, departure in list(self._leaving.items()):
             if departure.end is end:
                 del self._leaving[client_id]
 
     def tick(self, now_s: float) -> None:
-        """Do what is due."""
+        """Do what is due: cancel unconfirmed handovers, forward late deliveries."""
         for client_id, departure in list(self._leaving.items()):
             if now_s >= departure.until_s:
                 log.info("session of %s: %s did not take it; it stays", client_id, departure.ask.id.asker)
@@ -143,7 +143,7 @@ class OutgoingSessions:
         while departure.sent < up_to and not (departure.sent and writer.is_done):
             rows, packets = writer.part(now_s)
             if any(not isinstance(each, Delivery) for each in writer.too_large):
-                self.call_off(departure.ask.client_id, now_s)  # not without one of its subscriptions
+                self.call_off(departure.ask.client_id, now_s)  # it must not lose a subscription
                 return
             part = SessionPart(
                 id=departure.ask.id,
@@ -157,11 +157,11 @@ class OutgoingSessions:
             departure.end.say_of_session(written(part), now_s)
 
     def _let_go(self, departure: _Departure, now_s: float) -> None:
-        """Have a session no longer, but let follow it what comes for a while."""
+        """Give a session away for good, and forward its late deliveries for a while."""
         session, client_id = departure.session, departure.ask.client_id
         del self._leaving[client_id]
         if self._hub.sessions.get(client_id) is not session:
-            return  # it has ended meanwhile
+            return  # the session has ended meanwhile
         owed = move_out(self._hub, session, now_s)
         self.count += 1
         log.info("session of %s: handed over to %s", client_id, departure.ask.id.asker)
@@ -171,7 +171,7 @@ class OutgoingSessions:
         self._send_late(departure, [each for each in owed if each not in departure.snapshot], now_s)
 
     def _send_late(self, gone: _Departure, deliveries: list[Delivery], now_s: float) -> None:
-        """Send on what came for a session that has gone; with QoS 0, nobody is promised that."""
+        """Forward deliveries to a session that has left; those of QoS 0 are lost, as MQTT allows."""
         for each in deliveries:
             if not each.qos:
                 self._hub.lose(each, Reason.NOT_CONNECTED, now_s)

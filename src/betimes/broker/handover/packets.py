@@ -1,10 +1,10 @@
-"""What do brokers say to each other about a session that is to move? One packet to `$betimes/session` each.
+"""The messages between brokers about a session that moves, written and read; topic `$betimes/session`.
 
-`ask` goes to everybody and `no` comes back; or `part` after part of the session, each answered by `more`,
-until `taken` says that it is in other hands. What still came to the old ones follows as `late`.
+`ask` goes to all brokers. The answer is `no`; or `part` after part of the session, each confirmed by `more`,
+until `taken` confirms the whole. Deliveries that reach the old broker later follow as `late`.
 
-A packet is a line of JSON; behind `part` and `late` follow the publications of their rows, as MQTT has them.
-Whatever makes no sense is a `LinkError`.
+A payload is one line of JSON; behind the line of `part` and `late` stand the PUBLISH packets of its rows.
+An invalid message is a `LinkError`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 from betimes.broker.links.packets import NAME_LENGTH_MAX, LinkError
 from betimes.model.errors import BetimesError
 
-TEXT_LETTERS_MAX = 65_535  # of a client's id, or of its user's name
-HEAD_BYTES = 2_048  # of a part beside its rows, with what a packet needs around it
+TEXT_LETTERS_MAX = 65_535  # of a client id, or of a user name
+HEAD_BYTES = 2_048  # of a part without its rows, with the MQTT header
 
 
 class InquiryId(NamedTuple):
-    """Which question it is."""
+    """The identity of an inquiry: the broker that asks, and its number there."""
 
     asker: str
     number: int
@@ -29,17 +29,17 @@ class InquiryId(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInquiry:
-    """Who has this client's session?"""
+    """`ask`: this client's session is wanted at the broker that asks."""
 
     id: InquiryId
     client_id: str
     user: str | None
-    packet_bytes_max: int  # that all brokers on the way back take
+    packet_bytes_max: int  # that all brokers on the route back accept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoSession:
-    """Nobody here and behind me; or, where it is on the move, not yet: ask again."""
+    """`no`: neither the sender nor a broker behind it has the session; if `is_moving`, ask again."""
 
     id: InquiryId
     is_moving: bool = False
@@ -47,7 +47,7 @@ class NoSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionPart:
-    """Some of the session."""
+    """`part`: some rows of the session."""
 
     id: InquiryId
     number: int
@@ -59,7 +59,7 @@ class SessionPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoreParts:
-    """So many parts have come."""
+    """`more`: the asking broker has received this number of parts."""
 
     id: InquiryId
     parts: int
@@ -67,14 +67,14 @@ class MoreParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionTaken:
-    """The session is here from now on."""
+    """`taken`: the session is at the asking broker from now on."""
 
     id: InquiryId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateDeliveries:
-    """What still came for a session that has moved."""
+    """`late`: deliveries for a session that has moved."""
 
     id: InquiryId
     rows: list[list[Any]]
@@ -85,7 +85,7 @@ Said = SessionInquiry | NoSession | SessionPart | MoreParts | SessionTaken | Lat
 
 
 def written(said: Said) -> bytes:
-    """Return what is said as the payload of a packet."""
+    """Return a message as the payload of a packet."""
     head: dict[str, Any] = {"asker": said.id.asker, "number": said.id.number}
     packets = b""
     if isinstance(said, SessionInquiry):
@@ -106,7 +106,7 @@ def written(said: Said) -> bytes:
 
 
 def read_said(payload: bytes) -> Said:
-    """Return what a neighbour says."""
+    """Return the message in a payload; an invalid one is a `LinkError`."""
     line, _, packets = payload.partition(b"\n")
     try:
         head = json.loads(line)

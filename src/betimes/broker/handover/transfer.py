@@ -1,4 +1,4 @@
-"""Moving a session into a hub, and out of one."""
+"""Functions that move a session into a hub, and out of one."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from betimes.model.telemetry import Reason
 def fits(hub: Hub, luggage: SessionRows) -> bool:
     """Tell whether a session is within the limits of this broker."""
     limits = hub.limits
-    most = 2 * limits.queue_bytes_max  # as much may be under way to the client as waits for it
+    most = 2 * limits.queue_bytes_max  # as much may be in flight to the client as waits for it
     return len(luggage.subscriptions) <= limits.subscriptions_max and luggage.size_bytes <= most
 
 
 def move_in(
     hub: Hub, client_id: str, user: str | None, expiry_s: float, luggage: SessionRows, now_s: float
 ) -> Session:
-    """Have a session that was at another broker; it waits for its client."""
+    """Make a session of the hub from the rows of another broker; it waits for its client."""
     session = hub.adopt(client_id, user, expiry_s, now_s)
     for written, values in luggage.subscriptions.items():
         hub.subscribe(written, read_subscription(session, written, values), now_s)
@@ -38,9 +38,9 @@ def move_in(
 
 
 def move_out(hub: Hub, session: Session, now_s: float) -> list[Delivery]:
-    """Have a session no longer: it is at another broker. Return what was still owed to its client.
+    """Take a session out of the hub: it is at another broker. Return the deliveries it still had to make.
 
-    Its subscriptions stay, so that what is on its way here can follow it.
+    Its subscriptions stay, so that messages under way to this broker can follow it.
     """
     owed = session.owed()
     hub.release(session, now_s)
@@ -50,7 +50,7 @@ def move_out(hub: Hub, session: Session, now_s: float) -> list[Delivery]:
 
 
 def take_late(hub: Hub, session: Session, luggage: SessionRows, now_s: float) -> None:
-    """Give a client what came for it at the broker where its session was before."""
+    """Deliver what arrived for a client at the broker that had its session before."""
     for publication, values in luggage.deliveries:
         delivery = read_delivery(session, publication, values)
         if session.arrived is not None and not session.arrived.is_new(had_of(delivery)):

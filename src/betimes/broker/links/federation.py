@@ -233,9 +233,7 @@ class Federation:
             end.connection.hang_up(Refusal(DisconnectCode.PROTOCOL_ERROR.value, text), now_s)
         elif verdict is BulletinVerdict.OURS:
             # The clock went back between two lives: use a later epoch. Or two brokers have this name.
-            log.warning(
-                "another broker sends bulletins as %s; does every broker have its own name?", self.name
-            )
+            log.warning("another broker sends bulletins as %s; give each broker its own name", self.name)
             self.bulletins.begin_epoch(bulletin.epoch + 1)
             self._tell_links(now_s)
             for own in self.bulletins.everything():
