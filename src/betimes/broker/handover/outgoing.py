@@ -113,7 +113,7 @@ class OutgoingSessions:
             departure.end.say_of_session(written(NoSession(id=departure.ask.id)), now_s)
 
     def stop(self, client_id: str, now_s: float) -> None:
-        """Stop forwarding to a session that left: its time is over, or the client has a session here again."""
+        """Stop forwarding to a session that left: its time is over, or the client has a new session here."""
         gone = self._gone.pop(client_id, None)
         if gone is not None:
             self._send_late(gone, gone.session.end(now_s), now_s)

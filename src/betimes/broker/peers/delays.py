@@ -1,7 +1,7 @@
-"""How far is it to another peer? One hop, or the time that was measured.
+"""The delay to another peer: one hop, or a measured time.
 
-Of those with whom there is or was a link, half of the shortest round trip is known; the others are taken to
-be as far away as those are on average.
+For a peer with a present or past link the delay is half of the shortest round trip; for any other peer it is
+the average of those.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ UNKNOWN = -1.0
 
 
 class PeerDelays:
-    """What is known of delays, as one process sees them."""
+    """The delays from this process to other peers."""
 
     def __init__(self, mail: PeerOutbox, *, is_timed: bool) -> None:
         self._mail = mail
@@ -26,7 +26,7 @@ class PeerDelays:
         self._usual_s = 0.0
 
     def to(self, name: str) -> float:
-        """Return how long a message to somebody takes."""
+        """Return the delay of a message to a peer."""
         if not self._is_timed:
             return 1.0
         address = address_of(name)
@@ -37,7 +37,7 @@ class PeerDelays:
         return self._usual_s if known_s == UNKNOWN else known_s
 
     def keep(self, link: PeerLink) -> None:
-        """Remember how far a peer is with whom there is no link any more."""
+        """Remember the delay of a link that has ended."""
         delay_s = link.transit.delay_s
         if delay_s > 0.0:
             self._kept_s.note(link.neighbour, delay_s)

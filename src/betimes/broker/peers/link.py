@@ -1,10 +1,10 @@
-"""What goes over a connection between two peers? One end of it, from CONNECT to the last byte.
+"""One end of a link between two peers, from CONNECT to the last byte.
 
-The same kind of link as between brokers: an MQTT 5 connection whose CONNECT says that it is one, with the
-secret for a password; what is only between peers goes to topics below `$betimes/`, an event to its own topic.
-Everything has QoS 1, so that PUBACK says how long it takes there and back.
+It is the same kind of link as between brokers: an MQTT 5 connection whose CONNECT is marked as a link, with
+the secret as its password. Control messages between peers go to topics below `$betimes/`, an event to its own
+topic. Everything has QoS 1, so the PUBACK shows the round trip time.
 
-Sans-I/O, like `Connection`, to which it belongs; what is said is the overlay's.
+Sans-I/O, like `Connection`, to which it belongs. The overlay handles the messages.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ if TYPE_CHECKING:
     from betimes.broker.peers.overlay import PeerOverlay
 
 PEER, AGREEMENT = "$betimes-peer", "$betimes-overlay"  # on CONNECT and CONNACK
-FROM = "$from"  # on an event: who sends it, and how many hops it has come
+FROM = "$from"  # on an event: the sending peer, and the number of hops so far
 LETTER_TOPIC, GOSSIP_TOPIC = "$betimes/peer", "$betimes/gossip"
-EVENTS_UNDER_WAY_MAX = 2_000  # beyond which events are dropped: it is too slow
+EVENTS_UNDER_WAY_MAX = 2_000  # beyond which events are dropped: the neighbour is too slow
 
 
 class PeerLink(NeighbourLink):
-    """Our end of a connection with another peer."""
+    """This side of a link with another peer."""
 
     def __init__(self, overlay: PeerOverlay, connection: Connection, neighbour: str, now_s: float) -> None:
-        super().__init__(overlay, connection, neighbour, overlay.plan, now_s)  # it is called by its address
+        super().__init__(overlay, connection, neighbour, overlay.plan, now_s)  # a peer's name is its address
         self.overlay = overlay
-        self.is_dialled = bool(neighbour)  # who answers learns who it is
-        self.is_spare = False  # it ended because nobody needed it
+        self.is_dialled = bool(neighbour)  # the answering side learns the name from CONNECT
+        self.is_spare = False  # it ended because neither side needed it
         self.used_s = now_s
 
     # --- opening
 
     def dial(self) -> None:
-        """Say who we are to the peer that was dialled."""
+        """Send CONNECT, with this peer's identity, to the dialled peer."""
         self.connection.link = self
         self.connection.send(
             mqtt5.ConnectPacket(
@@ -67,7 +67,7 @@ class PeerLink(NeighbourLink):
         )
 
     def answer(self, packet: mqtt5.ConnectPacket, now_s: float) -> None:
-        """Take a peer's connection for a link, or say why not."""
+        """Accept a peer's connection as a link, or refuse it with a reason."""
         refused = self._refusal(packet)
         if refused is not None:
             code, text = refused
@@ -84,7 +84,7 @@ class PeerLink(NeighbourLink):
         self.overlay.link_up(self, now_s)
 
     def _refusal(self, packet: mqtt5.ConnectPacket) -> tuple[ConnectCode, str] | None:
-        """Return why there can be no link with who connects."""
+        """Return why the connecting peer is refused; None if it is accepted."""
         properties, ours = packet.user_properties, self.overlay.plan.agreement.text
         if not hmac.compare_digest(packet.password or b"", self.overlay.plan.secret.encode()):
             return ConnectCode.BAD_USER_NAME_OR_PASSWORD, "not the secret of this overlay"
@@ -113,7 +113,7 @@ class PeerLink(NeighbourLink):
         agreement = overlay.plan.agreement.text
         return [(LINK, VERSION), (PEER, overlay.address), (LIFE, str(overlay.life)), (AGREEMENT, agreement)]
 
-    # --- what comes
+    # --- receiving
 
     def _left(self, packet: mqtt5.DisconnectPacket) -> None:
         self.is_spare = packet.reason_code == DisconnectCode.NORMAL_DISCONNECTION
@@ -163,15 +163,15 @@ class PeerLink(NeighbourLink):
             raise LinkError("an event that does not say how far it has come")
         return sender, int(hops)
 
-    # --- what goes
+    # --- sending
 
     def say(self, topic: str, payload: bytes, now_s: float) -> None:
-        """Say something between peers."""
+        """Send a control message."""
         self.used_s = now_s
         self._say(topic, payload, now_s)
 
     def send_event(self, publication: Publication, *, sender: str, to: str, hops: int, now_s: float) -> bool:
-        """Send an event; False if the neighbour takes no more, or none so large."""
+        """Send an event; False if too many are in flight, or the event exceeds the maximum packet size."""
         if len(self._under_way) >= EVENTS_UNDER_WAY_MAX:
             return False
         packet_id = self._next_id()
@@ -191,7 +191,7 @@ class PeerLink(NeighbourLink):
         return True
 
     def end_spare(self, now_s: float) -> None:
-        """Hang up because nobody needs it; the neighbour is as well as before."""
+        """Disconnect a link that is not needed; the neighbour is not taken to be lost."""
         self.is_spare = True
         self.connection.hang_up(Refusal(DisconnectCode.NORMAL_DISCONNECTION.value), now_s)
 
@@ -200,4 +200,4 @@ class PeerLink(NeighbourLink):
         self.overlay.link_down(self, now_s)
 
     def go_on(self, now_s: float) -> None:
-        """Note that the socket takes more again: nothing waits for that here."""
+        """Do nothing when the socket can be written to again: nothing waits for that here."""

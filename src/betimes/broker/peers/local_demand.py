@@ -1,4 +1,4 @@
-"""What does a process want of its overlay? What it was told, or else what its clients ask for."""
+"""The filters that a process wants of its overlay: the configured ones, or else those of its clients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from betimes.matching.dz.spaces import CellBox, Space, cell_boxes
 from betimes.model.events import Value
 from betimes.model.filters import EVERYTHING, Filter
 
-BOXES_MAX = 512  # of all filters together; with more, everything is asked for
+BOXES_MAX = 512  # of all filters together; with more, the process asks for everything
 
 
 class PeerDemand:
@@ -24,18 +24,18 @@ class PeerDemand:
 
     @property
     def filters(self) -> tuple[Filter, ...]:
-        """Return what is wanted, if any of these is met."""
+        """Return the filters; an event is wanted if it matches one of them."""
         return tuple(self._asked) if self._told is None else self._told
 
     def add(self, grant: BrokerSubscription) -> None:
-        """Take in what a client asks for."""
+        """Add the filter of a client's subscription."""
         if self._told is None and not grant.pattern.startswith("$"):
             wanted = _filter(grant)
             self._asked[wanted] += 1
             self.has_changed |= self._asked[wanted] == 1
 
     def remove(self, grant: BrokerSubscription) -> None:
-        """Take in that a client asks for something no longer."""
+        """Remove the filter of a client's subscription."""
         if self._told is None and not grant.pattern.startswith("$"):
             wanted = _filter(grant)
             self._asked[wanted] -= 1
@@ -44,14 +44,14 @@ class PeerDemand:
                 self.has_changed = True
 
     def boxes(self) -> tuple[CellBox, ...]:
-        """Return the cells of all that is wanted."""
+        """Return the cells of all filters."""
         found = dict.fromkeys(box for wanted in self.filters for box in cell_boxes(self._space, wanted))
         if len(found) > BOXES_MAX:
             return cell_boxes(self._space, EVERYTHING)
         return tuple(found)
 
     def want(self, attributes: Mapping[str, Value]) -> bool:
-        """Tell whether an event is wanted; its cells are only about where it is."""
+        """Tell whether an event matches a filter; its cells only approximate that."""
         return any(wanted.matches(attributes) for wanted in self.filters)
 
 

@@ -1,7 +1,7 @@
-"""How does what a peer says reach another process? Over the link with it, or over one that is dialled.
+"""The links of a process, and the messages that wait for a link that is being dialled.
 
-What is said to a process with which there is no link yet waits, a little of it, until there is one or it
-turns out that nobody is there. Links that nobody needs are given up when there are many.
+A message to a process without a link waits, in a bounded queue, until a link is up or dialling has failed.
+When there are too many links, those that are not needed are closed.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ LINKS_MAX = 128
 DIALS_MAX = 64
 WAITING_MAX = 64  # for one process that is being dialled
 SPARE_AFTER_S = 10.0
-DOUBLE_AFTER_S = 2.0  # what was under way on the second link of two has come by then
+DOUBLE_AFTER_S = 2.0  # messages in flight on the second of two links have arrived by then
 
-Post = Callable[[PeerLink], None]  # says it, over a link
+Post = Callable[[PeerLink], None]  # sends a message over a link
 
 
 class PeerOutbox:
-    """The links of one process, and what waits for others to come up."""
+    """The links of one process, and the messages that wait for links to come up."""
 
     def __init__(self, dial: Callable[[str], None]) -> None:
-        self.links: dict[str, PeerLink] = {}  # that are up and written to, by address
+        self.links: dict[str, PeerLink] = {}  # those that are up and sent on, by address
         self._dial = dial
         self._waiting: dict[str, deque[Post]] = {}
         self._doubles: list[PeerLink] = []
 
     def post(self, address: str, post: Post) -> bool:
-        """Have something said to a process; False if so many are being dialled that it cannot be."""
+        """Send a message to a process, dialling it if needed; False if too many are being dialled."""
         link = self.links.get(address)
         if link is not None and not link.connection.closing:
             post(link)
@@ -47,13 +47,13 @@ class PeerOutbox:
         return True
 
     def take_waiting(self, address: str) -> Iterable[Post]:
-        """Return what waits for a process, which is there now, or is not."""
+        """Remove and return the messages that wait for a process: it was reached, or dialling failed."""
         return self._waiting.pop(address, ())
 
     def up(self, link: PeerLink, own_address: str) -> PeerLink | None:
-        """Use a link; where there is one already, both sides keep to the one that the first by name dialled.
+        """Use a link; of two links, both sides send on the one that was dialled by the first peer by name.
 
-        The other one is still heard. Return the link of an earlier life of the neighbour, which is over.
+        The other one is still read. Return the link of an earlier life of the neighbour, if there is one.
         """
         there = self.links.get(link.neighbour)
         if there is None or there.connection.closing:
@@ -69,14 +69,14 @@ class PeerOutbox:
         return None
 
     def down(self, link: PeerLink) -> bool:
-        """Note that a link has ended; tell whether it was the one in use."""
+        """Remove a link that has ended; tell whether it was the one in use."""
         if self.links.get(link.neighbour) is not link:
             return False
         del self.links[link.neighbour]
         return True
 
     def spare(self, needed: set[str], now_s: float) -> list[PeerLink]:
-        """Return links to give up: doubles, and of too many those that are not needed and longest unused."""
+        """Return links to close: doubles, and of too many the unneeded ones that are unused for longest."""
         doubles = [link for link in self._doubles if now_s - link.used_s > DOUBLE_AFTER_S]
         self._doubles = [link for link in self._doubles if link not in doubles]
         over = max(len(self.links) - LINKS_MAX, 0)

@@ -1,8 +1,8 @@
-"""What does a process do in an overlay of peers? Its peers decide, its links carry, its clients say and get.
+"""One process in an overlay of peers: the driver of its peers over live links.
 
-The decisions are those of `node.Peer`, the very one that the simulator drives: whom to ask for a place, whom
-to feed, what to receive beyond what is wanted. Here it meets real links, and gossip by which processes come
-to know of each other. Time is handed in, in seconds; peers count it in cycles.
+`peers.Peer`, which the simulator drives too, decides which peers to ask for a place, which to feed, and what
+to receive beyond its own demand. `PeerOverlay` drives it over live links, and by gossip finds other
+processes. Time is an argument, in seconds; peers count it in cycles.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ from betimes.peers.peer import Peer
 
 log = logging.getLogger(__name__)
 
-COMPLAINTS_MAX = 20  # of which the newest are shown
-JOIN_AGAIN_CYCLES = 16  # now and then the first contact is asked too, so that parts find together
-COUNTED_CYCLES = 10.0  # of publishing, to say how much that is
+COMPLAINTS_MAX = 20  # the newest ones
+JOIN_AGAIN_CYCLES = 16  # from one contact with a configured peer to the next: it rejoins a split overlay
+COUNTED_CYCLES = 10.0  # over which the rate of local publications is measured
 
 Deliver = Callable[[Publication, float], None]
 Lose = Callable[[Reason, int], None]
-Dial = Callable[["PeerOverlay", str], None]  # an address; the overlay hears whether a peer is there
+Dial = Callable[["PeerOverlay", str], None]  # an address; the overlay is called back with the result
 
 
 class PeerTally:
-    """What came, since the start."""
+    """Counts of events, since the start."""
 
     def __init__(self) -> None:
         self.published = 0
@@ -64,7 +64,7 @@ class PeerTally:
 
 
 class PeerOverlay:
-    """One process among others."""
+    """One process of an overlay, as the network of its hub."""
 
     is_alone = False
 
@@ -98,7 +98,7 @@ class PeerOverlay:
         self.publisher: Peer | None = None
         self.tally = PeerTally()
         self.complaints: deque[str] = deque(maxlen=COMPLAINTS_MAX)
-        self._refused = refused  # hears that the peers it was to join refuse it
+        self._refused = refused  # is called when a configured peer refuses this one
         self._cycle_at_s = now_s
         self._cycles = 0
         self._issued = life
@@ -124,25 +124,25 @@ class PeerOverlay:
         self.publisher = self._peer(now_s, PUBLISHER_DELAY, advertised)
         self.subscriber.hear_of(self.publisher.card())
 
-    # --- what clients want and publish here
+    # --- local clients
 
     def subscribed(self, grant: BrokerSubscription) -> None:
-        """Take in what a client asks for; others hear of it in the next cycle."""
+        """Add a client's subscription to the demand; the next cycle applies it."""
         self.wishes.add(grant)
 
     def unsubscribed(self, grant: BrokerSubscription) -> None:
-        """Take in that a client asks for something no longer."""
+        """Remove a client's subscription from the demand."""
         self.wishes.remove(grant)
 
     def publish(self, publication: Publication, now_s: float) -> int:
-        """Send an event that a client published to the children that want it; return how many they are."""
+        """Send a client's event to the children that want it; return how many they are."""
         if self.publisher is None:
             self._begin_to_publish((WHOLE,), now_s)
         assert self.publisher is not None, "it has begun"
         cells = event_cells(self._space, publication.attributes())
         dz = cells_dz(self._space, cells)
         if not any(covers(each, dz) for each in self.publisher.dz):
-            self._lost(Reason.REFUSED)  # nobody expects it from here
+            self._lost(Reason.REFUSED)  # outside what this peer advertised
             return 0
         self.tally.published += 1
         self._counted += 1
@@ -154,7 +154,7 @@ class PeerOverlay:
     # --- time
 
     def tick(self, now_s: float) -> None:
-        """Do what is due."""
+        """Do what is due: beats of the links; in each cycle gossip, the peers' own steps, spare links."""
         for link in list(self.mail.links.values()):
             link.tick(now_s)
         if now_s < self._cycle_at_s:
@@ -175,26 +175,26 @@ class PeerOverlay:
             link.end_spare(now_s)
 
     def wake_at_s(self) -> float:
-        """Return that nothing is due between ticks."""
+        """Return inf: nothing is due between ticks."""
         return math.inf
 
     def settle(self, _now_s: float) -> None:
-        """Do nothing: what is to be said was said."""
+        """Do nothing: a peer sends its messages at once."""
 
     def brokers(self) -> Collection[str]:
-        """Return that no broker is known: peers keep nothing to resume from."""
+        """Return no broker: peers keep nothing to resume from."""
         return ()
 
     def first_number_of(self, _origin: str) -> int:
-        """Return that it is not known."""
+        """Return 0: it is not known."""
         return 0
 
     def neighbours_down(self) -> list[str]:
-        """Return that no link is missing: peers find each other."""
+        """Return none: peers have no configured links, they find each other."""
         return []
 
     def close(self, now_s: float) -> None:
-        """Say goodbye to all peers."""
+        """Disconnect all links: this process stops."""
         for link in list(self.mail.links.values()):
             link.connection.hang_up(Refusal(DisconnectCode.SERVER_SHUTTING_DOWN.value), now_s)
 
@@ -202,7 +202,7 @@ class PeerOverlay:
         return now_s / self.plan.cycle_s
 
     def _count(self, now_s: float) -> None:
-        """Find out how much is published here, and say so."""
+        """Measure the rate of local publications, and put it on the publisher's card."""
         cycles = (now_s - self._counted_since_s) / self.plan.cycle_s
         if self.publisher is not None and cycles >= COUNTED_CYCLES:
             self.publisher.published_rate = self._counted / cycles if self._counted else None
@@ -210,7 +210,7 @@ class PeerOverlay:
             self.subscriber.hear_of(self.publisher.card())
 
     def _gossip(self, now_s: float) -> None:
-        """Tell somebody of others, and ask for as much."""
+        """Send cards to a random known peer, and ask for its cards."""
         partner = self.view.partner()
         if self.plan.join and (partner is None or self._cycles % JOIN_AGAIN_CYCLES == 0):
             partner = self.plan.join[int(self._chance() * len(self.plan.join))]
@@ -219,27 +219,27 @@ class PeerOverlay:
             self.mail.post(partner, lambda link: link.say(GOSSIP_TOPIC, text, now_s))
 
     def _told(self) -> list[Descriptor]:
-        """Return what others are told: of oneself, and of some others."""
+        """Return the cards for gossip: of this process's peers, and of some others."""
         self._issued += 1
         own = [Descriptor(peer.card(), self._issued) for peer in self._peers() if peer.dz]
         return [*own, *self.view.told()]
 
     def _needed(self) -> set[str]:
-        """Return with whom a link is needed: those who feed, and who are fed."""
+        """Return the addresses to which links are needed: those of parents and children."""
         names = {name for peer in self._peers() for name in (*peer.lines.parents(), *peer.children.by_name)}
         return set(map(address_of, names))
 
     def _peers(self) -> list[Peer]:
         return [self.subscriber] if self.publisher is None else [self.publisher, self.subscriber]
 
-    # --- what links report
+    # --- input from links
 
     def answer(self, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
-        """Let another peer in, or say why not."""
+        """Accept the connection of another peer as a link, or refuse it."""
         PeerLink(self, connection, "", now_s).answer(packet, now_s)
 
     def link_up(self, link: PeerLink, now_s: float) -> None:
-        """Use a link, and say what waited for it."""
+        """Use a link, and send the messages that waited for it."""
         link.is_up = True
         outlived = self.mail.up(link, self.address)
         if outlived is not None:
@@ -250,7 +250,7 @@ class PeerOverlay:
             post(link)
 
     def link_down(self, link: PeerLink, now_s: float) -> None:
-        """Find others, if the peer on the other side is gone."""
+        """Note that a link has ended; unless it was spare, the peer behind it is taken to be gone."""
         was_up, link.is_up = link.is_up, False
         self.delays.keep(link)
         if not was_up:
@@ -261,25 +261,25 @@ class PeerOverlay:
                 self._gone_with(link.neighbour, now_s)
 
     def dial_failed(self, address: str, now_s: float) -> None:
-        """Take a peer that cannot be reached for gone."""
+        """Take a peer that cannot be reached to be gone."""
         if address in self.mail.links:
-            return  # it dialled us meanwhile
+            return  # the peer dialled this one meanwhile
         self.mail.take_waiting(address)
         self._gone_with(address, now_s)
 
     def refused(self, address: str, text: str) -> None:
-        """Note that a peer does not want us."""
+        """Note that a peer refuses this one."""
         self.complain(address, f"it refuses: {text}")
         if address in self.plan.join and not self.mail.links:
             self._refused(f"{address}: {text}")
 
     def complain(self, neighbour: str, problem: str) -> None:
-        """Write down what is wrong with a peer."""
+        """Log a problem with a peer."""
         log.warning("peer %s: %s", neighbour, problem)
         self.complaints.append(f"{neighbour}: {problem}")
 
     def hear(self, link: PeerLink, payload: bytes, now_s: float) -> None:
-        """Let a peer of ours take in what one of the neighbour's says."""
+        """Pass a letter from a neighbour to the local peer that it is for."""
         letter = read_letter(payload, self._space.length)
         said = letter.said
         own = said.card.name if isinstance(said, Connect | PeerAccepted | PeerRefresh) else letter.sender
@@ -292,7 +292,7 @@ class PeerOverlay:
             self._perform(peer, effects, now_s)
 
     def hear_gossip(self, link: PeerLink, payload: bytes, now_s: float) -> None:
-        """Learn of others, and tell of some if asked."""
+        """Add a neighbour's cards to the view, and answer with cards if it asks."""
         descriptors, asks = read_gossip(payload, self._space.length)
         for descriptor in descriptors:
             if self.view.hear_of(descriptor, now_s) and descriptor.card.publishes:
@@ -311,7 +311,7 @@ class PeerOverlay:
         took_s: float,
         now_s: float,
     ) -> None:
-        """Let a peer of ours take in an event."""
+        """Pass an event from a neighbour to the local peer that it is for."""
         if address_of(sender) != link.neighbour or len(arrival.destinations) != 1:
             raise LinkError(f"{link.neighbour} sends an event for {sender or 'nobody'}")
         (to,) = arrival.destinations
@@ -347,7 +347,7 @@ class PeerOverlay:
             peer.lost(name, self._cycle(now_s))
 
     def _perform(self, peer: Peer, effects: Iterable[PeerEffect], now_s: float) -> None:
-        """Do what a peer decided, and what follows from it in this process."""
+        """Perform a peer's effects, and those of the other local peer that follow from them."""
         waiting = deque((peer, effect) for effect in effects)
         while waiting:
             speaker, effect = waiting.popleft()
@@ -369,7 +369,7 @@ class PeerOverlay:
 
     def _send_event(self, sender: str, to: str, notice: Notice, now_s: float) -> None:
         publication = notice.content
-        assert isinstance(publication, Publication), "every event here was published by somebody"
+        assert isinstance(publication, Publication), "every event here is a publication"
         link = self.mail.links.get(address_of(to))
         hops = 0 if self._is_timed else int(notice.delay)
         if link is None or not link.send_event(publication, sender=sender, to=to, hops=hops, now_s=now_s):
@@ -380,9 +380,9 @@ class PeerOverlay:
         self._lose(reason, 1)
 
     def _got(self, got: Got, now_s: float) -> None:
-        """Hand an event over to the clients that want it; what was published here they have already."""
+        """Deliver an event to local clients; they have the events that were published here already."""
         publication = got.notice.content
-        assert isinstance(publication, Publication), "every event here was published by somebody"
+        assert isinstance(publication, Publication), "every event here is a publication"
         if publication.origin == self.address or not self.wishes.want(publication.attributes()):
             return
         tally = self.tally

@@ -1,7 +1,7 @@
-"""How do peers put into JSON what they say to each other?
+"""The messages between peers as JSON: letters and gossip, written and read.
 
-Whatever another peer sends is checked here, and has a bound; what makes no sense is a `LinkError`, which ends
-the connection.
+Whatever another peer sends is validated and bounded here; an invalid message is a `LinkError`, which ends the
+connection.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NUMBER_MAX = 1e12
 
 
 class Letter(NamedTuple):
-    """Something that one peer says to another."""
+    """A message from one peer to another."""
 
     sender: str
     to: str
@@ -44,7 +44,7 @@ class Letter(NamedTuple):
 
 
 class Descriptor(NamedTuple):
-    """A card, as it is passed on: of two of the same peer the one with the higher number is newer."""
+    """A card as gossip carries it; of two cards of a peer, the one with the higher number is newer."""
 
     card: Card
     issued: int
@@ -58,7 +58,7 @@ def letter_text(letter: Letter) -> bytes:
 
 
 def read_letter(payload: bytes, length_max: int) -> Letter:
-    """Return what a neighbour says; expressions are at most so long."""
+    """Return the letter in a payload; expressions have at most `length_max` places."""
     try:
         sender, to, kind, *facts = json.loads(payload)
         said = _Reader(length_max).said(kind, facts)
@@ -68,13 +68,13 @@ def read_letter(payload: bytes, length_max: int) -> Letter:
 
 
 def gossip_text(descriptors: Iterable[Descriptor], *, asks: bool) -> bytes:
-    """Return what a peer knows of others as JSON; who `asks` wants to hear as much."""
+    """Return cards of peers as JSON; with `asks` the receiver answers with cards of its own."""
     cards = [[_card(each.card), each.issued] for each in descriptors]
     return json.dumps({"asks": asks, "cards": cards}).encode()
 
 
 def read_gossip(payload: bytes, length_max: int) -> tuple[list[Descriptor], bool]:
-    """Return what a neighbour knows of others, and whether it asks for an answer."""
+    """Return the cards of peers that a neighbour sent, and whether it asks for an answer."""
     try:
         told = json.loads(payload)
         cards = told["cards"]
@@ -119,7 +119,7 @@ _WRITERS: dict[str, Callable[[Any], list[Any]]] = {
 
 
 class _Reader:
-    """Reads what was written, with expressions of at most so many places."""
+    """Reads messages and cards, with expressions of at most `length_max` places."""
 
     def __init__(self, length_max: int) -> None:
         self._length_max = length_max

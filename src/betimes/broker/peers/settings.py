@@ -1,7 +1,7 @@
-"""What must all peers of an overlay agree on, and what is one of them told before it starts?
+"""Settings that all peers of an overlay share, and the plan of one process.
 
-A peer is called by the address at which others reach it, so that whoever hears of it can talk to it. A
-process that publishes and subscribes is two peers; the one that publishes has a mark behind its name.
+A peer's name is its address, so any peer that knows the name can connect to it. A process that publishes and
+subscribes is two peers; the name of the publishing one ends with a mark.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ PORT_MAX = 65_535
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """What all peers of an overlay have in common, or they would not understand each other."""
+    """The settings that must be equal at all peers of an overlay."""
 
     space: Space
     metric: Metric = Metric.HOPS
 
     @property
     def text(self) -> str:
-        """Return it in words, equal only where it is the same."""
+        """Return the settings as text; two texts are equal only if the settings are."""
         ranges = [f"{each.attribute}:{each.low:g}..{each.high:g}" for each in self.space.dimensions]
         return f"{' '.join(ranges)}, {self.space.levels} levels, delays in {self.metric}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerPlan:
-    """What one process is told; without `wanted` it wants what its clients want."""
+    """The settings of one process; without `wanted` it wants what its clients subscribe to."""
 
     address: str
     agreement: Agreement
@@ -47,13 +47,13 @@ class PeerPlan:
     delay_max: float = 10.0  # hops, or seconds
     cycle_s: float = 0.5
     beat_every_s: float = 2.0
-    lost_after_s: float = 15.0  # without a word; who is killed is missed at once, as its sockets close
+    lost_after_s: float = 15.0  # of silence; the loss of a killed process shows at once, as its sockets close
     tls: bool = False
     authorities: str | None = None  # a file of certificates, in place of those that the machine trusts
 
 
 def address_of(name: str) -> str:
-    """Return where a peer is reached."""
+    """Return the address of a peer of this name."""
     return name.removesuffix(PUBLISHES)
 
 

@@ -1,4 +1,4 @@
-"""How is a peer doing? What it tells of itself below `$betimes/peer`, as JSON, whenever it changes."""
+"""The status of a peer as JSON, published to `$betimes/peer/status` whenever it changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EVERY_S = 1.0
 
 
 def peer_status(overlay: PeerOverlay) -> dict[str, Any]:
-    """Return how a peer is doing, for people and programs."""
+    """Return the status of the peers of a process, for people and programs."""
     plan, me, tally = overlay.plan, overlay.subscriber, overlay.tally
     status: dict[str, Any] = {
         "address": overlay.address,
@@ -64,7 +64,7 @@ def _number(value: float) -> float | None:
 
 
 class StatusPublisher:
-    """Tells how a peer is doing, when that has changed, and not too often."""
+    """Publishes the status of a peer when it has changed, once in `EVERY_S` at most."""
 
     def __init__(self, overlay: PeerOverlay, announce: Callable[[str, bytes, float], None]) -> None:
         self._overlay = overlay
@@ -73,7 +73,7 @@ class StatusPublisher:
         self._due_s = -math.inf
 
     def tick(self, now_s: float) -> bytes | None:
-        """Publish it; return what was told, if anything."""
+        """Publish the status if it is due and has changed; return what was published, if anything."""
         if now_s < self._due_s:
             return None
         self._due_s = now_s + EVERY_S

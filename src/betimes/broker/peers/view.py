@@ -1,8 +1,9 @@
-"""Which other peers does a process know of? A sample of all, renewed by gossip.
+"""The peers that a process knows: a random sample of all peers, renewed by gossip, and the publishers.
 
-Now and then it picks one of those it knows, and both tell each other of some others, and of publishers. Each
-card carries a number that its peer counts up: who has not been heard of anew for a while is gone, and what
-others still tell of it is old. Publishers are kept apart, as everybody has to know all that matter.
+Periodically a process picks a known peer, and both exchange cards of other peers and of publishers. Each card
+carries a number that its peer counts up: a peer without a newer card for a while is gone, and older cards of
+it that others still send are ignored. Publishers are kept apart, as each peer must know all that matter to
+it.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ OTHERS_MAX = 64
 PUBLISHERS_MAX = 1_000
 TOLD_OTHERS, TOLD_PUBLISHERS = 12, 6  # in one message
 FORGET_AFTER_S = 30.0
-GONE_MAX = 4_096  # whose last cards are remembered
+GONE_MAX = 4_096  # lost peers whose last card number is remembered
 
 
 class KnownPeer(NamedTuple):
-    """A card, and when it was first heard."""
+    """A card, and when it was first received."""
 
     descriptor: Descriptor
     heard_s: float
 
 
 class PeerView:
-    """Those that one process knows of; it is the view of its peers."""
+    """The known peers of one process; all peers of the process share this view."""
 
     def __init__(
         self, own_address: str, chance: Callable[[], float], delay_to: Callable[[str], float]
@@ -41,10 +42,10 @@ class PeerView:
         self._delay_to = delay_to
         self.others: dict[str, KnownPeer] = {}
         self.publishers: dict[str, KnownPeer] = {}
-        self._gone: BoundedMap[str, int] = BoundedMap(GONE_MAX)  # the newest number that no longer counts
+        self._gone: BoundedMap[str, int] = BoundedMap(GONE_MAX)  # the newest card number that is ignored
 
     def hear_of(self, descriptor: Descriptor, now_s: float) -> bool:
-        """Learn of somebody; tell whether it was news."""
+        """Add a card; tell whether it is newer than the known one."""
         name = descriptor.card.name
         if address_of(name) == self._own_address or descriptor.issued <= self._gone.get(name, -1):
             return False
@@ -60,14 +61,14 @@ class PeerView:
         return True
 
     def forget(self, name: str) -> None:
-        """Take somebody for gone until it is heard of anew."""
+        """Take a peer to be gone until a newer card of it arrives."""
         for known in (self.others, self.publishers):
             found = known.pop(name, None)
             if found is not None:
                 self._gone.note(name, found.descriptor.issued)
 
     def forget_old(self, now_s: float) -> list[str]:
-        """Forget who was not heard of for long; return them."""
+        """Forget peers without a newer card for `FORGET_AFTER_S`; return their names."""
         old = [
             name
             for known in (self.others, self.publishers)
@@ -79,12 +80,12 @@ class PeerView:
         return old
 
     def partner(self) -> str | None:
-        """Return the address of somebody to talk to."""
+        """Return the address of a random known peer; None if none is known."""
         addresses = {address_of(name) for name in (*self.others, *self.publishers)}
         return self._drawn(sorted(addresses)) if addresses else None
 
     def told(self) -> list[Descriptor]:
-        """Return some of those it knows of, for others to know."""
+        """Return a random sample of the known cards, for gossip."""
         return [
             *self._sample(list(self.others.values()), TOLD_OTHERS),
             *self._sample(list(self.publishers.values()), TOLD_PUBLISHERS),
@@ -93,19 +94,19 @@ class PeerView:
     # --- as the view of a peer
 
     def serving(self, wanted: Dz, delay_max: float) -> Sequence[Card]:
-        """Return those that could feed somebody who wants this."""
+        """Return the cards of peers that could be the parent of a peer that wants this expression."""
         cards = [known.descriptor.card for known in self.others.values()]
         return [card for card in cards if card.delay_max <= delay_max and card.serves(wanted)]
 
     def rates(self) -> Iterable[tuple[Dz, float]]:
-        """Return what others measured; where nothing is known events are taken to be anywhere."""
+        """Return the rates that other peers measured; without any, events are assumed to be uniform."""
         published = any(known.descriptor.card.rates for known in self.publishers.values())
         if not published:
             return [(WHOLE, 1.0)]
         return [pair for known in self.others.values() for pair in known.descriptor.card.rates]
 
     def delay_to(self, name: str) -> float:
-        """Return how long a message to somebody takes."""
+        """Return the delay of a message to a peer."""
         return self._delay_to(name)
 
     def _sample(self, known: list[KnownPeer], count: int) -> list[Descriptor]:
