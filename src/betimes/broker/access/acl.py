@@ -1,21 +1,24 @@
-"""May this user do this here?
+"""The access control list (ACL): what each client may read and write.
 
-The file is an access list in Mosquitto's format, read as mosquitto.conf(5) and Mosquitto 2 have it:
+The file is in Mosquitto's format, read as mosquitto.conf(5) and Mosquitto 2 do:
 
 - `topic [read|write|readwrite|deny] PATTERN` is for the user of the last `user NAME` line above it. Before
-  any such line it is for clients without a user name, and for nobody else. Without a word it is readwrite.
-- `pattern ...` is for everybody, wherever it stands; %u in it is the user's name and %c the client's id.
+  any such line it is for clients without a user name only. Without a word for the access it is readwrite.
+- `pattern ...` is for all clients, wherever it stands; %u in it is the user's name and %c the client's id.
 - What no line allows is refused; an empty file refuses everything.
 - A user's `topic` lines come first, of them the `deny` lines, then those that allow; what none of them
   decides is left to the `pattern` lines, again `deny` first. A `topic` line that allows thus wins over a
   `pattern` line that denies. `#` and a leading `+` do not reach topics that begin with `$`.
 
-Two things are stricter than there. A name with `/`, `+` or `#` in it, or one that would bring a `$` to the
-beginning of a topic, is never put in place of %u or %c: a line that needs it allows nothing, and if it
-denies, no `pattern` line allows that client anything. And where Mosquitto grants every subscription and then
-delivers what may be read, a subscription that could never bring anything is refused here, so that its owner
-hears of it: one without wildcards if the topic may not be read, another if no line that allows reading
-overlaps it. What is delivered is the same: `may_read` applies the `deny` lines to each message.
+Two things are stricter than in Mosquitto. A name with `/`, `+` or `#` in it, or one that would bring a `$` to
+the beginning of a topic, never replaces %u or %c: a line that needs it allows nothing, and if it denies, no
+`pattern` line allows that client anything. And Mosquitto accepts every subscription and then delivers what
+the client may read; this broker refuses a subscription that could never deliver anything, so that the client
+learns of it: one without wildcards if the client may not read the topic, another if no line that allows
+reading overlaps it. The deliveries are the same: `may_read` applies the `deny` lines to each message.
+
+Cost: a decision that was made before is one look into a dictionary; a new one is O(n) in the lines that
+concern the client.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ _NAMES = re.compile("%[uc]")
 
 
 class Access(Enum):
-    """What a line says of its topics."""
+    """The kind of access that a line allows, or denies."""
 
     READ = "read"
     WRITE = "write"
@@ -56,12 +59,12 @@ class Rule:
     pattern: str
 
     def allows(self, access: Access) -> bool:
-        """Tell whether the line allows that, where its pattern is met."""
+        """Tell whether the line allows this access to the topics that match its pattern."""
         return self.access in (access, Access.READWRITE)
 
 
 class Rights:
-    """What one client may do: the lines that concern it, filled in, and what was decided by them."""
+    """The rights of one client: the lines that concern it, with its names filled in, and past decisions."""
 
     __slots__ = ("__weakref__", "_memory", "_readable", "_stages", "_writable")
 
@@ -73,17 +76,17 @@ class Rights:
         memory.rights.add(self)
 
     def may_read(self, topic: str) -> bool:
-        """Tell whether a message of this topic may be delivered."""
+        """Tell whether the client may get messages of this topic."""
         decided = self._readable.get(topic)
         return self._decide(Access.READ, topic, self._readable) if decided is None else decided
 
     def may_write(self, topic: str) -> bool:
-        """Tell whether this topic may be published to."""
+        """Tell whether the client may publish to this topic."""
         decided = self._writable.get(topic)
         return self._decide(Access.WRITE, topic, self._writable) if decided is None else decided
 
     def may_subscribe(self, pattern: str) -> bool:
-        """Tell whether a pattern, shared or not, may be subscribed to: whether it could bring anything."""
+        """Tell whether a pattern, shared or not, could deliver anything that the client may read."""
         _, inner = shared_parts(pattern)
         if "+" not in inner and "#" not in inner:
             return self.may_read(inner)
@@ -94,7 +97,7 @@ class Rights:
         )
 
     def forget(self) -> None:
-        """Forget what was decided, not by what."""
+        """Forget the decisions, not the rules."""
         self._readable.clear()
         self._writable.clear()
 
@@ -116,14 +119,14 @@ class Rights:
 
 
 class _Memory:
-    """How many decisions are remembered, by all clients together."""
+    """The number of remembered decisions, of all clients together."""
 
     def __init__(self) -> None:
         self.rights: WeakSet[Rights] = WeakSet()
         self._count = 0
 
     def make_room(self) -> None:
-        """Count one more; where they are too many, forget all of them."""
+        """Count one more decision; if they are too many, forget all of them."""
         self._count += 1
         if self._count > DECISIONS_REMEMBERED_MAX:
             for rights in self.rights:
@@ -132,7 +135,7 @@ class _Memory:
 
 
 class AccessList:
-    """Who may read and write what. It does not change: a changed file is read anew."""
+    """An access control list. It is immutable: a changed file is read again."""
 
     def __init__(self, topics: Mapping[str | None, tuple[Rule, ...]], patterns: tuple[Rule, ...]) -> None:
         self._topics = topics
@@ -143,7 +146,7 @@ class AccessList:
 
     @classmethod
     def read(cls, text: str, place: str) -> AccessList:
-        """Return what an access list says; `place` is what messages call the file. All mistakes at once."""
+        """Return the list in a text; `place` names the file in messages. All mistakes are reported at once."""
         mistakes = Mistakes()
         topics: dict[str | None, list[Rule]] = {}
         patterns: list[Rule] = []
@@ -172,7 +175,7 @@ class AccessList:
         return cls({each: tuple(rules) for each, rules in topics.items()}, tuple(patterns))
 
     def rights(self, user: str | None, client_id: str) -> Rights:
-        """Return what a client may do; a session that keeps it decides by one look into a dictionary."""
+        """Return the rights of a client; the session keeps them, so that this lookup is made once."""
         key = (user, client_id if self._names_client else "")
         rights = self._rights.get(key)
         if rights is None:
@@ -209,7 +212,7 @@ def _filled(rules: tuple[Rule, ...], user: str | None, client_id: str) -> tuple[
         if not unsafe and pattern.startswith("$") == rule.pattern.startswith("$"):
             filled.append(Rule(access=rule.access, pattern=pattern))
         elif rule.access is Access.DENY:
-            return ()  # what it denies cannot be said: rather everything than too little
+            return ()  # what the line denies is unknown: deny everything rather than too little
     return tuple(filled)
 
 

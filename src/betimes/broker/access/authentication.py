@@ -1,4 +1,4 @@
-"""Who may come in, and what may they do here?"""
+"""Authentication and authorisation of clients: a password file and an access control list, together."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from betimes.broker.access.passwords import PasswordFile
 class AccessControl:
     """A password file and an access list, either of which may be missing.
 
-    Without a password file only anonymous clients come in, if that is allowed; a name they give proves
-    nothing and gives no rights. Without an access list everybody inside may do everything.
+    Without a password file only anonymous clients may connect, if `anonymous` allows it; a user name that
+    they state proves nothing and gives no rights. Without an access list each connected client may do
+    everything.
     """
 
     anonymous: bool = False
@@ -22,7 +23,7 @@ class AccessControl:
     discreet: bool = False  # refuse a subscription without saying why
 
     def admits(self, user: str | None, password: bytes | None) -> bool | None:
-        """Say whether this is who it says; None where finding out takes long (then `prove`)."""
+        """Tell whether a client may connect; None if the check is slow, then call `prove` in a thread."""
         if user is None or self.passwords is None:
             return self.anonymous
         if password is None:
@@ -30,15 +31,15 @@ class AccessControl:
         return None if self.passwords.needs_work(user, password) else True
 
     def prove(self, user: str | None, password: bytes | None) -> bool:
-        """Find out whether this is who it says, however long it takes."""
+        """Tell whether the password is right; this may take tens of milliseconds."""
         if user is None or password is None or self.passwords is None:
             return False
         return self.passwords.verify(user, password)
 
     def proven_user(self, claimed: str | None) -> str | None:
-        """Return who a client that was let in counts as: a name without a password is nobody's."""
+        """Return the user name of a connected client; None if it was not proven by a password."""
         return claimed if self.passwords is not None else None
 
     def rights(self, user: str | None, client_id: str) -> Rights | None:
-        """Return what a client may do; None: everything."""
+        """Return the rights of a client; None: it may do everything."""
         return None if self.access is None else self.access.rights(user, client_id)

@@ -1,12 +1,12 @@
-"""Is this the user's password?
+"""The password file: users and scrypt hashes of their passwords, read, checked and changed.
 
 A password file has one line for each user, `name:$scrypt$ln=14,r=8,p=1$SALT$HASH`, salt and hash in base64
 without padding; empty lines and lines that begin with # are kept as they are. `betimes passwd` writes it.
 
-scrypt is slow on purpose: a check takes tens of milliseconds, the same for a user that does not exist. That
-would stall an event loop, so ask `needs_work` first, and where it says yes, call `verify` in a thread (scrypt
-lets other threads run). What was once found right is remembered, as a keyed hash, until the file is read
-anew.
+scrypt is slow on purpose: a check takes tens of milliseconds, also for a user that does not exist. That would
+stall an event loop, so call `needs_work` first, and if it is true, call `verify` in a thread (scrypt lets
+other threads run). A password that was found right is remembered, as a keyed hash, until the file is read
+again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from betimes.language.suggestions import did_you_mean, quoted
 from betimes.model.errors import BetimesError, SettingError
 
 NAME_LENGTH_MAX = 200
-PASSWORD_BYTES_MAX = 65_535  # what MQTT's length field of two bytes can say
+PASSWORD_BYTES_MAX = 65_535  # the most that MQTT's length field of two bytes can state
 USERS_MAX = 1_000_000
 
 _SALT_BYTES = 16
@@ -39,20 +39,20 @@ _HASH = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """How much work a check is: scrypt's parameters (RFC 7914), N as its logarithm."""
+    """The work of a check: scrypt's parameters (RFC 7914), N as its logarithm."""
 
     ln: int = 14
     r: int = 8
     p: int = 1
 
     def memory_bytes(self) -> int:
-        """Return the memory that a check takes."""
+        """Return the memory that a check needs."""
         return 128 * self.r * ((1 << self.ln) + self.p + 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PasswordHash:
-    """What is kept of a password."""
+    """The salted hash of a password."""
 
     cost: Cost
     salt: bytes
@@ -65,7 +65,7 @@ class PasswordHash:
         return cls(cost=cost, salt=salt, digest=_scrypt(password, salt, cost, _HASH_BYTES))
 
     def fits(self, password: bytes) -> bool:
-        """Tell whether this is the password: slow, and as slow for a wrong one."""
+        """Tell whether the password is right: slow, and as slow for a wrong one."""
         digest = _scrypt(password, self.salt, self.cost, len(self.digest))
         return hmac.compare_digest(digest, self.digest)
 
@@ -75,20 +75,20 @@ class PasswordHash:
 
 
 class PasswordFile:
-    """The users and what is kept of their passwords. A change makes a new one."""
+    """The users and the hashes of their passwords. It is immutable but for its cache of right passwords."""
 
     def __init__(self, lines: tuple[str, ...] = (), users: Mapping[str, PasswordHash] | None = None) -> None:
         self._lines = lines
         self._users = dict(users or {})
         self._key = secrets.token_bytes(32)
         self._right: dict[str, bytes] = {}  # by user: no more of them than users
-        # An unknown user is checked against this, to take as long as a known one.
+        # The password of an unknown user is checked against this, to take as long as that of a known one.
         cost = next((each.cost for each in self._users.values()), Cost())
         self._nobody = PasswordHash(cost=cost, salt=bytes(_SALT_BYTES), digest=bytes(_HASH_BYTES))
 
     @classmethod
     def read(cls, text: str, place: str) -> PasswordFile:
-        """Return what a password file says; `place` is what messages call the file. All mistakes at once."""
+        """Return the users in a text; `place` names the file in messages. All mistakes are reported at once."""
         mistakes = Mistakes()
         users: dict[str, PasswordHash] = {}
         lines = [line.removesuffix("\r") for line in text.split("\n")]
@@ -110,7 +110,7 @@ class PasswordFile:
         return name in self._users
 
     def needs_work(self, name: str, password: bytes) -> bool:
-        """Tell whether `verify` would take long: it is not known yet that this is the user's password."""
+        """Tell whether `verify` would be slow: this password was not found right before."""
         right = self._right.get(name)
         return right is None or not hmac.compare_digest(right, self._quick_hash(name, password))
 
@@ -138,7 +138,7 @@ class PasswordFile:
         return PasswordFile(lines, {**self._users, name: kept})
 
     def without_user(self, name: str) -> PasswordFile:
-        """Return the file without this user, who must be in it."""
+        """Return the file without this user, which must be in it."""
         if name not in self._users:
             hint = did_you_mean(name, self._users, "users")
             raise BetimesError(f"there is no user {quoted(name)}\nhint: {hint}")
@@ -146,7 +146,7 @@ class PasswordFile:
         return PasswordFile(lines, {user: kept for user, kept in self._users.items() if user != name})
 
     def text(self) -> str:
-        """Return what is to be written to the file."""
+        """Return the content of the file."""
         return "".join(f"{line}\n" for line in self._lines)
 
     def _quick_hash(self, name: str, password: bytes) -> bytes:
@@ -156,7 +156,7 @@ class PasswordFile:
 
 
 def check_user_name(name: str) -> None:
-    """Raise a SettingError where a name cannot stand in a password file."""
+    """Raise a SettingError if a name cannot stand in a password file."""
     problem = _name_problem(name)
     if problem:
         hint = "letters, digits, and most other signs will do"
@@ -164,7 +164,7 @@ def check_user_name(name: str) -> None:
 
 
 def check_password(password: bytes) -> None:
-    """Raise a BetimesError, which does not show it, where a password cannot be one."""
+    """Raise a BetimesError, which does not show the password, if it is empty or too long."""
     if not password:
         raise BetimesError("a password cannot be empty")
     if len(password) > PASSWORD_BYTES_MAX:
@@ -196,7 +196,7 @@ def _name_in(line: str) -> str | None:
 
 
 def _read_line(line: str, place: str, users: dict[str, PasswordHash], mistakes: Mistakes) -> None:
-    """Add the user of a line, or the mistake in it; a message shows nothing of what may be a password."""
+    """Add the user of a line, or the mistake in it; the message shows nothing that may be a password."""
     name, colon, rest = line.partition(":")
     if not colon:
         mistakes.add(place, "this line has no colon", "set passwords with `betimes passwd FILE USER`")

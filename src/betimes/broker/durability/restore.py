@@ -1,8 +1,8 @@
-"""What was there before the server went down? A hub gets back what its store kept.
+"""Restore: fills a hub from its store at the start of the broker.
 
-Called once, before anybody connects, and the only other place that writes what the hub has for itself. Who
-was connected when the server died counts as gone from now on. What the limits of today do not allow is not
-thrown away: the server does not start, and says which limit it is.
+It runs once, before a client connects. A client that was connected when the broker died counts as
+disconnected from now on. Data above today's limits is not thrown away: the broker does not start, and names
+the limit. Cost: O(n) in the rows of the store.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Rows = Callable[[Table], Iterable[tuple[Any, ...]]]
 
 
 class RestoringError(BetimesError):
-    """What a store holds cannot be taken back: says where it stands and what would help."""
+    """The rows of a store cannot be restored; the message says where and what to do."""
 
     def __init__(self, place: str, problem: str, hint: str) -> None:
         super().__init__(f"{place}: {problem}\nhint: {hint}")
@@ -43,7 +43,7 @@ def first_number(store: Store, rows: Rows, *, wall_s: float) -> int:
 
 
 def restore(hub: Hub, store: Store, rows: Rows, *, source: str, now_s: float, wall_s: float) -> None:
-    """Fill a hub from the rows of its store; `source` is what messages call that."""
+    """Fill a hub from the rows of its store; `source` names the store in messages."""
     _Restoring(hub, store, rows, source, now_s, wall_s).run()
 
 
@@ -136,7 +136,7 @@ class _Restoring:
             self._store.found(publication, kept)
 
     def _read_custody(self) -> None:
-        """Take back what was on its way to other brokers, and what had come from them."""
+        """Read events in custody for other brokers, and the ids of events received from them."""
         for origin, number, kept, destinations in self._rows(self._store.custody):
             publication = self._publication(kept, f"custody {origin}:{number}")
             self._store.custody_found.append((publication, frozenset(json.loads(destinations))))
@@ -144,7 +144,7 @@ class _Restoring:
         self._store.seen_found += [EventId(*row) for row in self._rows(self._store.seen)]
 
     def _read_wills(self) -> dict[str, tuple[mqtt5.Will, float | None]]:
-        """Return the wills by client id, and when they are due if that is settled."""
+        """Return the wills by client id, each with its due time, if the client had disconnected."""
         found = {}
         for client_id, packet, delay_s, due_at in self._rows(self._store.wills):
             will = will_of(self._packet(packet, f"wills {client_id!r}"), delay_s)
@@ -152,7 +152,7 @@ class _Restoring:
         return found
 
     def _let_go(self, wills: dict[str, tuple[mqtt5.Will, float | None]]) -> None:
-        """Have every session without its client from when that went, or from now on."""
+        """Start the expiry of each session: when its client disconnected, or now."""
         hub = self._hub
         for client_id, session in hub.sessions.items():
             will, due_s = wills.get(client_id, (None, None))
@@ -166,7 +166,7 @@ class _Restoring:
             hub.schedule_end(session, gone_at_s + session.expiry_s)
 
     def _own_time_s(self, wall_s: float) -> float:
-        """Return a time of the wall clock on the server's own; what seems to lie ahead is of this moment."""
+        """Return a wall-clock time on the broker's clock; a time in the future becomes the present."""
         return min(wall_s - self._store.clock_ahead_s, self._now_s)
 
     def _session(self, client_id: str, where: str) -> Session:

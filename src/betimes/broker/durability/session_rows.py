@@ -1,9 +1,9 @@
-"""How is a session written down, and read again? For the store's file, and for another broker.
+"""Serialisation of a session, for the store's file and for another broker.
 
-The values of a subscription, of a publication and of a delivery are the same in both. To another broker a
-session goes as rows: one for each subscription (`s`), each QoS 2 id that is under way from the client (`i`),
-each event that the client had lately (`h`) and each delivery that it is still to get (`d`), whose packet
-stands as it is behind the rows.
+The values of a subscription, of a publication and of a delivery are the same in both. Another broker gets a
+session as rows: one for each subscription (`s`), each QoS 2 packet id in flight from the client (`i`), each
+event that the client got recently (`h`) and each delivery that it has not got yet (`d`). The PUBLISH packets
+of the deliveries stand behind the rows.
 """
 
 from __future__ import annotations
@@ -35,32 +35,32 @@ Item = BrokerSubscription | int | DeliveredOnce | Delivery
 
 
 class PacketReader:
-    """Reads publications that were written down as packets."""
+    """Reads publications that were stored as PUBLISH packets."""
 
     def __init__(self) -> None:
         self._wire = Codec(packet_bytes_max=PACKET_BYTES_LIMIT, dialled=True)
-        self._wire.feed(mqtt5.ConnAckPacket().write())  # publications are what it expects from now on
+        self._wire.feed(mqtt5.ConnAckPacket().write())  # from now on the codec expects PUBLISH
 
     def read(self, data: bytes) -> mqtt5.PublishPacket:
-        """Return the packet that these bytes are; a WireError or a ValueError says why they are none."""
+        """Return the packet in these bytes; a PacketError or a ValueError says why there is none."""
         packets = self._wire.feed(data)
         if len(packets) != 1 or not isinstance(packets[0], mqtt5.PublishPacket):
             raise ValueError("not one whole PUBLISH")
         return packets[0]
 
 
-# --- the values of each, as the store keeps them
+# --- values of a row, as the store keeps them
 
 
 def subscription_values(grant: BrokerSubscription) -> Row:
-    """Return what has to be known of a subscription beside its pattern."""
+    """Return the values of a subscription, without its pattern."""
     options = None if grant.options is None else json.dumps(grant.options.texts)
     flags = (grant.qos, int(grant.no_local), int(grant.retain_as_published))
     return (*flags, grant.identifier, options)
 
 
 def read_subscription(session: Session, written: str, values: Sequence[Any]) -> BrokerSubscription:
-    """Return the subscription that these values are; a BetimesError or a ValueError says what is wrong."""
+    """Return the subscription of these values; a BetimesError or a ValueError says what is wrong."""
     qos, no_local, as_published, identifier, options = values
     group, pattern = shared_parts(written)
     return BrokerSubscription(
@@ -79,7 +79,7 @@ def read_subscription(session: Session, written: str, values: Sequence[Any]) -> 
 
 
 def delivery_values(delivery: Delivery) -> Row:
-    """Return what has to be known of a delivery beside its publication."""
+    """Return the values of a delivery, without its publication."""
     share, identifiers = delivery.share, delivery.subscription_ids
     return (
         delivery.qos,
@@ -95,7 +95,7 @@ def delivery_values(delivery: Delivery) -> Row:
 
 
 def read_delivery(session: Session, publication: Publication, values: Sequence[Any]) -> Delivery:
-    """Return the delivery that these values are."""
+    """Return the delivery of these values."""
     qos, retain, identifiers, told, bound_s, price, share, packet_id, released = values
     delivery = Delivery(
         publication,
@@ -113,7 +113,7 @@ def read_delivery(session: Session, publication: Publication, values: Sequence[A
 
 
 def _share(session: Session, written: str) -> BrokerSubscription:
-    """Return the shared subscription by which something came; it may have been given up since."""
+    """Return the shared subscription of a delivery; the client may have unsubscribed since."""
     grant = session.subscriptions.get(written)
     if grant is not None:
         return grant
@@ -125,20 +125,20 @@ def _share(session: Session, written: str) -> BrokerSubscription:
 
 
 class RowWriter:
-    """Writes a session, or what came for it later, in parts of a bounded size."""
+    """Writes a session, or late deliveries to it, in parts of a bounded size."""
 
     def __init__(self, items: Iterable[Item], *, bytes_max: int) -> None:
         self._items = deque(items)
         self._bytes_max = bytes_max
-        self.too_large: list[Item] = []  # what no part has room for
+        self.too_large: list[Item] = []  # larger than a part
 
     @property
     def is_done(self) -> bool:
-        """Tell whether that was all."""
+        """Tell whether all items are written."""
         return not self._items
 
     def part(self, now_s: float) -> tuple[list[list[Any]], bytes]:
-        """Return some more rows, and the packets behind them."""
+        """Return the next rows, and the packets behind them."""
         rows: list[list[Any]] = []
         packets: list[bytes] = []
         size = 0
@@ -158,7 +158,7 @@ class RowWriter:
 
 
 def session_items(session: Session, now_s: float) -> list[Item]:
-    """Return all that has to move with a session; what has QoS 0 does not."""
+    """Return all items that move with a session; deliveries of QoS 0 do not."""
     had = [] if session.recent is None else session.recent.since(now_s)
     arrived = [] if session.arrived is None else list(session.arrived)
     owed = [each for each in session.owed() if each.qos]
@@ -181,7 +181,7 @@ def _row(item: Item, now_s: float) -> tuple[list[Any], bytes]:
 
 @dataclass(slots=True)
 class SessionRows:
-    """What came of a session so far. Whatever is wrong with a row is a ValueError or a BetimesError."""
+    """The rows of a session received so far. An invalid row is a ValueError or a BetimesError."""
 
     subscriptions: dict[str, list[Any]] = field(default_factory=dict)
     incoming: list[int] = field(default_factory=list)
@@ -191,7 +191,7 @@ class SessionRows:
     _reader: PacketReader = field(default_factory=PacketReader)
 
     def add(self, rows: Sequence[Sequence[Any]], packets: bytes, now_s: float) -> None:
-        """Take in some more rows, with the packets behind them."""
+        """Add rows, with the packets behind them."""
         at = 0
         self.size_bytes += OVERHEAD_BYTES * len(rows)
         for kind, *values in rows:
@@ -216,8 +216,8 @@ class SessionRows:
             raise ValueError("packets that belong to no row, or rows without their packet")
 
     def all_had(self) -> list[DeliveredOnce]:
-        """Return what the client had lately, or is to get of this."""
-        share = 6  # of the values
+        """Return the recent deliveries of the client, and those that these rows hold."""
+        share = 6  # its place in the values
         coming = [DeliveredOnce(each.origin, each.number, values[share]) for each, values in self.deliveries]
         return [*self.had, *coming]
 

@@ -1,13 +1,13 @@
-"""What must survive a crash? What hub and sessions report here is gathered, and committed before anybody is
-told of it.
+"""The store: all state that survives a crash, collected as changes of tables and committed before it is sent.
 
-Sans-I/O: the driver calls `commit` before it writes what lies in the outboxes, and hands in where the rows
-go (`StoreFile.write`). Sessions that outlive their connection are kept, with their subscriptions, what waits
-for them or is in flight with QoS 1 or 2, and the QoS 2 packet ids under way from them; retained messages;
-wills. A publication is written once, however many wait for it, and goes with the last of them.
+Sans-I/O: the driver calls `commit` before it writes the outboxes to the sockets, so no client gets an
+acknowledgement of what is not stored; `write` (`StoreFile.write`) puts the rows into the file. The store
+keeps durable sessions with their subscriptions, their waiting and in-flight deliveries of QoS 1 and 2, and
+the QoS 2 packet ids in flight from their clients; retained messages; wills. A publication is written once,
+however many rows refer to it, and is removed with the last of them.
 
-Times are kept on the wall clock, since the server's own does not survive it: `clock_ahead_s` is how far the
-wall clock is ahead.
+Times are stored by the wall clock, since the broker's own clock does not survive a restart: `clock_ahead_s`
+is how far the wall clock is ahead.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from betimes.model.events import EventId
 
 Write = Callable[[Sequence[Changes]], None]
 
-# Numbers of publications are set aside so many at a time: a crash may lose the last one given, not the block.
+# Publication numbers are reserved in blocks: a crash may lose the last number given, not the end of the block.
 NUMBERS_SET_ASIDE = 1 << 21
 SET_ASIDE = "publication numbers set aside below"
 
 
 class _Kept:
-    """Where a publication stands in the file, and how many rows need it there."""
+    """The number of a publication in the file, and how many rows refer to it."""
 
     __slots__ = ("number", "users")
 
@@ -43,7 +43,7 @@ class _Kept:
 
 
 class Store(Extension):
-    """All that is to survive, as tables; `write` puts changes into the file, all or none."""
+    """The durable state as tables; `write` puts changes into the file, all or none."""
 
     def __init__(self, write: Write) -> None:
         self.clock_ahead_s = 0.0
@@ -81,7 +81,7 @@ class Store(Extension):
         self._set_aside = 0
 
     def _add_deliveries(self) -> None:
-        """Add tables for what is on its way to clients."""
+        """Add tables for deliveries to clients."""
         self.publications = NumberedTable(
             "publications",
             values=(
@@ -114,7 +114,7 @@ class Store(Extension):
         self.tables += [self.publications, self.deliveries]
 
     def _add_network(self) -> None:
-        """Add tables for the other brokers: events on their way to them, and those that came from them."""
+        """Add tables for the network: events in custody, and the ids of events from other brokers."""
         event = ("origin TEXT", "number INTEGER")
         on_its_way = ("publication INTEGER NOT NULL", "destinations TEXT NOT NULL")
         self.custody = self.table("custody", key=event, values=on_its_way)
@@ -129,19 +129,19 @@ class Store(Extension):
         return made
 
     def commit(self) -> None:
-        """Have all that was reported written, or raise what hinders it."""
+        """Write all changes to the file, or raise the error of the file. O(n) in the changed rows."""
         if self.changed:
             self._write([each.take() for each in tuple(self.changed)])
 
     # --- numbers of publications
 
     def first_number(self, set_aside: int, wall_s: float) -> int:
-        """Return a number that no publication had before: not even with a clock that went back."""
+        """Return a number that no publication had before, even if the clock went back."""
         self._set_aside = max(set_aside, int(wall_s * 1e6))
         return self._set_aside
 
     def set_numbers_aside(self, next_number: int) -> None:
-        """See to it that no number given until the next call, by a second later, is ever given again."""
+        """Reserve the numbers up to the next call, a second later at most: none is ever given twice."""
         if next_number + NUMBERS_SET_ASIDE // 2 > self._set_aside:
             self._set_aside = next_number + NUMBERS_SET_ASIDE
             self.facts.put((SET_ASIDE,), (self._set_aside,))
@@ -149,9 +149,9 @@ class Store(Extension):
     # --- what the hub reports
 
     def session_opened(self, session: Session, will: mqtt5.Will | None, now_s: float) -> None:
-        """Keep a session whose client has come, with its will, if it outlives the connection."""
+        """Keep a session whose client has connected, with its will, if the session is durable."""
         if session.expiry_s == 0.0:
-            self.session_ended(session, now_s)  # from now on it ends with its connection
+            self.session_ended(session, now_s)  # the session ends with its connection now
             return
         if session.journal is None:
             session.journal = SessionJournal(self, session.client_id)
@@ -160,24 +160,24 @@ class Store(Extension):
         self._note_will(session, will, None)
 
     def client_left(self, session: Session, will: mqtt5.Will | None, now_s: float) -> None:
-        """Note that a client went, and what it wants said about that."""
+        """Note that a client has disconnected, and its will."""
         if session.journal is not None:
             gone_at = now_s + self.clock_ahead_s
             self.sessions.put((session.client_id,), (session.user, session.expiry_s, gone_at))
             self._note_will(session, will, gone_at)
 
     def subscribed(self, written: str, grant: BrokerSubscription, _now_s: float) -> None:
-        """Keep a subscription of a session that is kept."""
+        """Keep a subscription of a durable session."""
         if grant.session.journal is not None:
             self.subscriptions.put((grant.session.client_id, written), subscription_values(grant))
 
     def unsubscribed(self, written: str, grant: BrokerSubscription, _now_s: float) -> None:
-        """Keep a subscription no more."""
+        """Remove a subscription."""
         if grant.session.journal is not None:
             self.subscriptions.remove((grant.session.client_id, written))
 
     def session_ended(self, session: Session, _now_s: float) -> None:
-        """Keep nothing of a session any more."""
+        """Remove a session and all its rows."""
         journal, session.journal = session.journal, None
         if not isinstance(journal, SessionJournal):
             return
@@ -191,11 +191,11 @@ class Store(Extension):
         journal.drop_all()
 
     def will_published(self, client_id: str) -> None:
-        """Keep a will no more."""
+        """Remove a will."""
         self.wills.remove((client_id,))
 
     def retain(self, old: Publication | None, new: Publication | None) -> None:
-        """Note what is retained on a topic, in place of what."""
+        """Replace the retained message of a topic; `new` is None if it is deleted."""
         if new is not None:
             self.retained.put((new.topic,), (self.needed(new),))
         elif old is not None:
@@ -212,10 +212,10 @@ class Store(Extension):
         due_at = None if gone_at is None else gone_at + delay_s
         self.wills.put((session.client_id,), (packet.write(), delay_s, due_at))
 
-    # --- publications, which many rows may need
+    # --- publications, to which many rows may refer
 
     def needed(self, publication: Publication) -> int:
-        """Keep a publication for one more row; return its number in the file."""
+        """Count one more row that refers to a publication; return its number in the file."""
         kept = self._kept.get(publication)
         if kept is None:
             row: Row = (
@@ -231,11 +231,11 @@ class Store(Extension):
         return kept.number
 
     def number_of(self, publication: Publication) -> int:
-        """Return the number in the file of a publication that some row needs."""
+        """Return the number in the file of a publication to which a row refers."""
         return self._kept[publication].number
 
     def not_needed(self, publication: Publication) -> None:
-        """Keep a publication for one row less, and not at all after the last."""
+        """Count one row less that refers to a publication; remove it after the last."""
         kept = self._kept[publication]
         kept.users -= 1
         if not kept.users:
@@ -243,13 +243,13 @@ class Store(Extension):
             self.publications.remove((kept.number,))
 
     def found(self, publication: Publication, number: int) -> None:
-        """Know a publication that one row of the file needs."""
+        """Count one row of the restored file that refers to a publication."""
         kept = self._kept.setdefault(publication, _Kept(number))
         kept.users += 1
 
 
 class SessionJournal:
-    """What one session reports to the store."""
+    """The rows of one session in the store."""
 
     def __init__(self, store: Store, client_id: str) -> None:
         self._store = store
@@ -257,7 +257,7 @@ class SessionJournal:
         self._numbers: dict[Delivery, int] = {}
 
     def keep(self, delivery: Delivery) -> None:
-        """Keep what is on its way to the client, as it is now; what has QoS 0 is not kept."""
+        """Write the current state of a delivery; one of QoS 0 is not kept."""
         if not delivery.qos:
             return
         deliveries = self._store.deliveries
@@ -269,23 +269,23 @@ class SessionJournal:
             deliveries.put((number,), self._row(delivery, self._store.number_of(delivery.publication)))
 
     def drop(self, delivery: Delivery) -> None:
-        """Keep it no more, if it was kept."""
+        """Remove a delivery, if it was kept."""
         number = self._numbers.pop(delivery, None)
         if number is not None:
             self._store.deliveries.remove((number,))
             self._store.not_needed(delivery.publication)
 
     def drop_all(self) -> None:
-        """Keep nothing of what is on its way."""
+        """Remove all deliveries of the session."""
         for delivery in tuple(self._numbers):
             self.drop(delivery)
 
     def found(self, delivery: Delivery, number: int) -> None:
-        """Know a delivery that stands in the file."""
+        """Note the number of a restored delivery in the file."""
         self._numbers[delivery] = number
 
     def taken(self, packet_id: int) -> None:
-        """Note that a publication of QoS 2 was taken in, so that it is not once more."""
+        """Note that a publication of QoS 2 was received, so that a repeated one is dropped."""
         self._store.incoming.put((self._client_id, packet_id), ())
 
     def released(self, packet_id: int) -> None:

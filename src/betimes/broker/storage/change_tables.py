@@ -1,8 +1,8 @@
-"""Which rows are to be written with the next commit?
+"""Tables that collect the rows to be written with the next commit.
 
-Sans-I/O: a table gathers what changed since the last commit, by key, so that what changed twice is written
-once. Whoever has rows of a new kind to keep gives the store one more table; it is made, read and committed
-together with all others.
+Sans-I/O: a table collects the changes since the last commit, by key, so a row that changed twice is written
+once. New kinds of rows need one more table in the store, which is created, read and committed together with
+all others. Each change is O(1).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Row = tuple[Cell, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What one commit does to one table: whole rows, which replace those with the same key; keys that go."""
+    """The changes of one table in one commit: rows to insert or replace, and keys to delete."""
 
     table: Table
     put: Sequence[Row]
@@ -24,22 +24,22 @@ class Changes:
 
 
 class Table:
-    """Rows by key; columns are written as SQL has them, those of the key first."""
+    """Rows by key; columns are SQL column definitions, those of the key first."""
 
     def __init__(self, name: str, *, key: Sequence[str], values: Sequence[str], changed: set[Table]) -> None:
         self.name = name
         self.key_columns = tuple(key)
         self.columns = (*key, *values)
         self._everywhere = changed  # all tables with changes
-        self._rows: dict[Row, Row | None] = {}  # by key; None: it goes
+        self._rows: dict[Row, Row | None] = {}  # by key; None: delete
 
     def put(self, key: Row, values: Row) -> None:
-        """Have a row, whatever stood there before."""
+        """Insert or replace a row."""
         self._rows[key] = key + values
         self._everywhere.add(self)
 
     def remove(self, key: Row) -> None:
-        """Have no such row."""
+        """Delete a row, if there is one of this key."""
         self._rows[key] = None
         self._everywhere.add(self)
 
@@ -53,7 +53,7 @@ class Table:
 
 
 class NumberedTable(Table):
-    """Rows that get a number each, in the order in which they come; the first column is that number."""
+    """Rows with ascending numbers; the first column is the number."""
 
     def __init__(self, name: str, *, values: Sequence[str], changed: set[Table]) -> None:
         super().__init__(name, key=("number INTEGER",), values=values, changed=changed)
@@ -61,18 +61,18 @@ class NumberedTable(Table):
         self._next_committed = 1  # from here on, no row was written yet
 
     def start_after(self, number: int) -> None:
-        """Give only numbers above this one: those up to it are taken."""
+        """Give only numbers above this one: those up to it are in use."""
         self._next = self._next_committed = max(self._next, number + 1)
 
     def add(self, values: Row) -> int:
-        """Have one more row, and return its number."""
+        """Insert a row, and return its number."""
         number = self._next
         self._next += 1
         self.put((number,), values)
         return number
 
     def remove(self, key: Row) -> None:
-        """Have no such row; what was never written need not be removed there."""
+        """Delete a row; one that was never committed is just forgotten."""
         number = key[0]
         assert isinstance(number, int), "rows are numbered"
         if number < self._next_committed:

@@ -1,8 +1,8 @@
-"""Where do the rows of a store live? In one SQLite file with a write-ahead log; one broker at a time has it.
+"""The SQLite file of a store, with a write-ahead log; one broker at a time has it open.
 
-A commit is in the log before `write` returns. With `sync` "normal" the log is flushed to the disk only now
-and then: what was committed survives the broker's death at any moment (`kill -9`), though perhaps not
-the machine's. With "full" it survives a loss of power as well, at the price of a flush for each commit.
+A commit is in the log before `write` returns. With `sync` "normal" SQLite flushes the log to the disk only
+now and then: a commit survives the death of the broker at any moment (`kill -9`), but perhaps not that of the
+machine. With "full" it survives a loss of power too, at the cost of one flush for each commit.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from betimes.broker.storage.change_tables import Changes, NumberedTable, Table
 from betimes.model.errors import BetimesError
 
 APPLICATION_ID = 0x42455449  # "BETI": marks the file as ours
-VERSION = 1  # of the tables that are there; a table more is no new version
+VERSION = 1  # of the tables; an additional table is no new version
 WAIT_S = 2.0  # for a broker that is about to end
 SPARE_PAGES_MAX = 1024  # free pages kept in the file for what comes next: 4 MB
-PAGES_AT_ONCE = 512  # given back to the file system, so that nobody waits long
+PAGES_AT_ONCE = 512  # given back to the file system in one call, so that clients do not wait long
 LOG_BYTES_KEPT = 64 * 1024 * 1024  # the log is cut back to this after it was larger
 
 
 class StoreError(BetimesError):
-    """The file of a store cannot be used, or not any more."""
+    """The file of a store cannot be used, or no longer."""
 
     def __init__(self, path: str, problem: str, hint: str) -> None:
         super().__init__(f"{path}: {problem}\nhint: {hint}")
 
 
 class StoreFile:
-    """An open file; nobody else can open it meanwhile."""
+    """An open file of a store; no other process can open it meanwhile."""
 
     def __init__(self, path: str, *, sync: str = "normal") -> None:
         self.path = path
@@ -55,7 +55,7 @@ class StoreFile:
             raise
 
     def make(self, tables: Sequence[Table]) -> None:
-        """Make the tables that are not there yet."""
+        """Create the tables that do not exist yet."""
         for table in tables:
             names = [each.partition(" ")[0] for each in table.columns]
             keys = names[: len(table.key_columns)]
@@ -101,13 +101,13 @@ class StoreFile:
             ValueError,
             OverflowError,
             MemoryError,
-        ) as error:  # or a cell that SQLite has not
+        ) as error:  # or a cell that SQLite cannot hold
             with contextlib.suppress(sqlite3.Error):
                 sqlite.execute("ROLLBACK")
             raise self._unwritable(error) from None
 
     def tidy(self) -> None:
-        """Give a part of the file that is no longer needed back to the file system."""
+        """Give some unused pages of the file back to the file system."""
         try:
             (spare,) = self._sqlite.execute("PRAGMA freelist_count").fetchone()
             if spare > SPARE_PAGES_MAX:
@@ -118,11 +118,11 @@ class StoreFile:
             raise self._unwritable(error) from None
 
     def close(self) -> None:
-        """Put the log into the file, and let others have it."""
+        """Merge the log into the file, and release the file."""
         self._sqlite.close()
 
     def _claim(self, sync: str) -> None:
-        """Take the file for this broker alone, and see whether it is a store."""
+        """Lock the file for this broker, and check that it is a store."""
         sqlite = self._sqlite
         sqlite.execute("PRAGMA locking_mode = EXCLUSIVE")
         (application_id,) = sqlite.execute("PRAGMA application_id").fetchone()
