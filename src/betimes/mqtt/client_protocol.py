@@ -2,18 +2,18 @@
 
 One `ClientProtocol` is one connection. Its inputs are bytes (`receive`), time (`tick`), the end of the
 transport (`broke`) and calls (`publish`, `subscribe`, ...). Its outputs are bytes to send (`take_outbox`) and
-events. A `ClientSession` is what outlives a connection [4.1]; the next `ClientProtocol` takes it over.
+events. A `ClientSession` outlives a connection [4.1]; the next `ClientProtocol` takes it over.
 
-An event is a packet of the broker's that means something to the program, or `Ended`, which is the last one:
+An event is a packet from the broker that the program needs, or `Ended`, which is the last one:
 
 - CONNACK: the connection stands;
 - PUBLISH: a message, its topic alias resolved, of QoS 2 exactly once;
 - SUBACK, UNSUBACK: the answer to `subscribe` and `unsubscribe`, by packet identifier;
 - PUBACK, PUBCOMP, and a PUBREC that rejects: the answer to `publish`, by packet identifier;
-- AUTH: for programs that authenticate so;
-- PINGRESP: everything that was sent before the PINGREQ has been read.
+- AUTH: for programs that use extended authentication;
+- PINGRESP: the broker has read everything that was sent before the PINGREQ.
 
-Errors are split by blame: what the broker does wrong is an `Ended`, what the caller does wrong is a
+Errors are split by blame: a mistake of the broker is an `Ended`, a mistake of the caller is a
 `LocalProtocolError`. Numbers in brackets are sections of the MQTT 5 standard.
 
 Rules for editing: (1) a state changes in `_move` only; (2) a new pair goes into `TRANSITIONS`, with the
@@ -38,17 +38,17 @@ from betimes.mqtt.validation import PROTOCOL_ERROR, TOPIC_ALIAS_INVALID, PacketE
 FAILED: Final = 0x80  # reason codes from here on reject something [2.4]
 RECEIVE_MAXIMUM_EXCEEDED: Final = 0x93
 KEEP_ALIVE_TIMEOUT: Final = 0x8D
-IN_FLIGHT_MAX: Final = PACKET_ID_MAX // 2  # a free packet identifier is soon found
+IN_FLIGHT_MAX: Final = PACKET_ID_MAX // 2  # so that the search for a free packet identifier is short
 
 _QUALITIES: Final = (mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE, mqtt5.QoS.EXACTLY_ONCE)
 _PUBREL, _DUPLICATE = 0x62, 0x08  # the first byte of a packet, and a flag in it
-_KIND_AND_QOS, _PUBLISH_QOS_1 = 0xF6, 0x32  # likewise: what to look at, and what it is
+_KIND_AND_QOS, _PUBLISH_QOS_1 = 0xF6, 0x32  # a mask of the first byte, and its value for a PUBLISH of QoS 1
 
 Pairs = Iterable[tuple[str, str]]
 
 
 class ClientState(Enum):
-    """Where a connection is in its life."""
+    """The state of a connection."""
 
     IDLE = auto()  # nothing is sent
     CONNECTING = auto()  # CONNECT is sent; CONNACK is to come
@@ -97,11 +97,11 @@ Event = mqtt5.Packet | Ended
 
 
 class LocalProtocolError(BetimesError):
-    """The caller asked for what the protocol does not allow now."""
+    """The caller asked for something that the protocol does not allow in this state."""
 
 
 class PacketTooLargeError(LocalProtocolError):
-    """A packet is larger than the broker takes [3.2.2.3.6]; to send it would end the connection."""
+    """A packet exceeds the broker's maximum packet size [3.2.2.3.6]; to send it would end the connection."""
 
     def __init__(self, size_bytes: int, bytes_max: int) -> None:
         self.size_bytes = size_bytes
@@ -110,7 +110,7 @@ class PacketTooLargeError(LocalProtocolError):
 
 
 class InFlightFullError(LocalProtocolError):
-    """As many messages wait for the broker as may."""
+    """The limit of messages in flight is reached."""
 
     def __init__(self, in_flight_max: int) -> None:
         self.in_flight_max = in_flight_max
@@ -118,11 +118,11 @@ class InFlightFullError(LocalProtocolError):
 
 
 class ClientSession:
-    """What outlives a connection [4.1]: what is in flight, both ways, and the packet identifiers.
+    """The state that outlives a connection [4.1]: messages in flight, both ways, and packet identifiers.
 
-    `in_flight` has, by packet identifier and in the order of sending, each PUBLISH as it was written; once
-    the broker has it (PUBREC), the PUBREL in its place. `received` has the identifiers of QoS 2 messages
-    that the client has and the broker has not released.
+    `in_flight` has, by packet identifier and in the order of sending, each PUBLISH as bytes; once the broker
+    has it (PUBREC), the PUBREL in its place. `received` has the identifiers of QoS 2 messages that the client
+    has and the broker has not released.
     """
 
     __slots__ = ("ids", "in_flight", "received")
@@ -133,7 +133,7 @@ class ClientSession:
         self.received: set[int] = set()
 
     def clear(self) -> None:
-        """Forget everything: the broker has no session of ours [3.2.2.1.1]."""
+        """Forget everything: the broker has no session of this client [3.2.2.1.1]."""
         self.in_flight.clear()
         self.received.clear()
 
@@ -159,8 +159,8 @@ class ClientProtocol:
         self.state = ClientState.IDLE
         self.session = ClientSession() if session is None else session
         self.connack: mqtt5.ConnAckPacket | None = None
-        self.packet_bytes_max = PACKET_BYTES_LIMIT  # that the broker takes
-        self.receive_max = PACKET_ID_MAX  # messages of QoS 1 and 2 that the broker takes at once [4.9]
+        self.packet_bytes_max = PACKET_BYTES_LIMIT  # that the broker accepts
+        self.receive_max = PACKET_ID_MAX  # messages of QoS 1 and 2 that the broker accepts at once [4.9]
         self._connect = connect
         self._acknowledges = acknowledges
         self._in_flight_max = in_flight_max
@@ -168,12 +168,12 @@ class ClientProtocol:
         self._wire = Codec(packet_bytes_max=bytes_max, dialled=True, trusts=trusts)
         self._outbox: list[bytes] = []
         self._requests: set[int] = set()  # packet identifiers of SUBSCRIBE and UNSUBSCRIBE without an answer
-        self._waiting: deque[int] = deque()  # of what is in flight, what the receive maximum keeps back [4.9]
-        self._earlier: set[int] = set()  # likewise, PUBRELs of earlier connections, which do not count [4.9]
+        self._waiting: deque[int] = deque()  # messages that the receive maximum holds back [4.9]
+        self._earlier: set[int] = set()  # PUBRELs of earlier connections, which do not count [4.9]
         self._aliases: dict[int, str] = {}
         self._keep_alive_s = float(connect.keep_alive) or math.inf
         self._sent_s = self._heard_s = -math.inf
-        self._pinged_s = math.inf  # when the PINGREQ went that is not answered; inf: there is none
+        self._pinged_s = math.inf  # when the unanswered PINGREQ was sent; inf: there is none
         self._handlers: dict[type, Callable[[Any, list[Event]], None]] = {
             mqtt5.PublishPacket: self._published,
             mqtt5.PubAckPacket: self._acknowledged,
@@ -195,13 +195,13 @@ class ClientProtocol:
     # --- inputs: bytes, time, and the end of the transport
 
     def start(self, now_s: float) -> None:
-        """Send CONNECT: the transport stands."""
+        """Send CONNECT: the transport is open."""
         self._move(Cause.STARTED)
         self._sent_s = self._heard_s = now_s
         self._outbox.append(self._connect.write())
 
     def receive(self, data: bytes, now_s: float) -> list[Event]:
-        """Take in bytes, and return what they mean, in order; what comes after the end is ignored."""
+        """Handle bytes from the broker, and return the events, in order; bytes after the end are ignored."""
         events: list[Event] = []
         if self.is_over():
             return events
@@ -229,7 +229,7 @@ class ClientProtocol:
         return events
 
     def tick(self, now_s: float) -> list[Event]:
-        """Keep the connection alive [3.1.2.10]: send PINGREQ when it is due, or find the broker silent."""
+        """Keep the connection alive [3.1.2.10]: send PINGREQ when it is due, or end a silent connection."""
         events: list[Event] = []
         if self.state is not ClientState.CONNECTED or now_s < self.wake_at_s:
             return events
@@ -260,7 +260,7 @@ class ClientProtocol:
     # --- output: bytes
 
     def take_outbox(self, now_s: float) -> bytes:
-        """Return, and forget, what is to be sent."""
+        """Remove and return the bytes to send."""
         outbox = self._outbox
         if not outbox:
             return b""
@@ -274,7 +274,7 @@ class ClientProtocol:
     def publish(
         self, topic: str, payload: bytes, *, qos: int = 0, retain: bool = False, **properties: Any
     ) -> int | None:
-        """Send a message, or keep it until the broker takes more; return the packet identifier of its answer.
+        """Send a message, or keep it while the receive maximum is reached; return its packet identifier.
 
         `properties` are those of `mqtt5.PublishPacket`. QoS 0 has no answer.
         """
@@ -350,7 +350,7 @@ class ClientProtocol:
         self._outbox.append(self._checked(answer.write()))
 
     def send(self, packet: mqtt5.Packet) -> None:
-        """Send a packet that has no call of its own, such as AUTH; its answer is not kept track of."""
+        """Send a packet that has no method of its own, such as AUTH; its answer is not tracked."""
         if self.state not in (ClientState.CONNECTING, ClientState.CONNECTED):
             self._require_connection()
         self._outbox.append(self._checked(packet.write()))
@@ -358,7 +358,7 @@ class ClientProtocol:
     def disconnect(
         self, *, code: int = 0, reason: str | None = None, session_expiry_s: int | None = None
     ) -> None:
-        """Send DISCONNECT, which ends the connection; to end the session too, with an expiry of 0."""
+        """Send DISCONNECT, which ends the connection; a session expiry of 0 ends the session too."""
         if self.is_over():
             return
         if self.state is ClientState.CONNECTED:
@@ -370,7 +370,7 @@ class ClientProtocol:
             self._outbox.append(packet.write())
         self._move(Cause.DISCONNECTED if self.state is not ClientState.IDLE else Cause.TRANSPORT)
 
-    # --- packets of the broker's
+    # --- packets from the broker
 
     def _opened(self, packet: mqtt5.ConnAckPacket, events: list[Event]) -> None:
         code = packet.reason_code.value
@@ -390,7 +390,7 @@ class ClientProtocol:
             self.session.clear()
 
     def _send_again(self) -> None:
-        """Send what an earlier connection left without an answer, in order [4.4]."""
+        """Send the unacknowledged messages of an earlier connection again, in order [4.4]."""
         for packet_id, data in self.session.in_flight.items():
             if data[0] == _PUBREL:
                 self._earlier.add(packet_id)
@@ -420,7 +420,7 @@ class ClientProtocol:
             return
         if packet.qos.value == 2:
             received = self.session.received
-            if packet_id in received:  # once is enough [4.3.3]
+            if packet_id in received:  # a duplicate [4.3.3]
                 self._outbox.append(mqtt5.PubRecPacket(packet_id).write())
                 return
             if len(received) >= self._connect.receive_max:
@@ -473,7 +473,7 @@ class ClientProtocol:
     def _finish(
         self, packet: mqtt5.PubAckPacket | mqtt5.PubRecPacket | mqtt5.PubCompPacket, events: list[Event]
     ) -> None:
-        """Forget what is answered, which makes room for what waits [4.9]."""
+        """Remove an acknowledged message, which makes room for a waiting one [4.9]."""
         packet_id = packet.packet_id
         del self.session.in_flight[packet_id]
         if packet_id in self._earlier:
@@ -483,13 +483,13 @@ class ClientProtocol:
             self._send_waiting()
 
     def _send_waiting(self) -> None:
-        """Send what waits, as much as the broker takes; what is in flight and does not wait was sent."""
+        """Send waiting messages up to the receive maximum; those in flight that do not wait were sent."""
         in_flight, waiting = self.session.in_flight, self._waiting
         room = self.receive_max - (len(in_flight) - len(waiting) - len(self._earlier))
         for _ in range(min(room, len(waiting))):
             self._outbox.append(in_flight[waiting.popleft()])
 
-    # --- the same for all of them
+    # --- shared by all of them
 
     def _require_connection(self) -> None:
         if self.state is not ClientState.CONNECTED:
@@ -521,7 +521,7 @@ class ClientProtocol:
         if self.state is ClientState.CONNECTED:
             try:
                 known = mqtt5.DisconnectReasonCode(code)
-            except ValueError:  # a code of CONNACK's
+            except ValueError:  # a code that only CONNACK has
                 known = mqtt5.DisconnectReasonCode(PROTOCOL_ERROR)
             self._outbox.append(mqtt5.DisconnectPacket(reason_code=known, reason_str=problem).write())
 

@@ -1,12 +1,13 @@
-"""What packets are in these bytes?
+"""The MQTT codec: bytes of a connection to packets, and packets to bytes.
 
-One `Codec` per connection turns what a socket brought into packets, and packets into what a socket takes, in
-the version of MQTT that the CONNECT asked for: 5, or 3.1.1 through `mqtt311`. It has no socket itself.
+One `Codec` per connection decodes and encodes in the version of MQTT that the CONNECT asked for: 5, or 3.1.1
+through `mqtt311`. It has no socket.
 
-The codec is `mqtt5`. It raises IndexError where bytes are missing, ValueError where one is malformed. But a
-text that is not UTF-8 makes it panic (a BaseException, and a trace on standard error), and some things pass
-that the standard forbids. So packets are walked here before they are read, copying nothing but topics and
-texts: PUBLISH is the hot path. Numbers in brackets are sections of the MQTT 5 standard.
+The library `mqtt5` does the decoding. It raises IndexError if bytes are missing, ValueError if one is
+malformed. But a text that is not UTF-8 makes it panic (a BaseException, and a trace on standard error), and
+it accepts some things that the standard forbids. So packets are validated here before they are decoded,
+copying nothing but topics and texts: PUBLISH is the hot path. Numbers in brackets are sections of the MQTT 5
+standard.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ Packet = mqtt5.Packet
 Item = Packet | PacketBatch
 
 PACKET_BYTES_MAX = 2 << 20
-# Nobody is known before CONNECT, so little is kept for them: room for a will of 64 KB and as much beside it.
+# A client is not authenticated before CONNECT, so little is kept for it: a will of 64 KB and as much again.
 CONNECT_BYTES_MAX = 128 << 10
-# The most that a length in four bytes can tell, less what version 5 adds to a packet of 3.1.1.
+# The most that a length in four bytes can state, less what version 5 adds to a packet of 3.1.1.
 PACKET_BYTES_LIMIT = (1 << 28) - 1024
 
-# What mqtt5 says where the standard speaks of a protocol error; whatever else it refuses is malformed.
+# Messages of mqtt5 for what the standard calls a protocol error; anything else it refuses is malformed.
 _ILLEGAL = re.compile(
     "Duplicate|Topic alias must be set|Subscription ID|Receive max|Maximum pack|Invalid bool"
 )
@@ -65,10 +66,10 @@ _NEVER: Final = 1 << 62  # longer than any data
 
 
 class Codec:
-    """The bytes of one connection, both ways; `dialled` if this side opened it and so hears a server.
+    """The codec of one connection, both ways; `dialled` if this side opened it and so reads from a server.
 
-    With `trusts`, a PUBLISH is read without the walk: for clients that read very many, of a broker that has
-    checked them when they came in.
+    With `trusts`, a PUBLISH is not validated: for clients that read very many, from a broker that validated
+    them when it received them.
     """
 
     def __init__(
@@ -82,19 +83,19 @@ class Codec:
         self._expected = _TO_OPEN_AS_SERVER if dialled else _TO_OPEN_AS_CLIENT
         self._is_plain = False  # the connection is open, and of version 5
         self._broken = False
-        self._rest = bytearray()  # the packet that is not complete yet, never more than one
-        self._awaited_bytes = 0  # how long it must be before it is worth a look
-        self.fed = b""  # what the packets of the last time were read from, one behind the other
-        self.bundles = False  # what is published in a row, as a `PacketBatch`
-        # Publishers repeat themselves: the start of a PUBLISH (QoS 0, no properties) that was found good, up
-        # to its payload, and how long it was in all; and of this what comes after the length, and the topic.
+        self._rest = bytearray()  # the incomplete packet, never more than one
+        self._awaited_bytes = 0  # its length, as far as it is known
+        self.fed = b""  # the bytes of the packets of the last `feed`, end to end
+        self.bundles = False  # return consecutive PUBLISH packets as one `PacketBatch`
+        # Publishers repeat themselves. Of the last valid PUBLISH (QoS 0, no properties): the bytes up to its
+        # payload, its length, the part of those bytes after the remaining length, and the topic.
         self._known_start = b""
         self._known_bytes = _NEVER
         self._known_body = b""
         self._known_topic = ""
 
     def feed(self, data: bytes) -> list[Item]:
-        """Return every packet that is complete now, in order; what comes after an error is ignored."""
+        """Return every packet that is complete now, in order; bytes after an error are ignored."""
         if self._broken:
             return []
         if self._rest:
@@ -107,7 +108,7 @@ class Codec:
         self.fed = data
         try:
             self._take(data, packets)
-        except (PacketError, ValueError, IndexError) as error:  # the latter two are what mqtt5 and mqtt3 say
+        except (PacketError, ValueError, IndexError) as error:  # the latter two: from mqtt5 and mqtt311
             self._broken = True
             refused = error if isinstance(error, PacketError) else _of_codec(str(error))
             refused.packets = packets
@@ -115,11 +116,11 @@ class Codec:
         return packets
 
     def encode(self, packet: Packet) -> bytes:
-        """Return the packet in this connection's version; nothing, where that version has no such packet."""
+        """Return the packet as bytes in this connection's version; empty if that has no such packet."""
         return packet.write() if self.version == 5 else mqtt311.written(packet)
 
     def _take(self, data: bytes, packets: list[Item]) -> None:
-        """Append the complete packets of the data, and keep the rest."""
+        """Append the complete packets of the data, and keep the incomplete one."""
         view = memoryview(data)
         size = len(data)
         at = 0
@@ -139,7 +140,7 @@ class Codec:
                 raise self._unexpected(first)
             body = at + 2
             if body >= size or (length := data[at + 1]) > 0x7F:
-                if body < size and 0 < data[body] < 0x80:  # two bytes, as most have that are not one
+                if body < size and 0 < data[body] < 0x80:  # two bytes: the most common but for one
                     length += (data[body] << 7) - 0x80
                     body += 1
                 else:
@@ -155,7 +156,7 @@ class Codec:
                 if first < 0x40:
                     if self._walks:
                         self._check_publish(data, at, body, end)
-                elif end - body == 2 and first < 0x80:  # an acknowledgement that says nothing but its id
+                elif end - body == 2 and first < 0x80:  # an acknowledgement with only its id
                     check_packet_id(data, body, end)
                 else:
                     check_packet(data, first, body, end)
@@ -165,7 +166,7 @@ class Codec:
             at = end
 
     def _edges(self, data: bytes, at: int, size: int) -> list[int]:
-        """Return where each PUBLISH begins that is like the known one but for its payload; and the end."""
+        """Return where each PUBLISH like the known one, but for its payload, begins; and the end."""
         start, length, known = self._known_start, self._known_bytes, self._known_body
         edges = [at]
         while True:
@@ -189,7 +190,7 @@ class Codec:
             start, length = data[at:body] + known, end - at
 
     def _check_publish(self, data: bytes, start: int, body: int, end: int) -> None:
-        """Refuse what mqtt5 would let through, or panic at, in a PUBLISH [3.3]."""
+        """Reject what mqtt5 would accept, or panic at, in a PUBLISH [3.3]."""
         at = body + 2
         if at > end:
             raise PacketError(MALFORMED, "the PUBLISH ends before its topic")
@@ -205,7 +206,7 @@ class Codec:
         if length := data[at]:
             stop = at + 1 + length
             if length > 0x7F or stop > end or not are_plain(data[at + 1 : stop]):
-                # [MQTT-3.3.4-6]: a client has no business to send subscription identifiers.
+                # [MQTT-3.3.4-6]: a client must not send subscription identifiers.
                 if not self._dialled:
                     check_properties(data, at, end, forbidden=SUBSCRIPTION_ID)
                 elif not _are_from_server(data, at, end):
@@ -214,14 +215,14 @@ class Codec:
             self._remember(data[start:end], body - start, at + 1 - start, topic.decode())
 
     def _remember(self, whole: bytes, body: int, payload: int, topic: str) -> None:
-        """Know a PUBLISH again that differs in its payload only."""
+        """Remember a PUBLISH, so that the next one that differs in its payload only is recognised."""
         self._known_start = whole[:payload]
         self._known_bytes = len(whole)
         self._known_body = whole[body:payload]
         self._known_topic = topic
 
     def _read(self, whole: bytes, body: int) -> Packet:
-        """Read a packet about the connection itself, or any of version 3.1.1."""
+        """Decode a packet about the connection itself, or any packet of version 3.1.1."""
         first, written, start = whole[0], whole, body
         if first == _CONNECT:
             self._choose_version(whole[body:])
@@ -240,7 +241,7 @@ class Codec:
         return packet
 
     def _choose_version(self, body: bytes) -> None:
-        """Take the version that a CONNECT asks for; an old one is refused in the form of 3.1.1 [3.1.2.2]."""
+        """Set the version that a CONNECT asks for; an older one is rejected as 3.1.1 would [3.1.2.2]."""
         is_known, level = body.startswith(b"\x00\x04MQTT"), body[6] if len(body) > 6 else 0
         # The highest bit is how Mosquitto marks its bridges.
         if body.startswith(b"\x00\x06MQIsdp") or (is_known and level & 0x7F < 5):
@@ -249,7 +250,7 @@ class Codec:
             raise PacketError(UNSUPPORTED_VERSION, "neither MQTT 5 nor MQTT 3.1.1")
 
     def _check_meaning(self, packet: Packet) -> None:
-        """Refuse what a packet about the connection itself may not say; CONNECT and CONNACK open it."""
+        """Reject an invalid packet about the connection itself; CONNECT and CONNACK open the connection."""
         if isinstance(packet, mqtt5.AuthPacket):
             if packet.authentication_method is None:
                 raise PacketError(PROTOCOL_ERROR, "an AUTH without its method")
@@ -264,7 +265,7 @@ class Codec:
         self._is_plain = self.version == 5
 
     def _unexpected(self, first: int) -> PacketError:
-        """Tell why a packet may not start with this byte here."""
+        """Return why a packet may not start with this byte now."""
         if first not in _WELL_FORMED:
             return PacketError(MALFORMED, f"no packet starts with 0x{first:02x}")
         if self._expected in (_TO_OPEN_AS_CLIENT, _TO_OPEN_AS_SERVER):
@@ -274,8 +275,10 @@ class Codec:
 
 
 def _are_from_server(data: bytes, at: int, end: int) -> bool:
-    """Tell, sooner than a full walk, whether properties are as brokers send them: the plain ones may follow
-    one subscription identifier below 128, and have 16,383 bytes at most.
+    """Tell, faster than full validation, whether properties are valid and as brokers usually send them.
+
+    That is: user properties in ASCII, 16,383 bytes at most, perhaps behind one subscription identifier below
+    128.
     """
     length, at = data[at], at + 1
     if length > 0x7F and at < end and 0 < data[at] < 0x80:

@@ -1,9 +1,9 @@
-"""How does MQTT 3.1.1 differ on the wire?
+"""MQTT 3.1.1 in terms of MQTT 5: conversion of received packets, and encoding of sent ones.
 
-By what it lacks: properties, reason codes, and options of a subscription beyond its QoS. So a packet that
-came in becomes version 5 by adding the empty fields, and is then read and checked as if it had come so; one
-that goes out is written without them. What 3.1.1 forbids and 5 allows is refused here (ValueError).
-Numbers in brackets are sections of the MQTT 3.1.1 standard.
+MQTT 3.1.1 lacks properties, reason codes, and subscription options beyond the QoS. So a received packet
+becomes version 5 by adding the empty fields, and is then validated and decoded as such; a sent packet is
+written without them. What 3.1.1 forbids and 5 allows is rejected here (ValueError). Numbers in brackets are
+sections of the MQTT 3.1.1 standard.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import mqtt5
 
 NO_PROPERTIES = b"\x00"
-# Version 3.1.1 has no expiry: what is kept is kept for good [3.1.2.4].
+# Version 3.1.1 has no session expiry: a session that is kept never expires [3.1.2.4].
 SESSION_NEVER_EXPIRES = b"\x05\x11\xff\xff\xff\xff"
 
 # [3.2.2.3], by the reason code of version 5. For a code that is not here the standard wants the connection
@@ -46,9 +46,9 @@ FIRST_BYTES: dict[type[Acknowledgement], int] = {
 
 
 def as_version_5(first: int, body: bytes) -> bytes:
-    """Return the packet of version 5 that says what this one of version 3.1.1 does.
+    """Return a packet of version 3.1.1 as one of version 5.
 
-    Takes the first byte and what follows the remaining length.
+    `first` is its first byte, `body` what follows the remaining length.
     """
     match first >> 4:
         case 3:  # PUBLISH
@@ -73,7 +73,7 @@ def as_version_5(first: int, body: bytes) -> bytes:
 
 
 def written(packet: mqtt5.Packet) -> bytes:
-    """Return what a server sends to a client of version 3.1.1: nothing, where that has no such packet."""
+    """Return a server's packet as bytes of version 3.1.1; empty if that version has no such packet."""
     match packet:
         case mqtt5.PublishPacket():
             return _publish(packet)
@@ -89,7 +89,7 @@ def written(packet: mqtt5.Packet) -> bytes:
         case mqtt5.PingRespPacket():
             return b"\xd0\x00"
         case mqtt5.DisconnectPacket():
-            return b""  # [3.14]: only a client says goodbye; a server closes the connection
+            return b""  # [3.14]: only a client sends DISCONNECT; a server closes the connection
     raise AssertionError(f"a server sends no {type(packet).__name__} to a client of MQTT 3.1.1")
 
 
@@ -107,7 +107,7 @@ def written_length(length: int) -> bytes:
 
 
 def _connect_as_version_5(body: bytes) -> bytes:
-    """Add the properties of a CONNECT and of its will; that it starts with MQTT and level 4 is known."""
+    """Add the properties of a CONNECT and of its will; the caller has checked its name MQTT and level 4."""
     _require(len(body) >= 12, "the CONNECT ends too early")
     flags = body[7]
     clean, will, password, username = flags & 0x02, flags & 0x04, flags & 0x40, flags & 0x80
@@ -120,7 +120,7 @@ def _connect_as_version_5(body: bytes) -> bytes:
 
 
 def _require_plain_options(body: bytes) -> None:
-    """Refuse a SUBSCRIBE that asks for more than a QoS: those bits are reserved in 3.1.1 [MQTT-3.8.3-4]."""
+    """Reject a SUBSCRIBE that asks for more than a QoS: those bits are reserved in 3.1.1 [MQTT-3.8.3-4]."""
     at = 2
     while at < len(body):
         at = _after_string(body, at)

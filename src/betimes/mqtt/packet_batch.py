@@ -1,9 +1,8 @@
-"""PUBLISH packets in the bytes they came in, handled without reading each of them.
+"""Packet batches: consecutive PUBLISH packets as the received bytes, handled without decoding each of them.
 
 Publishers repeat themselves: the same packet comes again and again, but for its payload. The codec bundles
-such packets; where all subscribers get them as they came, the broker forwards a whole batch as one piece of
-bytes. The replay buffer keeps batches too: one object that lives long costs less memory than thousands of
-small ones.
+such packets; if all subscribers get them unchanged, the broker forwards a whole batch as one piece of bytes.
+The replay buffer keeps batches too: one long-lived object costs less memory than thousands of small ones.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Kept = mqtt5.PublishPacket
 
 
 class PacketBatch(Sequence[Kept]):
-    """PUBLISH packets that stand one after the other, read when they are asked for.
+    """Consecutive PUBLISH packets, decoded on demand.
 
     The codec states where each packet begins (`edges`, the end of the last included) and the topic that all
     of them have: QoS 0, no properties, not retained. Without edges the batch may hold any PUBLISH packets,
@@ -44,7 +43,7 @@ class PacketBatch(Sequence[Kept]):
 
     @property
     def size_bytes(self) -> int:
-        """Return about how much memory the packets take while they wait."""
+        """Return about how much memory the packets need while they wait."""
         edges = self._all_edges()
         return edges[-1] - edges[0] + 2 * OVERHEAD_BYTES * self._count
 
@@ -60,12 +59,12 @@ class PacketBatch(Sequence[Kept]):
         return self._data if self.version == 5 else b"".join([each.write() for each in self])
 
     def piece(self, first: int, stop: int) -> bytes:
-        """Return these packets as they came."""
+        """Return the bytes of these packets, unchanged."""
         edges = self._all_edges()
         return self._data[edges[first] : edges[stop]]
 
     def packets(self, first: int, stop: int) -> Iterator[Kept]:
-        """Read these packets."""
+        """Decode these packets."""
         edges = self._all_edges()
         for start, end in zip(edges[first:stop], edges[first + 1 : stop + 1], strict=True):
             data = self._data[start:end]
@@ -89,7 +88,7 @@ class PacketBatch(Sequence[Kept]):
         return list(self)[place]
 
     def count(self, value: object) -> int:
-        """Return how often a packet is in the batch; a refused one, None, never is."""
+        """Return how often a packet is in the batch; None, which stands for a refused one, never is."""
         return sum(each == value for each in self) if value is not None else 0
 
     def _all_edges(self) -> list[int]:

@@ -1,4 +1,4 @@
-"""Packet identifiers [2.2.1]: which one is free? They go round, so that a late answer meets no new packet."""
+"""Packet identifiers [2.2.1], given in turn, so that a late answer does not meet a new packet."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PacketIds:
     def next_free(self, in_use: Container[int], also: Container[int] = ()) -> int:
         """Return the next identifier that is in neither of these; one must be free.
 
-        O(1) while few are in use: it looks at each identifier in use that follows the last one.
+        O(1) while few are in use: it skips each identifier in use that follows the last one.
         """
         found = self._last % PACKET_ID_MAX + 1
         if found in in_use or found in also:

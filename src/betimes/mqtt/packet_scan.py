@@ -1,7 +1,7 @@
-"""What is where in many packets that lie end to end? One pass over their bytes, without reading any.
+"""A scan of many PUBLISH packets that lie end to end: where the parts of each are, in one compiled pass.
 
-Only for publications of MQTT 5 that were checked when they came. Numbers in brackets are sections of the
-standard.
+The packets are of MQTT 5 and were validated when the broker received them. Cost: O(n) in packets and
+properties; payloads are skipped. Numbers in brackets are sections of the standard.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Parts(NamedTuple):
     property_ends: Places
     ends: Places
     expiries: Places  # where the message expiry interval stands; -1: there is none
-    read_by: Flags  # something else than user properties says what is in it
+    read_by: Flags  # the content is described by a content type, not by user properties only
     owners: Places  # the packet of each user property, of all packets
     user_starts: Places  # where the name's length stands
     user_ends: Places
@@ -38,7 +38,7 @@ class Parts(NamedTuple):
 
 @kernel
 def length_at(data: Bytes, at: int) -> tuple[int, int]:
-    """Return a variable byte integer [1.5.5], which is known to be right, and where it ends."""
+    """Return a variable byte integer [1.5.5], which is known to be valid, and where it ends."""
     value = shift = 0
     while True:
         digit = int(data[at])
@@ -72,7 +72,7 @@ def after_property(data: Bytes, at: int) -> int:
 
 @kernel
 def walk(data: Bytes, run_starts: Places, counts: Places) -> Parts:
-    """Find the parts of so many packets from each of these places on."""
+    """Find the parts of `counts` packets from each of the places `run_starts` on."""
     count = counts.sum()
     table = np.empty((7, count), np.int64)
     starts, topics, topic_ends, properties, property_ends, ends, expiries = table
@@ -84,7 +84,7 @@ def walk(data: Bytes, run_starts: Places, counts: Places) -> Parts:
             starts[place] = at
             rest, body = length_at(data, at + 1)
             topics[place], topic_ends[place] = body + 2, after_text(data, body)
-            # A packet id, which QoS 0 has not, stands between the topic and the properties.
+            # A packet id stands between the topic and the properties, unless the QoS is 0.
             width, own = length_at(data, topic_ends[place] + (2 if data[at] & 6 else 0))
             properties[place], property_ends[place] = own, own + width
             ends[place] = at = body + rest

@@ -1,4 +1,4 @@
-"""PUBLISH packets: copies with changes, and what one takes in memory."""
+"""PUBLISH packets: copies with changes, and the memory that a waiting one needs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any
 
 import mqtt5
 
-OVERHEAD_BYTES = 200  # of one publication or delivery that waits, about
+OVERHEAD_BYTES = 200  # of one waiting publication or delivery, about
 QUALITIES = (mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE, mqtt5.QoS.EXACTLY_ONCE)
 
 
 def copy_publish(packet: mqtt5.PublishPacket | mqtt5.Will, **changes: Any) -> mqtt5.PublishPacket:
     """Return a PUBLISH with topic, payload, QoS and properties of a packet or a will, but for the changes.
 
-    What belongs to one connection (packet id, DUP, topic alias, subscription identifiers) is not copied.
+    Fields of one connection (packet id, DUP, topic alias, subscription identifiers) are not copied.
     """
     fields: dict[str, Any] = {
         "qos": packet.qos,

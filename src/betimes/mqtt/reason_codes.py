@@ -24,7 +24,7 @@ NEVER_EXPIRES = 0xFFFFFFFF  # a session expiry interval
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a connection ends: a code that CONNACK and DISCONNECT share, or that of the one which is due."""
+    """The reason for which a connection ends: a code of CONNACK or of DISCONNECT, and a text."""
 
     code: int
     text: str = ""

@@ -1,4 +1,4 @@
-"""What does a subscriber ask for beyond a topic? The user properties of a SUBSCRIBE."""
+"""Subscribe options: what the user properties of a SUBSCRIBE ask for, read and checked."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from betimes.model.user_properties import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscribeOptions:
-    """A content filter, and how late it may be and what it is worth."""
+    """A content filter, a delay bound, a price, and what else a subscriber asks for."""
 
     filter: Filter = EVERYTHING
     qos: QoS
-    resumes: bool = False  # who asks may go away and come back
+    resumes: bool = False  # the subscriber may disconnect and resume later
     texts: tuple[tuple[str, str], ...] = field(default=(), compare=False)  # the properties as written
 
 
 def read_options(properties: Iterable[tuple[str, str]]) -> SubscribeOptions | None:
-    """Return what these user properties ask for, None where they ask for nothing of ours.
+    """Return the options in these user properties; None if they hold none of Betimes's.
 
-    What cannot be read is a `TextError`. Properties of other names are left alone: they are other people's.
+    An invalid value is a `TextError`. Properties of other names are ignored: other programs may use them.
     """
     resumes = False
     known = (FILTER, MAX_DELAY, PRICE, RELIABILITY, BANDWIDTH, LATENCY)

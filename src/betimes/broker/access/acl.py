@@ -146,7 +146,7 @@ class AccessList:
 
     @classmethod
     def read(cls, text: str, place: str) -> AccessList:
-        """Return the list in a text; `place` names the file in messages. All mistakes are reported at once."""
+        """Return the list in a text; `place` names the file in messages. Reports all mistakes at once."""
         mistakes = Mistakes()
         topics: dict[str | None, list[Rule]] = {}
         patterns: list[Rule] = []

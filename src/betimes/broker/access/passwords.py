@@ -88,7 +88,7 @@ class PasswordFile:
 
     @classmethod
     def read(cls, text: str, place: str) -> PasswordFile:
-        """Return the users in a text; `place` names the file in messages. All mistakes are reported at once."""
+        """Return the users in a text; `place` names the file in messages. Reports all mistakes at once."""
         mistakes = Mistakes()
         users: dict[str, PasswordHash] = {}
         lines = [line.removesuffix("\r") for line in text.split("\n")]

@@ -27,7 +27,7 @@ from betimes.model.events import EventId
 
 Write = Callable[[Sequence[Changes]], None]
 
-# Publication numbers are reserved in blocks: a crash may lose the last number given, not the end of the block.
+# Publication numbers are reserved in blocks: a crash may lose the last number given, not the block's end.
 NUMBERS_SET_ASIDE = 1 << 21
 SET_ASIDE = "publication numbers set aside below"
 
