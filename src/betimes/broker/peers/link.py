@@ -41,7 +41,7 @@ EVENTS_UNDER_WAY_MAX = 2_000  # beyond which events are dropped: the neighbour i
 
 
 class PeerLink(NeighbourLink):
-    """This side of a link with another peer."""
+    """The local end of a link with another peer."""
 
     def __init__(self, overlay: PeerOverlay, connection: Connection, neighbour: str, now_s: float) -> None:
         super().__init__(overlay, connection, neighbour, overlay.plan, now_s)  # a peer's name is its address
