@@ -23,7 +23,7 @@ def test_what_clients_want_and_publish_goes_to_the_overlay():
     assert hub.network is overlay
     client = Client(hub)
     client.subscribe("t")
-    assert overlay.wishes.has_changed
+    assert overlay.demand.has_changed
     client.publish("t", user_properties=[("x", "5")])
     assert overlay.tally.published == 1
     hub.tick(1.0)

@@ -165,7 +165,7 @@ class ClientProtocol:
         self._acknowledges = acknowledges
         self._in_flight_max = in_flight_max
         bytes_max = connect.max_packet_size or PACKET_BYTES_LIMIT
-        self._wire = Codec(packet_bytes_max=bytes_max, dialled=True, trusts=trusts)
+        self._codec = Codec(packet_bytes_max=bytes_max, dialled=True, trusts=trusts)
         self._outbox: list[bytes] = []
         self._requests: set[int] = set()  # packet identifiers of SUBSCRIBE and UNSUBSCRIBE without an answer
         self._waiting: deque[int] = deque()  # messages that the receive maximum holds back [4.9]
@@ -208,7 +208,7 @@ class ClientProtocol:
         self._heard_s, self._pinged_s = now_s, math.inf
         wrong: PacketError | None = None
         try:
-            packets = self._wire.feed(data)
+            packets = self._codec.feed(data)
         except PacketError as error:
             packets, wrong = error.packets, error
         handlers, ended = self._handlers, ClientState.ENDED

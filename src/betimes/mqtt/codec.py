@@ -77,7 +77,7 @@ class Codec:
     ) -> None:
         self.version = 5
         self._dialled = dialled
-        self._walks = not trusts
+        self._validates = not trusts
         self._packet_bytes_max = min(packet_bytes_max, PACKET_BYTES_LIMIT)
         self._bytes_max = min(packet_bytes_max, CONNECT_BYTES_MAX)
         self._expected = _TO_OPEN_AS_SERVER if dialled else _TO_OPEN_AS_CLIENT
@@ -154,7 +154,7 @@ class Codec:
                 return
             if self._is_plain and first != _AUTH:
                 if first < 0x40:
-                    if self._walks:
+                    if self._validates:
                         self._check_publish(data, at, body, end)
                 elif end - body == 2 and first < 0x80:  # an acknowledgement with only its id
                     check_packet_id(data, body, end)

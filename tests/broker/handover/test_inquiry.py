@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from betimes.broker.handover.inquiry import ASKS_MAX, KEPT_S, Inquiries, Inquiry
-from betimes.broker.handover.packets import InquiryId, NoSession, SessionInquiry, read_said
+from betimes.broker.handover.packets import InquiryId, NoSession, SessionInquiry, read_session_message
 
 
 class End:
@@ -18,7 +18,7 @@ class End:
         self.takes = takes
 
     def say_of_session(self, payload: bytes, _now_s: float) -> bool:
-        self.told += [read_said(payload)] if self.takes else []
+        self.told += [read_session_message(payload)] if self.takes else []
         return self.takes
 
 

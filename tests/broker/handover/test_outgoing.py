@@ -17,7 +17,7 @@ from betimes.broker.handover.packets import (
     SessionInquiry,
     SessionPart,
     SessionTaken,
-    read_said,
+    read_session_message,
 )
 from betimes.model.telemetry import Reason
 
@@ -30,7 +30,7 @@ class End:
         self.is_up = True
 
     def say_of_session(self, payload: bytes, _now_s: float) -> bool:
-        self.told += [read_said(payload)] if self.is_up else []
+        self.told += [read_session_message(payload)] if self.is_up else []
         return self.is_up
 
 

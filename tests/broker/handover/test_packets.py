@@ -18,7 +18,7 @@ from betimes.broker.handover.packets import (
     SessionInquiry,
     SessionPart,
     SessionTaken,
-    read_said,
+    read_session_message,
     written,
 )
 from betimes.broker.links.packets import LinkError
@@ -40,7 +40,7 @@ ID = InquiryId("b1", 7)
     ],
 )
 def test_it_is_read_as_it_was_written(said):
-    assert read_said(written(said)) == said
+    assert read_session_message(written(said)) == said
 
 
 @given(
@@ -71,4 +71,4 @@ def test_it_is_read_as_it_was_written(said):
 )
 def test_garbage_is_an_error_of_the_link_or_makes_sense(told):
     with suppress(LinkError):  # and no other
-        assert read_said(json.dumps(told).encode()).id.asker
+        assert read_session_message(json.dumps(told).encode()).id.asker

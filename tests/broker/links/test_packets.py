@@ -10,7 +10,7 @@ import pytest
 
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.links.packets import (
-    WISHES_PER_PACKET,
+    SUBSCRIPTIONS_PER_PACKET,
     BulletinReader,
     LinkError,
     arrived_publication,
@@ -125,7 +125,9 @@ def test_bulletins_come_out_as_they_went_in():
 
 @pytest.mark.long
 def test_a_long_bulletin_comes_in_parts():
-    wishes = tuple(Subscription(id=str(number), home="a") for number in range(2 * WISHES_PER_PACKET + 1))
+    wishes = tuple(
+        Subscription(id=str(number), home="a") for number in range(2 * SUBSCRIPTIONS_PER_PACKET + 1)
+    )
     demand = DemandBulletin(broker="a", epoch=3, number=5, is_whole=True, added=wishes)
     texts = bulletin_texts(demand)
     reader = BulletinReader()
@@ -136,7 +138,7 @@ def test_a_long_bulletin_comes_in_parts():
 
 
 def test_a_bulletin_in_the_middle_of_another_is_refused():
-    wishes = tuple(Subscription(id=str(number), home="a") for number in range(WISHES_PER_PACKET + 1))
+    wishes = tuple(Subscription(id=str(number), home="a") for number in range(SUBSCRIPTIONS_PER_PACKET + 1))
     first, _ = bulletin_texts(DemandBulletin(broker="a", epoch=3, number=5, is_whole=True, added=wishes))
     (other,) = bulletin_texts(DemandBulletin(broker="b", epoch=3, number=5, is_whole=True))
     reader = BulletinReader()

@@ -143,6 +143,6 @@ def test_routes_that_only_take_longer_are_no_reason_to_ask_again(net):
     asked_s = net.clients.asked_s
     net.run(2.0)
     asked_s.clear()
-    reserved(net, "c").follow(reserved(net, "c")._ways._table, net.now_s)
+    reserved(net, "c").follow(reserved(net, "c")._routes._table, net.now_s)
     net.run(2.0)
     assert asked_s == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from betimes.broker.peers.packets import Descriptor
-from betimes.broker.peers.view import FORGET_AFTER_S, OTHERS_MAX, TOLD_OTHERS, TOLD_PUBLISHERS, PeerView
+from betimes.broker.peers.view import FORGET_AFTER_S, OTHERS_MAX, SENT_OTHERS, SENT_PUBLISHERS, PeerView
 from betimes.matching.dz.expressions import WHOLE, read_dz
 from betimes.peers.parents import Card
 
@@ -36,9 +36,9 @@ def test_there_is_room_for_some_and_everybody_has_a_chance():
     assert len(known.others) == OTHERS_MAX
     numbers = [int(name.split(":")[1]) for name in known.others]
     assert min(numbers) < 6 * OTHERS_MAX
-    assert len(known.told()) == TOLD_OTHERS
+    assert len(known.sample()) == SENT_OTHERS
     known.hear_of(of("p:1+", delay_max=0.0), 0.0)
-    assert "p:1+" in [each.card.name for each in known.told()]
+    assert "p:1+" in [each.card.name for each in known.sample()]
     assert len({known.partner() for _ in range(500)}) > OTHERS_MAX / 2
 
 
@@ -75,4 +75,4 @@ def test_of_publishers_a_message_tells_some():
     known = view()
     for number in range(20):
         known.hear_of(of(f"p:{number + 1}+", delay_max=0.0), 0.0)
-    assert len(known.told()) == TOLD_PUBLISHERS
+    assert len(known.sample()) == SENT_PUBLISHERS

@@ -84,7 +84,7 @@ class PasswordFile:
         self._right: dict[str, bytes] = {}  # by user: no more of them than users
         # The password of an unknown user is checked against this, to take as long as that of a known one.
         cost = next((each.cost for each in self._users.values()), Cost())
-        self._nobody = PasswordHash(cost=cost, salt=bytes(_SALT_BYTES), digest=bytes(_HASH_BYTES))
+        self._unknown_user = PasswordHash(cost=cost, salt=bytes(_SALT_BYTES), digest=bytes(_HASH_BYTES))
 
     @classmethod
     def read(cls, text: str, place: str) -> PasswordFile:
@@ -119,7 +119,7 @@ class PasswordFile:
         if not self.needs_work(name, password):
             return True
         kept = self._users.get(name)
-        fits = (kept or self._nobody).fits(password)
+        fits = (kept or self._unknown_user).fits(password)
         if kept is None or not fits:
             return False
         self._right[name] = self._quick_hash(name, password)

@@ -73,7 +73,7 @@ class _Restoring:
         self._read_retained()
         self._read_custody()
         self._hub.restore_keys(self._rows(store.keys))
-        self._let_go(self._read_wills())
+        self._start_expiry(self._read_wills())
         self._hub.tick(self._now_s)
 
     def _read_publications(self) -> None:
@@ -105,11 +105,11 @@ class _Restoring:
             if len(session.subscriptions) >= most:
                 raise self._too_much(f"more subscriptions of {client_id!r}", "subscriptions", most)
             try:
-                grant = read_subscription(session, written, values)
+                subscription = read_subscription(session, written, values)
             except (BetimesError, ValueError) as error:
                 where = f"subscriptions ({client_id!r}, {written!r})"
                 raise self._unreadable(where, str(error)) from None
-            self._hub.subscribe(written, grant, self._now_s)
+            self._hub.subscribe(written, subscription, self._now_s)
 
     def _read_deliveries(self) -> None:
         last = 0
@@ -151,7 +151,7 @@ class _Restoring:
             found[client_id] = (will, None if due_at is None else due_at - self._store.clock_ahead_s)
         return found
 
-    def _let_go(self, wills: dict[str, tuple[mqtt5.Will, float | None]]) -> None:
+    def _start_expiry(self, wills: dict[str, tuple[mqtt5.Will, float | None]]) -> None:
         """Start the expiry of each session: when its client disconnected, or now."""
         hub = self._hub
         for client_id, session in hub.sessions.items():
@@ -161,8 +161,8 @@ class _Restoring:
                 gone_at_s = self._now_s
                 self._store.client_left(session, will, gone_at_s)
             if will is not None:
-                word = PendingWill(will=will, client_id=client_id, rights=session.rights)
-                hub.put_will(word, gone_at_s + will.will_delay_interval if due_s is None else due_s)
+                pending = PendingWill(will=will, client_id=client_id, rights=session.rights)
+                hub.put_will(pending, gone_at_s + will.will_delay_interval if due_s is None else due_s)
             hub.schedule_end(session, gone_at_s + session.expiry_s)
 
     def _own_time_s(self, wall_s: float) -> float:

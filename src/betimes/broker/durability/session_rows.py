@@ -38,12 +38,12 @@ class PacketReader:
     """Reads publications that were stored as PUBLISH packets."""
 
     def __init__(self) -> None:
-        self._wire = Codec(packet_bytes_max=PACKET_BYTES_LIMIT, dialled=True)
-        self._wire.feed(mqtt5.ConnAckPacket().write())  # from now on the codec expects PUBLISH
+        self._codec = Codec(packet_bytes_max=PACKET_BYTES_LIMIT, dialled=True)
+        self._codec.feed(mqtt5.ConnAckPacket().write())  # from now on the codec expects PUBLISH
 
     def read(self, data: bytes) -> mqtt5.PublishPacket:
         """Return the packet in these bytes; a PacketError or a ValueError says why there is none."""
-        packets = self._wire.feed(data)
+        packets = self._codec.feed(data)
         if len(packets) != 1 or not isinstance(packets[0], mqtt5.PublishPacket):
             raise ValueError("not one whole PUBLISH")
         return packets[0]
@@ -52,11 +52,11 @@ class PacketReader:
 # --- values of a row, as the store keeps them
 
 
-def subscription_values(grant: BrokerSubscription) -> Row:
+def subscription_values(subscription: BrokerSubscription) -> Row:
     """Return the values of a subscription, without its pattern."""
-    options = None if grant.options is None else json.dumps(grant.options.texts)
-    flags = (grant.qos, int(grant.no_local), int(grant.retain_as_published))
-    return (*flags, grant.identifier, options)
+    options = None if subscription.options is None else json.dumps(subscription.options.texts)
+    flags = (subscription.qos, int(subscription.no_local), int(subscription.retain_as_published))
+    return (*flags, subscription.identifier, options)
 
 
 def read_subscription(session: Session, written: str, values: Sequence[Any]) -> BrokerSubscription:
@@ -114,9 +114,9 @@ def read_delivery(session: Session, publication: Publication, values: Sequence[A
 
 def _share(session: Session, written: str) -> BrokerSubscription:
     """Return the shared subscription of a delivery; the client may have unsubscribed since."""
-    grant = session.subscriptions.get(written)
-    if grant is not None:
-        return grant
+    subscription = session.subscriptions.get(written)
+    if subscription is not None:
+        return subscription
     group, pattern = shared_parts(written)
     return BrokerSubscription(session=session, pattern=pattern, group=group)
 

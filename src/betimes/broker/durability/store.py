@@ -166,15 +166,17 @@ class Store(Extension):
             self.sessions.put((session.client_id,), (session.user, session.expiry_s, gone_at))
             self._note_will(session, will, gone_at)
 
-    def subscribed(self, written: str, grant: BrokerSubscription, _now_s: float) -> None:
+    def subscribed(self, written: str, subscription: BrokerSubscription, _now_s: float) -> None:
         """Keep a subscription of a durable session."""
-        if grant.session.journal is not None:
-            self.subscriptions.put((grant.session.client_id, written), subscription_values(grant))
+        if subscription.session.journal is not None:
+            self.subscriptions.put(
+                (subscription.session.client_id, written), subscription_values(subscription)
+            )
 
-    def unsubscribed(self, written: str, grant: BrokerSubscription, _now_s: float) -> None:
+    def unsubscribed(self, written: str, subscription: BrokerSubscription, _now_s: float) -> None:
         """Remove a subscription."""
-        if grant.session.journal is not None:
-            self.subscriptions.remove((grant.session.client_id, written))
+        if subscription.session.journal is not None:
+            self.subscriptions.remove((subscription.session.client_id, written))
 
     def session_ended(self, session: Session, _now_s: float) -> None:
         """Remove a session and all its rows."""

@@ -29,11 +29,11 @@ from betimes.broker.handover.packets import (
     LateDeliveries,
     MoreParts,
     NoSession,
-    Said,
     SessionInquiry,
+    SessionMessage,
     SessionPart,
     SessionTaken,
-    read_said,
+    read_session_message,
     written,
 )
 from betimes.broker.handover.transfer import fits, move_in, take_late
@@ -61,8 +61,8 @@ class _Fetch:
     user: str | None
     until_s: float
     end_s: float
-    asking: Inquiry | None = None  # None: the next tick sends the inquiry again
-    luggage: SessionRows | None = None
+    inquiry: Inquiry | None = None  # None: the next tick sends the inquiry again
+    rows: SessionRows | None = None
     parts: int = 0
 
 
@@ -74,7 +74,7 @@ class Handovers(Extension):
         self._hub = hub
         self._federation = federation
         self._number = federation.life
-        self._questions = Inquiries(federation.ends.values, self._nobody_has_it)
+        self._inquiries = Inquiries(federation.ends.values, self._no_session_found)
         self._fetches: dict[str, _Fetch] = {}  # by client id
         self._departures = OutgoingSessions(hub)
         self._arriving: dict[Session, float] = {}  # until when duplicates are detected
@@ -140,18 +140,18 @@ class Handovers(Extension):
 
     def hear(self, end: BrokerLink, payload: bytes, now_s: float) -> None:
         """Handle a neighbour's message about a session."""
-        said = read_said(payload)
-        if isinstance(said, SessionInquiry):
-            self._asked(end, said, now_s)
-        elif isinstance(said, SessionPart | LateDeliveries):
-            self._answered(end, said, payload, now_s)
-        elif not self._hear_asker(end, said, payload, now_s) and isinstance(said, NoSession):
-            self._questions.hear_no(end, said, now_s)
+        message = read_session_message(payload)
+        if isinstance(message, SessionInquiry):
+            self._asked(end, message, now_s)
+        elif isinstance(message, SessionPart | LateDeliveries):
+            self._answered(end, message, payload, now_s)
+        elif not self._hear_asker(end, message, payload, now_s) and isinstance(message, NoSession):
+            self._inquiries.hear_no(end, message, now_s)
 
     def link_down(self, end: BrokerLink, now_s: float) -> None:
         """Cancel the handovers over a lost link: each session stays where it was."""
         self._departures.link_down(end)
-        self._questions.link_down(end, now_s)
+        self._inquiries.link_down(end, now_s)
 
     def tick(self, now_s: float) -> None:
         """Do what is due: admit clients that waited too long, repeat inquiries, forget the past."""
@@ -161,14 +161,14 @@ class Handovers(Extension):
             elif now_s >= fetch.until_s:
                 log.info("session of %s: none was handed over in time", client_id)
                 self._admit(fetch, now_s)
-            elif fetch.asking is None and not self._departures.is_leaving(client_id):
+            elif fetch.inquiry is None and not self._departures.is_leaving(client_id):
                 self._ask(fetch, now_s)
         self._departures.tick(now_s)
         for session, until_s in list(self._arriving.items()):
             if now_s >= until_s:
                 session.arrived = None
                 del self._arriving[session]
-        self._questions.forget_old(now_s)
+        self._inquiries.forget_old(now_s)
 
     # --- sessions that come here
 
@@ -184,73 +184,75 @@ class Handovers(Extension):
             user=fetch.user,
             packet_bytes_max=self._federation.packet_bytes_max,
         )
-        fetch.luggage, fetch.parts = None, 0
-        fetch.asking = self._questions.remember(ask, None, now_s)
-        self._questions.spread(fetch.asking, now_s)
+        fetch.rows, fetch.parts = None, 0
+        fetch.inquiry = self._inquiries.remember(ask, None, now_s)
+        self._inquiries.spread(fetch.inquiry, now_s)
 
-    def _nobody_has_it(self, asking: Inquiry, now_s: float) -> None:
-        fetch = self._fetches.get(asking.said.client_id)
-        if fetch is None or fetch.asking is not asking:
+    def _no_session_found(self, inquiry: Inquiry, now_s: float) -> None:
+        fetch = self._fetches.get(inquiry.message.client_id)
+        if fetch is None or fetch.inquiry is not inquiry:
             return
-        if asking.is_moving:
-            fetch.asking = None
+        if inquiry.is_moving:
+            fetch.inquiry = None
         else:
             self._admit(fetch, now_s)
 
     def _answered(
-        self, end: BrokerLink, said: SessionPart | LateDeliveries, payload: bytes, now_s: float
+        self, end: BrokerLink, message: SessionPart | LateDeliveries, payload: bytes, now_s: float
     ) -> None:
-        asking = self._questions.answered(end, said.id)
-        if asking is None:
-            if isinstance(said, SessionPart):
-                _say(end, NoSession(id=said.id), now_s)  # another broker was faster: the session stays there
-        elif asking.parent is not None:
-            asking.parent.say_of_session(payload, now_s)
-        elif isinstance(said, SessionPart):
-            self._take_part(asking, said, now_s)
+        inquiry = self._inquiries.answered(end, message.id)
+        if inquiry is None:
+            if isinstance(message, SessionPart):
+                _say(
+                    end, NoSession(id=message.id), now_s
+                )  # another broker was faster: the session stays there
+        elif inquiry.parent is not None:
+            inquiry.parent.say_of_session(payload, now_s)
+        elif isinstance(message, SessionPart):
+            self._take_part(inquiry, message, now_s)
         else:
-            self._take_late(asking.said, said, now_s)
+            self._take_late(inquiry.message, message, now_s)
 
-    def _take_part(self, asking: Inquiry, said: SessionPart, now_s: float) -> None:
-        fetch, client_id = self._fetches.get(asking.said.client_id), asking.said.client_id
-        is_late = fetch is None or fetch.asking is not asking or client_id in self._hub.sessions
+    def _take_part(self, inquiry: Inquiry, message: SessionPart, now_s: float) -> None:
+        fetch, client_id = self._fetches.get(inquiry.message.client_id), inquiry.message.client_id
+        is_late = fetch is None or fetch.inquiry is not inquiry or client_id in self._hub.sessions
         if fetch is None or is_late or fetch.connection.closing:
-            self._tell_source(asking, NoSession(id=said.id), now_s)  # the session stays there
-            self._questions.forget(asking)
+            self._tell_source(inquiry, NoSession(id=message.id), now_s)  # the session stays there
+            self._inquiries.forget(inquiry)
             return
-        if said.number != fetch.parts:
+        if message.number != fetch.parts:
             raise LinkError("a part of a session is missing")
-        fetch.luggage = fetch.luggage or SessionRows()
-        _add(fetch.luggage, said, now_s)
+        fetch.rows = fetch.rows or SessionRows()
+        _add(fetch.rows, message, now_s)
         fetch.parts += 1
         fetch.until_s = min(now_s + HANDOVER_WITHIN_S, fetch.end_s)
-        if not fits(self._hub, fetch.luggage):
+        if not fits(self._hub, fetch.rows):
             log.warning("session of %s: more than the limits of this broker allow; it stays", client_id)
-            self._tell_source(asking, NoSession(id=said.id), now_s)
+            self._tell_source(inquiry, NoSession(id=message.id), now_s)
             self._admit(fetch, now_s)
-        elif not said.is_last:
-            self._tell_source(asking, MoreParts(id=said.id, parts=fetch.parts), now_s)
+        elif not message.is_last:
+            self._tell_source(inquiry, MoreParts(id=message.id, parts=fetch.parts), now_s)
         else:
             self._departures.stop(client_id, now_s)
-            session = move_in(self._hub, client_id, fetch.user, said.expiry_s, fetch.luggage, now_s)
-            asking.has_come = True
+            session = move_in(self._hub, client_id, fetch.user, message.expiry_s, fetch.rows, now_s)
+            inquiry.has_come = True
             self._arriving[session] = now_s + ARRIVING_S
             self.taken += 1
             log.info("session of %s: taken over from another broker", client_id)
-            self._tell_source(asking, SessionTaken(id=said.id), now_s)
+            self._tell_source(inquiry, SessionTaken(id=message.id), now_s)
             self._admit(fetch, now_s)
 
-    def _take_late(self, ask: SessionInquiry, said: LateDeliveries, now_s: float) -> None:
+    def _take_late(self, ask: SessionInquiry, message: LateDeliveries, now_s: float) -> None:
         """Deliver late messages to the client, or forward them to the session's new broker."""
-        luggage = SessionRows()
-        _add(luggage, said, now_s)
+        rows = SessionRows()
+        _add(rows, message, now_s)
         session = self._hub.sessions.get(ask.client_id)
         if session is None:
             session = self._departures.gone(ask.client_id)
         if session is None or session.user != ask.user:
-            self._hub.counters.lost[Reason.SESSION_ENDED] += len(luggage.deliveries)
+            self._hub.counters.lost[Reason.SESSION_ENDED] += len(rows.deliveries)
         else:
-            take_late(self._hub, session, luggage, now_s)
+            take_late(self._hub, session, rows, now_s)
 
     def _admit(self, fetch: _Fetch, now_s: float) -> None:
         """Continue with a held CONNECT, with the session that has moved here or with a new one."""
@@ -263,55 +265,55 @@ class Handovers(Extension):
         self._admitting = None
 
     @staticmethod
-    def _tell_source(asking: Inquiry, said: MoreParts | SessionTaken | NoSession, now_s: float) -> None:
-        if asking.source is not None:
-            asking.source.say_of_session(written(said), now_s)
+    def _tell_source(inquiry: Inquiry, message: MoreParts | SessionTaken | NoSession, now_s: float) -> None:
+        if inquiry.source is not None:
+            inquiry.source.say_of_session(written(message), now_s)
 
     # --- sessions that leave
 
-    def _asked(self, end: BrokerLink, said: SessionInquiry, now_s: float) -> None:
-        session = self._hub.sessions.get(said.client_id)
-        if said.id.asker == self._hub.name or self._questions.get(said.id) is not None:
-            _say(end, NoSession(id=said.id), now_s)  # the inquiry came by another route as well
-        elif self._questions.is_full or self._is_moving(said.client_id):
-            _say(end, NoSession(id=said.id, is_moving=True), now_s)
-        elif session is not None and session.user == said.user and session.expiry_s:
-            self._questions.remember(said, end, now_s)
-            self._departures.give(end, said, session, now_s)
+    def _asked(self, end: BrokerLink, message: SessionInquiry, now_s: float) -> None:
+        session = self._hub.sessions.get(message.client_id)
+        if message.id.asker == self._hub.name or self._inquiries.get(message.id) is not None:
+            _say(end, NoSession(id=message.id), now_s)  # the inquiry came by another route as well
+        elif self._inquiries.is_full or self._is_moving(message.client_id):
+            _say(end, NoSession(id=message.id, is_moving=True), now_s)
+        elif session is not None and session.user == message.user and session.expiry_s:
+            self._inquiries.remember(message, end, now_s)
+            self._departures.give(end, message, session, now_s)
         else:
-            bytes_max = min(said.packet_bytes_max, self._federation.packet_bytes_max)
+            bytes_max = min(message.packet_bytes_max, self._federation.packet_bytes_max)
             onward = SessionInquiry(
-                id=said.id, client_id=said.client_id, user=said.user, packet_bytes_max=bytes_max
+                id=message.id, client_id=message.client_id, user=message.user, packet_bytes_max=bytes_max
             )
-            asking = self._questions.remember(onward, end, now_s)
-            asking.is_moving = self._departures.went_lately(said.client_id, HANDOVER_WITHIN_S, now_s)
-            self._questions.spread(asking, now_s)
+            inquiry = self._inquiries.remember(onward, end, now_s)
+            inquiry.is_moving = self._departures.went_lately(message.client_id, HANDOVER_WITHIN_S, now_s)
+            self._inquiries.spread(inquiry, now_s)
 
     def _is_moving(self, client_id: str) -> bool:
         """Tell whether a session is being moved, so that another broker has to ask again."""
         fetch = self._fetches.get(client_id)
-        return self._departures.is_leaving(client_id) or (fetch is not None and fetch.luggage is not None)
+        return self._departures.is_leaving(client_id) or (fetch is not None and fetch.rows is not None)
 
     def _hear_asker(
-        self, end: BrokerLink, said: MoreParts | SessionTaken | NoSession, payload: bytes, now_s: float
+        self, end: BrokerLink, message: MoreParts | SessionTaken | NoSession, payload: bytes, now_s: float
     ) -> bool:
         """Handle or forward a message of the asking broker; False if it comes from another neighbour."""
-        asking = self._questions.get(said.id)
-        if asking is None or asking.parent is not end:
+        inquiry = self._inquiries.get(message.id)
+        if inquiry is None or inquiry.parent is not end:
             return False
-        if asking.source is not None:
-            asking.source.say_of_session(payload, now_s)
+        if inquiry.source is not None:
+            inquiry.source.say_of_session(payload, now_s)
         else:
-            self._departures.hear(asking.said, said, now_s)
+            self._departures.hear(inquiry.message, message, now_s)
         return True
 
 
-def _say(end: BrokerLink, said: Said, now_s: float) -> bool:
-    return end.say_of_session(written(said), now_s)
+def _say(end: BrokerLink, message: SessionMessage, now_s: float) -> bool:
+    return end.say_of_session(written(message), now_s)
 
 
-def _add(luggage: SessionRows, said: SessionPart | LateDeliveries, now_s: float) -> None:
+def _add(rows: SessionRows, message: SessionPart | LateDeliveries, now_s: float) -> None:
     try:
-        luggage.add(said.rows, said.packets, now_s)
+        rows.add(message.rows, message.packets, now_s)
     except (ValueError, TypeError, RecursionError, BetimesError) as error:
         raise LinkError(f"a session that cannot be read ({error})") from None

@@ -22,7 +22,7 @@ KEPT_S = 30.0  # an answered inquiry, for later messages on the same route
 class Inquiry:
     """An inquiry that is open, or was answered recently."""
 
-    said: SessionInquiry
+    message: SessionInquiry
     parent: BrokerLink | None  # the link it came from; None: this broker asks
     since_s: float
     waiting: set[BrokerLink] = field(default_factory=set)  # the links without an answer
@@ -56,51 +56,51 @@ class Inquiries:
         """Tell whether the table is full."""
         return len(self._known) >= ASKS_MAX
 
-    def remember(self, said: SessionInquiry, parent: BrokerLink | None, now_s: float) -> Inquiry:
+    def remember(self, message: SessionInquiry, parent: BrokerLink | None, now_s: float) -> Inquiry:
         """Add an inquiry to the table."""
-        asking = self._known[said.id] = Inquiry(said, parent, now_s)
-        return asking
+        inquiry = self._known[message.id] = Inquiry(message, parent, now_s)
+        return inquiry
 
-    def spread(self, asking: Inquiry, now_s: float) -> None:
+    def spread(self, inquiry: Inquiry, now_s: float) -> None:
         """Send an inquiry to all neighbours except the one it came from."""
-        payload = written(asking.said)
+        payload = written(inquiry.message)
         for end in list(self._ends()):
-            if end is not asking.parent:
+            if end is not inquiry.parent:
                 if end.say_of_session(payload, now_s):
-                    asking.waiting.add(end)
+                    inquiry.waiting.add(end)
                 else:
-                    asking.is_moving = True  # the neighbour could not be asked now: ask again
-        self._look(asking, now_s)
+                    inquiry.is_moving = True  # the neighbour could not be asked now: ask again
+        self._conclude(inquiry, now_s)
 
-    def hear_no(self, end: BrokerLink, said: NoSession, now_s: float) -> None:
+    def hear_no(self, end: BrokerLink, message: NoSession, now_s: float) -> None:
         """Note that no broker behind a neighbour has the session, or has it any longer."""
-        asking = self._known.get(said.id)
-        if asking is not None:
-            asking.is_moving |= said.is_moving
-            self._gone(asking, end, now_s)
+        inquiry = self._known.get(message.id)
+        if inquiry is not None:
+            inquiry.is_moving |= message.is_moving
+            self._gone(inquiry, end, now_s)
 
     def answered(self, end: BrokerLink, ask_id: InquiryId) -> Inquiry | None:
         """Note that a neighbour sends the session; None if it was not asked, or another one sends it."""
-        asking = self._known.get(ask_id)
-        if asking is None or (asking.source is None and end not in asking.waiting):
+        inquiry = self._known.get(ask_id)
+        if inquiry is None or (inquiry.source is None and end not in inquiry.waiting):
             return None
-        if asking.source is None:
-            asking.waiting.discard(end)
-            asking.source = end
-        return asking if asking.source is end else None
+        if inquiry.source is None:
+            inquiry.waiting.discard(end)
+            inquiry.source = end
+        return inquiry if inquiry.source is end else None
 
     def link_down(self, end: BrokerLink, now_s: float) -> None:
         """Forget the inquiries of a lost neighbour, and no longer wait for its answers."""
-        for asking in self:
-            if asking.parent is end:
-                self._known.pop(asking.said.id, None)
+        for inquiry in self:
+            if inquiry.parent is end:
+                self._known.pop(inquiry.message.id, None)
             else:
-                asking.is_moving |= asking.source is end
-                self._gone(asking, end, now_s)
+                inquiry.is_moving |= inquiry.source is end
+                self._gone(inquiry, end, now_s)
 
-    def forget(self, asking: Inquiry) -> None:
+    def forget(self, inquiry: Inquiry) -> None:
         """Remove an inquiry from the table."""
-        self._known.pop(asking.said.id, None)
+        self._known.pop(inquiry.message.id, None)
 
     def forget_old(self, now_s: float) -> None:
         """Remove old inquiries from the table."""
@@ -110,20 +110,20 @@ class Inquiries:
                 return
             self.forget(oldest)
 
-    def _gone(self, asking: Inquiry, end: BrokerLink, now_s: float) -> None:
-        if end in asking.waiting or asking.source is end:
-            asking.waiting.discard(end)
-            asking.source = None if asking.source is end else asking.source
-            self._look(asking, now_s)
+    def _gone(self, inquiry: Inquiry, end: BrokerLink, now_s: float) -> None:
+        if end in inquiry.waiting or inquiry.source is end:
+            inquiry.waiting.discard(end)
+            inquiry.source = None if inquiry.source is end else inquiry.source
+            self._conclude(inquiry, now_s)
 
-    def _look(self, asking: Inquiry, now_s: float) -> None:
+    def _conclude(self, inquiry: Inquiry, now_s: float) -> None:
         """Answer "no" once all other neighbours have."""
-        if asking.waiting or asking.source is not None or asking.has_come:
+        if inquiry.waiting or inquiry.source is not None or inquiry.has_come:
             return
-        self.forget(asking)
-        if asking.parent is None:
-            self._concluded(asking, now_s)
+        self.forget(inquiry)
+        if inquiry.parent is None:
+            self._concluded(inquiry, now_s)
         else:
-            asking.parent.say_of_session(
-                written(NoSession(id=asking.said.id, is_moving=asking.is_moving)), now_s
+            inquiry.parent.say_of_session(
+                written(NoSession(id=inquiry.message.id, is_moving=inquiry.is_moving)), now_s
             )

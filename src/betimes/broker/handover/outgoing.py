@@ -93,15 +93,15 @@ class OutgoingSessions:
         )
         self._send_parts(departure, PARTS_AHEAD, now_s)
 
-    def hear(self, ask: SessionInquiry, said: MoreParts | SessionTaken | NoSession, now_s: float) -> None:
+    def hear(self, ask: SessionInquiry, message: MoreParts | SessionTaken | NoSession, now_s: float) -> None:
         """Handle a message of the asking broker."""
         departure = self._leaving.get(ask.client_id)
-        if departure is None or departure.ask.id != said.id:
+        if departure is None or departure.ask.id != message.id:
             return
         departure.until_s = now_s + GIVEN_UP_AFTER_S
-        if isinstance(said, MoreParts):
-            self._send_parts(departure, said.parts + PARTS_AHEAD, now_s)
-        elif isinstance(said, SessionTaken):
+        if isinstance(message, MoreParts):
+            self._send_parts(departure, message.parts + PARTS_AHEAD, now_s)
+        elif isinstance(message, SessionTaken):
             self._let_go(departure, now_s)
         else:
             del self._leaving[ask.client_id]

@@ -81,31 +81,36 @@ class LateDeliveries:
     packets: bytes
 
 
-Said = SessionInquiry | NoSession | SessionPart | MoreParts | SessionTaken | LateDeliveries
+SessionMessage = SessionInquiry | NoSession | SessionPart | MoreParts | SessionTaken | LateDeliveries
 
 
-def written(said: Said) -> bytes:
+def written(message: SessionMessage) -> bytes:
     """Return a message as the payload of a packet."""
-    head: dict[str, Any] = {"asker": said.id.asker, "number": said.id.number}
+    head: dict[str, Any] = {"asker": message.id.asker, "number": message.id.number}
     packets = b""
-    if isinstance(said, SessionInquiry):
-        head |= {"ask": said.client_id, "user": said.user, "bytes": said.packet_bytes_max}
-    elif isinstance(said, NoSession):
-        head |= {"no": said.is_moving}
-    elif isinstance(said, SessionPart):
-        head |= {"part": said.number, "last": said.is_last, "expiry": said.expiry_s, "rows": said.rows}
-        packets = said.packets
-    elif isinstance(said, MoreParts):
-        head |= {"more": said.parts}
-    elif isinstance(said, SessionTaken):
+    if isinstance(message, SessionInquiry):
+        head |= {"ask": message.client_id, "user": message.user, "bytes": message.packet_bytes_max}
+    elif isinstance(message, NoSession):
+        head |= {"no": message.is_moving}
+    elif isinstance(message, SessionPart):
+        head |= {
+            "part": message.number,
+            "last": message.is_last,
+            "expiry": message.expiry_s,
+            "rows": message.rows,
+        }
+        packets = message.packets
+    elif isinstance(message, MoreParts):
+        head |= {"more": message.parts}
+    elif isinstance(message, SessionTaken):
         head |= {"taken": True}
     else:
-        head |= {"late": True, "rows": said.rows}
-        packets = said.packets
+        head |= {"late": True, "rows": message.rows}
+        packets = message.packets
     return json.dumps(head).encode() + b"\n" + packets
 
 
-def read_said(payload: bytes) -> Said:
+def read_session_message(payload: bytes) -> SessionMessage:
     """Return the message in a payload; an invalid one is a `LinkError`."""
     line, _, packets = payload.partition(b"\n")
     try:

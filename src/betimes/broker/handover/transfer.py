@@ -10,29 +10,29 @@ from betimes.broker.durability.session_rows import SessionRows, read_delivery, r
 from betimes.model.telemetry import Reason
 
 
-def fits(hub: Hub, luggage: SessionRows) -> bool:
+def fits(hub: Hub, rows: SessionRows) -> bool:
     """Tell whether a session is within the limits of this broker."""
     limits = hub.limits
     most = 2 * limits.queue_bytes_max  # as much may be in flight to the client as waits for it
-    return len(luggage.subscriptions) <= limits.subscriptions_max and luggage.size_bytes <= most
+    return len(rows.subscriptions) <= limits.subscriptions_max and rows.size_bytes <= most
 
 
 def move_in(
-    hub: Hub, client_id: str, user: str | None, expiry_s: float, luggage: SessionRows, now_s: float
+    hub: Hub, client_id: str, user: str | None, expiry_s: float, rows: SessionRows, now_s: float
 ) -> Session:
     """Make a session of the hub from the rows of another broker; it waits for its client."""
     session = hub.adopt(client_id, user, expiry_s, now_s)
-    for written, values in luggage.subscriptions.items():
+    for written, values in rows.subscriptions.items():
         hub.subscribe(written, read_subscription(session, written, values), now_s)
-    for packet_id in luggage.incoming:
+    for packet_id in rows.incoming:
         session.taken(packet_id)
-    for publication, values in luggage.deliveries:
+    for publication, values in rows.deliveries:
         delivery = read_delivery(session, publication, values)
         if not session.take_in(delivery, now_s):
             hub.lose(delivery, Reason.QUEUE_FULL, now_s)
-    had = luggage.all_had()
+    had = rows.all_had()
     session.arrived, session.recent = ArrivedDeliveries(had), RecentDeliveries()
-    for each in luggage.had:
+    for each in rows.had:
         session.recent.add(each, now_s)
     return session
 
@@ -49,9 +49,9 @@ def move_out(hub: Hub, session: Session, now_s: float) -> list[Delivery]:
     return owed
 
 
-def take_late(hub: Hub, session: Session, luggage: SessionRows, now_s: float) -> None:
+def take_late(hub: Hub, session: Session, rows: SessionRows, now_s: float) -> None:
     """Deliver what arrived for a client at the broker that had its session before."""
-    for publication, values in luggage.deliveries:
+    for publication, values in rows.deliveries:
         delivery = read_delivery(session, publication, values)
         if session.arrived is not None and not session.arrived.is_new(had_of(delivery)):
             continue

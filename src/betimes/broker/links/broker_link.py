@@ -113,7 +113,7 @@ class BrokerLink(NeighbourLink):
         self._window = SendWindow()
         self._held: bytes | None = None  # an event held back to emulate the link's rate
         self._held_until_s = math.inf
-        self._waits_told_s = -math.inf
+        self._waits_sent_s = -math.inf
         self._events_under_way = 0
         self._reader = BulletinReader()
 
@@ -145,7 +145,7 @@ class BrokerLink(NeighbourLink):
             self._refuse(ConnectCode.IMPLEMENTATION_SPECIFIC_ERROR, f"links here speak version {VERSION}")
         elif not 0 < len(self.neighbour) <= NAME_LENGTH_MAX or self.neighbour == self.federation.name:
             self._refuse(ConnectCode.CLIENT_ID_NOT_VALID, "a neighbour has a name, and not ours")
-        elif (problem := self._rival(packet.user_properties, now_s)) is not None:
+        elif (problem := self._conflict(packet.user_properties, now_s)) is not None:
             self.federation.complain(self.neighbour, problem)
             self._refuse(ConnectCode.CLIENT_ID_NOT_VALID, problem)
         else:
@@ -162,7 +162,7 @@ class BrokerLink(NeighbourLink):
         """Return the properties that identify this broker and its life, that is, which start of it."""
         return [(LINK, VERSION), (BROKER, self.federation.name), (LIFE, str(self.federation.life))]
 
-    def _rival(self, properties: Sequence[tuple[str, str]], now_s: float) -> str | None:
+    def _conflict(self, properties: Sequence[tuple[str, str]], now_s: float) -> str | None:
         """Return why the link cannot open: a live link with a broker of that name exists; None if it can."""
         self.life = property_of(properties, LIFE)
         there = self.federation.ends.get(self.neighbour)
@@ -187,7 +187,7 @@ class BrokerLink(NeighbourLink):
         if found != self.neighbour:
             name = "no broker of a network" if found is None else f"called {found}"
             raise LinkError(f"the dialled broker is not {self.neighbour} but {name}")
-        problem = self._rival(packet.user_properties, now_s)
+        problem = self._conflict(packet.user_properties, now_s)
         if problem is not None:
             raise LinkError(problem)
         if packet.max_packet_size is not None:
@@ -214,8 +214,8 @@ class BrokerLink(NeighbourLink):
             publication = arrived_publication(packet, arrival, took_s=took_s, now_s=now_s)
             self.federation.arrive(self, publication, arrival, took_s, now_s)
             properties.append((TOOK, f"{occupied_s:.6f}"))
-            if now_s - self._waits_told_s >= WAITS_EVERY_S:
-                self._waits_told_s = now_s
+            if now_s - self._waits_sent_s >= WAITS_EVERY_S:
+                self._waits_sent_s = now_s
                 properties.append((WAITS, waits_text(self.federation.onward_waits())))
         self.connection.send(mqtt5.PubAckPacket(packet_id, user_properties=properties))
 

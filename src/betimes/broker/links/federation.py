@@ -104,14 +104,14 @@ class Federation:
         self._wanted = LocalDemand(name) if wanted is None else wanted
         self._adverts = PublisherRates(name)
         self._demand = DemandTable([], remembered_max=REMEMBERED_EVENTS)
-        self._known_wishes: dict[str, dict[str, Subscription]] = {}  # as the demand table has them, by home
-        self._told_links: dict[str, Link] = {}
+        self._known_demand: dict[str, dict[str, Subscription]] = {}  # as the demand table has them, by home
+        self._announced_links: dict[str, Link] = {}
         self._seen = seen or SeenEvents()
         self._custody = custody
-        self._early = AwaitingDemand(settings.messages_max, [] if custody is None else custody.restored())
+        self._awaiting = AwaitingDemand(settings.messages_max, [] if custody is None else custody.restored())
         self._routes_are_old = False
-        self._look_at_estimates_s = -math.inf
-        self._look_at_adverts_s = -math.inf
+        self._estimates_at_s = -math.inf
+        self._adverts_at_s = -math.inf
         self._sweep_at_s = -math.inf
         self._terms = {terms.to: terms for terms in settings.links}
         nothing = routes_by(self.bulletins, name, [], [])
@@ -165,13 +165,13 @@ class Federation:
 
     # --- local clients
 
-    def subscribed(self, grant: BrokerSubscription) -> None:
+    def subscribed(self, subscription: BrokerSubscription) -> None:
         """Add a subscription to the demand; the next `settle` announces it."""
-        self._wanted.add(grant)
+        self._wanted.add(subscription)
 
-    def unsubscribed(self, grant: BrokerSubscription) -> None:
+    def unsubscribed(self, subscription: BrokerSubscription) -> None:
         """Remove a subscription from the demand; the next `settle` announces it."""
-        self._wanted.remove(grant)
+        self._wanted.remove(subscription)
 
     def publish(self, publication: Publication, now_s: float) -> int:
         """Forward a local event to the brokers that want it; return how many subscribers these have."""
@@ -206,7 +206,7 @@ class Federation:
         end.is_up = True
         for bulletin in self.bulletins.everything():
             end.tell(bulletin, now_s)
-        self._tell_links(now_s)
+        self._announce_links(now_s)
 
     def link_down(self, end: BrokerLink, now_s: float) -> None:
         """Take back the messages that were in flight, and reroute."""
@@ -221,7 +221,7 @@ class Federation:
         log.info("link to %s is down", end.neighbour)
         del self.ends[end.neighbour]
         self.perform(self.broker.link_lost(end.neighbour, now_s), now_s)
-        self._tell_links(now_s)
+        self._announce_links(now_s)
         self.settle(now_s)
         self.reserved.lost(end.neighbour, now_s)
 
@@ -235,16 +235,16 @@ class Federation:
             # The clock went back between two lives: use a later epoch. Or two brokers have this name.
             log.warning("another broker sends bulletins as %s; give each broker its own name", self.name)
             self.bulletins.begin_epoch(bulletin.epoch + 1)
-            self._tell_links(now_s)
+            self._announce_links(now_s)
             for own in self.bulletins.everything():
                 if own.broker == self.name:
-                    self._tell(own, now_s)
+                    self._flood(own, now_s)
         elif verdict is BulletinVerdict.NEW:
-            self._tell(bulletin, now_s, but=end)
+            self._flood(bulletin, now_s, but=end)
             self._routes_are_old |= isinstance(bulletin, LinkBulletin)
             if isinstance(bulletin, DemandBulletin):
                 self._learn_demand(bulletin.broker, now_s)
-                self._go_on_with_early(bulletin.broker, now_s)
+                self._forward_awaiting(bulletin.broker, now_s)
 
     def arrive(
         self, end: BrokerLink, publication: Publication, arrival: Arrival, took_s: float, now_s: float
@@ -261,7 +261,7 @@ class Federation:
         onward = arrival.destinations - {self.name}
         if onward:
             self._take_custody(publication, self._demand.demand(event), onward)
-            self._put_aside(publication, frozenset(onward.difference(self._known_wishes)))
+            self._await_demand(publication, frozenset(onward.difference(self._known_demand)))
             message = RoutedMessage(event, arrival.age_s, onward)
             self.perform(self.broker.receive(message, took_s=took_s, now_s=now_s), now_s)
 
@@ -303,7 +303,7 @@ class Federation:
         """Do the work that a burst of events shares, and resume links whose rate held them back until now."""
         if self._wanted.has_changed:
             added, removed = self._wanted.take_changes()
-            self._tell(self.bulletins.tell_demand(added, removed), now_s)
+            self._flood(self.bulletins.tell_demand(added, removed), now_s)
         if self._routes_are_old:
             self._reroute(now_s)
             self.reserved.ask_anew(now_s)
@@ -321,18 +321,19 @@ class Federation:
         if now_s >= self._sweep_at_s:
             self._sweep_at_s = now_s + SWEEP_EVERY_S
             self.perform(self.broker.sweep(now_s), now_s)
-            for publication, destinations in self._early.take_void(now_s):
+            for publication, destinations in self._awaiting.take_void(now_s):
                 self._forget(publication, destinations, Reason.EXPIRED)
-        if now_s >= self._look_at_adverts_s:
-            self._look_at_adverts_s = now_s + ADVERTS_EVERY_S
+        if now_s >= self._adverts_at_s:
+            self._adverts_at_s = now_s + ADVERTS_EVERY_S
             if adverts := self._adverts.take(now_s):
-                self._tell(self.bulletins.tell_publishers(adverts), now_s)
-        if now_s >= self._look_at_estimates_s:
-            self._look_at_estimates_s = now_s + ESTIMATES_EVERY_S
+                self._flood(self.bulletins.tell_publishers(adverts), now_s)
+        if now_s >= self._estimates_at_s:
+            self._estimates_at_s = now_s + ESTIMATES_EVERY_S
             if any(
-                has_changed(self._told_links.get(name), self._link(end)) for name, end in self.ends.items()
+                has_changed(self._announced_links.get(name), self._link(end))
+                for name, end in self.ends.items()
             ):
-                self._tell_links(now_s)
+                self._announce_links(now_s)
         self.reserved.tick(now_s)
         self.settle(now_s)
 
@@ -360,29 +361,29 @@ class Federation:
         )
         return replace(self.broker.estimated_link(configured), delay_s=end.transit.delay_s)
 
-    def _tell_links(self, now_s: float) -> None:
-        self._told_links = {name: self._link(end) for name, end in self.ends.items()}
-        self._tell(self.bulletins.tell_links(self._told_links.values()), now_s)
+    def _announce_links(self, now_s: float) -> None:
+        self._announced_links = {name: self._link(end) for name, end in self.ends.items()}
+        self._flood(self.bulletins.tell_links(self._announced_links.values()), now_s)
         self._routes_are_old = True
 
-    def _tell(self, bulletin: Bulletin, now_s: float, but: BrokerLink | None = None) -> None:
+    def _flood(self, bulletin: Bulletin, now_s: float, but: BrokerLink | None = None) -> None:
         for end in list(self.ends.values()):
             if end is not but:
                 end.tell(bulletin, now_s)
 
     def _learn_demand(self, home: str, now_s: float) -> None:
         """Update the demand table to the demand that a broker has announced."""
-        if home not in self._known_wishes:
+        if home not in self._known_demand:
             self._demand.add_home(home)
             self._reroute(now_s)  # every home has its column in the routes
-        known, now = self._known_wishes.setdefault(home, {}), self.bulletins.wishes(home)
-        for wish_id in [each for each, wish in known.items() if now.get(each) is not wish]:
-            self._demand.remove(f"{home}/{wish_id}")
-            del known[wish_id]
-        for wish_id, wish in now.items():
-            if wish_id not in known:
-                known[wish_id] = wish
-                self._demand.add(replace(wish, id=f"{home}/{wish_id}"))
+        known, now = self._known_demand.setdefault(home, {}), self.bulletins.wishes(home)
+        for row_id in [each for each, row in known.items() if now.get(each) is not row]:
+            self._demand.remove(f"{home}/{row_id}")
+            del known[row_id]
+        for row_id, row in now.items():
+            if row_id not in known:
+                known[row_id] = row
+                self._demand.add(replace(row, id=f"{home}/{row_id}"))
 
     def _reroute(self, now_s: float) -> None:
         self._routes_are_old = False
@@ -396,20 +397,20 @@ class Federation:
             durable = [
                 home
                 for home in destinations
-                if home not in self._known_wishes
+                if home not in self._known_demand
                 or any(each.durable for each in demand.at_home.get(home, ()))
             ]
             if durable:
                 self._custody.take(publication, frozenset(durable))
 
-    def _put_aside(self, publication: Publication, destinations: frozenset[str]) -> None:
+    def _await_demand(self, publication: Publication, destinations: frozenset[str]) -> None:
         """Keep an event until the demand of its destinations is known."""
-        if destinations and not self._early.add(publication, destinations):
+        if destinations and not self._awaiting.add(publication, destinations):
             self._forget(publication, destinations, Reason.QUEUE_FULL)
 
-    def _go_on_with_early(self, home: str, now_s: float) -> None:
+    def _forward_awaiting(self, home: str, now_s: float) -> None:
         """Forward events that waited for a broker's demand, or stop keeping those it does not want."""
-        for publication in self._early.take_for(home):
+        for publication in self._awaiting.take_for(home):
             event = live_event(publication)
             if home in self._demand.demand(event).at_home:
                 message = RoutedMessage(event, now_s - publication.born_s, frozenset([home]))

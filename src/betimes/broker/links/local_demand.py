@@ -32,7 +32,7 @@ class _Demand:
     filter: Filter
     price: float = 0.0
     count: int = 0
-    was_told: bool = False
+    is_announced: bool = False
 
 
 class LocalDemand:
@@ -43,7 +43,7 @@ class LocalDemand:
         self._standing = list(standing)  # the broker's own subscriptions, until they are announced
         self._demands: dict[_DemandKey, _Demand] = {}
         self._changed: set[_DemandKey] = set()
-        self._given = 0
+        self._last_id = 0
 
     def __len__(self) -> int:
         return len(self._demands)
@@ -53,23 +53,23 @@ class LocalDemand:
         """Tell whether there are changes to announce."""
         return bool(self._changed or self._standing)
 
-    def add(self, grant: BrokerSubscription) -> None:
+    def add(self, subscription: BrokerSubscription) -> None:
         """Add a subscription."""
-        key = _key_of(grant)
+        key = _key_of(subscription)
         demand = self._demands.get(key)
         if demand is None:
-            self._given += 1
-            wanted = EVERYTHING if grant.options is None else grant.options.filter
-            demand = self._demands[key] = _Demand(str(self._given), wanted)
-        demand.price += _price_of(grant)
+            self._last_id += 1
+            wanted = EVERYTHING if subscription.options is None else subscription.options.filter
+            demand = self._demands[key] = _Demand(str(self._last_id), wanted)
+        demand.price += _price_of(subscription)
         demand.count += 1
         self._changed.add(key)
 
-    def remove(self, grant: BrokerSubscription) -> None:
+    def remove(self, subscription: BrokerSubscription) -> None:
         """Remove a subscription that was added before."""
-        key = _key_of(grant)
+        key = _key_of(subscription)
         demand = self._demands[key]
-        demand.price -= _price_of(grant)
+        demand.price -= _price_of(subscription)
         demand.count -= 1
         self._changed.add(key)
 
@@ -79,11 +79,11 @@ class LocalDemand:
         removed: list[str] = []
         for key in self._changed:
             demand = self._demands[key]
-            if demand.was_told:
+            if demand.is_announced:
                 removed.append(demand.id)
             if demand.count:
                 added.append(self._subscription(key, demand))
-                demand.was_told = True
+                demand.is_announced = True
             else:
                 del self._demands[key]
         self._changed.clear()
@@ -114,16 +114,16 @@ def fetched(broker: str, buffer: BufferSettings) -> list[Subscription]:
     ]
 
 
-def _key_of(grant: BrokerSubscription) -> _DemandKey:
-    key = grant.options
+def _key_of(subscription: BrokerSubscription) -> _DemandKey:
+    key = subscription.options
     return _DemandKey(
-        pattern=grant.pattern,
+        pattern=subscription.pattern,
         filter_text=EVERYTHING.text if key is None else key.filter.text,
         delay_s_max=math.inf if key is None else key.qos.delay_s_max,
-        durable=grant.durable,
-        group=grant.group,
+        durable=subscription.durable,
+        group=subscription.group,
     )
 
 
-def _price_of(grant: BrokerSubscription) -> float:
-    return 1.0 if grant.options is None else grant.options.qos.price
+def _price_of(subscription: BrokerSubscription) -> float:
+    return 1.0 if subscription.options is None else subscription.options.qos.price

@@ -41,8 +41,8 @@ SENT = "$sent"  # on a beat
 TOOK, WAITS = "$took", "$waits"  # on the acknowledgement of an event
 OF_LINKS = frozenset({ID, AGE, VIA})
 FACTS = 6  # fields of an event, before its destinations
-FOR_EVER, NOBODY = "-", "-"
-WISHES_PER_PACKET = 2_000
+NO_EXPIRY, NO_PUBLISHER = "-", "-"
+SUBSCRIPTIONS_PER_PACKET = 2_000
 NAME_LENGTH_MAX = 200
 
 
@@ -80,9 +80,9 @@ def event_packet(
         f"{age_s * 1000.0:.1f}",
         f"{sent_s:.4f}",
         # MQTT counts whole seconds, and rounding errors would add up over several links.
-        FOR_EVER if left_s == math.inf else f"{left_s:.3f}",
+        NO_EXPIRY if left_s == math.inf else f"{left_s:.3f}",
         str(publication.qos),
-        quote(publication.publisher, safe="") or NOBODY,
+        quote(publication.publisher, safe="") or NO_PUBLISHER,
     )
     via = " ".join([*facts, *[quote(name, safe="") for name in sorted(destinations)]])
     own = [each for each in packet.user_properties if each[0] not in OF_LINKS]
@@ -110,9 +110,9 @@ def read_arrival(packet: mqtt5.PublishPacket) -> Arrival:
             id=EventId(unquote(origin), int(number)),
             age_s=_finite(float(age_ms)) / 1000.0,
             sent_s=_finite(float(sent)),
-            left_s=math.inf if left == FOR_EVER else _finite(float(left)),
+            left_s=math.inf if left == NO_EXPIRY else _finite(float(left)),
             destinations=frozenset(map(unquote, facts[FACTS:])),
-            publisher="" if publisher == NOBODY else unquote(publisher),
+            publisher="" if publisher == NO_PUBLISHER else unquote(publisher),
             qos=int(quality),
         )
     except ValueError as error:
@@ -160,19 +160,21 @@ def bulletin_texts(bulletin: Bulletin) -> list[str]:
             for each in bulletin.advertisements
         ]
         return [json.dumps({**head, "publishers": told})]
-    added = [_written_wish(each) for each in bulletin.added]
-    parts = [added[at : at + WISHES_PER_PACKET] for at in range(0, len(added), WISHES_PER_PACKET)] or [[]]
+    added = [_subscription_row(each) for each in bulletin.added]
+    parts = [
+        added[at : at + SUBSCRIPTIONS_PER_PACKET] for at in range(0, len(added), SUBSCRIPTIONS_PER_PACKET)
+    ] or [[]]
     return [
         json.dumps(
             {
                 **head,
                 "whole": bulletin.is_whole,
                 "removed": bulletin.removed if part == 0 else [],
-                "added": wishes,
+                "added": rows,
                 "parts_to_come": len(parts) - part - 1,
             }
         )
-        for part, wishes in enumerate(parts)
+        for part, rows in enumerate(parts)
     ]
 
 
@@ -198,7 +200,7 @@ class BulletinReader:
                 epoch=epoch,
                 number=number,
                 is_whole=bool(told["whole"]),
-                added=tuple([_read_wish(broker, each) for each in told["added"]]),
+                added=tuple([_read_subscription(broker, each) for each in told["added"]]),
                 removed=tuple([str(each) for each in told["removed"]]),
             )
             to_come = int(told["parts_to_come"])
@@ -218,7 +220,7 @@ class BulletinReader:
             epoch=first.epoch,
             number=first.number,
             is_whole=first.is_whole,
-            added=tuple([wish for each in self._parts for wish in each.added]),
+            added=tuple([subscription for each in self._parts for subscription in each.added]),
             removed=first.removed,
         )
         self._parts = []
@@ -243,17 +245,25 @@ def property_of(properties: Sequence[tuple[str, str]], name: str) -> str | None:
     return next((value for each, value in properties if each == name), None)
 
 
-def _written_wish(wish: Subscription) -> list[Any]:
-    bound_s = None if math.isinf(wish.qos.delay_s_max) else wish.qos.delay_s_max
-    price, count = wish.qos.price, wish.subscribers
-    return [wish.id, wish.pattern, wish.filter.text, bound_s, price, count, wish.durable]
+def _subscription_row(subscription: Subscription) -> list[Any]:
+    bound_s = None if math.isinf(subscription.qos.delay_s_max) else subscription.qos.delay_s_max
+    price, count = subscription.qos.price, subscription.subscribers
+    return [
+        subscription.id,
+        subscription.pattern,
+        subscription.filter.text,
+        bound_s,
+        price,
+        count,
+        subscription.durable,
+    ]
 
 
-def _read_wish(broker: str, told: list[Any]) -> Subscription:
-    wish_id, pattern, text, bound_s, price, count, durable = told
+def _read_subscription(broker: str, told: list[Any]) -> Subscription:
+    subscription_id, pattern, text, bound_s, price, count, durable = told
     check_topic_pattern(pattern)
     return Subscription(
-        id=str(wish_id),
+        id=str(subscription_id),
         home=broker,
         filter=parse_filter(text),
         qos=QoS(

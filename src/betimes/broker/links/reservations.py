@@ -66,10 +66,10 @@ class LinkReservations:
 
     def __init__(self, federation: ReservationOwner, table: RoutingTable) -> None:
         self._federation = federation
-        self._ways = MeshWays(table, size_kb=LATENCY_KB)
+        self._routes = MeshWays(table, size_kb=LATENCY_KB)
         refresh_every_s = federation.settings.refresh_every_s
         self.node = ReservingNode(
-            self._ways,
+            self._routes,
             ReservingSettings(
                 refresh_every_s=refresh_every_s,
                 lapse_after_s=LAPSE_AFTER * refresh_every_s,
@@ -104,13 +104,13 @@ class LinkReservations:
         """Report the outcomes of reservations to these clients, until the broker stops."""
         self._clients.append(clients)
 
-    def subscribe(self, wish: ReservationRequest, now_s: float) -> None:
+    def subscribe(self, request: ReservationRequest, now_s: float) -> None:
         """Request a reservation; the clients hear the outcome."""
-        self._perform(self.node.subscribe(wish, now_s), now_s)
+        self._perform(self.node.subscribe(request, now_s), now_s)
 
-    def ask_again(self, wish: ReservationRequest, now_s: float) -> None:
+    def ask_again(self, request: ReservationRequest, now_s: float) -> None:
         """Request the missing part of a reservation again; what is reserved stays."""
-        self._perform(self.node.ask_again(wish, now_s), now_s)
+        self._perform(self.node.ask_again(request, now_s), now_s)
 
     def unsubscribe(self, subscription: str, now_s: float) -> None:
         """Release a reservation."""
@@ -137,7 +137,7 @@ class LinkReservations:
     def follow(self, table: RoutingTable, now_s: float) -> None:
         """Use new routes: retry missing reservations soon, and refresh the others once all brokers know."""
         links = self._federation.bulletins.links()
-        self._ways.follow(table, links)
+        self._routes.follow(table, links)
         ends = {(link.source, link.target) for link in links}
         if ends != self._ends:
             self._ends = ends

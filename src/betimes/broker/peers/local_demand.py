@@ -16,31 +16,31 @@ BOXES_MAX = 512  # of all filters together; with more, the process asks for ever
 class PeerDemand:
     """The filters of one process."""
 
-    def __init__(self, space: Space, told: tuple[Filter, ...] | None) -> None:
+    def __init__(self, space: Space, configured: tuple[Filter, ...] | None) -> None:
         self._space = space
-        self._told = told
-        self._asked: Counter[Filter] = Counter()
-        self.has_changed = told is not None
+        self._configured = configured
+        self._subscribed: Counter[Filter] = Counter()
+        self.has_changed = configured is not None
 
     @property
     def filters(self) -> tuple[Filter, ...]:
         """Return the filters; an event is wanted if it matches one of them."""
-        return tuple(self._asked) if self._told is None else self._told
+        return tuple(self._subscribed) if self._configured is None else self._configured
 
-    def add(self, grant: BrokerSubscription) -> None:
+    def add(self, subscription: BrokerSubscription) -> None:
         """Add the filter of a client's subscription."""
-        if self._told is None and not grant.pattern.startswith("$"):
-            wanted = _filter(grant)
-            self._asked[wanted] += 1
-            self.has_changed |= self._asked[wanted] == 1
+        if self._configured is None and not subscription.pattern.startswith("$"):
+            wanted = _filter(subscription)
+            self._subscribed[wanted] += 1
+            self.has_changed |= self._subscribed[wanted] == 1
 
-    def remove(self, grant: BrokerSubscription) -> None:
+    def remove(self, subscription: BrokerSubscription) -> None:
         """Remove the filter of a client's subscription."""
-        if self._told is None and not grant.pattern.startswith("$"):
-            wanted = _filter(grant)
-            self._asked[wanted] -= 1
-            if not self._asked[wanted]:
-                del self._asked[wanted]
+        if self._configured is None and not subscription.pattern.startswith("$"):
+            wanted = _filter(subscription)
+            self._subscribed[wanted] -= 1
+            if not self._subscribed[wanted]:
+                del self._subscribed[wanted]
                 self.has_changed = True
 
     def boxes(self) -> tuple[CellBox, ...]:
@@ -55,5 +55,5 @@ class PeerDemand:
         return any(wanted.matches(attributes) for wanted in self.filters)
 
 
-def _filter(grant: BrokerSubscription) -> Filter:
-    return EVERYTHING if grant.options is None else grant.options.filter
+def _filter(subscription: BrokerSubscription) -> Filter:
+    return EVERYTHING if subscription.options is None else subscription.options.filter

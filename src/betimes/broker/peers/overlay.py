@@ -93,7 +93,7 @@ class PeerOverlay:
         self.mail = PeerOutbox(lambda address: dial(self, address))
         self.delays = PeerDelays(self.mail, is_timed=self._is_timed)
         self.view = PeerView(plan.address, chance, self.delays.to)
-        self.wishes = PeerDemand(self._space, plan.wanted)
+        self.demand = PeerDemand(self._space, plan.wanted)
         self.subscriber = self._peer(now_s, plan.delay_max)
         self.publisher: Peer | None = None
         self.tally = PeerTally()
@@ -126,13 +126,13 @@ class PeerOverlay:
 
     # --- local clients
 
-    def subscribed(self, grant: BrokerSubscription) -> None:
+    def subscribed(self, subscription: BrokerSubscription) -> None:
         """Add a client's subscription to the demand; the next cycle applies it."""
-        self.wishes.add(grant)
+        self.demand.add(subscription)
 
-    def unsubscribed(self, grant: BrokerSubscription) -> None:
+    def unsubscribed(self, subscription: BrokerSubscription) -> None:
         """Remove a client's subscription from the demand."""
-        self.wishes.remove(grant)
+        self.demand.remove(subscription)
 
     def publish(self, publication: Publication, now_s: float) -> int:
         """Send a client's event to the children that want it; return how many they are."""
@@ -165,9 +165,9 @@ class PeerOverlay:
             self._gone(name, now_s)
         self._count(now_s)
         self._gossip(now_s)
-        if self.wishes.has_changed:
-            self.wishes.has_changed = False
-            effects = self.subscriber.want(self.wishes.boxes(), self._cycle(now_s))
+        if self.demand.has_changed:
+            self.demand.has_changed = False
+            effects = self.subscriber.want(self.demand.boxes(), self._cycle(now_s))
             self._perform(self.subscriber, effects, now_s)
         for peer in self._peers():
             self._perform(peer, peer.act(self._cycle(now_s)), now_s)
@@ -215,14 +215,14 @@ class PeerOverlay:
         if self.plan.join and (partner is None or self._cycles % JOIN_AGAIN_CYCLES == 0):
             partner = self.plan.join[int(self._chance() * len(self.plan.join))]
         if partner is not None and partner != self.address:
-            text = gossip_text(self._told(), asks=True)
+            text = gossip_text(self._cards_to_send(), asks=True)
             self.mail.post(partner, lambda link: link.say(GOSSIP_TOPIC, text, now_s))
 
-    def _told(self) -> list[Descriptor]:
+    def _cards_to_send(self) -> list[Descriptor]:
         """Return the cards for gossip: of this process's peers, and of some others."""
         self._issued += 1
         own = [Descriptor(peer.card(), self._issued) for peer in self._peers() if peer.dz]
-        return [*own, *self.view.told()]
+        return [*own, *self.view.sample()]
 
     def _needed(self) -> set[str]:
         """Return the addresses to which links are needed: those of parents and children."""
@@ -281,14 +281,16 @@ class PeerOverlay:
     def hear(self, link: PeerLink, payload: bytes, now_s: float) -> None:
         """Pass a letter from a neighbour to the local peer that it is for."""
         letter = read_letter(payload, self._space.length)
-        said = letter.said
-        own = said.card.name if isinstance(said, Connect | PeerAccepted | PeerRefresh) else letter.sender
+        message = letter.message
+        own = (
+            message.card.name if isinstance(message, Connect | PeerAccepted | PeerRefresh) else letter.sender
+        )
         if address_of(letter.sender) != link.neighbour or own != letter.sender:
             raise LinkError(f"{link.neighbour} speaks for {own}")
         peer = self._called(letter.to)
         if peer is not None:
             took = link.transit.delay_s if self._is_timed else 1.0
-            effects = peer.receive(letter.sender, said, self._cycle(now_s), took=took)
+            effects = peer.receive(letter.sender, message, self._cycle(now_s), took=took)
             self._perform(peer, effects, now_s)
 
     def hear_gossip(self, link: PeerLink, payload: bytes, now_s: float) -> None:
@@ -298,7 +300,7 @@ class PeerOverlay:
             if self.view.hear_of(descriptor, now_s) and descriptor.card.publishes:
                 self.subscriber.hear_of(descriptor.card)
         if asks:
-            link.say(GOSSIP_TOPIC, gossip_text(self._told(), asks=False), now_s)
+            link.say(GOSSIP_TOPIC, gossip_text(self._cards_to_send(), asks=False), now_s)
 
     def arrive(
         self,
@@ -354,17 +356,17 @@ class PeerOverlay:
             if isinstance(effect, Got):
                 self._got(effect, now_s)
             elif address_of(effect.to) != self.address:
-                self._tell(speaker.name, effect, now_s)
+                self._send(speaker.name, effect, now_s)
             elif (listener := self._called(effect.to)) is not None:
                 answers = listener.receive(speaker.name, effect.message, self._cycle(now_s), took=0.0)
                 waiting.extend((listener, each) for each in answers)
 
-    def _tell(self, sender: str, tell: SendToPeer, now_s: float) -> None:
-        to, said = tell
-        if isinstance(said, Notice):
-            self._send_event(sender, to, said, now_s)
+    def _send(self, sender: str, tell: SendToPeer, now_s: float) -> None:
+        to, message = tell
+        if isinstance(message, Notice):
+            self._send_event(sender, to, message, now_s)
             return
-        text = letter_text(Letter(sender, to, said))
+        text = letter_text(Letter(sender, to, message))
         self.mail.post(address_of(to), lambda link: link.say(LETTER_TOPIC, text, now_s))
 
     def _send_event(self, sender: str, to: str, notice: Notice, now_s: float) -> None:
@@ -383,7 +385,7 @@ class PeerOverlay:
         """Deliver an event to local clients; they have the events that were published here already."""
         publication = got.notice.content
         assert isinstance(publication, Publication), "every event here is a publication"
-        if publication.origin == self.address or not self.wishes.want(publication.attributes()):
+        if publication.origin == self.address or not self.demand.want(publication.attributes()):
             return
         tally = self.tally
         tally.wanted += 1

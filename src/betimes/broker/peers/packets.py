@@ -40,7 +40,7 @@ class Letter(NamedTuple):
 
     sender: str
     to: str
-    said: Said
+    message: Said
 
 
 class Descriptor(NamedTuple):
@@ -52,17 +52,17 @@ class Descriptor(NamedTuple):
 
 def letter_text(letter: Letter) -> bytes:
     """Return a letter as JSON."""
-    said = letter.said
-    kind = type(said).__name__.removeprefix("Peer")
-    return json.dumps([letter.sender, letter.to, kind, *_WRITERS[kind](said)]).encode()
+    message = letter.message
+    kind = type(message).__name__.removeprefix("Peer")
+    return json.dumps([letter.sender, letter.to, kind, *_WRITERS[kind](message)]).encode()
 
 
 def read_letter(payload: bytes, length_max: int) -> Letter:
     """Return the letter in a payload; expressions have at most `length_max` places."""
     try:
         sender, to, kind, *facts = json.loads(payload)
-        said = _Reader(length_max).said(kind, facts)
-        return Letter(_name(sender), _name(to), said)
+        message = _Reader(length_max).message(kind, facts)
+        return Letter(_name(sender), _name(to), message)
     except (ValueError, KeyError, TypeError, RecursionError, BetimesError) as error:
         raise LinkError(f"something that peers do not say ({_short(error)})") from None
 
@@ -106,15 +106,20 @@ def _finite(number: float) -> float | None:
 
 
 _WRITERS: dict[str, Callable[[Any], list[Any]]] = {
-    "Connect": lambda said: [_card(said.card), _texts(said.wanted)],
-    "Accepted": lambda said: [_card(said.card), _texts(said.served)],
-    "Adopt": lambda said: [_card(said.card), _texts(said.served)],
-    "Refresh": lambda said: [_card(said.card), _texts(said.served)],
-    "Hint": lambda said: [_card(said.card)],
-    "Dismissed": lambda said: [_texts(said.served), _card(said.card)],
-    "Leave": lambda said: [_texts(said.served)],
-    "Beat": lambda said: [_pairs(said.depths)],
-    "DetectCycle": lambda said: [said.originator, str(said.dz), _finite(said.delay_max), said.steps_left],
+    "Connect": lambda message: [_card(message.card), _texts(message.wanted)],
+    "Accepted": lambda message: [_card(message.card), _texts(message.served)],
+    "Adopt": lambda message: [_card(message.card), _texts(message.served)],
+    "Refresh": lambda message: [_card(message.card), _texts(message.served)],
+    "Hint": lambda message: [_card(message.card)],
+    "Dismissed": lambda message: [_texts(message.served), _card(message.card)],
+    "Leave": lambda message: [_texts(message.served)],
+    "Beat": lambda message: [_pairs(message.depths)],
+    "DetectCycle": lambda message: [
+        message.originator,
+        str(message.dz),
+        _finite(message.delay_max),
+        message.steps_left,
+    ],
 }
 
 
@@ -124,7 +129,7 @@ class _Reader:
     def __init__(self, length_max: int) -> None:
         self._length_max = length_max
 
-    def said(self, kind: str, facts: list[Any]) -> Said:
+    def message(self, kind: str, facts: list[Any]) -> Said:
         match kind, facts:
             case "Connect", [card, wanted]:
                 return Connect(self.card(card), self._expressions(wanted))

@@ -23,7 +23,7 @@ def peer_status(overlay: PeerOverlay) -> dict[str, Any]:
         "links": len(overlay.mail.links),
         "peers_known": len(overlay.view.others),
         "publishers_known": len(me.lines.publishers),
-        "wants": [each.text for each in overlay.wishes.filters],
+        "wants": [each.text for each in overlay.demand.filters],
         "dz": [str(dz) for dz in me.dz],
         "max_delay": plan.delay_max,
         "claims": _number(me.claim),
@@ -69,7 +69,7 @@ class StatusPublisher:
     def __init__(self, overlay: PeerOverlay, announce: Callable[[str, bytes, float], None]) -> None:
         self._overlay = overlay
         self._announce = announce
-        self._told = b""
+        self._published = b""
         self._due_s = -math.inf
 
     def tick(self, now_s: float) -> bytes | None:
@@ -78,8 +78,8 @@ class StatusPublisher:
             return None
         self._due_s = now_s + EVERY_S
         text = json.dumps(peer_status(self._overlay)).encode()
-        if text == self._told:
+        if text == self._published:
             return None
-        self._told = text
+        self._published = text
         self._announce(STATUS_TOPIC, text, now_s)
         return text

@@ -19,7 +19,7 @@ from betimes.peers.parents import Card
 
 OTHERS_MAX = 64
 PUBLISHERS_MAX = 1_000
-TOLD_OTHERS, TOLD_PUBLISHERS = 12, 6  # in one message
+SENT_OTHERS, SENT_PUBLISHERS = 12, 6  # in one message
 FORGET_AFTER_S = 30.0
 GONE_MAX = 4_096  # lost peers whose last card number is remembered
 
@@ -84,11 +84,11 @@ class PeerView:
         addresses = {address_of(name) for name in (*self.others, *self.publishers)}
         return self._drawn(sorted(addresses)) if addresses else None
 
-    def told(self) -> list[Descriptor]:
+    def sample(self) -> list[Descriptor]:
         """Return a random sample of the known cards, for gossip."""
         return [
-            *self._sample(list(self.others.values()), TOLD_OTHERS),
-            *self._sample(list(self.publishers.values()), TOLD_PUBLISHERS),
+            *self._sample(list(self.others.values()), SENT_OTHERS),
+            *self._sample(list(self.publishers.values()), SENT_PUBLISHERS),
         ]
 
     # --- as the view of a peer
