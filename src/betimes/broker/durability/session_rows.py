@@ -9,7 +9,6 @@ of the deliveries stand behind the rows.
 from __future__ import annotations
 
 import json
-import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.recently_delivered import DeliveredOnce
 from betimes.broker.delivery.session import BrokerSubscription, Session
 from betimes.broker.storage.change_tables import Row
+from betimes.language.json.values import read_finite, read_finite_or_inf, read_text, read_whole
 from betimes.matching.topics import shared_parts
 from betimes.mqtt.codec import PACKET_BYTES_LIMIT, Codec
 from betimes.mqtt.packet_ids import PACKET_ID_MAX
@@ -199,15 +199,17 @@ class SessionRows:
                 self._add_subscription(*values)
             elif kind == INCOMING:
                 (packet_id,) = values
-                self.incoming.append(_whole(packet_id, 1, PACKET_ID_MAX))
+                self.incoming.append(read_whole(packet_id, 1, PACKET_ID_MAX))
             elif kind == HAD:
                 origin, number, share = values
                 self.had.append(
-                    DeliveredOnce(_text(origin), _whole(number, 0), None if share is None else _text(share))
+                    DeliveredOnce(
+                        read_text(origin), read_whole(number, 0), None if share is None else read_text(share)
+                    )
                 )
             elif kind == DELIVERY:
                 size, *others = values
-                packet = packets[at : at + _whole(size, 1)]
+                packet = packets[at : at + read_whole(size, 1)]
                 at += size
                 self._add_delivery(packet, others, now_s)
             else:
@@ -230,13 +232,13 @@ class SessionRows:
         identifier: int | None,
         options: str | None,
     ) -> None:
-        shared_parts(_text(written))
+        shared_parts(read_text(written))
         if identifier is not None:
-            _whole(identifier, 1, 268_435_455)
+            read_whole(identifier, 1, 268_435_455)
         if options is not None:
-            read_options([(_text(name), _text(text)) for name, text in json.loads(options)])
+            read_options([(read_text(name), read_text(text)) for name, text in json.loads(options)])
         self.subscriptions[written] = [
-            _whole(qos, 0, 2),
+            read_whole(qos, 0, 2),
             bool(no_local),
             bool(as_published),
             identifier,
@@ -248,11 +250,11 @@ class SessionRows:
         topic, publisher, origin, number, age_s, *others = values
         publication = Publication(
             self._reader.read(data),
-            _text(topic),
-            born_s=now_s - max(_finite(age_s), 0.0),
-            publisher=_text(publisher),
-            origin=_text(origin),
-            number=_whole(number, 0),
+            read_text(topic),
+            born_s=now_s - max(read_finite(age_s), 0.0),
+            publisher=read_text(publisher),
+            origin=read_text(origin),
+            number=read_whole(number, 0),
         )
         if not topic or topic != publication.packet.topic:
             raise ValueError("a delivery whose topic is not that of its packet")
@@ -264,38 +266,18 @@ def _checked_delivery(values: Sequence[Any]) -> list[Any]:
     qos, retain, identifiers, told, bound_s, price, share, packet_id, released = values
     if identifiers is not None and not all(isinstance(each, int) for each in json.loads(identifiers)):
         raise ValueError("identifiers of subscriptions are numbers")
-    if share is not None and shared_parts(_text(share))[0] is None:
+    if share is not None and shared_parts(read_text(share))[0] is None:
         raise ValueError("no shared subscription")
     if packet_id is not None:
-        _whole(packet_id, 1, PACKET_ID_MAX)
-    if math.isnan(bound_s):
-        raise ValueError("no bound")
+        read_whole(packet_id, 1, PACKET_ID_MAX)
     return [
-        _whole(qos, 1, len(QUALITIES) - 1),
+        read_whole(qos, 1, len(QUALITIES) - 1),
         bool(retain),
         identifiers,
         bool(told),
-        float(bound_s),
-        _finite(price),
+        read_finite_or_inf(bound_s),
+        read_finite(price),
         share,
         packet_id,
         bool(released) and packet_id is not None,
     ]
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r} is no text")
-    return value
-
-
-def _whole(value: object, least: int, most: float = math.inf) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise ValueError(f"{value!r} is no number from {least} to {most}")
-    return value
-
-
-def _finite(value: object) -> float:
-    if not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"{value!r} is no number to count with")
-    return float(value)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from betimes.broker.links.packets import NAME_LENGTH_MAX, LinkError
+from betimes.language.json.values import read_finite_or_inf, read_text, read_whole
 from betimes.model.errors import BetimesError
 
 TEXT_LETTERS_MAX = 65_535  # of a client id, or of a user name
@@ -115,30 +116,32 @@ def read_session_message(payload: bytes) -> SessionMessage:
     line, _, packets = payload.partition(b"\n")
     try:
         head = json.loads(line)
-        ask_id = InquiryId(_text(head["asker"], NAME_LENGTH_MAX), _whole(head["number"]))
+        ask_id = InquiryId(
+            read_text(head["asker"], least=1, most=NAME_LENGTH_MAX), read_whole(head["number"])
+        )
         if "ask" in head:
             client_id, user = head["ask"], head["user"]
             return SessionInquiry(
                 id=ask_id,
-                client_id=_text(client_id, TEXT_LETTERS_MAX),
-                user=None if user is None else _text(user, TEXT_LETTERS_MAX),
-                packet_bytes_max=_whole(head["bytes"]),
+                client_id=read_text(client_id, least=1, most=TEXT_LETTERS_MAX),
+                user=None if user is None else read_text(user, least=1, most=TEXT_LETTERS_MAX),
+                packet_bytes_max=read_whole(head["bytes"]),
             )
         if "no" in head:
             return NoSession(id=ask_id, is_moving=bool(head["no"]))
         if "more" in head:
-            return MoreParts(id=ask_id, parts=_whole(head["more"]))
+            return MoreParts(id=ask_id, parts=read_whole(head["more"]))
         if "taken" in head:
             return SessionTaken(id=ask_id)
         rows = [list(row) for row in head["rows"]]
         if "late" in head:
             return LateDeliveries(id=ask_id, rows=rows, packets=packets)
-        expiry_s = float(head["expiry"])
+        expiry_s = read_finite_or_inf(head["expiry"])
         if not expiry_s > 0.0:
             raise ValueError("a session that ends with its connection")
         return SessionPart(
             id=ask_id,
-            number=_whole(head["part"]),
+            number=read_whole(head["part"]),
             is_last=bool(head["last"]),
             expiry_s=expiry_s,
             rows=rows,
@@ -146,15 +149,3 @@ def read_session_message(payload: bytes) -> SessionMessage:
         )
     except (ValueError, KeyError, TypeError, RecursionError, BetimesError) as error:
         raise LinkError(f"word of a session that cannot be read ({error})") from None
-
-
-def _text(told: object, letters_max: int) -> str:
-    if not isinstance(told, str) or not 0 < len(told) <= letters_max:
-        raise ValueError(f"no text of 1 to {letters_max} letters")
-    return told
-
-
-def _whole(told: object) -> int:
-    if not isinstance(told, int) or told < 0:
-        raise ValueError(f"{told!r} is no number")
-    return told

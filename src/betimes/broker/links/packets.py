@@ -23,6 +23,7 @@ import mqtt5
 
 from betimes.broker.delivery.publication import Publication
 from betimes.language.filters.parse import parse_filter
+from betimes.language.json.values import read_finite, read_text, read_whole
 from betimes.matching.topics import check_topic_pattern
 from betimes.model.errors import BetimesError
 from betimes.model.events import EventId
@@ -108,9 +109,9 @@ def read_arrival(packet: mqtt5.PublishPacket) -> Arrival:
         origin, _, number = event_id.rpartition(":")
         arrival = Arrival(
             id=EventId(unquote(origin), int(number)),
-            age_s=_finite(float(age_ms)) / 1000.0,
-            sent_s=_finite(float(sent)),
-            left_s=math.inf if left == NO_EXPIRY else _finite(float(left)),
+            age_s=read_finite(float(age_ms)) / 1000.0,
+            sent_s=read_finite(float(sent)),
+            left_s=math.inf if left == NO_EXPIRY else read_finite(float(left)),
             destinations=frozenset(map(unquote, facts[FACTS:])),
             publisher="" if publisher == NO_PUBLISHER else unquote(publisher),
             qos=int(quality),
@@ -155,11 +156,11 @@ def bulletin_texts(bulletin: Bulletin) -> list[str]:
         links = [[link.target, link.s_per_kb_mean, link.s_per_kb_sd, link.delay_s] for link in bulletin.links]
         return [json.dumps({**head, "links": links})]
     if isinstance(bulletin, PublisherBulletin):
-        told = [
+        fields = [
             [each.publisher, each.topic, each.rate_per_s, each.size_kb_mean]
             for each in bulletin.advertisements
         ]
-        return [json.dumps({**head, "publishers": told})]
+        return [json.dumps({**head, "publishers": fields})]
     added = [_subscription_row(each) for each in bulletin.added]
     parts = [
         added[at : at + SUBSCRIPTIONS_PER_PACKET] for at in range(0, len(added), SUBSCRIPTIONS_PER_PACKET)
@@ -187,23 +188,24 @@ class BulletinReader:
     def read(self, payload: bytes) -> Bulletin | None:
         """Return the bulletin that this packet completes; None if more parts are to come."""
         try:
-            told = json.loads(payload)
-            broker, epoch, number = _name(told["broker"]), int(told["epoch"]), int(told["number"])
-            if "links" in told:
-                links = tuple([_read_link(broker, each) for each in told["links"]])
+            fields = json.loads(payload)
+            broker = _name(fields["broker"])
+            epoch, number = read_whole(fields["epoch"]), read_whole(fields["number"])
+            if "links" in fields:
+                links = tuple([_read_link(broker, each) for each in fields["links"]])
                 return LinkBulletin(broker=broker, epoch=epoch, number=number, links=links)
-            if "publishers" in told:
-                adverts = tuple([_read_advert(broker, each) for each in told["publishers"]])
+            if "publishers" in fields:
+                adverts = tuple([_read_advert(broker, each) for each in fields["publishers"]])
                 return PublisherBulletin(broker=broker, epoch=epoch, number=number, advertisements=adverts)
             part = DemandBulletin(
                 broker=broker,
                 epoch=epoch,
                 number=number,
-                is_whole=bool(told["whole"]),
-                added=tuple([_read_subscription(broker, each) for each in told["added"]]),
-                removed=tuple([str(each) for each in told["removed"]]),
+                is_whole=bool(fields["whole"]),
+                added=tuple([_read_subscription(broker, each) for each in fields["added"]]),
+                removed=tuple([str(each) for each in fields["removed"]]),
             )
-            to_come = int(told["parts_to_come"])
+            to_come = read_whole(fields["parts_to_come"])
         except (ValueError, KeyError, TypeError, RecursionError, BetimesError) as error:
             raise LinkError(f"a bulletin that cannot be read ({error})") from None
         return self._joined(part, to_come)
@@ -235,7 +237,7 @@ def waits_text(waits_s: Mapping[str, float]) -> str:
 def read_waits(text: str) -> dict[str, float]:
     """Return the waiting times behind a neighbour that an acknowledgement carries."""
     try:
-        return {str(name): max(_finite(float(wait_s)), 0.0) for name, wait_s in json.loads(text).items()}
+        return {str(name): max(read_finite(wait_s), 0.0) for name, wait_s in json.loads(text).items()}
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise LinkError(f"waits that cannot be read ({error})") from None
 
@@ -259,52 +261,44 @@ def _subscription_row(subscription: Subscription) -> list[Any]:
     ]
 
 
-def _read_subscription(broker: str, told: list[Any]) -> Subscription:
-    subscription_id, pattern, text, bound_s, price, count, durable = told
+def _read_subscription(broker: str, fields: list[Any]) -> Subscription:
+    subscription_id, pattern, text, bound_s, price, count, durable = fields
     check_topic_pattern(pattern)
     return Subscription(
         id=str(subscription_id),
         home=broker,
         filter=parse_filter(text),
         qos=QoS(
-            delay_s_max=math.inf if bound_s is None else _finite(float(bound_s)),
-            price=_finite(float(price)),
+            delay_s_max=math.inf if bound_s is None else read_finite(bound_s),
+            price=read_finite(price),
         ),
         pattern=pattern,
-        subscribers=max(int(count), 0),
+        subscribers=read_whole(count),
         durable=bool(durable),
     )
 
 
-def _read_link(source: str, told: list[Any]) -> Link:
-    target, mean, sd, delay_s = told
+def _read_link(source: str, fields: list[Any]) -> Link:
+    target, mean, sd, delay_s = fields
     return Link(
         source=source,
         target=_name(target),
-        s_per_kb_mean=max(_finite(float(mean)), 0.0),
-        s_per_kb_sd=max(_finite(float(sd)), 0.0),
-        delay_s=max(_finite(float(delay_s)), 0.0),
+        s_per_kb_mean=max(read_finite(mean), 0.0),
+        s_per_kb_sd=max(read_finite(sd), 0.0),
+        delay_s=max(read_finite(delay_s), 0.0),
     )
 
 
-def _read_advert(broker: str, told: list[Any]) -> Advertisement:
-    publisher, topic, rate_per_s, size_kb = told
+def _read_advert(broker: str, fields: list[Any]) -> Advertisement:
+    publisher, topic, rate_per_s, size_kb = fields
     return Advertisement(
         publisher=str(publisher),
         broker=broker,
         topic=str(topic),
-        rate_per_s=max(_finite(float(rate_per_s)), 0.0),
-        size_kb_mean=max(_finite(float(size_kb)), 0.0),
+        rate_per_s=max(read_finite(rate_per_s), 0.0),
+        size_kb_mean=max(read_finite(size_kb), 0.0),
     )
 
 
-def _name(told: object) -> str:
-    if not isinstance(told, str) or not 0 < len(told) <= NAME_LENGTH_MAX:
-        raise LinkError("a broker without a name")
-    return told
-
-
-def _finite(number: float) -> float:
-    if not math.isfinite(number):
-        raise ValueError(f"{number} is no number to count with")
-    return number
+def _name(value: object) -> str:
+    return read_text(value, least=1, most=NAME_LENGTH_MAX)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from betimes.broker.links.packets import LinkError
 from betimes.broker.peers.settings import address_of, split_address
+from betimes.language.json.values import read_finite, read_text, read_whole
 from betimes.matching.dz.expressions import Dz, DzSet, read_dz
 from betimes.model.errors import BetimesError
 from betimes.peers.messages import (
@@ -33,6 +34,7 @@ from betimes.peers.parents import Card
 EXPRESSIONS_MAX = 256  # in one message
 CARDS_MAX = 64
 NUMBER_MAX = 1e12
+ISSUED_MAX = (1 << 63) - 1
 
 
 class Letter(NamedTuple):
@@ -76,13 +78,13 @@ def gossip_text(descriptors: Iterable[Descriptor], *, asks: bool) -> bytes:
 def read_gossip(payload: bytes, length_max: int) -> tuple[list[Descriptor], bool]:
     """Return the cards of peers that a neighbour sent, and whether it asks for an answer."""
     try:
-        told = json.loads(payload)
-        cards = told["cards"]
+        fields = json.loads(payload)
+        cards = fields["cards"]
         if len(cards) > CARDS_MAX:
             raise ValueError(f"more than {CARDS_MAX} cards")
         reader = _Reader(length_max)
-        found = [Descriptor(reader.card(card), _issued(number)) for card, number in cards]
-        return found, bool(told["asks"])
+        found = [Descriptor(reader.card(card), read_whole(number, 0, ISSUED_MAX)) for card, number in cards]
+        return found, bool(fields["asks"])
     except (ValueError, KeyError, TypeError, RecursionError, BetimesError) as error:
         raise LinkError(f"gossip that cannot be read ({_short(error)})") from None
 
@@ -92,16 +94,16 @@ def _texts(expressions: Iterable[Dz]) -> list[str]:
 
 
 def _pairs(pairs: Iterable[tuple[Dz, float]]) -> list[tuple[str, float | None]]:
-    return [(str(dz), _finite(number)) for dz, number in pairs]
+    return [(str(dz), _or_none(number)) for dz, number in pairs]
 
 
 def _card(card: Card | None) -> list[Any] | None:
     if card is None:
         return None
-    return [card.name, _texts(card.dz), card.delay_max, _finite(card.depth), _pairs(card.rates)]
+    return [card.name, _texts(card.dz), card.delay_max, _or_none(card.depth), _pairs(card.rates)]
 
 
-def _finite(number: float) -> float | None:
+def _or_none(number: float) -> float | None:
     return None if math.isinf(number) else number
 
 
@@ -117,7 +119,7 @@ _WRITERS: dict[str, Callable[[Any], list[Any]]] = {
     "DetectCycle": lambda message: [
         message.originator,
         str(message.dz),
-        _finite(message.delay_max),
+        _or_none(message.delay_max),
         message.steps_left,
     ],
 }
@@ -148,33 +150,31 @@ class _Reader:
             case "Beat", [depths]:
                 return Beat(self._numbered(depths))
             case "DetectCycle", [originator, dz, delay_max, steps_left]:
-                if not 0 <= int(steps_left) <= CYCLE_STEPS_MAX:
-                    raise ValueError("too many steps")
-                among = math.inf if delay_max is None else _number(delay_max)
-                return DetectCycle(_name(originator), self._dz(dz), among, int(steps_left))
+                among = _number_or_inf(delay_max)
+                return DetectCycle(
+                    _name(originator), self._dz(dz), among, read_whole(steps_left, 0, CYCLE_STEPS_MAX)
+                )
         raise ValueError(f"{str(kind)[:40]} with {len(facts)} facts")
 
-    def card(self, told: list[Any]) -> Card:
-        name, expressions, delay_max, depth, rates = told
+    def card(self, fields: list[Any]) -> Card:
+        name, expressions, delay_max, depth, rates = fields
         return Card(
             _name(name),
             self._expressions(expressions),
             _number(delay_max),
-            math.inf if depth is None else _number(depth),
+            _number_or_inf(depth),
             self._numbered(rates),
         )
 
-    def _expressions(self, told: list[str]) -> DzSet:
-        if len(told) > EXPRESSIONS_MAX:
+    def _expressions(self, texts: list[str]) -> DzSet:
+        if len(texts) > EXPRESSIONS_MAX:
             raise ValueError(f"more than {EXPRESSIONS_MAX} expressions")
-        return tuple(map(self._dz, told))
+        return tuple(map(self._dz, texts))
 
-    def _numbered(self, told: list[tuple[str, float | None]]) -> tuple[tuple[Dz, float], ...]:
-        if len(told) > EXPRESSIONS_MAX:
+    def _numbered(self, pairs: list[tuple[str, float | None]]) -> tuple[tuple[Dz, float], ...]:
+        if len(pairs) > EXPRESSIONS_MAX:
             raise ValueError(f"more than {EXPRESSIONS_MAX} expressions")
-        return tuple(
-            [(self._dz(text), math.inf if number is None else _number(number)) for text, number in told]
-        )
+        return tuple([(self._dz(text), _number_or_inf(number)) for text, number in pairs])
 
     def _dz(self, text: str) -> Dz:
         dz = read_dz(text)
@@ -183,24 +183,18 @@ class _Reader:
         return dz
 
 
-def _name(told: object) -> str:
-    if not isinstance(told, str):
-        raise TypeError("a peer without a name")
-    split_address(address_of(told))
-    return told
+def _name(value: object) -> str:
+    name = read_text(value)
+    split_address(address_of(name))
+    return name
 
 
-def _number(told: float) -> float:
-    number = float(told)
-    if not 0.0 <= number <= NUMBER_MAX:
-        raise ValueError(f"{number} is no number to count with")
-    return number
+def _number(value: object) -> float:
+    return read_finite(value, 0.0, NUMBER_MAX)
 
 
-def _issued(told: object) -> int:
-    if not isinstance(told, int) or not 0 <= told < 1 << 63:
-        raise ValueError("a card without a number")
-    return told
+def _number_or_inf(value: object) -> float:
+    return math.inf if value is None else _number(value)
 
 
 def _short(error: Exception) -> str:
