@@ -52,8 +52,8 @@ def test_a_peer_with_the_same_agreement_is_let_in():
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"properties": {AGREEMENT: "wind:0..40, 6 levels, delays in hops"}}, "who joins has wind"),
-        ({"properties": {AGREEMENT: None}}, "none of that"),
+        ({"properties": {AGREEMENT: "wind:0..40, 6 levels, delays in hops"}}, "the joining peer has wind"),
+        ({"properties": {AGREEMENT: None}}, "the joining peer has nothing"),
         ({"properties": {PEER: None}}, "links with peers only"),
         ({"properties": {PEER: "nowhere"}}, "called by its address"),
         ({"properties": {PEER: "a:1"}}, "this peer itself"),
@@ -73,7 +73,7 @@ def test_others_are_refused_with_the_reason(changes, reason):
 @pytest.mark.parametrize(
     ("topic", "payload", "properties", "reason"),
     [
-        ("$betimes/peer", b"{}", {}, "do not say"),
+        ("$betimes/peer", b"{}", {}, "a letter that cannot be read"),
         ("$betimes/peer", b'["b:1", "a:1", "Leave", ["01"]]', {}, "speaks for b:1"),
         (
             "$betimes/peer",
@@ -82,7 +82,7 @@ def test_others_are_refused_with_the_reason(changes, reason):
             "speaks for b:1",
         ),
         ("$betimes/gossip", b"[]", {}, "gossip"),
-        ("$betimes/bulletin", b"{}", {}, "nothing is known of the topic"),
+        ("$betimes/bulletin", b"{}", {}, "unknown topic"),
         ("$betimes/beat", b"", {}, "when it was sent"),
         ("t", b"", {}, "where it comes from"),
         ("t", b"", {"via": "s%3A1:1 0 1 - 0 - a%3A1"}, "how far it has come"),

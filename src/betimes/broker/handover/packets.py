@@ -148,4 +148,4 @@ def read_session_message(payload: bytes) -> SessionMessage:
             packets=packets,
         )
     except (ValueError, KeyError, TypeError, RecursionError, BetimesError) as error:
-        raise LinkError(f"word of a session that cannot be read ({error})") from None
+        raise LinkError(f"a session message that cannot be read ({error})") from None

@@ -207,7 +207,7 @@ class BrokerLink(NeighbourLink):
         elif topic == BEAT_TOPIC:
             self._calibrate(packet, now_s)
         elif topic.startswith("$"):
-            raise LinkError(f"nothing is known of the topic {topic}")
+            raise LinkError(f"unknown topic {topic}")
         else:
             arrival = read_arrival(packet)
             took_s, occupied_s = self.transit.arrived(arrival.sent_s, now_s)

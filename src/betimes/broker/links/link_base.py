@@ -145,7 +145,7 @@ class NeighbourLink(ABC):
     def _say(self, topic: str, payload: bytes, now_s: float) -> None:
         """Send a control message; disconnect a neighbour that does not acknowledge, or cannot take it."""
         if len(self._under_way) >= UNDER_WAY_MAX:
-            text = "too much was said that is not acknowledged"
+            text = "too many packets are not acknowledged"
             self.connection.hang_up(Refusal(DisconnectCode.RECEIVE_MAX_EXCEEDED.value, text), now_s)
             return
         packet_id = self._next_id()

@@ -104,7 +104,7 @@ class PeerLink(NeighbourLink):
         if theirs != ours:
             return (
                 ConnectCode.NOT_AUTHORIZED,
-                f"this overlay has {ours}; who joins has {theirs or 'none of that'}",
+                f"this overlay has {ours}; the joining peer has {theirs or 'nothing'}",
             )
         return None
 
@@ -149,7 +149,7 @@ class PeerLink(NeighbourLink):
         elif topic == BEAT_TOPIC:
             self._calibrate(packet, now_s)
         elif topic.startswith("$"):
-            raise LinkError(f"nothing is known of the topic {topic}")
+            raise LinkError(f"unknown topic {topic}")
         else:
             self.used_s = now_s
             arrival = read_arrival(packet)

@@ -315,7 +315,7 @@ class PeerOverlay:
     ) -> None:
         """Pass an event from a neighbour to the local peer that it is for."""
         if address_of(sender) != link.neighbour or len(arrival.destinations) != 1:
-            raise LinkError(f"{link.neighbour} sends an event for {sender or 'nobody'}")
+            raise LinkError(f"{link.neighbour} sends an event for {sender or 'no peer'}")
         (to,) = arrival.destinations
         peer = self._called(to)
         if peer is None:

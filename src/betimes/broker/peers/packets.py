@@ -66,7 +66,7 @@ def read_letter(payload: bytes, length_max: int) -> Letter:
         message = _Reader(length_max).message(kind, facts)
         return Letter(_name(sender), _name(to), message)
     except (ValueError, KeyError, TypeError, RecursionError, BetimesError) as error:
-        raise LinkError(f"something that peers do not say ({_short(error)})") from None
+        raise LinkError(f"a letter that cannot be read ({_short(error)})") from None
 
 
 def gossip_text(descriptors: Iterable[Descriptor], *, asks: bool) -> bytes:
