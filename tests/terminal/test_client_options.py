@@ -39,7 +39,7 @@ def test_a_url_says_all_and_options_win_over_it():
 @pytest.mark.parametrize(
     ("topics", "options", "said"),
     [
-        ([], {}, "no topic is named"),
+        ([], {}, "there is no topic"),
         (["t"], {"port": 0}, "between 1 and 65535"),
         (["t"], {"port": 65_536}, "between 1 and 65535"),
         (["t"], {"host": " "}, "a name or an address"),

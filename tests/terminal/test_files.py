@@ -36,7 +36,7 @@ def test_a_file_that_is_not_there_is_told_with_what_is(tmp_path):
     assert hint(tmp_path / "brokers.toml") == f"known .toml files in {tmp_path}: city.toml"
     assert hint(tmp_path / "x.json") == f"there are no .json files in {tmp_path}"
     assert hint(tmp_path / "users") == f"known files in {tmp_path}: city.toml, notes"
-    assert hint(tmp_path / "none" / "x") == f"there is no folder {tmp_path / 'none'} either"
+    assert hint(tmp_path / "none" / "x") == f"the folder {tmp_path / 'none'} does not exist either"
     assert hint(tmp_path / "users", "betimes passwd makes one") == "betimes passwd makes one"
 
 
@@ -54,7 +54,7 @@ def test_a_mark_in_front_of_the_text_is_not_part_of_it(tmp_path):
 
 
 def test_a_device_is_refused_and_not_read_for_ever():
-    with pytest.raises(BetimesError, match="no ordinary file"):
+    with pytest.raises(BetimesError, match="not a regular file"):
         read_text_file(Path("/dev/zero"))
 
 

@@ -136,7 +136,7 @@ def test_messages_cross_the_network_and_a_killed_broker_comes_back():
             while not said and time.monotonic() < end_s:
                 said = fleet.tend()
                 time.sleep(0.05)
-            assert "b ended with code -9 and was started again" in said
+            assert "b ended with code -9 and was restarted" in said
             publish_until_heard(plan.ports["a"], b"after", listening)
         finally:
             listening.stop()

@@ -57,5 +57,5 @@ def test_two_cannot_go_by_one_file(tmp_path):
 def test_what_is_no_list_of_ids_is_told(tmp_path):
     path = tmp_path / "r"
     path.write_text('{"version": 1, "topics": {"t": 7}}')
-    with pytest.raises(SettingError, match="of t: a list of message ids was expected"):
+    with pytest.raises(SettingError, match="topic t: must be a list of message ids"):
         read_resume_file(path)

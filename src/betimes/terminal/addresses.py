@@ -1,4 +1,4 @@
-"""Can somebody listen there? An address that cannot be had is named in one message, with a hint."""
+"""Checks of listen addresses, with one error message and a hint."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HOST_HINT = "the host must be an address of this machine: --host 127.0.0.1, or 0
 
 
 def check_free(host: str, port: int, option: str = "--port") -> None:
-    """Raise an error if an address cannot be had now; port 0 is any that is free."""
+    """Raise an error if no server can listen at an address now; port 0 is any free port."""
     with naming(host, port, option):
         for family, kind, protocol, _, address in socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -27,14 +27,14 @@ def check_free(host: str, port: int, option: str = "--port") -> None:
 
 @contextmanager
 def naming(host: str, port: int, option: str = "--port") -> Iterator[None]:
-    """Say which address cannot be had, and whether it is for its host or its port."""
+    """Turn an OSError of a listen address into an error with a hint on its host or its port."""
     try:
         yield
-    except UnicodeError:  # so Python says of what can be no host's name
-        raise _refusal(host, port, "this is no host's name", HOST_HINT) from None
+    except UnicodeError:  # Python's error for a text that cannot be a host name
+        raise _refusal(host, port, "this is not a host name", HOST_HINT) from None
     except OSError as error:
         is_host = isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
-        hint = HOST_HINT if is_host else f"name another with {option}"
+        hint = HOST_HINT if is_host else f"pass another one with {option}"
         raise _refusal(host, port, error.strerror or str(error), hint) from None
 
 
@@ -43,7 +43,7 @@ def _refusal(host: str, port: int, why: str, hint: str) -> BetimesError:
 
 
 def address_text(host: str, port: int) -> str:
-    """Return an address as people write it.
+    """Return an address as host:port.
 
     >>> address_text("127.0.0.1", 1883), address_text("::1", 1883)
     ('127.0.0.1:1883', '[::1]:1883')

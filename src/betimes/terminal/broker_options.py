@@ -1,4 +1,4 @@
-"""What can a broker be told on the command line? Options that `broker` and `network` share."""
+"""Options that `betimes broker`, `network` and `peer` share."""
 
 from __future__ import annotations
 
@@ -7,54 +7,68 @@ from typing import Annotated
 
 import typer
 
-STORE = "A file for what must survive a restart; without one everything is in memory."
+STORE = "The file for sessions and retained messages; without it they are in memory only."
 
-# What the command takes, each of which a file can say too.
+# The configuration file has a key for each of these.
 Config = Annotated[
-    Path | None, typer.Argument(help="A configuration file; none is needed.", metavar="[CONFIG.toml]")
+    Path | None, typer.Argument(help="An optional configuration file.", metavar="[CONFIG.toml]")
 ]
 Host = Annotated[
-    str | None, typer.Option("--host", help="Where to listen: 127.0.0.1; 0.0.0.0 is everywhere.")
+    str | None,
+    typer.Option("--host", help="The address to listen at. Default: 127.0.0.1; 0.0.0.0 is every address."),
 ]
 Port = Annotated[
     int | None,
-    typer.Option("--port", "-p", help="1883, or 8883 with TLS; 0 takes one that is free.", metavar="N"),
+    typer.Option(
+        "--port",
+        "-p",
+        help="The port to listen at. Default: 1883, or 8883 with TLS; 0 takes a free one.",
+        metavar="N",
+    ),
 ]
 TlsCertificate = Annotated[
     Path | None, typer.Option("--tls-certificate", help="Serve over TLS, with this certificate (PEM).")
 ]
 TlsKey = Annotated[
-    Path | None, typer.Option("--tls-key", help="Its key (PEM), if it is not in the same file.")
+    Path | None,
+    typer.Option("--tls-key", help="The key of the certificate (PEM), if it is in another file."),
 ]
 Anonymous = Annotated[
-    bool, typer.Option("--anonymous", help="Let clients in without user name and password.")
+    bool, typer.Option("--anonymous", help="Accept clients without user name and password.")
 ]
 Passwords = Annotated[
-    Path | None, typer.Option("--passwords", help="A password file, as `betimes passwd` writes it.")
+    Path | None, typer.Option("--passwords", help="The password file; `betimes passwd` writes it.")
 ]
 Access = Annotated[
-    Path | None, typer.Option("--access", help="An access list in Mosquitto's format: who may what.")
+    Path | None, typer.Option("--access", help="The access control list, in Mosquitto's format.")
 ]
 StoreOption = Annotated[Path | None, typer.Option("--store", help=STORE)]
 MetricsPort = Annotated[
     int | None,
-    typer.Option("--metrics-port", help="Serve /metrics (Prometheus) and /healthz there.", metavar="N"),
+    typer.Option(
+        "--metrics-port", help="Serve /metrics (Prometheus) and /healthz at this port.", metavar="N"
+    ),
 ]
 Telemetry = Annotated[
-    Path | None, typer.Option("--telemetry", help="Write down there what the broker sees, as Parquet.")
+    Path | None, typer.Option("--telemetry", help="The directory for telemetry files (Parquet).")
 ]
 TelemetryShare = Annotated[
-    float | None, typer.Option("--telemetry-share", help="Of which share of all events: 0.01.", metavar="S")
+    float | None,
+    typer.Option("--telemetry-share", help="The share of events to record. Default: 0.01.", metavar="S"),
 ]
 TelemetryEvery = Annotated[
     str | None,
-    typer.Option("--telemetry-every", help="How often a file is written: 60s.", metavar="TIME"),
+    typer.Option("--telemetry-every", help="How often to write a file. Default: 60s.", metavar="TIME"),
 ]
 Name = Annotated[
-    str | None, typer.Option("--name", help="What the broker calls itself: the origin of message ids.")
+    str | None, typer.Option("--name", help="The name of the broker: the origin in message ids.")
 ]
 ControlSecret = Annotated[
     Path | None,
-    typer.Option("--control-secret", help="A file: who signs with it, as `betimes control`, is believed."),
+    typer.Option(
+        "--control-secret", help="The secret file that verifies models signed by `betimes control`."
+    ),
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log who comes and goes, on standard error.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Log connections and disconnections on standard error.")
+]

@@ -1,4 +1,4 @@
-"""Which broker does a command talk to? Options that `pub` and `sub` share, named as Mosquitto's are."""
+"""Options that `betimes pub` and `sub` share, with the names of mosquitto_pub and mosquitto_sub."""
 
 from __future__ import annotations
 
@@ -12,34 +12,38 @@ from betimes.client.addresses import PORTS, Address, read_address
 from betimes.model.errors import SettingError
 
 HostOption = Annotated[
-    str | None, typer.Option("--host", "-h", help="Where the broker is: 127.0.0.1.", show_default=False)
+    str | None,
+    typer.Option("--host", "-h", help="The host of the broker. Default: 127.0.0.1.", show_default=False),
 ]
 PortOption = Annotated[
-    int | None, typer.Option("--port", "-p", help="1883, or 8883 with --cafile.", metavar="N")
+    int | None,
+    typer.Option(
+        "--port", "-p", help="The port of the broker. Default: 1883, or 8883 with --cafile.", metavar="N"
+    ),
 ]
-UserOption = Annotated[str | None, typer.Option("--username", "-u", help="The user to be.")]
+UserOption = Annotated[str | None, typer.Option("--username", "-u", help="The user name.")]
 PasswordOption = Annotated[
     str | None,
     typer.Option(
         "--pw",
         "-P",
-        help="The user's password. Here others on this machine may see it.",
+        help="The password. Other users of this machine can see it in the process list.",
         envvar="BETIMES_PASSWORD",
         show_default=False,
     ),
 ]
 ClientIdOption = Annotated[
-    str | None, typer.Option("--id", "-i", help="The client id; the broker makes one up otherwise.")
+    str | None, typer.Option("--id", "-i", help="The client id. Default: the broker assigns one.")
 ]
 CafileOption = Annotated[
-    Path | None, typer.Option("--cafile", help="Encrypt, and trust the certificates in this file.")
+    Path | None, typer.Option("--cafile", help="Use TLS, and trust the CA certificates in this file.")
 ]
 UrlOption = Annotated[
     str | None,
     typer.Option(
         "--url",
         "-L",
-        help="All in one: mqtt(s)://user:password@host:port/topic, or ws(s)://host:port/path.",
+        help="The address as a URL: mqtt(s)://user:password@host:port/topic, or ws(s)://host:port/path.",
         metavar="URL",
     ),
 ]
@@ -48,7 +52,7 @@ QosOption = Annotated[int, typer.Option("--qos", "-q", help="0, 1 or 2.", metava
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """A broker, how to trust it, and the topics that were named."""
+    """The address of a broker, its CA file, and the topics."""
 
     address: Address
     ca: Path | None
@@ -66,22 +70,22 @@ def reach(
     cafile: Path | None,
     url: str | None,
 ) -> Reach:
-    """Return what the options mean together."""
+    """Return the broker and the topics that the options describe."""
     if url is not None:
         if host is not None or port is not None:
-            raise SettingError("--url", url, "says host and port itself", "leave out --host and --port")
+            raise SettingError("--url", url, "has host and port already", "leave out --host and --port")
         address = read_address(url)
         if address.path and not address.has_websockets:
             topics = [address.path, *topics]
     else:
         scheme = "mqtts" if cafile is not None else "mqtt"
         if port is not None and not 1 <= port <= 65_535:
-            raise SettingError("--port", port, "must be between 1 and 65535", "1883 is MQTT's own")
+            raise SettingError("--port", port, "must be between 1 and 65535", "MQTT uses 1883")
         if host is not None and (not host.strip() or not host.isprintable()):
-            raise SettingError("--host", host, "must be a name or an address")
+            raise SettingError("--host", host, "must be a host name or an address")
         address = Address(scheme=scheme, host=host or "127.0.0.1", port=port or PORTS[scheme])
     if not topics:
-        raise SettingError("--topic", "", "no topic is named", "for example -t traffic/a4")
+        raise SettingError("--topic", "", "there is no topic", "for example -t traffic/a4")
     user = address.user if user is None else user
     password = address.password if password is None else password
     return Reach(

@@ -1,4 +1,4 @@
-"""How is a file that the user named read, or refused?"""
+"""Reading of files that the user named, with errors that name the file."""
 
 from __future__ import annotations
 
@@ -8,48 +8,48 @@ from pathlib import Path
 from betimes.language.suggestions import WORDS_COMPARED_MAX, did_you_mean
 from betimes.model.errors import BetimesError
 
-BYTES_MAX = 64 * 1024 * 1024  # a scenario is text a person wrote
+BYTES_MAX = 64 * 1024 * 1024  # these files are written by hand
 
 
 def read_text_file(path: Path, made_by: str = "") -> str:
-    """Return the text of a file; a BetimesError that names it where it cannot be had, with what makes one."""
+    """Return the text of a file; a BetimesError if it cannot be read, with the hint `made_by`."""
     try:
-        # Some editors put a mark in front.
+        # Some editors write a byte order mark.
         return _as_lines(read_binary_file(path, BYTES_MAX, made_by).decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise BetimesError(f"{path}: is not UTF-8 text (byte {error.start})") from None
 
 
 def read_binary_file(path: Path, bytes_max: int, made_by: str = "") -> bytes:
-    """Return what is in a file; a BetimesError that names it where it cannot be had."""
+    """Return the contents of a file; a BetimesError that names it if it cannot be read."""
     try:
         if path.is_dir():
             hint = "name a file in it"
-            raise BetimesError(f"{path}: is a directory, and a file was expected\nhint: {hint}")
+            raise BetimesError(f"{path}: is a directory, not a file\nhint: {hint}")
         if not path.is_file() and path.exists():
-            raise BetimesError(f"{path}: is no ordinary file")
+            raise BetimesError(f"{path}: is not a regular file")
         if path.stat().st_size > bytes_max:
             raise BetimesError(f"{path}: is too large: more than {bytes_max // 2**20} MB")
         return path.read_bytes()
     except FileNotFoundError:
         hint = made_by or _what_is_there(path)
-        raise BetimesError(f"{path}: there is no such file\nhint: {hint}") from None
+        raise BetimesError(f"{path}: no such file\nhint: {hint}") from None
     except OSError as error:
         raise BetimesError(f"{path}: cannot be read ({error.strerror})") from None
 
 
 def _what_is_there(path: Path) -> str:
-    """Return a hint on what may have been meant by a file that is not there: one like it beside it."""
+    """Return a hint for a file that does not exist: a file with a similar name in the same folder."""
     folder = path.absolute().parent
     try:
         names = [each.name for each in islice(folder.iterdir(), WORDS_COMPARED_MAX) if each.is_file()]
     except OSError:
-        return f"there is no folder {folder} either"
+        return f"the folder {folder} does not exist either"
     alike = [name for name in names if Path(name).suffix == path.suffix or not path.suffix]
     kind = f"{path.suffix} files" if path.suffix else "files"
     return did_you_mean(path.name, alike, f"{kind} in {folder}")
 
 
 def _as_lines(text: str) -> str:
-    """Return the text with its lines ended as Python ends them."""
+    """Return the text with Python's line ends."""
     return text.replace("\r\n", "\n").replace("\r", "\n")

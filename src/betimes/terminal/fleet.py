@@ -1,7 +1,7 @@
-"""How does a whole network of brokers run on one machine? A process for each, started, watched and stopped.
+"""A network of brokers on one machine: one process each, started, restarted after a crash, and stopped.
 
-Every broker runs as `betimes broker` with a configuration file of its own, as it would alone on a machine;
-what they share is a secret made for the occasion.
+Every broker runs as `betimes broker` with a configuration file of its own. They share a secret that is
+generated for the run.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from urllib.parse import quote
 from betimes.model.errors import BetimesError
 from betimes.model.topology import Link
 
-START_S_MAX = 180.0  # many at once on a small machine, which compile what they run the first time
+START_S_MAX = 180.0  # many brokers start at once on a small machine, and may compile kernels first
 STOP_S_MAX = 5.0
-BROKERS_MAX = 64  # processes of some hundred megabytes each
-RESTARTS_MAX = 5  # of one broker; then it stays away
+BROKERS_MAX = 64  # a process takes some hundred megabytes
+RESTARTS_MAX = 5  # of one broker; then it stays down
 HOST = "127.0.0.1"
-FREE_PORTS = range(22_000, 32_000)  # systems give none of these to those who dial out
+FREE_PORTS = range(22_000, 32_000)  # systems do not use these as ephemeral ports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetPlan:
-    """What runs: names with their ports, the links between them, and settings of all and of some."""
+    """The brokers with their ports, the links between them, and their settings."""
 
     ports: Mapping[str, int]
     links: tuple[Link, ...]
-    host: str = HOST  # where clients come in
+    host: str = HOST  # where brokers listen for clients
     strategy: str = "late-binding"
-    is_limited: bool = True  # links are as slow as the topology has them
-    settings: Mapping[str, object] = field(default_factory=dict)  # at the top of each file
+    is_limited: bool = True  # links have the rates of the topology
+    settings: Mapping[str, object] = field(default_factory=dict)  # of every broker, top-level keys
     own_settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # of one broker, by name
-    options: tuple[str, ...] = ()  # on each command line
+    options: tuple[str, ...] = ()  # of every command line
     fetch: tuple[str, ...] = ()  # topics that every broker keeps, wherever they are published
-    stores: Path | None = None  # a directory for what is to survive a restart
+    stores: Path | None = None  # a directory for the stores of all brokers
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports that nobody listens on, for now, and that nobody is given for dialling out."""
+    """Return ports that are free now and are not ephemeral ports."""
     with ExitStack() as stack:
         ports: list[int] = []
         for port in random.SystemRandom().sample(FREE_PORTS, len(FREE_PORTS)):
@@ -59,13 +59,13 @@ def free_ports(count: int) -> list[int]:
             with suppress(OSError):
                 stack.enter_context(socket.create_server((HOST, port)))
                 ports.append(port)
-    raise BetimesError(f"{HOST}: not even {count} ports of {FREE_PORTS[0]} to {FREE_PORTS[-1]} are free")
+    raise BetimesError(f"{HOST}: fewer than {count} ports of {FREE_PORTS[0]} to {FREE_PORTS[-1]} are free")
 
 
 def broker_files(plan: FleetPlan, secret: str) -> dict[str, str]:
-    """Return each broker's configuration file. Of two neighbours the first one named dials the other.
+    """Return each broker's configuration file. Of two neighbours the one named first dials the other.
 
-    A link that the topology has one way only is as fast the other way: brokers have to answer.
+    A link that the topology has in one direction only gets the same rate in the other: brokers acknowledge.
     """
     speeds = {(link.source, link.target): link.s_per_kb_mean for link in plan.links}
     order = list(plan.ports)
@@ -97,11 +97,11 @@ def _neighbours(name: str, ends: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, if it is not there, or say why that cannot be done."""
+    """Create a folder, if it does not exist; a BetimesError if that fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BetimesError(f"{folder}: this cannot be a directory ({error.strerror})") from None
+        raise BetimesError(f"{folder}: cannot create the directory ({error.strerror})") from None
 
 
 class Fleet:
@@ -109,7 +109,7 @@ class Fleet:
 
     def __init__(self, plan: FleetPlan) -> None:
         if len(plan.ports) > BROKERS_MAX:
-            problem = f"{len(plan.ports)} brokers are too many for one machine, at most {BROKERS_MAX} run"
+            problem = f"{len(plan.ports)} brokers are too many for one machine, the limit is {BROKERS_MAX}"
             raise BetimesError(f"{problem}\nhint: simulate it, or start `betimes broker` on several machines")
         self.plan = plan
         self._folder = tempfile.TemporaryDirectory(prefix="betimes-")
@@ -134,7 +134,7 @@ class Fleet:
         return self._running[name].pid
 
     def tend(self) -> list[str]:
-        """Start again what has ended by itself; return what there is to say about it."""
+        """Restart brokers that have ended by themselves; return a message about each."""
         said = []
         for name, process in list(self._running.items()):
             code = process.poll()
@@ -144,9 +144,9 @@ class Fleet:
             self._restarts[name] += 1
             if self._restarts[name] <= RESTARTS_MAX:
                 self._launch(name)
-                said.append(f"{name} ended with code {code} and was started again")
+                said.append(f"{name} ended with code {code} and was restarted")
             else:
-                said.append(f"{name} ended with code {code} once too often and stays away")
+                said.append(f"{name} ended with code {code} after {RESTARTS_MAX} restarts and stays down")
         return said
 
     def _start(self) -> None:
@@ -157,11 +157,9 @@ class Fleet:
             path.touch(0o600)
             path.write_text(text)
         end_s = time.monotonic() + START_S_MAX
-        *others, first = (
-            self.plan.ports
-        )  # who is named last dials nobody, so it need not find the others there
+        *others, first = self.plan.ports  # the broker named last dials no other, so it can start alone
         self._launch(first)
-        self._wait_for(first, end_s)  # after an installation it compiles; the others then only load that
+        self._wait_for(first, end_s)  # after an installation it compiles; the others then load the result
         for name in others:
             self._launch(name)
         for name in others:
@@ -179,15 +177,15 @@ class Fleet:
             )
 
     def _said(self, name: str) -> Path:
-        """Return where a broker says that it listens."""
+        """Return the file with a broker's standard output, which names its ports."""
         return Path(self._folder.name) / f"{self._number(name)}.out"
 
     def _wait_for(self, name: str, end_s: float) -> None:
-        """Wait until a broker takes connections."""
+        """Wait until a broker accepts connections."""
         while True:
             if self._running[name].poll() is not None:
-                raise BetimesError(f"{name}: the broker did not start")
-            if "MQTT at" in self._said(name).read_text():  # others may listen at its port
+                raise BetimesError(f"{name}: the broker did not start; its error is above")
+            if "MQTT at" in self._said(name).read_text():  # its port alone is no proof: another may listen
                 return
             if time.monotonic() > end_s:
                 raise BetimesError(

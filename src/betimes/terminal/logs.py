@@ -1,4 +1,4 @@
-"""How does a server's log look? One line of pairs for each thing that happened."""
+"""The log format of brokers and peers: one line of key=value pairs for each record."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 
 
 class Pairs(logging.Formatter):
-    """One line of `key=value` pairs for each thing that happened; no client can break out of its line."""
+    """Formats a record as one line of `key=value` pairs; quoting keeps client input inside its line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
@@ -20,10 +20,10 @@ class Pairs(logging.Formatter):
 
 
 def log_to_stderr(verbose: bool) -> None:
-    """Write the log on standard error: warnings only, or who comes and goes too."""
+    """Write the log to standard error: warnings only, or connections too."""
     writing = logging.StreamHandler()
     writing.setFormatter(Pairs())
-    for name in ("betimes", "asyncio"):  # asyncio tells of what a connection broke
+    for name in ("betimes", "asyncio"):  # asyncio logs exceptions of connections
         logger = logging.getLogger(name)
         logger.handlers = [writing]
         logger.setLevel(logging.INFO if verbose and name == "betimes" else logging.WARNING)

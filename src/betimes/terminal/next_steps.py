@@ -1,4 +1,4 @@
-"""What could one try next? Commands, as they have to be typed here."""
+"""Suggestions of commands to run next, as the user has to type them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from betimes.terminal.terminal import results
 
 
 def print_next(commands: Mapping[str, str]) -> None:
-    """Print commands, each with what it is about."""
+    """Print commands, each with its purpose."""
     console = results()
     console.print("\nwhat to try next:")
     shown = {typed(command): about for command, about in commands.items()}
@@ -20,5 +20,5 @@ def print_next(commands: Mapping[str, str]) -> None:
 
 
 def typed(command: str) -> str:
-    """Return a command as it has to be typed here: with its path where the shell would not find it."""
+    """Return a command with its path, if `betimes` is not on the PATH."""
     return command if shutil.which("betimes") else command.replace("betimes", sys.argv[0], 1)

@@ -1,6 +1,6 @@
-"""How does one see that something is still going on? A bar on a terminal, a line now and then elsewhere.
+"""Progress on standard error: a bar on a terminal, otherwise a line every ten seconds.
 
-Always on standard error, so that what is printed can be piped on.
+Standard output stays free for the result, which may be piped.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from rich.progress import (
 
 from betimes.terminal.terminal import notices
 
-Advance = Callable[[int, int], None]  # done, in all
+Advance = Callable[[int, int], None]  # done, total
 PLAIN_EVERY_S = 10.0
 
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Advance]:
-    """Give a function to call with (done, in all) as the work goes on."""
+    """Yield a function to call with (done, total) as the work goes on."""
     if not sys.stderr.isatty():
         yield plain_progress(label)
         return
@@ -62,7 +62,7 @@ def plain_progress(label: str, now_s: Callable[[], float] = time.monotonic) -> A
 
 @contextmanager
 def waiting(label: str) -> Iterator[None]:
-    """Show that something of unknown length is under way."""
+    """Show that work of unknown length is in progress."""
     if sys.stderr.isatty():
         with notices().status(label):
             yield

@@ -1,4 +1,4 @@
-"""Where did `betimes sub --resume` stop? A small file with what it has, by topic, replaced as a whole."""
+"""The file of `betimes sub --resume`: resume tokens by topic, replaced as a whole."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from betimes.model.errors import SettingError, TextError
 
 VERSION = 1
 FILE_BYTES_MAX = 16_000_000
-FRESH = "remove the file for a fresh start"
+FRESH = "delete the file for a fresh start"
 
 
 @contextmanager
 def alone_with(path: Path) -> Iterator[None]:
-    """Keep the file to ourselves: two that write down where they are would both be wrong."""
+    """Lock the file: two processes that save their positions in it would overwrite each other's."""
     beside = path.with_name(f".{path.name}.lock")
     try:
         lock = beside.open("w")
@@ -29,41 +29,41 @@ def alone_with(path: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            problem = "another betimes sub goes by this file"
-            raise SettingError("--resume", str(path), problem, "give each a file of its own") from None
+            problem = "another betimes sub uses this file"
+            raise SettingError("--resume", str(path), problem, "pass another file") from None
         yield
         beside.unlink(missing_ok=True)
 
 
 def read_resume_file(path: Path) -> dict[str, list[str]]:
-    """Return what to resume after, by topic; nothing where there is no file yet."""
+    """Return the resume tokens by topic; empty if there is no file yet."""
     try:
         if path.stat().st_size > FILE_BYTES_MAX:
-            raise SettingError("--resume", str(path), "this is too large to be such a file", FRESH)
+            raise SettingError("--resume", str(path), "is too large for a resume file", FRESH)
         data = json.loads(path.read_bytes())
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise SettingError("--resume", str(path), f"cannot be read ({error.strerror})") from None
     except (ValueError, RecursionError):
-        raise SettingError("--resume", str(path), "is no file of where a subscriber stopped", FRESH) from None
+        raise SettingError("--resume", str(path), "is not a resume file", FRESH) from None
     topics = data.get("topics") if isinstance(data, dict) and data.get("version") == VERSION else None
     if not isinstance(topics, dict):
-        raise SettingError("--resume", str(path), "is no file of where a subscriber stopped", FRESH)
+        raise SettingError("--resume", str(path), "is not a resume file", FRESH)
     for topic, tokens in topics.items():
         try:
             for token in tokens:
                 read_resume_token(token)
         except TextError as error:
-            raise SettingError("--resume", str(path), f"of {topic}: {error.in_one_line}", FRESH) from None
+            raise SettingError("--resume", str(path), f"topic {topic}: {error.in_one_line}", FRESH) from None
         except (TypeError, AttributeError):
-            problem = f"of {topic}: a list of message ids was expected"
+            problem = f"topic {topic}: must be a list of message ids"
             raise SettingError("--resume", str(path), problem, FRESH) from None
     return topics
 
 
 def write_resume_file(path: Path, tokens: Mapping[str, list[str]]) -> None:
-    """Replace the file by one with this in it: whoever reads it sees the old one or the new one."""
+    """Replace the file in one step: a reader sees either the old or the new contents."""
     beside = path.with_name(f"{path.name}.new")
     try:
         beside.write_text(json.dumps({"version": VERSION, "topics": tokens}, indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""With what does a server start? Its configuration file, and the files that it names beside it."""
+"""Reading of a broker's configuration file and of the files that it names."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from betimes.model.server_settings import ServerSettings
 from betimes.terminal.files import read_text_file
 
 WAYS_IN = (
-    "name a password file (betimes passwd writes one) with --passwords, or let everybody in: --anonymous"
+    "pass a password file (betimes passwd writes one) with --passwords, or accept all clients: --anonymous"
 )
 
 
 def settings_from(config: Path | None) -> ServerSettings:
-    """Return the settings in a file, or the usual ones."""
+    """Return the settings in a file, or the defaults; paths are relative to the file."""
     if config is None:
         return ServerSettings()
     settings = read_server_file(read_text_file(config), str(config))
@@ -53,16 +53,16 @@ def settings_from(config: Path | None) -> ServerSettings:
 
 
 def read_secret(path: Path, setting: str) -> str:
-    """Return the secret in a file that a setting names."""
+    """Return the secret in the file that a setting names."""
     secret = read_text_file(path).strip()
     if len(secret) < SECRET_LENGTH_MIN:
         hint = f"write at least {SECRET_LENGTH_MIN} letters into it: openssl rand -hex 16 > {path.name}"
-        raise SettingError(setting, str(path), "holds no secret worth the name", hint)
+        raise SettingError(setting, str(path), "the secret is too short", hint)
     return secret
 
 
 def _with_files(network: NetworkSettings, config: Path) -> NetworkSettings:
-    """Return network settings with the secret read, and certificates looked for beside the file."""
+    """Return network settings with the secret, and with paths of certificates relative to the file."""
     from betimes.scheduling.strategies import strategy_named
 
     secret = network.secret

@@ -1,4 +1,4 @@
-"""When is a command told to end? By Ctrl-C, or by SIGTERM."""
+"""Termination signals: Ctrl-C (SIGINT) and SIGTERM."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def told_to_end() -> Iterator[threading.Event]:
-    """Give an event that is set when SIGINT or SIGTERM comes, instead of what would happen otherwise."""
+    """Yield an event that SIGINT or SIGTERM sets, in place of the default handlers."""
     told = threading.Event()
     signals = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(each, lambda *_: told.set()) for each in signals]

@@ -1,4 +1,4 @@
-"""Where does the work run? The options that name a cluster, and opening Spark while the user watches."""
+"""Options that choose a Spark cluster, and starting Spark with a progress message."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RemoteOption = Annotated[
 
 
 def open_spark(app_name: str, master: str | None = None, remote: str | None = None) -> SparkSession:
-    """Open Spark, or raise an error the user can do something about."""
+    """Start Spark, or raise an error that the user can act on."""
     from betimes.pipeline.spark.session import open_session
 
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
@@ -33,5 +33,5 @@ def open_spark(app_name: str, master: str | None = None, remote: str | None = No
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Tell whether nobody else says it: what breaks between Python and Java is raised, too."""
+    """Return whether to log a record: py4j also raises what it logs, so its records are left out."""
     return "py4j" not in record.pathname

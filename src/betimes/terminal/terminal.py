@@ -1,4 +1,4 @@
-"""What does the user see, and where? Results on standard output; everything else on standard error."""
+"""Printing: results go to standard output, everything else to standard error."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-WIDTH_IN_A_FILE = 140  # where no terminal says how wide it is
+WIDTH_IN_A_FILE = 140  # if there is no terminal with a width
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables, and nothing else.")]
 
 
 def results() -> Console:
-    """Return the console for what was asked for; made anew, so that it writes to the stdout of the moment."""
+    """Return the console for results; a new one each time, so that it writes to the current stdout."""
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH_IN_A_FILE
     return Console(file=sys.stdout, highlight=False, width=width)
 
@@ -31,19 +31,19 @@ def notices() -> Console:
 
 
 def print_error(message: str) -> None:
-    """Print a user's mistake: one message, red, as it is (brackets in it are no markup)."""
+    """Print an error: one message, red, literally (brackets are not markup)."""
     notices().print(Text.assemble(("error: ", "bold red"), (message, "red")))
 
 
 def print_notice(message: str) -> None:
-    """Print something by the way."""
+    """Print a message that is not part of the result."""
     notices().print(Text(message, style="dim"))
 
 
 def print_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, numbers: Sequence[str] = ()
 ) -> None:
-    """Print a table; the columns named in `numbers` stand to the right."""
+    """Print a table; the columns named in `numbers` are right-aligned."""
     _print_title(title)
     table = Table()
     for number, column in enumerate(columns):
@@ -57,24 +57,24 @@ def print_table(
 
 
 def print_facts(title: str, facts: Mapping[str, object]) -> None:
-    """Print names and values, one pair to a line."""
+    """Print names and values, one pair on a line."""
     _print_title(title)
     table = Table(show_header=False, box=None)
     table.add_column(style="dim")
-    table.add_column(overflow="fold")  # a path that is cut is of no use
+    table.add_column(overflow="fold")  # a truncated path is useless
     for name, value in facts.items():
         table.add_row(name, Text(cell_text(value)))
     results().print(table)
 
 
 def _print_title(title: str) -> None:
-    """Print what stands above a table by itself: as a part of it, it would be broken to the table's width."""
+    """Print the title of a table separately: rich would wrap it to the table's width."""
     if title:
         results().print(Text(title, style="bold"))
 
 
 def cell_text(value: object) -> str:
-    """Return a value as a person reads it.
+    """Return a value as text for a table.
 
     >>> [cell_text(value) for value in (None, True, 0.123456, 1234567.0, float("inf"), "as it is")]
     ['-', 'yes', '0.1235', '1,234,567', 'none', 'as it is']
@@ -91,7 +91,7 @@ def cell_text(value: object) -> str:
 
 
 def spread_text(mean: float, sd: float | None) -> str:
-    """Return a mean with its deviation, if there is one, and no more digits than the deviation bears.
+    """Return a mean with its deviation, if there is one, with two significant digits of the deviation.
 
     >>> (
     ...     spread_text(0.43201, 0.008741),
@@ -115,7 +115,7 @@ def print_json(value: Any) -> None:
 
 
 def pure(value: Any) -> Any:
-    """Return the value with what JSON cannot say (infinity, not-a-number) as null.
+    """Return the value with what JSON cannot express (infinity, not-a-number) as null.
 
     >>> pure({"bound": float("inf"), "values": (1, 2.5)})
     {'bound': None, 'values': [1, 2.5]}
