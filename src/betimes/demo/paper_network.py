@@ -1,4 +1,4 @@
-"""What does the demo run? The network of Wang et al. (2006) with prices, under FIFO, EB and our best."""
+"""The figure of the simulated demo: the network of Wang et al. (2006) under FIFO, EB and late binding."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, 
 from betimes.experiments.wang.network import CONGESTED, SSD, run_row
 
 STRATEGIES = {
-    "fifo": "as it comes",
+    "fifo": "first come, first served",
     "eb": "the paper's",
     "late-binding": "ours",
 }
 OURS = "late-binding"
 RATES = (5.0, 10.0, CONGESTED)
-DURATION_S = 3600.0  # half of the paper's: a demo is over in two minutes
+DURATION_S = 3600.0  # half of the paper's: the demo takes two minutes
 MEASURES = {"delivery_rate": "on-time share", "earning": "earning", "messages": "messages"}
 X_LABEL = "messages per minute and publisher"
 
 
 def demo_rows(plan: FigurePlan) -> list[dict[str, Any]]:
-    """Return three strategies at three rates; the same seed is the same network and the same luck."""
+    """Return three strategies at three rates; the same seed gives the same network and random numbers."""
     return [
         {"scenario": SSD, "strategy": strategy, "rate": rate, "seed": seed, "duration_s": DURATION_S}
         for seed in plan.seeds
@@ -48,8 +48,8 @@ def _no_claims(_rows: Sequence[Row]) -> list[Claim]:
 
 DEMO = Figure(
     name="demo",
-    title="160 subscribers, 32 brokers, links too slow for all of it",
-    about="what a good choice of the next message is worth",
+    title="160 subscribers, 32 brokers, overloaded links",
+    about="the value of a good scheduling strategy",
     panels=tuple(
         Panel(key=key, title=label, x_label=X_LABEL, y_label=label) for key, label in MEASURES.items()
     ),

@@ -1,7 +1,7 @@
-"""Who subscribes to the flights of the demo, and what did each get of what they wanted?
+"""The subscribers of the live demo, and the counts of what each wanted and got in time.
 
 A departure counts once for a subscriber, and is on time by the clock of the process that both published and
-received it. Time is handed in.
+received it. Time is an argument.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from betimes.model.subscriptions import Subscription
 from betimes.model.topology import Scenario
 
 SCENARIO = "flights.toml"
-STRATEGIES = {"fifo": "as it comes", "late-binding": "ours"}
+STRATEGIES = {"fifo": "first come, first served", "late-binding": "ours"}
 
 
 def flight_scenario() -> Scenario:
@@ -30,22 +30,22 @@ def flight_scenario() -> Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """What one subscriber, or all of them, wanted and got."""
+    """The counts of one subscriber, or of all of them."""
 
     wanted: int
     arrived: int
     on_time: int
     earning: float
-    on_offer: float  # what all that was wanted would have earned
+    on_offer: float  # the earning if every wanted message were on time
 
     @property
     def on_time_share(self) -> float | None:
-        """Return the share of what was wanted; None where nothing was."""
+        """Return the share of wanted messages that were on time; None if there were none."""
         return self.on_time / self.wanted if self.wanted else None
 
 
 def total(scores: Iterable[Score]) -> Score:
-    """Return the score of all together."""
+    """Return the sum of scores."""
     scores = list(scores)
     return Score(
         wanted=sum(each.wanted for each in scores),
@@ -61,15 +61,15 @@ class DemoTally:
 
     def __init__(self, subscriptions: Sequence[Subscription]) -> None:
         self.published = 0
-        self.unexpected = 0  # came twice, or to somebody who had not asked for it
-        self.behind_s_max = 0.0  # by how much the replay ran late, at the worst
+        self.unexpected = 0  # arrived twice, or at a subscriber whose filter does not match
+        self.behind_s_max = 0.0  # the largest delay of the replay itself
         self._subscriptions = {each.id: each for each in subscriptions}
         self._awaited: dict[str, set[int]] = {each.id: set() for each in subscriptions}
         self._wanted: Counter[str] = Counter()
         self._on_time: Counter[str] = Counter()
 
     def publish(self, departure: Departure, behind_s: float) -> None:
-        """Note that a departure is published, so long after it was due, and who wants it."""
+        """Count a published departure, its delay after it was due, and the subscribers that match."""
         self.published += 1
         self.behind_s_max = max(self.behind_s_max, behind_s)
         attributes = departure.attributes
@@ -79,7 +79,7 @@ class DemoTally:
                 self._awaited[name].add(departure.number)
 
     def arrive(self, subscriber: str, number: int, age_s: float) -> None:
-        """Note that a departure reached a subscriber at this age."""
+        """Count a departure that reached a subscriber at this age."""
         awaited = self._awaited[subscriber]
         if number not in awaited:
             self.unexpected += 1
@@ -88,7 +88,7 @@ class DemoTally:
         self._on_time[subscriber] += age_s <= self._subscriptions[subscriber].qos.delay_s_max
 
     def scores(self) -> dict[str, Score]:
-        """Return what came of it, by subscriber."""
+        """Return the scores by subscriber."""
         return {name: self._score(each) for name, each in self._subscriptions.items()}
 
     def _score(self, subscription: Subscription) -> Score:
@@ -105,14 +105,14 @@ class DemoTally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoOutcome:
-    """What came of one replay under one strategy."""
+    """The result of one replay under one strategy."""
 
     strategy: str
     published: int
     unexpected: int
     behind_s_max: float
     scores: Mapping[str, Score]  # by subscriber
-    dropped: Mapping[str, int] = field(default_factory=dict)  # copies that brokers gave up, by reason
+    dropped: Mapping[str, int] = field(default_factory=dict)  # copies that brokers dropped, by reason
 
     @property
     def total(self) -> Score:
@@ -121,7 +121,7 @@ class DemoOutcome:
 
 
 def outcome(strategy: str, tally: DemoTally, dropped: Mapping[str, int]) -> DemoOutcome:
-    """Return what came of a replay, once it is over."""
+    """Return the result of a replay that is over."""
     return DemoOutcome(
         strategy=strategy,
         published=tally.published,

@@ -1,4 +1,4 @@
-"""What did the paper promise? Its network under FIFO, EB and our best: `betimes demo --simulated`."""
+"""`betimes demo --simulated`: the paper's network under FIFO, EB and late binding, on Spark."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ NEXT = {
 
 
 def simulated_demo(out: Path, *, master: str | None, remote: str | None, as_json: bool) -> None:
-    """Run the network of Wang et al. (2006) under three strategies, and show what that is worth."""
-    from betimes.demo.paper_network import DEMO  # numba comes with it
+    """Run the network of Wang et al. (2006) under three strategies, and print the result."""
+    from betimes.demo.paper_network import DEMO  # late, because it imports numba
 
     run = run_figure(DEMO, make_plan(SEEDS, 1, quick=False), out, master=master, remote=remote)
     if as_json:
@@ -36,7 +36,7 @@ def simulated_demo(out: Path, *, master: str | None, remote: str | None, as_json
 
 
 def print_demo(run: FigureRun) -> None:
-    """Print the congested case as a table, where the picture is, and what to try next."""
+    """Print the congested case as a table, the path of the picture, and commands to try next."""
     from betimes.demo.paper_network import MEASURES, RATES, X_LABEL
 
     measures = list(MEASURES.values())
@@ -55,7 +55,7 @@ def print_demo(run: FigureRun) -> None:
 
 
 def demo_table(rows: Sequence[Row]) -> list[list[str]]:
-    """Return a row for each strategy at the congested rate: its name, what it is, and each measure."""
+    """Return a row for each strategy at the congested rate: name, description, and each measure."""
     from betimes.demo.paper_network import MEASURES, RATES, STRATEGIES
 
     table = []

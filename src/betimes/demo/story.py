@@ -1,4 +1,4 @@
-"""What does the demo learn between its two parts, and what does it leave? Tables, predictions, a page."""
+"""The learning steps of the demo: tables from telemetry, predictions of a twin, the model, the page."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 SEEDS = (1, 2, 3)
 OTHERS = (
-    "Subscribers are all that brokers saw: those of the replay, the three others on the stage, "
-    "and two that only looked whether links were up. Measured is what brokers wrote down; what subscribers "
-    "measured themselves, the demo prints. Predictions are of the replay's own, from the part before."
+    "The subscribers are those of the replay, the three other clients, and two that only checked the links. "
+    "Measured shares are from the brokers' telemetry; the demo prints what subscribers measured themselves. "
+    "Predictions are for the replay's subscribers, from the first part."
 )
 TELEMETRY, TABLES, SECRET, PAGE = "telemetry", "tables", "secret", "report.html"
 
 
 class Story:
-    """A folder of its own, in which everything is made anew."""
+    """The folder of a demo, with new telemetry, tables and secret."""
 
     def __init__(self, folder: Path, subscribers: Sequence[str]) -> None:
         self._folder = folder
@@ -47,14 +47,14 @@ class Story:
             raise BetimesError(f"{folder}: cannot be written to ({error.strerror})") from error
 
     def broker_options(self, part: str) -> tuple[str, ...]:
-        """Return what brokers are started with: they write everything down, and know whom to believe."""
+        """Return the options of every broker: telemetry of all events, and the control secret."""
         place = self._folder / TELEMETRY / part
         make_folder(place)
         secret = str(self._folder / SECRET)
         return ("--telemetry", str(place), "--telemetry-share", "1", "--control-secret", secret)
 
     def learn(self, part: str) -> None:
-        """Make tables of what the brokers wrote down in a part, on Spark."""
+        """Compute tables from the telemetry of a part, on Spark."""
         from betimes.pipeline.telemetry.job import run_pipeline
         from betimes.pipeline.telemetry.model import learn_statistics
 
@@ -64,15 +64,15 @@ class Story:
         self._statistics = learn_statistics(self._folder / TABLES, looks_back=True)
 
     def foresee(self, strategy: str) -> dict[str, float]:
-        """Return what on-time share each subscriber would have if brokers chose by another strategy."""
+        """Return the on-time share of each subscriber under another strategy, by the twin."""
         from betimes.model.statistics import subscriber_of
         from betimes.pipeline.tables.predictions import twin_rows
         from betimes.pipeline.twin.twin import twin_of
         from betimes.scheduling.strategies import strategy_named
         from betimes.simulator.traces import play, spreads
 
-        assert self._statistics is not None, "something was learned before"
-        with waiting("asking the network's twin what the second part will bring"):
+        assert self._statistics is not None, "learn() was called before"
+        with waiting("predicting the second part with the network's twin"):
             twin = twin_of(self._folder / TABLES)
             found = spreads([play(twin, strategy_named(strategy), seed) for seed in SEEDS])
         theirs = [each for each in twin.scenario.subscriptions if subscriber_of(each) in self._subscribers]
@@ -82,18 +82,18 @@ class Story:
         return {row["subscriber"]: row["on_time_share"] for row in self._foretold}
 
     async def tell_brokers(self, ports: Mapping[str, int]) -> None:
-        """Tell brokers what was learned: by it they promise on-time shares, or refuse."""
+        """Send the model to the brokers; they admit or refuse on-time shares by it."""
         from betimes.client.addresses import read_address
         from betimes.control.rounds import tell_brokers
 
-        assert self._statistics is not None, "something was learned before"
+        assert self._statistics is not None, "learn() was called before"
         addresses = [read_address(f"mqtt://{HOST}:{port}") for port in ports.values()]
         problems = await tell_brokers(self._statistics, addresses, self._secret, None)
         for address, problem in problems.items():
-            raise BetimesError(f"{address}: the broker does not take what was learned ({problem})")
+            raise BetimesError(f"{address}: the broker did not accept the model ({problem})")
 
     def tell(self, part: str) -> Path:
-        """Make tables of a part, with what was foretold of it, and a page of those; return the page."""
+        """Compute the tables of a part, add the predictions, and write the page; return its path."""
         from betimes.pipeline.tables.predictions import write_rows
         from betimes.reporting.page import page_text, write_page
         from betimes.reporting.report_sections import findings_in, in_short, report_sections
@@ -103,7 +103,7 @@ class Story:
         page = self._folder / PAGE
         with waiting("drawing"):
             found = findings_in(self._folder / TABLES)
-            about = f"Departures from New York over live brokers, by {part}: {found.run.over_s:,.0f} s of it."
+            about = f"Departures from New York over live brokers, by {part}: {found.run.over_s:,.0f} s."
             write_page(
                 page, page_text("The demo", f"{about} {OTHERS}", in_short(found), report_sections(found))
             )
