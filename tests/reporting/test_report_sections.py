@@ -68,7 +68,7 @@ def test_every_section_has_something_to_say(found):
     assert [row[0] for row in sections["links"].tables[0].rows] == ["a->b", "b->c"]
     assert not any("not known" in text for text in sections["links"].texts)
     unseen = {each.key: each for each in report_sections(replace(found, speeds={}))}
-    assert "How it was spread is not known of a->b, b->c." in unseen["links"].texts
+    assert "There is no measured distribution of a->b, b->c." in unseen["links"].texts
     assert sections["promises"].tables[0].rows[0][-2:] == ("refused", "0.7 < 0.9")
     assert "still writing" in sections["doubts"].texts[0]
     assert sections["doubts"].tables[0].rows == [("duplicate", 2)]

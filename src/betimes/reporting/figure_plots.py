@@ -1,7 +1,7 @@
-"""How does a figure look? Panels of curves with mean and spread, the published numbers marked.
+"""The plot of a figure: panels of curves with mean and spread, and marks at published numbers.
 
-The same points give the same bytes, PNG and SVG: no dates, no random ids, the fonts that matplotlib
-brings along. Curves differ in colour, marker and dash, so that no one needs to tell colours apart.
+The same points give the same bytes, PNG and SVG: no dates, no random ids, only matplotlib's own fonts.
+Curves differ in colour, marker and dash, so that colour alone is never needed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which people with any kind of colour vision tell apart; yellow is left out.
+# The colours of Okabe and Ito, distinct with any kind of colour vision; without yellow.
 OURS = ("#D55E00", "#0072B2", "#009E73")
 OTHERS = ("#000000", "#56B4E9", "#CC79A7", "#E69F00", "#7F7F7F")
 MARKERS = ("o", "s", "^", "v", "D", "P", "X")
@@ -28,20 +28,20 @@ PUBLISHED_MARKER = "*"
 
 PANEL_INCHES = (4.6, 3.5)
 PANELS_ACROSS_MAX = 3
-LEGEND_ENTRY_INCHES = 2.3  # a long one; with so many beside each other, none is cut off
+LEGEND_ENTRY_INCHES = 2.3  # a long entry; this many in a row fit without being cut
 PLACES_MARKED_MAX = 6  # on a logarithmic axis
-BAND_POINTS_MIN = 3  # fewer points make no band: bars instead
+BAND_POINTS_MIN = 3  # fewer points get error bars in place of a band
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveStyle:
-    """How one curve is drawn, the same in every panel."""
+    """The style of one curve, the same in every panel."""
 
     colour: str
     marker: str
     dash: Any
     width: float
-    height: int  # what is drawn later lies on top
+    height: int  # the drawing order: higher lies on top
 
 
 def draw_figure(
@@ -62,7 +62,7 @@ def draw_figure(
     # The salt makes the ids in the SVG follow from its content.
     with mpl.rc_context({"svg.hashsalt": "betimes", "font.family": "DejaVu Sans", "svg.fonttype": "path"}):
         figure = _blank(title, len(panels))
-        FigureCanvasAgg(figure)  # no screen is needed, or asked for
+        FigureCanvasAgg(figure)  # needs no display
         styles = curve_styles(points, published, ours)
         for axes, panel in zip(figure.axes, panels, strict=True):
             _draw_panel(axes, panel, points, published, styles)
@@ -139,11 +139,11 @@ def _draw_panel(
     axes.spines[["top", "right"]].set_visible(False)
     values = [point.y for point in here] + [mark.y for mark in published if mark.panel == panel.key]
     if values and min(values) >= 0:
-        axes.set_ylim(bottom=0)  # a share or a sum that seems to start from nothing must
+        axes.set_ylim(bottom=0)  # shares and sums start at zero, or differences look larger than they are
 
 
 def _scale_by_logarithm(axes: Axes, places: Sequence[float]) -> None:
-    """Scale an axis by the logarithm; a few places are marked by themselves, else powers of ten are."""
+    """Use a logarithmic axis; label a few x values themselves, otherwise powers of ten."""
     from matplotlib.ticker import NullFormatter
 
     axes.set_xscale("log")

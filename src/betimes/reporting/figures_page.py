@@ -1,4 +1,4 @@
-"""How do all figures of the papers look together? One page, with every claim as held or not held."""
+"""The page of all figures of the papers, with each claim as held or not held."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAPERS = {
 
 
 def figures_page(runs: Sequence[FigureRun], unfinished: Sequence[tuple[str, str]], about: str) -> str:
-    """Return the page: a section for each figure; those that came to no end are named with the reason."""
+    """Return the page: a section for each figure, and a table of figures that failed with the reason."""
     claims = [claim for run in runs for claim in run.claims]
     held = sum(claim.held for claim in claims)
     numbers = [
@@ -33,7 +33,7 @@ def figures_page(runs: Sequence[FigureRun], unfinished: Sequence[tuple[str, str]
     sections = [_section(run) for run in runs]
     if unfinished:
         table = PageTable(columns=["figure", "why"], rows=list(unfinished))
-        sections.append(Section(key="unfinished", title="Came to no end", tables=[table]))
+        sections.append(Section(key="unfinished", title="Failed", tables=[table]))
     return page_text("The figures of the five papers", about, numbers, sections)
 
 

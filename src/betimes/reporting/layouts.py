@@ -1,4 +1,4 @@
-"""Where does each broker stand in a picture of the network? So that near is near (Kamada and Kawai, 1989)."""
+"""Layout of a network: distances in the picture are like hops (Kamada and Kawai, 1989)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from scipy.optimize import minimize
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
-SPREAD_OUT_MAX = (
-    300  # more nodes stand on a circle: nobody sees their distances, and to place them takes long
-)
+SPREAD_OUT_MAX = 300  # more nodes are placed on a circle: distances are not visible, and layout takes long
 
 
 def placed(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> dict[str, tuple[float, float]]:
-    """Return a place for every name, such that distances are like the number of links between them."""
+    """Return a position for every name, such that distances are like numbers of hops."""
     count = len(names)
     angles = 2.0 * np.pi * np.arange(count) / max(count, 1)
     places = np.column_stack([np.cos(angles), np.sin(angles)])
@@ -31,7 +29,7 @@ def _hops(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> NDArray[np.
     graph = coo_array((np.ones(len(pairs)), ends), shape=(len(names), len(names))).tocsr()
     hops = np.asarray(shortest_path(graph, directed=False, unweighted=True))
     farthest = hops[np.isfinite(hops)].max()
-    hops[~np.isfinite(hops)] = farthest + 1.0  # parts that do not hang together stand apart
+    hops[~np.isfinite(hops)] = farthest + 1.0  # parts without a link between them are placed apart
     return hops
 
 

@@ -1,4 +1,4 @@
-"""How does the network look? Brokers as dots, links as lines as wide as what they carried."""
+"""The picture of a network: brokers as dots, links as lines whose width is what they carried."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WIDTH_MIN, WIDTH_MAX = 0.8, 7.0
-NAMES_SHOWN_MAX = 80  # more would cover each other
-BUSY = 0.7  # the load from which a link is drawn in another colour
+NAMES_SHOWN_MAX = 80  # more names would overlap
+BUSY = 0.7  # from this load on, a link has another colour
 
 
 def draw_network(
@@ -25,7 +25,7 @@ def draw_network(
     loads: Mapping[tuple[str, str], float],
     homes: Mapping[str, int],
 ) -> str:
-    """Draw brokers with how many subscribers each has, and links: what each carried, and how busy it was."""
+    """Draw brokers with their numbers of subscribers, and links with their traffic and load."""
     places = placed(list(brokers), list(carried))
     most = max(carried.values(), default=0.0) or 1.0
 
@@ -62,5 +62,5 @@ def draw_network(
 
 
 def _bend(x: float, y: float, to_x: float, to_y: float) -> tuple[float, float]:
-    """Return how far a line's middle is moved aside, so that both directions of a link can be seen."""
+    """Return the offset of a line's middle, so that both directions of a link are visible."""
     return 0.05 * (to_y - y), -0.05 * (to_x - x)

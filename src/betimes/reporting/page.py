@@ -1,4 +1,4 @@
-"""How does a page come about? From sections of text, pictures and tables: one file that needs no network."""
+"""An HTML page from sections of text, pictures and tables: one file that loads nothing from the network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from betimes.model.errors import BetimesError
 from betimes.terminal.terminal import cell_text
 
-ROWS_MAX = 1_000  # of a table: who wants more has the Parquet tables
+ROWS_MAX = 1_000  # of a table; the Parquet tables have all rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,9 +26,9 @@ class PageTable:
     title: str = ""
 
     def shown(self) -> PageTable:
-        """Return it as text, cut where it is too long to be read."""
+        """Return the table as text, with at most ROWS_MAX rows."""
         cut = len(self.rows) - ROWS_MAX
-        title = f"{self.title} ({cut:,} more rows are left out)" if cut > 0 else self.title
+        title = f"{self.title} ({cut:,} more rows left out)" if cut > 0 else self.title
         rows = [[cell_text(cell) for cell in row] for row in self.rows[:ROWS_MAX]]
         return PageTable(columns=self.columns, rows=rows, right=self.right, title=title)
 
@@ -45,7 +45,7 @@ class Section:
 
 
 def page_text(title: str, about: str, numbers: Sequence[tuple[str, str]], sections: Sequence[Section]) -> str:
-    """Return a whole page. What people wrote (names, filters, reasons) is escaped in it."""
+    """Return a whole page, with names, filters and reasons escaped."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
@@ -71,16 +71,16 @@ def page_text(title: str, about: str, numbers: Sequence[tuple[str, str]], sectio
 
 
 def check_page_place(path: Path) -> None:
-    """Raise an error where no page can be written, before anybody waits for one."""
+    """Raise an error if the page cannot be written, before the work begins."""
     if path.is_dir():
         hint = f"name a file in it: --out {path / 'report.html'}"
-        raise BetimesError(f"{path}: the page cannot be written (it is a directory)\nhint: {hint}")
+        raise BetimesError(f"{path}: the page cannot be written (this is a directory)\nhint: {hint}")
     with _told_if_unwritable(path), tempfile.TemporaryFile(dir=_made(path.parent)):
         pass
 
 
 def write_page(path: Path, text: str) -> None:
-    """Write a page in one step: nobody ever reads half of it."""
+    """Write a page in one step, so that no reader sees half of it."""
     new = path.with_name(f".{path.name}.{os.getpid()}")
     with _told_if_unwritable(path):
         try:
@@ -103,5 +103,5 @@ def _told_if_unwritable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        hint = "name another place with --out"
+        hint = "pass another path with --out"
         raise BetimesError(f"{path}: the page cannot be written ({error.strerror})\nhint: {hint}") from error

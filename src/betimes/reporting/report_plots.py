@@ -1,4 +1,4 @@
-"""Which pictures does a report show? Each is drawn from numbers that were summed up before."""
+"""The plots of `betimes report`, from numbers that are already aggregated."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ QUEUES_SHOWN, LINKS_SHOWN, WAYS_SHOWN = 8, 12, 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """What a subscriber got in time: measured with its interval, and predicted, if it was."""
+    """The on-time share of a subscriber: measured with its interval, and predicted."""
 
     name: str
     measured: float
@@ -42,7 +42,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """What a message spends its time on from one broker to another: waits and transfers, link by link."""
+    """Mean waiting and transmission times along a route, link by link."""
 
     name: str
     steps: tuple[tuple[str, float, float], ...]  # the link, mean wait, mean transfer
@@ -50,7 +50,7 @@ class Way:
 
 
 def draw_shares(shares: Sequence[Share]) -> str:
-    """Draw what was measured and what was predicted, a line for each subscriber."""
+    """Draw measured and predicted shares, a line for each subscriber."""
     shown = shares[:ROWS_SHOWN]
 
     def draw(axes: Axes) -> None:
@@ -86,7 +86,7 @@ def draw_agreement(shares: Sequence[Share]) -> str:
 
 
 def draw_earnings(shares: Sequence[Share]) -> str:
-    """Draw what each subscriber paid, of what it would have paid had all come in time."""
+    """Draw the earning from each subscriber, and the earning if all messages were in time."""
     shown = sorted(shares, key=lambda each: -each.offered)[:ROWS_SHOWN]
 
     def draw(axes: Axes) -> None:
@@ -97,11 +97,11 @@ def draw_earnings(shares: Sequence[Share]) -> str:
         axes.set_xlabel("price of messages")
         _legend_above(axes)
 
-    return draw_svg(_height(len(shown)), draw, "what was earned of what was on offer, by subscriber")
+    return draw_svg(_height(len(shown)), draw, "earned, of what was on offer, by subscriber")
 
 
 def draw_ways(ways: Sequence[Way]) -> str:
-    """Draw what messages spend their time on, way by way: pale while they wait, full while they travel."""
+    """Draw the mean times along each route: pale for waiting, full for transmission."""
     shown = ways[:WAYS_SHOWN]
 
     def draw(axes: Axes) -> None:
@@ -116,14 +116,14 @@ def draw_ways(ways: Sequence[Way]) -> str:
         for link in links[: len(COLOURS)]:
             axes.barh(0, 0, color=colour[link], label=link)
         _name_rows(axes, [way.name for way in shown])
-        axes.set_xlabel("seconds, on average; pale: waiting for the link, full: on it")
+        axes.set_xlabel("mean seconds; pale: waiting for the link, full: transmission")
         _legend_above(axes, columns=4)
 
-    return draw_svg(_height(len(shown)) + 0.3, draw, "where the time goes along each way")
+    return draw_svg(_height(len(shown)) + 0.3, draw, "mean times along each route")
 
 
 def draw_queues(queues: Sequence[TimeLine]) -> str:
-    """Draw how many messages waited at the busiest brokers, over time."""
+    """Draw the queue lengths of the busiest brokers over time."""
     busiest = sorted(queues, key=lambda each: -float(each.waiting.mean()))[:QUEUES_SHOWN]
 
     def draw(axes: Axes) -> None:
@@ -139,7 +139,7 @@ def draw_queues(queues: Sequence[TimeLine]) -> str:
 
 
 def draw_drops(drops: Sequence[DropFacts]) -> str:
-    """Draw what was given up, by broker and reason."""
+    """Draw dropped messages by broker and reason."""
     brokers = list(dict.fromkeys(each.broker for each in drops))
     totals = {name: sum(each.count for each in drops if each.broker == name) for name in brokers}
     brokers = sorted(brokers, key=lambda name: -totals[name])[:ROWS_SHOWN]
@@ -154,18 +154,18 @@ def draw_drops(drops: Sequence[DropFacts]) -> str:
             for name in brokers:
                 left[name] += here.get(name, 0.0)
         _name_rows(axes, brokers)
-        axes.set_xlabel("messages, each counted for every subscriber who wanted it")
+        axes.set_xlabel("messages, counted once for each subscriber")
         _legend_above(axes, columns=4)
 
     return draw_svg(_height(len(brokers)), draw, "messages dropped, by broker and reason")
 
 
 def draw_links(links: Sequence[LinkStatistics], seen: Mapping[str, Histogram]) -> str:
-    """Draw how fast links were, as seen, beside the bell curve of the same mean and deviation."""
+    """Draw the measured speeds of links, and the normal density of the same mean and deviation."""
     return draw_svgs(
         1.9 * -(-len(links[:LINKS_SHOWN]) // 3),
         [_link_drawing(link, seen.get(link.name)) for link in links[:LINKS_SHOWN]],
-        "seconds per kilobyte on each link, as seen and as fitted",
+        "seconds per kilobyte on each link, measured and fitted",
         across=3,
     )
 
@@ -205,7 +205,7 @@ def _height(rows: int) -> float:
 
 
 def _name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """Write names beside rows, the first one on top; a very long one is cut."""
+    """Label rows with names, the first one on top; very long names are cut."""
     axes.set_yticks(range(len(names)), [name if len(name) <= 40 else f"{name[:39]}…" for name in names])
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(visible=True, axis="x", color=GREY, alpha=0.3, linewidth=0.6)

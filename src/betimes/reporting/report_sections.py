@@ -1,4 +1,4 @@
-"""What does a report on a network say? Its sections, from tables that the pipeline wrote."""
+"""The sections of `betimes report`, from the pipeline's tables."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from betimes.reporting.report_plots import (
     draw_ways,
 )
 
-FIRST_COME = "They are made from these tables, and take brokers to serve first come, first served."
-FORETOLD = "They are those of the network's twin, made before all this, and kept with the tables."
-NOTHING = "Of this, the tables say nothing."
+FIRST_COME = "They are computed from these tables and assume first come, first served."
+FORETOLD = "The network's twin made them beforehand; they are stored with the tables."
+NOTHING = "The tables have no data on this."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """All that a report is made of."""
+    """The data of a report."""
 
     run: RunFacts
     facts: ReportFacts
@@ -54,7 +54,7 @@ class Findings:
 
     @property
     def off_mean(self) -> float | None:
-        """Return how far predictions are from what was measured, on average over subscribers."""
+        """Return the mean error of the predictions, over subscribers."""
         off = [abs(each.predicted - each.measured) for each in self.shares if each.predicted is not None]
         return sum(off) / len(off) if off else None
 
@@ -62,8 +62,7 @@ class Findings:
 def findings_in(tables: Path, model: ForecastModel | None = None) -> Findings:
     """Read the current tables in a directory, with predictions.
 
-    Those are what a twin foretold, where that lies with the tables and no model is named; else they are
-    made here.
+    Without a model, they are the twin's predictions, if the tables have them; else they are computed here.
     """
     folder = current_tables(tables)
     statistics = learn_statistics(tables, looks_back=True)
@@ -85,7 +84,7 @@ def findings_in(tables: Path, model: ForecastModel | None = None) -> Findings:
 
 
 def _share(row: Mapping[str, Any], predicted: Mapping[tuple[str, str], list[float]]) -> Share:
-    # one who has several subscriptions is measured as one; their predictions are taken together
+    # telemetry measures a subscriber, not each of its subscriptions: average their predictions
     shares = predicted.get((row["subscriber"], row["home"]), [])
     return Share(
         name=f"{row['subscriber']} at {row['home']}",
@@ -99,7 +98,7 @@ def _share(row: Mapping[str, Any], predicted: Mapping[tuple[str, str], list[floa
 
 
 def report_sections(found: Findings) -> list[Section]:
-    """Return the sections of a report, in the order in which people ask."""
+    """Return the sections of a report, the most asked first."""
     return [
         _shares_section(found),
         _network_section(found),
@@ -115,13 +114,13 @@ def report_sections(found: Findings) -> list[Section]:
 
 def _shares_section(found: Findings) -> Section:
     texts = [
-        "Of what each subscriber wanted, the share that came within its bound; the worst served come first."
+        "The share of wanted messages that reached each subscriber within its bound; the worst served first."
     ]
     pictures = []
     if not found.shares:
         return Section(key="on-time", title="On time", texts=[NOTHING])
     if len(found.shares) > ROWS_SHOWN:
-        texts.append(f"Shown are {ROWS_SHOWN} of {len(found.shares):,} subscribers.")
+        texts.append(f"The picture shows {ROWS_SHOWN} of {len(found.shares):,} subscribers.")
     pictures.append(draw_shares(found.shares))
     if found.off_mean is not None:
         texts.append(f"Predictions are {found.off_mean:.3f} off on average. {found.predicted_by}")
@@ -150,9 +149,9 @@ def _network_section(found: Findings) -> Section:
         return Section(key="network", title="The network", texts=[NOTHING])
     loads = {link: seconds / over_s for link, seconds in busy_s.items()}
     text = (
-        "Dots are brokers, with how many subscriptions each holds; a link is as wide as it carried messages. "
-        "The number is the part of the time that something was on its way there; links that are busy most "
-        "of the time are orange."
+        "Dots are brokers, with their numbers of subscriptions; the width of a link is its message count. "
+        "The percentage is the load: the share of time in which the link carried a message. Links that are "
+        "busy most of the time are orange."
     )
     picture = draw_network(names, carried, loads, homes)
     return Section(key="network", title="The network", texts=[text], pictures=[picture])
@@ -161,16 +160,16 @@ def _network_section(found: Findings) -> Section:
 def _ways_section(found: Findings) -> Section:
     ways = ways_of(found.facts.legs, found.facts.flows)
     if not ways:
-        return Section(key="time", title="Where the time goes", texts=[NOTHING])
+        return Section(key="time", title="Delays along routes", texts=[NOTHING])
     text = (
-        "What messages spend their time on between the broker they enter at and the subscribers' one, "
-        "the ways with most deliveries first. Dropped messages are not in it."
+        "Mean waiting and transmission times from the publisher's broker to the subscriber's, the routes "
+        "with most deliveries first. Dropped messages are not included."
     )
-    return Section(key="time", title="Where the time goes", texts=[text], pictures=[draw_ways(ways)])
+    return Section(key="time", title="Delays along routes", texts=[text], pictures=[draw_ways(ways)])
 
 
 def ways_of(legs: Sequence[Leg], flows: Sequence[FlowFacts]) -> list[Way]:
-    """Return, for each broker that events enter at and each that they are for, what they meet on the way."""
+    """Return the route of each flow, from origin to home, with the mean times on its links."""
     ways = []
     for flow in sorted(flows, key=lambda each: (-each.delivered, each.origin, each.home)):
         steps = _steps([leg for leg in legs if leg.origin == flow.origin], flow.origin, flow.home)
@@ -183,7 +182,7 @@ def ways_of(legs: Sequence[Leg], flows: Sequence[FlowFacts]) -> list[Way]:
 
 
 def _steps(legs: Sequence[Leg], start: str, end: str) -> list[Leg]:
-    """Return the shortest chain of legs from one broker to another; none where there is no way."""
+    """Return the shortest chain of legs from one broker to another; empty if there is no route."""
     came_by: dict[str, Leg | None] = {start: None}
     waiting = deque([start])
     while waiting and end not in came_by:
@@ -203,9 +202,7 @@ def _steps(legs: Sequence[Leg], start: str, end: str) -> list[Leg]:
 def _queues_section(found: Findings) -> Section:
     if not found.facts.queues:
         return Section(key="queues", title="Queues", texts=[NOTHING])
-    text = (
-        "Messages that had come to a broker and were not sent on yet. Those that were dropped are not in it."
-    )
+    text = "Messages that a broker had received and not forwarded yet. Dropped messages are not included."
     return Section(key="queues", title="Queues", texts=[text], pictures=[draw_queues(found.facts.queues)])
 
 
@@ -225,7 +222,7 @@ def _earnings_section(found: Findings) -> Section:
     if not any(each.offered for each in found.shares):
         return Section(key="earning", title="Earnings", texts=[NOTHING])
     earned, offered = (sum(getattr(each, name) for each in found.shares) for name in ("earning", "offered"))
-    text = f"Messages in time were worth {earned:,.0f} of the {offered:,.0f} that were on offer."
+    text = f"Messages in time earned {earned:,.0f} of the {offered:,.0f} on offer."
     return Section(key="earning", title="Earnings", texts=[text], pictures=[draw_earnings(found.shares)])
 
 
@@ -234,16 +231,16 @@ def _links_section(found: Findings) -> Section:
     if not links:
         return Section(key="links", title="Links", texts=[NOTHING])
     text = (
-        "How long a kilobyte took: as it was seen (bars), and the bell curve of the same mean and deviation "
-        "(line). A few that took very long make the curve much wider than the bars; what lies more than "
-        "four deviations from the mean is beyond the picture."
+        "The transmission time of a kilobyte: measured (bars), and the normal distribution of the same mean "
+        "and deviation (line). A few very long times make the curve much wider than the bars; the picture "
+        "ends four deviations from the mean."
     )
     texts = [text]
     unseen = [each.name for each in links if each.name not in found.speeds]
     if unseen:
-        texts.append(f"How it was spread is not known of {', '.join(unseen[:LINKS_SHOWN])}.")
+        texts.append(f"There is no measured distribution of {', '.join(unseen[:LINKS_SHOWN])}.")
     if len(links) > LINKS_SHOWN:
-        texts.append(f"Shown are {LINKS_SHOWN} of {len(links)} links.")
+        texts.append(f"The picture shows {LINKS_SHOWN} of {len(links)} links.")
     rows = [
         (
             each.name,
@@ -262,7 +259,7 @@ def _links_section(found: Findings) -> Section:
 
 def _admissions_section(found: Findings) -> Section:
     if not found.admissions:
-        return Section(key="promises", title="Promises", texts=["Nobody asked for an on-time share."])
+        return Section(key="promises", title="Admission", texts=["No subscriber asked for an on-time share."])
     rows = [
         (
             f"{each['subscriber']} at {each['home']}",
@@ -274,22 +271,20 @@ def _admissions_section(found: Findings) -> Section:
         )
         for each in found.admissions
     ]
-    columns = ["subscriber", "topics", "asked", "predicted", "answer", "said"]
+    columns = ["subscriber", "topics", "asked", "predicted", "answer", "reason"]
     table = PageTable(columns=columns, rows=rows, right=["asked", "predicted"])
-    return Section(key="promises", title="Promises", tables=[table])
+    return Section(key="promises", title="Admission", tables=[table])
 
 
 def _doubts_section(found: Findings) -> Section:
-    """Say what the numbers do not rest on."""
+    """Return the section about data that the numbers do not include."""
     texts = []
     if found.run.is_unfinished:
-        texts.append("Brokers were still writing, or were cut short; what was not settled is not in it.")
+        texts.append("Brokers were still writing, or were killed; unfinished rows are left out.")
     rows = list(found.run.quarantined.items())
-    texts.append(
-        f"{sum(found.run.quarantined.values()):,} rows of telemetry made no sense and were set aside."
-    )
+    texts.append(f"{sum(found.run.quarantined.values()):,} bad rows of telemetry are in quarantine.")
     tables = [PageTable(columns=["reason", "rows"], rows=rows, right=["rows"])] if rows else []
-    return Section(key="doubts", title="What is not in it", texts=texts, tables=tables)
+    return Section(key="doubts", title="Left out", texts=texts, tables=tables)
 
 
 def in_short(found: Findings) -> list[tuple[str, str]]:
@@ -297,13 +292,13 @@ def in_short(found: Findings) -> list[tuple[str, str]]:
     facts = report_json(found)
     share, off = facts["on_time_share"], facts["prediction_off_mean"]
     offered = facts["offered"]
-    assumed = ", were it first come, first served" if found.predicted_by == FIRST_COME else ""
+    assumed = ", assuming first come, first served" if found.predicted_by == FIRST_COME else ""
     return [
-        ("on time, of what was wanted", "-" if share is None else f"{share:.1%}"),
+        ("on-time share", "-" if share is None else f"{share:.1%}"),
         ("earned, of what was on offer", f"{facts['earning'] / offered:.1%}" if offered else "-"),
         ("messages wanted", f"{facts['wanted']:,.0f}"),
         ("dropped", f"{facts['dropped']:,.0f}"),
-        (f"predictions off, on average{assumed}", "-" if off is None else f"{off:.3f}"),
+        (f"mean error of predictions{assumed}", "-" if off is None else f"{off:.3f}"),
         ("brokers", f"{facts['brokers']:,}"),
         ("subscribers", f"{facts['subscribers']:,}"),
     ]

@@ -1,4 +1,4 @@
-"""How is a figure run? As a sweep on Spark, with its points, claims and picture put into a directory."""
+"""A run of a figure: a sweep on Spark, with points, claims and picture in a directory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FAILURES_SHOWN = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureRun:
-    """What came of running a figure; `rows` are the results of the single runs."""
+    """The result of a figure; `rows` are the results of the single runs."""
 
     figure: Figure
     rows: list[dict[str, Any]]
@@ -44,7 +44,7 @@ class FigureRun:
 
 
 def make_plan(seeds: int, first_seed: int, *, quick: bool) -> FigurePlan:
-    """Return a plan with so many seeds from the first one on."""
+    """Return a plan with consecutive seeds from the first one on."""
     if seeds < 1:
         raise SettingError("--seeds", seeds, "must be at least 1")
     if first_seed < 0:
@@ -60,7 +60,7 @@ def run_figure(
     from betimes.pipeline.tables.parquet import ready_to_write
 
     directory = out / figure.name
-    ready_to_write(directory, overwrite=True)  # before Spark is started for nothing
+    ready_to_write(directory, overwrite=True)  # an error here comes before the start of Spark
     spark = open_spark(f"betimes {figure.name}", master, remote)
     with progress_bar(f"{figure.name}: runs") as advance:
         sweep = run_sweep(
@@ -69,7 +69,7 @@ def run_figure(
     rows, failures = sweep.results.to_pylist(), sweep.failures.to_pylist()
     report_failures(failures)
     if not rows:
-        raise BetimesError(f"{figure.name}: not one of {len(failures)} runs came back; see {directory}")
+        raise BetimesError(f"{figure.name}: all {len(failures)} runs failed; see {directory}")
     points, claims = _evaluate(figure, rows, failures)
     return FigureRun(
         figure=figure,
@@ -98,9 +98,9 @@ def _evaluate(
     except (KeyError, ValueError, ZeroDivisionError, IndexError) as error:
         if not failures:
             raise
-        # With runs missing, a claim may have nothing to compare: that is not a bug of the arithmetic.
+        # Without some runs, a claim may have nothing to compare: that is not a bug.
         raise BetimesError(
-            f"{figure.name}: {len(failures)} runs failed, and the rest is too little to judge by"
+            f"{figure.name}: {len(failures)} runs failed, and the others are too few for its claims"
         ) from error
 
 

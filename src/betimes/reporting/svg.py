@@ -1,6 +1,6 @@
-"""How does a picture get into a page? As SVG text in the page's own ink, readable in dark and in light.
+"""Plots as SVG text for a page, in the page's text colour, for dark and light displays.
 
-What is drawn in INK becomes the page's text colour. The same data give the same text.
+INK becomes the page's text colour. The same data give the same text.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-INK = "#010203"  # no picture needs this very colour for itself
-FONT = "DejaVu Sans"  # which matplotlib brings along, to know how wide a text is; the page has its own
+INK = "#010203"  # a colour that no picture uses otherwise
+FONT = "DejaVu Sans"  # comes with matplotlib, which measures texts with it; the page uses its own font
 INCHES_ACROSS = 7.6
 
 
 def draw_svg(inches_high: float, draw: Callable[[Axes], None], about: str) -> str:
-    """Return a picture for a page; `about` is read to those who do not see it."""
+    """Return a picture for a page; `about` is its text for screen readers."""
     return draw_svgs(inches_high, [draw], about)
 
 
 def draw_svgs(inches_high: float, drawings: list[Callable[[Axes], None]], about: str, across: int = 1) -> str:
-    """Return several pictures as one, so many beside each other."""
+    """Return several pictures as one, `across` of them in a row."""
     import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -57,10 +57,12 @@ def draw_svgs(inches_high: float, drawings: list[Callable[[Axes], None]], about:
 
 
 def _for_a_page(text: str, about: str) -> str:
-    """Leave out what only a file needs; let it grow with the page, and say what it shows."""
+    """Remove what only a file needs; let the picture scale with the page, and label it."""
     picture = text[text.index("<svg") :].replace(INK, "currentColor").replace(f"'{FONT}'", "sans-serif")
     picture = re.sub(r"<metadata>.*?</metadata>", "", picture, flags=re.DOTALL)
-    picture = re.sub(r' id="[a-z0-9A-Z.]+_\d+"', "", picture)  # the same in every picture, and nobody asks
+    picture = re.sub(
+        r' id="[a-z0-9A-Z.]+_\d+"', "", picture
+    )  # the same in every picture, and never referenced
     head, rest = picture.split(">", 1)
     head = re.sub(r' (width|height)="[\d.]+pt"', "", head)
     label = html.escape(about)

@@ -77,7 +77,7 @@ def test_a_silent_broker_is_named_and_its_numbers_are_gone():
     watch.not_heard("m1", "connection refused", 6.0)
     watch.not_heard("m3", "no such host", 6.0)
     assert watch.note_moment(6.0).sent == 5.0
-    assert watch.silent == {"m1": "a was there, connection refused", "m3": "no such host"}
+    assert watch.silent == {"m1": "a answered before, connection refused", "m3": "no such host"}
     watch.heard("m1", facts(sent=11.0), 7.0)
     watch.heard("m3", facts("c"), 7.0)
     assert watch.silent == {}

@@ -206,10 +206,11 @@ def test_an_empty_column_of_shares_is_explained():
     assert "--tables" in tables_note(feed)
     feed.subscribers = [{"promised": None, "predicted": None}, {"promised": None, "predicted": None}]
     assert tables_note(feed) == (
-        "Nobody was promised an on-time share. The tables hold no predictions: betimes control makes them."
+        "No subscriber was admitted with an on-time share. "
+        "The tables have no predictions: betimes control makes them."
     )
     feed.subscribers[0]["predicted"] = 0.5
-    assert tables_note(feed) == "Nobody was promised an on-time share."
+    assert tables_note(feed) == "No subscriber was admitted with an on-time share."
     feed.subscribers[1]["promised"] = 0.9
     assert tables_note(feed) == ""
     feed.tables_problem = "gone"

@@ -1,4 +1,4 @@
-"""How is a network of brokers doing? Their metrics, read again and again, become shares and rates."""
+"""The state of a network: shares and rates, from brokers' metrics that are polled."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 
 from betimes.model.errors import BetimesError
 
-HISTORY_MAX = 300  # moments that are remembered
-RATE_OVER_S = 5.0  # rates are of so long
-SILENT_AFTER_S = 5.0  # an answer that is late, or missed, says nothing of a broker
-NOT_WANTED = "refused"  # what may not be published is nobody's loss
+HISTORY_MAX = 300  # moments in the history
+RATE_OVER_S = 5.0  # the period over which rates are computed
+SILENT_AFTER_S = 5.0  # one late or missed answer does not mean that a broker is down
+NOT_WANTED = "refused"  # no subscriber loses a publication that the broker refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkFacts:
-    """A link as its sender tells of it."""
+    """A link as the metrics of its sender describe it."""
 
     s_per_kb: float = 0.0
     sent_messages: float = 0.0
@@ -26,7 +26,7 @@ class LinkFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerFacts:
-    """What a broker tells of itself: counts since its start, and what there is now."""
+    """The metrics of a broker: counters since its start, and current values."""
 
     name: str
     uptime_s: float = 0.0
@@ -42,11 +42,11 @@ class BrokerFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkNow:
-    """What a link does at the moment."""
+    """The current load and rate of a link."""
 
     source: str
     target: str
-    load: float  # of its time, in use
+    load: float  # the share of time in use
     messages_per_s: float
 
 
@@ -57,7 +57,7 @@ class Moment:
     at_s: float
     sent: float
     lost: float
-    on_time_share: float | None  # lately; None: nothing was wanted
+    on_time_share: float | None  # over the last seconds; None: nothing was wanted
     sent_per_s: float
     lost_per_s: float
     earned: float
@@ -71,7 +71,7 @@ class _Look:
 
 
 def read_metrics(text: str) -> BrokerFacts:
-    """Return what a broker's metrics tell; a text that is none of a broker's is a mistake."""
+    """Parse a broker's metrics; a BetimesError if the text is something else."""
     from prometheus_client.parser import text_string_to_metric_families
 
     plain: dict[str, float] = {}
@@ -90,9 +90,9 @@ def read_metrics(text: str) -> BrokerFacts:
                 else:
                     plain[sample.name] = sample.value
     except (ValueError, KeyError, IndexError) as error:
-        raise BetimesError("these are no metrics") from error
+        raise BetimesError("the answer is not in Prometheus format") from error
     if "betimes_uptime_seconds" not in plain or not name:
-        raise BetimesError("these are no metrics of a Betimes broker")
+        raise BetimesError("these are not the metrics of a Betimes broker")
     return BrokerFacts(
         name=name,
         uptime_s=plain["betimes_uptime_seconds"],
@@ -116,28 +116,28 @@ def read_metrics(text: str) -> BrokerFacts:
 
 
 class BrokerWatch:
-    """What was last heard of each broker, by the address it was asked at, and how the whole went lately."""
+    """The last metrics of each broker, by its metrics address, and a history of the whole network."""
 
     def __init__(self) -> None:
         self.brokers: dict[str, BrokerFacts] = {}  # by address
-        self.silent: dict[str, str] = {}  # why nothing is heard, by address
+        self.silent: dict[str, str] = {}  # the reason why a broker is silent, by address
         self.history: deque[Moment] = deque(maxlen=HISTORY_MAX)
         self._looks: dict[str, deque[_Look]] = {}
-        self._names: dict[str, str] = {}  # of those that went silent, by address
+        self._names: dict[str, str] = {}  # of silent brokers, by address
 
     def heard(self, address: str, facts: BrokerFacts, at_s: float) -> None:
-        """Take in what a broker says."""
+        """Record the metrics of a broker."""
         self.silent.pop(address, None)
         looks = self._looks.setdefault(address, deque())
         if looks and facts.uptime_s < looks[-1].facts.uptime_s:
-            looks.clear()  # it began anew, and so did its counts
+            looks.clear()  # the broker restarted, and its counters too
         looks.append(_Look(at_s=at_s, facts=facts))
         while len(looks) > 2 and looks[1].at_s <= at_s - RATE_OVER_S:
             looks.popleft()
         self.brokers[address] = facts
 
     def not_heard(self, address: str, why: str, at_s: float) -> None:
-        """Note that a broker does not answer; after a while, what it said last is not true any more."""
+        """Record that a broker does not answer; after a while, forget its last metrics."""
         looks = self._looks.get(address)
         if looks and at_s - looks[-1].at_s < SILENT_AFTER_S:
             return
@@ -145,11 +145,11 @@ class BrokerWatch:
         if gone is not None:
             self._names[address] = gone.name
         name = self._names.get(address)
-        self.silent[address] = why if name is None else f"{name} was there, {why}"
+        self.silent[address] = why if name is None else f"{name} answered before, {why}"
         self._looks.pop(address, None)
 
     def note_moment(self, at_s: float) -> Moment:
-        """Sum up what was heard, and remember it."""
+        """Compute the totals of the network, and add them to the history."""
         sent = sum(each.sent for each in self.brokers.values())
         lost = sum(self.lost().values())
         sent_per_s, lost_per_s, earned_per_s = (self._rate(name) for name in ("sent", "lost", "earned"))
@@ -168,14 +168,14 @@ class BrokerWatch:
         return moment
 
     def lost(self) -> Counter[str]:
-        """Return what did not arrive since brokers started, by reason."""
+        """Return the messages lost since the brokers started, by reason."""
         total: Counter[str] = Counter()
         for each in self.brokers.values():
             total.update({reason: count for reason, count in each.lost.items() if count})
         return total
 
     def links(self) -> list[LinkNow]:
-        """Return what links do at the moment, in the order of their names."""
+        """Return the current state of the links, sorted by name."""
         found = []
         for address, facts in self.brokers.items():
             first, last = self._looks[address][0], self._looks[address][-1]

@@ -1,4 +1,4 @@
-"""How do a dashboard's charts look? Options for ECharts, from what is known at the moment."""
+"""The dashboard's charts: options for ECharts, from the current state of the network."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from betimes.reporting.layouts import placed
 
 QUIET, BUSY = "#0072B2", OURS[0]
 BUSY_LOAD = 0.7
-LOAD_SHOWN = 0.005  # what would read 0 % is left out: two ways of a link have room for one number
-INK = "#888888"  # readable on light and dark alike
+LOAD_SHOWN = 0.005  # loads that round to 0 % have no label: the two directions have room for one
+INK = "#888888"  # readable on light and dark displays
 NO_MOTION = {"animation": False, "textStyle": {"color": INK}}
 PLAIN = {"color": INK, "fontSize": 14, "fontWeight": "normal"}
 VALUES = {
@@ -22,11 +22,11 @@ VALUES = {
     "splitLine": {"lineStyle": {"color": INK, "opacity": 0.25}},
 }
 LINE_WIDTH_MIN, LINE_WIDTH_MAX = 2.0, 9.0
-WAITING_SHOWN = 12.0  # how much a dot grows at most
+WAITING_SHOWN = 12.0  # the largest growth of a dot
 
 
 def network_options(watch: BrokerWatch) -> dict[str, Any]:
-    """Return the network as a graph: dots grow with what waits there, links with their load."""
+    """Return the network as a graph: dots grow with the queue length, links with their load."""
     links = watch.links()
     queue = {facts.name: facts.queue for facts in watch.brokers.values()}
     ends = {end for link in links for end in (link.source, link.target)}
@@ -89,7 +89,7 @@ def share_options(history: Sequence[Moment]) -> dict[str, Any]:
 
 
 def earning_options(history: Sequence[Moment]) -> dict[str, Any]:
-    """Return what is earned a second over the last minutes."""
+    """Return the earning per second over the last minutes."""
     earned = [round(each.earned_per_s, 2) for each in history]
     return _over_time(history, [("earned a second", earned, "#009E73")])
 
@@ -121,7 +121,7 @@ def _over_time(
 
 
 def drops_options(lost: Mapping[str, float] | None) -> dict[str, Any]:
-    """Return what did not arrive since brokers started, by reason; None where no broker has told."""
+    """Return a chart of lost messages by reason; `lost` is None if no broker has answered."""
     found = [] if lost is None else [(reason, count) for reason, count in lost.items() if count]
     rows = sorted(found, key=lambda pair: pair[1])
     if not rows:

@@ -1,4 +1,4 @@
-"""What goes over a broker right now? A tap: some messages, as they come, while somebody looks."""
+"""The event tap of the dashboard: the latest messages of a broker, while a page shows them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TAPS_MAX = 20  # open at once, of all pages
 
 
 def filter_problem(text: str) -> str:
-    """Return what is wrong with a filter, with its place; nothing where it is right, or empty."""
+    """Return the mistake in a filter, with its place; an empty text if there is none."""
     from betimes.language.filters.parse import parse_filter
 
     if not text.strip():
@@ -32,7 +32,7 @@ def filter_problem(text: str) -> str:
 
 
 def topic_problem(text: str) -> str:
-    """Return what is wrong with a topic pattern; nothing where it is right."""
+    """Return the mistake in a topic pattern; an empty text if there is none."""
     from betimes.matching.topics import check_topic_pattern
 
     try:
@@ -60,7 +60,7 @@ def _cut(text: str) -> str:
 
 
 class EventTap:
-    """One page's tap."""
+    """The event tap of one page."""
 
     open_taps = 0
 
@@ -74,14 +74,14 @@ class EventTap:
 
     @property
     def is_open(self) -> bool:
-        """Tell whether it runs."""
+        """Return whether the tap is open."""
         return self._task is not None
 
     async def start(self, topic: str, wanted: str) -> None:
-        """Open it, in place of one that may be open."""
+        """Open the tap; close an open one first."""
         await self.stop()
         if EventTap.open_taps >= TAPS_MAX:
-            self.problem = f"{TAPS_MAX} taps are open already, on other pages"
+            self.problem = f"the limit of {TAPS_MAX} open taps is reached: stop one on another page"
             self._changed()
             return
         self.rows.clear()
@@ -90,7 +90,7 @@ class EventTap:
         self._task = asyncio.create_task(self._run(topic, wanted))
 
     async def stop(self) -> None:
-        """Close it."""
+        """Close the tap."""
         task, self._task = self._task, None
         if task is not None:
             EventTap.open_taps -= 1

@@ -1,4 +1,4 @@
-"""Where does a dashboard get what it shows? From brokers' metrics, their alarms and the pipeline's tables."""
+"""The data of the dashboard: brokers' metrics, their alarms, and the pipeline's tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TRY_AGAIN_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerPlace:
-    """A broker that is talked to, and as whom."""
+    """A broker's address, with user, password and CA file."""
 
     url: str
     user: str | None = None
@@ -41,12 +41,12 @@ class BrokerPlace:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Return what `connect` takes."""
+        """Return the keyword arguments of `connect`."""
         return {"user": self.user, "password": self.password, "ca": self.ca}
 
 
 class Feed:
-    """What all pages of a dashboard show, kept up to date by one task for each source."""
+    """The data of all pages, updated by one task for each source."""
 
     def __init__(self, metrics: Sequence[str], place: BrokerPlace | None, tables: Path | None) -> None:
         self.watch = BrokerWatch()
@@ -60,7 +60,7 @@ class Feed:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the tasks."""
         work = [self._look_at_brokers()]
         if self.place is not None:
             work.append(self._hear_alarms(self.place))
@@ -69,13 +69,13 @@ class Feed:
         self._tasks = [asyncio.create_task(each) for each in work]
 
     async def stop(self) -> None:
-        """Look no longer."""
+        """Cancel the tasks."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def look_once(self) -> None:
-        """Ask all brokers how they are doing."""
+        """Read the metrics of all brokers once."""
         import httpx
 
         async with httpx.AsyncClient(timeout=ANSWER_WITHIN_S, trust_env=False) as client:
@@ -88,9 +88,9 @@ class Feed:
         try:
             answer = await client.get(address)
             if answer.status_code != 200:
-                raise BetimesError(f"answers {answer.status_code}")
+                raise BetimesError(f"HTTP status {answer.status_code}")
             if len(answer.content) > METRICS_BYTES_MAX:
-                raise BetimesError("says far too much")
+                raise BetimesError(f"the answer is larger than {METRICS_BYTES_MAX:,} bytes")
             self.watch.heard(address, read_metrics(answer.text), time.monotonic())
         except (httpx.HTTPError, BetimesError) as error:
             self.watch.not_heard(address, str(error) or type(error).__name__, time.monotonic())
@@ -114,14 +114,14 @@ class Feed:
             await asyncio.sleep(TRY_AGAIN_S)
 
     def take_alarm(self, payload: bytes) -> None:
-        """Take in an alarm; what makes no sense is left out, and said so in the log."""
+        """Add an alarm; log and ignore a payload that is not a JSON object."""
         try:
             told = json.loads(payload)
             if not isinstance(told, dict):
                 raise ValueError("no object")
             self.alarms.appendleft(told)
         except (ValueError, RecursionError):
-            log.warning("an alarm that makes no sense: %r", payload[:100])
+            log.warning("ignored an alarm that is not a JSON object: %r", payload[:100])
 
     async def _read_tables(self, tables: Path) -> None:
         while True:
@@ -134,7 +134,7 @@ class Feed:
 
 
 def subscriber_rows(tables: Path) -> list[dict[str, Any]]:
-    """Return what each subscriber was promised, is predicted to get and got, from the pipeline's tables."""
+    """Return the admitted, predicted and measured on-time share of each subscriber, from the tables."""
     from betimes.pipeline.live.alarms import measured_shares
     from betimes.pipeline.tables.files import current_tables, read_arrow
     from betimes.pipeline.tables.predictions import kept_predictions

@@ -1,4 +1,4 @@
-"""What does somebody see who opens the dashboard? One page, brought up to date every second."""
+"""The dashboard's page in a browser, updated every second."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from betimes.reporting.dashboard.feed import LOOK_EVERY_S, Feed
 CARD = "w-full overflow-auto"
 ROWS = 10  # of a table at once
 TABLE = "dense hide-no-data :rows-per-page-options=[]"
-CELL = "max-width: 24rem; overflow: hidden; text-overflow: ellipsis"  # what is longer ends in dots
+CELL = "max-width: 24rem; overflow: hidden; text-overflow: ellipsis"  # longer texts end in dots
 WRONG = "wrong user or password"
 
 
@@ -28,13 +28,13 @@ class DashboardPage:
     def __init__(self, feed: Feed, users: PasswordFile | None) -> None:
         self._feed = feed
         self._users = users
-        self._user = ""  # who is logged in, on this page
+        self._user = ""  # the user that is logged in on this page
         self._tap = None if feed.place is None else EventTap(feed.place, lambda: None)
         self._tap_seen = (-1, "")
 
     def build(self) -> None:
-        """Lay it out; every box has its height from the beginning, so that nothing jumps."""
-        ui.dark_mode(value=None)  # as the browser is set
+        """Build the layout; every box has a fixed height, so that the page does not jump."""
+        ui.dark_mode(value=None)  # as the browser's setting
         with ui.header().classes("items-center justify-between"):
             ui.label("Betimes").classes("text-lg font-bold")
             with ui.row().classes("items-center"):
@@ -45,8 +45,8 @@ class DashboardPage:
             self._build_numbers()
             with ui.grid().classes("w-full grid-cols-1 lg:grid-cols-2 gap-4"):
                 self._network = self._chart("The network", "network: brokers, links and their load")
-                self._share = self._chart("On time, lately", "on-time share over time")
-                self._earning = self._chart("Earned a second", "earning over time")
+                self._share = self._chart("On-time share", "on-time share over time")
+                self._earning = self._chart("Earned per second", "earning over time")
                 self._drops = self._chart("Dropped, by reason", "messages dropped by reason")
             self._build_subscribers()
             self._build_alarms()
@@ -116,7 +116,7 @@ class DashboardPage:
         with ui.card().classes("w-full"):
             ui.label("Event tap").classes("font-bold")
             if self._tap is None:
-                ui.label("Name a broker with --url to see messages as they come.")
+                ui.label("Pass a broker with --url to see live messages.")
                 return
             with ui.row().classes("w-full items-start"):
                 self._topic = ui.input("topics", value="#").props("data-testid=topic").classes("w-64")
@@ -157,10 +157,10 @@ class DashboardPage:
                     "Publish", on_click=lambda: self._publish(topic.value, text.value, attributes.value)
                 )
 
-    # --- what is done
+    # --- updates and actions
 
     def refresh(self) -> None:
-        """Bring everything up to date."""
+        """Update all parts of the page."""
         watch = self._feed.watch
         moment = watch.history[-1] if watch.history else None
         if moment is not None:
@@ -195,9 +195,7 @@ class DashboardPage:
         alarms = [_alarm_row(number, each) for number, each in enumerate(feed.alarms)]
         if self._alarms.rows != alarms:
             self._alarms.rows = alarms
-        quiet = (
-            "No alarms." if feed.alarms_are_heard else "Alarms are not heard: no broker to hear them from."
-        )
+        quiet = "No alarms." if feed.alarms_are_heard else "No connection to a broker for alarms: pass --url."
         self._alarms_note.set_text("" if alarms and feed.alarms_are_heard else quiet)
 
     def _refresh_tap(self) -> None:
@@ -213,7 +211,7 @@ class DashboardPage:
         self._filter_problem.set_text(filter_problem(self._filter.value or ""))
 
     async def _start_or_stop(self) -> None:
-        assert self._tap is not None, "there is a button only with a tap"
+        assert self._tap is not None, "the button exists only with a tap"
         if self._tap.is_open:
             await self._tap.stop()
             self._tap_button.set_text("Start")
@@ -221,8 +219,8 @@ class DashboardPage:
             await self._start_anew()
 
     async def _start_anew(self) -> None:
-        """Listen to what stands in the boxes now, unless that has a mistake."""
-        assert self._tap is not None, "there are boxes only with a tap"
+        """Subscribe to the topic and filter in the boxes, unless one has a mistake."""
+        assert self._tap is not None, "the boxes exist only with a tap"
         problem = topic_problem(self._topic.value or "") or filter_problem(self._filter.value or "")
         self._filter_problem.set_text(problem)
         if not problem:
@@ -244,7 +242,7 @@ class DashboardPage:
             password.on("keydown.enter", lambda: dialog.submit("asked"))
             ui.button("Log in", on_click=lambda: dialog.submit("asked")).props("data-testid=log-in")
         if await dialog and self._users is not None:
-            # to check a password takes long, on purpose
+            # checking a password is slow on purpose
             known = await run.io_bound(self._users.verify, user.value or "", (password.value or "").encode())
             if known:
                 self._set_user(user.value)
@@ -272,7 +270,7 @@ class DashboardPage:
 
 
 def read_attributes(text: str) -> dict[str, Any]:
-    """Return attributes as they are written on the page: what reads as a number is one.
+    """Return the attributes in a text box; a value that parses as a number is one.
 
     >>> read_attributes("speed=61, kind=car")
     {'speed': 61.0, 'kind': 'car'}
@@ -283,20 +281,20 @@ def read_attributes(text: str) -> dict[str, Any]:
     for part in filter(None, (each.strip() for each in text.split(","))):
         name, equals, value = part.partition("=")
         if not equals or not name.strip():
-            raise BetimesError(f"{part!r} is no attribute\nhint: write speed=61, kind=car")
+            raise BetimesError(f"{part!r} is not name=value\nhint: write speed=61, kind=car")
         number = number_reading(value.strip())
         found[name.strip()] = value.strip() if number is None else number
     return found
 
 
 def tables_note(feed: Feed) -> str:
-    """Say what is the matter with the tables, or why a column of shares is empty."""
+    """Return the problem with the tables, or why a column of shares is empty."""
     if feed.tables_problem or not feed.subscribers:
-        return feed.tables_problem or "Name the pipeline's tables with --tables."
+        return feed.tables_problem or "Pass the pipeline's tables with --tables."
     empty = {name for name in ("promised", "predicted") if all(row[name] is None for row in feed.subscribers)}
     notes = {
-        "promised": "Nobody was promised an on-time share.",
-        "predicted": "The tables hold no predictions: betimes control makes them.",
+        "promised": "No subscriber was admitted with an on-time share.",
+        "predicted": "The tables have no predictions: betimes control makes them.",
     }
     return " ".join(text for name, text in notes.items() if name in empty)
 
