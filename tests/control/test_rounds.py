@@ -120,13 +120,13 @@ def test_live_brokers_refuse_what_they_cannot_keep_and_promise_what_they_can(spa
         one = replace(everybody, brokers=everybody.brokers[:1])
         told, _ = predict_and_tell(one, known, time.monotonic())
         print_round(told, as_json=False)
-        with pytest.raises(BetimesError, match="1 of 1 brokers were not told"):
+        with pytest.raises(BetimesError, match="1 of 1 brokers did not get the model"):
             check_told(told)
         said = " ".join(capsys.readouterr().err.split())
-        assert "hint: the broker has another secret than the one in --control-secret" in said
-        assert "learned of 2 brokers, 1 address was named: the others promise nothing" in said
+        assert "hint: the broker's control secret is missing, or differs from --control-secret" in said
+        assert "the telemetry has 2 brokers, the command line 1 address" in said
     told, _ = predict_and_tell(everybody, known, time.monotonic())
-    with pytest.raises(UnreachableError, match="2 of 2 brokers were not told"):
+    with pytest.raises(UnreachableError, match="2 of 2 brokers did not get the model"):
         check_told(told)
 
 
@@ -145,7 +145,7 @@ def test_a_round_in_which_a_broker_was_not_told_ends_with_its_reason(tmp_path, c
         outcome = done(told=0, problems=problems, unreachable=unreachable)
         monkeypatch.setattr("betimes.control.rounds.one_round", lambda *_, outcome=outcome: outcome)
         assert control(tmp_path, {"a": 1883}) == code
-        assert "1 of 1 brokers were not told" in capsys.readouterr().err
+        assert "1 of 1 brokers did not get the model" in capsys.readouterr().err
 
 
 def test_brokers_that_cannot_be_reached_are_told_apart_from_those_that_refuse():
@@ -155,9 +155,9 @@ def test_brokers_that_cannot_be_reached_are_told_apart_from_those_that_refuse():
     [problem] = asyncio.run(tell_brokers(nothing, [address], SECRET, None)).values()
     assert isinstance(problem, UnreachableError)
     check_told(done(told=2))
-    with pytest.raises(UnreachableError, match="1 of 3 brokers were not told"):
+    with pytest.raises(UnreachableError, match="1 of 3 brokers did not get the model"):
         check_told(done(told=2, problems=("away",), unreachable=1))
-    with pytest.raises(BetimesError, match="2 of 2 brokers were not told") as caught:
+    with pytest.raises(BetimesError, match="2 of 2 brokers did not get the model") as caught:
         check_told(done(told=0, problems=("away", "refused"), unreachable=1))
     assert not isinstance(caught.value, UnreachableError)
 
@@ -165,7 +165,7 @@ def test_brokers_that_cannot_be_reached_are_told_apart_from_those_that_refuse():
 def test_brokers_that_nobody_named_are_pointed_out(capsys):
     print_round(done(told=3, problems=("away",), unreachable=1), as_json=False)
     said = " ".join(capsys.readouterr().err.split())
-    assert "learned of 6 brokers, 4 addresses were named: the others promise nothing" in said
+    assert "the telemetry has 6 brokers, the command line 4 addresses" in said
     print_round(done(told=6), as_json=True)
     assert "promise nothing" not in capsys.readouterr().err
 
@@ -173,7 +173,7 @@ def test_brokers_that_nobody_named_are_pointed_out(capsys):
 def test_brokers_without_telemetry_are_pointed_out(capsys):
     print_round(replace(done(told=6), writers=("a", "b")), as_json=True)
     said = " ".join(capsys.readouterr().err.split())
-    assert "6 addresses were named, and telemetry came only from a, b" in said
+    assert "names 6 addresses, but only a, b" in said
     assert "hint: start every broker with --telemetry" in said
     for writers in ((), tuple("abcdef")):
         print_round(replace(done(told=6), writers=writers), as_json=True)

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 NOT_AUTHORIZED = 0x87
 NAMES_SHOWN = 8
-SECRET_HINT = "the broker has another secret than the one in --control-secret, or none at all"
+SECRET_HINT = "the broker's control secret is missing, or differs from --control-secret"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """What one round of the control centre came to."""
+    """The result of one round of the control centre."""
 
     brokers: int
     links: int
@@ -37,26 +37,26 @@ class Round:
     subscriptions: int
     promised: int  # subscriptions that ask for an on-time share
     predicted_share_mean: float | None  # of all subscriptions; None: there are none
-    told: int  # brokers that took the model
+    told: int  # brokers that accepted the model
     took_s: float
-    problems: tuple[str, ...] = ()  # of each broker that was named and not told
+    problems: tuple[str, ...] = ()  # of each named broker that did not get the model
     unreachable: int = 0  # of those, the brokers that did not answer
-    lag_s: float | None = None  # of a stream: from when the oldest new file was written until brokers knew
-    set_aside: int = 0  # rows of a stream that make no sense or came too late, since it began
-    writers: tuple[str, ...] = ()  # brokers that wrote telemetry, or told it; none: it does not say who did
-    alarms: int = 0  # of a stream: subscribers who do not get what is predicted
+    lag_s: float | None = None  # of a stream: from the write of the oldest new file to the model at brokers
+    set_aside: int = 0  # rows of a stream that are bad or came too late, since its start
+    writers: tuple[str, ...] = ()  # brokers that wrote or sent telemetry; empty: the files do not name them
+    alarms: int = 0  # of a stream: subscribers whose share differs from the prediction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Centre:
-    """Where a control centre learns, where it writes, and whom it tells."""
+    """The settings of a control centre: its telemetry, its tables, and its brokers."""
 
     telemetry: Path
     tables: Path
     brokers: Sequence[Address]
     secret: str = field(repr=False)
     ca: Path | None = None
-    is_told: bool = False  # brokers tell their telemetry, and it is written down here
+    is_told: bool = False  # brokers send their telemetry over MQTT, and the centre writes the files
 
 
 def run_rounds(
@@ -69,7 +69,7 @@ def run_rounds(
     once: bool,
     as_json: bool,
 ) -> None:
-    """Learn from all telemetry that counts, and tell the brokers, again and again."""
+    """Run rounds: learn from the recent telemetry, and send the model to the brokers."""
     while True:
         due_s = time.monotonic() + every_s
         try:
@@ -77,7 +77,7 @@ def run_rounds(
         except BetimesError as error:
             if once:
                 raise
-            print_notice(f"this round came to nothing: {error}")
+            print_notice(f"this round failed: {error}")
         else:
             print_round(told, as_json=as_json)
             if once:
@@ -87,14 +87,14 @@ def run_rounds(
 
 
 def check_told(done: Round) -> None:
-    """Raise an error if some broker was not told; an UnreachableError if that is all that went wrong."""
+    """Raise an error if a broker did not get the model; an UnreachableError if none of these answered."""
     if done.problems:
         kind = UnreachableError if done.unreachable == len(done.problems) else BetimesError
-        raise kind(f"{len(done.problems)} of {done.told + len(done.problems)} brokers were not told")
+        raise kind(f"{len(done.problems)} of {done.told + len(done.problems)} brokers did not get the model")
 
 
 def one_round(spark: SparkSession, centre: Centre, settings: PipelineSettings) -> Round:
-    """Learn from telemetry, predict, and tell the brokers."""
+    """Learn from telemetry, predict, and send the model to the brokers."""
     from betimes.pipeline.tables.predictions import write_predictions
     from betimes.pipeline.telemetry.job import run_pipeline
     from betimes.pipeline.telemetry.model import learn_statistics
@@ -112,7 +112,7 @@ def one_round(spark: SparkSession, centre: Centre, settings: PipelineSettings) -
 def predict_and_tell(
     centre: Centre, statistics: NetworkStatistics, began_s: float
 ) -> tuple[Round, Prediction]:
-    """Predict from what was learned, and tell the brokers; a round that began then is over."""
+    """Predict from the statistics, and send them to the brokers; return the round that began at `began_s`."""
     from betimes.prediction.predict import predict
     from betimes.telemetry.files import labels_in
 
@@ -139,7 +139,7 @@ def predict_and_tell(
 async def tell_brokers(
     statistics: NetworkStatistics, brokers: Sequence[Address], secret: str, ca: Path | None
 ) -> dict[Address, BetimesError]:
-    """Send the model to every broker; return what went wrong, by broker."""
+    """Send the model to every broker; return errors by broker."""
     from betimes.broker.admission.model_packets import MODEL_TOPIC, packed_model
     from betimes.client.connection import connected
 
@@ -163,20 +163,21 @@ def _with_hint(error: BetimesError) -> str:
 
 
 def print_round(done: Round, *, as_json: bool) -> None:
-    """Print what a round came to, and what of it needs a look."""
+    """Print the result of a round, and its problems."""
     for problem in done.problems:
-        print_notice(f"not told: {problem}")
+        print_notice(f"no model sent: {problem}")
     named = done.told + len(done.problems)
     if done.brokers > named:
-        addresses = "1 address was" if named == 1 else f"{named} addresses were"
+        addresses = "1 address" if named == 1 else f"{named} addresses"
         print_notice(
-            f"learned of {done.brokers} brokers, {addresses} named: the others promise nothing\n"
+            f"the telemetry has {done.brokers} brokers, the command line {addresses}: "
+            "the other brokers get no model\n"
             "hint: name all brokers of the network"
         )
     if 0 < len(done.writers) < named:
         print_notice(
-            f"{named} addresses were named, and telemetry came only from {_listed(done.writers)}: "
-            "of the others too little is known\n"
+            f"the command line names {named} addresses, but only {_listed(done.writers)} wrote telemetry: "
+            "the model lacks data on the other brokers\n"
             "hint: start every broker with --telemetry"
         )
     if as_json:
@@ -184,13 +185,14 @@ def print_round(done: Round, *, as_json: bool) -> None:
         return
     stream = ""
     if done.lag_s is not None:
-        stream = f"; {done.lag_s:.1f} s after it was written; {done.set_aside} rows set aside; "
+        stream = f"; {done.lag_s:.1f} s after the write; {done.set_aside} rows in quarantine; "
         stream += f"{done.alarms} alarms"
     share = "-" if done.predicted_share_mean is None else f"{done.predicted_share_mean:.3f}"
     print_notice(
-        f"learned of {done.brokers} brokers, {done.links} links, {done.publishers} publishers and "
-        f"{done.subscriptions} subscriptions ({done.promised} with a promise), in {done.took_s:.0f} s; "
-        f"predicted on-time share {share} on average; {done.told} brokers were told{stream}"
+        f"learned {done.brokers} brokers, {done.links} links, {done.publishers} publishers and "
+        f"{done.subscriptions} subscriptions ({done.promised} ask for an on-time share), "
+        f"in {done.took_s:.0f} s; mean predicted on-time share {share}; "
+        f"{done.told} brokers got the model{stream}"
     )
 
 
@@ -200,5 +202,5 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _wait(ending: threading.Event, due_s: float) -> bool:
-    """Wait until the next round is due; say whether we were told to end."""
+    """Wait until the next round is due; return whether a signal ended the command."""
     return ending.wait(max(due_s - time.monotonic(), 0.0))

@@ -1,4 +1,4 @@
-"""How does the control centre learn while telemetry comes? `betimes control --stream`, file by file."""
+"""The control centre as a stream (`betimes control --stream`): it learns from each new telemetry file."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
     from betimes.pipeline.spark.session import SparkSession
     from betimes.prediction.predict import Prediction
 
-STREAM = "stream"  # below the tables: what is kept from batch to batch
+STREAM = "stream"  # the folder below the tables with the state between batches
 KEPT_S_MAX = 7 * 24 * 3600.0
 MEASURE_EVERY_S = 30.0
-LATE, ALARM_GAP = "2m", 0.1  # unless told otherwise
+LATE, ALARM_GAP = "2m", 0.1  # the defaults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSettings:
-    """What a stream keeps, and what it raises an alarm for."""
+    """The settings of a stream: what it keeps, and the difference that raises an alarm."""
 
     live: LiveSettings
     alarm_gap: float
 
 
 def read_stream_settings(since: str, late: str | None, alarm: float | None) -> StreamSettings:
-    """Return what the options of a stream say."""
+    """Return the settings that the options of a stream give."""
     from betimes.pipeline.live.rows import LiveSettings
 
     alarm_gap = ALARM_GAP if alarm is None else alarm
@@ -50,7 +50,7 @@ def read_stream_settings(since: str, late: str | None, alarm: float | None) -> S
         raise SettingError("--alarm", alarm, "must be between 0 and 1", "for example 0.1")
     kept_s = _duration_s("--since", since)
     if kept_s > KEPT_S_MAX:
-        raise SettingError("--since", since, "a stream keeps a week at most", "for example 15m")
+        raise SettingError("--since", since, "a stream keeps at most a week", "for example 15m")
     return StreamSettings(
         live=LiveSettings(kept_s=kept_s, late_s=_duration_s("--late", late or LATE)), alarm_gap=alarm_gap
     )
@@ -73,12 +73,12 @@ def run_stream(
     once: bool,
     as_json: bool,
 ) -> None:
-    """Learn from each new file, of brokers or of what they tell, and tell them, until somebody ends it."""
+    """Learn from each new telemetry file, and send the model to the brokers, until `ending` is set."""
     from betimes.pipeline.live.stream import follow
 
     stream = ControlStream(spark, centre, settings)
     done: list[Round] = []
-    before: list[NewFile] = []  # what was told, and is in a batch that is over
+    before: list[NewFile] = []  # files from MQTT whose batch is over
 
     def act(batch: int, files: list[NewFile]) -> None:
         if centre.is_told:
@@ -89,7 +89,7 @@ def run_stream(
         except BetimesError as error:
             if once:
                 raise
-            print_notice(f"this round came to nothing: {error}")
+            print_notice(f"this round failed: {error}")
         else:
             print_round(done[0], as_json=as_json)
 
@@ -115,12 +115,12 @@ class ControlStream:
         self._rows = LiveRows(centre.tables / STREAM, settings.live)
         self._watch = Watch(settings.alarm_gap)
         self._began_at_s = time.time()
-        self._measure_at_s = -math.inf  # when the next round is one that measures
+        self._measure_at_s = -math.inf  # from then on, the next round measures
 
     def take(self, batch: int, files: Sequence[NewFile]) -> Round:
-        """Learn from new files, predict, and tell the brokers; now and then measure, and look for alarms.
+        """Learn from new files, predict, and send the model; at intervals measure, and look for alarms.
 
-        To measure takes as long as to learn, and new files wait meanwhile: so it is not done in every round.
+        Measuring takes as long as learning, and new files wait meanwhile: so not every round measures.
         """
         from betimes.pipeline.live.tables import live_model, live_tables
         from betimes.telemetry.files import labels_in
@@ -154,7 +154,7 @@ class ControlStream:
             print_notice(problem)
 
     def _raise_alarms(self, statistics: NetworkStatistics, prediction: Prediction) -> list[str]:
-        """Hold what was measured against what is predicted; return what could not be told."""
+        """Compare measured with predicted shares, and publish alarms; return errors as texts."""
         from betimes.pipeline.live.alarms import measured_shares, predicted_shares, write_alarms
         from betimes.pipeline.tables.files import current_tables
 
@@ -167,12 +167,12 @@ class ControlStream:
         for alarm in alarms:
             print_notice(alarm_text(alarm))
         failed = asyncio.run(tell_alarms(alarms, centre))
-        return [f"not told of alarms: {address}: {error}" for address, error in failed.items()]
+        return [f"no alarm sent: {address}: {error}" for address, error in failed.items()]
 
 
 def alarm_text(alarm: Alarm) -> str:
-    """Return an alarm for a person to read."""
-    verb = "gets" if alarm.state == "begins" else "gets again what is predicted:"
+    """Return an alarm as readable text."""
+    verb = "gets" if alarm.state == "begins" else "gets what is predicted again:"
     low, high = alarm.predicted_low, alarm.predicted_high
     predicted = f"{low:.3f}" if low == high else f"{low:.3f} to {high:.3f}"
     return (
@@ -182,7 +182,7 @@ def alarm_text(alarm: Alarm) -> str:
 
 
 async def tell_alarms(alarms: Sequence[Alarm], centre: Centre) -> dict[Address, BetimesError]:
-    """Have every broker tell its clients; return what went wrong, by broker."""
+    """Publish the alarms at every broker; return errors by broker."""
     from betimes.broker.admission.model_packets import alarm_topic, signed_alarm
     from betimes.client.connection import connected
 

@@ -1,8 +1,8 @@
-"""How does the control centre get telemetry without a directory that it shares with brokers? It listens.
+"""Telemetry over MQTT, for a control centre that shares no directory with the brokers.
 
-A thread is connected to every broker and subscribes to its `$betimes/telemetry/#`; what comes goes to files
-below the tables, which the stream reads as it reads a broker's own. A broker that is away is tried again and
-again, and tells what it knows of subscriptions when it is back.
+A thread connects to every broker and subscribes to `$betimes/telemetry/#`. It writes the rows to files below
+the tables, and the stream reads these like a broker's own files. It reconnects to a broker that is away; the
+broker then sends its subscriptions again.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ END_S_MAX = 10.0
 
 
 class TelemetryTap:
-    """Listens to brokers while it is open, and writes what they tell into a directory."""
+    """Subscribes to the telemetry of brokers while it is open, and writes it to a directory."""
 
     def __init__(self, brokers: Sequence[Address], directory: Path, *, ca: Path | None = None) -> None:
-        self._brokers = [replace(each, client_id=None) for each in brokers]  # that name may be the centre's
+        self._brokers = [replace(each, client_id=None) for each in brokers]  # the centre may use that id
         self._ca = ca
         self._spool = Spool(directory)
         self._left_out = 0
@@ -61,7 +61,7 @@ class TelemetryTap:
                 await asyncio.sleep(WRITE_EVERY_S)
                 self._spool.write()
                 if self._spool.left_out > self._left_out:
-                    print_notice(f"telemetry left out: {self._spool.left_out - self._left_out:,} rows")
+                    print_notice(f"telemetry dropped: {self._spool.left_out - self._left_out:,} rows")
                     self._left_out = self._spool.left_out
         finally:
             for task in tasks:
@@ -70,16 +70,16 @@ class TelemetryTap:
             self._spool.write()
 
     async def _follow(self, address: Address) -> None:
-        """Take in what one broker tells, for ever."""
+        """Receive the telemetry of one broker, and reconnect without end."""
         said = ""
         while True:
             try:
                 await self._take_all(address)
-                problem = "has ended the connection"
+                problem = "the broker closed the connection"
             except UnreachableError as error:
                 problem = str(error)
             except BetimesError as error:
-                problem = f"{error}\nhint: may its user read {TELEMETRY_TOPIC}/#?"
+                problem = f"{error}\nhint: the broker's access list must allow reading {TELEMETRY_TOPIC}/#"
             if problem != said:
                 print_notice(f"no telemetry from {address} for now: {problem}")
                 said = problem
@@ -91,5 +91,5 @@ class TelemetryTap:
             client.subscribe(f"{TELEMETRY_TOPIC}/#", buffer=MESSAGES_WAITING_MAX) as told,
         ):
             async for message in told:
-                with suppress(TelemetryMessageError):  # of a kind that this version does not know
+                with suppress(TelemetryMessageError):  # a kind that this version does not know
                     self._spool.take(message.topic, message.payload, time.time())
