@@ -41,7 +41,7 @@ def test_telemetry_is_needed_but_for_a_stream_that_goes_on(more, tmp_path, capsy
         (["--every", "0s"], "must be at least 1s"),
         (["--since", "never"], "--since"),
         (["--alarm", "0.2"], "--alarm"),
-        (["--late", "5m"], "says something only with --stream"),
+        (["--late", "5m"], "needs --stream"),
         (["--control-secret", "no/such/file"], "no/such/file"),
         (["nonsense"], "an address begins with"),
     ],

@@ -18,8 +18,8 @@ from betimes.cli.demo import SECONDS
         (["--seconds", "601"], "must be between 1 and 600"),
         (["--seconds", "nan"], "must be between 1 and 600"),
         (["--seconds", "5", "--simulated"], "is of no use with --simulated"),
-        (["--master", "local[2]"], "is of no use without --simulated"),
-        (["--remote", "sc://host"], "is of no use without --simulated"),
+        (["--master", "local[2]"], "needs --simulated"),
+        (["--remote", "sc://host"], "needs --simulated"),
     ],
 )
 def test_what_does_not_go_together_is_a_mistake(capsys, arguments, problem):

@@ -78,7 +78,7 @@ def test_a_password_is_asked_for_twice(file, monkeypatch):
     [
         (("apple", "pear"), MISTAKE, "the two passwords differ"),
         (("",), MISTAKE, "a password cannot be empty"),
-        ((EOFError(),), MISTAKE, "no password was given"),
+        ((EOFError(),), MISTAKE, "the input ended before the password"),
         (("\ud800",), MISTAKE, "not text"),
         ((KeyboardInterrupt(),), INTERRUPTED, "interrupted"),
     ],

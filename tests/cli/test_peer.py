@@ -20,7 +20,7 @@ ATTRIBUTE = ["--attribute", "x:0..100"]
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ([], "nobody could connect"),
+        ([], "would reject every client"),
         (["--anonymous"], "--attribute"),
         (["--anonymous", "--attribute", "x"], "a name and a range"),
         (["--anonymous", *ATTRIBUTE, *ATTRIBUTE], "an attribute is one dimension"),
@@ -43,7 +43,7 @@ def test_a_mistake_is_told_before_anything_starts(options, said, capsys):
 def test_a_file_says_what_all_peers_share(tmp_path, capsys):
     (tmp_path / "overlay.toml").write_text('attributes = ["x:0..1"]\nmetric = "time"\nsecret_file = "s"')
     assert run(["peer", str(tmp_path / "overlay.toml"), "--anonymous", "--max-delay", "3"]) == 2
-    assert "delays in this overlay are in time" in capsys.readouterr().err
+    assert "this overlay measures delays in time" in capsys.readouterr().err
     (tmp_path / "s").write_text("short")
     assert run(["peer", str(tmp_path / "overlay.toml"), "--anonymous"]) == 2
     assert "no secret worth the name" in capsys.readouterr().err

@@ -132,7 +132,7 @@ max_delay = "200ms"
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "name a scenario file or --tables"),
+        ([], "pass a scenario file or --tables"),
         (["examples/city.toml", "--tables", "t"], "not both"),
         (["--tables", "no/such/place"], "no/such/place: there are no tables"),
     ],

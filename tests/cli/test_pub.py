@@ -29,10 +29,10 @@ def broker() -> Iterator[str]:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["-t", "t"], "say what to send"),
+        (["-t", "t"], "there is no payload"),
         (["-t", "t", "-m", "x", "-n"], "only once"),
-        (["-m", "x"], "no topic is named"),
-        (["-m", "x", "-t", "t", "-L", "mqtt://h/t"], "the address names a topic too"),
+        (["-m", "x"], "there is no topic"),
+        (["-m", "x", "-t", "t", "-L", "mqtt://h/t"], "--url names a topic too"),
         (["-t", "t", "-f", "none"], "no such file"),
         (["-t", "t", "-m", "x", "--attribute", "speed"], "name=value"),
         (["-t", "t", "-m", "x", "-p", "70000"], "65535"),

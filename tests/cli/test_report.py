@@ -26,7 +26,7 @@ def test_a_page_is_written_and_its_numbers_are_the_tables_own(tmp_path, capsys):
     assert "<script" not in text, "a subscriber's name stays a name"
     assert text.count("<svg") == 8
     assert facts["predictions"] == FIRST_COME
-    assert "predictions off, on average, were it first come, first served" in text
+    assert "mean error of predictions, assuming first come, first served" in text
 
 
 def test_a_person_is_told_where_the_page_is(tmp_path, capsys):

@@ -36,7 +36,7 @@ def broker() -> Iterator[str]:
     [
         (["-t", "a/#/b"], "# must be the last level"),
         (["-t", "t", "-t", "t"], "already"),
-        ([], "no topic is named"),
+        ([], "there is no topic"),
         (["-t", "t", "--filter", "speed >> 5"], "^"),
         (["-t", "t", "--max-delay", "10 parsecs"], "unit"),
         (["-t", "t", "--price", "-1"], "0 or more\nhint: for example 3"),
@@ -169,7 +169,7 @@ def test_what_was_published_between_two_runs_is_printed_by_the_second_once(tmp_p
 def test_what_the_broker_says_of_a_promise_is_told(broker):
     code, _, said = shell("sub", "-p", broker, "-t", "t", "--reliability", "0.9", "-W", "5")
     assert code == TIMED_OUT
-    assert "t: the broker promises nothing" in said
+    assert "t: the broker guarantees nothing" in said
 
 
 def test_what_the_broker_says_of_a_guarantee_is_told(broker):

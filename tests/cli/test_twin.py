@@ -61,7 +61,7 @@ def test_a_link_that_is_dropped_cuts_off_who_is_behind_it(tables, capsys):
 def test_a_person_sees_before_and_after(tables, capsys):
     assert run(["twin", "--tables", tables, "--rate", "2", "--seeds", "1"]) == 0
     shown = capsys.readouterr()
-    for text in ("before", "after", "measured", "the twin is off by"):
+    for text in ("before", "after", "measured", "error of the twin"):
         assert text in shown.out
     words = " ".join(shown.out.split())  # however wide the terminal is
     assert "late-binding, which fits best: a guess" in words
@@ -73,7 +73,7 @@ def test_a_person_sees_before_and_after(tables, capsys):
 def test_what_brokers_chose_by_is_no_guess_where_it_is_named(tables, capsys):
     assert run(["twin", "--tables", tables, "--current", "eb", "--seeds", "1"]) == 0
     shown = capsys.readouterr().out
-    assert "eb, as --current says" in shown
+    assert "eb, from --current" in shown
     assert "guess" not in shown
 
 

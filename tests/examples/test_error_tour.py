@@ -64,7 +64,7 @@ TOUR = {
     "no topic at all": (["sub"], "no topic", "-t"),
     "nobody may come in": (["broker", "--port", "0"], "--anonymous", "betimes passwd"),
     "a port that is none": (
-        ["broker", "--anonymous", "--port", "99999"], "--port", "0 takes one that is free"),
+        ["broker", "--anonymous", "--port", "99999"], "--port", "0 takes a free port"),
     "a port that is taken": (["broker", "--anonymous", "--port", "TAKEN"], "TAKEN", "--port"),
     "a password file that is not there": (["broker", "--passwords", "none"], "none", "betimes passwd"),
     "a password file that is none": (["broker", "--passwords", "bad.toml"], "bad.toml", "betimes passwd"),
@@ -137,7 +137,7 @@ def test_a_broker_that_is_not_there_is_told_with_a_code_of_its_own(capsys, taken
     assert run([*command, "-p", port]) == UNAVAILABLE
     told = capsys.readouterr().err
     assert port in told
-    assert "hint: is a broker running there?" in told
+    assert "hint: check that a broker runs there" in told
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""Whom can this network serve as they ask, and who is to be refused? `betimes admit`."""
+"""`betimes admit`: decide which subscribers a network can serve with the on-time share they ask for."""
 
 from __future__ import annotations
 
@@ -44,30 +44,30 @@ def admit_command(
         str,
         typer.Option(
             "--policy",
-            help="reverse-greedy (ours), the paper's random (as they stand in the file), hi-req-first, "
+            help="reverse-greedy (ours), the paper's random (in the order of the file), hi-req-first, "
             "low-req-first and overlap-first, optimum (up to 14 subscribers), or none.",
         ),
     ] = "reverse-greedy",
     margin: Annotated[
-        float, typer.Option("--margin", help="By how much predicted shares must exceed what was asked.")
+        float, typer.Option("--margin", help="By how much a predicted share must exceed the requested one.")
     ] = 0.0,
     model: ModelOption = "wait",
     seed: SeedOption = 1,
     keep_expired: KeepOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Say whom to admit and whom to refuse, so that as many as can be get the on-time share they ask for.
+    """Choose the subscribers to admit, so that as many as possible get the on-time share they ask for.
 
-    A subscriber asks with reliability = 0.9 in the file. Those who ask for
-    nothing are always satisfied, but load the network as the others do.
+    Use it to see how many subscribers a network can satisfy. A subscriber asks with reliability = 0.9 in the
+    file. Subscribers that ask for nothing are always satisfied, but load the network like the others.
 
-    Each refusal gives its reason: the share that would be predicted, or whose
-    promise it would break.
+    Each refusal states its reason: the predicted share, or the admitted subscriber that would no longer get
+    its share.
     """
     from betimes.prediction.admission_policies import Settings
 
     if not 0.0 <= margin < 1.0:
-        raise SettingError("--margin", margin, "must be from 0 to less than 1", "it is a share, such as 0.02")
+        raise SettingError("--margin", margin, "must be from 0 to less than 1", "for example 0.02")
     source, statistics = statistics_from(scenario, tables, seed)
     settings = Settings(model=model_named(model), early_drop=not keep_expired, margin=margin)
     facts = admission_facts(statistics, policy, settings)
@@ -84,9 +84,9 @@ def admission_facts(statistics: NetworkStatistics, policy: str, settings: Settin
     candidates = statistics.subscriptions
     choose = policy_named(policy)
     if not candidates or not statistics.publishers:
-        raise BetimesError("there is nobody to admit: the file needs publishers and subscribers")
+        raise BetimesError("there is no subscriber to admit: the file needs publishers and subscribers")
     if len(candidates) > CANDIDATES_MAX:
-        hint = "take fewer subscribers, or those of one region"
+        hint = "use fewer subscribers, or those of one region"
         raise SettingError(
             "subscribers", len(candidates), f"at most {CANDIDATES_MAX:,} are weighed at once", hint
         )
@@ -124,7 +124,7 @@ def admission_facts(statistics: NetworkStatistics, policy: str, settings: Settin
 
 
 def print_admission(title: str, facts: dict[str, Any]) -> None:
-    """Print it for a person: who is in, who is not, and why."""
+    """Print tables: the admitted and the refused subscribers, with reasons."""
     for admitted, heading in ((True, "admitted"), (False, "refused")):
         rows = [
             (each["subscriber"], each["asked"], f"{each['predicted_share']:.3f}", each["why"] or "-")

@@ -1,9 +1,9 @@
-"""What can a person type? The commands, and how a run of one ends.
+"""The table of commands, and the exit code of each outcome.
 
-Exit codes: 0 done, also for what runs until it is told to end (broker, network, peer, control); 1 it ran, but
-some of its runs failed; 2 the user's mistake, told in one message, also an address of Spark where nobody
-answers; 69 a broker that cannot be reached; 70 a bug of ours, with its traceback; 130 interrupted; 141 the
-reader of our output went away.
+Exit codes: 0 success, also for commands that run until a signal ends them (broker, network, peer, control);
+1 the command ran, but some of its runs failed; 2 wrong input, explained in one message, or a Spark address
+that does not answer; 69 the broker cannot be reached; 70 a bug in Betimes, with its traceback; 130
+interrupted; 141 the reader of our output closed the pipe.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ from betimes.terminal.terminal import print_error, print_notice, results
 ABOUT = """\
 Publish/subscribe for information that goes stale.
 
-Subscribers say what they want (a filter), how late it may be (a delay bound) and what it is worth \
-(a price). Betimes routes, schedules and drops so that as much value as possible arrives in time.
+A subscription states a content filter, a delay bound and a price. Betimes routes, schedules and drops \
+messages so that as much value as possible arrives in time.
 """
 
 START = """\
 [bold]To begin[/bold]
 
-betimes demo: what is it all for? Real flights over live brokers, in about two minutes.
+betimes demo: real flights over live brokers, in about two minutes.
 
-betimes simulate examples/city.toml: what would happen in this network?
+betimes simulate examples/city.toml: one simulation of a network.
 
-betimes predict examples/city.toml: what share will reach each subscriber in time?
+betimes predict examples/city.toml: the predicted on-time share of each subscriber.
 
 betimes broker --anonymous: a broker for any MQTT client.
 
@@ -73,18 +73,18 @@ betimes network examples/city.toml --anonymous: a network of brokers on this mac
 
 betimes peer --attribute speed:0..250 --anonymous: a peer of an overlay without brokers.
 
-betimes sub -t 'traffic/#' --filter "speed > 50": what does it bring?
+betimes sub -t 'traffic/#' --filter "speed > 50": subscribe and print messages.
 
-betimes pub -t traffic/a4 -m fast --attribute speed=61: say something there.
+betimes pub -t traffic/a4 -m fast --attribute speed=61: publish a message.
 
-betimes figures: which figures of the papers can be run?
+betimes figures: the figures of the papers that can be run.
 
-betimes filter "speed > 50 AND kind = 'car'" --event speed=61,kind=car: what does a filter mean?
+betimes filter "speed > 50 AND kind = 'car'" --event speed=61,kind=car: explain a filter.
 
 Every command has its own --help with examples.
 """
 
-UNREACHED = "is a broker running there? betimes broker --anonymous starts one at port 1883"
+UNREACHED = "check that a broker runs there; betimes broker --anonymous starts one on port 1883"
 
 HOST_IS_H = {"help_option_names": ["--help"]}  # -h is the host, as it is for Mosquitto's commands
 
@@ -94,7 +94,7 @@ app = typer.Typer(
     epilog=START,
     no_args_is_help=True,
     rich_markup_mode="rich",
-    pretty_exceptions_enable=False,  # a bug's traceback is for us: as plain as Python has it
+    pretty_exceptions_enable=False,  # a bug's traceback is for developers: as plain as Python prints it
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -136,14 +136,14 @@ def options(
         bool, typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Accept the options that precede a command."""
 
 
-options.__doc__ = None  # the help is the app's
+options.__doc__ = None  # so that --help prints the app's own text
 
 
 def command_names() -> tuple[str, ...]:
-    """Return the names of all commands, and of groups of them."""
+    """Return the names of all commands and command groups."""
     groups = (group.typer_instance.info.name for group in app.registered_groups if group.typer_instance)
     return tuple(
         name
@@ -154,14 +154,14 @@ def command_names() -> tuple[str, ...]:
 
 @cache
 def commands() -> Callable[..., Any]:
-    """Return what runs a command line: typer would put all commands together anew for each."""
+    """Return the click command; cached, because typer rebuilds all commands on each call."""
     return get_command(app)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line and return its exit code. Nothing is raised, whatever happened."""
-    if sys.stdout is None:  # closed by the caller: nobody reads
-        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 -- for as long as we run
+    """Run one command line and return its exit code. Raises nothing."""
+    if sys.stdout is None:  # the caller closed it: there is no reader
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 -- open until the process ends
     try:
         return _ran(arguments)
     except UnreachableError as error:
@@ -176,22 +176,22 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if error.errno not in (errno.ENOSPC, errno.EIO):
             return _bug()
         _let_go()
-        print_error(f"the output cannot be written ({error.strerror})\nhint: make room, or send it elsewhere")
+        print_error(f"cannot write the output ({error.strerror})\nhint: free space, or redirect the output")
         return MISTAKE
     except KeyboardInterrupt:
         return _interrupted()
-    except Exception as error:  # noqa: BLE001 -- the last place where a bug can be told from a mistake
+    except Exception as error:  # noqa: BLE001 -- the last place that can tell a bug from wrong input
         if _follows_interrupt(error):
             return _interrupted()
-        if os.strerror(errno.ENOSPC) not in str(error):  # Java says it among much else
+        if os.strerror(errno.ENOSPC) not in str(error):  # Java's message has it among other lines
             return _bug()
-        problem = f"something cannot be written ({os.strerror(errno.ENOSPC)})"
-        print_error(f"{problem}\nhint: make room where results go, and where Spark works: /tmp")
+        problem = f"cannot write a file ({os.strerror(errno.ENOSPC)})"
+        print_error(f"{problem}\nhint: free space on the disk of the results and on Spark's: /tmp")
         return MISTAKE
 
 
 def _ran(arguments: Sequence[str] | None) -> int:
-    """Run a command line, and return its code when all that it said is written."""
+    """Run a command line, and return its code after its output is flushed."""
     try:
         commands()(args=None if arguments is None else list(arguments), prog_name="betimes")
         code = 0
@@ -202,20 +202,20 @@ def _ran(arguments: Sequence[str] | None) -> int:
 
 
 def _follows_interrupt(error: BaseException) -> bool:
-    """Tell whether something failed only because somebody had interrupted it."""
+    """Return whether an error is only the consequence of an interrupt."""
     earlier = error.__context__
     return earlier is not None and (isinstance(earlier, KeyboardInterrupt) or _follows_interrupt(earlier))
 
 
 def _bug() -> int:
     traceback.print_exc()
-    print_error("this is a bug in Betimes, not a mistake of yours; the lines above say where")
+    print_error("this is a bug in Betimes, not in your input; the traceback above shows where")
     return BUG
 
 
 def _code(leaving: SystemExit) -> int:
     code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
-    if isinstance(leaving.__context__, BrokenPipeError):  # typer makes it 1, which means something else here
+    if isinstance(leaving.__context__, BrokenPipeError):  # typer makes it 1, which means failed runs here
         return _reader_gone()
     if code == INTERRUPTED:
         return _interrupted()
@@ -233,7 +233,7 @@ def _reader_gone() -> int:
 
 
 def _let_go() -> None:
-    """Write what is still unwritten, or let it go nowhere: Python would fail at it once more on leaving."""
+    """Flush standard output, or redirect it to null: Python would fail again when it flushes at exit."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -1,4 +1,4 @@
-"""How is a server started and stopped? `betimes broker`."""
+"""`betimes broker`: run one MQTT broker."""
 
 from __future__ import annotations
 
@@ -50,40 +50,41 @@ if TYPE_CHECKING:
     from betimes.broker.net.listener import Endpoint
     from betimes.broker.server import Server
 
-FILES_BESIDE = 100  # open ones that are no connections of clients
-# Objects until garbage is looked for, among the youngest and in all: a broker makes little in cycles.
+FILES_BESIDE = 100  # open files that are not client connections
+# Thresholds of the garbage collector, for each generation: a broker makes few reference cycles.
 GARBAGE_AFTER = (20_000, 20, 100)
-LONG_S = 2.0  # after which one wants to know why nothing happens
-COMPILING = "compiling what runs most often: once after an installation, some 20 s"
+LONG_S = 2.0  # a start that takes longer is explained in the log
+COMPILING = "compiling the hot loops: once after an installation, some 20 s"
 METRICS_PORT = "--metrics-port"
 EXAMPLES = """\
 [bold]The file[/bold]
 
 host, port, certificate, key, anonymous, passwords, access, store, metrics_port, name, \
-control_secret_file: as above; \
-store_sync = "full": flush each commit to the disk, so that it survives a loss of power too; client_ca: \
-clients must show a certificate that one in this file signed; discreet = true: a subscription that is not \
-allowed is refused without saying why; sys_every = "10s": how often what the broker tells of itself below \
-$SYS is brought up to date, 0s for never. Files that it names are looked for beside it.
+control_secret_file: as the options above; \
+store_sync = "full": flush each commit to the disk, so that it survives a power loss too; client_ca: \
+clients must present a certificate signed by one in this file; discreet = true: the broker rejects a \
+subscription that is not allowed without a reason; sys_every = "10s": how often the broker updates its \
+statistics below $SYS, 0s for never. Paths are relative to the file.
 
-\\[\\[listen]]: one more place to listen: host, port, kind ("mqtt" or "websocket"), certificate, key, \
-client_ca. What stands at the top is then listened on only if it names a port or a certificate.
+\\[\\[listen]]: one more listener: host, port, kind ("mqtt" or "websocket"), certificate, key, client_ca. \
+The broker then listens at the top-level host and port only if the top level names a port or a certificate.
 
 \\[limits]: connections, connection_rate and publish_rate (per second), packet_size, \
 receive, topic_aliases, subscriptions, sessions, retained, retained_size, queue_size, \
 connect_within, keep_alive, session_expiry, client_id_letters.
 
-\\[telemetry]: what the broker writes down: directory, share (of all events), every (how often a file is \
-written), size (of all files; the oldest go).
+\\[telemetry]: the telemetry that the broker writes: directory, share (of all events), every (how often it \
+writes a file), size (of all files; the broker deletes the oldest).
 
-\\[network]: what links this broker to others: secret or secret_file (the same at all of them), strategy, \
+\\[network]: links to other brokers: secret or secret_file (the same at all brokers), strategy, \
 queue, queue_size, beat, lost_after; and for each neighbour \\[\\[network.links]]: to (its name), address \
-(unless it dials), tls, authorities, rate (to send no faster), speed (expected before anything is measured).
+(left out if the neighbour dials), tls, authorities, rate (the highest send rate), speed (assumed until \
+the broker has measured it).
 
-\\[buffer]: what is kept for subscribers who resume: keep (true), size (64MB), messages, overwrite (lrp, \
-random, pwp, value-decay, disconnection-aware), outage (how long they are away), fetch (topics asked of \
-other brokers though nobody here wants them), fetch_price, fetch_within; and \\[\\[buffer.partitions]]: \
-pattern, filter, and size, messages and overwrite of their own.
+\\[buffer]: the replay buffer, from which subscribers resume: keep (true), size (64MB), messages, overwrite \
+(lrp, random, pwp, value-decay, disconnection-aware), outage (how long subscribers are away), fetch (topics \
+to fetch from other brokers even without local demand), fetch_price, fetch_within; and \
+\\[\\[buffer.partitions]]: pattern, filter, and size, messages and overwrite of the partition.
 
 [bold]Examples[/bold]
 
@@ -117,20 +118,20 @@ def broker_command(
     control_secret: ControlSecret = None,
     verbose: Verbose = False,
 ) -> None:
-    """Run an MQTT broker, version 5 and 3.1.1, until it is interrupted or told to end.
+    """Run an MQTT broker, version 5 and 3.1.1, until Ctrl-C or SIGTERM.
 
-    On SIGHUP it reads passwords, access list and certificates again; a mistake in one leaves all as it was.
+    Clients are rejected unless you pass --passwords, --anonymous, or both. Without --passwords the broker
+    ignores user names: every client has the rights of a client without a user name.
 
-    What is given here wins over the file. Nobody comes in unless it is said who: by --passwords, by
-    --anonymous, or by both. Without --passwords a user name proves nothing, and gives nobody the rights that
-    an access list gives that user.
+    Options win over the configuration file. On SIGHUP the broker reads passwords, access list and
+    certificates again; if one of them has a mistake, it keeps all of the old ones.
 
-    With --store, sessions that outlive their connection, what waits for them and retained messages
-    survive a restart, also kill -9: nothing is acknowledged before it is in the file. Without it they live in
-    memory and end with the broker.
+    With --store, durable sessions, their queued messages and retained messages survive a restart, even
+    kill -9: the broker acknowledges nothing before it is in the file. Without it they are in memory only and
+    end with the broker.
     """
     if tls_key is not None and tls_certificate is None:
-        raise SettingError("--tls-key", str(tls_key), "is of no use without --tls-certificate")
+        raise SettingError("--tls-key", str(tls_key), "needs --tls-certificate")
     written = settings_from(config)
     settings = replace(
         written,
@@ -159,14 +160,14 @@ def broker_command(
 def _telemetry(
     written: TelemetrySettings | None, directory: Path | None, share: float | None, every: str | None
 ) -> TelemetrySettings | None:
-    """Return what is to be written down, by the file and by the options, which win."""
+    """Return the telemetry settings from the file and the options; options win."""
     if share is not None and not SHARE_MIN <= share <= 1.0:
         raise SettingError("--telemetry-share", share, f"must be between {SHARE_MIN} and 1")
     if directory is not None:
         written = TelemetrySettings(directory=str(directory))
     for option, value in (("--telemetry-share", share), ("--telemetry-every", every)):
         if value is not None and written is None:
-            raise SettingError(option, value, "is of no use without --telemetry")
+            raise SettingError(option, value, "needs --telemetry")
     if written is not None and share is not None:
         written = replace(written, share=share)
     if written is not None and every is not None:
@@ -175,21 +176,21 @@ def _telemetry(
 
 
 def read_every(text: str) -> float:
-    """Return how often a file of telemetry is written."""
+    """Return the value of `--telemetry-every` in seconds."""
     try:
         every_s = read_duration_s(text)
     except TextError as error:
         raise SettingError("--telemetry-every", text, error.problem, "for example 10s") from None
     if not 1.0 <= every_s < math.inf:
-        raise SettingError("--telemetry-every", text, "must be a second or more")
+        raise SettingError("--telemetry-every", text, "must be 1s or more")
     return every_s
 
 
 def _check(settings: ServerSettings) -> None:
-    """Refuse what the command may have been given, and a file could not have said."""
+    """Check the values that only options can set; the file reader has checked the others."""
     for option, value in (("--port", settings.port), ("--metrics-port", settings.metrics_port)):
         if value is not None and not 0 <= value <= PORT_MAX:
-            raise SettingError(option, value, f"must be between 0 and {PORT_MAX}", "0 takes one that is free")
+            raise SettingError(option, value, f"must be between 0 and {PORT_MAX}", "0 takes a free port")
     if settings.network is not None and settings.name in [link.to for link in settings.network.links]:
         raise SettingError("network.links", settings.name, "a broker is not its own neighbour")
     if not settings.name.strip() or not settings.name.isprintable():
@@ -197,13 +198,13 @@ def _check(settings: ServerSettings) -> None:
 
 
 def open_gate(settings: ServerSettings) -> AccessControl:
-    """Return who may come in, from the files that the settings name."""
+    """Return the access control that the settings and their files describe."""
     from betimes.broker.access.acl import AccessList
     from betimes.broker.access.authentication import AccessControl
     from betimes.broker.access.passwords import PasswordFile
 
     if not settings.anonymous and settings.passwords is None:
-        raise BetimesError(f"nobody could connect to this broker\nhint: {WAYS_IN}")
+        raise BetimesError(f"this broker would reject every client\nhint: {WAYS_IN}")
     users = allowed = None
     if settings.passwords is not None:
         made_by = f"betimes passwd {settings.passwords} USER makes one"
@@ -216,7 +217,7 @@ def open_gate(settings: ServerSettings) -> AccessControl:
 
 
 def run_broker(settings: ServerSettings, gate: AccessControl) -> None:
-    """Serve until SIGINT or SIGTERM comes."""
+    """Serve until SIGINT or SIGTERM."""
     import uvloop
 
     from betimes.broker.server import endpoints
@@ -229,7 +230,7 @@ def run_broker(settings: ServerSettings, gate: AccessControl) -> None:
 
 
 def check_addresses(settings: ServerSettings, places: Sequence[Endpoint]) -> None:
-    """Raise an error for an address that somebody else has, before anything is compiled."""
+    """Raise an error for an address that is in use, before the kernels are compiled."""
     for place in places:
         check_free(place.host, place.port)
     if settings.metrics_port is not None:
@@ -237,7 +238,7 @@ def check_addresses(settings: ServerSettings, places: Sequence[Endpoint]) -> Non
 
 
 def prepare(strategies: Sequence[str] = ()) -> None:
-    """Have everything loaded, or compiled, before anybody waits for it."""
+    """Load and compile everything before the first client connects."""
     from betimes.broker.warm_up import warm_up
 
     telling = threading.Timer(LONG_S, log.warning, [COMPILING])
@@ -246,11 +247,11 @@ def prepare(strategies: Sequence[str] = ()) -> None:
     telling.cancel()
     gc.collect()
     gc.set_threshold(*GARBAGE_AFTER)
-    gc.freeze()  # what was loaded stays: to look through it for garbage would stop everything for long
+    gc.freeze()  # loaded modules stay: scanning them for garbage would stop the broker for long
 
 
 def _allow_connections(count: int) -> None:
-    """Have as many files open as connections may need, or as many as the system lets us."""
+    """Raise the limit of open files to what the connections may need, or as far as the system allows."""
     wanted = count + FILES_BESIDE
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -258,7 +259,7 @@ def _allow_connections(count: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     if allowed < wanted:
         log.warning(
-            "%d connections are allowed, but the system lets us have only %d open files: ulimit -n",
+            "the limit is %d connections, but the system allows only %d open files: raise ulimit -n",
             count,
             hard,
         )
@@ -297,20 +298,20 @@ def _say_where(server: Server) -> None:
 
 
 async def _reload_whenever(told: asyncio.Event, server: Server) -> None:
-    """Read the files again on every SIGHUP; where one has a mistake, all stays as it was."""
+    """Read the files again on every SIGHUP; if one has a mistake, keep all of the old ones."""
     while True:
         await told.wait()
         told.clear()
         try:
             gate = await asyncio.to_thread(_read_again, server.settings)
         except BetimesError as error:
-            log.error("the files were not taken over, the old ones hold: %s", error)
+            log.error("the files were not reloaded, the old ones stay in force: %s", error)
             continue
-        log.info("the files were read again; clients sent away: %d", server.reload(gate))
+        log.info("the files were reloaded; clients disconnected: %d", server.reload(gate))
 
 
 def _read_again(settings: ServerSettings) -> AccessControl:
-    """Return which clients are let in from now on; a mistake in any file is an error."""
+    """Return the new access control; a mistake in any file is an error."""
     from betimes.broker.server import endpoints
 
     gate = open_gate(settings)

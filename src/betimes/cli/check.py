@@ -1,4 +1,4 @@
-"""Is a scenario file right? All its mistakes at once, or what it describes: `betimes check`."""
+"""`betimes check`: validate a scenario file."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from betimes.terminal.terminal import JsonOption, print_facts, print_json
 EXAMPLES = """\
 [bold]Examples[/bold]
 
-betimes check city.toml
+betimes check examples/city.toml
 
-betimes check city.toml --json
+betimes check examples/city.toml --json
 """
 
 
@@ -25,7 +25,10 @@ def check_command(
     scenario: Annotated[Path, typer.Argument(help="The scenario file.", metavar="SCENARIO.toml")],
     as_json: JsonOption = False,
 ) -> None:
-    """Check a scenario file: list every mistake in it, or say what it describes."""
+    """Check a scenario file: list every mistake in it, or summarise the network.
+
+    Use it after you edit a file and before a long simulation.
+    """
     from betimes.simulator.worlds import check_amount
 
     world = read_scenario(read_text_file(scenario), str(scenario))
@@ -34,11 +37,11 @@ def check_command(
     if as_json:
         print_json({"file": str(scenario), "valid": True, **facts})
     else:
-        print_facts(f"{scenario} is right", facts)
+        print_facts(f"{scenario} is valid", facts)
 
 
 def scenario_facts(world: Scenario | LayeredWorld) -> dict[str, object]:
-    """Return what a scenario, or the recipe for one, describes."""
+    """Return the sizes of a scenario, or of the recipe for one."""
     if isinstance(world, Scenario):
         return {
             "name": world.name,
@@ -53,7 +56,7 @@ def scenario_facts(world: Scenario | LayeredWorld) -> dict[str, object]:
         }
     return {
         "name": world.name,
-        "kind": "recipe: a seed makes it a network",
+        "kind": "recipe: a seed generates the network",
         "duration_s": world.duration_s,
         "brokers": sum(world.layers),
         "layers": "-".join(str(size) for size in world.layers),

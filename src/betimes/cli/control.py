@@ -1,4 +1,4 @@
-"""`betimes control`: learn from telemetry what the network does, and send the model to its brokers."""
+"""`betimes control`: learn a model of the network from telemetry, and send it to the brokers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from betimes.terminal.signals import told_to_end
 from betimes.terminal.spark_options import MasterOption, RemoteOption, open_spark
 from betimes.terminal.terminal import JsonOption
 
-EVERY_S_MIN = 1.0  # a round takes longer than that anyway
+EVERY_S_MIN = 1.0  # a round takes longer anyway
 
 
 EXAMPLES = """\
@@ -42,7 +42,7 @@ betimes control mqtt://127.0.0.1 --telemetry out/live --tables out/tables --cont
 
 
 BrokersArgument = Annotated[
-    list[str], typer.Argument(help="The brokers to tell: mqtt(s)://user:password@host:port.")
+    list[str], typer.Argument(help="The brokers to send the model to: mqtt(s)://user:password@host:port.")
 ]
 
 
@@ -50,48 +50,48 @@ TelemetryOption = Annotated[
     Path | None,
     typer.Option(
         "--telemetry",
-        help="What the brokers write. With --stream it may be left out: brokers then tell it over MQTT.",
+        help="The directory that the brokers write. Optional with --stream: brokers then send it over MQTT.",
         metavar="DIR",
     ),
 ]
 
 
 TablesOption = Annotated[
-    Path, typer.Option("--tables", help="Where the pipeline's tables go.", metavar="DIR")
+    Path, typer.Option("--tables", help="The directory for the pipeline's tables.", metavar="DIR")
 ]
 
 
 SecretOption = Annotated[
-    Path, typer.Option("--control-secret", help="The file with the secret that the brokers have too.")
+    Path, typer.Option("--control-secret", help="The file with the secret that brokers verify models with.")
 ]
 
 
 EveryOption = Annotated[
     str | None,
-    typer.Option("--every", help="From one round to the next, at least 1s: 60s, with --stream 5s."),
+    typer.Option("--every", help="Time between rounds, at least 1s. Default: 60s, with --stream 5s."),
 ]
 
 
-SinceOption = Annotated[str, typer.Option("--since", help="How much of the telemetry counts: the last 15m.")]
+SinceOption = Annotated[str, typer.Option("--since", help="Use the telemetry of this last period.")]
 
 
-OnceOption = Annotated[bool, typer.Option("--once", help="One round, and no more.")]
+OnceOption = Annotated[bool, typer.Option("--once", help="Run one round and end.")]
 
 
 StreamOption = Annotated[
-    bool, typer.Option("--stream", help="Learn from each new file as it comes, and tell of alarms.")
+    bool, typer.Option("--stream", help="Learn from each new file as it arrives, and raise alarms.")
 ]
 
 
 LateOption = Annotated[
     str | None,
-    typer.Option("--late", help="With --stream: how late a row may come, on its broker's clock: 2m."),
+    typer.Option("--late", help="With --stream: how late a row may arrive, by its broker's clock: 2m."),
 ]
 
 
 AlarmOption = Annotated[
     float | None,
-    typer.Option("--alarm", help="With --stream: by how much shares may differ from predictions: 0.1."),
+    typer.Option("--alarm", help="With --stream: the difference from predictions that raises an alarm: 0.1."),
 ]
 
 
@@ -116,15 +116,16 @@ def control_command(
     remote: RemoteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Learn again and again from telemetry what the network does, and tell its brokers.
+    """Run the control centre: learn a model from telemetry, and send it to the brokers, round by round.
 
-    Each round runs `betimes pipeline` on Spark, predicts everybody's on-time share, and sends the model,
-    signed, to every broker. By it brokers admit or refuse those who subscribe with `reliability`. A broker
-    that is away is told in the next round; a round that fails leaves the brokers with the last model.
+    Brokers need a model to admit or refuse subscriptions with `reliability`. Each round runs
+    `betimes pipeline` on Spark, predicts the on-time share of every subscriber, and sends the model, signed,
+    to every broker. A broker that is away gets it in the next round; after a failed round the brokers keep
+    the last model.
 
-    With --stream, only new files are read in each round, what was measured is held against what is predicted,
-    and brokers tell those who subscribe to $betimes/alarm/# where the two part ways. Without --telemetry, it
-    listens to $betimes/telemetry/# at each broker: they need not share a directory.
+    With --stream, each round reads only new files and compares measured shares with predictions; brokers
+    publish the differences as alarms to $betimes/alarm/#. Without --telemetry, the centre subscribes to
+    $betimes/telemetry/# at each broker, so that no shared directory is needed.
     """
     from betimes.control.rounds import Centre, run_rounds
     from betimes.control.stream import STREAM, read_stream_settings, run_stream
@@ -152,7 +153,7 @@ def control_command(
         live = read_stream_settings(since, late, alarm)
     if telemetry is None:
         check_tables_place(tables)
-    elif once or stream:  # else what is not there yet may be there in the next round
+    elif once or stream:  # else a missing directory may exist in the next round
         check_places(telemetry, tables)
     spark = open_spark("betimes control", master, remote)
     with told_to_end() as ending:
@@ -163,29 +164,29 @@ def control_command(
 
 
 def check_driver_is_here(master: str | None, remote: str | None) -> None:
-    """Raise an error where a stream would be driven by a Spark Connect server."""
+    """Raise an error if a Spark Connect server would drive the stream."""
     server = remote or (None if master else os.environ.get("SPARK_REMOTE"))
     if server:
-        problem = "cannot be combined with --stream: its batches would be acted on at that server, not here"
-        raise SettingError("--remote", server, problem, "say --master, or leave out --stream")
+        problem = "cannot be combined with --stream: that server, not this command, would handle the batches"
+        raise SettingError("--remote", server, problem, "pass --master, or leave out --stream")
 
 
 def check_telemetry_is_named(telemetry: Path | None, *, once: bool, stream: bool) -> None:
-    """Raise an error where there would be nothing to learn from."""
+    """Raise an error if there is no source of telemetry."""
     if telemetry is None and (once or not stream):
-        hint = "name what the brokers write; only with --stream, and without --once, they tell it over MQTT"
+        hint = "name the directory that brokers write; MQTT replaces it only with --stream and without --once"
         raise SettingError("--telemetry", "", "is missing", hint)
 
 
 def check_no_stream_options(given: Mapping[str, object]) -> None:
-    """Raise an error where an option would be ignored."""
+    """Raise an error if an option would be ignored."""
     for name, value in given.items():
         if value is not None:
-            raise SettingError(name, value, "says something only with --stream", "add --stream")
+            raise SettingError(name, value, "needs --stream", "add --stream")
 
 
 def read_every_s(text: str) -> float:
-    """Return what `--every` says."""
+    """Return the value of `--every` in seconds."""
     try:
         every_s = read_duration_s(text)
     except TextError as error:

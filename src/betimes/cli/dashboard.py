@@ -1,4 +1,4 @@
-"""How is the network doing, right now? `betimes dashboard`: a page in the browser, from live brokers."""
+"""`betimes dashboard`: serve a web page with the state of live brokers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PORT = 8080
 METRICS_MAX = 1_000
-AWAY_S_MAX = 30.0  # a browser that comes back sooner is still logged in, and its tap still open
+AWAY_S_MAX = 30.0  # a browser that reconnects sooner is still logged in, and its tap is still open
 
 EXAMPLES = """\
 [bold]Examples[/bold]
@@ -38,35 +38,35 @@ def dashboard_command(
     metrics: Annotated[
         list[str],
         typer.Option(
-            "--metrics", help="Where a broker tells its metrics. Say it of each.", metavar="HOST:PORT"
+            "--metrics", help="The metrics address of a broker. Repeat it for each.", metavar="HOST:PORT"
         ),
     ],
     url: Annotated[
         str | None,
-        typer.Option("--url", "-L", help="A broker to hear alarms and messages from, such as mqtt://host."),
+        typer.Option("--url", "-L", help="The broker for alarms and messages, such as mqtt://host."),
     ] = None,
     tables: Annotated[
         Path | None,
-        typer.Option("--tables", help="What the pipeline learned: who was promised, predicted and got what."),
+        typer.Option("--tables", help="The pipeline's tables: requested, predicted and measured shares."),
     ] = None,
     users: Annotated[
         Path | None,
         typer.Option(
-            "--users", help="Who may log in, and publish: a file of `betimes passwd`.", metavar="FILE"
+            "--users", help="Users that may log in and publish: a file of `betimes passwd`.", metavar="FILE"
         ),
     ] = None,
     host: Annotated[
-        str, typer.Option("--host", help="Where to listen; other machines need 0.0.0.0.")
+        str, typer.Option("--host", help="The address to listen at; 0.0.0.0 for other machines.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", help="The page's port.")] = PORT,
     user: UserOption = None,
     password: PasswordOption = None,
     cafile: CafileOption = None,
 ) -> None:
-    """Show brokers as they are: links, queues, on-time share, earnings, drops, subscribers, alarms, messages.
+    """Serve a page with live links, queues, on-time share, earnings, drops, subscribers, alarms and messages.
 
-    Nothing can be changed from the page, unless one logs in as somebody in --users. It needs no network but
-    the brokers': all that it is made of is installed with Betimes. Ctrl-C ends it.
+    The page is read-only; a user in --users can log in and publish. It loads nothing from the Internet: all
+    scripts are installed with Betimes. Ctrl-C stops it.
     """
     addresses = [metrics_address(each) for each in metrics]
     if len(addresses) > METRICS_MAX:
@@ -78,7 +78,7 @@ def dashboard_command(
     from betimes.reporting.dashboard.feed import BrokerPlace, Feed
 
     place = None if url is None else BrokerPlace(url=url, user=user, password=password, ca=cafile)
-    print_notice(f"http://{host}:{port} (Ctrl-C ends it)")
+    print_notice(f"http://{host}:{port} (Ctrl-C stops it)")
     run_dashboard(Feed(addresses, place, tables), known, host, port)
 
 
@@ -105,7 +105,7 @@ def run_dashboard(feed: Feed, users: PasswordFile | None, host: str, port: int) 
 
 
 def metrics_address(text: str) -> str:
-    """Return where metrics are read, from a host and port or a whole address.
+    """Return the URL of the metrics, from a host and port or a URL.
 
     >>> metrics_address("b1:9101"), metrics_address("http://b1:9101/metrics")
     ('http://b1:9101/metrics', 'http://b1:9101/metrics')
@@ -117,12 +117,12 @@ def metrics_address(text: str) -> str:
     except ValueError:
         is_right = False
     if not is_right:
-        raise SettingError("--metrics", text, "is no host and port", hint)
+        raise SettingError("--metrics", text, "is not a host and port", hint)
     return f"{parts.scheme}://{parts.netloc}{parts.path if parts.path not in ('', '/') else '/metrics'}"
 
 
 def check_port(host: str, port: int) -> None:
-    """Say in one message that a port cannot be had, before anything is begun."""
+    """Raise an error for a port that cannot be used, before the server starts."""
     if not 1 <= port <= 65_535:
         raise SettingError("--port", port, "must be between 1 and 65535", "for example 8080")
     check_free(host, port)

@@ -1,4 +1,4 @@
-"""What is it all for? Real events on live brokers, as they come and as we choose: `betimes demo`."""
+"""`betimes demo`: replay real flights over live brokers, under two scheduling strategies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def demo_command(
     seconds: Annotated[
         float | None,
         typer.Option(
-            "--seconds", help=f"How long each replay lasts: {SECONDS:g}; a second is 50 minutes of 2013."
+            "--seconds", help=f"Seconds of each replay: {SECONDS:g}; a second is 50 minutes of 2013."
         ),
     ] = None,
     simulated: Annotated[
@@ -40,28 +40,28 @@ def demo_command(
     remote: RemoteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Replay a day of real flights over live brokers, first come first served and then as we choose.
+    """Replay a day of real flights over live brokers: first come, first served, then by late binding.
 
-    Six brokers run on this machine, as in examples/flights.toml; two of their links carry about half of what
-    is published. Twelve subscribers ask for different flights, within 0.3 to 5 s, for prices from 1 to 10.
-    Between the two, Spark learns from what brokers wrote down, and a twin of the network predicts the second
-    part, in which a traveller disappears and resumes at another broker, one subscriber's bandwidth is
-    guaranteed, and one who asks for too much is refused. The tables at the end say what arrived in time and
-    what it earned, measured at the subscribers; a page, OUT/demo/report.html, shows more. All brokers are
-    stopped.
+    Six brokers run on this machine, as in examples/flights.toml; two of their links can carry about half of
+    what is published. Twelve subscribers ask for different flights, with bounds of 0.3 to 5 s and prices from
+    1 to 10. After the first part, Spark learns from the telemetry, and a twin of the network predicts the
+    second part. In the second part, a traveller disconnects and resumes at another broker, a subscriber has
+    guaranteed bandwidth, and the broker refuses a subscriber that asks for too much. The tables at the end
+    show what arrived in time and what it earned, measured at the subscribers; the page OUT/demo/report.html
+    shows more. The command stops all brokers.
 
-    --master and --remote are for --simulated: three strategies on simulated brokers, and a picture.
+    --master and --remote need --simulated, which runs three strategies on simulated brokers.
     """
     if simulated:
         from betimes.demo.simulated import simulated_demo
 
         if seconds is not None:
-            raise SettingError("--seconds", seconds, "is of no use with --simulated")
+            raise SettingError("--seconds", seconds, "cannot be combined with --simulated")
         simulated_demo(out, master=master, remote=remote, as_json=as_json)
         return
     for option, value in (("--master", master), ("--remote", remote)):
         if value is not None:
-            raise SettingError(option, value, "is of no use without --simulated", "live brokers run here")
+            raise SettingError(option, value, "needs --simulated", "live brokers run on this machine")
     seconds = SECONDS if seconds is None else seconds
     if not SECONDS_MIN <= seconds <= SECONDS_MAX:
         raise SettingError("--seconds", seconds, f"must be between {SECONDS_MIN:g} and {SECONDS_MAX:g}")

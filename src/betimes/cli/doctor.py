@@ -1,4 +1,4 @@
-"""Is this machine ready? Which Java and Spark would run, on how many cores: `betimes doctor`."""
+"""`betimes doctor`: print the Java, Spark and Python of this machine, and optionally test them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ betimes doctor --start --master spark://HOST:7077
 
 def doctor_command(
     start: Annotated[
-        bool, typer.Option("--start", help="Open Spark and run a small job, with times.")
+        bool, typer.Option("--start", help="Start Spark, run a small job, and print the times.")
     ] = False,
     master: MasterOption = None,
     remote: RemoteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell which Java, Spark and Python would run, and whether they do."""
+    """Print which Java, Spark and Python Betimes uses, and test them with --start.
+
+    Run it first when a command with Spark fails.
+    """
     facts = machine_facts()
     if start or master or remote:
         facts |= start_facts(master, remote)
@@ -42,7 +45,7 @@ def doctor_command(
 
 
 def machine_facts() -> dict[str, object]:
-    """Return what is here; a NoJavaError where nothing can run Spark."""
+    """Return versions and paths; raise a NoJavaError if there is no Java for Spark."""
     from betimes.pipeline.spark.java import find_java
 
     java = find_java()
@@ -58,7 +61,7 @@ def machine_facts() -> dict[str, object]:
 
 
 def start_facts(master: str | None, remote: str | None) -> dict[str, object]:
-    """Open Spark, run a first and a second Python task, and return how long each took."""
+    """Start Spark, run a first and a second Python task, and return the times."""
     from betimes.pipeline.spark.session import start_s
     from betimes.pipeline.sweeps.sweep import run_sweep
 

@@ -1,4 +1,4 @@
-"""Does Betimes do what the papers say? `betimes figures` lists the figures, `betimes figure` runs one."""
+"""`betimes figures` lists the figures of the papers or runs them all; `betimes figure` runs one."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ betimes figure wang-5 --seeds 10 --first-seed 100 --out results
 betimes figure wang-6 --master spark://HOST:7077 --json > wang-6.json
 """
 
-OutOption = Annotated[Path, typer.Option("--out", help="Directory for points, claims and pictures.")]
+OutOption = Annotated[Path, typer.Option("--out", help="The directory for points, claims and pictures.")]
 
 
 SeedsOption = Annotated[
     int | None,
-    typer.Option("--seeds", help=f"How many seeds. Default: {SEEDS}, or {QUICK_SEEDS} if quick."),
+    typer.Option("--seeds", help=f"The number of seeds. Default: {SEEDS}, or {QUICK_SEEDS} with --quick."),
 ]
-QuickOption = Annotated[bool, typer.Option("--quick", help="A short look: fewer points, shorter runs.")]
+QuickOption = Annotated[bool, typer.Option("--quick", help="Fewer points, shorter runs.")]
 
 
 def figures_command(
     run_all: Annotated[
-        bool, typer.Option("--all", help="Run them all, and put them on one page: OUT/figures.html.")
+        bool, typer.Option("--all", help="Run all figures, and write them to one page: OUT/figures.html.")
     ] = False,
     seeds: SeedsOption = None,
     quick: QuickOption = False,
@@ -68,10 +68,10 @@ def figures_command(
     remote: RemoteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the figures of the papers that can be run, or run them all and make a page of them.
+    """List the figures of the papers, or run them all and write one page.
 
-    All of them take hours; with --quick, about a quarter of one. A figure that fails is named on the page and
-    loses no other; the command then ends with 1.
+    All figures take hours; with --quick, about a quarter of an hour. The page names each figure that failed,
+    and the others still run; the exit code is then 1.
     """
     from betimes.experiments.catalogue import FIGURES
 
@@ -90,11 +90,11 @@ def figures_command(
 
 
 def _check_list_only(options: Mapping[str, object]) -> None:
-    """Raise an error if somebody says how to run what is only listed."""
+    """Raise an error for an option of a run where the command only lists."""
     for option, value in options.items():
         if value is not None:
             hint = f"betimes figures --all {option} runs all of them, betimes figure NAME {option} one"
-            raise SettingError(option, value, "is of no use to a list of figures", hint)
+            raise SettingError(option, value, "needs --all: the list of figures runs nothing", hint)
 
 
 def run_all_figures(
@@ -106,7 +106,7 @@ def run_all_figures(
     *,
     as_json: bool,
 ) -> bool:
-    """Run figures one after the other, and make a page of them; return whether every run came to its end."""
+    """Run figures one after the other, and write a page; return whether every run succeeded."""
     from betimes.pipeline.spark.session import SessionError
     from betimes.reporting.figures_page import figures_page
     from betimes.reporting.page import check_page_place, write_page
@@ -115,17 +115,17 @@ def run_all_figures(
     unfinished: list[tuple[str, str]] = []
     page = out / PAGE
     check_page_place(page)
-    about = f"{len(plan.seeds)} seeds{', a quick look: fewer points, shorter runs' if plan.quick else ''}."
+    about = f"{len(plan.seeds)} seeds{', with --quick: fewer points, shorter runs' if plan.quick else ''}."
     for number, figure in enumerate(figures, start=1):
         print_notice(f"{figure.name}, {number} of {len(figures)}: {figure.about}")
         try:
             runs.append(run_figure(figure, plan, out, master=master, remote=remote))
         except (SessionError, SettingError):
-            raise  # no other figure would fare better
+            raise  # every other figure would fail too
         except BetimesError as error:
             print_error(str(error))
             unfinished.append((figure.name, str(error)))
-        write_page(page, figures_page(runs, unfinished, about))  # whoever interrupts it has the first ones
+        write_page(page, figures_page(runs, unfinished, about))  # after an interrupt the first ones are there
     if as_json:
         print_json({"page": str(page), "figures": [_brief(run) for run in runs], "unfinished": unfinished})
     else:
@@ -157,9 +157,9 @@ def figure_command(
     remote: RemoteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a figure of a paper on Spark, draw it, and say which of the paper's claims hold.
+    """Run a figure of a paper on Spark, draw it, and check the paper's claims.
 
-    A claim that does not hold is a result, not an error; the command ends with 1 only if a run failed.
+    A claim that does not hold is a result, not an error; the exit code is 1 only if a run failed.
     The files are in OUT/NAME.
     """
     from betimes.experiments.catalogue import figure_named
@@ -176,25 +176,25 @@ def figure_command(
 
 
 def print_run(run: FigureRun) -> None:
-    """Print points, claims and files for a person."""
+    """Print points, claims and files as tables."""
     for panel in run.figure.panels:
         here = [point for point in run.points if point.panel == panel.key]
         if panel.is_scatter:
-            continue  # a cloud says nothing as a table; its errors are among the claims
+            continue  # a scatter plot is no use as a table; its errors are among the claims
         print_points(f"{panel.title}: {panel.y_label}, by {panel.x_label}", here)
     rows = [
         ("yes" if claim.held else "NO", claim.text, claim.published, claim.measured) for claim in run.claims
     ]
     if rows:
-        print_table("what is claimed", ["held", "claim", "published", "measured"], rows)
-        print_notice("a published number is held when it lies within two standard deviations between seeds")
+        print_table("claims", ["held", "claim", "published", "measured"], rows)
+        print_notice("a published number holds if it lies within two standard deviations between seeds")
     held = sum(claim.held for claim in run.claims)
     facts = {"claims held": f"{held} of {len(run.claims)}", "runs failed": len(run.failures)}
     print_facts("", {**facts, "seconds": round(run.took_s, 1), "picture": run.files["png"]})
 
 
 def print_points(title: str, points: list[Point]) -> None:
-    """Print curves as rows and places as columns: mean ± deviation over seeds."""
+    """Print curves as rows and x values as columns: mean ± deviation over seeds."""
     places = sorted({point.x for point in points})
     by_place = {(point.curve, point.x): point for point in points}
     rows = []

@@ -1,4 +1,4 @@
-"""What does a filter mean? Its boxes, and whether given events match: `betimes filter`."""
+"""`betimes filter`: explain a content filter, and try events on it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ betimes filter "kind IS NULL" --event speed=61 --json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterTrial:
-    """An event as the user wrote it, and whether the filter wants it."""
+    """An event as the user wrote it, and whether the filter matches it."""
 
     text: str
     attributes: dict[str, Value]
@@ -40,16 +40,14 @@ def filter_command(
     text: Annotated[str, typer.Argument(help="The filter: a predicate as in a WHERE clause of Spark SQL.")],
     event: Annotated[
         list[str] | None,
-        typer.Option(
-            "--event", help="An event to try, as name=value,name=value. May be given several times."
-        ),
+        typer.Option("--event", help="An event to try, as name=value,name=value. May be repeated."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Explain a filter: the boxes it comes to, and whether events match it.
+    """Explain a content filter: its boxes, and whether events match it.
 
-    A filter is a union of boxes; an event matches when every constraint of some box is true of it.
-    A missing attribute is NULL, as in SQL.
+    Use it to check a filter before you subscribe. A filter is a union of boxes; an event matches if it meets
+    every constraint of at least one box. A missing attribute is NULL, as in SQL.
     """
     parsed = parse_filter(text)
     tried = [try_event(parsed, each) for each in event or []]
@@ -82,13 +80,13 @@ def filter_facts(parsed: Filter, tried: list[FilterTrial]) -> dict[str, Any]:
 
 
 def try_event(parsed: Filter, text: str) -> FilterTrial:
-    """Return an event as the user wrote it, tried on the filter."""
+    """Return an event as the user wrote it, and whether the filter matches it."""
     attributes = read_attributes(text)
     return FilterTrial(text=text, attributes=attributes, matches=parsed.matches(attributes))
 
 
 def read_attributes(text: str) -> dict[str, Value]:
-    """Return the attributes in `name=value,name=value`; what reads as a number is one.
+    """Return the attributes in `name=value,name=value`; a value that parses as a number is one.
 
     >>> read_attributes("speed=61, kind=car")
     {'speed': 61.0, 'kind': 'car'}
@@ -105,12 +103,12 @@ def read_attributes(text: str) -> dict[str, Value]:
 
 
 def describe_box(box: Box) -> str:
-    """Return a box as a person reads it."""
+    """Return a box as readable text."""
     return " and ".join(describe(name, constraint) for name, constraint in box.constraints) or "anything"
 
 
 def describe(name: str, constraint: Constraint) -> str:
-    """Return a constraint on the attribute as a person reads it.
+    """Return a constraint on the attribute as readable text.
 
     >>> describe("speed", Interval(50, 80, low_inside=False))
     '50 < speed <= 80'

@@ -1,4 +1,4 @@
-"""How does the `betimes` command begin? Everything else is loaded only here, so that Ctrl-C is met early."""
+"""Entry point of the `betimes` command. It imports the rest late, to catch Ctrl-C during the imports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from betimes.terminal.exit_codes import INTERRUPTED
 
 
 def main() -> NoReturn:
-    """Be the `betimes` command."""
+    """Run the `betimes` command and exit with its code."""
     try:
         from betimes.cli.app import run
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Who wants which event? `betimes match` matches stored events with many subscriptions, on Spark."""
+"""`betimes match`: match stored events with many subscriptions, on Spark."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ EXAMPLES = """\
 
 betimes match --events events.parquet --subscriptions subscriptions.csv --out out/match
 
-betimes match --events out/tables/current/events --subscriptions wishes.jsonl --out out/match --counts
+betimes match --events out/tables/current/events --subscriptions subs.jsonl --out out/match --counts
 
 betimes match --events events/ --subscriptions subscriptions/ --explain
 
-betimes match --events /shared/events --subscriptions /shared/wishes --out /shared/match --master spark://head:7077
+betimes match --events /shared/events --subscriptions /shared/subs --out /shared/match --master spark://head:7077
 """
 
 INDEX_MB = 512
@@ -45,17 +45,17 @@ SubscriptionsOption = Annotated[
     str,
     typer.Option(
         "--subscriptions",
-        help="Subscriptions, likewise: `subscriber`, `filter` (a text), `topic` (a pattern), and columns "
-        "such as `speed>=`, `speed<=` and `kind=` for boxes.",
+        help="Subscriptions, in the same formats: `subscriber`, `filter` (a text), `topic` (a pattern), and "
+        "columns such as `speed>=`, `speed<=` and `kind=` for boxes.",
         metavar="PLACE",
     ),
 ]
-OutOption = Annotated[
-    Path | None, typer.Option("--out", help="The folder that the answer goes to.", metavar="DIR")
+OutOption = Annotated[Path | None, typer.Option("--out", help="The folder for the result.", metavar="DIR")]
+CountsOption = Annotated[
+    bool, typer.Option("--counts", help="Only the number of matching subscribers of each event.")
 ]
-CountsOption = Annotated[bool, typer.Option("--counts", help="Only how many want each event.")]
 PairsOption = Annotated[
-    bool, typer.Option("--pairs", help="A row for each event and subscriber, not a list for each event.")
+    bool, typer.Option("--pairs", help="One row for each event and subscriber, not a list for each event.")
 ]
 IdOption = Annotated[
     list[str] | None,
@@ -63,12 +63,10 @@ IdOption = Annotated[
 ]
 IndexOption = Annotated[
     float,
-    typer.Option("--index-mb", help="The largest index of one worker; more subscriptions are divided."),
+    typer.Option("--index-mb", help="The largest index of a worker; above it, subscriptions are divided."),
 ]
-ExplainOption = Annotated[bool, typer.Option("--explain", help="Only say how it would be done, and why.")]
-OverwriteOption = Annotated[
-    bool, typer.Option("--overwrite", help="Replace the answer that is there already.")
-]
+ExplainOption = Annotated[bool, typer.Option("--explain", help="Print the plan, and run nothing.")]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an existing result.")]
 
 
 def match_command(
@@ -85,12 +83,12 @@ def match_command(
     remote: RemoteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Match stored events with subscriptions: who would have wanted what?
+    """Match stored events with subscriptions, on Spark.
 
-    The answer is one row for each event that somebody wants, with the list of its subscribers, in
-    DIR/matches. Rows that cannot be read go to DIR/quarantine.parquet with reason and place. Few
-    subscriptions are held by one index, which every worker has; many are divided into cells by topic and
-    attributes, as --explain tells.
+    The result is one row for each event that matches a subscription, with the list of its subscribers, in
+    DIR/matches. Rows that cannot be read go to DIR/quarantine.parquet with reason and place. A small set of
+    subscriptions is one index on every worker; a large one is divided into cells by topic and attributes.
+    --explain prints which.
     """
     from betimes.pipeline.match.files import MatchRequest, check_out, explain_files, match_files
     from betimes.pipeline.match.forms import Form
@@ -98,9 +96,9 @@ def match_command(
     from betimes.pipeline.rows.sources import check_rows_place
 
     if counts and pairs:
-        raise SettingError("--pairs", pairs, "cannot be combined with --counts", "give one of them")
+        raise SettingError("--pairs", pairs, "cannot be combined with --counts", "pass one of them")
     if out is None and not explain:
-        raise SettingError("--out", "", "is missing", "name a folder for the answer, or say --explain")
+        raise SettingError("--out", "", "is missing", "name a folder for the result, or pass --explain")
     form = Form.COUNTS if counts else Form.PAIRS if pairs else Form.LISTS
     request = MatchRequest(
         events=events,
@@ -125,34 +123,36 @@ def match_command(
 
 
 def show_plan(plan: MatchPlan, *, as_json: bool) -> None:
-    """Print how a match is done."""
+    """Print the plan of a match."""
     facts = plan.facts()
     if as_json:
         print_json(facts)
         return
     groups = facts.pop("groups", [])
     tried: dict[str, Any] = facts.pop("work_s_of_ways_tried", {})
-    print_facts("how it is done", {name.replace("_", " "): value for name, value in facts.items()})
+    print_facts("plan", {name.replace("_", " "): value for name, value in facts.items()})
     if groups:
         rows = [(", ".join(group["divided_by"]) or "not divided", group["cells"]) for group in groups]
         print_table("cells: an event goes to one of each group", ["by", "cells"], rows, numbers=["cells"])
         ways = sorted(tried.items(), key=lambda item: float(item[1]))
-        print_table("ways to divide", ["way", "expected work in s"], ways, numbers=["expected work in s"])
+        print_table(
+            "divisions considered", ["by", "expected work in s"], ways, numbers=["expected work in s"]
+        )
 
 
 def show_match(facts: MatchFacts, out: Path, *, as_json: bool) -> None:
-    """Print what came out of a match, and what needs a look."""
+    """Print the result of a match, and a notice about rows in quarantine."""
     if facts.set_aside:
         count = f"{sum(facts.set_aside.values()):,}"
         place = out / "quarantine.parquet"
-        print_notice(f"set aside, each row with its reason and place: {count} of them, in {place}")
+        print_notice(f"quarantine: {count} rows that cannot be read, with reason and place, in {place}")
     if as_json:
         print_json(facts.as_dict())
         return
     shown = {
         "events": facts.plan.events,
         "subscriptions": facts.plan.subscriptions,
-        "events that somebody wants": facts.wanted,
+        "events that match": facts.wanted,
         "pairs of event and subscriber": facts.pairs,
         "way": facts.plan.facts()["way"],
         "took s": facts.took_s,
@@ -160,4 +160,4 @@ def show_match(facts: MatchFacts, out: Path, *, as_json: bool) -> None:
     }
     print_facts(str(out / "matches"), shown)
     if facts.set_aside:
-        print_table("set aside", ["reason", "rows"], list(facts.set_aside.items()), numbers=["rows"])
+        print_table("quarantine", ["reason", "rows"], list(facts.set_aside.items()), numbers=["rows"])

@@ -1,4 +1,4 @@
-"""How does a network of live brokers start on one machine? `betimes network`."""
+"""`betimes network`: run a network of brokers on this machine, one process each."""
 
 from __future__ import annotations
 
@@ -40,21 +40,25 @@ betimes network examples/city.toml --passwords broker.passwords --unlimited
 
 Fetch = Annotated[
     list[str] | None,
-    typer.Option("--fetch", help="Topics that each broker keeps: resume anywhere. May be repeated."),
+    typer.Option(
+        "--fetch", help="Topics that every broker keeps, to resume at any of them. May be repeated."
+    ),
 ]
 MetricsPort = Annotated[
     int | None,
     typer.Option(
         "--metrics-port",
-        help="Of the first broker's metrics, the others follow; 0: free ones. For `betimes dashboard`.",
+        help="Metrics port of the first broker; the others follow; 0: free ones. For `betimes dashboard`.",
     ),
 ]
 TelemetryShare = Annotated[
-    float, typer.Option("--telemetry-share", help="Of which share of all events.", min=1e-6, max=1.0)
+    float, typer.Option("--telemetry-share", help="The share of events to record.", min=1e-6, max=1.0)
 ]
 ControlSecretFile = Annotated[
     Path | None,
-    typer.Option("--control-secret", help="A file for `betimes control`; it is made if it is not there."),
+    typer.Option(
+        "--control-secret", help="The secret file for `betimes control`; created if it does not exist."
+    ),
 ]
 
 
@@ -63,13 +67,13 @@ def network_command(
         Path, typer.Argument(help="A scenario file with brokers and links.", metavar="TOPOLOGY.toml")
     ],
     port: Annotated[
-        int, typer.Option("--port", "-p", help="Of the first broker, the others follow; 0: free ones.")
+        int, typer.Option("--port", "-p", help="Port of the first broker; the others follow; 0: free ones.")
     ] = 1883,
     strategy: Annotated[
-        str, typer.Option("--strategy", help="How brokers choose what goes next, as in `betimes simulate`.")
+        str, typer.Option("--strategy", help="The scheduling strategy, as in `betimes simulate`.")
     ] = "late-binding",
     unlimited: Annotated[
-        bool, typer.Option("--unlimited", help="Let links be as fast as this machine makes them.")
+        bool, typer.Option("--unlimited", help="Do not limit links to the rates in the file.")
     ] = False,
     anonymous: Anonymous = False,
     passwords: Passwords = None,
@@ -78,21 +82,22 @@ def network_command(
     telemetry_share: TelemetryShare = 0.01,
     metrics_port: MetricsPort = None,
     store: Annotated[
-        Path | None, typer.Option("--store", help="A directory for what is to survive a restart.")
+        Path | None, typer.Option("--store", help="A directory for the stores, which survive a restart.")
     ] = None,
     telemetry_every: TelemetryEvery = None,
     control_secret: ControlSecretFile = None,
     fetch: Fetch = None,
     seed: Annotated[
-        int, typer.Option("--seed", help='Of the network, where the file has a table "generate".')
+        int, typer.Option("--seed", help='The seed of the network, if the file has a table "generate".')
     ] = 1,
     verbose: Verbose = False,
 ) -> None:
-    """Run every broker of a topology as a process of its own, linked as it says, until interrupted.
+    """Run every broker of a topology as a process on this machine, with its links, until Ctrl-C.
 
-    Any MQTT client connects to any of them. Links are limited to the rate that the file gives them, in both
-    directions (their deviation and delay are left to this machine). Publishers and subscribers in the file
-    are for `betimes simulate`: here they are yours to start. A broker that dies is started again.
+    Use it to try a network before you install it. Any MQTT client connects to any broker. Links are limited
+    to the rate in the file, in both directions; their deviation and delay are those of this machine. The
+    command ignores publishers and subscribers in the file: start your own clients. It restarts a broker that
+    dies.
     """
     from betimes.scheduling.strategies import strategy_named
 
@@ -119,22 +124,22 @@ def network_command(
 def _settings(
     passwords: Path | None, access: Path | None, control_secret: Path | None, *, anonymous: bool
 ) -> dict[str, Any]:
-    """Return what every broker's file says of who may come in and who is believed."""
+    """Return the access settings of every broker's file."""
     if not anonymous and passwords is None:
-        raise BetimesError(f"nobody could connect to these brokers\nhint: {WAYS_IN}")
+        raise BetimesError(f"these brokers would reject every client\nhint: {WAYS_IN}")
     settings: dict[str, Any] = {"anonymous": anonymous}
     if passwords is not None:
         settings["passwords"] = str(passwords.resolve())
     if access is not None:
         settings["access"] = str(access.resolve())
-    open_gate(ServerSettings(**settings))  # what is wrong with a file is told once
+    open_gate(ServerSettings(**settings))  # report a mistake in a file once, not once a broker
     if control_secret is not None:
         settings["control_secret_file"] = str(_made_secret(control_secret).resolve())
     return settings
 
 
 def _made_secret(path: Path) -> Path:
-    """Return a file with a secret, which only its owner may read if it is made now."""
+    """Return the secret file; create it, readable by its owner only, if it does not exist."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -142,32 +147,32 @@ def _made_secret(path: Path) -> Path:
     except FileExistsError:
         read_secret(path, "--control-secret")
     except OSError as error:
-        raise BetimesError(f"{path}: this cannot be written ({error.strerror})") from None
+        raise BetimesError(f"{path}: cannot be written ({error.strerror})") from None
     return path
 
 
 def _options(telemetry: Path | None, share: float, every: str | None, *, verbose: bool) -> tuple[str, ...]:
-    """Return what every broker is started with."""
+    """Return the command-line options of every broker."""
     options = ["--verbose"] if verbose else []
     if telemetry is not None:
         options += ["--telemetry", str(telemetry.resolve()), "--telemetry-share", str(share)]
     if every is not None:
         if telemetry is None:
-            raise SettingError("--telemetry-every", every, "is of no use without --telemetry")
+            raise SettingError("--telemetry-every", every, "needs --telemetry")
         read_every(every)
         options += ["--telemetry-every", every]
     return tuple(options)
 
 
 def run_network(plan: FleetPlan) -> None:
-    """Run the brokers of a plan until SIGINT or SIGTERM comes."""
+    """Run the brokers of a plan until SIGINT or SIGTERM."""
     with told_to_end() as ending, Fleet(plan) as fleet:
         rows = [
             [name, f"{HOST}:{port}", *(f"{HOST}:{each}" for each in plan.own_settings.get(name, {}).values())]
             for name, port in plan.ports.items()
         ]
         print_table("brokers", ["name", "MQTT at", *(["metrics at"] if plan.own_settings else [])], rows)
-        print_notice("all brokers are up; Ctrl-C ends them")
+        print_notice("all brokers are up; Ctrl-C stops them")
         while not ending.wait(WATCH_EVERY_S):
             for said in fleet.tend():
                 print_notice(said)
@@ -185,18 +190,18 @@ def _scenario(topology: Path, seed: int) -> Scenario:
 
 
 def _metrics(ports: Mapping[str, int], first: int | None) -> dict[str, dict[str, int]]:
-    """Return where each broker tells its metrics, as its file says it."""
+    """Return the metrics port of each broker, as settings of its file."""
     if first is None:
         return {}
     found = _ports(list(ports), first, "--metrics-port")
     if both := set(found.values()) & set(ports.values()):
         hint = f"for example {max(ports.values()) + 1}"
-        raise SettingError("--metrics-port", first, f"MQTT is at port {min(both)} already", hint)
+        raise SettingError("--metrics-port", first, f"port {min(both)} is an MQTT port", hint)
     return {name: {"metrics_port": port} for name, port in found.items()}
 
 
 def _ports(brokers: Sequence[str], first: int, option: str) -> dict[str, int]:
-    """Return a port for each broker; one that somebody has is told before any broker is started."""
+    """Return a port for each broker; raise an error for a port in use before any broker starts."""
     if not 0 <= first <= PORT_MAX - len(brokers):
         raise SettingError(option, first, f"must leave room for {len(brokers)} ports up to {PORT_MAX}")
     ports = free_ports(len(brokers)) if first == 0 else range(first, first + len(brokers))

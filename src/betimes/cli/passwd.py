@@ -1,4 +1,4 @@
-"""Who may log in? Users and their passwords, in a file that brokers read: `betimes passwd`."""
+"""`betimes passwd`: edit a password file of users and salted hashes."""
 
 from __future__ import annotations
 
@@ -29,25 +29,27 @@ betimes passwd broker.passwords ann --delete
 
 
 def passwd_command(
-    file: Annotated[Path, typer.Argument(help="The password file; made if there is none.", metavar="FILE")],
+    file: Annotated[
+        Path, typer.Argument(help="The password file; created if it does not exist.", metavar="FILE")
+    ],
     user: Annotated[str, typer.Argument(help="The user's name.", metavar="USER")],
-    delete: Annotated[bool, typer.Option("--delete", help="Take the user out of the file.")] = False,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete the user from the file.")] = False,
     password_stdin: Annotated[
         bool,
         typer.Option("--password-stdin", help="Read the password from standard input instead of asking."),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Give a user a password, change it, or take the user out.
+    """Add a user to a password file, change the password, or delete the user.
 
-    You are asked for the password twice, and it is not shown. The file keeps a salted hash of it (scrypt) in
-    a line of the user's own; all other lines stay as they are. A new file can be read by you alone. It is
-    replaced in one step, so that a broker never reads half of it.
+    Brokers read this file with --passwords. The command prompts twice for the password and does not show it.
+    The file has a line with a salted hash (scrypt) for each user; other lines stay as they are. Only you can
+    read a new file. The command replaces the file in one step, so that a broker never reads half of it.
     """
     path, there = _found(file)
     if delete:
         if password_stdin:
-            raise BetimesError("--delete takes no password: leave out --password-stdin")
+            raise BetimesError("--delete needs no password: leave out --password-stdin")
         changed = PasswordFile.read(read_text_file(path), str(file)).without_user(user)
         done = "deleted"
     else:
@@ -60,13 +62,13 @@ def passwd_command(
         print_json({"file": str(file), "user": user, "done": done, "users": len(changed)})
     else:
         count = "1 user" if len(changed) == 1 else f"{len(changed):,} users"
-        results().print(f"{file}: {user} {done}, {count} in all", markup=False, soft_wrap=True)
+        results().print(f"{file}: {user} {done}, {count} in total", markup=False, soft_wrap=True)
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Write a file in one step: a reader sees the old one or the new one, whole.
+    """Replace a file in one step: a reader sees either the old or the new contents.
 
-    A new file is for its owner alone; one that is replaced keeps its mode and, if that is allowed, its owner.
+    Only its owner can read a new file; an old one keeps its mode and, if the system allows it, its owner.
     """
     try:
         number, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -89,39 +91,39 @@ def replace_file(path: Path, text: str) -> None:
 
 
 def _found(file: Path) -> tuple[Path, bool]:
-    """Return the file behind any links, for it is replaced and not the link, and whether there is one."""
+    """Return the target of any symbolic links, which is what is replaced, and whether it exists."""
     try:
         path = file.resolve()
         return path, path.exists()
     except OSError as error:
         raise BetimesError(f"{file}: cannot be read ({error.strerror})") from None
-    except RuntimeError:  # what pathlib makes of links in a circle
-        raise BetimesError(f"{file}: is a link that leads back to itself") from None
+    except RuntimeError:  # pathlib's error for circular links
+        raise BetimesError(f"{file}: is a symbolic link to itself") from None
 
 
 def _password_asked(user: str) -> bytes:
     if sys.stdin is None or not sys.stdin.isatty():
-        hint = "write --password-stdin to hand it over by standard input"
-        raise BetimesError(f"there is no terminal to ask for the password\nhint: {hint}")
+        hint = "pass --password-stdin and send the password to standard input"
+        raise BetimesError(f"there is no terminal to prompt for the password\nhint: {hint}")
     try:
         password = getpass.getpass(f"password for {user}: ").encode()
         check_password(password)
-        again = getpass.getpass("the same once more: ").encode()
+        again = getpass.getpass("repeat the password: ").encode()
     except EOFError:
-        raise BetimesError("no password was given") from None
+        raise BetimesError("the input ended before the password") from None
     except UnicodeError:
         raise BetimesError("the password is not text in this terminal's encoding") from None
     if password != again:
-        raise BetimesError("the two passwords differ; nothing was changed")
+        raise BetimesError("the two passwords differ; the file is unchanged")
     return password
 
 
 def _password_from_stdin() -> bytes:
     if sys.stdin is None:
         raise BetimesError("--password-stdin: standard input is closed")
-    password = sys.stdin.buffer.read(PASSWORD_BYTES_MAX + 3)  # and a line end, and one byte too many
+    password = sys.stdin.buffer.read(PASSWORD_BYTES_MAX + 3)  # plus a line end, plus one byte too many
     password = password.removesuffix(b"\n").removesuffix(b"\r")
     if b"\n" in password:
-        raise BetimesError("--password-stdin: one line was expected, and there are more")
+        raise BetimesError("--password-stdin: standard input has more than one line")
     check_password(password)
     return password

@@ -1,4 +1,4 @@
-"""How is a peer started and stopped? `betimes peer`."""
+"""`betimes peer`: run one peer of an overlay without brokers."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ if TYPE_CHECKING:
 
 LEVELS_USUAL, LENGTH_USUAL = 10, 60
 HOPS_USUAL, TIME_S_USUAL = 10.0, 1.0
-TIME_S_OF_HOP = 0.001  # by which a bound that turned out to be too tight is loosened
+TIME_S_OF_HOP = 0.001  # the step by which a peer relaxes a bound that no parent can meet
 CYCLE_S_MIN, CYCLE_S_MAX = 0.05, 60.0
 PLACES_MAX = 1_000
 EXAMPLES = """\
 [bold]The file[/bold]
 
-All peers of an overlay share one: attributes = \\["temperature:0..100", "wind:0..40"]; and, if wanted, \
+All peers of an overlay share one file: attributes = \\["temperature:0..100", "wind:0..40"]; optionally \
 levels (how often each range is halved), metric ("hops" or "time"), join (addresses), secret_file, tls, \
-authorities. Options win over it. Files that it names are looked for beside it.
+authorities. Options win over the file. Paths are relative to the file.
 
-[bold]What a peer tells of itself[/bold]
+[bold]The status of a peer[/bold]
 
-Parents, children, dz-expressions, measured delays and on-time share, as JSON, retained: \
+Parents, children, dz-expressions, measured delays and on-time share, as retained JSON: \
 betimes sub -p 4002 -t '$betimes/peer/#'
 
 [bold]Examples[/bold]
@@ -72,7 +72,7 @@ betimes peer overlay.toml --subscribe "wind > 10" --max-delay 200ms --bandwidth 
 """
 
 Config = Annotated[
-    Path | None, typer.Argument(help="A file that all peers share; none is needed.", metavar="[OVERLAY.toml]")
+    Path | None, typer.Argument(help="An optional file that all peers share.", metavar="[OVERLAY.toml]")
 ]
 Attributes = Annotated[
     list[str] | None,
@@ -84,41 +84,50 @@ Levels = Annotated[
     int | None, typer.Option("--levels", help="How often each range is halved.", min=1, max=LEVELS_MAX)
 ]
 MetricOption = Annotated[
-    Metric | None, typer.Option("--metric", help="What delays are: hops, or measured time.")
+    Metric | None, typer.Option("--metric", help="The unit of delays: hops, or measured time.")
 ]
 Subscribe = Annotated[
     list[str] | None,
-    typer.Option("--subscribe", help="What to receive; without it, what clients ask for. May be repeated."),
+    typer.Option(
+        "--subscribe", help="A filter to subscribe to; default: the filters of clients. May be repeated."
+    ),
 ]
 Publish = Annotated[
     list[str] | None,
-    typer.Option("--publish", help="What clients here publish; without it, anything, once they do."),
+    typer.Option(
+        "--publish",
+        help="A filter of what clients publish here; default: everything, once a client publishes.",
+    ),
 ]
 MaxDelay = Annotated[
-    str | None, typer.Option("--max-delay", help="How late it may be: 3 (hops), or 250ms.", metavar="DELAY")
+    str | None, typer.Option("--max-delay", help="Delay bound: 3 (hops), or 250ms.", metavar="DELAY")
 ]
 Bandwidth = Annotated[
     str,
-    typer.Option("--bandwidth", help="Of all events, what may come here in vain, for a better place."),
+    typer.Option("--bandwidth", help="Share of all events that may arrive unmatched, for a better place."),
 ]
 Join = Annotated[
     list[str] | None,
-    typer.Option("--join", help="Somebody who is there already. May be repeated.", metavar="HOST:PORT"),
+    typer.Option("--join", help="A peer of the overlay to join. May be repeated.", metavar="HOST:PORT"),
 ]
-Places = Annotated[int, typer.Option("--places", help="How many others to feed.", min=1, max=PLACES_MAX)]
-Host = Annotated[str, typer.Option("--host", help="Where to listen, for peers and for clients.")]
-Port = Annotated[int, typer.Option("--port", "-p", help="0 takes one that is free.", min=0, max=65_535)]
+Places = Annotated[
+    int, typer.Option("--places", help="The largest number of children.", min=1, max=PLACES_MAX)
+]
+Host = Annotated[str, typer.Option("--host", help="The address to listen at, for peers and clients.")]
+Port = Annotated[
+    int, typer.Option("--port", "-p", help="The port to listen at; 0 takes a free one.", min=0, max=65_535)
+]
 Advertise = Annotated[
     str | None,
-    typer.Option("--advertise", help="How others reach this peer, if not there.", metavar="HOST:PORT"),
+    typer.Option("--advertise", help="The address to tell other peers, if it differs.", metavar="HOST:PORT"),
 ]
-Secret = Annotated[
-    Path | None, typer.Option("--secret", help="A file with what all peers prove themselves with.")
-]
+Secret = Annotated[Path | None, typer.Option("--secret", help="A file with the secret that all peers share.")]
 Authorities = Annotated[
-    Path | None, typer.Option("--tls-authorities", help="Who signs the certificates of peers (PEM).")
+    Path | None, typer.Option("--tls-authorities", help="The CA certificates of peers (PEM).")
 ]
-Cycle = Annotated[str, typer.Option("--cycle", help="How often a peer takes its turn.", metavar="TIME")]
+Cycle = Annotated[
+    str, typer.Option("--cycle", help="How often a peer reviews its parents and children.", metavar="TIME")
+]
 
 
 def peer_command(
@@ -146,15 +155,15 @@ def peer_command(
     as_json: JsonOption = False,
     verbose: Verbose = False,
 ) -> None:
-    """Run a peer of an overlay without brokers, until it is interrupted or told to end.
+    """Run a peer of an overlay without brokers, until Ctrl-C or SIGTERM.
 
-    Peers that want much the same feed each other, those in a hurry close to publishers. All agree on the
-    event space: --attribute, in the same order everywhere; who differs is refused. Any MQTT client publishes
-    and subscribes at its peer as it would at a broker; events travel by their attributes, whatever their
-    topic.
+    Use peers where no machine can serve as a broker. Peers with similar subscriptions feed each other, and
+    peers with tight delay bounds stand close to publishers. All peers need the same --attribute options in
+    the same order; a peer with other ones is refused. Any MQTT client publishes and subscribes at its peer
+    as at a broker; events are routed by their attributes, not by their topic.
 
-    A peer that listens elsewhere than on this machine (--host) needs a --secret, the same at all peers.
-    With --json, what the peer tells of itself is printed whenever it changes, a line each time.
+    A peer that listens on more than this machine (--host) needs a --secret, the same at all peers.
+    With --json, the peer prints its status as a line of JSON whenever it changes.
     """
     shared = _shared(config, attribute, levels, metric, join)
     shared = _proven(shared, secret, tls_certificate, tls_authorities)
@@ -178,7 +187,7 @@ def peer_command(
 def _proven(
     shared: OverlaySettings, secret: Path | None, certificate: Path | None, authorities: Path | None
 ) -> OverlaySettings:
-    """Return what all peers share, with how they prove to each other who they are."""
+    """Return the shared settings with the secret and the certificates by which peers authenticate."""
     return replace(
         shared,
         secret_file=str(secret) if secret else shared.secret_file,
@@ -198,7 +207,7 @@ def _shared(
     metric: Metric | None,
     join: list[str] | None,
 ) -> OverlaySettings:
-    """Return what all peers share, by the file and by the options, which win."""
+    """Return the settings that all peers share, from the file and the options; options win."""
     written = _written(config)
     return replace(
         written,
@@ -241,7 +250,7 @@ def _cycle_s(text: str) -> float:
 
 
 def _secret(file: str | None, host: str) -> str:
-    """Return what peers prove themselves with; among processes of one machine nothing is needed."""
+    """Return the shared secret; peers that listen only on loopback need none."""
     if file is not None:
         return read_secret(Path(file), "--secret")
     try:
@@ -249,8 +258,8 @@ def _secret(file: str | None, host: str) -> str:
     except ValueError:
         is_local = False
     if not is_local:
-        hint = "openssl rand -hex 16 > overlay.secret, the same file at all peers"
-        raise SettingError("--host", host, "needs a --secret, or anybody could join", hint)
+        hint = "openssl rand -hex 16 > overlay.secret, and pass the same file to all peers"
+        raise SettingError("--host", host, "needs a --secret, or any machine could join", hint)
     return ""
 
 
@@ -267,8 +276,8 @@ def _plan(
     from betimes.peers.settings import live_settings
 
     if not 0 < len(written.ranges) <= ATTRIBUTES_MAX:
-        hint = "the same at all peers: --attribute temperature:0..100"
-        raise SettingError("--attribute", len(written.ranges), f"1 to {ATTRIBUTES_MAX} are needed", hint)
+        hint = "for example --attribute temperature:0..100, the same at all peers"
+        raise SettingError("--attribute", len(written.ranges), f"needs 1 to {ATTRIBUTES_MAX} of them", hint)
     for each in (*written.join, *([address] if address else [])):
         split_address(each)
     delay_max, metric = _delay(max_delay, written.metric)
@@ -290,7 +299,7 @@ def _plan(
 
 
 def _delay(text: str | None, stated: Metric | None) -> tuple[float, Metric]:
-    """Return the bound, and what it counts."""
+    """Return the delay bound and its unit."""
     if text is None:
         metric = stated or Metric.HOPS
         return (HOPS_USUAL if metric is Metric.HOPS else TIME_S_USUAL), metric
@@ -300,7 +309,7 @@ def _delay(text: str | None, stated: Metric | None) -> tuple[float, Metric]:
         raise SettingError("--max-delay", text, error.problem, error.hint) from None
     if stated is not None and metric is not stated:
         example = f"a number up to {HOPS_MAX:.0f}" if stated is Metric.HOPS else "for example 250ms"
-        raise SettingError("--max-delay", text, f"delays in this overlay are in {stated}", example)
+        raise SettingError("--max-delay", text, f"this overlay measures delays in {stated}", example)
     return delay_max, metric
 
 
@@ -335,7 +344,7 @@ async def _serve(
         reason = getattr(error.reason, "strerror", None) or error.reason
         raise BetimesError(f"{where}: cannot listen there ({reason})") from None
     if server.refusals:
-        raise BetimesError(f"this peer was refused: {server.refusals[0]}")
+        raise BetimesError(f"another peer refused this one: {server.refusals[0]}")
 
 
 def _say_ready(address: str, spoken: str, *, as_json: bool) -> None:
@@ -347,7 +356,7 @@ def _say_ready(address: str, spoken: str, *, as_json: bool) -> None:
 
 
 async def _tell(overlay: PeerOverlay, listener: Listener, *, as_json: bool) -> None:
-    """Publish how the peer is doing, and print it where that was asked for."""
+    """Publish the status of the peer, and print it with --json."""
     from betimes.broker.peers.status import EVERY_S, StatusPublisher
 
     telling = StatusPublisher(overlay, listener.hub.announce)

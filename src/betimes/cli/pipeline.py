@@ -1,4 +1,4 @@
-"""What do the brokers' own records teach? `betimes pipeline` turns telemetry into tables, on Spark."""
+"""`betimes pipeline`: compute tables from telemetry, on Spark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from betimes.terminal.terminal import JsonOption, print_facts, print_json, print
 if TYPE_CHECKING:
     from betimes.pipeline.telemetry.run_facts import RunFacts
 
-QUARANTINE_NOTICE = "set aside, each row with its reason: {rows} of them, in {place}"
+QUARANTINE_NOTICE = "quarantine: {rows} bad rows, each with its reason, in {place}"
 
 RUN_EXAMPLES = """\
 [bold]Examples[/bold]
@@ -37,7 +37,7 @@ betimes pipeline tables
 
 pipeline_app = typer.Typer(
     name="pipeline",
-    help="Turn what brokers wrote down into distributions, matches and measured on-time shares, on Spark.",
+    help="Compute distributions, matches and measured on-time shares from telemetry, on Spark.",
     epilog=RUN_EXAMPLES,
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -47,10 +47,11 @@ pipeline_app = typer.Typer(
 @pipeline_app.command("run", epilog=RUN_EXAMPLES)
 def run_command(
     telemetry: Annotated[
-        Path, typer.Option("--telemetry", help="What brokers or the simulator wrote.", metavar="DIR")
+        Path,
+        typer.Option("--telemetry", help="The telemetry of brokers or of the simulator.", metavar="DIR"),
     ],
     tables: Annotated[
-        Path, typer.Option("--tables", help="Where the tables go; those of the last run stay until then.")
+        Path, typer.Option("--tables", help="The directory for the tables; replaced when the job ends.")
     ],
     master: MasterOption = None,
     remote: RemoteOption = None,
@@ -58,23 +59,24 @@ def run_command(
         str | None,
         typer.Option(
             "--since",
-            help="Only the last 15m of each broker, or what came after 2026-03-01T12:00 by its clock.",
+            help="Use only the last period of each broker, such as 15m, or rows after 2026-03-01T12:00.",
         ),
     ] = None,
     broker: Annotated[
         list[str] | None,
         typer.Option(
             "--broker",
-            help="A broker of the network; say it of each, if some write no telemetry. "
-            "Rows that name others go to quarantine. Default: those that wrote.",
+            help="A broker of the network. Name each one, if some write no telemetry. "
+            "Rows that name other brokers go to quarantine. Default: the brokers that wrote telemetry.",
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Learn from telemetry: links, brokers, publishers, who wanted what, and what came in time.
+    """Compute tables from telemetry: links, brokers, publishers, matches and on-time shares.
 
-    Bad rows go to quarantine with their reason. Running it twice changes nothing; a run that is cut short
-    leaves the tables of the one before.
+    Run it before `betimes report`, `predict --tables`, `twin` and `replay`. Bad rows go to quarantine with
+    their reason. A second run on the same telemetry gives the same tables; a job that fails leaves the tables
+    of the last one.
     """
     from betimes.pipeline.telemetry.job import PipelineSettings, check_places, read_brokers, run_pipeline
     from betimes.pipeline.telemetry.survey import read_since
@@ -88,7 +90,7 @@ def run_command(
 
 
 def show_run(facts: RunFacts, tables: Path, *, as_json: bool) -> None:
-    """Print what came out of a run, and what of it needs a look."""
+    """Print the result of a job, and notices about bad rows and unfinished telemetry."""
     from betimes.pipeline.telemetry.run_facts import facts_for_json
 
     shown = facts_for_json(facts)
@@ -97,7 +99,7 @@ def show_run(facts: RunFacts, tables: Path, *, as_json: bool) -> None:
         print_notice(QUARANTINE_NOTICE.format(rows=f"{sum(facts.quarantined.values()):,}", place=place))
     if facts.is_unfinished:
         print_notice(
-            f"{facts.telemetry}: brokers still write there, or were cut short; what is not settled yet waits"
+            f"{facts.telemetry}: brokers still write there, or were killed; unfinished rows are left out"
         )
     if as_json:
         print_json(shown)
@@ -117,7 +119,7 @@ def tables_command(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List the tables that the pipeline keeps, and what a row of each is."""
+    """List the tables of the pipeline, and the meaning of a row of each."""
     if markdown:
         sys.stdout.write(tables_page())
     elif as_json:

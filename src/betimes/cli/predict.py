@@ -1,4 +1,4 @@
-"""What share will reach each subscriber in time, and where is time lost? `betimes predict`."""
+"""`betimes predict`: predict the on-time share of each subscriber, and where it loses time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SUBSCRIBERS_SHOWN, STATIONS_SHOWN = 10, 8
 LOSSES_SHOWN = 3
-EXPLAINED_MAX = 1000  # with --json: whose losses are worked out
+EXPLAINED_MAX = 1000  # with --json: subscribers whose losses are computed
 
 EXAMPLES = """\
 [bold]Examples[/bold]
@@ -36,26 +36,28 @@ betimes predict --tables out/tables
 """
 
 ScenarioArgument = Annotated[
-    Path | None, typer.Argument(help="The scenario file, or --tables instead.", metavar="[TOPOLOGY.toml]")
+    Path | None, typer.Argument(help="The scenario file; or use --tables.", metavar="[TOPOLOGY.toml]")
 ]
 TablesOption = Annotated[
     Path | None,
-    typer.Option("--tables", help="What `betimes pipeline run` learned of a network.", metavar="DIR"),
+    typer.Option("--tables", help="The tables that `betimes pipeline run` wrote.", metavar="DIR"),
 ]
 ModelOption = Annotated[
     str,
     typer.Option(
         "--model",
-        help="How waits are thought of: wait (ours: as they are spread), or the paper's mm1 and gg1 "
-        "(everybody waits the mean, and nothing is dropped).",
+        help="The model of waiting times: wait (ours: their distribution), or the paper's mm1 and gg1 "
+        "(every message waits the mean, and brokers drop nothing).",
     ),
 ]
 SeedOption = Annotated[
-    int, typer.Option("--seed", help="Which network a recipe becomes: a file that has one generated.")
+    int, typer.Option("--seed", help='The seed of the network, if the file has a table "generate".')
 ]
 KeepOption = Annotated[
     bool,
-    typer.Option("--keep-expired", help="Brokers serve what has expired, too. Betimes's own drop it."),
+    typer.Option(
+        "--keep-expired", help="Assume brokers that also send expired messages. Betimes drops them."
+    ),
 ]
 
 
@@ -67,15 +69,15 @@ def predict_command(
     keep_expired: KeepOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Predict what share of what they want will reach subscribers in time, without running anything.
+    """Predict the on-time share of each subscriber, without a simulation.
 
-    From a scenario's numbers, or from those that the pipeline learned from
-    telemetry. From speeds of links, rates of publishers and filters follow the loads of
-    brokers and links, the waits there, and how delays of whole ways are spread.
-    The interval is what comes of waits a quarter longer or shorter.
+    Use it to size a network. The input is a scenario file, or the tables that the pipeline learned from
+    telemetry. The prediction computes the loads of brokers and links from link speeds, publishing rates and
+    filters, then waiting times, then the delay distribution of each route. The interval shows the result for
+    waiting times a quarter shorter and longer.
 
-    Brokers are taken to serve first come, first served: how far off that is
-    for those that choose, docs/background/on-time-share.md says.
+    The model assumes first come, first served; docs/background/on-time-share.md gives its error for other
+    strategies.
     """
     source, statistics = statistics_from(scenario, tables, seed)
     facts = prediction_facts(statistics, model, early_drop=not keep_expired)
@@ -86,10 +88,10 @@ def predict_command(
 
 
 def statistics_from(scenario: Path | None, tables: Path | None, seed: int) -> tuple[Path, NetworkStatistics]:
-    """Return the statistics to predict from, and where they stand: in a scenario, or in tables."""
+    """Return the statistics to predict from, and their source: the scenario file or the tables."""
     if (scenario is None) == (tables is None):
         hint = "betimes predict examples/city.toml, or betimes predict --tables out/tables"
-        problem = "name a scenario file or --tables" + (", not both" if tables is not None else "")
+        problem = "pass a scenario file or --tables" + (", not both" if tables is not None else "")
         raise BetimesError(f"{problem}\nhint: {hint}")
     if scenario is not None:
         return scenario, scenario_numbers(scenario, seed)
@@ -100,14 +102,15 @@ def statistics_from(scenario: Path | None, tables: Path | None, seed: int) -> tu
     if not statistics.publishers or not statistics.subscriptions:
         past = learn_statistics(tables, looks_back=True)
         if past.publishers and past.subscriptions:
-            hint = "betimes report and betimes twin look back at those that were"
-            raise BetimesError(f"{tables}: no subscription is open at the end of it\nhint: {hint}")
-        raise BetimesError(f"{tables}: nobody published, or nobody subscribed, while it was learned")
+            hint = "betimes report and betimes twin also use subscriptions that have ended"
+            raise BetimesError(f"{tables}: no subscription is open at the end of the telemetry\nhint: {hint}")
+        hint = "record telemetry while clients publish and subscribe, and run betimes pipeline again"
+        raise BetimesError(f"{tables}: the telemetry has no publishers or no subscriptions\nhint: {hint}")
     return tables, statistics
 
 
 def scenario_numbers(scenario: Path, seed: int) -> NetworkStatistics:
-    """Return a scenario's own numbers."""
+    """Return the statistics that a scenario file states."""
     from betimes.prediction.scenario_statistics import scenario_statistics
     from betimes.simulator.worlds import make_scenario
 
@@ -116,12 +119,12 @@ def scenario_numbers(scenario: Path, seed: int) -> NetworkStatistics:
     world = read_scenario(read_text_file(scenario), str(scenario))
     network = make_scenario(world, seed) if isinstance(world, LayeredWorld) else world
     if network.faults:
-        print_notice(f"{scenario}: its faults are left out; what is predicted is the network in order")
+        print_notice(f"{scenario}: the prediction ignores faults in the file")
     return scenario_statistics(network)
 
 
 def model_named(name: str) -> ForecastModel:
-    """Return a model of waits."""
+    """Return the model of waiting times with this name."""
     from betimes.prediction.forecasts import ForecastModel
 
     if name not in list(ForecastModel):
@@ -184,7 +187,7 @@ def _subscriber_facts(
 
 
 def print_prediction(title: str, facts: dict[str, Any]) -> None:
-    """Print it for a person: the worst served, what costs them most, and the busiest stations."""
+    """Print tables: the worst served subscribers, where they lose most, and the busiest stations."""
     worst = sorted(facts["subscribers"], key=lambda each: (each["predicted_share"], each["subscriber"]))
     rows = [
         (
@@ -211,7 +214,7 @@ def print_prediction(title: str, facts: dict[str, Any]) -> None:
 
 
 def lost_text(losses: list[dict[str, Any]]) -> str:
-    """Return where most is lost, in a few words.
+    """Return the places that cost most, as text.
 
     >>> lost_text([{"place": "a->b", "wait_s": 0.25, "taking_s": 0.5, "share_gained_if_instant": 0.125}])
     'a->b 0.75 s (+12.5 %)'

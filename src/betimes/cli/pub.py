@@ -1,4 +1,4 @@
-"""How is a message published from a shell? `betimes pub`, with the letters of mosquitto_pub."""
+"""`betimes pub`: publish messages, with the option letters of mosquitto_pub."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 PAYLOAD_BYTES_MAX = 64 * 1024 * 1024
 LINE_BYTES_MAX = 1024 * 1024
 CHUNK_BYTES = 65_536
-LINES_WAITING_MAX = 100  # read from standard input, and not published yet
+LINES_WAITING_MAX = 100  # lines read from standard input and not published yet
 
 EXAMPLES = """\
 [bold]Examples[/bold]
@@ -54,24 +54,25 @@ BandwidthOption = Annotated[
     str | None,
     typer.Option(
         "--bandwidth",
-        help="What these messages will take, such as 15KB/s: told to those who ask for a guarantee.",
+        help="The bandwidth of these messages, such as 15KB/s; brokers need it for guarantees.",
         metavar="X",
     ),
 ]
 DeadlineOption = Annotated[
-    str | None, typer.Option("--deadline", help="How old it may get on its way, such as 10s.")
+    str | None, typer.Option("--deadline", help="The highest age of the message at delivery, such as 10s.")
 ]
 ImportanceOption = Annotated[
-    int | None, typer.Option("--importance", help="Told to those who get it, as $importance.", metavar="N")
+    int | None,
+    typer.Option("--importance", help="1 to 10; replay buffers keep important messages longer.", metavar="N"),
 ]
 
 
 def pub_command(
-    topic: Annotated[str | None, typer.Option("--topic", "-t", help="What it is about.")] = None,
+    topic: Annotated[str | None, typer.Option("--topic", "-t", help="The topic to publish to.")] = None,
     message: Annotated[str | None, typer.Option("--message", "-m", help="The message.")] = None,
-    file: Annotated[Path | None, typer.Option("--file", "-f", help="Send what is in this file.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="Send the contents of this file.")] = None,
     lines: Annotated[
-        bool, typer.Option("--stdin-line", "-l", help="Send each line of standard input, as it comes.")
+        bool, typer.Option("--stdin-line", "-l", help="Send each line of standard input as a message.")
     ] = False,
     whole: Annotated[
         bool, typer.Option("--stdin-file", "-s", help="Send all of standard input as one message.")
@@ -82,9 +83,7 @@ def pub_command(
     importance: ImportanceOption = None,
     bandwidth: BandwidthOption = None,
     qos: QosOption = 0,
-    retain: Annotated[
-        bool, typer.Option("--retain", "-r", help="The broker keeps it for those who come later.")
-    ] = False,
+    retain: Annotated[bool, typer.Option("--retain", "-r", help="Publish a retained message.")] = False,
     host: HostOption = None,
     port: PortOption = None,
     client_id: ClientIdOption = None,
@@ -93,16 +92,16 @@ def pub_command(
     cafile: CafileOption = None,
     url: UrlOption = None,
 ) -> None:
-    """Publish messages to an MQTT broker of version 5.
+    """Publish messages to an MQTT 5 broker.
 
-    One of -m, -f, -l, -s and -n says what. With -q 1 or 2 a message counts as sent when the broker has
-    taken it. Ends with 2 where the broker refuses, and with 69 where it cannot be reached or the
-    connection breaks.
+    Exactly one of -m, -f, -l, -s and -n gives the payload. With -q 1 or 2 the command waits until the
+    broker has acknowledged each message. Exit code 2 means that the broker refused, and 69 that it cannot
+    be reached or the connection broke.
     """
     given = [message is not None, file is not None, lines, whole, empty]
     if sum(given) != 1:
-        problem = "say what to send" if not any(given) else "say only once what to send"
-        raise BetimesError(f"{problem}\nhint: one of -m TEXT, -f FILE, -l, -s, -n")
+        problem = "there is no payload" if not any(given) else "there is more than one payload"
+        raise BetimesError(f"{problem}\nhint: pass one of -m TEXT, -f FILE, -l, -s, -n")
     reached = reach(
         [] if topic is None else [topic],
         host=host,
@@ -114,7 +113,7 @@ def pub_command(
         url=url,
     )
     if len(reached.topics) > 1:
-        raise SettingError("--topic", topic, "the address names a topic too")
+        raise SettingError("--topic", topic, "--url names a topic too", "leave out one of them")
     payload = None if lines else _payload(message, file, whole=whole)
     options = {
         "attributes": read_pairs(attribute or []),
@@ -129,14 +128,14 @@ def pub_command(
 
 
 def _check(topic: str, options: Mapping[str, Any]) -> None:
-    """Tell of a mistake before any broker is asked."""
+    """Raise an error for a mistake before the command connects."""
     checked_topic_name(topic)
     checked_qos(options["qos"])
     describe(options["attributes"], options["deadline"], options["importance"])
 
 
 def read_pairs(pairs: list[str]) -> dict[str, str]:
-    """Return attributes from name=value; the broker reads as a number what is one.
+    """Return attributes from name=value; the broker parses numbers.
 
     >>> read_pairs(["speed=61", "note=a=b"])
     {'speed': '61', 'note': 'a=b'}
@@ -147,7 +146,7 @@ def read_pairs(pairs: list[str]) -> dict[str, str]:
         if not equals or not name.strip():
             raise SettingError("--attribute", pair, "is not name=value", "write --attribute speed=61")
         if name in attributes:
-            raise SettingError("--attribute", pair, f"{name} is stated twice")
+            raise SettingError("--attribute", pair, f"{name} is given twice", "give it once")
         attributes[name] = value
     return attributes
 
@@ -161,7 +160,8 @@ def _payload(message: str | None, file: Path | None, *, whole: bool) -> bytes:
         return b""
     data = sys.stdin.buffer.read(PAYLOAD_BYTES_MAX + 1)
     if len(data) > PAYLOAD_BYTES_MAX:
-        raise BetimesError(f"standard input: is larger than {PAYLOAD_BYTES_MAX // 2**20} MB")
+        limit = f"{PAYLOAD_BYTES_MAX // 2**20} MB"
+        raise BetimesError(f"standard input: is larger than {limit}\nhint: send several messages")
     return data
 
 
@@ -183,9 +183,9 @@ async def _send(client: Client, reached: Reach, payload: bytes, options: dict[st
 
 
 async def stdin_lines() -> AsyncIterator[bytes]:
-    """Yield each line of standard input when it comes, while the event loop goes on.
+    """Yield each line of standard input as soon as it is read, without blocking the event loop.
 
-    A thread reads, with no more than a few lines in advance; it does not keep the process from ending.
+    A daemon thread reads, only a few lines ahead; it does not keep the process from exiting.
     """
     loop = asyncio.get_running_loop()
     waiting: asyncio.Queue[bytes | BetimesError | None] = asyncio.Queue(LINES_WAITING_MAX)
@@ -195,7 +195,7 @@ async def stdin_lines() -> AsyncIterator[bytes]:
 
     def read() -> None:
         rest = b""
-        # Not sys.stdin: a thread that waits in it holds a lock that Python wants when it ends.
+        # Not sys.stdin: a thread that blocks in it holds a lock that Python needs at exit.
         while len(rest) <= LINE_BYTES_MAX and (chunk := os.read(0, CHUNK_BYTES)):
             *whole, rest = (rest + chunk).split(b"\n")
             for line in whole:

@@ -1,4 +1,4 @@
-"""What if these subscriptions had existed? `betimes replay` plays stored events to them, on Spark."""
+"""`betimes replay`: predict what stored events would have brought to other subscriptions, on Spark."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ EXAMPLES = """\
 
 betimes pipeline run --telemetry out/live --tables out/tables
 
-betimes replay --tables out/tables --subscriptions wishes.csv --out out/replay
+betimes replay --tables out/tables --subscriptions subs.csv --out out/replay
 
-betimes replay --tables out/tables --subscriptions wishes.csv --out out/replay --overwrite --json
+betimes replay --tables out/tables --subscriptions subs.csv --out out/replay --overwrite --json
 """
 
 
 def replay_command(
     tables: Annotated[
-        Path, typer.Option("--tables", help="What `betimes pipeline run` wrote.", metavar="DIR")
+        Path, typer.Option("--tables", help="The tables that `betimes pipeline run` wrote.", metavar="DIR")
     ],
     subscriptions: Annotated[
         str,
         typer.Option(
             "--subscriptions",
             help="Parquet, CSV or JSON lines, as for `betimes match`, with `home` (the subscriber's broker) "
-            "and, if there are any, `delay_s_max` and `price`.",
+            "and optionally `delay_s_max` and `price`.",
             metavar="PLACE",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", help="The folder that the answer goes to.", metavar="DIR")],
+    out: Annotated[Path, typer.Option("--out", help="The folder for the result.", metavar="DIR")],
     index_mb: IndexOption = INDEX_MB,
     overwrite: OverwriteOption = False,
     master: MasterOption = None,
     remote: RemoteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Replay stored events to subscriptions: who would have received what, when, and in time?
+    """Replay stored events to subscriptions that did not exist: what would have arrived, and when.
 
-    DIR/matches has a row for each event and subscriber: when the event was published, when it is expected to
-    arrive, and the chance that it is in time, from the waits and speeds that were measured.
-    DIR/subscribers.parquet sums up. The network is taken as it was: what these subscriptions would have added
-    to its load is not in it.
+    DIR/matches has a row for each event and subscriber: when the event was published, when it would have
+    arrived, and the probability that it was in time, from measured waiting times and link speeds.
+    DIR/subscribers.parquet has the totals. The result ignores the load that these subscriptions would have
+    added; `betimes twin --add-subscriber` includes it.
     """
     from betimes.pipeline.match.files import check_out
     from betimes.pipeline.match.plan import MatchSettings
@@ -78,10 +78,10 @@ def replay_command(
 
 
 def show_replay(facts: ReplayFacts, out: Path, *, as_json: bool) -> None:
-    """Print who would have received what share in time."""
+    """Print the on-time share of each subscriber."""
     if facts.set_aside:
         place = out / "quarantine.parquet"
-        print_notice(f"set aside, with reason and place: {facts.set_aside:,} subscriptions, in {place}")
+        print_notice(f"quarantine: {facts.set_aside:,} subscriptions, with reason and place, in {place}")
     shown = facts.as_dict()
     if as_json:
         print_json(shown)
@@ -91,7 +91,7 @@ def show_replay(facts: ReplayFacts, out: Path, *, as_json: bool) -> None:
     rows = sorted(facts.subscribers.to_pylist(), key=lambda row: -row["wanted"])
     columns = ("subscriber", "home", "wanted", "on_time_share", "delay_s_mean", "earning", "offered")
     print_table(
-        f"subscribers that want most, {min(SHOWN_MAX, len(rows))} of {len(rows):,}",
+        f"subscribers with most matches, {min(SHOWN_MAX, len(rows))} of {len(rows):,}",
         [name.replace("_", " ") for name in columns],
         [[row[name] for name in columns] for row in rows[:SHOWN_MAX]],
         numbers=[name.replace("_", " ") for name in columns[2:]],

@@ -1,4 +1,4 @@
-"""What happened in this network? `betimes report` makes one page of it, for people who would rather look."""
+"""`betimes report`: draw the pipeline's tables as one HTML page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ betimes report --tables out/tables --out out/report.html
 def report_command(
     tables: Annotated[
         Path,
-        typer.Option("--tables", help="What `betimes pipeline run` learned of a network.", metavar="DIR"),
+        typer.Option("--tables", help="The tables that `betimes pipeline run` wrote.", metavar="DIR"),
     ],
     out: Annotated[Path, typer.Option("--out", help="The page to write.", metavar="FILE")] = Path(
         "report.html"
@@ -34,17 +34,17 @@ def report_command(
         str | None,
         typer.Option(
             "--model",
-            help="Predict by this model: wait, mm1 or gg1, as `betimes predict` does. "
-            "Default: what a twin foretold, if that lies with the tables; else wait.",
+            help="The model of predictions: wait, mm1 or gg1, as in `betimes predict`. "
+            "Default: a twin's predictions, if the tables have them; else wait.",
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make one page of what was learned: on-time shares, where the time goes, drops, earnings, links.
+    """Write a report page: on-time shares, delays along routes, drops, earnings and links.
 
-    The page is one file that needs no network, and reads in dark and in light. Subscribers' shares are shown
-    beside what was predicted of them: by a twin beforehand, if that lies with the tables; else from the same
-    tables, as if brokers served first come, first served.
+    The page is one HTML file that loads nothing from the network, for dark and light displays. It shows
+    measured shares beside predictions: those of a twin, if the tables have them; else predictions from the
+    same tables that assume first come, first served.
     """
     chosen = None if model is None else model_named(model)
     from betimes.reporting.page import check_page_place, page_text, write_page
@@ -54,8 +54,8 @@ def report_command(
     with waiting(f"reading {tables}"):
         found = findings_in(tables, chosen)
     with waiting("drawing"):
-        about = f"From {found.run.telemetry}, {found.run.over_s:,.0f} s of it."
-        text = page_text("What happened in this network", about, in_short(found), report_sections(found))
+        about = f"Telemetry in {found.run.telemetry}, {found.run.over_s:,.0f} s."
+        text = page_text("Network report", about, in_short(found), report_sections(found))
     write_page(out, text)
     facts = report_json(found) | {"page": str(out), "bytes": len(text.encode())}
     if as_json:

@@ -1,4 +1,4 @@
-"""What would happen in this network? One run of a scenario file: `betimes simulate`."""
+"""`betimes simulate`: one simulation of a scenario file."""
 
 from __future__ import annotations
 
@@ -41,19 +41,23 @@ def simulate_command(
         str,
         typer.Option(
             "--strategy",
-            help="How brokers choose: fifo, rl, eb, pc, ebpc:0.5, and our own look-ahead and late-binding.",
+            help="The scheduling strategy: fifo, rl, eb, pc, ebpc:0.5, and our own look-ahead, late-binding.",
         ),
     ] = "late-binding",
-    seed: Annotated[int, typer.Option("--seed", help="Everything drawn by chance follows from it.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="The seed of all random numbers.")] = 1,
     duration_s: Annotated[
-        float | None, typer.Option("--duration", help="Seconds to publish for, instead of the file's.")
+        float | None, typer.Option("--duration", help="Seconds to publish, in place of the file's.")
     ] = None,
     telemetry: Annotated[
-        Path | None, typer.Option("--telemetry", help="Write what every broker saw there, as Parquet.")
+        Path | None, typer.Option("--telemetry", help="Write the telemetry of every broker here, as Parquet.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Simulate a network: what share arrives in time, what it earns, what is dropped and why."""
+    """Simulate a network: on-time share, earning, and dropped messages by reason.
+
+    Use it to compare strategies and networks before you run brokers. The same file and seed give the same
+    numbers.
+    """
     world = read_scenario(read_text_file(scenario), str(scenario))
     if duration_s is not None:
         world = with_duration(world, duration_s)
@@ -73,7 +77,7 @@ def simulate(
     telemetry: Path | None = None,
     progress: Advance | None = None,
 ) -> Outcome:
-    """Run a scenario, or the one that a recipe and the seed give."""
+    """Run a scenario, or the one that a recipe and the seed generate."""
     from betimes.scheduling.strategies import strategy_named
     from betimes.simulator.network import SimulatedNetwork
     from betimes.simulator.worlds import make_scenario
@@ -88,7 +92,7 @@ def simulate(
 
 
 def with_duration(world: Scenario | LayeredWorld, duration_s: float) -> Scenario | LayeredWorld:
-    """Return the same world for another length of time."""
+    """Return the same world with another duration."""
     if not 0 < duration_s < float("inf"):
         raise SettingError("--duration", duration_s, "must be more than 0 seconds", "for example 60")
     return replace(world, duration_s=duration_s)
@@ -142,7 +146,7 @@ def _guarantee_row(found: dict[str, Any], share: float) -> list[Any]:
 
 
 def print_outcome(title: str, facts: dict[str, Any]) -> None:
-    """Print it for a person: the whole, the drops, and the worst served subscribers."""
+    """Print tables: the totals, the drops, and the worst served subscribers."""
     names = (
         "delivery_rate",
         "earning",

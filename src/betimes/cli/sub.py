@@ -1,4 +1,4 @@
-"""How are messages watched from a shell? `betimes sub`, with the letters of mosquitto_sub."""
+"""`betimes sub`: subscribe and print messages, with the option letters of mosquitto_sub."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from betimes.client.messages import Message
     from betimes.client.subscriptions import ClientSubscription
 
-TIMED_OUT = 27  # as mosquitto_sub ends
-RECONNECT_S = 60.0  # for so long a lost connection is tried again
-KNOWN_MAX = 1_000_000  # more than a broker keeps: so many lie between two lives of one
-PRINTED_MAX = 1000  # messages, before it is written down that they were
+TIMED_OUT = 27  # the exit code of mosquitto_sub
+RECONNECT_S = 60.0  # how long a lost connection is retried
+KNOWN_MAX = 1_000_000  # more than a broker keeps: a larger gap lies between two starts of a broker
+PRINTED_MAX = 1000  # messages, after which the resume file is written
 WRITTEN_WITHIN_S = 0.1
 
 EXAMPLES = """\
@@ -71,37 +71,41 @@ VerboseOption = Annotated[
 ]
 FilterOption = Annotated[
     str | None,
-    typer.Option("--filter", help="Only events for which this is true: as in a WHERE of Spark SQL."),
+    typer.Option("--filter", help="Only events that match this predicate, as in a WHERE of Spark SQL."),
 ]
 MaxDelayOption = Annotated[
-    str | None, typer.Option("--max-delay", help="How old a message may be, such as 250ms.")
+    str | None, typer.Option("--max-delay", help="Delay bound: the highest age of a message, such as 250ms.")
 ]
 ReliabilityOption = Annotated[
     float | None,
-    typer.Option("--reliability", help="The share that is to come in time, 0 to 1.", metavar="X"),
+    typer.Option("--reliability", help="The on-time share to ask for, 0 to 1.", metavar="X"),
 ]
 BandwidthOption = Annotated[
     str | None,
-    typer.Option("--bandwidth", help="To be reserved all the way, such as 20KB/s, or any.", metavar="X"),
+    typer.Option(
+        "--bandwidth", help="Bandwidth to reserve along the route, such as 20KB/s, or any.", metavar="X"
+    ),
 ]
 LatencyOption = Annotated[
-    str | None, typer.Option("--latency", help="How long the way may take that is reserved, such as 100ms.")
+    str | None, typer.Option("--latency", help="The highest latency of the reserved route, such as 100ms.")
 ]
 CountOption = Annotated[
-    int | None, typer.Option("--count", "-C", help="End after so many messages.", metavar="N", min=1)
+    int | None, typer.Option("--count", "-C", help="End after N messages.", metavar="N", min=1)
 ]
 WaitOption = Annotated[
     str | None, typer.Option("--wait", "-W", help="End after this time, in seconds or such as 2m.")
 ]
 ResumeOption = Annotated[
     Path | None,
-    typer.Option("--resume", help="Go on where this file says, keep it up to date.", metavar="FILE"),
+    typer.Option("--resume", help="Resume after the position in this file, and update it.", metavar="FILE"),
 ]
 AlsoOption = Annotated[
     list[str] | None,
-    typer.Option("--also", help="A broker to turn to when one is lost. May be repeated.", metavar="URL"),
+    typer.Option("--also", help="Another broker, for reconnecting. May be repeated.", metavar="URL"),
 ]
-PriceOption = Annotated[float, typer.Option("--price", help="What a message in time is worth.", metavar="X")]
+PriceOption = Annotated[
+    float, typer.Option("--price", help="The price of a message that arrives in time.", metavar="X")
+]
 
 
 def sub_command(
@@ -127,15 +131,15 @@ def sub_command(
     cafile: CafileOption = None,
     url: UrlOption = None,
 ) -> None:
-    """Print the messages that come, one to a line, until interrupted.
+    """Subscribe to topics and print each message on a line, until Ctrl-C.
 
-    Ends with 27 when --wait is over before --count is reached, with 2 where the broker refuses, and with
-    69 where it cannot be reached or the connection breaks. Only Betimes's own brokers tell id and age.
+    Exit code 27 means that --wait ended before --count was reached, 2 that the broker refused, and 69 that
+    the broker cannot be reached or the connection broke. Only Betimes brokers send id and age.
 
-    With --resume, what is published while the command does not run, or its connection is lost, is printed
-    when it is back, once, as far as the broker has kept it; what it has not kept is told on standard
-    error. The first time it begins now. A lost connection is opened again for a minute, at the brokers of
-    --also too. Who is killed may print the last few messages again.
+    With --resume, the command also prints what was published while it did not run or had no connection: each
+    message once, as far as the replay buffer of the broker still has it. Gaps are reported on standard error.
+    The first run starts with new messages. A lost connection is retried for a minute, also at the brokers of
+    --also. After a kill -9 the command may print the last few messages again.
     """
     wait_s = None if wait is None else _seconds(wait)
     reached = reach(
@@ -167,25 +171,25 @@ def sub_command(
 
 
 def _time_is_over(reached: Reach, printer: Printer, wait: str | None) -> Exception:
-    """Tell silence from a broker that never answered."""
+    """Return exit code 27, or an error if the broker never answered."""
     if printer.has_begun:
         return typer.Exit(TIMED_OUT)
     return UnreachableError(f"{reached.address}: did not answer within {wait}")
 
 
 def _check(topics: Iterable[str], asked: Mapping[str, Any]) -> None:
-    """Tell of a mistake before any broker is asked."""
+    """Raise an error for a mistake before the command connects."""
     seen = set()
     for each in topics:
         shared_parts(ask(each, **asked).topic)
         if each in seen:
-            raise SettingError("--topic", each, "is named already", "once is enough")
+            raise SettingError("--topic", each, "is named twice", "name it once")
         seen.add(each)
 
 
 @contextmanager
 def _told_of_connections() -> Iterator[None]:
-    """Have it told when a connection is lost, and when there is another; and what becomes of guarantees."""
+    """Print log messages of the client: lost and new connections, and changes of guarantees."""
     tellers = [logging.getLogger(f"betimes.client.{name}") for name in ("core", "subscription_buffer")]
     handler = logging.Handler()
     handler.emit = lambda record: print_notice(record.getMessage())  # type: ignore[method-assign]
@@ -199,7 +203,7 @@ def _told_of_connections() -> Iterator[None]:
 
 
 class Printer:
-    """Writes messages to standard output, each at once, up to a number."""
+    """Writes messages to standard output, each one at once, up to a count."""
 
     def __init__(self, *, verbose: bool = False, as_json: bool = False, count: int | None = None) -> None:
         self.verbose = verbose
@@ -209,7 +213,7 @@ class Printer:
 
     @property
     def is_done(self) -> bool:
-        """Say whether that was all."""
+        """Return whether the count is reached."""
         return self._left == 0
 
     def print(self, message: Message) -> None:
@@ -229,7 +233,7 @@ class Printer:
 
 
 def facts(message: Message) -> dict[str, Any]:
-    """Return what --json prints of a message; a payload that is no text is in base64."""
+    """Return what --json prints of a message; a payload that is not UTF-8 is in base64."""
     try:
         payload = {"payload": message.payload.decode()}
     except UnicodeDecodeError:
@@ -257,26 +261,26 @@ def _age_text(age_s: float) -> str:
 
 
 class Bookmark:
-    """Keeps the file of where all subscriptions are."""
+    """Keeps the resume file: the positions of all subscriptions."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._tokens = read_resume_file(path)
         self._subscriptions: list[ClientSubscription] = []
-        self._printed = 0  # since it was written
-        self._due: asyncio.TimerHandle | None = None  # when it is written next
+        self._printed = 0  # since the last write
+        self._due: asyncio.TimerHandle | None = None  # of the next write
 
     def settings(self, topic: str) -> dict[str, Any]:
-        """Return how a topic is subscribed to."""
+        """Return the subscribe arguments of a topic."""
         return {"mode": "semi-durable", "after": self._tokens.get(topic, ())}
 
     def follow(self, subscriptions: list[ClientSubscription]) -> None:
-        """Keep the file for these."""
+        """Start to save the positions of these subscriptions."""
         self._subscriptions = subscriptions
         self.save()
 
     def printed(self) -> None:
-        """Note that a message was printed; write that down soon, or after some of them."""
+        """Count a printed message; save soon, or at once after many."""
         self._printed += 1
         if self._printed >= PRINTED_MAX:
             self.save()
@@ -284,7 +288,7 @@ class Bookmark:
             self._due = asyncio.get_running_loop().call_later(WRITTEN_WITHIN_S, self.save)
 
     def save(self) -> None:
-        """Write down where all of them are."""
+        """Write the positions of all subscriptions to the file."""
         self._printed = 0
         if self._due is not None:
             self._due.cancel()
@@ -298,7 +302,7 @@ class Bookmark:
 
 
 def _other(reached: Reach, url: str) -> Address:
-    """Return the address of another broker, where we are who we are at the first."""
+    """Return the address of another broker, with the user and client id of the first one as defaults."""
     found = read_address(url)
     return replace(
         found,
@@ -334,7 +338,7 @@ async def _watch(
         if any(asked[each] is not None for each in ("reliability", "bandwidth", "latency")):
             for subscription in subscriptions:
                 print_notice(
-                    subscription.answer or f"{subscription.asked.topic}: the broker promises nothing"
+                    subscription.answer or f"{subscription.asked.topic}: the broker guarantees nothing"
                 )
         if printer.verbose:
             print_notice(f"subscribed to {', '.join(reached.topics)} at {reached.address}")
@@ -352,7 +356,7 @@ async def _watch(
             if bookmark is not None:
                 bookmark.save()
             if client.dropped or client.late:
-                print_notice(f"not printed: {client.dropped} came too fast, {client.late} waited too long")
+                print_notice(f"not printed: {client.dropped} arrived too fast, {client.late} became too old")
 
 
 async def _print_all(subscription: ClientSubscription, printer: Printer, bookmark: Bookmark | None) -> None:
@@ -368,14 +372,14 @@ async def _print_all(subscription: ClientSubscription, printer: Printer, bookmar
 def _tell_news(subscription: ClientSubscription) -> None:
     while subscription.gaps:
         gap = subscription.gaps.popleft()
-        many = f"{gap.at_most} at most" if gap.at_most <= KNOWN_MAX else "how many is not known"
-        print_notice(f"missing: of {gap.origin}, from {gap.first} to {gap.last}, {many} ({gap.why})")
+        many = f"at most {gap.at_most} messages" if gap.at_most <= KNOWN_MAX else "an unknown number"
+        print_notice(f"missing: {gap.origin} {gap.first} to {gap.last}, {many} ({gap.why})")
 
 
 def _seconds(text: str) -> float:
     number = number_reading(text)
     seconds = read_duration_s(text) if number is None else number
     if seconds <= 0:
-        hint = "write 10 or 2m, or leave it out to wait for ever"
+        hint = "write 10 or 2m, or leave it out to wait without end"
         raise SettingError("--wait", text, "must be more than 0", hint)
     return seconds

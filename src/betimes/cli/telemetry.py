@@ -1,4 +1,4 @@
-"""What did the brokers see? `betimes telemetry` sums up a directory of telemetry files."""
+"""`betimes telemetry`: summarise a directory of telemetry files."""
 
 from __future__ import annotations
 
@@ -26,10 +26,13 @@ betimes telemetry out/city --json
 
 
 def telemetry_command(
-    directory: Annotated[Path, typer.Argument(help="Where the telemetry was written.", metavar="DIR")],
+    directory: Annotated[Path, typer.Argument(help="The telemetry directory.", metavar="DIR")],
     as_json: JsonOption = False,
 ) -> None:
-    """Sum up telemetry: what was wanted, delivered and dropped, and how fast the links were."""
+    """Summarise telemetry: messages wanted, delivered and dropped, and link speeds.
+
+    Use it for a quick look without Spark; `betimes pipeline run` computes the full tables.
+    """
     from betimes.telemetry.files import KINDS, check_directory, is_unfinished, read_table
 
     check_directory(directory, "betimes simulate --telemetry writes one")
@@ -37,13 +40,11 @@ def telemetry_command(
     facts = telemetry_facts(tables) | {"unfinished": is_unfinished(directory)}
     if facts["unaccounted"] > 0:
         print_notice(
-            f"{directory}: of {facts['unaccounted']} nothing is known; "
-            "a broker that is killed takes with it what it held and had not written down"
+            f"{directory}: {facts['unaccounted']} messages are unaccounted for; "
+            "a broker that is killed loses records that it has not written"
         )
     if facts["unfinished"]:
-        print_notice(
-            f"{directory}: the run that wrote this was cut short or still goes on; sums do not close"
-        )
+        print_notice(f"{directory}: the writer was killed or is still running; the totals do not add up yet")
     if as_json:
         print_json(facts)
         return
@@ -70,7 +71,7 @@ def telemetry_facts(tables: dict[str, pa.Table]) -> dict[str, Any]:
     import pyarrow.compute as pc
 
     def standing_for(table: pa.Table, column: str | None = None) -> pa.Array:
-        """Return what rows stand for: of a share of all events, for more than themselves."""
+        """Return the weight of rows: a sampled row stands for 1 / share rows."""
         one_each = 1.0 if column is None else table[column]
         return pc.divide(one_each, table["share"])
 
@@ -101,7 +102,7 @@ def telemetry_facts(tables: dict[str, pa.Table]) -> dict[str, Any]:
 
 
 def link_speeds(received: pa.Table) -> list[dict[str, Any]]:
-    """Return mean and deviation of the time per KB, link by link."""
+    """Return mean and deviation of the time per KB for each link."""
     import pyarrow.compute as pc
 
     speed = pc.divide(received["transfer_s"], received["size_kb"])

@@ -1,4 +1,4 @@
-"""What if? `betimes twin` plays what a network published to a simulated one that is like it, and changed."""
+"""`betimes twin`: replay recorded events in a simulated copy of a network, unchanged and changed."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 SEEDS, SEEDS_MAX = 5, 1_000
 TIMES_MIN, TIMES_MAX = 0.001, 1_000.0
-CANDIDATES = ("late-binding", "look-ahead", "eb", "fifo")  # what brokers may have been doing
-OFF_WELL = 0.05  # a twin that is further off, on average, should not be believed
+CANDIDATES = ("late-binding", "look-ahead", "eb", "fifo")  # strategies that the brokers may have run
+OFF_WELL = 0.05  # a twin with a larger mean error is not trustworthy
 SUBSCRIBERS_SHOWN = 40
-WANTED_MIN = 30  # messages: the share of fewer is luck (alarms.ROWS_MIN)
+WANTED_MIN = 30  # messages: a share of fewer is noise (alarms.ROWS_MIN)
 
 EXAMPLES = """\
 [bold]Examples[/bold]
@@ -49,44 +49,47 @@ max_delay = '2s', price = 3"
 def twin_command(
     tables: Annotated[
         Path,
-        typer.Option("--tables", help="What `betimes pipeline run` learned of a network.", metavar="DIR"),
+        typer.Option("--tables", help="The tables that `betimes pipeline run` wrote.", metavar="DIR"),
     ],
     rate: Annotated[
         str | None,
         typer.Option(
             "--rate",
-            help="Everything is published so many times as fast: the same events, in less time.",
+            help="Publish the same events this many times as fast.",
             metavar="x1.5",
         ),
     ] = None,
     drop_link: Annotated[
         list[str] | None,
-        typer.Option("--drop-link", help="A link goes away, in both directions.", metavar="A->B"),
+        typer.Option("--drop-link", help="Remove a link, in both directions.", metavar="A->B"),
     ] = None,
     add_subscriber: Annotated[
         list[str] | None,
         typer.Option(
             "--add-subscriber",
-            help="Somebody comes: name, broker and, as in a scenario file, filter, max_delay, price, topic.",
+            help="Add a subscriber: name, broker; as in a scenario file: filter, max_delay, price, topic.",
             metavar="KEYS",
         ),
     ] = None,
     strategy: Annotated[
-        str | None, typer.Option("--strategy", help="Brokers choose by this one: fifo, eb, late-binding, …")
+        str | None, typer.Option("--strategy", help="Change the strategy of all brokers: fifo, eb, …")
     ] = None,
     current: Annotated[
         str | None,
         typer.Option(
-            "--current", help="By which they chose until now. Default: what fits best.", metavar="NAME"
+            "--current",
+            help="The strategy in the telemetry. Default: the one that fits best.",
+            metavar="NAME",
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", help="How often each is played, with other luck.")] = SEEDS,
+    seeds: Annotated[int, typer.Option("--seeds", help="How many seeds to simulate.")] = SEEDS,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask what would have come of a change: on-time shares and earning, before and after.
+    """Simulate a change of a live network: on-time shares and earning, before and after.
 
-    The simulated network has the links, the subscribers and the events that telemetry tells of. First it is
-    played as it was, and held against what was measured; then with the changes you name.
+    Use it before you change a network: other rates, a link less, one subscriber more, another strategy. The
+    twin has the links, subscribers and events of the telemetry. The command first replays them unchanged and
+    compares the result with the measured shares, then with your changes.
     """
     question = read_question(rate, drop_link or (), add_subscriber or (), strategy)
     if not 1 <= seeds <= SEEDS_MAX:
@@ -101,7 +104,7 @@ def twin_command(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwinQuestion:
-    """What is to be other than it was."""
+    """The changes to simulate."""
 
     times_faster: float = 1.0
     dropped_links: tuple[str, ...] = ()
@@ -110,27 +113,27 @@ class TwinQuestion:
 
     @property
     def is_change(self) -> bool:
-        """Tell whether anything is to change."""
+        """Return whether there is any change."""
         return self != TwinQuestion()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwinAnswer:
-    """What was, what the twin made of it, and what it makes of the changes."""
+    """The measured shares, the twin's shares without changes, and its shares with the changes."""
 
-    strategy: str  # that was named, or fits best
-    fits: Mapping[str, float]  # how far off each candidate is, played once; none if one was named
-    off_mean: float | None  # of on-time shares, over subscribers
+    strategy: str  # named by the user, or the one that fits best
+    fits: Mapping[str, float]  # mean error of each candidate in one run; empty if one was named
+    off_mean: float | None  # error of on-time shares, over subscribers
     off_max: float | None
     measured: Mapping[str, float]  # by subscription
-    wanted: Mapping[str, float]  # by subscription: how many messages that share is of
+    wanted: Mapping[str, float]  # by subscription: the number of messages behind that share
     before: Spreads
     after: Spreads | None
-    assumed_links: tuple[str, ...]  # of which nothing was measured
+    assumed_links: tuple[str, ...]  # links without measurements
 
     @property
     def few(self) -> frozenset[str]:
-        """Return whose share says little."""
+        """Return the subscriptions with too few messages for a reliable share."""
         return frozenset(self.measured) - frozenset(telling(self.measured, self.wanted))
 
     def as_json(self) -> dict[str, Any]:
@@ -160,7 +163,7 @@ class TwinAnswer:
 def read_question(
     rate: str | None, dropped: Sequence[str], subscribers: Sequence[str], strategy: str | None
 ) -> TwinQuestion:
-    """Return what a person asks, or say what is wrong with it."""
+    """Return the changes that the options describe; a SettingError for a wrong one."""
     return TwinQuestion(
         times_faster=1.0 if rate is None else times(rate),
         dropped_links=tuple(dropped),
@@ -170,7 +173,7 @@ def read_question(
 
 
 def times(text: str) -> float:
-    """Return how many times as fast.
+    """Return the factor that `--rate` gives.
 
     >>> times("x1.5"), times("2")
     (1.5, 2.0)
@@ -178,7 +181,7 @@ def times(text: str) -> float:
     try:
         found = float(text.strip().removeprefix("x"))
     except ValueError:
-        raise SettingError("--rate", text, "is no number of times", "for example x1.5") from None
+        raise SettingError("--rate", text, "is not a factor", "for example x1.5") from None
     if not math.isfinite(found) or not TIMES_MIN <= found <= TIMES_MAX:
         raise SettingError("--rate", text, f"must be between x{TIMES_MIN:g} and x{TIMES_MAX:g}")
     return found
@@ -207,7 +210,7 @@ def _known(strategy: str, option: str) -> str:
 
 
 def ask(tables: Path, question: TwinQuestion, candidates: Sequence[str], seeds: int) -> TwinAnswer:
-    """Fit a twin to tables, and play it as it was and as it would be."""
+    """Fit a twin to tables, and simulate it without and with the changes."""
     from betimes.pipeline.twin.twin import measured_on_time, twin_of
 
     with waiting(f"reading {tables}"):
@@ -217,7 +220,7 @@ def ask(tables: Path, question: TwinQuestion, candidates: Sequence[str], seeds: 
         wanted = _by_subscription(twin, {person: each.wanted for person, each in found.items()})
     changed, assumed = _changed(twin, question)
     count = len(candidates) * (len(candidates) > 1) + seeds * (1 + question.is_change)
-    with progress_bar("playing") as advance:
+    with progress_bar("simulating") as advance:
         player = _Player(advance, count)
         judged = telling(measured, wanted)
         fits = _fits(player, twin, candidates, judged)
@@ -239,7 +242,7 @@ def ask(tables: Path, question: TwinQuestion, candidates: Sequence[str], seeds: 
 
 
 def telling(measured: Mapping[str, float], wanted: Mapping[str, float]) -> dict[str, float]:
-    """Return the shares of those who wanted enough to tell by; all, if nobody wanted so much.
+    """Return the shares of subscribers with enough messages; all shares, if no subscriber has enough.
 
     >>> telling({"ann": 0.5, "probe": 1.0}, {"ann": 40, "probe": 2}), telling({"probe": 1.0}, {"probe": 2})
     ({'ann': 0.5}, {'probe': 1.0})
@@ -249,7 +252,7 @@ def telling(measured: Mapping[str, float], wanted: Mapping[str, float]) -> dict[
 
 
 def _by_subscription(twin: Twin, measured: Mapping[tuple[str, str], float]) -> dict[str, float]:
-    """Return what was measured by subscription; one of several of a subscriber cannot be told."""
+    """Return measured values by subscription; a subscriber with several subscriptions is left out."""
     from betimes.model.statistics import subscriber_of
 
     people = [(subscriber_of(each), each.home) for each in twin.scenario.subscriptions]
@@ -265,7 +268,7 @@ def _changed(twin: Twin, question: TwinQuestion) -> tuple[Twin, tuple[str, ...]]
 
     assumed: tuple[str, ...] = ()
     if question.dropped_links or question.subscribers:
-        twin, assumed = both_ways(twin)  # a way that nobody needed may be needed now
+        twin, assumed = both_ways(twin)  # a change may need a direction that carried nothing before
     for name in question.dropped_links:
         twin = twin.without_link(name)
     for subscription in question.subscribers:
@@ -274,7 +277,7 @@ def _changed(twin: Twin, question: TwinQuestion) -> tuple[Twin, tuple[str, ...]]
 
 
 class _Player:
-    """Plays twins, and says how far it is."""
+    """Simulates twins and reports progress."""
 
     def __init__(self, advance: Advance, count: int) -> None:
         self._advance = advance
@@ -296,7 +299,7 @@ class _Player:
 def _fits(
     player: _Player, twin: Twin, candidates: Sequence[str], measured: Mapping[str, float]
 ) -> dict[str, float]:
-    """Return how far the twin is from what was measured under each strategy, on average; of one, nothing."""
+    """Return the mean error of the twin under each strategy; nothing if there is one candidate."""
     off: dict[str, float] = {}
     if len(candidates) > 1:
         for name in candidates:
@@ -319,7 +322,7 @@ def _pair(spread: Spread | None) -> dict[str, float | None] | None:
 
 
 def print_answer(answer: TwinAnswer) -> None:
-    """Print it for a person: the totals, and the subscribers for whom it changes most."""
+    """Print tables: the totals, and the subscribers with the largest change."""
     runs = {"before": answer.before} | ({} if answer.after is None else {"after": answer.after})
     rows = [
         (name, *(spread_text(*each) for each in (run.on_time_share, run.earning, run.messages)))
@@ -342,28 +345,28 @@ def print_answer(answer: TwinAnswer) -> None:
     ]
     shown = "on time, by subscriber"
     if len(names) > SUBSCRIBERS_SHOWN:
-        shown += f": {SUBSCRIBERS_SHOWN} of {len(names)}, those who change most"
+        shown += f": the {SUBSCRIBERS_SHOWN} of {len(names)} with the largest change"
     print_table(shown, ["subscriber", "measured", *runs], table)
     if answer.off_mean is not None and answer.off_max is not None:
         off = f"{answer.off_mean:.3f} on average, {answer.off_max:.3f} at most"
-        print_facts("", {**_played_under(answer), "the twin is off by": off})
+        print_facts("", {**_simulated_under(answer), "error of the twin": off})
         if answer.off_mean > OFF_WELL:
-            print_notice("that is much: something in the network is not as telemetry tells it")
+            print_notice("this error is large: the telemetry does not describe the network well")
     if few:
-        who = "1 subscriber" if len(few) == 1 else f"{len(few)} subscribers"
-        print_notice(f"{who} with fewer than {WANTED_MIN} messages: not counted there, and shown by --json")
+        count = "1 subscriber" if len(few) == 1 else f"{len(few)} subscribers"
+        print_notice(f"{count} with fewer than {WANTED_MIN} messages left out; --json shows them")
     for name in answer.assumed_links:
-        print_notice(f"{name} never carried anything; it is taken to be as fast as in the other direction")
+        print_notice(f"{name} carried nothing; the twin assumes the speed of the other direction")
 
 
-def _played_under(answer: TwinAnswer) -> dict[str, str]:
-    """Say which strategy was played: which one ran, telemetry does not tell, and several may fit alike."""
+def _simulated_under(answer: TwinAnswer) -> dict[str, str]:
+    """Return the strategy that was simulated: telemetry does not record it, and several may fit equally."""
     if not answer.fits:
-        return {"played under": f"{answer.strategy}, as --current says"}
+        return {"strategy": f"{answer.strategy}, from --current"}
     fits = sorted(answer.fits.items(), key=lambda pair: pair[1])
     return {
-        "played under": f"{answer.strategy}, which fits best: a guess, unless --current says it",
-        "each, played once, is off by": ", ".join(f"{name} {off:.3f}" for name, off in fits),
+        "strategy": f"{answer.strategy}, the best fit: a guess unless you pass --current",
+        "error of each, one run": ", ".join(f"{name} {off:.3f}" for name, off in fits),
     }
 
 
