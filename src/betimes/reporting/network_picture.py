@@ -1,4 +1,7 @@
-"""The picture of a network: brokers as dots, links as lines whose width is what they carried."""
+"""The picture of a network: brokers as dots, links as lines whose width is what they carried.
+
+Distances between brokers are like numbers of hops (Kamada and Kawai, 1989).
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import shortest_path
 
 from betimes.reporting.figure_plots import OURS
-from betimes.reporting.layouts import placed
 from betimes.reporting.svg import draw_svg
 
 if TYPE_CHECKING:
@@ -16,6 +22,7 @@ if TYPE_CHECKING:
 
 WIDTH_MIN, WIDTH_MAX = 0.8, 7.0
 NAMES_SHOWN_MAX = 80  # more names would overlap
+SPREAD_OUT_MAX = 300  # more nodes are placed on a circle: distances are not visible, and layout takes long
 BUSY = 0.7  # from this load on, a link has another colour
 
 
@@ -64,3 +71,43 @@ def draw_network(
 def _bend(x: float, y: float, to_x: float, to_y: float) -> tuple[float, float]:
     """Return the offset of a line's middle, so that both directions of a link are visible."""
     return 0.05 * (to_y - y), -0.05 * (to_x - x)
+
+
+def placed(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> dict[str, tuple[float, float]]:
+    """Return a position for every name, such that distances are like numbers of hops."""
+    count = len(names)
+    angles = 2.0 * np.pi * np.arange(count) / max(count, 1)
+    places = np.column_stack([np.cos(angles), np.sin(angles)])
+    if 2 < count <= SPREAD_OUT_MAX and pairs:
+        places = _spread_out(places, _hops(names, pairs))
+    return {name: (float(x), float(y)) for name, (x, y) in zip(names, places, strict=True)}
+
+
+def _hops(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
+    row = {name: number for number, name in enumerate(names)}
+    ends = ([row[one] for one, _ in pairs], [row[other] for _, other in pairs])
+    graph = coo_array((np.ones(len(pairs)), ends), shape=(len(names), len(names))).tocsr()
+    hops = np.asarray(shortest_path(graph, directed=False, unweighted=True))
+    farthest = hops[np.isfinite(hops)].max()
+    hops[~np.isfinite(hops)] = farthest + 1.0  # parts without a link between them are placed apart
+    return hops
+
+
+def _spread_out(start: NDArray[np.float64], hops: NDArray[np.float64]) -> NDArray[np.float64]:
+    first, second = np.triu_indices(len(start), 1)
+    wanted = hops[first, second]
+    weight = 1.0 / wanted**2
+
+    def stress(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        places = flat.reshape(-1, 2)
+        apart = places[first] - places[second]
+        distance = np.maximum(np.hypot(*apart.T), 1e-9)
+        off = distance - wanted
+        pull = (2.0 * weight * off / distance)[:, None] * apart
+        slope = np.zeros_like(places)
+        np.add.at(slope, first, pull)
+        np.add.at(slope, second, -pull)
+        return float((weight * off**2).sum()), slope.ravel()
+
+    found = minimize(stress, (start * hops.max() / 2.0).ravel(), jac=True, method="L-BFGS-B")
+    return np.asarray(found.x.reshape(-1, 2))
