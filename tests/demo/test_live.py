@@ -29,7 +29,7 @@ from betimes.demo.live import (
     told_to_end_as_interrupted,
 )
 from betimes.demo.scores import STRATEGIES, DemoOutcome, Score, flight_scenario
-from betimes.terminal.next_steps import typed
+from betimes.terminal.terminal import typed
 
 BETIMES = str(Path(sys.executable).with_name("betimes"))
 WITHIN_S = 120.0
@@ -250,7 +250,10 @@ def test_no_broker_is_left_when_it_is_interrupted(number, stage):
 @pytest.mark.live
 @pytest.mark.parametrize(
     ("victim", "problem"),
-    [("jfk", "a client lost its broker"), ("hub", "the replay does not count: hub ended with code -9")],
+    [
+        ("jfk", "a client lost the connection to its broker"),
+        ("hub", "the replay does not count: hub ended with code -9"),
+    ],
 )
 def test_a_broker_that_dies_ends_the_demo_and_none_is_left(victim, problem):
     with demo_at("fifo: departures") as (process, brokers):

@@ -11,7 +11,7 @@ from betimes.demo import simulated as demo_module
 from betimes.demo.paper_network import DEMO, RATES, STRATEGIES
 from betimes.demo.simulated import NEXT, demo_table, print_demo
 from betimes.reporting.run_figure import FigureRun
-from betimes.terminal.next_steps import typed
+from betimes.terminal.terminal import typed
 
 
 def finished(failures=()):

@@ -67,5 +67,5 @@ def test_brokers_take_what_was_learned_from_who_knows_the_secret(tmp_path):
     with Fleet(plan):
         asyncio.run(story.tell_brokers(plan.ports))
         story._secret = "another"
-        with pytest.raises(BetimesError, match="does not take what was learned"):
+        with pytest.raises(BetimesError, match="did not accept the model"):
             asyncio.run(story.tell_brokers(plan.ports))

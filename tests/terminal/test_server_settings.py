@@ -42,7 +42,7 @@ def test_files_are_looked_for_beside_the_configuration(tmp_path):
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ('secret_file = "network.secret"', "no secret worth the name"),
+        ('secret_file = "network.secret"', "the secret is too short"),
         ('secret = "long enough"\nstrategy = "x"', "strategy"),
     ],
 )

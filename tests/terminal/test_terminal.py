@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 
 import pytest
 
@@ -12,11 +14,13 @@ from betimes.terminal.terminal import (
     print_error,
     print_facts,
     print_json,
+    print_next,
     print_notice,
     print_table,
     pure,
     results,
     spread_text,
+    typed,
 )
 
 
@@ -85,3 +89,20 @@ def test_a_title_is_not_broken_to_the_width_of_its_table(capsys):
     print_facts(title, {"a": 1})
     print_table(title, ["a"], [["1"]])
     assert capsys.readouterr().out.splitlines().count(title) == 2
+
+
+def test_a_command_is_shown_with_its_path_where_the_shell_would_not_find_it(monkeypatch):
+    monkeypatch.setattr(sys, "argv", [".venv/bin/betimes", "demo"])
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert typed("betimes figures") == ".venv/bin/betimes figures"
+    monkeypatch.setattr(shutil, "which", lambda name: "here")
+    assert typed("betimes figures") == "betimes figures"
+
+
+def test_each_command_stands_on_a_line_with_what_it_is_about(capsys):
+    print_next({"betimes a": "first", "betimes longer [b]": "second"})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "what to try next:"
+    assert [line.split()[-1] for line in lines[2:]] == ["first", "second"]
+    assert lines[2].index("first") == lines[3].index("second")
+    assert "[b]" in lines[3]

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from betimes.demo.cast import CastFacts, perform
 from betimes.model.errors import BetimesError
 from betimes.terminal.fleet import HOST, Fleet, FleetPlan, free_ports
-from betimes.terminal.next_steps import print_next
 from betimes.terminal.progress import Advance, progress_bar, waiting
-from betimes.terminal.terminal import print_facts, print_table
+from betimes.terminal.terminal import print_facts, print_next, print_table
 
 if TYPE_CHECKING:
     from betimes.demo.flights import Departure

@@ -10,8 +10,7 @@ import typer
 from betimes.experiments.figure import Row, spread
 from betimes.reporting.run_figure import FigureRun, make_plan, run_figure
 from betimes.terminal.exit_codes import FAILED
-from betimes.terminal.next_steps import print_next
-from betimes.terminal.terminal import print_json, print_table, results, spread_text
+from betimes.terminal.terminal import print_json, print_next, print_table, results, spread_text
 
 SEEDS = 4
 

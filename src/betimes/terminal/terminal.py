@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
@@ -71,6 +72,21 @@ def _print_title(title: str) -> None:
     """Print the title of a table separately: rich would wrap it to the table's width."""
     if title:
         results().print(Text(title, style="bold"))
+
+
+def print_next(commands: Mapping[str, str]) -> None:
+    """Print commands, each with its purpose."""
+    console = results()
+    console.print("\nwhat to try next:")
+    shown = {typed(command): about for command, about in commands.items()}
+    width = max(map(len, shown))
+    for command, about in shown.items():
+        console.print(f"  {command:<{width}}  {about}", markup=False)
+
+
+def typed(command: str) -> str:
+    """Return a command with its path, if `betimes` is not on the PATH."""
+    return command if shutil.which("betimes") else command.replace("betimes", sys.argv[0], 1)
 
 
 def cell_text(value: object) -> str:
