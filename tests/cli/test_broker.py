@@ -75,7 +75,7 @@ def test_a_broker_that_nobody_could_connect_to_does_not_start(capsys):
         (["--host", "no.such.host.invalid", "--port", "0"], "cannot listen there"),
         (["--tls-certificate", "none"], "no such file"),
         (["--metrics-port", "-1"], "must be between 0 and 65535"),
-        (["--tls-key", "none"], "without --tls-certificate"),
+        (["--tls-key", "none"], "needs --tls-certificate"),
     ],
 )
 def test_a_mistake_is_one_message(arguments, said, capsys, monkeypatch, tmp_path):
@@ -236,7 +236,7 @@ def test_files_are_read_again_when_told_to_and_a_mistake_leaves_all_as_it_was(tm
         assert connack(port, username="bob", password=b"new") == 0
         access.write_text("nonsense\n")
         users.write_text(ann.text())
-        reload_and_wait_for("the old ones hold")
+        reload_and_wait_for("the old ones stay in force")
         assert connack(port, username="bob", password=b"new") == 0
         access.write_text("")
         reload_and_wait_for("the files were reloaded")

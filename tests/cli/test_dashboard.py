@@ -17,9 +17,9 @@ from betimes.terminal.exit_codes import MISTAKE
     ("arguments", "said"),
     [
         ([], "--metrics"),
-        (["--metrics", "here"], "no host and port"),
-        (["--metrics", "127.0.0.1:99999"], "no host and port"),
-        (["--metrics", "ftp://127.0.0.1:9"], "no host and port"),
+        (["--metrics", "here"], "not a host and port"),
+        (["--metrics", "127.0.0.1:99999"], "not a host and port"),
+        (["--metrics", "ftp://127.0.0.1:9"], "not a host and port"),
         (["--metrics", "127.0.0.1:9", "--url", "http://x"], "http://x"),
         (["--metrics", "127.0.0.1:9", "--users", "no/such/file"], "no/such/file"),
         (["--metrics", "127.0.0.1:9", "--port", "0"], "--port"),

@@ -17,7 +17,7 @@ from betimes.cli.demo import SECONDS
         (["--seconds", "0.5"], "must be between 1 and 600"),
         (["--seconds", "601"], "must be between 1 and 600"),
         (["--seconds", "nan"], "must be between 1 and 600"),
-        (["--seconds", "5", "--simulated"], "is of no use with --simulated"),
+        (["--seconds", "5", "--simulated"], "cannot be combined with --simulated"),
         (["--master", "local[2]"], "needs --simulated"),
         (["--remote", "sc://host"], "needs --simulated"),
     ],

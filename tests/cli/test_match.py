@@ -43,7 +43,7 @@ def test_tables_are_matched_and_summed_up(spark, tmp_path, capsys):
     ("options", "problem"),
     [
         (["--counts", "--pairs", "--out", "x"], "cannot be combined"),
-        ([], "name a folder for the answer"),
+        ([], "name a folder for the result"),
         (["--explain", "--index-mb", "0"], "must be more than 0"),
     ],
 )

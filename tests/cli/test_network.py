@@ -118,7 +118,7 @@ def test_what_is_wrong_is_told_once(topology, tmp_path):
     for option in ("--store", "--telemetry"):
         ran = run(str(topology), "--anonymous", "--port", "0", option, str(taken))
         assert (ran.returncode, ran.stderr.count("error:")) == (2, 1)
-        assert "cannot be a directory" in ran.stderr
+        assert "cannot create the directory" in ran.stderr
     ran = run(str(topology), "--port", "0", "--passwords", str(tmp_path / "missing"))
     assert (ran.returncode, ran.stderr.count("error:")) == (2, 1)
 

@@ -63,7 +63,7 @@ def test_a_new_file_is_for_its_owner_alone(file, monkeypatch, capsys):
     assert run(["passwd", str(file), "ann", "--password-stdin"]) == 0
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert users_in(file).verify("ann", b"apple")
-    assert "ann added, 1 user in all" in capsys.readouterr().out
+    assert "ann added, 1 user in total" in capsys.readouterr().out
     assert list(file.parent.iterdir()) == [file]
 
 
@@ -125,7 +125,7 @@ def test_a_user_is_taken_out(file, capsys):
     assert run(["passwd", str(file), "ann", "--delete"]) == 0
     assert "ann" not in users_in(file)
     assert "bob" in users_in(file)
-    assert "ann deleted, 1 user in all" in capsys.readouterr().out
+    assert "ann deleted, 1 user in total" in capsys.readouterr().out
 
 
 @pytest.mark.long
@@ -137,7 +137,7 @@ def test_a_user_is_taken_out(file, capsys):
         (["", "--password-stdin"], b"apple", "cannot be empty"),
         (["ann", "--password-stdin"], b"", "a password cannot be empty"),
         (["ann", "--password-stdin"], b"\n", "a password cannot be empty"),
-        (["ann", "--password-stdin"], b"one\ntwo\n", "one line was expected"),
+        (["ann", "--password-stdin"], b"one\ntwo\n", "more than one line"),
         (["ann", "--password-stdin"], b"x" * 70_000, "at most 65,535 bytes"),
         (["ann", "--delete"], b"", "there is no such file"),
         (["ann", "--delete", "--password-stdin"], b"", "leave out --password-stdin"),
@@ -177,7 +177,7 @@ def test_a_file_that_cannot_be_written_is_a_mistake(tmp_path, monkeypatch, capsy
 
 def test_a_name_that_leads_nowhere_is_a_mistake(file, capsys):
     file.symlink_to(file)
-    for name, said in ((str(file), "leads back to itself"), (str(file.parent / ("x" * 300)), "too long")):
+    for name, said in ((str(file), "symbolic link to itself"), (str(file.parent / ("x" * 300)), "too long")):
         assert run(["passwd", name, "ann", "--delete"]) == MISTAKE
         assert said in capsys.readouterr().err
 

@@ -26,7 +26,7 @@ ATTRIBUTE = ["--attribute", "x:0..100"]
         (["--anonymous", *ATTRIBUTE, *ATTRIBUTE], "an attribute is one dimension"),
         (["--anonymous", *ATTRIBUTE, "--subscribe", "x >"], "expected"),
         (["--anonymous", *ATTRIBUTE, "--max-delay", "soon"], "--max-delay"),
-        (["--anonymous", *ATTRIBUTE, "--max-delay", "3", "--metric", "time"], "delays in this overlay"),
+        (["--anonymous", *ATTRIBUTE, "--max-delay", "3", "--metric", "time"], "this overlay measures delays"),
         (["--anonymous", *ATTRIBUTE, "--bandwidth", "7"], "from 0% to 100%"),
         (["--anonymous", *ATTRIBUTE, "--cycle", "1ms"], "between 50ms and 60s"),
         (["--anonymous", *ATTRIBUTE, "--join", "nowhere"], "no address of a peer"),
@@ -46,7 +46,7 @@ def test_a_file_says_what_all_peers_share(tmp_path, capsys):
     assert "this overlay measures delays in time" in capsys.readouterr().err
     (tmp_path / "s").write_text("short")
     assert run(["peer", str(tmp_path / "overlay.toml"), "--anonymous"]) == 2
-    assert "no secret worth the name" in capsys.readouterr().err
+    assert "the secret is too short" in capsys.readouterr().err
 
 
 @pytest.mark.live

@@ -36,7 +36,7 @@ def test_a_person_gets_tables_and_is_told_what_needs_a_look(tmp_path, capsys):
     show_run(FACTS, tmp_path, as_json=False)
     said = capsys.readouterr()
     assert all(word in said.out for word in ("events", "duplicate", "1,200", "0.75"))
-    assert "1,200 of them" in said.err
+    assert "1,200 bad rows" in said.err
     assert "live: brokers still write there" in said.err
 
 

@@ -61,7 +61,7 @@ def test_tables_are_printed_for_a_person(capsys):
     seen = capsys.readouterr()
     assert "speed-control" in seen.out
     assert "busiest" in seen.out
-    assert "faults are left out" in seen.err
+    assert "ignores faults" in seen.err
 
 
 @pytest.mark.long

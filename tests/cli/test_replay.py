@@ -18,7 +18,7 @@ def test_stored_events_are_replayed_and_summed_up(spark, tmp_path, capsys):
     arguments += ["--out", f"{tmp_path}/out"]
     assert run(arguments) == 0
     said = capsys.readouterr()
-    assert "subscribers that want most" in said.out
+    assert "subscribers with most matches" in said.out
     assert "quarantine: " in said.err
     assert run([*arguments, "--overwrite", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["wanted"] == 12.0

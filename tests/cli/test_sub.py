@@ -35,7 +35,7 @@ def broker() -> Iterator[str]:
     ("arguments", "said"),
     [
         (["-t", "a/#/b"], "# must be the last level"),
-        (["-t", "t", "-t", "t"], "already"),
+        (["-t", "t", "-t", "t"], "named twice"),
         ([], "there is no topic"),
         (["-t", "t", "--filter", "speed >> 5"], "^"),
         (["-t", "t", "--max-delay", "10 parsecs"], "unit"),

@@ -76,7 +76,7 @@ def test_a_run_that_was_cut_short_is_told(tmp_path, capsys):
         raise ValueError("stop")
     assert run(["telemetry", str(tmp_path / "cut"), "--json"]) == 0
     said = capsys.readouterr()
-    assert "cut short" in said.err
+    assert "was killed" in said.err
     assert json.loads(said.out)["unfinished"] is True
 
 

@@ -64,9 +64,9 @@ def test_a_person_sees_before_and_after(tables, capsys):
     for text in ("before", "after", "measured", "error of the twin"):
         assert text in shown.out
     words = " ".join(shown.out.split())  # however wide the terminal is
-    assert "late-binding, which fits best: a guess" in words
+    assert "late-binding, the best fit: a guess" in words
     assert "late-binding 0.300, look-ahead 0.300, eb 0.300, fifo 0.300" in words
-    assert "that is much" in shown.err, "0.3 on average"
+    assert "this error is large" in shown.err, "0.3 on average"
 
 
 @pytest.mark.long
@@ -100,7 +100,7 @@ def test_one_run_has_no_spread(tables, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--rate", "fast"], "no number of times"),
+        (["--rate", "fast"], "is not a factor"),
         (["--rate", "x0"], "must be between"),
         (["--rate", "nan"], "must be between"),
         (["--drop-link", "a->z"], "no such link"),

@@ -167,7 +167,7 @@ def test_brokers_that_nobody_named_are_pointed_out(capsys):
     said = " ".join(capsys.readouterr().err.split())
     assert "the telemetry has 6 brokers, the command line 4 addresses" in said
     print_round(done(told=6), as_json=True)
-    assert "promise nothing" not in capsys.readouterr().err
+    assert "get no model" not in capsys.readouterr().err
 
 
 def test_brokers_without_telemetry_are_pointed_out(capsys):
@@ -197,4 +197,4 @@ def test_a_network_can_have_its_secret_made(tmp_path, capsys, monkeypatch):
     assert {each.settings["control_secret_file"] for each in plans} == {str(secret)}
     secret.write_text("short")
     assert run(["network", str(topology), "--anonymous", "--control-secret", str(secret)]) == MISTAKE
-    assert "no secret worth the name" in capsys.readouterr().err
+    assert "the secret is too short" in capsys.readouterr().err

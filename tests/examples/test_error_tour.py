@@ -85,7 +85,8 @@ TOUR = {
         "no such file", "a path from here"),
     "two ways to name Spark": (
         ["figure", "wang-6", "--master", "local[2]", "--remote", "sc://h"], "--remote", "--master"),
-    "metrics that are no address": (["dashboard", "--metrics", "here"], "no host and port", "--metrics-port"),
+    "metrics that are no address": (
+        ["dashboard", "--metrics", "here"], "not a host and port", "--metrics-port"),
     "a what-if about no link": (
         ["twin", "--tables", "tables", "--drop-link", "x->y"], "no such link", "a->b"),
 }  # fmt: skip

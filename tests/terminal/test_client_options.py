@@ -42,7 +42,7 @@ def test_a_url_says_all_and_options_win_over_it():
         ([], {}, "there is no topic"),
         (["t"], {"port": 0}, "between 1 and 65535"),
         (["t"], {"port": 65_536}, "between 1 and 65535"),
-        (["t"], {"host": " "}, "a name or an address"),
+        (["t"], {"host": " "}, "a host name or an address"),
         (["t"], {"url": "mqtt://h", "host": "h"}, "leave out --host"),
         (["t"], {"url": "http://h"}, "begins with one of"),
     ],

@@ -148,9 +148,8 @@ def control_command(
         secret=secret,
         ca=cafile,
     )
-    settings, live = PipelineSettings(since=read_since(since)), None
-    if stream:
-        live = read_stream_settings(since, late, alarm)
+    settings = PipelineSettings(since=read_since(since))
+    live = read_stream_settings(since, late, alarm) if stream else None
     if telemetry is None:
         check_tables_place(tables)
     elif once or stream:  # else a missing directory may exist in the next round
