@@ -8,7 +8,8 @@ import pytest
 from tests.pipeline.report_tables import NASTY, make_empty_tables, make_tables
 
 from betimes.cli.app import run
-from betimes.cli.twin import CANDIDATES, TwinQuestion, read_question, times
+from betimes.cli.twin import read_question, times
+from betimes.pipeline.twin.what_if import CANDIDATES, TwinQuestion
 from betimes.terminal.exit_codes import MISTAKE
 
 ANN = "name = 'ann', broker = 'a', filter = 'x > 0', max_delay = '2s', price = 3"
