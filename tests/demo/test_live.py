@@ -252,7 +252,7 @@ def test_no_broker_is_left_when_it_is_interrupted(number, stage):
     ("victim", "problem"),
     [
         ("jfk", "a client lost the connection to its broker"),
-        ("hub", "the replay does not count: hub ended with code -9"),
+        ("hub", "the replay is not valid: hub ended with code -9"),
     ],
 )
 def test_a_broker_that_dies_ends_the_demo_and_none_is_left(victim, problem):

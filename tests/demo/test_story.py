@@ -53,7 +53,7 @@ def test_a_report_on_the_demo_s_tables_has_the_predictions_of_its_own_page(tmp_p
     page = story.tell("eb").read_text()
     found = findings_in(tables)
     assert [each.predicted for each in found.shares] == [None, 1.0]
-    assert f"<b>{found.off_mean:.3f}</b>predictions off" in page
+    assert f"<b>{found.off_mean:.3f}</b>mean error of predictions" in page
 
 
 @pytest.mark.live

@@ -96,5 +96,5 @@ def test_there_is_a_bound_on_taps(monkeypatch):
         return tap
 
     tap = asyncio.run(tapped())
-    assert "open already" in tap.problem
+    assert "open taps is reached" in tap.problem
     assert not tap.is_open

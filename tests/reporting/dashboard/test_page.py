@@ -220,5 +220,5 @@ def test_an_empty_column_of_shares_is_explained():
 def test_attributes_are_read_as_they_are_written():
     assert read_attributes("") == {}
     assert read_attributes("speed=61, kind = car,") == {"speed": 61.0, "kind": "car"}
-    with pytest.raises(BetimesError, match="no attribute"):
+    with pytest.raises(BetimesError, match="not name=value"):
         read_attributes("speed")

@@ -90,9 +90,9 @@ def read_metrics(text: str) -> BrokerFacts:
                 else:
                     plain[sample.name] = sample.value
     except (ValueError, KeyError, IndexError) as error:
-        raise BetimesError("the answer is not in Prometheus format") from error
+        raise BetimesError("these are not metrics in Prometheus format") from error
     if "betimes_uptime_seconds" not in plain or not name:
-        raise BetimesError("these are not the metrics of a Betimes broker")
+        raise BetimesError("these are not metrics of a Betimes broker")
     return BrokerFacts(
         name=name,
         uptime_s=plain["betimes_uptime_seconds"],
