@@ -99,7 +99,9 @@ def test_a_payload_is_json_that_tells_its_number_and_when_it_was_sent(table):
 
 def test_a_missing_package_is_told_of(monkeypatch):
     monkeypatch.setattr(flights_module, "PACKAGE", "nycflights1813")
-    with pytest.raises(BetimesError, match="nycflights1813, which has the flights, is not installed\nhint: make setup"):
+    with pytest.raises(
+        BetimesError, match="nycflights1813, which has the flights, is not installed\nhint: make setup"
+    ):
         read_flights()
 
 

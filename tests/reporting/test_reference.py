@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from betimes.cli.reference_tables import KEYS, PROPERTIES
+from betimes.cli.app import command_names, commands
 from betimes.language.files.server_file import read_server_file
 from betimes.model import user_properties
+from betimes.reporting.reference import KEYS, PROPERTIES, commands_page, metrics_page
 
 LANGUAGE = Path(__file__).resolve().parents[2] / "src" / "betimes" / "language"
 READERS = ("files/server_file.py", "files/network_section.py", "files/buffer_section.py")
@@ -58,3 +59,15 @@ def test_every_property_is_told():
         if name.isupper() and isinstance(value, str) and name not in NOT_PROPERTIES
     }
     assert names == {each.name for each in PROPERTIES}
+
+
+def test_every_command_is_on_the_page():
+    page = commands_page(commands())
+    for name in command_names():
+        assert f"## betimes {name}" in page
+
+
+def test_metrics_are_told_with_their_labels():
+    page = metrics_page()
+    assert "| `betimes_lost_total` | counter | `reason` |" in page
+    assert "| `betimes_link_sent_bytes_total` | counter | `neighbour` |" in page
