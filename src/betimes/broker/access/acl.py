@@ -31,8 +31,15 @@ from weakref import WeakSet
 
 from betimes.language.files.table_reader import Mistakes
 from betimes.language.suggestions import did_you_mean, quoted
-from betimes.matching.topics import check_topic_pattern, patterns_overlap, shared_parts, topic_matches
+from betimes.matching.topics import (
+    LEVELS_MAX,
+    check_topic_pattern,
+    patterns_overlap,
+    shared_parts,
+    topic_matches,
+)
 from betimes.model.errors import TextError
+from betimes.mqtt.reason_codes import PublishCode
 
 CLIENTS_REMEMBERED_MAX = 100_000
 DECISIONS_REMEMBERED_MAX = 262_144  # of all clients together
@@ -248,3 +255,16 @@ def _read_rule(word: str, rest: str, place: str, mistakes: Mistakes) -> Rule | N
         mistakes.add(place, problem, "give %u and %c a level each")
         return None
     return Rule(access=access, pattern=pattern)
+
+
+def publish_refusal(rights: Rights | None, topic: str) -> PublishCode | None:
+    """Return why a client with these rights may not publish to a topic; None: it may.
+
+    The codec has checked that the topic is one.
+    """
+    if topic[0] == "$":
+        return PublishCode.NOT_AUTHORIZED  # the broker's own
+    if rights is not None and not rights.may_write(topic):
+        return PublishCode.NOT_AUTHORIZED
+    is_deep = len(topic) >= LEVELS_MAX and topic.count("/") >= LEVELS_MAX  # most are too short for that
+    return PublishCode.TOPIC_NAME_INVALID if is_deep else None

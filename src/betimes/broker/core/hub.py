@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 import mqtt5
 
-from betimes.broker.access.acl import Rights
+from betimes.broker.access.acl import publish_refusal
 from betimes.broker.access.authentication import AccessControl
 from betimes.broker.core.connection import Connection
 from betimes.broker.core.extension import Decision, Extension, GoOn
@@ -34,7 +34,6 @@ from betimes.broker.delivery.timers import Timers
 from betimes.broker.delivery.wills import PendingWill, Wills
 from betimes.broker.replay.buffer import ReplayBuffer
 from betimes.broker.storage.change_tables import Table
-from betimes.matching.topics import LEVELS_MAX
 from betimes.model.server_settings import Limits
 from betimes.model.telemetry import Reason
 from betimes.mqtt.reason_codes import DisconnectCode, PublishCode, Refusal, expiry_seconds
@@ -330,7 +329,7 @@ class Hub:
 
     def publish(self, session: Session, packet: mqtt5.PublishPacket, topic: str, now_s: float) -> PublishCode:
         """Take in what a client publishes; return what to acknowledge it with."""
-        refused = self.refusal(session.rights, topic)
+        refused = publish_refusal(session.rights, topic)
         if refused is not None:
             return self._control(packet, topic, refused, now_s)
         if packet.qos is _AT_MOST_ONCE:
@@ -376,16 +375,6 @@ class Hub:
     def lose_many(self, reason: Reason, count: int) -> None:
         """Note that so many subscribers do not get something."""
         self.counters.lost[reason] += count
-
-    @staticmethod
-    def refusal(rights: Rights | None, topic: str) -> PublishCode | None:
-        """Return why nothing may be published to a topic, which the codec has found to be one."""
-        if topic[0] == "$":
-            return PublishCode.NOT_AUTHORIZED  # the broker's own
-        if rights is not None and not rights.may_write(topic):
-            return PublishCode.NOT_AUTHORIZED
-        is_deep = len(topic) >= LEVELS_MAX and topic.count("/") >= LEVELS_MAX  # most are too short for that
-        return PublishCode.TOPIC_NAME_INVALID if is_deep else None
 
     def _take_in(self, packet: mqtt5.PublishPacket, topic: str, publisher: str, now_s: float) -> PublishCode:
         counters, recorder = self.counters, self.recorder
@@ -452,10 +441,9 @@ class Hub:
     def _publish_will(self, word: PendingWill, now_s: float) -> None:
         for extension in self._extensions:
             extension.will_published(word.client_id)
-        topic = word.will.topic
-        if self.refusal(word.rights, topic) is not None:
+        if word.refusal() is not None:
             self.counters.lost[Reason.REFUSED] += 1
         else:
-            self._take_in(word.packet(), topic, word.client_id, now_s)
+            self._take_in(word.packet(), word.will.topic, word.client_id, now_s)
             if self.replay is not None:
                 self.replay.close_run(word.client_id, None, now_s)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import mqtt5
 
+from betimes.broker.access.acl import publish_refusal
 from betimes.broker.core.connection import Connection
 from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.outbox import Outbox
@@ -144,7 +145,7 @@ def _receivers(hub: Hub, session: Session, batch: PacketBatch) -> _Receivers | N
     topic = batch.topic
     if hub.replay is not None and not hub.replay.takes_runs:
         return None
-    if not hub.network.is_alone or hub.refusal(session.rights, topic) is not None:
+    if not hub.network.is_alone or publish_refusal(session.rights, topic) is not None:
         return None
     tree = hub.fan_out.tree.hearing(topic)
     if not tree:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import mqtt5
 
-from betimes.broker.access.acl import Rights
+from betimes.broker.access.acl import Rights, publish_refusal
 from betimes.broker.delivery.timers import Timers
 from betimes.mqtt.packets import copy_publish
+from betimes.mqtt.reason_codes import PublishCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +20,10 @@ class PendingWill:
     will: mqtt5.Will
     client_id: str
     rights: Rights | None
+
+    def refusal(self) -> PublishCode | None:
+        """Return why the will may not be published, by the rights that its client had; None: it may."""
+        return publish_refusal(self.rights, self.will.topic)
 
     def packet(self) -> mqtt5.PublishPacket:
         """Return the publication that the will asks for."""
