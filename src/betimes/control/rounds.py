@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -141,19 +141,30 @@ async def tell_brokers(
 ) -> dict[Address, BetimesError]:
     """Send the model to every broker; return errors by broker."""
     from betimes.broker.admission.model_packets import MODEL_TOPIC, packed_model
+
+    model = (MODEL_TOPIC, *packed_model(statistics, secret))
+    return await publish_everywhere(lambda: [model], brokers, ca)
+
+
+async def publish_everywhere(
+    messages: Callable[[], Iterable[tuple[str, bytes, str]]], brokers: Sequence[Address], ca: Path | None
+) -> dict[Address, BetimesError]:
+    """Publish signed messages (topic, payload, signature) at every broker; return errors by broker.
+
+    `messages` is called for each broker, because alarms are numbered by the time at which they are sent.
+    """
     from betimes.client.connection import connected
 
-    payload, signature = packed_model(statistics, secret)
-
-    async def tell(address: Address) -> BetimesError | None:
+    async def publish(address: Address) -> BetimesError | None:
         try:
             async with connected(address, ca=ca) as client:
-                await client.publish_signed(MODEL_TOPIC, payload, signature)
+                for topic, payload, signature in messages():
+                    await client.publish_signed(topic, payload, signature)
         except BetimesError as error:
             return error
         return None
 
-    answers = await asyncio.gather(*(tell(address) for address in brokers))
+    answers = await asyncio.gather(*(publish(address) for address in brokers))
     return {address: error for address, error in zip(brokers, answers, strict=True) if error is not None}
 
 

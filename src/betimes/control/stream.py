@@ -6,13 +6,20 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from betimes.client.addresses import Address
-from betimes.control.rounds import Centre, Round, check_told, predict_and_tell, print_round
+from betimes.control.rounds import (
+    Centre,
+    Round,
+    check_told,
+    predict_and_tell,
+    print_round,
+    publish_everywhere,
+)
 from betimes.control.telemetry_tap import TelemetryTap
 from betimes.language.quantities import read_duration_s
 from betimes.model.errors import BetimesError, SettingError, TextError
@@ -184,18 +191,10 @@ def alarm_text(alarm: Alarm) -> str:
 async def tell_alarms(alarms: Sequence[Alarm], centre: Centre) -> dict[Address, BetimesError]:
     """Publish the alarms at every broker; return errors by broker."""
     from betimes.broker.admission.model_packets import alarm_topic, signed_alarm
-    from betimes.client.connection import connected
 
-    async def tell(address: Address) -> BetimesError | None:
-        try:
-            async with connected(address, ca=centre.ca) as client:
-                for alarm in alarms:
-                    topic = alarm_topic(alarm.home, alarm.subscriber)
-                    payload, signature = signed_alarm(topic, asdict(alarm), time.time_ns(), centre.secret)
-                    await client.publish_signed(topic, payload, signature)
-        except BetimesError as error:
-            return error
-        return None
+    def signed() -> Iterator[tuple[str, bytes, str]]:
+        for alarm in alarms:
+            topic = alarm_topic(alarm.home, alarm.subscriber)
+            yield topic, *signed_alarm(topic, asdict(alarm), time.time_ns(), centre.secret)
 
-    answers = await asyncio.gather(*(tell(address) for address in centre.brokers))
-    return {address: error for address, error in zip(centre.brokers, answers, strict=True) if error}
+    return await publish_everywhere(signed, centre.brokers, centre.ca)
