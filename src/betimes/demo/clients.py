@@ -64,11 +64,11 @@ async def replay(
             for task in listening:
                 task.cancel()
     except (ExceptionGroup, UnreachableError) as error:
-        raise _first(error) from error
+        raise first_error(error) from error
     return tally
 
 
-def _first(error: Exception) -> Exception:
+def first_error(error: Exception) -> Exception:
     """Return the first of several errors; for a lost connection, an error with that message."""
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]

@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from betimes.demo.cast import CastFacts, perform
 from betimes.model.errors import BetimesError
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from betimes.demo.story import Story
     from betimes.model.topology import Scenario
 
-Played = TypeVar("Played")
 FETCHED = ("notices/#",)  # topics that every broker keeps, for the client that resumes elsewhere
 NEXT = {
     "betimes twin --tables out/demo/tables --current late-binding --rate x1.5": "the same events, faster",
@@ -147,7 +146,7 @@ def run_phase(
 
     With `seconds`, the brokers get the model first, and the other clients run for that time.
     """
-    from betimes.demo.clients import dropped_by_reason, replay
+    from betimes.demo.clients import dropped_by_reason, first_error, replay
     from betimes.demo.scores import outcome
 
     ports = free_ports(2 * len(scenario.brokers))
@@ -176,22 +175,14 @@ def run_phase(
         with waiting(f"{strategy}: starting {len(scenario.brokers)} brokers on {HOST}"):
             fleet = stack.enter_context(Fleet(plan))
         with progress_bar(f"{strategy}: departures") as advance:
-            tally, cast = asyncio.run(_first_error(play(advance)))
+            try:
+                tally, cast = asyncio.run(play(advance))
+            except ExceptionGroup as group:
+                raise first_error(group) from None
         said = fleet.tend()
         if said:
             raise BetimesError(f"{strategy}: the replay is not valid: {'; '.join(said)}")
         return outcome(strategy, tally, dropped_by_reason(metrics_ports)), cast
-
-
-async def _first_error(playing: Coroutine[Any, Any, Played]) -> Played:
-    """Raise the first error of a group by itself, for a readable message."""
-    try:
-        return await playing
-    except ExceptionGroup as group:
-        error: Exception = group
-        while isinstance(error, ExceptionGroup):
-            error = error.exceptions[0]
-        raise error from None
 
 
 @contextmanager
