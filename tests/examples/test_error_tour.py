@@ -45,7 +45,7 @@ TOUR = {
     "an argument that is missing": (["simulate"], "Missing argument", "SCENARIO.toml"),
     "a number that is none": (["simulate", CITY, "--seed", "three"], "integer", "--seed"),
     "a file that is not there": (
-        ["simulate", "apar.toml"], "apar.toml: there is no", "did you mean apart.toml?"),
+        ["simulate", "apar.toml"], "apar.toml: no such file", "did you mean apart.toml?"),
     "a folder in place of a file": (["simulate", FOLDER], "FOLDER", "name a file in it"),
     "a file that is no TOML": (["check", "bad.toml"], "line 2", "not TOML"),
     "an empty file": (["check", "empty.toml"], "it is empty", "[[brokers]]"),
