@@ -4,7 +4,7 @@ from betimes.language.guarantees import read_guarantee, read_profile
 from betimes.language.quantities import show_duration, show_rate
 from betimes.reservations.outcomes import Accepted, Interrupted
 from betimes.reservations.overlay_node import ReservationOverlaySettings
-from betimes.reservations.requests import Wish
+from betimes.reservations.requests import ReservationRequest
 from betimes.reservations.signals import Manner
 from betimes.simulator.reservation_overlay import ReservationOverlay
 from betimes.simulator.transit_stub import TransitStubWorld, latencies_s
@@ -26,14 +26,14 @@ asked = {
 for name, (node, text) in asked.items():
     guarantee = read_guarantee(text)
     stated = guarantee.bandwidth_kb_per_s
-    wish = Wish(
+    request = ReservationRequest(
         subscription=name,
         event_type="VehicleInfo",
         bytes_per_s=None if stated is None else int(1000 * stated),
         latency_s_max=guarantee.latency_s_max,
         manner=Manner.COORDINATES,
     )
-    overlay.subscribe(node, wish)
+    overlay.subscribe(node, request)
 overlay.run_until(overlay.agenda.now_s + 5.0)
 
 
