@@ -21,7 +21,7 @@ def test_a_page_is_written_and_its_numbers_are_the_tables_own(tmp_path, capsys):
     assert (facts["earning"], facts["offered"], facts["dropped"]) == (24.0, 40.0, 5.0)
     text = page.read_text()
     assert facts["bytes"] == page.stat().st_size
-    assert "<b>70.0%</b>on time" in text
+    assert "<b>70.0%</b>on-time share" in text
     assert "<b>60.0%</b>earned" in text
     assert "<script" not in text, "a subscriber's name stays a name"
     assert text.count("<svg") == 8
