@@ -139,7 +139,7 @@ def test_a_user_is_taken_out(file, capsys):
         (["ann", "--password-stdin"], b"\n", "a password cannot be empty"),
         (["ann", "--password-stdin"], b"one\ntwo\n", "more than one line"),
         (["ann", "--password-stdin"], b"x" * 70_000, "at most 65,535 bytes"),
-        (["ann", "--delete"], b"", "there is no such file"),
+        (["ann", "--delete"], b"", "no such file"),
         (["ann", "--delete", "--password-stdin"], b"", "leave out --password-stdin"),
     ],
 )

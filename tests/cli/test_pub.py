@@ -30,7 +30,7 @@ def broker() -> Iterator[str]:
     ("arguments", "said"),
     [
         (["-t", "t"], "there is no payload"),
-        (["-t", "t", "-m", "x", "-n"], "only once"),
+        (["-t", "t", "-m", "x", "-n"], "more than one payload"),
         (["-m", "x"], "there is no topic"),
         (["-m", "x", "-t", "t", "-L", "mqtt://h/t"], "--url names a topic too"),
         (["-t", "t", "-f", "none"], "no such file"),

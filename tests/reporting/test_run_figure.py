@@ -62,7 +62,7 @@ def test_a_failed_run_is_reported_and_the_rest_is_drawn(spark, tmp_path, capsys)
 @pytest.mark.spark
 def test_a_figure_of_which_nothing_comes_back_is_an_error(spark, tmp_path):
     figure = replace(tiny_figure(), rows=lambda plan: [{"x": 99.0, "seed": 1}])
-    with pytest.raises(BetimesError, match="not one of 1 runs came back"):
+    with pytest.raises(BetimesError, match="all 1 runs failed"):
         run_figure(figure, make_plan(1, 1, quick=True), tmp_path)
 
 

@@ -30,7 +30,7 @@ FIGURE = "farooq-7"
 DRIVER = """
 import json, sys
 from betimes.cli.app import run
-from betimes.pipeline import session
+from betimes.pipeline.spark import session
 
 def where(batches):
     import betimes
