@@ -1,4 +1,4 @@
-"""What `connect` and `connect_sync` are told, checked before anything is sent."""
+"""The options of `connect` and `connect_sync`, checked before anything is sent."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from enum import Enum
 
 
 class State(Enum):
-    """Where a guarantee stands; the values are what clients are told."""
+    """Where a guarantee stands; clients see the values."""
 
     ASKED = "asked"  # its client waits for the SUBACK
     TRYING = "trying"  # refused; the broker finds out what would fit, and its client still waits
