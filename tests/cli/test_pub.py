@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -159,3 +160,23 @@ def test_lines_go_out_as_they_come_and_whatever_ends_it_is_no_bug(ends):
 def test_a_line_without_end_is_refused(broker):
     code, _, err = shell("pub", "-p", broker, "-t", "line", "-l", stdin=b"x" * (1 << 20) + b"xx")
     assert (code, "a line is longer" in err) == (MISTAKE, True)
+
+
+def test_reading_ends_in_silence_when_the_command_ends_before_its_input():
+    program = (
+        "import asyncio, time\n"
+        "from betimes.cli.pub import stdin_lines\n"
+        "async def first():\n"
+        "    async for line in stdin_lines():\n"
+        "        return line\n"
+        "print(asyncio.run(first()))\n"
+        "time.sleep(0.3)\n"  # the thread meets a loop that is closed
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=b"line\n" * 1000,
+        capture_output=True,
+        timeout=WITHIN_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"b'line'\n", b"")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 import threading
@@ -188,10 +189,12 @@ async def stdin_lines() -> AsyncIterator[bytes]:
     A daemon thread reads, only a few lines ahead; it does not keep the process from exiting.
     """
     loop = asyncio.get_running_loop()
-    waiting: asyncio.Queue[bytes | BetimesError | None] = asyncio.Queue(LINES_WAITING_MAX)
+    waiting: asyncio.Queue[bytes | BetimesError | None] = asyncio.Queue()
+    room = threading.Semaphore(LINES_WAITING_MAX)
 
     def put(line: bytes | BetimesError | None) -> None:
-        asyncio.run_coroutine_threadsafe(waiting.put(line), loop).result()
+        room.acquire()
+        loop.call_soon_threadsafe(waiting.put_nowait, line)
 
     def read() -> None:
         rest = b""
@@ -202,12 +205,18 @@ async def stdin_lines() -> AsyncIterator[bytes]:
                 put(line)
         if len(rest) > LINE_BYTES_MAX:
             put(BetimesError(f"standard input: a line is longer than {LINE_BYTES_MAX} bytes"))
-        elif rest:
+            return
+        if rest:
             put(rest)
         put(None)
 
-    threading.Thread(target=read, daemon=True).start()
+    def read_until_the_loop_ends() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the command ended before its input did
+            read()
+
+    threading.Thread(target=read_until_the_loop_ends, daemon=True).start()
     while (line := await waiting.get()) is not None:
+        room.release()
         if isinstance(line, BetimesError):
             raise line
         yield line
