@@ -13,6 +13,10 @@ The load with a durable subscriber is also put on brokers that keep files. They 
 Betimes commits before it acknowledges; Mosquitto 2 writes its file every half hour by default, and when it
 ends.
 
+Processor time is that of the broker's process, in microseconds for each message that was published: it is
+steadier than messages a second on a machine that does other things too. `--beside PROGRAM` puts another
+`betimes` under the same load in the same run, such as that of an older commit.
+
 How late messages are is measured at half of the rate that was found: of the broker's own, and of the slower
 one's, so that there is one rate at which both were measured.
 """
@@ -28,14 +32,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from mqtt_brokers import amqtt, free_port, installed, mosquitto, nats, open_betimes, started
+from mqtt_brokers import amqtt, cpu_s, free_port, installed, mosquitto, nats, open_betimes, started
 from mqtt_latency import Latency, latency
 from mqtt_load import Carried, Load, run
 from rich.console import Console
 from rich.table import Table
 
 FILTERED = 1000
-OURS, OLD, THEIRS = "Betimes", "Betimes, 3.1.1", "Mosquitto"
+OURS, OLD, BESIDE, THEIRS = "Betimes", "Betimes, 3.1.1", "Betimes beside it", "Mosquitto"
 WITH_FILE = " with a file"
 SLOW_SHARE = 0.02  # of the messages, for a broker that would take minutes for all of them
 LATENCY_S = 3.0
@@ -69,11 +73,24 @@ class Broker:
         if self.name.endswith(WITH_FILE) and not load.durable:
             return None
         if load.publish_properties:
-            load = filtered_load(with_filters=self.name == OURS)
+            load = filtered_load(with_filters=self.name in (OURS, BESIDE))
         return replace(scaled(load, self.share), version=self.version)
 
 
-Found = dict[str, dict[str, list[Carried]]]  # by load and broker, one of each round
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What one broker made of a load once."""
+
+    carried: Carried
+    cpu_s: float | None  # None where the system does not say
+
+    @property
+    def cpu_us_per_message(self) -> float | None:
+        """Return the processor time of the broker for each message that was published."""
+        return None if self.cpu_s is None else self.cpu_s / self.carried.messages * 1e6
+
+
+Found = dict[str, dict[str, list[Round]]]  # by load and broker, one of each round
 Late = dict[str, dict[str, list[Latency]]]
 
 
@@ -92,9 +109,9 @@ def filtered_load(with_filters: bool) -> Load:
     )
 
 
-def brokers(folder: Path) -> list[Broker]:
+def brokers(folder: Path, beside: Path | None) -> list[Broker]:
     """Return each broker that is installed."""
-    ports = iter([free_port() for _ in range(6)])
+    ports = iter([free_port() for _ in range(7)])
     port = next(ports)
     found = [
         Broker(name=OURS, port=port, command=open_betimes(folder / "betimes.toml", port)),
@@ -103,6 +120,10 @@ def brokers(folder: Path) -> list[Broker]:
     port = next(ports)
     kept = open_betimes(folder / "keeping.toml", port, "--store", str(folder / "betimes.db"))
     found.append(Broker(name=f"{OURS}{WITH_FILE}", port=port, command=kept))
+    if beside is not None:
+        port = next(ports)
+        command = [str(beside), *open_betimes(folder / "beside.toml", port)[1:]]
+        found.append(Broker(name=BESIDE, port=port, command=command))
     if installed("mosquitto"):
         unbound = ("max_queued_messages 0", "max_inflight_messages 0")
         port = next(ports)
@@ -124,33 +145,42 @@ def brokers(folder: Path) -> list[Broker]:
     return found
 
 
-def measure(rounds: int, share: float, only: str) -> tuple[Found, Late]:
+def measure(rounds: int, share: float, only: str, beside: Path | None) -> tuple[Found, Late]:
     """Return what every round brought; brokers take turns, so that noise meets all of them."""
     loads = [each for each in (*LOADS, filtered_load(with_filters=True)) if only in each.name]
     if not loads:
         sys.exit(f"no load has {only!r} in its name")
     found: Found = {}
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as running:
-        present = brokers(Path(folder))
+        present = brokers(Path(folder), beside)
+        processes: dict[int, int] = {}
         for broker in present:
             if broker.command is not None:
-                running.enter_context(started(broker.command, broker.port))
+                processes[broker.port] = running.enter_context(started(broker.command, broker.port)).pid
         for load in loads:
             for _ in range(rounds):
                 for broker in present:
                     given = broker.given(load)
                     if given is not None:
-                        carried = run(broker.port, scaled(given, share))
-                        found.setdefault(load.name, {}).setdefault(broker.name, []).append(carried)
+                        once = one_round(broker.port, scaled(given, share), processes[broker.port])
+                        found.setdefault(load.name, {}).setdefault(broker.name, []).append(once)
         compared = [each for each in present if each.name in (OURS, THEIRS)]
         return found, measure_latency(compared, found, rounds, LATENCY_S * share)
+
+
+def one_round(port: int, load: Load, process: int) -> Round:
+    """Put a load on a broker, and look at the processor time of its process before and after."""
+    before_s = cpu_s(process)
+    carried = run(port, load)
+    after_s = cpu_s(process)
+    return Round(carried=carried, cpu_s=None if before_s is None or after_s is None else after_s - before_s)
 
 
 def measure_latency(present: list[Broker], found: Found, rounds: int, seconds: float) -> Late:
     """Return how late messages are at half of each broker's best rate, and of the slower one's."""
     late: Late = {}
     for load in (each for each in STEADY if each.name in found):
-        rates = {each.name: best(found[load.name][each.name]).messages_per_s / 2 for each in present}
+        rates = {each.name: best(found[load.name][each.name]).carried.messages_per_s / 2 for each in present}
         for _ in range(rounds):
             for broker in present:
                 for rate in sorted({rates[broker.name], min(rates.values())}):
@@ -166,14 +196,21 @@ def scaled(load: Load, share: float) -> Load:
     return replace(load, messages=messages, copies=copies)
 
 
-def best(runs: list[Carried]) -> Carried:
-    return max(runs, key=lambda each: each.messages_per_s)
+def best(runs: list[Round]) -> Round:
+    return max(runs, key=lambda each: each.carried.messages_per_s)
 
 
-def ratios(ours: list[Carried], theirs: list[Carried]) -> str:
+def least_cpu(runs: list[Round]) -> str:
+    known = [each.cpu_us_per_message for each in runs if each.cpu_us_per_message is not None]
+    return f"{min(known):.2f}" if known else "-"
+
+
+def ratios(ours: list[Round], theirs: list[Round]) -> str:
     """Return how many times theirs ours is: the best of all rounds, and from the worst round to the best."""
-    by_round = [a.messages_per_s / b.messages_per_s for a, b in zip(ours, theirs, strict=True)]
-    at_best = best(ours).messages_per_s / best(theirs).messages_per_s
+    by_round = [
+        a.carried.messages_per_s / b.carried.messages_per_s for a, b in zip(ours, theirs, strict=True)
+    ]
+    at_best = best(ours).carried.messages_per_s / best(theirs).carried.messages_per_s
     return f"{at_best:.2f} ({min(by_round):.2f} to {max(by_round):.2f})"
 
 
@@ -190,6 +227,7 @@ def show(found: Found, late: Late) -> None:
         "best/s",
         "worst/s",
         "copies/s",
+        "CPU us/msg",
         "missing",
         "times Mosquitto's (rounds)",
     )
@@ -197,15 +235,16 @@ def show(found: Found, late: Late) -> None:
         table.add_column(column, justify="left" if column in titles[:2] else "right")
     for name, by_broker in found.items():
         for broker, runs in by_broker.items():
-            most = best(runs)
+            most = best(runs).carried
             table.add_row(
                 name,
                 broker,
                 f"{most.messages:,}",
                 f"{most.messages_per_s:,.0f}",
-                f"{min(each.messages_per_s for each in runs):,.0f}",
+                f"{min(each.carried.messages_per_s for each in runs):,.0f}",
                 f"{most.per_s:,.0f}",
-                f"{sum(each.lost for each in runs):,}",
+                least_cpu(runs),
+                f"{sum(each.carried.lost for each in runs):,}",
                 ratios(runs, by_broker[THEIRS]) if THEIRS in by_broker else "-",
             )
         table.add_section()
@@ -241,7 +280,12 @@ def as_json(found: Found, late: Late) -> str:
     loads = {
         load: {
             name: [
-                {"messages_per_s": each.messages_per_s, "received": each.received, "lost": each.lost}
+                {
+                    "messages_per_s": each.carried.messages_per_s,
+                    "received": each.carried.received,
+                    "lost": each.carried.lost,
+                    "cpu_us_per_message": each.cpu_us_per_message,
+                }
                 for each in runs
             ]
             for name, runs in by_broker.items()
@@ -261,9 +305,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument("--rounds", type=int, default=3, choices=range(1, 101), metavar="1..100")
     parser.add_argument("--only", default="", metavar="TEXT", help="loads that have this in their name")
+    parser.add_argument(
+        "--beside", type=Path, metavar="PROGRAM", help="another betimes, under the same loads"
+    )
     options = parser.parse_args(arguments)
     rounds, share = (1, 0.1) if options.quick else (options.rounds, 1.0)
-    found, late = measure(rounds, share, options.only)
+    found, late = measure(rounds, share, options.only, options.beside)
     if options.json:
         print(as_json(found, late))
     else:

@@ -29,7 +29,6 @@ import asyncio
 import contextlib
 import itertools
 import json
-import os
 import random
 import signal
 import statistics
@@ -38,12 +37,12 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple, cast
 
 import mqtt5
 import uvloop
 from limited_air import AIR_HOST, Air
+from mqtt_brokers import cpu_s
 
 from betimes.model.buffer_settings import OVERWRITING_NAMES
 from betimes.model.topology import Link
@@ -249,11 +248,7 @@ class Moment(NamedTuple):
 
 def busy_s(processes: list[int]) -> float:
     """Return how much processor time these processes have taken."""
-    taken = 0
-    for process in processes:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        taken += int(fields[11]) + int(fields[12])
-    return taken / os.sysconf("SC_CLK_TCK")
+    return sum(cpu_s(process) or 0.0 for process in processes)
 
 
 async def measure(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import os
 import shutil
 import signal
 import socket
@@ -22,6 +23,15 @@ SYSTEM_PATH = "/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin"  # where packa
 def installed(name: str) -> str | None:
     """Return where a server of this name is; it need not be on the path of a user."""
     return shutil.which(name) or shutil.which(name, path=SYSTEM_PATH)
+
+
+def cpu_s(process: int) -> float | None:
+    """Return the processor time that a process has used; None where there is no /proc."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def free_port() -> int:
