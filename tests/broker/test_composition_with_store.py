@@ -26,20 +26,20 @@ def opened(settings: ServerSettings, *, now_s: float = 1.0, wall_s: float = 1000
 def test_without_a_file_nothing_is_kept_and_numbers_begin_at_the_time_of_day():
     with opened(ServerSettings(name="b7"), wall_s=1234.5) as broker:
         assert (broker.store, broker.hub.name) == (None, "b7")
-        assert broker.hub.next_number == 1_234_500_000
+        assert broker.hub.publishing.next_number == 1_234_500_000
 
 
 def test_a_second_hub_goes_on_where_the_first_ended(tmp_path):
     settings = ServerSettings(store=str(tmp_path / "s.db"))
     with opened(settings) as broker:
         assert broker.store is not None
-        first = broker.hub.next_number
+        first = broker.hub.publishing.next_number
         Client(broker.hub, "sub", session_expiry_interval=100).subscribe("t", qos=1)
         Client(broker.hub, "pub").publish("t", b"kept", qos=1)
         broker.store.commit()
         Client(broker.hub, "pub").publish("t", b"not committed", qos=1)
     with opened(settings, now_s=50.0, wall_s=1001.0) as broker:
-        assert broker.hub.next_number > first
+        assert broker.hub.publishing.next_number > first
         back = Client(broker.hub, "sub", clean_start=False, now_s=50.0)
         assert [each.payload for each in back.first] == [b"kept"]
 

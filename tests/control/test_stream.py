@@ -42,7 +42,7 @@ def test_brokers_are_told_and_an_alarm_is_raised_where_nothing_comes_as_predicte
     (tmp_path / "telemetry" / "_unfinished-b").touch()
     (tmp_path / "secret").write_text(SECRET)
     with running_broker() as broker, DirectConnection(address_of(broker)) as line:
-        admission = AdmissionControl("b1", SECRET, offer=broker.hub.fan_out_all, wake=lambda: None)
+        admission = AdmissionControl("b1", SECRET, offer=broker.hub.publishing.offer, wake=lambda: None)
         broker.hub.extend(admission)
         line.send(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("$betimes/alarm/#")]))
         line.receive()

@@ -460,7 +460,7 @@ class World:
         overlay = join_overlay(
             hub, plan, life=life, dial=dial, refused=lambda _: None, now_s=self.now_s, seed=seed
         )
-        site.status = StatusPublisher(overlay, hub.announce)
+        site.status = StatusPublisher(overlay, hub.publishing.announce)
 
     def _dialled(self, dialler: Site, to: str, delay_s: float) -> None:
         overlay = dialler.hub.network
@@ -508,7 +508,7 @@ class World:
                 site.logbook.record_all(site.hub)
         if site.parts.store is not None:
             site.parts.store.clock_ahead_s = WALL_AHEAD_S
-            site.parts.store.set_numbers_aside(site.hub.next_number)
+            site.parts.store.set_numbers_aside(site.hub.publishing.next_number)
         if site.file is not None:
             site.file.tidy()
 

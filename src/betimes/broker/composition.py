@@ -97,7 +97,7 @@ def compose(
     admission = None
     if settings.control_secret:
         admission = AdmissionControl(
-            hub.name, settings.control_secret, offer=hub.fan_out_all, wake=model_came, recorder=recorder
+            hub.name, settings.control_secret, offer=hub.publishing.offer, wake=model_came, recorder=recorder
         )
         hub.extend(admission)
     handlers = PacketHandlers(hub)
@@ -130,8 +130,8 @@ def federate(
         epoch=epoch,
         packet_bytes_max=hub.limits.packet_bytes_max,
         counters=hub.counters,
-        deliver=hub.take_from_afar,
-        lose=hub.lose_many,
+        deliver=hub.publishing.take_from_afar,
+        lose=hub.publishing.lose_many,
         recorder=None if recorder is None else recorder.recorder,
         custody=None if store is None else Custody(store),
         seen=None if store is None else SeenEvents(table=store.seen, found=store.seen_found),
@@ -157,8 +157,8 @@ def join_overlay(
         plan,
         life=life,
         packet_bytes_max=hub.limits.packet_bytes_max,
-        deliver=hub.take_from_afar,
-        lose=hub.lose_many,
+        deliver=hub.publishing.take_from_afar,
+        lose=hub.publishing.lose_many,
         chance=random.Random(seed).random,
         dial=dial,
         refused=refused,

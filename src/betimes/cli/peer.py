@@ -359,7 +359,7 @@ async def _tell(overlay: PeerOverlay, listener: Listener, *, as_json: bool) -> N
     """Publish the status of the peer, and print it with --json."""
     from betimes.broker.peers.status import EVERY_S, StatusPublisher
 
-    telling = StatusPublisher(overlay, listener.hub.announce)
+    telling = StatusPublisher(overlay, listener.hub.publishing.announce)
     while True:
         told = telling.tick(listener.now_s())
         listener.flush()

@@ -61,7 +61,7 @@ def promising_hub(
     recorder: EventRecorder | None = None,
 ) -> tuple[Hub, AdmissionControl]:
     hub = new_hub(recorder=recorder)
-    admission = AdmissionControl(hub.name, SECRET, offer=hub.fan_out_all, wake=wake, recorder=recorder)
+    admission = AdmissionControl(hub.name, SECRET, offer=hub.publishing.offer, wake=wake, recorder=recorder)
     hub.extend(admission)
     if model is not None:
         assert admission.learn(worked_out(packed_model(model, SECRET)[0]), (), 0.0)

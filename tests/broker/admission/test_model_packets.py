@@ -22,7 +22,7 @@ def tell(control: Client, number: int, *, secret: str = SECRET, topic: str = TOP
 
 def listening() -> tuple[Client, Client]:
     hub = new_hub()
-    hub.extend(AdmissionControl("b1", SECRET, offer=hub.fan_out_all, wake=lambda: None))
+    hub.extend(AdmissionControl("b1", SECRET, offer=hub.publishing.offer, wake=lambda: None))
     ben = Client(hub, "ben")
     ben.subscribe("$betimes/alarm/#")
     ben.subscribe("#")

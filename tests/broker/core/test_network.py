@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 
 import mqtt5
 import pytest
@@ -11,13 +10,13 @@ from tests.broker.talking import Client, new_hub
 
 from betimes.broker.core.connect import LINK
 from betimes.broker.core.connection import Connection
-from betimes.broker.core.network import Standalone
+from betimes.broker.core.network import Network
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.session import BrokerSubscription
 from betimes.mqtt.reason_codes import ConnectCode, PublishCode
 
 
-class Listening:
+class Listening(Network):
     """A network that notes what it is told; elsewhere there is one subscriber to everything."""
 
     is_alone = False
@@ -42,23 +41,8 @@ class Listening:
     def tick(self, now_s: float) -> None:
         self.heard.append(("tick", now_s))
 
-    def wake_at_s(self) -> float:
-        return math.inf
-
-    def settle(self, _now_s: float) -> None:
-        raise AssertionError("it is never due")
-
     def close(self, now_s: float) -> None:
         self.heard.append(("closed", now_s))
-
-    def brokers(self) -> Collection[str]:
-        return ()
-
-    def first_number_of(self, _origin: str) -> int:
-        return 0
-
-    def neighbours_down(self) -> list[str]:
-        return []
 
 
 def test_a_network_hears_of_subscriptions_publications_brokers_and_time():
@@ -92,7 +76,7 @@ def test_what_comes_from_afar_reaches_the_clients_here_and_goes_no_further():
     client = Client(hub)
     client.subscribe("t")
     packet = mqtt5.PublishPacket("t", b"far")
-    hub.take_from_afar(Publication(packet, "t", born_s=0.0, origin="b2", number=7), 0.0)
+    hub.publishing.take_from_afar(Publication(packet, "t", born_s=0.0, origin="b2", number=7), 0.0)
     assert client.got() == [("t", b"far")]
     assert network.heard == [("subscribed", "t")]
 
@@ -105,6 +89,6 @@ def test_a_broker_joins_one_network():
 
 
 def test_who_is_alone_waits_for_nothing_and_knows_nobody():
-    network = Standalone()
+    network = Network()
     assert (network.is_alone, network.wake_at_s()) == (True, math.inf)
     assert (list(network.brokers()), network.first_number_of("b2"), network.neighbours_down()) == ([], 0, [])

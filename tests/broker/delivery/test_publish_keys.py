@@ -51,7 +51,7 @@ def test_without_an_acknowledgement_nothing_is_a_repeat():
         anna.publish("t", user_properties=[("$key", "k1")])
         anna.publish("t", qos=1)
     assert len(ben.got()) == 4
-    assert len(hub._repeats) == 0
+    assert len(hub.publishing.repeats) == 0
 
 
 def test_nobody_uses_up_the_keys_of_another_user():
@@ -71,7 +71,7 @@ def test_only_so_many_keys_are_remembered_and_the_oldest_go():
     publish(anna, "k3")
     publish(anna, "k0")
     assert [payload for _, payload in ben.got()] == [b"k0", b"k1", b"k2", b"k3", b"k0"]
-    assert len(hub._repeats) == 3
+    assert len(hub.publishing.repeats) == 3
 
 
 def test_none_are_remembered_where_the_limit_says_so():

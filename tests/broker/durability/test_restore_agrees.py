@@ -210,7 +210,9 @@ class Pair:
         """See that exactly what is owed lies on the shelf."""
         durable = [each for each in self.kept.hub.sessions.values() if each.expiry_s]
         owed = [each for session in durable for each in session.owed()]
-        needed = {each.publication for each in owed} | set(self.kept.hub._retained._by_topic.values())
+        needed = {each.publication for each in owed} | set(
+            self.kept.hub.publishing.retained._by_topic.values()
+        )
         assert self.shelf.count("sessions") == len(durable)
         assert self.shelf.count("subscriptions") == sum(len(each.subscriptions) for each in durable)
         assert self.shelf.count("incoming") == sum(len(each.incoming) for each in durable)

@@ -124,7 +124,7 @@ def test_the_newest_retained_message_of_a_topic_is_kept_with_any_quality():
     store.commit()
     assert shelf.counts() == {"retained": 2, "publications": 2}
     pub.publish("t", b"", retain=True)
-    hub._retained.meeting("#", 2.0)
+    hub.publishing.retained.meeting("#", 2.0)
     store.commit()
     assert shelf.counts() == {}
 
@@ -152,7 +152,7 @@ def test_a_will_is_kept_until_it_was_spoken_or_taken_back():
 def test_numbers_are_set_aside_before_they_run_out():
     shelf = Shelf()
     hub, store = kept_hub(shelf)
-    first = hub.next_number
+    first = hub.publishing.next_number
     assert first == EPOCH_S * 1e6
     assert shelf.tables["facts"] == {(SET_ASIDE,): (SET_ASIDE, first + NUMBERS_SET_ASIDE)}
     store.set_numbers_aside(first + NUMBERS_SET_ASIDE // 2)
@@ -167,7 +167,7 @@ def test_numbers_go_up_by_one_from_the_first():
     hub, _ = kept_hub(Shelf())
     sub, pub = Client(hub, "sub"), Client(hub, "pub")
     sub.subscribe("t", properties={"price": "1"})
-    first = hub.next_number
+    first = hub.publishing.next_number
     for _ in range(3):
         pub.publish("t")
     given = [dict(each.user_properties)["$id"] for each in sub.read()]
@@ -181,9 +181,9 @@ def test_numbers_never_repeat_even_if_the_clock_goes_back():
     Client(hub, "pub").publish("t")
     store.commit()
     again, _ = kept_hub(shelf, wall_s=1.0)
-    assert again.next_number >= hub.next_number
+    assert again.publishing.next_number >= hub.publishing.next_number
     later, _ = kept_hub(shelf, wall_s=2 * EPOCH_S)
-    assert later.next_number == 2 * EPOCH_S * 1e6
+    assert later.publishing.next_number == 2 * EPOCH_S * 1e6
 
 
 def test_a_table_more_is_committed_with_all_others():

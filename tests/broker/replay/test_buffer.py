@@ -110,7 +110,9 @@ def test_what_comes_from_another_broker_is_kept_under_its_own_number():
 
     hub = keeping_hub()
     packet = mqtt5.PublishPacket("a", b"far")
-    hub.take_from_afar(Publication(packet, "a", born_s=0.0, origin="b2", number=77, publisher="carl"), 1.0)
+    hub.publishing.take_from_afar(
+        Publication(packet, "a", born_s=0.0, origin="b2", number=77, publisher="carl"), 1.0
+    )
     assert hub.replay is not None
     assert hub.replay.highest() == {"b1": 0, "b2": 77}
     assert kept(hub) == [(77, "a", b"far", "carl")]

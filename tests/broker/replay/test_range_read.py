@@ -228,7 +228,7 @@ def test_parts_of_a_range_are_the_whole_of_it(arrivals, most, data):
     for time_s, origin in enumerate(arrivals):
         last[origin] += 1
         packet = mqtt5.PublishPacket("t", b"x")
-        hub.take_from_afar(
+        hub.publishing.take_from_afar(
             Publication(packet, "t", born_s=float(time_s), origin=origin, number=last[origin]), time_s
         )
     assert hub.replay is not None

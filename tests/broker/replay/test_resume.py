@@ -85,7 +85,9 @@ def test_what_is_on_its_way_to_here_and_had_elsewhere_is_skipped_when_it_comes()
 
     def arrive(number: int, now_s: float) -> None:
         packet = mqtt5.PublishPacket("t/1", str(number).encode())
-        hub.take_from_afar(Publication(packet, "t/1", born_s=now_s - 0.1, origin="b2", number=number), now_s)
+        hub.publishing.take_from_afar(
+            Publication(packet, "t/1", born_s=now_s - 0.1, origin="b2", number=number), now_s
+        )
 
     arrive(10, 1.0)
     ben = Client(hub, "ben", now_s=1.0)
@@ -309,7 +311,7 @@ def test_who_may_not_read_a_topic_is_not_replayed_it():
     hub = keeping_hub(gate=AccessControl(anonymous=True, access=access))
     anna = Client(hub, "anna")
     anna.publish("open/a")
-    hub._take_in(mqtt5.PublishPacket("open/secret", b"x"), "open/secret", "", 0.0)
+    hub.publishing.take_in(mqtt5.PublishPacket("open/secret", b"x"), "open/secret", "", 0.0)
     ben = Client(hub, "ben")
     resume(ben, "b1:0", pattern="open/#")
     assert ids(ben) == ["b1:1"]

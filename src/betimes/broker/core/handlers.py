@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import mqtt5
@@ -11,13 +12,10 @@ from betimes.broker.core.connect import admit, handle_connect
 from betimes.broker.core.connection import Connection
 from betimes.broker.core.hub import Hub
 from betimes.broker.core.publish import (
-    handle_batch,
     handle_puback,
     handle_pubcomp,
-    handle_publish,
     handle_pubrec,
     handle_pubrel,
-    session_of,
 )
 from betimes.broker.core.subscribe import handle_subscribe, handle_unsubscribe
 from betimes.broker.delivery.outbox import Outboxes
@@ -31,6 +29,18 @@ class PacketHandlers:
 
     def __init__(self, hub: Hub) -> None:
         self.hub = hub
+        self._handlers: dict[type[Any], Callable[[Connection, Any, float], None]] = {
+            mqtt5.PublishPacket: hub.publishing.handle_publish,
+            PacketBatch: hub.publishing.handle_batch,
+            mqtt5.PubAckPacket: handle_puback,
+            mqtt5.PubRecPacket: handle_pubrec,
+            mqtt5.PubRelPacket: handle_pubrel,
+            mqtt5.PubCompPacket: handle_pubcomp,
+            mqtt5.SubscribePacket: partial(handle_subscribe, hub),
+            mqtt5.UnsubscribePacket: partial(handle_unsubscribe, hub),
+            mqtt5.PingReqPacket: _ping,
+            mqtt5.DisconnectPacket: partial(_disconnect, hub),
+        }
 
     @property
     def outboxes(self) -> Outboxes:
@@ -45,7 +55,7 @@ class PacketHandlers:
     def handle(self, connection: Connection, item: Item, now_s: float) -> None:
         """Answer one packet, or a batch of PUBLISH packets."""
         if connection.session is not None:
-            _HANDLERS[type(item)](self.hub, connection, item, now_s)
+            self._handlers.get(type(item), _unexpected)(connection, item, now_s)
         elif connection.link is not None:
             assert not isinstance(item, PacketBatch), "only of clients"
             connection.link.handle(item, now_s)
@@ -71,12 +81,12 @@ class PacketHandlers:
         self.hub.disconnected(connection, now_s, with_will=with_will)
 
 
-def _ping(_hub: Hub, connection: Connection, _packet: mqtt5.PingReqPacket, _now_s: float) -> None:
+def _ping(connection: Connection, _packet: mqtt5.PingReqPacket, _now_s: float) -> None:
     connection.send(mqtt5.PingRespPacket())
 
 
 def _disconnect(hub: Hub, connection: Connection, packet: mqtt5.DisconnectPacket, now_s: float) -> None:
-    session, expiry_s = session_of(connection), packet.session_expiry_interval
+    session, expiry_s = connection.reader, packet.session_expiry_interval
     if expiry_s and session.expiry_s == 0.0:
         text = "a session that was to end with its connection cannot be prolonged at its end"
         connection.hang_up(Refusal(DisconnectCode.PROTOCOL_ERROR.value, text), now_s)
@@ -88,26 +98,6 @@ def _disconnect(hub: Hub, connection: Connection, packet: mqtt5.DisconnectPacket
     hub.disconnected(connection, now_s, with_will=with_will)
 
 
-def _unexpected(_hub: Hub, connection: Connection, packet: Packet, now_s: float) -> None:
+def _unexpected(connection: Connection, packet: Packet, now_s: float) -> None:
     text = f"a client does not send {type(packet).__name__.removesuffix('Packet').upper()} here"
     connection.hang_up(Refusal(DisconnectCode.PROTOCOL_ERROR.value, text), now_s)
-
-
-_HANDLERS: dict[type[Any], Callable[[Hub, Connection, Any, float], None]] = {
-    mqtt5.PublishPacket: handle_publish,
-    PacketBatch: handle_batch,
-    mqtt5.PubAckPacket: handle_puback,
-    mqtt5.PubRecPacket: handle_pubrec,
-    mqtt5.PubRelPacket: handle_pubrel,
-    mqtt5.PubCompPacket: handle_pubcomp,
-    mqtt5.SubscribePacket: handle_subscribe,
-    mqtt5.UnsubscribePacket: handle_unsubscribe,
-    mqtt5.PingReqPacket: _ping,
-    mqtt5.DisconnectPacket: _disconnect,
-    mqtt5.ConnectPacket: _unexpected,
-    mqtt5.ConnAckPacket: _unexpected,
-    mqtt5.SubAckPacket: _unexpected,
-    mqtt5.UnsubAckPacket: _unexpected,
-    mqtt5.PingRespPacket: _unexpected,
-    mqtt5.AuthPacket: _unexpected,
-}

@@ -9,24 +9,20 @@ that is not needed by every broker is an extension (`core/extension.py`); the ne
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
 
 import mqtt5
 
-from betimes.broker.access.acl import publish_refusal
 from betimes.broker.access.authentication import AccessControl
 from betimes.broker.core.connection import Connection
 from betimes.broker.core.extension import Decision, Extension, GoOn
-from betimes.broker.core.network import Network, Standalone
+from betimes.broker.core.network import Network
+from betimes.broker.core.publish import Publishing
 from betimes.broker.core.subscribe_request import SubscribeRequest
 from betimes.broker.delivery.delivery import Delivery
-from betimes.broker.delivery.fan_out import FanOut, delivery_of
 from betimes.broker.delivery.gaps import MissedMessages
 from betimes.broker.delivery.outbox import Outboxes
-from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.publish_keys import PublishKeys
 from betimes.broker.delivery.rate_limit import TokenBucket
-from betimes.broker.delivery.retained import Note, Retained
+from betimes.broker.delivery.retained import Note
 from betimes.broker.delivery.scheduled_queue import ScheduledQueue
 from betimes.broker.delivery.session import BrokerSubscription, Session
 from betimes.broker.delivery.telemetry_recorder import TelemetryRecorder
@@ -64,19 +60,21 @@ class Hub:
         self.sessions: dict[str, Session] = {}
         self.outboxes = Outboxes()
         self.counters = self.outboxes.counters
-        self.fan_out = FanOut(self.lose)
-        self.network: Network = Standalone()
-        self._publish_on: Callable[[Publication, float], int] | None = (
-            None  # the network's, where there is one
-        )
+        self.network = Network()
         self.recorder = recorder
         self.replay = replay
-        self._keep = None if replay is None else replay.keep
-        self._first_number = first_number
+        self.publishing = Publishing(
+            name,
+            limits=self.limits,
+            counters=self.counters,
+            control=self._control,
+            first_number=first_number,
+            recorder=recorder,
+            replay=replay,
+            keys_table=keys_table,
+            note_retained=note_retained,
+        )
         self._extensions: list[Extension] = []
-        self._retained = Retained(self.limits.retained_max, self.limits.retained_bytes_max, note_retained)
-        self._announced = Retained(ANNOUNCED_MAX, ANNOUNCED_BYTES_MAX)  # below $
-        self._repeats = PublishKeys(self.limits.keys_max, keys_table)
         self._wills = Wills()
         self._silent: Timers[Connection] = Timers()
         self._ending: Timers[str] = Timers()  # sessions without a connection, by client id
@@ -88,7 +86,8 @@ class Hub:
     def join(self, network: Network) -> None:
         """Become part of a network: it hears of the subscriptions that are there, and of all that follow."""
         assert self.network.is_alone, "a broker joins one network"
-        self.network, self._publish_on = network, network.publish
+        self.network = network
+        self.publishing.join(network)
         for session in self.sessions.values():  # those that survived a restart
             for subscription in session.subscriptions.values():
                 network.subscribed(subscription)
@@ -96,12 +95,16 @@ class Hub:
     @property
     def next_number(self) -> int:
         """Return the number of the next publication."""
-        return self._first_number + self.counters.received
+        return self.publishing.next_number
+
+    def lose(self, delivery: Delivery, reason: Reason, now_s: float) -> None:
+        """Note that a client does not get something."""
+        self.publishing.lose(delivery, reason, now_s)
 
     @property
     def held(self) -> tuple[int, int]:
         """Return how many subscriptions and retained messages of clients there are."""
-        return self.fan_out.tree.count, len(self._retained)
+        return self.publishing.fan_out.tree.count, len(self.publishing.retained)
 
     # --- connections and sessions
 
@@ -227,7 +230,7 @@ class Hub:
             client_id,
             user=user,
             queue_bytes_max=self.limits.queue_bytes_max,
-            lose=self.lose,
+            lose=self.publishing.lose,
             recorder=self.recorder,
             backpressure=self.outboxes.backpressure,
         )
@@ -265,14 +268,6 @@ class Hub:
         """Publish a will at a time, unless its client comes back before."""
         self._wills.put(word, due_s)
 
-    def restore_retained(self, publication: Publication) -> bool:
-        """Have a retained message that a store kept; False if there is no room."""
-        return self._retained.restore(publication)
-
-    def restore_keys(self, rows: Iterable[tuple[bytes, int]]) -> None:
-        """Have the publish keys that a store kept."""
-        self._repeats.restore(rows)
-
     # --- subscriptions
 
     def decide(self, connection: Connection, request: SubscribeRequest, go_on: GoOn, now_s: float) -> bool:
@@ -289,7 +284,7 @@ class Hub:
         session = subscription.session
         self.unsubscribe(session, written, now_s)
         session.subscriptions[written] = subscription
-        self.fan_out.tree.add(subscription)
+        self.publishing.fan_out.tree.add(subscription)
         if session.scheduled is None and subscription.is_scheduled:
             session.scheduled = ScheduledQueue()
         if session.missed is None and subscription.options is not None and subscription.options.resumes:
@@ -305,7 +300,7 @@ class Hub:
         subscription = session.subscriptions.pop(written, None)
         if subscription is None:
             return False
-        self.fan_out.tree.remove(subscription)
+        self.publishing.fan_out.tree.remove(subscription)
         self.network.unsubscribed(subscription)
         for extension in self._extensions:
             extension.unsubscribed(written, subscription, now_s)
@@ -313,109 +308,12 @@ class Hub:
             self.recorder.unsubscribed(session.client_id, written, now_s)
         return True
 
-    def send_retained(self, subscription: BrokerSubscription, now_s: float) -> None:
-        """Send a new subscriber what is retained of the topics it asks for, and not too old for it."""
-        if subscription.group is not None:
-            return  # [MQTT-3.3.1-9 and 4.8.2]: not for shared subscriptions
-        kept = self._announced if subscription.pattern[0] == "$" else self._retained
-        for publication in kept.meeting(subscription.pattern, now_s):
-            own = subscription.no_local and publication.publisher == subscription.session.client_id
-            if not own and subscription.wants(publication):
-                delivery = delivery_of(publication, subscription, retain=True)
-                if not delivery.too_late(now_s):
-                    subscription.session.offer(delivery, now_s)
-
-    # --- publications
-
-    def publish(self, session: Session, packet: mqtt5.PublishPacket, topic: str, now_s: float) -> PublishCode:
-        """Take in what a client publishes; return what to acknowledge it with."""
-        refused = publish_refusal(session.rights, topic)
-        if refused is not None:
-            return self._control(packet, topic, refused, now_s)
-        if packet.qos is _AT_MOST_ONCE:
-            return self._take_in(packet, topic, session.client_id, now_s)
-        if self._repeats.is_repeat(session.user, topic, packet):
-            self.counters.repeated += 1
-            return PublishCode.SUCCESS
-        code = self._take_in(packet, topic, session.client_id, now_s)
-        if code is PublishCode.QUOTA_EXCEEDED:
-            self._repeats.not_taken(session.user, topic, packet)
-        return code
-
-    def announce(self, topic: str, payload: bytes, now_s: float) -> None:
-        """Publish a message of the broker's own, below $, retained and not counted."""
-        packet = mqtt5.PublishPacket(topic, payload, retain=True)
-        publication = Publication(packet, topic, born_s=now_s, origin=self.name)
-        kept = self._announced.keep(publication)
-        assert kept, "the broker announces little"
-        self.fan_out_all(publication, now_s)
-
-    def fan_out_all(self, publication: Publication, now_s: float) -> None:
-        """Offer a message of the broker's own to the clients here that subscribe to it."""
-        self.fan_out.fan_out_all(publication, now_s)
-        publication.forget_plain()
-
-    def take_from_afar(self, publication: Publication, now_s: float) -> None:
-        """Take in what was published at another broker."""
-        if self.recorder is not None:
-            publication.is_recorded = self.recorder.takes(publication.id)
-        if self.replay is not None:
-            self.replay.take(publication, now_s)
-        if publication.retain and not self._retained.keep(publication):
-            self.counters.lost[Reason.QUEUE_FULL] += 1
-        self.fan_out.fan_out_all(publication, now_s)
-        publication.forget_plain()
-
-    def lose(self, delivery: Delivery, reason: Reason, now_s: float) -> None:
-        """Note that a client does not get something."""
-        self.counters.lost[reason] += delivery.publication.topic[0] != "$"
-        if delivery.publication.is_recorded and self.recorder is not None:
-            self.recorder.lost(delivery.publication, reason, now_s)
-
-    def lose_many(self, reason: Reason, count: int) -> None:
-        """Note that so many subscribers do not get something."""
-        self.counters.lost[reason] += count
-
-    def _take_in(self, packet: mqtt5.PublishPacket, topic: str, publisher: str, now_s: float) -> PublishCode:
-        counters, recorder = self.counters, self.recorder
-        number = self._first_number + counters.received
-        counters.received += 1
-        publication = Publication(
-            packet, topic, born_s=now_s, publisher=publisher, origin=self.name, number=number
-        )
-        if recorder is not None and number % recorder.every == 0:  # as its `takes`, but sooner
-            publication.is_recorded = True
-            recorder.begin()
-        keep = self._keep
-        if publication.retain and not self._retained.keep(publication):
-            counters.lost[Reason.QUEUE_FULL] += 1
-            if keep is not None:
-                keep(None)
-            return PublishCode.QUOTA_EXCEEDED
-        if keep is not None:
-            keep(packet)
-        wanted = self.fan_out.fan_out_all(publication, now_s)
-        if publication.is_recorded and recorder is not None:
-            recorder.matched()
-        if publication.retain:
-            publication.forget_plain()
-        if self._publish_on is not None:
-            wanted += self._publish_on(publication, now_s)
-        if publication.is_recorded and recorder is not None:
-            recorder.published(publication, wanted, self.fan_out.tree.count, now_s)
-        return PublishCode.SUCCESS if wanted else PublishCode.NO_MATCHING_SUBSCRIBERS
-
-    def _control(
-        self, packet: mqtt5.PublishPacket, topic: str, refused: PublishCode, now_s: float
-    ) -> PublishCode:
-        """Take in what the control centre publishes below $betimes; refuse all else."""
-        if topic.startswith(CONTROL_TOPICS):
-            for extension in self._extensions:
-                code = extension.control(packet, topic, now_s)
-                if code is not None:
-                    return code
-        self.counters.lost[Reason.REFUSED] += 1
-        return refused
+    def _control(self, packet: mqtt5.PublishPacket, topic: str, now_s: float) -> PublishCode | None:
+        """Take in what the control centre publishes below $betimes; None: it is for no extension."""
+        if not topic.startswith(CONTROL_TOPICS):
+            return None
+        codes = (each.control(packet, topic, now_s) for each in self._extensions)
+        return next((code for code in codes if code is not None), None)
 
     # --- ends
 
@@ -429,7 +327,7 @@ class Hub:
         self.outboxes.backpressure.forget(session)
         self._ending.discard(session.client_id)
         for delivery in session.end(now_s):
-            self.fan_out.pass_on(delivery, now_s)
+            self.publishing.fan_out.pass_on(delivery, now_s)
         word = self._wills.take(session.client_id)
         if word is not None:
             self._publish_will(word, now_s)
@@ -444,6 +342,6 @@ class Hub:
         if word.refusal() is not None:
             self.counters.lost[Reason.REFUSED] += 1
         else:
-            self._take_in(word.packet(), word.will.topic, word.client_id, now_s)
+            self.publishing.take_in(word.packet(), word.will.topic, word.client_id, now_s)
             if self.replay is not None:
                 self.replay.close_run(word.client_id, None, now_s)

@@ -15,7 +15,6 @@ import mqtt5
 from betimes.broker.core.connection import Connection
 from betimes.broker.core.extension import Decision, Decisions
 from betimes.broker.core.hub import Hub
-from betimes.broker.core.publish import session_of
 from betimes.broker.core.subscribe_request import SubscribeRequest, read_request
 from betimes.broker.delivery.session import BrokerSubscription
 from betimes.broker.replay.range_read import RangeReading
@@ -65,7 +64,7 @@ def handle_subscribe(hub: Hub, connection: Connection, packet: mqtt5.SubscribePa
 def _read_range(hub: Hub, connection: Connection, request: SubscribeRequest, now_s: float) -> None:
     """Answer a SUBSCRIBE that reads a range of the past; nothing stays subscribed."""
     assert request.until is not None, "a range has an end"
-    packet, session = request.packet, session_of(connection)
+    packet, session = request.packet, connection.reader
     reading = RangeReading(hub, session, packet, request.options, request.resume, request.until, now_s)
     _send_suback(connection, packet.packet_id, reading.codes, "", reading.told())
     reading.send(now_s)
@@ -86,7 +85,7 @@ def _grant_all(
     properties = decision.properties if decision is not None and len(codes) == 1 else ()
     if resume is not None and granted:
         resumption = Resumption(
-            hub, session_of(connection), [each.subscription for each in granted], resume, now_s
+            hub, connection.reader, [each.subscription for each in granted], resume, now_s
         )
         problems += [resumption.reason()] if resumption.reason() else []
         told = [*resumption.told(), *properties]
@@ -100,7 +99,7 @@ def _grant_all(
         if each.retain_handling is mqtt5.RetainHandling.SEND_ALWAYS or (
             each.retain_handling is mqtt5.RetainHandling.SEND_IF_SUBSCRIPTION_NOT_EXISTS and each.is_new
         ):
-            hub.send_retained(each.subscription, now_s)
+            hub.publishing.send_retained(each.subscription, now_s)
 
 
 def _subscribe_one(
@@ -113,7 +112,7 @@ def _subscribe_one(
     now_s: float,
 ) -> tuple[SubscribeCode, str]:
     """Take in one subscription, or return why not."""
-    session = session_of(connection)
+    session = connection.reader
     try:
         group, pattern = shared_parts(asked.pattern)
     except TextError as error:
@@ -170,7 +169,7 @@ def handle_unsubscribe(
 ) -> None:
     """Forget subscriptions."""
     done = mqtt5.UnsubAckReasonCode
-    session = session_of(connection)
+    session = connection.reader
     codes = [
         done.SUCCESS if hub.unsubscribe(session, pattern, now_s) else done.NO_SUBSCRIPTION_EXISTED
         for pattern in packet.patterns

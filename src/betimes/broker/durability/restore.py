@@ -72,7 +72,7 @@ class _Restoring:
         self._read_deliveries()
         self._read_retained()
         self._read_custody()
-        self._hub.restore_keys(self._rows(store.keys))
+        self._hub.publishing.repeats.restore(self._rows(store.keys))
         self._start_expiry(self._read_wills())
         self._hub.tick(self._now_s)
 
@@ -129,7 +129,7 @@ class _Restoring:
     def _read_retained(self) -> None:
         for topic, kept in self._rows(self._store.retained):
             publication = self._publication(kept, f"retained {topic!r}")
-            if not self._hub.restore_retained(publication):
+            if not self._hub.publishing.retained.restore(publication):
                 limits = self._hub.limits
                 most = f"{limits.retained_max} and {limits.retained_bytes_max}"
                 raise self._too_much("more retained messages", "retained or retained_size", most)

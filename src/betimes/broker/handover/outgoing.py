@@ -174,7 +174,7 @@ class OutgoingSessions:
         """Forward deliveries to a session that has left; those of QoS 0 are lost, as MQTT allows."""
         for each in deliveries:
             if not each.qos:
-                self._hub.lose(each, Reason.NOT_CONNECTED, now_s)
+                self._hub.publishing.lose(each, Reason.NOT_CONNECTED, now_s)
         writer = RowWriter([each for each in deliveries if each.qos], bytes_max=_part_bytes(gone.ask))
         while not writer.is_done:
             rows, packets = writer.part(now_s)
@@ -186,7 +186,7 @@ class OutgoingSessions:
     def _lose_too_large(self, writer: RowWriter, now_s: float) -> None:
         for each in writer.too_large:
             if isinstance(each, Delivery):
-                self._hub.lose(each, Reason.TOO_LARGE, now_s)
+                self._hub.publishing.lose(each, Reason.TOO_LARGE, now_s)
 
 
 def _part_bytes(ask: SessionInquiry) -> int:

@@ -29,7 +29,7 @@ def move_in(
     for publication, values in rows.deliveries:
         delivery = read_delivery(session, publication, values)
         if not session.take_in(delivery, now_s):
-            hub.lose(delivery, Reason.QUEUE_FULL, now_s)
+            hub.publishing.lose(delivery, Reason.QUEUE_FULL, now_s)
     had = rows.all_had()
     session.arrived, session.recent = ArrivedDeliveries(had), RecentDeliveries()
     for each in rows.had:
@@ -58,6 +58,6 @@ def take_late(hub: Hub, session: Session, rows: SessionRows, now_s: float) -> No
         if session.rights is not None and not session.rights.may_read(publication.topic):
             continue
         if delivery.too_late(now_s):
-            hub.lose(delivery, Reason.EXPIRED, now_s)
+            hub.publishing.lose(delivery, Reason.EXPIRED, now_s)
         else:
             session.offer(delivery, now_s)

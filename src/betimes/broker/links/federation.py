@@ -17,6 +17,7 @@ import mqtt5
 import numpy as np
 
 from betimes.broker.core.connection import Connection
+from betimes.broker.core.network import Network
 from betimes.broker.delivery.counters import Counters
 from betimes.broker.delivery.live_event import LiveEvent, live_event, size_kb_of
 from betimes.broker.delivery.publication import Publication
@@ -71,7 +72,7 @@ class SessionCarrier(Protocol):
         """Note that a link is down."""
 
 
-class Federation:
+class Federation(Network):
     """One broker among others."""
 
     is_alone = False

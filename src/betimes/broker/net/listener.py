@@ -184,7 +184,7 @@ class Listener:
     def _keep_store_up(self) -> None:
         if self._store is not None:
             self._store.clock_ahead_s = time.time() - self.now_s()
-            self._store.set_numbers_aside(self.hub.next_number)
+            self._store.set_numbers_aside(self.hub.publishing.next_number)
         if self._file is not None and self.failure is None:
             try:
                 self._file.tidy()

@@ -31,7 +31,7 @@ class SysTopics:
         for name, text in texts(gathered(self._observed, now_s)).items():
             if self._told.get(name) != text:
                 self._told[name] = text
-                self._observed.hub.announce(ROOT + name, text.encode(), now_s)
+                self._observed.hub.publishing.announce(ROOT + name, text.encode(), now_s)
 
 
 def texts(statistics: Statistics) -> dict[str, str]:

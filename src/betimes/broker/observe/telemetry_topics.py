@@ -56,9 +56,9 @@ class TelemetryTopics:
         topic = self._topics[kind]
         packet = mqtt5.PublishPacket(topic, packed_records(kind, records), content_type=CONTENT_TYPE)
         publication = Publication(packet, topic, born_s=now_s, origin=self._hub.name)
-        self._hub.fan_out_all(publication, now_s)
+        self._hub.publishing.offer(publication, now_s)
 
     def _count(self) -> int:
         """Return how many subscriptions there are to something of it."""
-        hearing = self._hub.fan_out.tree.hearing
+        hearing = self._hub.publishing.fan_out.tree.hearing
         return sum(subscribers.count for topic in self._topics.values() for subscribers in hearing(topic))

@@ -8,13 +8,13 @@ processes. Time is an argument, in seconds; peers count it in cycles.
 from __future__ import annotations
 
 import logging
-import math
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 
 import mqtt5
 
 from betimes.broker.core.connection import Connection
+from betimes.broker.core.network import Network
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.session import BrokerSubscription
 from betimes.broker.links.packets import Arrival, LinkError, arrived_publication
@@ -63,7 +63,7 @@ class PeerTally:
         self.lost: Counter[Reason] = Counter()  # events, or copies of them, that were not sent
 
 
-class PeerOverlay:
+class PeerOverlay(Network):
     """One process of an overlay, as the network of its hub."""
 
     is_alone = False
@@ -173,25 +173,6 @@ class PeerOverlay:
             self._perform(peer, peer.act(self._cycle(now_s)), now_s)
         for link in self.mail.spare(self._needed(), now_s):
             link.end_spare(now_s)
-
-    def wake_at_s(self) -> float:
-        """Return inf: nothing is due between ticks."""
-        return math.inf
-
-    def settle(self, _now_s: float) -> None:
-        """Do nothing: a peer sends its messages at once."""
-
-    def brokers(self) -> Collection[str]:
-        """Return no broker: peers keep nothing to resume from."""
-        return ()
-
-    def first_number_of(self, _origin: str) -> int:
-        """Return 0: it is not known."""
-        return 0
-
-    def neighbours_down(self) -> list[str]:
-        """Return none: peers have no configured links, they find each other."""
-        return []
 
     def close(self, now_s: float) -> None:
         """Disconnect all links: this process stops."""
