@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from betimes.broker.delivery import scheduled_queue, subscriptions
+from betimes.broker.delivery import fan_out, scheduled_queue
 from betimes.model.events import Event, EventId
 from betimes.model.subscriptions import QoS, Subscription
 from betimes.model.telemetry import Reason
@@ -19,7 +19,7 @@ from betimes.scheduling.strategies import strategy_named
 
 def warm_up(strategies: Iterable[str] = ()) -> None:
     """Load or compile the kernels of a broker, also for links that schedule by these strategies."""
-    subscriptions.warm_up()
+    fan_out.warm_up()
     scheduled_queue.warm_up()
     packet_writer.warm_up()
     for strategy in strategies:

@@ -10,6 +10,7 @@ import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import mqtt5
 
@@ -18,7 +19,6 @@ from betimes.broker.delivery.delivery import Delivery, Lose
 from betimes.broker.delivery.flow import Backpressure, Flow
 from betimes.broker.delivery.gaps import MissedMessages
 from betimes.broker.delivery.outbox import Outbox
-from betimes.broker.delivery.ports import DeliveryRecorder, Journal
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.rate_limit import TokenBucket
 from betimes.broker.delivery.recently_delivered import ArrivedDeliveries, RecentDeliveries, had_of
@@ -29,6 +29,29 @@ from betimes.mqtt.packet_ids import PACKET_ID_MAX, PacketIds
 from betimes.mqtt.subscribe_options import SubscribeOptions
 
 WEED_EVERY_S = 1.0  # a full queue is looked through for what is too late, at most so often
+
+
+class Journal(Protocol):
+    """Where the deliveries and packet ids of one session are kept, if it is to survive the broker."""
+
+    def keep(self, delivery: Delivery) -> None:
+        """Keep a delivery with QoS 1 or 2, as it is now."""
+
+    def drop(self, delivery: Delivery) -> None:
+        """Keep a delivery no more."""
+
+    def taken(self, packet_id: int) -> None:
+        """Note that a publication of QoS 2 was taken in."""
+
+    def released(self, packet_id: int) -> None:
+        """Note that a QoS 2 packet id is free again."""
+
+
+class DeliveryRecorder(Protocol):
+    """What writes telemetry of deliveries."""
+
+    def sent(self, client_id: str, delivery: Delivery, now_s: float) -> None:
+        """Record that a client was sent what it wanted."""
 
 
 class Session:

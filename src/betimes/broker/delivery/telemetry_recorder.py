@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from betimes.broker.delivery.ports import DeliveryRecorder
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.session import BrokerSubscription
+from betimes.broker.delivery.session import BrokerSubscription, DeliveryRecorder
 from betimes.model.events import EventId
 from betimes.model.telemetry import Reason
 

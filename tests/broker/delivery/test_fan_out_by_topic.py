@@ -6,14 +6,14 @@ import mqtt5
 from tests.broker.talking import Client, new_hub, new_session
 
 from betimes.broker.access.acl import AccessList
-from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.session import BrokerSubscription
-from betimes.broker.delivery.subscriptions import (
+from betimes.broker.delivery.fan_out import (
     SharedGroup,
     SubscriptionTree,
     TopicSubscribers,
     warm_up,
 )
+from betimes.broker.delivery.publication import Publication
+from betimes.broker.delivery.session import BrokerSubscription
 from betimes.model.positions import Have
 from betimes.mqtt.subscribe_options import read_options
 
