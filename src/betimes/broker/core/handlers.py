@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -29,18 +30,21 @@ class PacketHandlers:
 
     def __init__(self, hub: Hub) -> None:
         self.hub = hub
-        self._handlers: dict[type[Any], Callable[[Connection, Any, float], None]] = {
-            mqtt5.PublishPacket: hub.publishing.handle_publish,
-            PacketBatch: hub.publishing.handle_batch,
-            mqtt5.PubAckPacket: handle_puback,
-            mqtt5.PubRecPacket: handle_pubrec,
-            mqtt5.PubRelPacket: handle_pubrel,
-            mqtt5.PubCompPacket: handle_pubcomp,
-            mqtt5.SubscribePacket: partial(handle_subscribe, hub),
-            mqtt5.UnsubscribePacket: partial(handle_unsubscribe, hub),
-            mqtt5.PingReqPacket: _ping,
-            mqtt5.DisconnectPacket: partial(_disconnect, hub),
-        }
+        self._handlers: dict[type[Any], Callable[[Connection, Any, float], None]] = defaultdict(
+            lambda: _unexpected,
+            {
+                mqtt5.PublishPacket: hub.publishing.handle_publish,
+                PacketBatch: hub.publishing.handle_batch,
+                mqtt5.PubAckPacket: handle_puback,
+                mqtt5.PubRecPacket: handle_pubrec,
+                mqtt5.PubRelPacket: handle_pubrel,
+                mqtt5.PubCompPacket: handle_pubcomp,
+                mqtt5.SubscribePacket: partial(handle_subscribe, hub),
+                mqtt5.UnsubscribePacket: partial(handle_unsubscribe, hub),
+                mqtt5.PingReqPacket: _ping,
+                mqtt5.DisconnectPacket: partial(_disconnect, hub),
+            },
+        )
 
     @property
     def outboxes(self) -> Outboxes:
@@ -55,7 +59,7 @@ class PacketHandlers:
     def handle(self, connection: Connection, item: Item, now_s: float) -> None:
         """Answer one packet, or a batch of PUBLISH packets."""
         if connection.session is not None:
-            self._handlers.get(type(item), _unexpected)(connection, item, now_s)
+            self._handlers[type(item)](connection, item, now_s)
         elif connection.link is not None:
             assert not isinstance(item, PacketBatch), "only of clients"
             connection.link.handle(item, now_s)
