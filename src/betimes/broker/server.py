@@ -22,10 +22,9 @@ from betimes.broker.composition import Composition, compose, join_overlay, open_
 from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.core.hub import Hub
 from betimes.broker.net.background import keep_telemetry, load_models
+from betimes.broker.net.dialer import PeerDialer, keep_link, tls_to
 from betimes.broker.net.http_pages import Page, Pages
-from betimes.broker.net.link_dialer import keep_link
 from betimes.broker.net.listener import Endpoint, Listener, bound
-from betimes.broker.net.peer_dialer import PeerDialer, peer_tls
 from betimes.broker.net.tls import renew, tls_context
 from betimes.broker.observe.prometheus import CONTENT_TYPE, exposition
 from betimes.broker.observe.statistics import gathered
@@ -206,7 +205,7 @@ class Server:
             PacketHandlers(hub), broken=self.ended.set, tick=lambda _now_s: None
         )
         self._stack.push_async_callback(listener.stop)
-        dialling = PeerDialer(listener, peer_tls(plan))
+        dialling = PeerDialer(listener, tls_to(plan.authorities, is_encrypted=plan.tls))
         self._stack.callback(dialling.stop)
         self._overlay = join_overlay(
             hub, plan, life=time.time_ns(), dial=dialling.dial, refused=self._refused, now_s=loop.time()

@@ -12,7 +12,7 @@ from tests.broker.listening import calling, run, until
 from tests.broker.talking import OPEN_GATE
 
 from betimes.broker.links.federation import Federation
-from betimes.broker.net.link_dialer import link_tls
+from betimes.broker.net.dialer import tls_to
 from betimes.broker.net.listener import Endpoint
 from betimes.broker.net.tls import tls_context
 from betimes.broker.server import Server
@@ -89,7 +89,7 @@ def test_a_link_may_be_encrypted(tmp_path):
 
 
 def test_without_tls_nothing_is_checked():
-    assert link_tls(LinkTerms(to="b")) is None
+    assert tls_to(None, is_encrypted=False) is None
 
 
 @pytest.mark.parametrize("wrong", ["another one"])
@@ -118,7 +118,7 @@ def test_a_neighbour_that_is_not_up_yet_is_nothing_to_warn_of(caplog):
 
 
 def test_an_address_where_nobody_listens_is_told_of_once(caplog, monkeypatch):
-    monkeypatch.setattr("betimes.broker.net.link_dialer.WARN_AFTER_S", 0.2)
+    monkeypatch.setattr("betimes.broker.net.dialer.WARN_AFTER_S", 0.2)
 
     async def test():
         (port,) = free_ports(1)

@@ -16,8 +16,8 @@ from tests.broker.talking import OPEN_GATE
 
 from betimes.broker.composition import join_overlay
 from betimes.broker.core.hub import Hub
-from betimes.broker.net.listener import Endpoint, Listener
-from betimes.broker.net.peer_dialer import PeerDialer, peer_tls
+from betimes.broker.net.dialer import PeerDialer, tls_to
+from betimes.broker.net.listener import Endpoint, Listener, bound
 from betimes.broker.net.tls import tls_context
 from betimes.broker.peers.overlay import PeerOverlay
 from betimes.terminal.fleet import free_ports
@@ -27,12 +27,12 @@ pytestmark = pytest.mark.live
 
 @asynccontextmanager
 async def peer(*, join: str = "", context: Any = None, **changes: Any) -> AsyncIterator[Listener]:
-    hub = Hub("", gate=OPEN_GATE)
+    place = bound(Endpoint(port=0, tls=context))
+    hub = Hub(f"127.0.0.1:{place.port}", gate=OPEN_GATE)
     listener = new_listener(hub)
-    await listener.start([Endpoint(port=0, tls=context)])
-    hub.name = f"127.0.0.1:{listener.ports[0]}"
+    await listener.start([place])
     told = replace(plan("x", **changes), address=hub.name, join=(join,) if join else (), cycle_s=0.1)
-    dialling = PeerDialer(listener, peer_tls(told))
+    dialling = PeerDialer(listener, tls_to(told.authorities, is_encrypted=told.tls))
     join_overlay(hub, told, life=1, dial=dialling.dial, refused=lambda _text: None, now_s=listener.now_s())
     try:
         yield listener

@@ -1,0 +1,108 @@
+"""Dialling neighbours: other brokers until there is a link, other peers when there is something to send."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import ssl
+from collections.abc import Callable
+
+from betimes.broker.core.connection import Connection
+from betimes.broker.links.broker_link import BrokerLink
+from betimes.broker.links.federation import Federation
+from betimes.broker.net.socket_line import DialedLine, LineOwner
+from betimes.broker.peers.link import PeerLink
+from betimes.broker.peers.overlay import PeerOverlay
+from betimes.broker.peers.settings import split_address
+from betimes.model.network_settings import LinkTerms
+
+log = logging.getLogger(__name__)
+
+DIAL_WITHIN_S = 5.0
+REDIAL_S_FIRST, REDIAL_S_MAX = 0.1, 5.0
+WARN_AFTER_S = 10.0  # brokers that start together are not up at the same moment
+
+
+def tls_to(authorities: str | None, *, is_encrypted: bool) -> ssl.SSLContext | None:
+    """Return how a neighbour's certificate is to be checked, where the link is encrypted."""
+    return ssl.create_default_context(cafile=authorities) if is_encrypted else None
+
+
+async def _dial(
+    listener: LineOwner,
+    open_link: Callable[[Connection, float], None],
+    host: str,
+    port: int,
+    tls: ssl.SSLContext | None,
+) -> DialedLine | str:
+    """Return the line to a neighbour, or why there is none."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(DIAL_WITHIN_S):
+            return (
+                await loop.create_connection(lambda: DialedLine(listener, open_link), host, port, ssl=tls)
+            )[1]
+    except (OSError, TimeoutError) as error:
+        return f"cannot be dialled ({str(error) or 'no answer'})"
+
+
+async def keep_link(listener: LineOwner, federation: Federation, terms: LinkTerms) -> None:
+    """Keep a link to a neighbour, for ever: dial again with growing pauses while there is none."""
+    loop, pause_s = asyncio.get_running_loop(), REDIAL_S_FIRST
+    tls = tls_to(terms.authorities, is_encrypted=terms.tls)
+    assert terms.host is not None, "without a host the neighbour dials"
+    missed_s, is_told = loop.time(), False
+
+    def open_link(connection: Connection, now_s: float) -> None:
+        BrokerLink(federation, connection, terms, now_s).dial()
+
+    while True:
+        if terms.to in federation.ends:  # the neighbour was quicker
+            await asyncio.sleep(REDIAL_S_MAX)
+            continue
+        started_s = loop.time()
+        line = await _dial(listener, open_link, terms.host, terms.port, tls)
+        if isinstance(line, str):
+            is_long = loop.time() - missed_s >= WARN_AFTER_S
+            log.log(
+                logging.WARNING if is_long and not is_told else logging.INFO, "link to %s: %s", terms.to, line
+            )
+            is_told = is_told or is_long
+        else:
+            await line.ended.wait()
+            missed_s, is_told = loop.time(), False
+            if loop.time() - started_s > REDIAL_S_MAX:
+                pause_s = REDIAL_S_FIRST
+        await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
+        pause_s = min(2.0 * pause_s, REDIAL_S_MAX)
+
+
+class PeerDialer:
+    """Dials for an overlay, each address once at a time."""
+
+    def __init__(self, listener: LineOwner, tls: ssl.SSLContext | None) -> None:
+        self._listener = listener
+        self._tls = tls
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def dial(self, overlay: PeerOverlay, address: str) -> None:
+        """Begin to dial a peer; the overlay hears whether it is there."""
+        task = asyncio.get_running_loop().create_task(self._dial(overlay, address))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def stop(self) -> None:
+        """Dial no peer any more."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def _dial(self, overlay: PeerOverlay, address: str) -> None:
+        def open_link(connection: Connection, now_s: float) -> None:
+            PeerLink(overlay, connection, address, now_s).dial()
+
+        line = await _dial(self._listener, open_link, *split_address(address), self._tls)
+        if isinstance(line, str):
+            log.info("peer %s: %s", address, line)
+            overlay.dial_failed(address, self._listener.now_s())
+            self._listener.flush()
