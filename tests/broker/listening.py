@@ -19,6 +19,7 @@ from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.core.hub import Hub
 from betimes.broker.durability.store import Store
 from betimes.broker.net.listener import Endpoint, Listener
+from betimes.broker.net.supervisor import Supervisor
 from betimes.broker.observe.statistics import ObservedParts
 from betimes.broker.observe.sys_topics import SysTopics
 from betimes.model.server_settings import Kind, Limits
@@ -38,7 +39,7 @@ def new_listener(
     broken: Callable[[], None] = lambda: None,
     tick: Callable[[float], None] = lambda _now_s: None,
 ) -> Listener:
-    return Listener(PacketHandlers(hub), store=store, broken=broken, tick=tick)
+    return Listener(PacketHandlers(hub), store=store, tasks=Supervisor(broken), broken=broken, tick=tick)
 
 
 @asynccontextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import httpx
 import pytest
 from tests.broker.listening import calling, run, until
 from tests.broker.peer_networks import plan
@@ -18,7 +19,7 @@ from betimes.broker.observe.event_recorder import EventRecorder
 from betimes.broker.server import AddressError, Server, endpoints
 from betimes.broker.storage.sqlite_file import StoreError
 from betimes.client.errors import LoginRefusedError
-from betimes.model.network_settings import NetworkSettings
+from betimes.model.network_settings import LinkTerms, NetworkSettings
 from betimes.model.server_settings import Door, Limits, ServerSettings, TelemetrySettings
 from betimes.telemetry.files import read_table
 
@@ -184,5 +185,56 @@ def test_a_server_with_a_network_or_a_plan_is_part_of_it():
         async with Server(OPEN, plan=plan("x", address="")) as server:
             assert server.overlay is server.hub.network
             assert server.overlay.address == f"127.0.0.1:{server.ports[0]}"
+
+    run(test())
+
+
+async def page(server: Server, path: str) -> tuple[int, str]:
+    async with httpx.AsyncClient() as client:
+        answer = await client.get(f"http://127.0.0.1:{server.metrics_port}{path}")
+        return answer.status_code, answer.text
+
+
+def failing_tick(_now_s: float) -> None:
+    raise KeyError("gone")
+
+
+@pytest.mark.live
+def test_a_bug_in_the_clock_ends_the_server_and_is_its_failure(monkeypatch, caplog):
+    async def test():
+        async with Server(OPEN) as server:
+            monkeypatch.setattr(server.hub, "tick", failing_tick)
+            await server.ended.wait()
+        assert isinstance(server.failure, KeyError)
+
+    run(test())
+    assert "the clock of the broker failed" in caplog.text
+
+
+@pytest.mark.live
+def test_a_broker_whose_clock_stands_still_is_not_healthy(monkeypatch):
+    async def test():
+        async with Server(settings(metrics_port=0)) as server:
+            assert await page(server, "/healthz") == (200, "ok\n")
+            monkeypatch.setattr("betimes.broker.net.listener.STALE_TICK_S", -1.0)
+            status, text = await page(server, "/healthz")
+            assert (status, text.startswith("the clock ticked")) == (503, True)
+
+    run(test())
+
+
+@pytest.mark.live
+def test_a_broker_is_ready_when_all_its_links_are_up():
+    async def test():
+        network = NetworkSettings(links=(LinkTerms(to="far"),), secret="s3")
+        async with Server(settings(name="near", metrics_port=0, network=network)) as near:
+            assert await page(near, "/healthz") == (200, "ok\n")
+            assert await page(near, "/readyz") == (503, "no link to far\n")
+            back = LinkTerms(to="near", host="127.0.0.1", port=near.ports[0])
+            there = NetworkSettings(links=(back,), secret="s3")
+            async with Server(settings(name="far", metrics_port=0, network=there)) as far:
+                while await page(near, "/readyz") != (200, "ok\n"):
+                    await asyncio.sleep(0.05)
+                assert await page(far, "/readyz") == (200, "ok\n")
 
     run(test())

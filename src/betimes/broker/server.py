@@ -14,8 +14,9 @@ import logging
 import time
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from http import HTTPStatus
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from betimes.broker.access.authentication import AccessControl
 from betimes.broker.composition import Composition, compose, join_overlay, open_store
@@ -25,6 +26,7 @@ from betimes.broker.net.background import keep_telemetry, load_models
 from betimes.broker.net.dialer import PeerDialer, keep_link, tls_to
 from betimes.broker.net.http_pages import Page, Pages
 from betimes.broker.net.listener import Endpoint, Listener, bound
+from betimes.broker.net.supervisor import Supervisor
 from betimes.broker.net.tls import renew, tls_context
 from betimes.broker.observe.prometheus import CONTENT_TYPE, exposition
 from betimes.broker.observe.statistics import gathered
@@ -32,7 +34,6 @@ from betimes.broker.observe.sys_topics import SysTopics
 from betimes.broker.observe.telemetry_log import TelemetryLog
 from betimes.broker.peers.overlay import PeerOverlay
 from betimes.broker.peers.settings import PeerPlan
-from betimes.broker.storage.sqlite_file import StoreError
 from betimes.model.server_settings import ServerSettings
 
 log = logging.getLogger(__name__)
@@ -84,6 +85,7 @@ class Server:
         self._places = endpoints(settings) if places is None else places
         self._plan = plan
         self._stack = AsyncExitStack()
+        self._tasks = Supervisor(self.ended.set)
         self._pages: Pages | None = None
         self._overlay: PeerOverlay | None = None
         self._listener: Listener | None = None
@@ -123,9 +125,9 @@ class Server:
         return None if self._pages is None else self._pages.port
 
     @property
-    def failure(self) -> StoreError | None:
-        """Return why nothing can be committed any more; None: it can."""
-        return self.listener.failure
+    def failure(self) -> BaseException | None:
+        """Return why the server has ended by itself: its store, or a bug in a background task."""
+        return self.listener.failure or self._tasks.failure
 
     # --- what it does
 
@@ -175,19 +177,26 @@ class Server:
         )
         system = SysTopics(parts.observed, every_s=settings.sys_every_s)
         listener = self._listener = Listener(
-            parts.handlers, store=parts.store, file=file, broken=self.ended.set, tick=system.tick
+            parts.handlers,
+            store=parts.store,
+            file=file,
+            tasks=self._tasks,
+            broken=self.ended.set,
+            tick=system.tick,
         )
         self._stack.push_async_callback(listener.stop)
+        self._stack.push_async_callback(self._tasks.stop)
         if parts.admission is not None:
             sessions = parts.hub.sessions.values
-            self._run(load_models(parts.admission, sessions, model_came, loop.time))
+            loading = load_models(parts.admission, sessions, model_came, loop.time)
+            self._tasks.run(loading, "the loading of models")
         if logbook is not None:
-            self._run(keep_telemetry(logbook, parts.hub))
+            self._tasks.run(keep_telemetry(logbook, parts.hub), "the writing of telemetry")
         await self._listen(parts)
         if parts.federation is not None:
             for terms in parts.federation.settings.links:
                 if terms.host:
-                    self._run(keep_link(listener, parts.federation, terms))
+                    self._tasks.run(keep_link(listener, parts.federation, terms), f"the link to {terms.to}")
 
     async def _start_peer(self, plan: PeerPlan) -> None:
         loop, (place,) = asyncio.get_running_loop(), self._places
@@ -202,11 +211,11 @@ class Server:
             first_number=int(time.time() * 1e6),  # numbers of an earlier run are not given again
         )
         listener = self._listener = Listener(
-            PacketHandlers(hub), broken=self.ended.set, tick=lambda _now_s: None
+            PacketHandlers(hub), tasks=self._tasks, broken=self.ended.set, tick=lambda _now_s: None
         )
         self._stack.push_async_callback(listener.stop)
-        dialling = PeerDialer(listener, tls_to(plan.authorities, is_encrypted=plan.tls))
-        self._stack.callback(dialling.stop)
+        self._stack.push_async_callback(self._tasks.stop)
+        dialling = PeerDialer(listener, tls_to(plan.authorities, is_encrypted=plan.tls), self._tasks)
         self._overlay = join_overlay(
             hub, plan, life=time.time_ns(), dial=dialling.dial, refused=self._refused, now_s=loop.time()
         )
@@ -243,21 +252,27 @@ class Server:
         except (OSError, UnicodeError) as error:
             raise AddressError(place.host, place.port, error, is_metrics=False) from None
 
-    def _run(self, work: Any) -> None:
-        """Run something beside, until the server is left."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._stack.callback(task.cancel)
-
 
 def _pages_about(parts: Composition, listener: Listener) -> Pages:
     """Return what is told of a broker over HTTP."""
 
-    def metrics() -> str:
-        return exposition(gathered(parts.observed, listener.now_s()), listener.lag_s)
+    def metrics() -> tuple[HTTPStatus, str]:
+        return HTTPStatus.OK, exposition(gathered(parts.observed, listener.now_s()), listener.lag_s)
+
+    def ready_problem() -> str | None:
+        missing = ", ".join(parts.hub.network.neighbours_down())
+        return listener.problem() or (f"no link to {missing}" if missing else None)
 
     return Pages(
         {
-            "/metrics": Page(text=metrics, content_type=CONTENT_TYPE),
-            "/healthz": Page(text=lambda: "ok\n"),
+            "/metrics": Page(answer=metrics, content_type=CONTENT_TYPE),
+            "/healthz": Page(answer=lambda: _verdict(listener.problem())),
+            "/readyz": Page(answer=lambda: _verdict(ready_problem())),
         }
     )
+
+
+def _verdict(problem: str | None) -> tuple[HTTPStatus, str]:
+    if problem is None:
+        return HTTPStatus.OK, "ok\n"
+    return HTTPStatus.SERVICE_UNAVAILABLE, f"{problem}\n"

@@ -46,7 +46,7 @@ StoreOption = Annotated[Path | None, typer.Option("--store", help=STORE)]
 MetricsPort = Annotated[
     int | None,
     typer.Option(
-        "--metrics-port", help="Serve /metrics (Prometheus) and /healthz at this port.", metavar="N"
+        "--metrics-port", help="Serve /metrics (Prometheus), /healthz and /readyz at this port.", metavar="N"
     ),
 ]
 Telemetry = Annotated[

@@ -18,6 +18,7 @@ from betimes.broker.composition import join_overlay
 from betimes.broker.core.hub import Hub
 from betimes.broker.net.dialer import PeerDialer, tls_to
 from betimes.broker.net.listener import Endpoint, Listener, bound
+from betimes.broker.net.supervisor import Supervisor
 from betimes.broker.net.tls import tls_context
 from betimes.broker.peers.overlay import PeerOverlay
 from betimes.terminal.fleet import free_ports
@@ -32,12 +33,13 @@ async def peer(*, join: str = "", context: Any = None, **changes: Any) -> AsyncI
     listener = new_listener(hub)
     await listener.start([place])
     told = replace(plan("x", **changes), address=hub.name, join=(join,) if join else (), cycle_s=0.1)
-    dialling = PeerDialer(listener, tls_to(told.authorities, is_encrypted=told.tls))
+    tasks = Supervisor(lambda: None)
+    dialling = PeerDialer(listener, tls_to(told.authorities, is_encrypted=told.tls), tasks)
     join_overlay(hub, told, life=1, dial=dialling.dial, refused=lambda _text: None, now_s=listener.now_s())
     try:
         yield listener
     finally:
-        dialling.stop()
+        await tasks.stop()
         await listener.stop()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 
 import pytest
 from tests.broker.listening import run, until
@@ -14,7 +15,10 @@ from betimes.broker.net.http_pages import READERS_MAX, REQUEST_BYTES_MAX, Page, 
 
 pytestmark = pytest.mark.live
 
-PAGES = {"/": Page(text=lambda: "hello\n"), "/other": Page(text=lambda: "größer\n", content_type="text/x")}
+PAGES = {
+    "/": Page(answer=lambda: (HTTPStatus.OK, "hello\n")),
+    "/other": Page(answer=lambda: (HTTPStatus.OK, "größer\n"), content_type="text/x"),
+}
 
 
 @asynccontextmanager

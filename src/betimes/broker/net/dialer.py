@@ -12,6 +12,7 @@ from betimes.broker.core.connection import Connection
 from betimes.broker.links.broker_link import BrokerLink
 from betimes.broker.links.federation import Federation
 from betimes.broker.net.socket_line import DialedLine, LineOwner
+from betimes.broker.net.supervisor import Supervisor
 from betimes.broker.peers.link import PeerLink
 from betimes.broker.peers.overlay import PeerOverlay
 from betimes.broker.peers.settings import split_address
@@ -81,21 +82,14 @@ async def keep_link(listener: LineOwner, federation: Federation, terms: LinkTerm
 class PeerDialer:
     """Dials for an overlay, each address once at a time."""
 
-    def __init__(self, listener: LineOwner, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, listener: LineOwner, tls: ssl.SSLContext | None, tasks: Supervisor) -> None:
         self._listener = listener
         self._tls = tls
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = tasks
 
     def dial(self, overlay: PeerOverlay, address: str) -> None:
         """Begin to dial a peer; the overlay hears whether it is there."""
-        task = asyncio.get_running_loop().create_task(self._dial(overlay, address))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    def stop(self) -> None:
-        """Dial no peer any more."""
-        for task in self._tasks:
-            task.cancel()
+        self._tasks.run(self._dial(overlay, address), f"dialling {address}")
 
     async def _dial(self, overlay: PeerOverlay, address: str) -> None:
         def open_link(connection: Connection, now_s: float) -> None:

@@ -21,9 +21,9 @@ PLAIN = "text/plain; charset=utf-8"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A text that is made when it is asked for."""
+    """A status and a text that are made when they are asked for."""
 
-    text: Callable[[], str]
+    answer: Callable[[], tuple[HTTPStatus, str]]
     content_type: str = PLAIN
 
 
@@ -112,7 +112,7 @@ class PageReader(asyncio.Protocol):
         elif page is None:
             self._send(HTTPStatus.NOT_FOUND, f"there is only {', '.join(self._pages.pages)}\n")
         else:
-            self._send(HTTPStatus.OK, page.text(), content_type=page.content_type)
+            self._send(*page.answer(), content_type=page.content_type)
 
     def _send(
         self,

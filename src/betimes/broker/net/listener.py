@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import socket
 import ssl
 import time
@@ -20,6 +21,7 @@ from betimes.broker.delivery.rate_limit import TokenBucket
 from betimes.broker.durability.store import Store
 from betimes.broker.net.backpressure import WaitingLines
 from betimes.broker.net.socket_line import GOODBYE_WITHIN_S, SocketLine
+from betimes.broker.net.supervisor import Supervisor
 from betimes.broker.net.websocket_line import WebsocketLine
 from betimes.broker.net.write_loop import WriteLoop
 from betimes.broker.storage.sqlite_file import StoreError, StoreFile
@@ -28,6 +30,7 @@ from betimes.model.server_settings import Kind
 log = logging.getLogger(__name__)
 
 TICK_S = 0.25
+STALE_TICK_S = 5.0  # a clock that did not tick for so long has stopped, or the machine is overloaded
 LAGS_KEPT = 60  # of 15 s
 BACKLOG = 1024
 
@@ -65,6 +68,7 @@ class Listener:
         *,
         store: Store | None = None,
         file: StoreFile | None = None,
+        tasks: Supervisor,
         broken: Callable[[], None],
         tick: Callable[[float], None],
     ) -> None:
@@ -77,7 +81,9 @@ class Listener:
         self._file = file
         self._tell_tick = tick  # is called after the hub's tick
         self._servers: list[asyncio.Server] = []
+        self._tasks = tasks
         self._ticking: asyncio.Task[None] | None = None
+        self._ticked_s = -math.inf
         self._proofs: set[asyncio.Task[None]] = set()
         self._arrivals = TokenBucket(self.hub.limits.connections_per_s_max)
         self._refused_told = 0
@@ -97,6 +103,13 @@ class Listener:
     def lag_s(self) -> float:
         """Return by how much the clock was late at the worst of the last 15 s: so long all clients waited."""
         return max(self._lags_s)
+
+    def problem(self) -> str | None:
+        """Return why this broker is not healthy; None: it is."""
+        if self.failure is not None:
+            return f"the store cannot commit: {self.failure}"
+        late_s = self.now_s() - self._ticked_s
+        return f"the clock ticked {late_s:.1f} s ago" if late_s > STALE_TICK_S else None
 
     def admits(self) -> bool:
         """Tell whether one more connection is allowed now; refused ones are counted."""
@@ -130,7 +143,8 @@ class Listener:
             self._servers.append(server)
         if self._ticking is None:
             self.hub.counters.started_s = self.now_s()
-            self._ticking = loop.create_task(self._tick())
+            self._ticked_s = self.now_s()
+            self._ticking = self._tasks.run(self._tick(), "the clock of the broker")
 
     async def stop(self) -> None:
         """Disconnect all clients, and close everything."""
@@ -152,7 +166,7 @@ class Listener:
 
     def prove(self, connection: Connection) -> None:
         """Have a password verified in a thread: that takes long on purpose."""
-        task = asyncio.get_running_loop().create_task(self._prove(connection))
+        task = self._tasks.run(self._prove(connection), "the check of a password")
         self._proofs.add(task)
         task.add_done_callback(self._proofs.discard)
 
@@ -173,7 +187,7 @@ class Listener:
         while True:
             due_s = now_s + TICK_S
             await asyncio.sleep(TICK_S)
-            now_s = self.now_s()
+            now_s = self._ticked_s = self.now_s()
             self._lags_s.append(max(now_s - due_s, 0.0))
             self.hub.tick(now_s)
             self._tell_tick(now_s)
