@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import Any
 
 import httpx
+import mqtt5
 import pytest
+import trustme
 from tests.broker.listening import calling, run, until
 from tests.broker.peer_networks import plan
 
@@ -19,6 +22,7 @@ from betimes.broker.observe.event_recorder import EventRecorder
 from betimes.broker.server import AddressError, Server, endpoints
 from betimes.broker.storage.sqlite_file import StoreError
 from betimes.client.errors import LoginRefusedError
+from betimes.model.errors import BetimesError
 from betimes.model.network_settings import LinkTerms, NetworkSettings
 from betimes.model.server_settings import Door, Limits, ServerSettings, TelemetrySettings
 from betimes.telemetry.files import read_table
@@ -104,7 +108,7 @@ def test_a_new_gate_cuts_off_who_is_not_known_any_more():
         async with Server(OPEN, AccessControl(passwords=both)) as server:
             login: dict[str, Any] = {"username": "bob", "password": b"secret"}
             async with calling(server.listener, "b", **login) as bob:
-                assert server.reload(AccessControl(passwords=ann)) == 1
+                assert await server.reload(AccessControl(passwords=ann)) == 1
                 assert (await bob.read()).reason_code.value == 0x87
 
     run(test())
@@ -236,5 +240,52 @@ def test_a_broker_is_ready_when_all_its_links_are_up():
                 while await page(near, "/readyz") != (200, "ok\n"):
                     await asyncio.sleep(0.05)
                 assert await page(far, "/readyz") == (200, "ok\n")
+
+    run(test())
+
+
+async def shakes_hands(port: int, trusted: trustme.CA, shown: trustme.CA) -> bool:
+    """Tell whether a client is let in that trusts one authority and has a certificate of another."""
+    context = ssl.create_default_context()
+    trusted.configure_trust(context)
+    shown.issue_cert("client.example").configure_cert(context)
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+        writer.write(mqtt5.ConnectPacket("c", clean_start=True).write())
+        came = await reader.read(1)
+        writer.close()
+    except (ssl.SSLError, ConnectionError):
+        return False
+    return bool(came)
+
+
+@pytest.mark.live
+def test_reloading_takes_new_certificates_and_forgets_an_authority(tmp_path):
+    old, new = trustme.CA(), trustme.CA()
+    shown, trusted = tmp_path / "server.pem", tmp_path / "clients.pem"
+
+    def write(authority: trustme.CA) -> None:
+        authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(shown)
+        authority.cert_pem.write_to_path(trusted)
+
+    async def test():
+        write(old)
+        door = Door(port=0, certificate=str(shown), client_ca=str(trusted))
+        open_to_all = AccessControl(anonymous=True)
+        async with Server(ServerSettings(port=0, anonymous=True, more_doors=(door,))) as server:
+            ports = server.ports
+            assert await shakes_hands(ports[1], old, old)
+            shown.write_text("no certificate")
+            with pytest.raises(BetimesError, match="there is no certificate"):
+                await server.reload(open_to_all)
+            assert await shakes_hands(ports[1], old, old)
+            write(new)
+            await server.reload(open_to_all)
+            assert server.ports == ports
+            assert await shakes_hands(ports[1], new, new)
+            assert not await shakes_hands(ports[1], old, new)
+            assert not await shakes_hands(ports[1], new, old)
+            async with betimes.connect(f"mqtt://127.0.0.1:{ports[0]}") as client:
+                await client.publish("t", "x", qos=1)
 
     run(test())

@@ -27,7 +27,7 @@ from betimes.broker.net.dialer import PeerDialer, keep_link, tls_to
 from betimes.broker.net.http_pages import Page, Pages
 from betimes.broker.net.listener import Endpoint, Listener, bound
 from betimes.broker.net.supervisor import Supervisor
-from betimes.broker.net.tls import renew, tls_context
+from betimes.broker.net.tls import tls_context
 from betimes.broker.observe.prometheus import CONTENT_TYPE, exposition
 from betimes.broker.observe.statistics import gathered
 from betimes.broker.observe.sys_topics import SysTopics
@@ -147,11 +147,12 @@ class Server:
     ) -> None:
         await self._stack.aclose()
 
-    def reload(self, gate: AccessControl) -> int:
-        """Apply new passwords, access list and certificates; return how many clients were cut off."""
-        for place, door in zip(self._places, self.settings.doors, strict=True):
-            if place.tls is not None and door.certificate is not None:
-                renew(place.tls, door.certificate, door.key)
+    async def reload(self, gate: AccessControl) -> int:
+        """Apply new passwords, access list, certificates and authorities; return how many were cut off.
+
+        A certificate that cannot be used is an error, and nothing has changed.
+        """
+        await self.listener.renew_tls([each.tls for each in endpoints(self.settings)])
         cut_off = self.hub.change_gate(gate, self.listener.now_s())
         self.listener.flush()
         return cut_off

@@ -303,20 +303,12 @@ async def _reload_whenever(told: asyncio.Event, server: Server) -> None:
         await told.wait()
         told.clear()
         try:
-            gate = await asyncio.to_thread(_read_again, server.settings)
+            gate = await asyncio.to_thread(open_gate, server.settings)
+            cut_off = await server.reload(gate)
         except BetimesError as error:
             log.error("the files were not reloaded, the old ones stay in force: %s", error)
             continue
-        log.info("the files were reloaded; clients disconnected: %d", server.reload(gate))
-
-
-def _read_again(settings: ServerSettings) -> AccessControl:
-    """Return the new access control; a mistake in any file is an error."""
-    from betimes.broker.server import endpoints
-
-    gate = open_gate(settings)
-    endpoints(settings)
-    return gate
+        log.info("the files were reloaded; clients disconnected: %d", cut_off)
 
 
 def _say(text: str) -> None:

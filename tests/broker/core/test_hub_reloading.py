@@ -9,6 +9,7 @@ from betimes.broker.access.acl import AccessList
 from betimes.broker.access.authentication import AccessControl
 from betimes.broker.access.passwords import Cost, PasswordFile
 from betimes.broker.core.hub import Hub
+from betimes.model.telemetry import Reason
 
 COST = Cost(ln=4)
 ANN = PasswordFile().with_user("ann", b"secret", COST)
@@ -61,3 +62,35 @@ def test_who_comes_next_meets_the_new_gate():
     hub.change_gate(AccessControl(passwords=BOTH), 0.0)
     assert Client(hub, "x").connack.reason_code.value == 0x86
     assert hub.gate.prove("bob", b"secret")
+
+
+def leave_a_delayed_will(hub: Hub, name: str) -> None:
+    will = mqtt5.Will("a", payload=b"gone", will_delay_interval=10)
+    user(hub, name, will=will, session_expiry_interval=1000).connection.lost(0.0)
+
+
+def test_a_delayed_will_goes_out_under_the_rights_of_the_moment():
+    both_may = ("user ann", "topic readwrite a", "user bob", "topic readwrite a")
+    hub = new_hub(gate=gate(BOTH, *both_may))
+    ann = user(hub, "ann")
+    ann.subscribe("a")
+    leave_a_delayed_will(hub, "bob")
+    hub.change_gate(gate(BOTH, *both_may[:2]), 1.0)
+    hub.tick(11.0)
+    assert ann.got() == []
+    leave_a_delayed_will(hub, "bob")
+    hub.change_gate(gate(BOTH, *both_may), 1.0)
+    hub.tick(11.0)
+    assert ann.got() == [("a", b"gone")]
+
+
+def test_a_session_whose_user_is_known_no_more_ends_with_its_will():
+    hub = new_hub(gate=gate(BOTH))
+    ann = user(hub, "ann")
+    ann.subscribe("a")
+    leave_a_delayed_will(hub, "bob")
+    assert hub.change_gate(gate(ANN), 1.0) == 0
+    assert set(hub.sessions) == {"ann"}
+    hub.tick(11.0)
+    assert ann.got() == []
+    assert hub.counters.lost[Reason.REFUSED] == 1

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import mqtt5
+from tests.broker.talking import new_hub
 
-from betimes.broker.delivery.wills import PendingWill, Wills, will_of
+from betimes.broker.delivery.wills import PendingWill, Wills, will_of, will_packet
 
 
 def word(client_id: str = "c", **options: Any) -> PendingWill:
-    return PendingWill(will=mqtt5.Will("gone", **options), client_id=client_id, rights=None)
+    return PendingWill(will=mqtt5.Will("gone", **options), session=new_hub().new_session(client_id, None))
 
 
 def test_a_will_becomes_a_publication_with_all_it_says():
@@ -24,9 +25,9 @@ def test_a_will_becomes_a_publication_with_all_it_says():
         "correlation_data": b"1",
         "user_properties": [("a", "1")],
     }
-    packet = word(**said).packet()
+    packet = will_packet(word(**said).will)
     assert {name: getattr(packet, name) for name in said} == said
-    assert word().packet().payload == b""
+    assert will_packet(word().will).payload == b""
 
 
 def test_a_will_comes_when_it_is_due_unless_it_was_taken_back():
@@ -56,7 +57,7 @@ def test_a_will_can_be_had_again_from_its_publication():
         will_delay_interval=9,
         user_properties=[("a", "b")],
     )
-    packet = PendingWill(will=will, client_id="c", rights=None).packet()
+    packet = will_packet(will)
     again = will_of(packet, 9)
     assert again.will_delay_interval == 9
-    assert PendingWill(will=again, client_id="c", rights=None).packet().write() == packet.write()
+    assert will_packet(again).write() == packet.write()

@@ -8,7 +8,7 @@ import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
 
-from betimes.broker.net.tls import renew, tls_context
+from betimes.broker.net.tls import tls_context
 from betimes.model.errors import BetimesError
 
 
@@ -79,36 +79,3 @@ def test_a_locked_key_is_refused_and_nobody_is_asked(files, tmp_path):
         )
     )
     assert "locked by a password" in problem(files["certificate"], str(locked))
-
-
-def test_a_new_certificate_is_shown_and_a_bad_one_changes_nothing(files, tmp_path):
-    context = tls_context(files["both"])
-    other = trustme.CA()
-    newer = tmp_path / "newer.pem"
-    other.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(newer)
-    trusting = ssl.create_default_context()
-    other.configure_trust(trusting)
-    assert not shakes_hands(context, trusting)
-    renew(context, str(newer))
-    assert shakes_hands(context, trusting)
-    with pytest.raises(BetimesError, match="does not belong"):
-        renew(context, files["certificate"], str(newer))
-    assert shakes_hands(context, trusting)
-
-
-def shakes_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> bool:
-    """Tell whether the two come to terms, without a socket between them."""
-    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
-    sides = [
-        client.wrap_bio(back, there, server_hostname="127.0.0.1"),
-        server.wrap_bio(there, back, server_side=True),
-    ]
-    for _ in range(4):
-        for side in sides:
-            try:
-                side.do_handshake()
-            except ssl.SSLWantReadError:
-                pass
-            except ssl.SSLError:
-                return False
-    return True

@@ -27,7 +27,7 @@ from betimes.broker.delivery.scheduled_queue import ScheduledQueue
 from betimes.broker.delivery.session import BrokerSubscription, Session
 from betimes.broker.delivery.telemetry_recorder import TelemetryRecorder
 from betimes.broker.delivery.timers import Timers
-from betimes.broker.delivery.wills import PendingWill, Wills
+from betimes.broker.delivery.wills import PendingWill, Wills, will_packet
 from betimes.broker.replay.buffer import ReplayBuffer
 from betimes.broker.storage.change_tables import Table
 from betimes.model.server_settings import Limits
@@ -172,8 +172,7 @@ class Hub:
         if self.replay is not None:
             self.replay.client_left(session, now_s)
         if will is not None:
-            word = PendingWill(will=will, client_id=session.client_id, rights=session.rights)
-            self.put_will(word, now_s + will.will_delay_interval)
+            self.put_will(PendingWill(will=will, session=session), now_s + will.will_delay_interval)
         if session.expiry_s == 0.0:
             self._end(session, now_s)
         else:
@@ -206,17 +205,20 @@ class Hub:
         """Apply new passwords and a new access list, also to connected clients; return how many were cut off.
 
         Rights are those of the new access list from the next message on. A user that the password file names
-        no more is disconnected, and the session ends; one with a new password stays, and needs it next time.
+        no more is disconnected, and its sessions end; one with a new password stays, and needs it next time.
         """
         self.gate = gate
         cut_off = 0
         for session in list(self.sessions.values()):
             session.rights = gate.rights(session.user, session.client_id)
-            connection = session.connection
-            if session.user is None or connection is None:
+            connection, user = session.connection, session.user
+            if user is None or (gate.passwords is not None and user in gate.passwords):
                 continue
-            if gate.passwords is None or session.user not in gate.passwords:
-                session.expiry_s = 0.0
+            session.expiry_s = 0.0
+            if connection is None:
+                self.counters.lost[Reason.REFUSED] += self._wills.take(session.client_id) is not None
+                self._end(session, now_s)
+            else:
                 text = "this user is not known any more"
                 connection.hang_up(Refusal(DisconnectCode.NOT_AUTHORIZED.value, text), now_s)
                 cut_off += 1
@@ -342,6 +344,6 @@ class Hub:
         if word.refusal() is not None:
             self.counters.lost[Reason.REFUSED] += 1
         else:
-            self.publishing.take_in(word.packet(), word.will.topic, word.client_id, now_s)
+            self.publishing.take_in(will_packet(word.will), word.will.topic, word.client_id, now_s)
             if self.replay is not None:
                 self.replay.close_run(word.client_id, None, now_s)

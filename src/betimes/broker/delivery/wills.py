@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import mqtt5
 
-from betimes.broker.access.acl import Rights, publish_refusal
+from betimes.broker.access.acl import publish_refusal
+from betimes.broker.delivery.session import Session
 from betimes.broker.delivery.timers import Timers
 from betimes.mqtt.packets import copy_publish
 from betimes.mqtt.reason_codes import PublishCode
@@ -15,19 +16,24 @@ from betimes.mqtt.reason_codes import PublishCode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingWill:
-    """A will, and what its client might do while it was there."""
+    """A will, and the session whose rights count when it is due."""
 
     will: mqtt5.Will
-    client_id: str
-    rights: Rights | None
+    session: Session
+
+    @property
+    def client_id(self) -> str:
+        """Return whose will it is."""
+        return self.session.client_id
 
     def refusal(self) -> PublishCode | None:
-        """Return why the will may not be published, by the rights that its client had; None: it may."""
-        return publish_refusal(self.rights, self.will.topic)
+        """Return why the will may not be published, by the rights that its client has now; None: it may."""
+        return publish_refusal(self.session.rights, self.will.topic)
 
-    def packet(self) -> mqtt5.PublishPacket:
-        """Return the publication that the will asks for."""
-        return copy_publish(self.will, packet_id=1 if self.will.qos.value else None)
+
+def will_packet(will: mqtt5.Will) -> mqtt5.PublishPacket:
+    """Return the publication that a will asks for."""
+    return copy_publish(will, packet_id=1 if will.qos.value else None)
 
 
 def will_of(packet: mqtt5.PublishPacket, delay_s: int) -> mqtt5.Will:

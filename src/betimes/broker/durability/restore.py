@@ -161,7 +161,7 @@ class _Restoring:
                 gone_at_s = self._now_s
                 self._store.client_left(session, will, gone_at_s)
             if will is not None:
-                pending = PendingWill(will=will, client_id=client_id, rights=session.rights)
+                pending = PendingWill(will=will, session=session)
                 hub.put_will(pending, gone_at_s + will.will_delay_interval if due_s is None else due_s)
             hub.schedule_end(session, gone_at_s + session.expiry_s)
 

@@ -20,7 +20,7 @@ from betimes.broker.core.extension import Extension
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.session import BrokerSubscription, Session
-from betimes.broker.delivery.wills import PendingWill
+from betimes.broker.delivery.wills import will_packet
 from betimes.broker.durability.session_rows import delivery_values, subscription_values
 from betimes.broker.storage.change_tables import Changes, NumberedTable, Row, Table
 from betimes.model.events import EventId
@@ -209,7 +209,7 @@ class Store(Extension):
         if will is None:
             self.wills.remove((session.client_id,))
             return
-        packet = PendingWill(will=will, client_id=session.client_id, rights=None).packet()
+        packet = will_packet(will)
         delay_s = will.will_delay_interval
         due_at = None if gone_at is None else gone_at + delay_s
         self.wills.put((session.client_id,), (packet.write(), delay_s, due_at))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import os
 import socket
 import ssl
 import time
@@ -80,7 +81,7 @@ class Listener:
         self._store = store
         self._file = file
         self._tell_tick = tick  # is called after the hub's tick
-        self._servers: list[asyncio.Server] = []
+        self._servers: list[tuple[Endpoint, list[asyncio.Server]]] = []
         self._tasks = tasks
         self._ticking: asyncio.Task[None] | None = None
         self._ticked_s = -math.inf
@@ -92,7 +93,7 @@ class Listener:
     @property
     def ports(self) -> list[int]:
         """Return the port of each endpoint."""
-        return [server.sockets[0].getsockname()[1] for server in self._servers]
+        return [servers[0].sockets[0].getsockname()[1] for _, servers in self._servers]
 
     @property
     def failure(self) -> StoreError | None:
@@ -128,29 +129,50 @@ class Listener:
 
     async def start(self, endpoints: Sequence[Endpoint]) -> None:
         """Begin to listen there too; an OSError says which address cannot be had."""
-        loop = asyncio.get_running_loop()
         for endpoint in endpoints:
-            line = WebsocketLine if endpoint.kind is Kind.WEBSOCKET else SocketLine
-            place: dict[str, Any] = {"host": endpoint.host, "port": endpoint.port}
-            server = await loop.create_server(
-                partial(line, self),
-                **(place if endpoint.bound is None else {"sock": endpoint.bound}),
-                ssl=endpoint.tls,
-                ssl_handshake_timeout=self.hub.limits.connect_within_s if endpoint.tls else None,
-                ssl_shutdown_timeout=GOODBYE_WITHIN_S if endpoint.tls else None,
-                backlog=BACKLOG,
-            )
-            self._servers.append(server)
+            self._servers.append((endpoint, [await self._serve(endpoint)]))
         if self._ticking is None:
             self.hub.counters.started_s = self.now_s()
             self._ticked_s = self.now_s()
             self._ticking = self._tasks.run(self._tick(), "the clock of the broker")
 
+    async def _serve(self, endpoint: Endpoint) -> asyncio.Server:
+        line = WebsocketLine if endpoint.kind is Kind.WEBSOCKET else SocketLine
+        place: dict[str, Any] = {"host": endpoint.host, "port": endpoint.port}
+        return await asyncio.get_running_loop().create_server(
+            partial(line, self),
+            **(place if endpoint.bound is None else {"sock": endpoint.bound}),
+            ssl=endpoint.tls,
+            ssl_handshake_timeout=self.hub.limits.connect_within_s if endpoint.tls else None,
+            ssl_shutdown_timeout=GOODBYE_WITHIN_S if endpoint.tls else None,
+            backlog=BACKLOG,
+        )
+
+    async def renew_tls(self, contexts: Sequence[ssl.SSLContext | None]) -> None:
+        """Use new certificates and authorities, one context for each endpoint, for clients to come.
+
+        A context cannot forget an authority, so the same socket is listened on anew.
+        """
+        for number, context in enumerate(contexts):
+            endpoint, servers = self._servers[number]
+            if context is not None:
+                again = [
+                    await self._serve(
+                        replace(endpoint, tls=context, bound=socket.socket(fileno=os.dup(each)))
+                    )
+                    for server in servers
+                    for each in (listening.fileno() for listening in server.sockets)
+                ]
+                self._servers[number] = (endpoint, again)
+                for server in servers:
+                    server.close()
+
     async def stop(self) -> None:
         """Disconnect all clients, and close everything."""
         if self._ticking is not None:
             self._ticking.cancel()
-        for server in self._servers:
+        listening = [server for _, servers in self._servers for server in servers]
+        for server in listening:
             server.close()
         self.hub.shut_down(self.now_s())
         self._loop.commit_and_write()
@@ -161,7 +183,7 @@ class Listener:
         if self._proofs:
             await asyncio.wait(self._proofs)
         self._loop.commit_and_write()
-        for server in self._servers:
+        for server in listening:
             await server.wait_closed()
 
     def prove(self, connection: Connection) -> None:

@@ -34,12 +34,6 @@ def tls_context(certificate: str, key: str | None = None, client_ca: str | None 
     return context
 
 
-def renew(context: ssl.SSLContext, certificate: str, key: str | None = None) -> None:
-    """Show a new certificate to clients that come from now on; one that cannot be used changes nothing."""
-    tls_context(certificate, key)
-    context.load_cert_chain(certificate, key)
-
-
 def _require_certificates(context: ssl.SSLContext, client_ca: str) -> None:
     _check_is_file(client_ca)
     try:
