@@ -7,7 +7,7 @@ import secrets
 
 import mqtt5
 
-from betimes.broker.core.connection import WRONG_LOGIN, Connection
+from betimes.broker.core.connection import Connection
 from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.session import Session
 from betimes.model.server_settings import Limits
@@ -36,7 +36,7 @@ def handle_connect(hub: Hub, connection: Connection, packet: mqtt5.ConnectPacket
         elif admitted:
             admit(hub, connection, packet, now_s)
         else:
-            connection.refuse(ConnectCode.BAD_USER_NAME_OR_PASSWORD, WRONG_LOGIN)
+            connection.deny_login(packet, now_s)
 
 
 def admit(hub: Hub, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import mqtt5
 
+from betimes.broker.delivery.denials import DenialKind
 from betimes.broker.delivery.outbox import Outbox, Outboxes
 from betimes.broker.delivery.rate_limit import TokenBucket
 from betimes.broker.delivery.session import Session
@@ -149,8 +150,13 @@ class Connection(Outbox):
         if right:
             self._handler.admit(self, packet, now_s)
         else:
-            self.refuse(ConnectCode.BAD_USER_NAME_OR_PASSWORD, WRONG_LOGIN)
+            self.deny_login(packet, now_s)
         self._handle_all(held, now_s)
+
+    def deny_login(self, packet: mqtt5.ConnectPacket, now_s: float) -> None:
+        """Refuse a client that did not prove to be a user that may connect."""
+        self._counters.denials.note(DenialKind.LOGIN, self.peer, f"user {packet.username}", now_s)
+        self.refuse(ConnectCode.BAD_USER_NAME_OR_PASSWORD, WRONG_LOGIN)
 
     def lost(self, now_s: float) -> None:
         """The other side is gone without a DISCONNECT."""

@@ -17,6 +17,7 @@ from betimes.broker.core.connection import Connection
 from betimes.broker.core.network import Network
 from betimes.broker.delivery.counters import Counters
 from betimes.broker.delivery.delivery import Delivery
+from betimes.broker.delivery.denials import DenialKind
 from betimes.broker.delivery.fan_out import FanOut, delivery_of
 from betimes.broker.delivery.outbox import Outbox
 from betimes.broker.delivery.publication import Publication, spelled_out
@@ -115,6 +116,7 @@ class Publishing:
         if code is not None:
             return code
         self._counters.lost[Reason.REFUSED] += 1
+        self._counters.denials.note(DenialKind.PUBLISH, session.client_id, f"topic {topic}", now_s)
         return refused
 
     def take_in(self, packet: mqtt5.PublishPacket, topic: str, publisher: str, now_s: float) -> PublishCode:

@@ -16,6 +16,7 @@ from betimes.broker.core.connection import Connection
 from betimes.broker.core.extension import Decision, Decisions
 from betimes.broker.core.hub import Hub
 from betimes.broker.core.subscribe_request import SubscribeRequest, read_request
+from betimes.broker.delivery.denials import DenialKind
 from betimes.broker.delivery.session import BrokerSubscription
 from betimes.broker.replay.range_read import RangeReading
 from betimes.broker.replay.resume import NotYetError, Resumption, check_resume
@@ -118,6 +119,7 @@ def _subscribe_one(
     except TextError as error:
         return SubscribeCode.TOPIC_FILTER_INVALID, error.in_one_line
     if session.rights is not None and not session.rights.may_subscribe(pattern):
+        hub.counters.denials.note(DenialKind.SUBSCRIBE, session.client_id, f"topic filter {pattern}", now_s)
         if hub.gate.discreet:
             return SubscribeCode.UNSPECIFIED_ERROR, ""
         return SubscribeCode.NOT_AUTHORIZED, f"{pattern}: not allowed"

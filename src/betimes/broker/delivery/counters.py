@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from betimes.broker.delivery.denials import Denials
 from betimes.model.telemetry import Reason
 
 
@@ -14,6 +15,7 @@ class Counters:
         "bytes_received",
         "bytes_sent",
         "connections_refused",
+        "denials",
         "links",
         "lost",
         "packets_received",
@@ -38,6 +40,7 @@ class Counters:
         self.bytes_received = 0
         self.bytes_sent = 0
         self.connections_refused = 0  # too many at once, or too many a second
+        self.denials = Denials()  # of logins, publications and subscriptions
         self.pauses = 0  # of reading from a client that publishes faster than it may, or than others read
         self.resent = 0  # publications, to clients that had not acknowledged them
         self.premium = 0.0  # by how much the prices of all that was sent exceed 1, the usual one

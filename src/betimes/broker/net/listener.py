@@ -196,8 +196,6 @@ class Listener:
         packet = connection.unproven
         assert packet is not None, "nothing to prove"
         right = await asyncio.to_thread(self.hub.gate.prove, packet.username, packet.password)
-        if not right:
-            log.warning("wrong user or password: %s", connection.peer)
         connection.proven(right, self.now_s())
         line = self.lines.get(connection)
         if line is not None and not connection.is_held:
