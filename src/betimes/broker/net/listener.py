@@ -21,6 +21,7 @@ from betimes.broker.delivery.outbox import Outbox
 from betimes.broker.delivery.rate_limit import TokenBucket
 from betimes.broker.durability.store import Store
 from betimes.broker.net.backpressure import WaitingLines
+from betimes.broker.net.login_queue import LoginQueue
 from betimes.broker.net.socket_line import GOODBYE_WITHIN_S, SocketLine
 from betimes.broker.net.supervisor import Supervisor
 from betimes.broker.net.websocket_line import WebsocketLine
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 
 TICK_S = 0.25
 STALE_TICK_S = 5.0  # a clock that did not tick for so long has stopped, or the machine is overloaded
+PROOFS_AT_ONCE = max((os.cpu_count() or 2) - 1, 1)  # the event loop has a processor to itself
 LAGS_KEPT = 60  # of 15 s
 BACKLOG = 1024
 
@@ -85,6 +87,7 @@ class Listener:
         self._tasks = tasks
         self._ticking: asyncio.Task[None] | None = None
         self._ticked_s = -math.inf
+        self._logins = LoginQueue()
         self._proofs: set[asyncio.Task[None]] = set()
         self._arrivals = TokenBucket(self.hub.limits.connections_per_s_max)
         self._refused_told = 0
@@ -171,6 +174,7 @@ class Listener:
         """Disconnect all clients, and close everything."""
         if self._ticking is not None:
             self._ticking.cancel()
+        self._logins = LoginQueue()
         listening = [server for _, servers in self._servers for server in servers]
         for server in listening:
             server.close()
@@ -187,10 +191,19 @@ class Listener:
             await server.wait_closed()
 
     def prove(self, connection: Connection) -> None:
-        """Have a password verified in a thread: that takes long on purpose."""
-        task = self._tasks.run(self._prove(connection), "the check of a password")
-        self._proofs.add(task)
-        task.add_done_callback(self._proofs.discard)
+        """Have a password verified in a thread, when it is its turn: that takes long on purpose."""
+        self._logins.put(connection)
+        self._prove_next()
+
+    def _prove_next(self) -> None:
+        while len(self._proofs) < PROOFS_AT_ONCE and (connection := self._logins.take()) is not None:
+            task = self._tasks.run(self._prove(connection), "the check of a password")
+            self._proofs.add(task)
+            task.add_done_callback(self._proved)
+
+    def _proved(self, task: asyncio.Task[None]) -> None:
+        self._proofs.discard(task)
+        self._prove_next()
 
     async def _prove(self, connection: Connection) -> None:
         packet = connection.unproven
