@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from typing import Any
 
 import mqtt5
@@ -117,3 +118,24 @@ def test_an_alias_is_spelled_out_and_nothing_else_changes():
     spelled = spelled_out(packet, "a/b")
     assert (spelled.topic, spelled.topic_alias, spelled.payload, spelled.retain) == ("a/b", None, b"x", True)
     assert (spelled.content_type, spelled.user_properties) == ("text/plain", [("a", "1")])
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"user_properties": [("", "")] * 20_000},
+        {"user_properties": [("speed", "61")] * 20_000},
+        {"correlation_data": b"c" * 60_000, "content_type": "x" * 60_000, "response_topic": "r" * 60_000},
+        {"payload": b"x" * 1_000_000},
+    ],
+)
+def test_no_filling_takes_much_more_memory_than_is_counted(parts):
+    packet = {"topic": "t", "payload": b"", **parts}
+    written = mqtt5.PublishPacket(**packet).write()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    packet_read = read(written)
+    publication = Publication(packet_read, "t", born_s=0.0)
+    taken = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert taken < 1.1 * publication.size_bytes + 1000

@@ -61,3 +61,12 @@ def test_what_takes_the_place_of_what_is_noted():
     for each in (first, second, empty, empty):
         retained.keep(each)
     assert noted == [(None, first), (first, second), (second, None)]
+
+
+def test_deep_topics_take_of_the_room_what_they_take_of_memory():
+    def kept_of(topic: str) -> int:
+        retained = Retained(10_000, 1_000_000)
+        packets = (mqtt5.PublishPacket(f"{number}{topic}", b"x", retain=True) for number in range(10_000))
+        return sum(retained.keep(Publication(each, each.topic, born_s=0.0)) for each in packets)
+
+    assert kept_of("/a" * 100) < kept_of("") / 20

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from betimes.broker.delivery.publication import Publication
 from betimes.model.events import Event
-from betimes.mqtt.packets import OVERHEAD_BYTES
 
 PACKET_OVERHEAD_BYTES = 80  # what travels with an event on a link, about
 
@@ -33,7 +32,7 @@ def live_event(publication: Publication) -> LiveEvent:
 
 def size_kb_of(publication: Publication) -> float:
     """Return how much a publication is on a link."""
-    return (publication.size_bytes - OVERHEAD_BYTES + PACKET_OVERHEAD_BYTES) / 1000.0
+    return (publication.content_bytes + PACKET_OVERHEAD_BYTES) / 1000.0
 
 
 def deadline_s_of(publication: Publication) -> float:

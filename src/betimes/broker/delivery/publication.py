@@ -20,6 +20,7 @@ from betimes.mqtt.packets import OVERHEAD_BYTES, QUALITIES, copy_publish
 from betimes.replay.buffer import FoundMessage
 
 JSON_BYTES_MAX = 65_536  # of a payload that is read for attributes
+PROPERTY_BYTES = 160  # of memory that a user property takes besides its letters: a tuple and two texts
 JSON_TYPE = "application/json"
 _AT_MOST_ONCE = mqtt5.QoS.AT_MOST_ONCE
 
@@ -76,10 +77,20 @@ class Publication:
 
     @property
     def size_bytes(self) -> int:
-        """Return about how much room it takes."""
+        """Return about how much memory it takes, whatever it is filled with."""
+        packet = self.packet
+        size = self.content_bytes + OVERHEAD_BYTES + PROPERTY_BYTES * len(packet.user_properties)
+        if packet.correlation_data or packet.response_topic or packet.content_type:
+            rare = (packet.correlation_data, packet.response_topic, packet.content_type)
+            size += sum(len(each) for each in rare if each)
+        return size
+
+    @property
+    def content_bytes(self) -> int:
+        """Return about how much there is to transmit: payload, topic and user properties."""
         properties = self.packet.user_properties
         size = sum(len(name) + len(value) for name, value in properties) if properties else 0
-        return len(self.packet.payload) + len(self.topic) + size + OVERHEAD_BYTES
+        return len(self.packet.payload) + len(self.topic) + size
 
     def attributes(self) -> dict[str, Value]:
         """Return what filters look at: user properties, and the top-level scalars of a JSON payload."""

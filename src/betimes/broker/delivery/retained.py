@@ -7,6 +7,8 @@ from collections.abc import Callable
 from betimes.broker.delivery.publication import Publication
 from betimes.matching.topics import TopicNames
 
+LEVEL_BYTES = 240  # of memory that each level of a topic takes in the tree
+
 Note = Callable[[Publication | None, Publication | None], None]
 
 
@@ -31,15 +33,15 @@ class Retained:
         if not publication.packet.payload:
             self._forget(old)
             return True
-        size = publication.size_bytes
-        if self._bytes + size - (old.size_bytes if old else 0) > self._bytes_max:
+        size = _memory_bytes(publication)
+        if self._bytes + size - (_memory_bytes(old) if old else 0) > self._bytes_max:
             return False
         if old is None:
             if len(self._by_topic) >= self._count_max:
                 return False
             self._names.add(topic)
         else:
-            self._bytes -= old.size_bytes
+            self._bytes -= _memory_bytes(old)
         self._by_topic[topic] = publication
         self._bytes += size
         if self._note is not None:
@@ -65,6 +67,10 @@ class Retained:
         if publication is not None:
             del self._by_topic[publication.topic]
             self._names.remove(publication.topic)
-            self._bytes -= publication.size_bytes
+            self._bytes -= _memory_bytes(publication)
             if self._note is not None:
                 self._note(publication, None)
+
+
+def _memory_bytes(publication: Publication) -> int:
+    return publication.size_bytes + LEVEL_BYTES * (publication.topic.count("/") + 1)

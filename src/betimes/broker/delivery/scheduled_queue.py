@@ -17,6 +17,7 @@ from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.publication import Publication
 from betimes.model.events import Event
 from betimes.model.topology import Link
+from betimes.mqtt.packets import OVERHEAD_BYTES
 from betimes.routing.link_estimates import LinkEstimate
 from betimes.scheduling.appraisal import FIXED_S, GOES, HOPELESS, OPEN, S_PER_KB_MEAN, S_PER_KB_SD, WAY_FACTS
 from betimes.scheduling.output_queue import OutputQueue
@@ -78,7 +79,8 @@ class ScheduledQueue:
     def put(self, delivery: Delivery, now_s: float) -> None:
         """Let a delivery wait."""
         publication = delivery.publication
-        event = WaitingEvent(id=publication.id, size_kb=publication.size_bytes / 1000.0, delivery=delivery)
+        size_kb = (publication.content_bytes + OVERHEAD_BYTES) / 1000.0
+        event = WaitingEvent(id=publication.id, size_kb=size_kb, delivery=delivery)
         bound_s = delivery.dies_at_s() - publication.born_s
         wanted = np.array([[0.0, bound_s, delivery.price, 1.0, 0.0]])
         self._queue.put(event, wanted, ONLY_DESTINATION, born_s=publication.born_s, now_s=now_s)
