@@ -12,6 +12,7 @@ from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.delivery import Lose
 from betimes.broker.delivery.flow import Backpressure
+from betimes.broker.delivery.queue_room import QueueRoom
 from betimes.broker.delivery.session import Session
 from betimes.broker.delivery.telemetry_recorder import TelemetryRecorder
 from betimes.broker.replay.buffer import ReplayBuffer
@@ -49,7 +50,13 @@ def new_session(
     client_id: str = "c", *, queue_bytes_max: int = 1000, lose: Lose = lambda *_: None
 ) -> Session:
     """Return a session that belongs to no hub."""
-    return Session(client_id, queue_bytes_max=queue_bytes_max, lose=lose, backpressure=Backpressure())
+    return Session(
+        client_id,
+        queue_bytes_max=queue_bytes_max,
+        room=QueueRoom(10**9),
+        lose=lose,
+        backpressure=Backpressure(),
+    )
 
 
 class Client:

@@ -26,6 +26,7 @@ class Limits:
     retained_bytes_max: int = 256 * 1024 * 1024
     keys_max: int = 200_000  # `$key` values of recent messages, to drop duplicates; some 30 MB
     queue_bytes_max: int = 16 * 1024 * 1024  # that wait for one client
+    queues_bytes_max: int = 1024 * 1024 * 1024  # that wait for all clients together
     connect_within_s: float = 10.0
     keep_alive_s_max: int = 65_535
     session_expiry_s_max: float = math.inf

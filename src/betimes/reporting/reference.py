@@ -97,6 +97,7 @@ KEYS: tuple[Key, ...] = (
         ("retained_size", '"256MB"', "size of all retained messages"),
         ("keys", "200000", "`$key` values that the broker remembers for deduplication"),
         ("queue_size", '"16MB"', "size of the queue of one client"),
+        ("queues_size", '"1GB"', "size of the queues of all clients together"),
         ("connect_within", '"10s"', "time from the connection to its CONNECT"),
         ("keep_alive", '"1h"', "longest keep-alive that a client may ask for"),
         ("session_expiry", '"7d"', "longest session expiry that a client may ask for"),

@@ -42,6 +42,7 @@ retained = 5
 retained_size = "2MB"
 keys = 6
 queue_size = "512B"
+queues_size = "2KB"
 connect_within = "1s"
 keep_alive = "1m"
 session_expiry = "7d"
@@ -84,6 +85,7 @@ def test_everything_can_be_said():
         retained_bytes_max=2_000_000,
         keys_max=6,
         queue_bytes_max=512,
+        queues_bytes_max=2000,
         connect_within_s=1.0,
         keep_alive_s_max=60,
         session_expiry_s_max=604_800.0,

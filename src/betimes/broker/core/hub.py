@@ -21,6 +21,7 @@ from betimes.broker.core.subscribe_request import SubscribeRequest
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.gaps import MissedMessages
 from betimes.broker.delivery.outbox import Outboxes
+from betimes.broker.delivery.queue_room import QueueRoom
 from betimes.broker.delivery.rate_limit import TokenBucket
 from betimes.broker.delivery.retained import Note
 from betimes.broker.delivery.scheduled_queue import ScheduledQueue
@@ -74,6 +75,7 @@ class Hub:
             keys_table=keys_table,
             note_retained=note_retained,
         )
+        self._queue_room = QueueRoom(self.limits.queues_bytes_max)
         self._extensions: list[Extension] = []
         self._wills = Wills()
         self._silent: Timers[Connection] = Timers()
@@ -232,6 +234,7 @@ class Hub:
             client_id,
             user=user,
             queue_bytes_max=self.limits.queue_bytes_max,
+            room=self._queue_room,
             lose=self.publishing.lose,
             recorder=self.recorder,
             backpressure=self.outboxes.backpressure,

@@ -42,6 +42,7 @@ class Publication:
         "retain",
         "topic",
         "void_at_s",
+        "waits_in",
     )
 
     def __init__(
@@ -66,6 +67,7 @@ class Publication:
         self.retain = packet.retain
         expiry_s = packet.message_expiry_interval
         self.void_at_s = math.inf if expiry_s is None else born_s + expiry_s
+        self.waits_in = 0  # sessions' queues
         self._attributes: dict[str, Value] | None = None
         self._deadline_s: float | None = None
         self._plain: dict[int, bytes] | None = None

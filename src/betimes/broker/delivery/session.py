@@ -20,6 +20,7 @@ from betimes.broker.delivery.flow import Backpressure, Flow
 from betimes.broker.delivery.gaps import MissedMessages
 from betimes.broker.delivery.outbox import Outbox
 from betimes.broker.delivery.publication import Publication
+from betimes.broker.delivery.queue_room import QueueRoom
 from betimes.broker.delivery.rate_limit import TokenBucket
 from betimes.broker.delivery.recently_delivered import ArrivedDeliveries, RecentDeliveries, had_of
 from betimes.broker.delivery.scheduled_queue import ScheduledQueue
@@ -62,6 +63,7 @@ class Session:
         client_id: str,
         *,
         queue_bytes_max: int,
+        room: QueueRoom,
         lose: Lose,
         backpressure: Backpressure,
         user: str | None = None,
@@ -86,6 +88,7 @@ class Session:
         self.scheduled: ScheduledQueue | None = None  # instead, once the client has stated bounds or prices
         self.queue_bytes = 0  # about how much room takes what waits
         self._queue_bytes_max = queue_bytes_max
+        self._room = room  # of all sessions together
         self.recent: RecentDeliveries | None = (
             None  # what its client had lately, where it may move to another broker
         )
@@ -166,7 +169,7 @@ class Session:
             room = 1 + connection.flow.outbox_bytes_max * len(scheduled) // max(self.queue_bytes, 1)
             chosen, hopeless = scheduled.choose(now_s, room)
             for delivery in hopeless:
-                self.queue_bytes -= delivery.size_bytes
+                self._waits_no_more(delivery)
                 reason = Reason.EXPIRED if delivery.too_late(now_s) else Reason.HOPELESS
                 self._lose(delivery, reason, now_s)
             if not self._send_chosen(connection, scheduled, chosen, now_s):
@@ -182,7 +185,7 @@ class Session:
             if scheduled.look_at(slot).qos and not self._may_send_more():
                 return False
             delivery = scheduled.take(slot, now_s)
-            self.queue_bytes -= delivery.size_bytes
+            self._waits_no_more(delivery)
             self._send(connection, delivery, now_s)
         return bool(chosen)
 
@@ -211,7 +214,7 @@ class Session:
 
     def take_in(self, delivery: Delivery, now_s: float) -> bool:
         """Go on with a delivery of another broker's; False, and without it, if there is no room."""
-        if delivery.packet_id is None and self.queue_bytes + delivery.size_bytes > self._queue_bytes_max:
+        if delivery.packet_id is None and not self._has_room_for(delivery):
             return False
         self.take_back(delivery, now_s)
         if self.journal is not None:
@@ -267,7 +270,11 @@ class Session:
     def end(self, now_s: float) -> list[Delivery]:
         """Forget, and return, whatever the client has not got."""
         left = [each for each in self.owed() if not each.released]
+        for delivery in self._waiting:
+            self._room.remove(delivery)
         if self.scheduled is not None:
+            for delivery in self.scheduled.deliveries():
+                self._room.remove(delivery)
             self.scheduled.take_all(now_s)
         self.in_flight.clear()
         self._again.clear()
@@ -326,10 +333,9 @@ class Session:
             self.pump(now_s)
 
     def _put_in_line(self, delivery: Delivery, now_s: float) -> None:
-        size = delivery.size_bytes
-        if self.queue_bytes + size > self._queue_bytes_max:
+        if not self._has_room_for(delivery):
             self._weed(now_s)
-        if self.queue_bytes + size > self._queue_bytes_max:
+        if not self._has_room_for(delivery):
             self.is_given_up = True
             if self.missed is not None:
                 self.missed.note(delivery.publication)
@@ -348,13 +354,24 @@ class Session:
             self._waiting.append(delivery)
         else:
             self.scheduled.put(delivery, now_s)
-        self.queue_bytes += delivery.size_bytes
+        self._waits(delivery)
         self._dies_at_s = min(self._dies_at_s, delivery.dies_at_s())
 
     def _next_in_line(self) -> Delivery:
         delivery = self._waiting.popleft()
-        self.queue_bytes -= delivery.size_bytes
+        self._waits_no_more(delivery)
         return delivery
+
+    def _waits(self, delivery: Delivery) -> None:
+        self.queue_bytes += delivery.size_bytes
+        self._room.add(delivery)
+
+    def _waits_no_more(self, delivery: Delivery) -> None:
+        self.queue_bytes -= delivery.size_bytes
+        self._room.remove(delivery)
+
+    def _has_room_for(self, delivery: Delivery) -> bool:
+        return self.queue_bytes + delivery.size_bytes <= self._queue_bytes_max and self._room.fits(delivery)
 
     def _weed(self, now_s: float) -> None:
         """Make room by dropping what is too late; what lives long must not keep it in the queue."""
@@ -362,7 +379,7 @@ class Session:
             return
         self._weeded_at_s, self._dies_at_s = now_s, math.inf
         for delivery in () if self.scheduled is None else self.scheduled.take_expired(now_s):
-            self.queue_bytes -= delivery.size_bytes
+            self._waits_no_more(delivery)
             self._lose(delivery, Reason.EXPIRED, now_s)
         for _ in range(len(self._waiting)):
             delivery = self._next_in_line()
@@ -370,7 +387,7 @@ class Session:
                 self._lose(delivery, Reason.EXPIRED, now_s)
             else:
                 self._waiting.append(delivery)
-                self.queue_bytes += delivery.size_bytes
+                self._waits(delivery)
                 self._dies_at_s = min(self._dies_at_s, delivery.dies_at_s())
 
     def _lose(self, delivery: Delivery, reason: Reason, now_s: float) -> None:
