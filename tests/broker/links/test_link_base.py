@@ -17,6 +17,9 @@ from betimes.mqtt.packet_ids import PACKET_ID_MAX
 class Owner:
     """Takes complaints, and says how often to beat."""
 
+    life: int = 1
+    packet_bytes_max: int = 1_000_000
+    secret: str = ""
     beat_every_s: float = 1.0
     lost_after_s: float = 3.0
     complaints: list[str] = field(default_factory=list)
@@ -34,7 +37,19 @@ class Plain(NeighbourLink):
     def go_on(self, now_s):
         pass
 
-    def _opened(self, _packet, _now_s):
+    network = "network"
+    name_property = "name"
+
+    def _refusal(self, _packet, _now_s):
+        return None
+
+    def _rejected(self, text, now_s):
+        raise NotImplementedError
+
+    def _check_dialled(self, _name, _now_s):
+        pass
+
+    def _up(self, _now_s):
         self.is_up = True
 
     def _take(self, _packet, packet_id, _now_s):
@@ -49,7 +64,7 @@ def owner() -> Owner:
 @pytest.fixture
 def end(owner) -> Plain:
     connection = Client(new_hub(), "b").connection
-    connection.link = found = Plain(owner, connection, "b", owner, 0.0)
+    connection.link = found = Plain(owner, connection, owner, name="a", neighbour="b", now_s=0.0)
     found.handle(mqtt5.ConnAckPacket(), 0.0)
     return found
 

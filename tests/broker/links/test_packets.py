@@ -34,7 +34,7 @@ def publication(**options):
 
 
 def sent(published, now_s=101.5):
-    went = event_packet(published, packet_id=3, age_s=1.5, destinations={"c", "b"}, sent_s=101.5, now_s=now_s)
+    went = event_packet(published, packet_id=3, age_s=1.5, destinations={"c", "b"}, now_s=now_s)
     packet, _ = mqtt5.read(memoryview(went.write()))
     return packet
 

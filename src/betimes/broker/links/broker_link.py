@@ -9,30 +9,23 @@ and signals on the link mean.
 
 from __future__ import annotations
 
-import hmac
 import math
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import mqtt5
 
-from betimes.broker.core.connect import LINK
 from betimes.broker.core.connection import Connection
-from betimes.broker.delivery.counters import Counters
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.links.link_base import UNDER_WAY_MAX, NeighbourLink, UnderWay
 from betimes.broker.links.packets import (
     BEAT_TOPIC,
     BROKER,
     BULLETIN_TOPIC,
-    LIFE,
     NAME_LENGTH_MAX,
     SESSION_TOPIC,
     SIGNAL_TOPIC,
     TOOK,
-    VERSION,
     WAITS,
-    Arrival,
     BulletinReader,
     LinkError,
     arrived_publication,
@@ -44,70 +37,29 @@ from betimes.broker.links.packets import (
     waits_text,
 )
 from betimes.broker.links.timing import SendWindow
-from betimes.model.network_settings import LinkTerms, NetworkSettings
+from betimes.model.network_settings import LinkTerms
 from betimes.mqtt.reason_codes import ConnectCode
 from betimes.routing.link_state import Bulletin
 from betimes.scheduling.effects import Send
+
+if TYPE_CHECKING:
+    from betimes.broker.links.federation import Federation
 
 WAITS_EVERY_S = 0.05
 PACKET_START_BYTES = 100  # upper limit of the header in front of a payload between brokers
 
 
-class LinkOwner(Protocol):
-    """The federation, as its links see it."""
-
-    name: str
-    settings: NetworkSettings
-    packet_bytes_max: int
-    counters: Counters
-    ends: dict[str, BrokerLink]
-    life: int
-
-    def complain(self, neighbour: str, problem: str) -> None:
-        """Log a problem with a link."""
-
-    def link_up(self, end: BrokerLink, now_s: float) -> None:
-        """Begin to use a link."""
-
-    def link_down(self, end: BrokerLink, now_s: float) -> None:
-        """Note that a link is down."""
-
-    def hear(self, end: BrokerLink, bulletin: Bulletin, now_s: float) -> None:
-        """Handle a bulletin."""
-
-    def hear_of_session(self, end: BrokerLink, payload: bytes, now_s: float) -> None:
-        """Handle a message about a session that moves."""
-
-    def hear_signal(self, end: BrokerLink, payload: bytes, now_s: float) -> None:
-        """Handle a signal about reservations."""
-
-    def arrive(
-        self, end: BrokerLink, publication: Publication, arrival: Arrival, took_s: float, now_s: float
-    ) -> None:
-        """Handle an event from a neighbour."""
-
-    def acknowledged(
-        self,
-        end: BrokerLink,
-        ticket: int,
-        transfer_s: float,
-        waits_s: Mapping[str, float] | None,
-        now_s: float,
-    ) -> None:
-        """Note that the neighbour has acknowledged an event."""
-
-    def onward_waits(self) -> dict[str, float]:
-        """Return the recent waiting times of events from this broker on, by destination."""
-
-    def serve(self, end: BrokerLink, now_s: float) -> None:
-        """Let the scheduler choose what a link sends next."""
-
-
 class BrokerLink(NeighbourLink):
     """Our end of a link with another broker."""
 
-    def __init__(self, federation: LinkOwner, connection: Connection, terms: LinkTerms, now_s: float) -> None:
-        super().__init__(federation, connection, terms.to, federation.settings, now_s)
+    network = "network"
+    name_property = BROKER
+
+    def __init__(
+        self, federation: Federation, connection: Connection, terms: LinkTerms, now_s: float
+    ) -> None:
+        settings, name = federation.settings, federation.name
+        super().__init__(federation, connection, settings, name=name, neighbour=terms.to, now_s=now_s)
         self.federation = federation
         self.terms = terms
         self._window = SendWindow()
@@ -119,52 +71,20 @@ class BrokerLink(NeighbourLink):
 
     # --- opening
 
-    def dial(self) -> None:
-        """Send CONNECT, with this broker's identity, to the neighbour."""
-        federation = self.federation
-        self.connection.link = self
-        self.connection.send(
-            mqtt5.ConnectPacket(
-                f"{federation.name}->{self.neighbour}",
-                username=federation.name,
-                password=federation.settings.secret.encode(),
-                clean_start=True,
-                max_packet_size=federation.packet_bytes_max,
-                user_properties=self._identity(),
-            )
-        )
+    def _client_id(self) -> str:
+        return f"{self.federation.name}->{self.neighbour}"
 
-    def answer(self, packet: mqtt5.ConnectPacket, now_s: float) -> None:
-        """Accept a neighbour's connection as a link, or refuse it with a reason."""
-        settings = self.federation.settings
-        version = property_of(packet.user_properties, LINK)
-        given = packet.password or b""
-        if not hmac.compare_digest(given, settings.secret.encode()):
-            self._refuse(ConnectCode.BAD_USER_NAME_OR_PASSWORD, "not the secret of this network")
-        elif version != VERSION:
-            self._refuse(ConnectCode.IMPLEMENTATION_SPECIFIC_ERROR, f"links here speak version {VERSION}")
-        elif not 0 < len(self.neighbour) <= NAME_LENGTH_MAX or self.neighbour == self.federation.name:
-            self._refuse(ConnectCode.CLIENT_ID_NOT_VALID, "a neighbour has a name, and not ours")
-        elif (problem := self._conflict(packet.user_properties, now_s)) is not None:
-            self.federation.complain(self.neighbour, problem)
-            self._refuse(ConnectCode.CLIENT_ID_NOT_VALID, problem)
-        else:
-            self.connection.link = self
-            self.connection.send(
-                mqtt5.ConnAckPacket(
-                    max_packet_size=self.federation.packet_bytes_max,
-                    user_properties=self._identity(),
-                )
-            )
-            self.federation.link_up(self, now_s)
+    def _refusal(self, _packet: mqtt5.ConnectPacket, now_s: float) -> tuple[ConnectCode, str] | None:
+        if not 0 < len(self.neighbour) <= NAME_LENGTH_MAX or self.neighbour == self.federation.name:
+            return ConnectCode.CLIENT_ID_NOT_VALID, "a neighbour has a name, and not ours"
+        problem = self._conflict(now_s)
+        if problem is None:
+            return None
+        self.federation.complain(self.neighbour, problem)
+        return ConnectCode.CLIENT_ID_NOT_VALID, problem
 
-    def _identity(self) -> list[tuple[str, str]]:
-        """Return the properties that identify this broker and its life, that is, which start of it."""
-        return [(LINK, VERSION), (BROKER, self.federation.name), (LIFE, str(self.federation.life))]
-
-    def _conflict(self, properties: Sequence[tuple[str, str]], now_s: float) -> str | None:
+    def _conflict(self, now_s: float) -> str | None:
         """Return why the link cannot open: a live link with a broker of that name exists; None if it can."""
-        self.life = property_of(properties, LIFE)
         there = self.federation.ends.get(self.neighbour)
         if there is None or now_s - there.connection.heard_at_s > 2.0 * self.federation.settings.beat_every_s:
             return None
@@ -172,27 +92,22 @@ class BrokerLink(NeighbourLink):
             return f"another broker calls itself {self.neighbour}; every broker needs a name of its own"
         return f"there is a link with {self.neighbour} already"
 
-    def _refuse(self, code: ConnectCode, text: str) -> None:
-        self.connection.refuse(code, text)
+    def _rejected(self, text: str, _now_s: float) -> None:
+        self.federation.complain(self.neighbour, f"it refuses the link: {text}")
+        self.connection.close()
 
-    # --- receiving
-
-    def _opened(self, packet: mqtt5.ConnAckPacket, now_s: float) -> None:
-        if packet.reason_code.value:
-            text = packet.reason_str or f"reason code 0x{packet.reason_code.value:02x}"
-            self.federation.complain(self.neighbour, f"it refuses the link: {text}")
-            self.connection.close()
-            return
-        found = property_of(packet.user_properties, BROKER)
-        if found != self.neighbour:
-            name = "no broker of a network" if found is None else f"called {found}"
-            raise LinkError(f"the dialled broker is not {self.neighbour} but {name}")
-        problem = self._conflict(packet.user_properties, now_s)
+    def _check_dialled(self, name: str | None, now_s: float) -> None:
+        if name != self.neighbour:
+            found = "no broker of a network" if name is None else f"called {name}"
+            raise LinkError(f"the dialled broker is not {self.neighbour} but {found}")
+        problem = self._conflict(now_s)
         if problem is not None:
             raise LinkError(problem)
-        if packet.max_packet_size is not None:
-            self.connection.packet_bytes_max = packet.max_packet_size
+
+    def _up(self, now_s: float) -> None:
         self.federation.link_up(self, now_s)
+
+    # --- receiving
 
     def _take(self, packet: mqtt5.PublishPacket, packet_id: int, now_s: float) -> None:
         topic, properties = packet.topic, []
@@ -203,7 +118,7 @@ class BrokerLink(NeighbourLink):
         elif topic == SESSION_TOPIC:
             self.federation.hear_of_session(self, packet.payload, now_s)
         elif topic == SIGNAL_TOPIC:
-            self.federation.hear_signal(self, packet.payload, now_s)
+            self.federation.reserved.hear(self, packet.payload, now_s)
         elif topic == BEAT_TOPIC:
             self._calibrate(packet, now_s)
         elif topic.startswith("$"):
@@ -269,13 +184,12 @@ class BrokerLink(NeighbourLink):
 
     def send(self, send: Send, publication: Publication, now_s: float) -> bool:
         """Send an event; False if it exceeds the neighbour's maximum packet size."""
-        packet_id, size_kb = self._next_id(), send.message.event.size_kb
+        packet_id, size_kb = self._ids.next_free(self._under_way), send.message.event.size_kb
         packet = event_packet(
             publication,
             packet_id=packet_id,
             age_s=send.message.age_s,
             destinations=send.message.destinations,
-            sent_s=now_s,
             now_s=now_s,
         )
         data = packet.write()

@@ -193,10 +193,6 @@ class Federation(Network):
         for carrier in self._sessions:
             carrier.hear(end, payload, now_s)
 
-    def hear_signal(self, end: BrokerLink, payload: bytes, now_s: float) -> None:
-        """Handle a signal about reservations."""
-        self.reserved.hear(end, payload, now_s)
-
     def link_up(self, end: BrokerLink, now_s: float) -> None:
         """Begin to use a link: send the neighbour all link state, and announce the link to all brokers."""
         old = self.ends.get(end.neighbour)

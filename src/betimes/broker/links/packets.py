@@ -70,7 +70,6 @@ def event_packet(
     packet_id: int,
     age_s: float,
     destinations: Iterable[str],
-    sent_s: float,
     now_s: float,
 ) -> mqtt5.PublishPacket:
     """Return the packet that carries an event to a neighbour."""
@@ -79,7 +78,7 @@ def event_packet(
     facts = (
         f"{quote(publication.origin, safe='')}:{publication.number}",
         f"{age_s * 1000.0:.1f}",
-        f"{sent_s:.4f}",
+        f"{now_s:.4f}",
         # MQTT counts whole seconds, and rounding errors would add up over several links.
         NO_EXPIRY if left_s == math.inf else f"{left_s:.3f}",
         str(publication.qos),

@@ -9,24 +9,14 @@ Sans-I/O, like `Connection`, to which it belongs. The overlay handles the messag
 
 from __future__ import annotations
 
-import hmac
 from typing import TYPE_CHECKING
 
 import mqtt5
 
-from betimes.broker.core.connect import LINK
 from betimes.broker.core.connection import Connection
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.links.link_base import NeighbourLink, UnderWay
-from betimes.broker.links.packets import (
-    BEAT_TOPIC,
-    LIFE,
-    VERSION,
-    LinkError,
-    event_packet,
-    property_of,
-    read_arrival,
-)
+from betimes.broker.links.packets import BEAT_TOPIC, LinkError, event_packet, property_of, read_arrival
 from betimes.broker.peers.settings import split_address
 from betimes.model.errors import BetimesError
 from betimes.mqtt.reason_codes import ConnectCode, DisconnectCode, Refusal
@@ -43,8 +33,12 @@ EVENTS_UNDER_WAY_MAX = 2_000  # beyond which events are dropped: the neighbour i
 class PeerLink(NeighbourLink):
     """The local end of a link with another peer."""
 
+    network = "overlay"
+    name_property = PEER
+
     def __init__(self, overlay: PeerOverlay, connection: Connection, neighbour: str, now_s: float) -> None:
-        super().__init__(overlay, connection, neighbour, overlay.plan, now_s)  # a peer's name is its address
+        plan = overlay.plan  # a peer's name is its address
+        super().__init__(overlay, connection, plan, name=plan.address, neighbour=neighbour, now_s=now_s)
         self.overlay = overlay
         self.is_dialled = bool(neighbour)  # the answering side learns the name from CONNECT
         self.is_spare = False  # it ended because neither side needed it
@@ -52,44 +46,15 @@ class PeerLink(NeighbourLink):
 
     # --- opening
 
-    def dial(self) -> None:
-        """Send CONNECT, with this peer's identity, to the dialled peer."""
-        self.connection.link = self
-        self.connection.send(
-            mqtt5.ConnectPacket(
-                self.overlay.address,
-                username=self.overlay.address,
-                password=self.overlay.plan.secret.encode(),
-                clean_start=True,
-                max_packet_size=self.overlay.packet_bytes_max,
-                user_properties=self._identity(),
-            )
-        )
+    def _identity(self) -> list[tuple[str, str]]:
+        return [*super()._identity(), (AGREEMENT, self.overlay.plan.agreement.text)]
 
-    def answer(self, packet: mqtt5.ConnectPacket, now_s: float) -> None:
-        """Accept a peer's connection as a link, or refuse it with a reason."""
-        refused = self._refusal(packet)
-        if refused is not None:
-            code, text = refused
-            self.overlay.complain(self.neighbour or self.connection.peer, f"is refused: {text}")
-            self.connection.refuse(code, text)
-            return
-        self.connection.link = self
-        self.life = property_of(packet.user_properties, LIFE)
-        self.connection.send(
-            mqtt5.ConnAckPacket(
-                max_packet_size=self.overlay.packet_bytes_max, user_properties=self._identity()
-            )
-        )
-        self.overlay.link_up(self, now_s)
+    def _refuse(self, code: ConnectCode, text: str) -> None:
+        self.overlay.complain(self.neighbour or self.connection.peer, f"is refused: {text}")
+        super()._refuse(code, text)
 
-    def _refusal(self, packet: mqtt5.ConnectPacket) -> tuple[ConnectCode, str] | None:
-        """Return why the connecting peer is refused; None if it is accepted."""
+    def _refusal(self, packet: mqtt5.ConnectPacket, _now_s: float) -> tuple[ConnectCode, str] | None:
         properties, ours = packet.user_properties, self.overlay.plan.agreement.text
-        if not hmac.compare_digest(packet.password or b"", self.overlay.plan.secret.encode()):
-            return ConnectCode.BAD_USER_NAME_OR_PASSWORD, "not the secret of this overlay"
-        if property_of(properties, LINK) != VERSION:
-            return ConnectCode.IMPLEMENTATION_SPECIFIC_ERROR, f"links here speak version {VERSION}"
         address = property_of(properties, PEER)
         if address is None:
             return ConnectCode.NOT_AUTHORIZED, "this is a peer without brokers, and links with peers only"
@@ -108,34 +73,26 @@ class PeerLink(NeighbourLink):
             )
         return None
 
-    def _identity(self) -> list[tuple[str, str]]:
-        overlay = self.overlay
-        agreement = overlay.plan.agreement.text
-        return [(LINK, VERSION), (PEER, overlay.address), (LIFE, str(overlay.life)), (AGREEMENT, agreement)]
+    def _rejected(self, text: str, now_s: float) -> None:
+        self.overlay.refused(self.neighbour, text)
+        self.connection.close()
+        self.lost(now_s)
+
+    def _check_dialled(self, name: str | None, _now_s: float) -> None:
+        if name != self.neighbour:
+            what = "no peer" if name is None else f"the peer that is reached at {name}"
+            text = f"at {self.neighbour} there is {what}"
+            self.overlay.refused(self.neighbour, text)
+            raise LinkError(text)
+
+    def _up(self, now_s: float) -> None:
+        self.overlay.link_up(self, now_s)
 
     # --- receiving
 
     def _left(self, packet: mqtt5.DisconnectPacket) -> None:
         self.is_spare = packet.reason_code == DisconnectCode.NORMAL_DISCONNECTION
         super()._left(packet)
-
-    def _opened(self, packet: mqtt5.ConnAckPacket, now_s: float) -> None:
-        if packet.reason_code.value:
-            text = packet.reason_str or f"reason code 0x{packet.reason_code.value:02x}"
-            self.overlay.refused(self.neighbour, text)
-            self.connection.close()
-            self.lost(now_s)
-            return
-        found = property_of(packet.user_properties, PEER)
-        if found != self.neighbour:
-            what = "no peer" if found is None else f"the peer that is reached at {found}"
-            text = f"at {self.neighbour} there is {what}"
-            self.overlay.refused(self.neighbour, text)
-            raise LinkError(text)
-        self.life = property_of(packet.user_properties, LIFE)
-        if packet.max_packet_size is not None:
-            self.connection.packet_bytes_max = packet.max_packet_size
-        self.overlay.link_up(self, now_s)
 
     def _take(self, packet: mqtt5.PublishPacket, packet_id: int, now_s: float) -> None:
         self.connection.send(mqtt5.PubAckPacket(packet_id))
@@ -174,13 +131,12 @@ class PeerLink(NeighbourLink):
         """Send an event; False if too many are in flight, or the event exceeds the maximum packet size."""
         if len(self._under_way) >= EVENTS_UNDER_WAY_MAX:
             return False
-        packet_id = self._next_id()
+        packet_id = self._ids.next_free(self._under_way)
         packet = event_packet(
             publication,
             packet_id=packet_id,
             age_s=max(now_s - publication.born_s, 0.0),
             destinations=[to],
-            sent_s=now_s,
             now_s=now_s,
         )
         packet.user_properties.append((FROM, f"{sender} {hops}"))
