@@ -189,7 +189,7 @@ def test_numbers_never_repeat_even_if_the_clock_goes_back():
 def test_a_table_more_is_committed_with_all_others():
     shelf = Shelf()
     hub, store = kept_hub(shelf)
-    custody = store.table("custody", key=("origin TEXT", "number INTEGER"), values=("packet BLOB",))
+    custody = store.table("custody", key="origin TEXT, number INTEGER", values="packet BLOB")
     commits = shelf.commits
     custody.put(("b2", 1), (b"x",))
     Client(hub, "sub", **AN_HOUR)

@@ -18,8 +18,8 @@ from betimes.broker.storage.sqlite_file import StoreError, StoreFile
 
 def some_tables() -> tuple[Table, NumberedTable]:
     changed: set[Table] = set()
-    pairs = Table("pairs", key=("a TEXT", "b INTEGER"), values=("c REAL",), changed=changed)
-    return pairs, NumberedTable("things", values=("data BLOB",), changed=changed)
+    pairs = Table("pairs", key="a TEXT, b INTEGER", values="c REAL", changed=changed)
+    return pairs, NumberedTable("things", values="data BLOB", changed=changed)
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_what_a_dead_process_committed_is_there(path):
 import os, signal
 from betimes.broker.storage.sqlite_file import StoreFile
 from betimes.broker.storage.change_tables import Table
-table = Table("pairs", key=("a TEXT",), values=(), changed=set())
+table = Table("pairs", key="a TEXT", values="", changed=set())
 file = StoreFile({path!r})
 file.make([table])
 table.put(("x",), ())
@@ -77,7 +77,7 @@ file.write([table.take()])
 os.kill(os.getpid(), signal.SIGKILL)
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
-    table = Table("pairs", key=("a TEXT",), values=(), changed=set())
+    table = Table("pairs", key="a TEXT", values="", changed=set())
     file = StoreFile(path)
     file.make([table])
     assert file.rows(table) == [("x",)]

@@ -49,80 +49,49 @@ class Store(Extension):
         self.clock_ahead_s = 0.0
         self.changed: set[Table] = set()  # tables with something to commit
         self.tables: list[Table] = []
-        self.facts = self.table("facts", key=("name TEXT",), values=("value INTEGER NOT NULL",))
+        self.facts = self.table("facts", key="name TEXT", values="value INTEGER NOT NULL")
         self.sessions = self.table(
-            "sessions",
-            key=("client_id TEXT",),
-            values=("user TEXT", "expiry_s REAL NOT NULL", "gone_at REAL"),
+            "sessions", key="client_id TEXT", values="user TEXT, expiry_s REAL NOT NULL, gone_at REAL"
         )
         self.subscriptions = self.table(
             "subscriptions",
-            key=("client_id TEXT", "pattern TEXT"),
-            values=(
-                "qos INTEGER NOT NULL",
-                "no_local INTEGER NOT NULL",
-                "retain_as_published INTEGER NOT NULL",
-                "identifier INTEGER",
-                "wish TEXT",
-            ),
+            key="client_id TEXT, pattern TEXT",
+            values="qos INTEGER NOT NULL, no_local INTEGER NOT NULL, retain_as_published INTEGER NOT NULL,"
+            " identifier INTEGER, wish TEXT",
         )
-        self.incoming = self.table("incoming", key=("client_id TEXT", "packet_id INTEGER"), values=())
+        self.incoming = self.table("incoming", key="client_id TEXT, packet_id INTEGER")
         self.wills = self.table(
             "wills",
-            key=("client_id TEXT",),
-            values=("packet BLOB NOT NULL", "delay_s INTEGER NOT NULL", "due_at REAL"),
+            key="client_id TEXT",
+            values="packet BLOB NOT NULL, delay_s INTEGER NOT NULL, due_at REAL",
         )
-        self.retained = self.table("retained", key=("topic TEXT",), values=("publication INTEGER NOT NULL",))
-        self.keys = self.table("keys", key=("digest BLOB",), values=("place INTEGER NOT NULL",))
-        self._add_deliveries()
-        self._add_network()
-        self._write = write
-        self._kept: dict[Publication, _Kept] = {}
-        self._set_aside = 0
-
-    def _add_deliveries(self) -> None:
-        """Add tables for deliveries to clients."""
+        self.retained = self.table("retained", key="topic TEXT", values="publication INTEGER NOT NULL")
+        self.keys = self.table("keys", key="digest BLOB", values="place INTEGER NOT NULL")
         self.publications = NumberedTable(
             "publications",
-            values=(
-                "packet BLOB NOT NULL",
-                "topic TEXT NOT NULL",
-                "publisher TEXT NOT NULL",
-                "origin TEXT NOT NULL",
-                "origin_number INTEGER NOT NULL",
-                "born_at REAL NOT NULL",
-            ),
+            values="packet BLOB NOT NULL, topic TEXT NOT NULL, publisher TEXT NOT NULL,"
+            " origin TEXT NOT NULL, origin_number INTEGER NOT NULL, born_at REAL NOT NULL",
             changed=self.changed,
         )
         self.deliveries = NumberedTable(
             "deliveries",
-            values=(
-                "client_id TEXT NOT NULL",
-                "publication INTEGER NOT NULL",
-                "qos INTEGER NOT NULL",
-                "retain INTEGER NOT NULL",
-                "subscription_ids TEXT",
-                "told INTEGER NOT NULL",
-                "bound_s REAL NOT NULL",
-                "price REAL NOT NULL",
-                "share TEXT",
-                "packet_id INTEGER",
-                "released INTEGER NOT NULL",
-            ),
+            values="client_id TEXT NOT NULL, publication INTEGER NOT NULL, qos INTEGER NOT NULL,"
+            " retain INTEGER NOT NULL, subscription_ids TEXT, told INTEGER NOT NULL, bound_s REAL NOT NULL,"
+            " price REAL NOT NULL, share TEXT, packet_id INTEGER, released INTEGER NOT NULL",
             changed=self.changed,
         )
         self.tables += [self.publications, self.deliveries]
-
-    def _add_network(self) -> None:
-        """Add tables for the network: events in custody, and the ids of events from other brokers."""
-        event = ("origin TEXT", "number INTEGER")
-        on_its_way = ("publication INTEGER NOT NULL", "destinations TEXT NOT NULL")
-        self.custody = self.table("custody", key=event, values=on_its_way)
-        self.seen = self.table("seen", key=event, values=())
+        # Of the network: events in custody, and the ids of events from other brokers.
+        on_its_way = "publication INTEGER NOT NULL, destinations TEXT NOT NULL"
+        self.custody = self.table("custody", key="origin TEXT, number INTEGER", values=on_its_way)
+        self.seen = self.table("seen", key="origin TEXT, number INTEGER")
         self.custody_found: list[tuple[Publication, frozenset[str]]] = []
         self.seen_found: list[EventId] = []
+        self._write = write
+        self._kept: dict[Publication, _Kept] = {}
+        self._set_aside = 0
 
-    def table(self, name: str, *, key: Sequence[str], values: Sequence[str]) -> Table:
+    def table(self, name: str, *, key: str, values: str = "") -> Table:
         """Add a table, before the file is opened; it is committed together with all others."""
         made = Table(name, key=key, values=values, changed=self.changed)
         self.tables.append(made)

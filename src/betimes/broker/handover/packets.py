@@ -10,6 +10,7 @@ An invalid message is a `LinkError`.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -85,29 +86,62 @@ class LateDeliveries:
 SessionMessage = SessionInquiry | NoSession | SessionPart | MoreParts | SessionTaken | LateDeliveries
 
 
+Read = Callable[[Any], Any]
+
+
+def _text(value: object) -> str:
+    return read_text(value, least=1, most=TEXT_LETTERS_MAX)
+
+
+def _text_or_none(value: object) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _expiry_s(value: object) -> float:
+    expiry_s = read_finite_or_inf(value)
+    if not expiry_s > 0.0:
+        raise ValueError("a session that ends with its connection")
+    return expiry_s
+
+
+def _rows(value: Iterable[Iterable[Any]]) -> list[list[Any]]:
+    return [list(row) for row in value]
+
+
+# By the field of the JSON that marks a message: its class, and its fields in JSON, each with its attribute
+# and its reader. Where the mark itself is no attribute, it is true.
+_KINDS: dict[str, tuple[type[SessionMessage], dict[str, tuple[str, Read]]]] = {
+    "ask": (
+        SessionInquiry,
+        {
+            "ask": ("client_id", _text),
+            "user": ("user", _text_or_none),
+            "bytes": ("packet_bytes_max", read_whole),
+        },
+    ),
+    "no": (NoSession, {"no": ("is_moving", bool)}),
+    "more": (MoreParts, {"more": ("parts", read_whole)}),
+    "taken": (SessionTaken, {}),
+    "late": (LateDeliveries, {"rows": ("rows", _rows)}),
+    "part": (
+        SessionPart,
+        {
+            "part": ("number", read_whole),
+            "last": ("is_last", bool),
+            "expiry": ("expiry_s", _expiry_s),
+            "rows": ("rows", _rows),
+        },
+    ),
+}
+_MARKS = {kind: mark for mark, (kind, _) in _KINDS.items()}
+
+
 def written(message: SessionMessage) -> bytes:
     """Return a message as the payload of a packet."""
-    head: dict[str, Any] = {"asker": message.id.asker, "number": message.id.number}
-    packets = b""
-    if isinstance(message, SessionInquiry):
-        head |= {"ask": message.client_id, "user": message.user, "bytes": message.packet_bytes_max}
-    elif isinstance(message, NoSession):
-        head |= {"no": message.is_moving}
-    elif isinstance(message, SessionPart):
-        head |= {
-            "part": message.number,
-            "last": message.is_last,
-            "expiry": message.expiry_s,
-            "rows": message.rows,
-        }
-        packets = message.packets
-    elif isinstance(message, MoreParts):
-        head |= {"more": message.parts}
-    elif isinstance(message, SessionTaken):
-        head |= {"taken": True}
-    else:
-        head |= {"late": True, "rows": message.rows}
-        packets = message.packets
+    mark = _MARKS[type(message)]
+    head: dict[str, Any] = {"asker": message.id.asker, "number": message.id.number, mark: True}
+    head |= {key: getattr(message, name) for key, (name, _) in _KINDS[mark][1].items()}
+    packets = message.packets if isinstance(message, SessionPart | LateDeliveries) else b""
     return json.dumps(head).encode() + b"\n" + packets
 
 
@@ -116,36 +150,11 @@ def read_session_message(payload: bytes) -> SessionMessage:
     line, _, packets = payload.partition(b"\n")
     try:
         head = json.loads(line)
-        ask_id = InquiryId(
-            read_text(head["asker"], least=1, most=NAME_LENGTH_MAX), read_whole(head["number"])
-        )
-        if "ask" in head:
-            client_id, user = head["ask"], head["user"]
-            return SessionInquiry(
-                id=ask_id,
-                client_id=read_text(client_id, least=1, most=TEXT_LETTERS_MAX),
-                user=None if user is None else read_text(user, least=1, most=TEXT_LETTERS_MAX),
-                packet_bytes_max=read_whole(head["bytes"]),
-            )
-        if "no" in head:
-            return NoSession(id=ask_id, is_moving=bool(head["no"]))
-        if "more" in head:
-            return MoreParts(id=ask_id, parts=read_whole(head["more"]))
-        if "taken" in head:
-            return SessionTaken(id=ask_id)
-        rows = [list(row) for row in head["rows"]]
-        if "late" in head:
-            return LateDeliveries(id=ask_id, rows=rows, packets=packets)
-        expiry_s = read_finite_or_inf(head["expiry"])
-        if not expiry_s > 0.0:
-            raise ValueError("a session that ends with its connection")
-        return SessionPart(
-            id=ask_id,
-            number=read_whole(head["part"]),
-            is_last=bool(head["last"]),
-            expiry_s=expiry_s,
-            rows=rows,
-            packets=packets,
-        )
+        asker = read_text(head["asker"], least=1, most=NAME_LENGTH_MAX)
+        kind, fields = _KINDS[next((mark for mark in _KINDS if mark in head), "part")]
+        values = {name: read(head[key]) for key, (name, read) in fields.items()}
+        if kind in (SessionPart, LateDeliveries):
+            values["packets"] = packets
+        return kind(id=InquiryId(asker, read_whole(head["number"])), **values)
     except (ValueError, KeyError, TypeError, RecursionError, BetimesError) as error:
         raise LinkError(f"a session message that cannot be read ({error})") from None

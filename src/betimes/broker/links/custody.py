@@ -1,4 +1,4 @@
-"""Store and forward: the events that this broker keeps until the next broker has acknowledged them.
+"""Store and forward: the events that this broker keeps until the next broker has acknowledged or wants them.
 
 The store keeps an event of QoS 1 or 2 for a durable session at another broker, from the moment this broker
 acknowledges it to its sender until the next broker acknowledges it. So a broker that is killed continues
@@ -62,3 +62,41 @@ class Custody:
     def _note(self, publication: Publication, number: int, destinations: frozenset[str]) -> None:
         key = (publication.origin, publication.number)
         self._store.custody.put(key, (number, json.dumps(sorted(destinations))))
+
+
+class AwaitingDemand:
+    """Events that wait for destination brokers whose subscriptions are not known yet; `count_max` at most.
+
+    After a restart a broker holds events, or receives some, before their destinations have announced their
+    demand. They wait here until the demand arrives, or until they expire. `take_for` and `take_void` are O(n)
+    in the events that wait.
+    """
+
+    def __init__(self, count_max: int, found: Iterable[tuple[Publication, frozenset[str]]] = ()) -> None:
+        self._count_max = count_max
+        self._waiting = list(found)
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, publication: Publication, destinations: frozenset[str]) -> bool:
+        """Keep an event until the demand of these destinations is known; False if the list is full."""
+        if len(self._waiting) >= self._count_max:
+            return False
+        self._waiting.append((publication, destinations))
+        return True
+
+    def take_for(self, destination: str) -> list[Publication]:
+        """Return the events for a broker whose demand is known now; they no longer wait for it."""
+        found = [publication for publication, others in self._waiting if destination in others]
+        if found:
+            left = [(publication, others - {destination}) for publication, others in self._waiting]
+            self._waiting = [each for each in left if each[1]]
+        return found
+
+    def take_void(self, now_s: float) -> list[tuple[Publication, frozenset[str]]]:
+        """Remove and return the events that have expired."""
+        void = [each for each in self._waiting if now_s >= each[0].void_at_s]
+        if void:
+            self._waiting = [each for each in self._waiting if now_s < each[0].void_at_s]
+        return void

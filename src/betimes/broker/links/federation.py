@@ -22,9 +22,8 @@ from betimes.broker.delivery.counters import Counters
 from betimes.broker.delivery.live_event import LiveEvent, live_event, size_kb_of
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.session import BrokerSubscription
-from betimes.broker.links.awaiting_demand import AwaitingDemand
 from betimes.broker.links.broker_link import BrokerLink
-from betimes.broker.links.custody import Custody
+from betimes.broker.links.custody import AwaitingDemand, Custody
 from betimes.broker.links.duplicates import SeenEvents
 from betimes.broker.links.local_demand import LocalDemand
 from betimes.broker.links.packets import BROKER, Arrival, property_of

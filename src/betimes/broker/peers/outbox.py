@@ -1,4 +1,4 @@
-"""The links of a process, and the messages that wait for a link that is being dialled.
+"""The links of a process, the messages that wait for a link that is being dialled, and the links' delays.
 
 A message to a process without a link waits, in a bounded queue, until a link is up or dialling has failed.
 When there are too many links, those that are not needed are closed.
@@ -10,12 +10,16 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from betimes.broker.peers.link import PeerLink
+from betimes.broker.peers.settings import address_of
+from betimes.model.bounded_map import BoundedMap
 
 LINKS_MAX = 128
 DIALS_MAX = 64
 WAITING_MAX = 64  # for one process that is being dialled
 SPARE_AFTER_S = 10.0
 DOUBLE_AFTER_S = 2.0  # messages in flight on the second of two links have arrived by then
+DELAYS_KEPT_MAX = 1_024
+NEWEST_WEIGHT = 0.1
 
 Post = Callable[[PeerLink], None]  # sends a message over a link
 
@@ -86,3 +90,34 @@ class PeerOutbox:
             if address not in needed and now_s - link.used_s > SPARE_AFTER_S
         ]
         return [*doubles, *sorted(unused, key=lambda link: link.used_s)[:over]]
+
+
+class PeerDelays:
+    """The delays from this process to other peers: one hop, or a measured time.
+
+    For a peer with a present or past link that is half of the shortest round trip; for any other peer it is
+    the average of those.
+    """
+
+    def __init__(self, mail: PeerOutbox, *, is_timed: bool) -> None:
+        self._mail = mail
+        self._is_timed = is_timed
+        self._kept_s: BoundedMap[str, float] = BoundedMap(DELAYS_KEPT_MAX)  # of links that have ended
+        self._usual_s = 0.0
+
+    def to(self, name: str) -> float:
+        """Return the delay of a message to a peer."""
+        if not self._is_timed:
+            return 1.0
+        address = address_of(name)
+        link = self._mail.links.get(address)
+        if link is not None and link.transit.delay_s > 0.0:
+            return link.transit.delay_s
+        return self._kept_s.get(address, self._usual_s)
+
+    def keep(self, link: PeerLink) -> None:
+        """Remember the delay of a link that has ended."""
+        delay_s = link.transit.delay_s
+        if delay_s > 0.0:
+            self._kept_s.note(link.neighbour, delay_s)
+            self._usual_s += (delay_s - self._usual_s) * (NEWEST_WEIGHT if self._usual_s else 1.0)

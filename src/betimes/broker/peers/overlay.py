@@ -18,10 +18,9 @@ from betimes.broker.core.network import Network
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.session import BrokerSubscription
 from betimes.broker.links.packets import Arrival, LinkError, arrived_publication
-from betimes.broker.peers.delays import PeerDelays
 from betimes.broker.peers.link import FROM, GOSSIP_TOPIC, LETTER_TOPIC, PeerLink
 from betimes.broker.peers.local_demand import PeerDemand
-from betimes.broker.peers.outbox import PeerOutbox
+from betimes.broker.peers.outbox import PeerDelays, PeerOutbox
 from betimes.broker.peers.packets import (
     Descriptor,
     Letter,

@@ -54,9 +54,8 @@ class Descriptor(NamedTuple):
 
 def letter_text(letter: Letter) -> bytes:
     """Return a letter as JSON."""
-    message = letter.message
-    kind = type(message).__name__.removeprefix("Peer")
-    return json.dumps([letter.sender, letter.to, kind, *_WRITERS[kind](message)]).encode()
+    kind, fields = type(letter.message), letter.message[: len(_FIELDS[type(letter.message)])]
+    return json.dumps([letter.sender, letter.to, _name_of(kind), *_plain(fields)]).encode()
 
 
 def read_letter(payload: bytes, length_max: int) -> Letter:
@@ -71,8 +70,7 @@ def read_letter(payload: bytes, length_max: int) -> Letter:
 
 def gossip_text(descriptors: Iterable[Descriptor], *, asks: bool) -> bytes:
     """Return cards of peers as JSON; with `asks` the receiver answers with cards of its own."""
-    cards = [[_card(each.card), each.issued] for each in descriptors]
-    return json.dumps({"asks": asks, "cards": cards}).encode()
+    return json.dumps({"asks": asks, "cards": _plain(tuple(descriptors))}).encode()
 
 
 def read_gossip(payload: bytes, length_max: int) -> tuple[list[Descriptor], bool]:
@@ -89,40 +87,13 @@ def read_gossip(payload: bytes, length_max: int) -> tuple[list[Descriptor], bool
         raise LinkError(f"gossip that cannot be read ({_short(error)})") from None
 
 
-def _texts(expressions: Iterable[Dz]) -> list[str]:
-    return [str(each) for each in expressions]
-
-
-def _pairs(pairs: Iterable[tuple[Dz, float]]) -> list[tuple[str, float | None]]:
-    return [(str(dz), _or_none(number)) for dz, number in pairs]
-
-
-def _card(card: Card | None) -> list[Any] | None:
-    if card is None:
-        return None
-    return [card.name, _texts(card.dz), card.delay_max, _or_none(card.depth), _pairs(card.rates)]
-
-
-def _or_none(number: float) -> float | None:
-    return None if math.isinf(number) else number
-
-
-_WRITERS: dict[str, Callable[[Any], list[Any]]] = {
-    "Connect": lambda message: [_card(message.card), _texts(message.wanted)],
-    "Accepted": lambda message: [_card(message.card), _texts(message.served)],
-    "Adopt": lambda message: [_card(message.card), _texts(message.served)],
-    "Refresh": lambda message: [_card(message.card), _texts(message.served)],
-    "Hint": lambda message: [_card(message.card)],
-    "Dismissed": lambda message: [_texts(message.served), _card(message.card)],
-    "Leave": lambda message: [_texts(message.served)],
-    "Beat": lambda message: [_pairs(message.depths)],
-    "DetectCycle": lambda message: [
-        message.originator,
-        str(message.dz),
-        _or_none(message.delay_max),
-        message.steps_left,
-    ],
-}
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it: tuples as lists, expressions as texts, inf as null."""
+    if isinstance(value, Dz):
+        return str(value)
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return None if value == math.inf else value
 
 
 class _Reader:
@@ -132,51 +103,36 @@ class _Reader:
         self._length_max = length_max
 
     def message(self, kind: str, facts: list[Any]) -> Said:
-        match kind, facts:
-            case "Connect", [card, wanted]:
-                return Connect(self.card(card), self._expressions(wanted))
-            case "Accepted", [card, served]:
-                return PeerAccepted(self.card(card), self._expressions(served))
-            case "Adopt", [card, served]:
-                return Adopt(self.card(card), self._expressions(served))
-            case "Refresh", [card, served]:
-                return PeerRefresh(self.card(card), self._expressions(served))
-            case "Hint", [card]:
-                return Hint(None if card is None else self.card(card))
-            case "Dismissed", [served, card]:
-                return Dismissed(self._expressions(served), None if card is None else self.card(card))
-            case "Leave", [served]:
-                return PeerLeave(self._expressions(served))
-            case "Beat", [depths]:
-                return Beat(self._numbered(depths))
-            case "DetectCycle", [originator, dz, delay_max, steps_left]:
-                among = _number_or_inf(delay_max)
-                return DetectCycle(
-                    _name(originator), self._dz(dz), among, read_whole(steps_left, 0, CYCLE_STEPS_MAX)
-                )
-        raise ValueError(f"{str(kind)[:40]} with {len(facts)} facts")
+        made = _KINDS.get(kind)
+        if made is None or len(facts) != len(_FIELDS[made]):
+            raise ValueError(f"{str(kind)[:40]} with {len(facts)} facts")
+        message: Said = made(*[read(self, fact) for read, fact in zip(_FIELDS[made], facts, strict=True)])
+        return message
 
     def card(self, fields: list[Any]) -> Card:
         name, expressions, delay_max, depth, rates = fields
         return Card(
             _name(name),
-            self._expressions(expressions),
+            self.expressions(expressions),
             _number(delay_max),
             _number_or_inf(depth),
-            self._numbered(rates),
+            self.numbered(rates),
         )
 
-    def _expressions(self, texts: list[str]) -> DzSet:
+    def card_or_none(self, fields: list[Any] | None) -> Card | None:
+        return None if fields is None else self.card(fields)
+
+    def expressions(self, texts: list[str]) -> DzSet:
         if len(texts) > EXPRESSIONS_MAX:
             raise ValueError(f"more than {EXPRESSIONS_MAX} expressions")
-        return tuple(map(self._dz, texts))
+        return tuple(map(self.dz, texts))
 
-    def _numbered(self, pairs: list[tuple[str, float | None]]) -> tuple[tuple[Dz, float], ...]:
+    def numbered(self, pairs: list[tuple[str, float | None]]) -> tuple[tuple[Dz, float], ...]:
         if len(pairs) > EXPRESSIONS_MAX:
             raise ValueError(f"more than {EXPRESSIONS_MAX} expressions")
-        return tuple([(self._dz(text), _number_or_inf(number)) for text, number in pairs])
+        return tuple([(self.dz(text), _number_or_inf(number)) for text, number in pairs])
 
-    def _dz(self, text: str) -> Dz:
+    def dz(self, text: str) -> Dz:
         dz = read_dz(text)
         if dz.length > self._length_max or dz.stars:
             raise ValueError("an expression of another space")
@@ -199,3 +155,27 @@ def _number_or_inf(value: object) -> float:
 
 def _short(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
+
+
+def _name_of(kind: type) -> str:
+    return kind.__name__.removeprefix("Peer")
+
+
+# The first fields of each message, those that are sent, and how each is read.
+_FIELDS: dict[type, tuple[Callable[[_Reader, Any], Any], ...]] = {
+    Connect: (_Reader.card, _Reader.expressions),
+    PeerAccepted: (_Reader.card, _Reader.expressions),
+    Adopt: (_Reader.card, _Reader.expressions),
+    PeerRefresh: (_Reader.card, _Reader.expressions),
+    Hint: (_Reader.card_or_none,),
+    Dismissed: (_Reader.expressions, _Reader.card_or_none),
+    PeerLeave: (_Reader.expressions,),
+    Beat: (_Reader.numbered,),
+    DetectCycle: (
+        lambda _, name: _name(name),
+        _Reader.dz,
+        lambda _, delay_max: _number_or_inf(delay_max),
+        lambda _, steps: read_whole(steps, 0, CYCLE_STEPS_MAX),
+    ),
+}
+_KINDS = {_name_of(kind): kind for kind in _FIELDS}

@@ -24,12 +24,13 @@ class Changes:
 
 
 class Table:
-    """Rows by key; columns are SQL column definitions, those of the key first."""
+    """Rows by key; columns are SQL column definitions with commas between, those of the key first."""
 
-    def __init__(self, name: str, *, key: Sequence[str], values: Sequence[str], changed: set[Table]) -> None:
+    def __init__(self, name: str, *, key: str, values: str = "", changed: set[Table]) -> None:
         self.name = name
-        self.key_columns = tuple(key)
-        self.columns = (*key, *values)
+        self.definitions = f"{key}, {values}" if values else key
+        self.columns = [each.split()[0] for each in self.definitions.split(",")]
+        self.key_columns = self.columns[: key.count(",") + 1]
         self._everywhere = changed  # all tables with changes
         self._rows: dict[Row, Row | None] = {}  # by key; None: delete
 
@@ -55,8 +56,8 @@ class Table:
 class NumberedTable(Table):
     """Rows with ascending numbers; the first column is the number."""
 
-    def __init__(self, name: str, *, values: Sequence[str], changed: set[Table]) -> None:
-        super().__init__(name, key=("number INTEGER",), values=values, changed=changed)
+    def __init__(self, name: str, *, values: str, changed: set[Table]) -> None:
+        super().__init__(name, key="number INTEGER", values=values, changed=changed)
         self._next = 1
         self._next_committed = 1  # from here on, no row was written yet
 

@@ -23,6 +23,7 @@ WAIT_S = 2.0  # for a broker that is about to end
 SPARE_PAGES_MAX = 1024  # free pages kept in the file for what comes next: 4 MB
 PAGES_AT_ONCE = 512  # given back to the file system in one call, so that clients do not wait long
 LOG_BYTES_KEPT = 64 * 1024 * 1024  # the log is cut back to this after it was larger
+_CELL_ERRORS = (ValueError, OverflowError, MemoryError)  # for a cell that SQLite cannot hold
 
 
 class StoreError(BetimesError):
@@ -57,17 +58,15 @@ class StoreFile:
     def make(self, tables: Sequence[Table]) -> None:
         """Create the tables that do not exist yet."""
         for table in tables:
-            names = [each.partition(" ")[0] for each in table.columns]
-            keys = names[: len(table.key_columns)]
-            columns = ", ".join(table.columns)
+            names, keys = ", ".join(table.columns), ", ".join(table.key_columns)
             kind = "" if isinstance(table, NumberedTable) else " WITHOUT ROWID"
             made = (
-                f"CREATE TABLE IF NOT EXISTS {table.name} ({columns}, PRIMARY KEY ({', '.join(keys)})){kind}"
+                f"CREATE TABLE IF NOT EXISTS {table.name} ({table.definitions}, PRIMARY KEY ({keys})){kind}"
             )
-            places = ", ".join("?" * len(names))
-            put = f"INSERT OR REPLACE INTO {table.name} ({', '.join(names)}) VALUES ({places})"
-            remove = f"DELETE FROM {table.name} WHERE {' AND '.join(f'{each} = ?' for each in keys)}"
-            self._statements[table] = (put, remove)
+            places = ", ".join("?" * len(table.columns))
+            put = f"INSERT OR REPLACE INTO {table.name} ({names}) VALUES ({places})"
+            where = " AND ".join(f"{each} = ?" for each in table.key_columns)
+            self._statements[table] = (put, f"DELETE FROM {table.name} WHERE {where}")
             try:
                 self._sqlite.execute(made)
             except sqlite3.Error as error:
@@ -75,12 +74,9 @@ class StoreFile:
 
     def rows(self, table: Table) -> list[tuple[Any, ...]]:
         """Return all rows of a table, in the order of its key."""
-        names = [each.partition(" ")[0] for each in table.columns]
-        order = ", ".join(names[: len(table.key_columns)])
+        names, order = ", ".join(table.columns), ", ".join(table.key_columns)
         try:
-            return self._sqlite.execute(
-                f"SELECT {', '.join(names)} FROM {table.name} ORDER BY {order}"
-            ).fetchall()
+            return self._sqlite.execute(f"SELECT {names} FROM {table.name} ORDER BY {order}").fetchall()
         except sqlite3.Error as error:
             raise self._unusable(error) from None
 
@@ -96,12 +92,7 @@ class StoreFile:
                 if each.removed:
                     sqlite.executemany(remove, each.removed)
             sqlite.execute("COMMIT")
-        except (
-            sqlite3.Error,
-            ValueError,
-            OverflowError,
-            MemoryError,
-        ) as error:  # or a cell that SQLite cannot hold
+        except (sqlite3.Error, *_CELL_ERRORS) as error:
             with contextlib.suppress(sqlite3.Error):
                 sqlite.execute("ROLLBACK")
             raise self._unwritable(error) from None

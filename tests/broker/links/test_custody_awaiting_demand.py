@@ -5,7 +5,7 @@ from __future__ import annotations
 import mqtt5
 
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.links.awaiting_demand import AwaitingDemand
+from betimes.broker.links.custody import AwaitingDemand
 
 
 def publication(number, expiry_s=None):
