@@ -23,8 +23,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import betimes
-from betimes.client.connection import Client
-from betimes.client.subscriptions import ClientSubscription
+from betimes.client.connection import Client, ClientSubscription
 from betimes.model.errors import BetimesError
 
 SETTLE_S_MAX = 180.0

@@ -34,9 +34,8 @@ from typing import Any, Self
 from slow_network import SlowLink, can_make_namespaces, slow_network
 
 import betimes
-from betimes.client.connection import Client
+from betimes.client.connection import Client, ClientSubscription
 from betimes.client.errors import SubscriptionRefusedError
-from betimes.client.subscriptions import ClientSubscription
 from betimes.model.topology import Link
 from betimes.terminal.fleet import HOST, Fleet, FleetPlan, free_ports
 

@@ -14,10 +14,9 @@ from tests.client.test_connection import run
 from tests.interop.brokers import HOST, running_broker
 
 import betimes
-from betimes.client.connection import Client
+from betimes.client.connection import Client, ClientSubscription
 from betimes.client.errors import SubscriptionRefusedError, UnreachableError
 from betimes.client.messages import Message
-from betimes.client.subscriptions import ClientSubscription
 from betimes.model.buffer_settings import BufferSettings, PartitionTerms
 from betimes.model.topology import Link
 from betimes.terminal.fleet import Fleet, FleetPlan, free_ports

@@ -131,7 +131,7 @@ class MemoryClient(ClientCore[Buffer]):
 
     def opened(self, topic: str, **options: Any) -> Buffer:
         subscription = self.subscribe(topic, **options)
-        self.run(self._opening_subscription(subscription))
+        self.run(self.opening_subscription(subscription))
         return subscription
 
     def open(self) -> MemoryClient:
@@ -167,7 +167,7 @@ def test_messages_go_to_their_subscriptions_and_what_overlaps_to_both():
     say(hub, "x")
     client.carry()
     assert (one.texts(), two.texts(), none.texts()) == (["x"], ["x"], [])
-    client.run(client._closing_subscription(one))
+    client.run(client.closing_subscription(one))
     say(hub, "y")
     client.carry()
     assert (one.texts(), two.texts()) == ([], ["y"])
@@ -190,7 +190,7 @@ def test_a_lost_connection_is_opened_again_at_the_next_broker_with_all_subscript
     hubs: dict[str, Hub | None] = {"a": new_hub(), "b": None, "c": new_hub()}
     client = MemoryClient(hubs, reconnect="10s").open()
     subscription, closed = client.opened("t"), client.opened("u")
-    client.run(client._closing_subscription(closed))
+    client.run(client.closing_subscription(closed))
     client.cut()
     assert (client.life, client.reconnects, client.is_closed()) == (Life.RECONNECTING, 1, False)
     client.reconnect()

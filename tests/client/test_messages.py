@@ -6,11 +6,10 @@ import pytest
 
 from betimes.client.messages import (
     Reservation,
-    read_bytes_per_s,
     read_gap,
-    read_latency_s,
     read_message,
     read_reservation,
+    read_reserved,
 )
 from betimes.model.positions import Gap
 
@@ -55,12 +54,12 @@ def test_news_of_a_reservation_are_read():
 
 @pytest.mark.parametrize("told", [[], [("latency", "soon")], [("bandwidth", "20KB/s")]])
 def test_a_latency_that_is_not_told_is_none(told):
-    assert read_latency_s(told) is None
+    assert read_reserved(told)[1] is None
 
 
 @pytest.mark.parametrize("told", [[], [("bandwidth", "much")], [("bandwidth", "any")], [("latency", "1s")]])
 def test_a_bandwidth_that_is_not_told_is_none(told):
-    assert read_bytes_per_s(told) is None
+    assert read_reserved(told)[0] is None
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,11 @@ import pytest
 from tests.broker.listening import run, until
 
 import betimes
-from betimes.client.connection import Client
+from betimes.client.connection import Client, ClientSubscription
 from betimes.client.effects import AwaitWritten, Flow, Wait
 from betimes.client.errors import RefusedError, SubscriptionRefusedError
 from betimes.client.request import ask
 from betimes.client.resubscribing import PAUSE_S_MAX, PAUSE_S_MIN, BackOff, ask_for_all
-from betimes.client.subscriptions import ClientSubscription
 from betimes.model.topology import Link
 from betimes.terminal.fleet import HOST, Fleet, FleetPlan, free_ports
 

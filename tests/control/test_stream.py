@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import mqtt5
@@ -41,7 +42,7 @@ def test_brokers_are_told_and_an_alarm_is_raised_where_nothing_comes_as_predicte
     written(tmp_path / "telemetry", [*lost, record(Received, transfer_s=-1.0)], label="a")
     (tmp_path / "telemetry" / "_unfinished-b").touch()
     (tmp_path / "secret").write_text(SECRET)
-    with running_broker() as broker, DirectConnection(address_of(broker)) as line:
+    with running_broker() as broker, closing(DirectConnection(address_of(broker))) as line:
         admission = AdmissionControl("b1", SECRET, offer=broker.hub.publishing.offer, wake=lambda: None)
         broker.hub.extend(admission)
         line.send(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("$betimes/alarm/#")]))

@@ -39,8 +39,8 @@ from betimes.terminal.resume_file import alone_with, read_resume_file, write_res
 from betimes.terminal.terminal import print_notice
 
 if TYPE_CHECKING:
+    from betimes.client.connection import ClientSubscription
     from betimes.client.messages import Message
-    from betimes.client.subscriptions import ClientSubscription
 
 TIMED_OUT = 27  # the exit code of mosquitto_sub
 RECONNECT_S = 60.0  # how long a lost connection is retried

@@ -10,17 +10,72 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import TracebackType
 
 from betimes.client.addresses import Address
 from betimes.client.asyncio_driver import AsyncioSocket
 from betimes.client.core import ClientCore, Life, OutgoingPublication
 from betimes.client.effects import Answer, AwaitAnswer, AwaitWritten, Dial, Effect, Flow, HangUp, T
+from betimes.client.messages import Message
 from betimes.client.request import Duration, SubscribeCall
 from betimes.client.settings import ClientSettings, read_addresses, read_settings
-from betimes.client.subscriptions import ClientSubscription
+from betimes.client.subscription_buffer import SubscriptionBuffer
 from betimes.model.errors import BetimesError
 from betimes.model.events import Value
 from betimes.model.user_properties import SIGNATURE
+
+
+class ClientSubscription(SubscriptionBuffer):
+    """The messages of one subscription.
+
+    `async for` subscribes, yields, and unsubscribes when it is left. `async with` subscribes at once, for
+    programs that must know when the subscription holds.
+    """
+
+    def __init__(self, client: Client, asked: SubscribeCall, *, buffer: int) -> None:
+        super().__init__(asked, buffer=buffer)
+        self._client = client
+        self._arrived = asyncio.Event()
+        self._is_open = False
+
+    async def __aenter__(self) -> ClientSubscription:
+        await self._client.run(self._client.opening_subscription(self))
+        self._is_open = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_open = False
+        self.clear()
+        self.wake()
+        await self._client.run(self._client.closing_subscription(self))
+
+    async def __aiter__(self) -> AsyncIterator[Message]:
+        """Yield each message when it comes; end when the client or the subscription does."""
+        if self._is_open:
+            while (message := await self._next()) is not None:
+                yield message
+        else:
+            async with self:
+                while (message := await self._next()) is not None:
+                    yield message
+
+    def wake(self) -> None:
+        """Have the task that waits for a message look again."""
+        self._arrived.set()
+
+    async def _next(self) -> Message | None:
+        """Wait for a message that is not too old; None at the end."""
+        while self._is_open:
+            message = self.next_waiting(self._client.now_s())
+            if message is not None:
+                return message
+            if self._client.is_closed():
+                return None
+            self._arrived.clear()
+            await self._arrived.wait()
+        return None
 
 
 class Client(ClientCore[ClientSubscription]):
@@ -46,36 +101,26 @@ class Client(ClientCore[ClientSubscription]):
     ) -> None:
         """Publish; with QoS 1 or 2 wait until the broker has taken it."""
         message = self._publication(topic, payload, attributes, deadline, importance, qos, retain)
-        await self._run(self._publishing(message))
+        await self.run(self._publishing(message))
 
     async def publish_signed(self, topic: str, payload: bytes, signature: str) -> None:
         """Publish something of Betimes's own, which brokers believe because of its signature."""
-        await self._run(
+        await self.run(
             self._publishing(OutgoingPublication(topic, payload, [(SIGNATURE, signature)], 1, retain=True))
         )
-
-    # --- for subscriptions
-
-    async def open_subscription(self, subscription: ClientSubscription) -> None:
-        """Have the broker send what a subscription asks for."""
-        await self._run(self._opening_subscription(subscription))
-
-    async def close_subscription(self, subscription: ClientSubscription) -> None:
-        """Have the broker send no more of it."""
-        await self._run(self._closing_subscription(subscription))
 
     # --- for connect
 
     async def open(self) -> None:
         """Connect, to the first broker that can be reached."""
-        await self._run(self._opening())
+        await self.run(self._opening())
 
     async def close(self) -> None:
         """Disconnect."""
         if self._reconnect_task is not None:
             self._reconnect_task.cancel()
             await asyncio.gather(self._reconnect_task, return_exceptions=True)
-        await self._run(self._closing())
+        await self.run(self._closing())
 
     # --- flows
 
@@ -83,7 +128,7 @@ class Client(ClientCore[ClientSubscription]):
         return ClientSubscription(self, asked, buffer=buffer)
 
     def _begin_reconnecting(self) -> None:
-        self._reconnect_task = self._loop.create_task(self._run(self._reconnecting()))
+        self._reconnect_task = self._loop.create_task(self.run(self._reconnecting()))
         self._reconnect_task.add_done_callback(self._reconnect_task_ended)
 
     def _reconnect_task_ended(self, task: asyncio.Task[None]) -> None:
@@ -93,7 +138,7 @@ class Client(ClientCore[ClientSubscription]):
             self._give_up(BetimesError(f"reconnecting has died: {bug!r}"))
             self._loop.call_exception_handler({"message": "reconnecting has died", "exception": bug})
 
-    async def _run(self, flow: Flow[T]) -> T:
+    async def run(self, flow: Flow[T]) -> T:
         """Perform the effects of a flow, one after the other, and return what it returns."""
         answer: Answer | None = None
         error: BetimesError | None = None

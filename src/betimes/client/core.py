@@ -225,12 +225,12 @@ class ClientCore(ABC, Generic[S]):
         wanted = {
             identifier: each
             for identifier, each in self._subscriptions.items()
-            if not (each.is_durable and self._connection.session_present)
+            if not (each.asked.mode is Mode.DURABLE and self._connection.session_present)
         }
         opened = self._subscriptions
         yield from ask_for_all(wanted, opened, self._asking_for, end_s=end_s, now_s=self.now_s)
 
-    def _opening_subscription(self, subscription: S) -> Flow[None]:
+    def opening_subscription(self, subscription: S) -> Flow[None]:
         """Have the broker send what a subscription asks for."""
         topic = subscription.asked.topic
         if any(each.asked.topic == topic for each in self._subscriptions.values()):
@@ -245,7 +245,7 @@ class ClientCore(ABC, Generic[S]):
             self._forget(subscription)
             raise
 
-    def _closing_subscription(self, subscription: S) -> Flow[None]:
+    def closing_subscription(self, subscription: S) -> Flow[None]:
         """Have the broker send no more of it; where the connection is over, it has ended anyway."""
         self._forget(subscription)
         if not self._connection.is_over():
@@ -264,9 +264,7 @@ class ClientCore(ABC, Generic[S]):
 
     def _publishing(self, message: OutgoingPublication) -> Flow[None]:
         """Publish, and wait until it is written (QoS 0) or the broker has taken it."""
-        waiter = self._connection.publish(
-            message.topic, message.payload, message.properties, qos=message.qos, retain=message.retain
-        )
+        waiter = self._connection.publish(*message)
         if waiter is None:
             yield AwaitWritten()
             return

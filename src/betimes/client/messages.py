@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from betimes.language.guarantees import read_bandwidth_kb_per_s
@@ -70,31 +71,22 @@ def read_reservation(payload: bytes) -> Reservation | None:
         return None
 
 
-def read_latency_s(told: Iterable[tuple[str, str]]) -> float | None:
-    """Return what the way takes that a SUBACK says is reserved; None if it does not tell.
+def read_reserved(told: Iterable[tuple[str, str]]) -> tuple[int | None, float | None]:
+    """Return how many bytes a second a SUBACK says are reserved, and what their route takes in seconds.
 
-    >>> read_latency_s([("bandwidth", "20KB/s"), ("latency", "100ms")])
-    0.1
+    None for what it does not tell.
+
+    >>> read_reserved([("bandwidth", "20KB/s"), ("latency", "100ms")])
+    (20000, 0.1)
     """
-    texts = [text for name, text in told if name == LATENCY]
-    try:
-        return read_duration_s(texts[0]) if texts else None
-    except TextError:
-        return None
-
-
-def read_bytes_per_s(told: Iterable[tuple[str, str]]) -> int | None:
-    """Return how much a SUBACK says is reserved, in bytes a second; None if it does not tell.
-
-    >>> read_bytes_per_s([("bandwidth", "20KB/s"), ("latency", "100ms")])
-    20000
-    """
-    texts = [text for name, text in told if name == BANDWIDTH]
-    try:
-        kb_per_s = read_bandwidth_kb_per_s(texts[0]) if texts else None
-    except TextError:
-        return None
-    return None if kb_per_s is None else round(kb_per_s * 1000.0)
+    kb_per_s = latency_s = None
+    for name, text in told:
+        with suppress(TextError):
+            if name == BANDWIDTH:
+                kb_per_s = read_bandwidth_kb_per_s(text)
+            elif name == LATENCY:
+                latency_s = read_duration_s(text)
+    return None if kb_per_s is None else round(kb_per_s * 1000.0), latency_s
 
 
 def read_message(

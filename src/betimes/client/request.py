@@ -203,11 +203,8 @@ def topic_matches(pattern: str, topic: str) -> bool:
     if wanted[-1:] == ["#"]:
         wanted = wanted[:-1]
         levels = levels[: len(wanted)]
-    return len(wanted) == len(levels) and all(map(_level_matches, wanted, levels))
-
-
-def _level_matches(wanted: str, level: str) -> bool:
-    return wanted in ("+", level)
+    pairs = zip(wanted, levels, strict=False)
+    return len(wanted) == len(levels) and all(each in ("+", level) for each, level in pairs)
 
 
 def checked_text(name: str, text: object) -> str:

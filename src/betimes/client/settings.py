@@ -10,7 +10,6 @@ from pathlib import Path
 
 from betimes.client.addresses import Address, read_address
 from betimes.client.request import Duration, advertise, checked_text, duration_text
-from betimes.client.tls import tls_for
 from betimes.language.quantities import read_duration_s
 from betimes.model.errors import SettingError
 
@@ -88,3 +87,18 @@ def read_settings(
         session_s=session_s,
         advertised=tuple(advertise(advertised)),
     )
+
+
+def tls_for(address: Address, ca: str | Path | None) -> ssl.SSLContext | None:
+    """Return how the broker's certificate is checked, by the system's authorities or those in the file `ca`.
+
+    None where nothing is encrypted.
+    """
+    if not address.is_encrypted:
+        if ca is not None:
+            raise SettingError("ca", str(ca), f"{address} is not encrypted", "use mqtts:// or wss://")
+        return None
+    try:
+        return ssl.create_default_context(cafile=ca)
+    except (OSError, ssl.SSLError) as error:
+        raise SettingError("ca", str(ca), f"cannot be read as certificates ({error})") from None

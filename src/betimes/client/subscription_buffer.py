@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import replace
 
-from betimes.client.messages import Message, Reservation, read_bytes_per_s, read_latency_s
+from betimes.client.messages import Message, Reservation, read_reserved
 from betimes.client.positions import Positions
 from betimes.client.request import Mode, SubscribeCall
 from betimes.language.quantities import show_duration, show_rate
@@ -53,11 +53,6 @@ class SubscriptionBuffer(ABC):
         return self.asked.mode is Mode.SEMI_DURABLE
 
     @property
-    def is_durable(self) -> bool:
-        """Tell whether the broker keeps it while we are away."""
-        return self.asked.mode is Mode.DURABLE
-
-    @property
     def waiting(self) -> int:
         """Return how many messages came and were not handed out yet."""
         return len(self._waiting)
@@ -76,8 +71,7 @@ class SubscriptionBuffer(ABC):
     def answered(self, told: list[tuple[str, str]]) -> None:
         """Learn from the broker's answer where that leaves us."""
         self.is_reserved = any(name == BANDWIDTH for name, _ in told)
-        self.latency_s = read_latency_s(told) if self.is_reserved else None
-        self.bytes_per_s = read_bytes_per_s(told) if self.is_reserved else None
+        self.bytes_per_s, self.latency_s = read_reserved(told) if self.is_reserved else (None, None)
         if self.resumes:
             self._came.answered(told)
             self._handed_out.answered(told, waiting=len(self._waiting))
@@ -129,23 +123,16 @@ class SubscriptionBuffer(ABC):
         self._waiting_bytes = 0
 
     def next_waiting(self, now_s: float) -> Message | None:
-        """Return the message that waits longest and is not too old; None where there is none."""
+        """Take out what waits longest and is not too old, as old as it is by now; None: there is none."""
         while self._waiting:
-            message = self._oldest(now_s)
-            if message is not None:
+            came_s, message = self._waiting.popleft()
+            self._waiting_bytes -= len(message.payload)
+            if self.resumes:
+                self._handed_out.take(message.id)
+            if message.age_s is None:
                 return message
-        return None
-
-    def _oldest(self, now_s: float) -> Message | None:
-        """Take out what waits longest, as old as it is by now; None if that is too old."""
-        came_s, message = self._waiting.popleft()
-        self._waiting_bytes -= len(message.payload)
-        if self.resumes:
-            self._handed_out.take(message.id)
-        if message.age_s is None:
-            return message
-        age_s = message.age_s + now_s - came_s
-        if age_s > self.asked.delay_s_max and not self.asked.late_too:
+            age_s = message.age_s + now_s - came_s
+            if age_s <= self.asked.delay_s_max or self.asked.late_too:
+                return replace(message, age_s=age_s)
             self.late += 1
-            return None
-        return replace(message, age_s=age_s)
+        return None

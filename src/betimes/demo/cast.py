@@ -13,9 +13,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from itertools import pairwise
 
-from betimes.client.connection import Client, connect
+from betimes.client.connection import Client, ClientSubscription, connect
 from betimes.client.errors import SubscriptionRefusedError
-from betimes.client.subscriptions import ClientSubscription
 from betimes.demo.flights import TOPIC
 from betimes.model.errors import BetimesError
 from betimes.terminal.fleet import HOST

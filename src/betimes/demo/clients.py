@@ -18,10 +18,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from betimes.client.addresses import Address
 from betimes.client.connection import Client, connected
+from betimes.client.connection import ClientSubscription as Messages
 from betimes.client.core import BUFFER_MAX
 from betimes.client.errors import SubscriptionRefusedError, UnreachableError
 from betimes.client.request import Mode, SubscribeCall
-from betimes.client.subscriptions import ClientSubscription as Messages
 from betimes.demo.flights import TOPIC, Departure, read_payload
 from betimes.demo.scores import DemoTally
 from betimes.model.errors import BetimesError

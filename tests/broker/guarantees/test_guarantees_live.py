@@ -17,9 +17,8 @@ import pytest
 from tests.broker.listening import run, until
 
 import betimes
-from betimes.client.connection import Client
+from betimes.client.connection import Client, ClientSubscription
 from betimes.client.errors import SubscriptionRefusedError
-from betimes.client.subscriptions import ClientSubscription
 from betimes.model.topology import Link
 from betimes.terminal.fleet import HOST, Fleet, FleetPlan, free_ports
 

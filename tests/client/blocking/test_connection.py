@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+from contextlib import closing
 from dataclasses import replace
 
 import mqtt5
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.live
 
 
 def talk(address: Address, **options) -> None:
-    with DirectConnection(address, **options) as line:
+    with closing(DirectConnection(address, **options)) as line:
         line.send(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("t")]))
         assert isinstance(first_of(line.receive(), mqtt5.SubAckPacket, "here"), mqtt5.SubAckPacket)
         line.send(*(mqtt5.PublishPacket("t", bytes(70_000)) for _ in range(20)))

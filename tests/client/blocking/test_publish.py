@@ -45,7 +45,7 @@ class _Cutting(DirectConnection):
     cuts = 1
 
     def receive(self) -> list[object]:
-        if _Cutting.cuts and self.receive_max < 65_535:  # it has logged in
+        if _Cutting.cuts and self.protocol.receive_max < 65_535:  # it has logged in
             _Cutting.cuts -= 1
             self._transport.close()
         return super().receive()

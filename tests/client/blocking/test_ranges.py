@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import mqtt5
 import pytest
@@ -28,7 +28,7 @@ def keeping_broker(messages_max: int = 1_000_000, **limits) -> Iterator[Broker]:
 
 def publish(broker: Broker, numbers: range, topic: str = "t") -> None:
     """Publish, and return when the broker has everything."""
-    with DirectConnection(address_of(broker)) as line:
+    with closing(DirectConnection(address_of(broker))) as line:
         packets = [
             mqtt5.PublishPacket(topic, str(number).encode(), user_properties=[("speed", str(number))])
             for number in numbers
@@ -90,8 +90,8 @@ def test_a_connection_that_was_cut_in_between_is_opened_again():
     with keeping_broker() as broker, RangeReader([address_of(broker)]) as reader:
         publish(broker, range(1, 4))
         reader.plan(ALL, {})
-        assert reader._line._line is not None
-        reader._line._line._transport.close()
+        assert reader._line is not None
+        reader._line._transport.close()
         assert payloads(reader, ALL, {}, {"b1": 3}) == [1, 2, 3]
 
 

@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +14,6 @@ import mqtt5
 import pytest
 
 from betimes.client.addresses import Address
-from betimes.client.blocking.client import SyncWaiter
 from betimes.client.blocking.socket_exchange import SocketExchange
 from betimes.client.broker_connection import BrokerConnection
 from betimes.mqtt.client_protocol import ClientProtocol
@@ -29,7 +29,7 @@ def exchange(taken: list[Any]) -> Iterator[tuple[SocketExchange, socket.socket]]
         Address(),
         ClientProtocol(mqtt5.ConnectPacket("c")),
         timeout_s=1.0,
-        new_waiter=SyncWaiter,
+        new_waiter=Future,
         take=taken.append,
         tell_end=lambda: None,
     )

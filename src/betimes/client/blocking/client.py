@@ -17,12 +17,13 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
+from betimes.client.blocking.connection import open_socket
 from betimes.client.blocking.socket_exchange import SocketExchange
-from betimes.client.blocking.sockets import open_socket
 from betimes.client.core import ClientCore, Life
 from betimes.client.effects import Answer, AwaitAnswer, AwaitWritten, Dial, Effect, Flow, HangUp, T, Waiter
 from betimes.client.messages import Message
@@ -41,33 +42,6 @@ class _Closing(Exception):  # noqa: N818 -- no error: the thread is to end
     """The client is being closed while its thread waits."""
 
 
-class SyncWaiter:
-    """Where an answer is put once it comes, for a thread to wait for."""
-
-    __slots__ = ("_answer", "_is_there")
-
-    def __init__(self) -> None:
-        self._is_there = threading.Event()
-        self._answer: Answer | None = None
-
-    def done(self) -> bool:
-        """Tell whether it is there."""
-        return self._is_there.is_set()
-
-    def set_result(self, answer: Answer | None, /) -> None:
-        """Put it there."""
-        self._answer = answer
-        self._is_there.set()
-
-    def wait(self, timeout_s: float) -> bool:
-        """Wait for it; tell whether it came."""
-        return self._is_there.wait(timeout_s)
-
-    def result(self) -> Answer | None:
-        """Return it; None stands for a connection that was lost before."""
-        return self._answer
-
-
 class SyncSubscription(SubscriptionBuffer):
     """The messages of one subscription.
 
@@ -82,7 +56,7 @@ class SyncSubscription(SubscriptionBuffer):
         self._is_open = False
 
     def __enter__(self) -> SyncSubscription:
-        self._client.open_subscription(self)
+        self._client.run(self._client.opening_subscription(self))
         self._is_open = True
         return self
 
@@ -93,7 +67,7 @@ class SyncSubscription(SubscriptionBuffer):
             self._is_open = False
             self.clear()
             self.wake()
-        self._client.close_subscription(self)
+        self._client.run(self._client.closing_subscription(self))
 
     def __iter__(self) -> Iterator[Message]:
         """Yield each message when it comes; end when the client or the subscription does."""
@@ -142,7 +116,7 @@ class SyncClient(ClientCore[SyncSubscription]):
         self._must_end = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="betimes-client", daemon=True)
         self._turning = threading.get_ident()  # the thread that reads: until it is started, the program's
-        super().__init__(settings, now_s=time.monotonic, new_waiter=SyncWaiter)
+        super().__init__(settings, now_s=time.monotonic, new_waiter=Future[Answer | None])
 
     def publish(
         self,
@@ -157,7 +131,7 @@ class SyncClient(ClientCore[SyncSubscription]):
     ) -> None:
         """Publish; with QoS 1 or 2 wait until the broker has taken it."""
         message = self._publication(topic, payload, attributes, deadline, importance, qos, retain)
-        self._run(self._publishing(message))
+        self.run(self._publishing(message))
 
     @property
     def dropped(self) -> int:
@@ -171,26 +145,16 @@ class SyncClient(ClientCore[SyncSubscription]):
         with self.lock:
             return super().late
 
-    # --- for subscriptions
-
-    def open_subscription(self, subscription: SyncSubscription) -> None:
-        """Have the broker send what a subscription asks for."""
-        self._run(self._opening_subscription(subscription))
-
-    def close_subscription(self, subscription: SyncSubscription) -> None:
-        """Have the broker send no more of it."""
-        self._run(self._closing_subscription(subscription))
-
     # --- for connect_sync
 
     def open(self) -> None:
         """Connect, to the first broker that can be reached, and have a thread read from then on."""
-        self._run(self._opening())
+        self.run(self._opening())
         self._thread.start()
 
     def close(self) -> None:
         """Disconnect."""
-        self._run(self._closing())
+        self.run(self._closing())
         self._thread.join(JOIN_S_MAX)
 
     # --- flows
@@ -201,7 +165,7 @@ class SyncClient(ClientCore[SyncSubscription]):
     def _begin_reconnecting(self) -> None:
         """Do nothing: the thread that reads sees that the connection has ended, and goes on from there."""
 
-    def _run(self, flow: Flow[T]) -> T:
+    def run(self, flow: Flow[T]) -> T:
         """Perform the effects of a flow, one after the other, and return what it returns."""
         answer: Answer | None = None
         error: BetimesError | None = None
@@ -241,14 +205,27 @@ class SyncClient(ClientCore[SyncSubscription]):
         return None
 
     def _answer(self, waiter: Waiter) -> Answer:
-        assert isinstance(waiter, SyncWaiter), "this is how this client waits"
         connection = self._connection
-        if not self._is_within(waiter.done, waiter.wait):
+        if not self._has_come(waiter):
             raise connection.silent()
-        answer = waiter.result()
+        assert isinstance(waiter, Future), "this is how this client waits"
+        answer: Answer | None = waiter.result()
         if answer is None:
             raise connection.lost()
         return answer
+
+    def _has_come(self, waiter: Waiter) -> bool:
+        """Wait for an answer, and tell whether it came in time."""
+        assert isinstance(waiter, Future), "this is how this client waits"
+
+        def wait(timeout_s: float) -> bool:
+            try:
+                waiter.result(timeout_s)
+            except TimeoutError:
+                return False
+            return True
+
+        return self._is_within(waiter.done, wait)
 
     def _wait_until_written(self) -> None:
         exchange, connection = self._exchange, self._connection
@@ -288,8 +265,7 @@ class SyncClient(ClientCore[SyncSubscription]):
             connection.start(time.monotonic())
             self._exchange.flush()
         try:
-            assert isinstance(connection.opened, SyncWaiter), "this is how this client waits"
-            self._is_within(connection.opened.done, connection.opened.wait)
+            self._has_come(connection.opened)
             connection.check_open()
         except BaseException:
             with self.lock:
@@ -320,7 +296,7 @@ class SyncClient(ClientCore[SyncSubscription]):
         try:
             while not self._must_end.is_set():
                 if self.life is Life.RECONNECTING:
-                    self._run(self._reconnecting())
+                    self.run(self._reconnecting())
                 elif self.life is Life.OPEN and self._exchange is not None:
                     self._exchange.turn(TURN_S_MAX)
                 else:

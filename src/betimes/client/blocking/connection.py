@@ -7,21 +7,21 @@ For tasks on Spark: one thing at a time, as fast as the codec. Programs that do 
 from __future__ import annotations
 
 import secrets
+import socket
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import mqtt5
 
 from betimes.client.addresses import Address
-from betimes.client.blocking.sockets import READ_BYTES, open_socket
 from betimes.client.broker_connection import protocol_for
 from betimes.client.errors import ConnectionLostError, LoginRefusedError, UnreachableError, meaning
-from betimes.client.settings import Place
-from betimes.client.tls import tls_for
+from betimes.client.settings import Place, tls_for
 from betimes.mqtt.client_protocol import Cause, Ended
+
+READ_BYTES = 256 * 1024
 
 
 class DirectConnection:
@@ -48,19 +48,6 @@ class DirectConnection:
         except BaseException:
             self._transport.close()
             raise
-
-    def __enter__(self) -> DirectConnection:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    @property
-    def receive_max(self) -> int:
-        """Return how many messages of QoS 1 and 2 the broker takes at once."""
-        return self.protocol.receive_max
 
     def send(self, *packets: mqtt5.Packet) -> None:
         """Send packets as they are."""
@@ -123,3 +110,15 @@ def first_of(packets: Sequence[Any], kind: type[Any], address: str) -> Any:
         came, meant = type(packets[0]).__name__, kind.__name__
         raise ConnectionLostError(f"{address}: the broker sent {came} where {meant} was due")
     return packets[0]
+
+
+def open_socket(place: Place, timeout_s: float) -> socket.socket:
+    """Return a socket that is connected, within the time limit; what goes wrong is an OSError."""
+    address = place.address
+    bare = socket.create_connection((address.host, address.port), timeout=timeout_s)
+    try:
+        bare.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return bare if place.tls is None else place.tls.wrap_socket(bare, server_hostname=address.host)
+    except BaseException:
+        bare.close()
+        raise

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from types import TracebackType
+from typing import Self, TypeVar
 
 from betimes.client.addresses import Address
 from betimes.client.blocking.connection import DirectConnection
@@ -21,7 +22,12 @@ class FailoverConnection:
     """A connection that is opened when it is needed, and again, elsewhere, for as long as patience lasts."""
 
     def __init__(
-        self, addresses: Sequence[Address], *, ca: str | Path | None, timeout_s: float, patience_s: float
+        self,
+        addresses: Sequence[Address],
+        *,
+        ca: str | Path | None = None,
+        timeout_s: float = 10.0,
+        patience_s: float = 0.0,
     ) -> None:
         self._addresses = addresses
         self._ca = ca
@@ -29,6 +35,14 @@ class FailoverConnection:
         self._patience_s = patience_s
         self._place = 0
         self._line: DirectConnection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     @property
     def address(self) -> Address:

@@ -20,7 +20,7 @@ from betimes.model.errors import SettingError
 from betimes.mqtt.client_protocol import FAILED, IN_FLIGHT_MAX, PacketTooLargeError
 
 
-class BulkPublisher:
+class BulkPublisher(FailoverConnection):
     """Publishes at one of some brokers: at the next where one is lost, for so long."""
 
     def __init__(
@@ -32,7 +32,7 @@ class BulkPublisher:
         patience_s: float = 0.0,
         in_flight_max: int = 1_000,
     ) -> None:
-        self._line = FailoverConnection(addresses, ca=ca, timeout_s=timeout_s, patience_s=patience_s)
+        super().__init__(addresses, ca=ca, timeout_s=timeout_s, patience_s=patience_s)
         self._half = max(1, min(in_flight_max, IN_FLIGHT_MAX) // 2)
         self._unsent: list[mqtt5.PublishPacket] = []
         self._sent: dict[int | None, mqtt5.PublishPacket] = {}  # and not acknowledged, by packet identifier
@@ -44,12 +44,8 @@ class BulkPublisher:
         for packet in packets:
             self._unsent.append(packet)
             if len(self._unsent) >= self._half:
-                self._line.do(partial(self._send, left_max=self._half))
-        self._line.do(partial(self._send, left_max=0))
-
-    def close(self) -> None:
-        """Hang up."""
-        self._line.close()
+                self.do(partial(self._send, left_max=self._half))
+        self.do(partial(self._send, left_max=0))
 
     def _send(self, line: DirectConnection, left_max: int) -> None:
         """Send what is not sent on this connection, and wait until so many at most are not acknowledged."""

@@ -11,12 +11,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
-from types import TracebackType
 
 import mqtt5
 
-from betimes.client.addresses import Address
 from betimes.client.blocking.connection import DirectConnection
 from betimes.client.blocking.failover import FailoverConnection
 from betimes.client.errors import ConnectionLostError, SubscriptionRefusedError, meaning
@@ -51,14 +48,16 @@ class RangeRequest:
     filter: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class RangePlan:
-    """How far some messages reach."""
+    """What a broker says of a range: how far it reaches, and what is kept of it."""
 
-    positions: dict[str, int]
-    kept: int  # messages up to there, of whatever topic
-    lost: int  # at most, that are not kept any more
-    is_whole: bool  # all that is published comes to this broker, and is kept
+    positions: dict[str, int] = field(default_factory=dict)
+    kept: int = 0  # messages up to there, of whatever topic
+    lost: int = 0  # at most, that are not kept any more
+    is_whole: bool = False  # all that is published comes to this broker, and is kept
+    outstanding: int = 0  # messages that are sent with this answer
+    gaps: int = 0  # likewise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,30 +69,8 @@ class RangePart:
     came_at_s: float = 0.0  # on the wall clock
 
 
-class RangeReader:
+class RangeReader(FailoverConnection):
     """Reads ranges at one of some brokers: at the next where one cannot be had, for so long."""
-
-    def __init__(
-        self,
-        addresses: Sequence[Address],
-        *,
-        ca: str | Path | None = None,
-        timeout_s: float = 10.0,
-        patience_s: float = 0.0,
-    ) -> None:
-        self._line = FailoverConnection(addresses, ca=ca, timeout_s=timeout_s, patience_s=patience_s)
-
-    def __enter__(self) -> RangeReader:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Hang up."""
-        self._line.close()
 
     def plan(
         self,
@@ -105,38 +82,25 @@ class RangeReader:
     ) -> RangePlan:
         """Return how far so many messages reach, behind a position and up to another."""
         ends = [f"+{most}", *_tokens(until or {})]
-        told, _ = self._line.do(lambda line: _ask(line, wanted, after, ends))
-        positions = dict(after)
-        for origin, number in told.positions.items():
-            positions[origin] = max(number, positions.get(origin, 0))
-        return RangePlan(positions=positions, kept=told.kept, lost=told.lost, is_whole=told.is_whole)
+        told, _ = self.do(lambda line: _ask(line, wanted, after, ends))
+        reached = {origin: max(number, after.get(origin, 0)) for origin, number in told.positions.items()}
+        told.positions = {**after, **reached}
+        return told
 
     def read(self, wanted: RangeRequest, after: Positions, until: Positions) -> Iterator[RangePart]:
         """Yield all that is wanted behind a position up to another, and what is missing there."""
         at = dict(after)
         while any(number > at.get(origin, 0) for origin, number in until.items()):
-            told, came = self._line.do(partial(_ask, wanted=wanted, after=at, ends=_tokens(until)))
+            told, came = self.do(partial(_ask, wanted=wanted, after=at, ends=_tokens(until)))
             yield came
             if all(number <= at.get(origin, 0) for origin, number in told.positions.items()):
-                raise ConnectionLostError(f"{self._line.address}: the broker gets no further")
+                raise ConnectionLostError(f"{self.address}: the broker gets no further")
             at |= told.positions
-
-
-@dataclass(slots=True)
-class _Told:
-    """What a SUBACK says of a range."""
-
-    outstanding: int = 0
-    gaps: int = 0
-    lost: int = 0
-    kept: int = 0
-    is_whole: bool = False
-    positions: dict[str, int] = field(default_factory=dict)
 
 
 def _ask(
     line: DirectConnection, wanted: RangeRequest, after: Positions, ends: Sequence[str]
-) -> tuple[_Told, RangePart]:
+) -> tuple[RangePlan, RangePart]:
     """Ask for a range, and return what the broker says of it and what it sends."""
     properties = [(RESUME_AFTER, token) for token in _tokens(after)]
     properties += [(RESUME_UNTIL, end) for end in ends]
@@ -164,8 +128,8 @@ def _ask(
     return told, came
 
 
-def _told(properties: Sequence[tuple[str, str]]) -> _Told:
-    told = _Told()
+def _told(properties: Sequence[tuple[str, str]]) -> RangePlan:
+    told = RangePlan()
     for name, value in properties:
         if name == POSITION:
             try:

@@ -15,7 +15,7 @@ import threading
 import time
 from contextlib import suppress
 
-from betimes.client.blocking.sockets import READ_BYTES
+from betimes.client.blocking.connection import READ_BYTES
 from betimes.client.broker_connection import BrokerConnection
 
 _NOT_NOW = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)

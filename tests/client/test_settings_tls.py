@@ -8,7 +8,7 @@ import pytest
 import trustme
 
 from betimes.client.addresses import read_address
-from betimes.client.tls import tls_for
+from betimes.client.settings import tls_for
 from betimes.model.errors import SettingError
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.interop.brokers import HOST
 
 from betimes.client.addresses import Address
-from betimes.client.blocking.sockets import open_socket
+from betimes.client.blocking.connection import open_socket
 from betimes.client.settings import Place
 
 pytestmark = pytest.mark.live
