@@ -146,19 +146,6 @@ EXCHANGES: dict[str, tuple[Callable[[], ClientProtocol], list[Step]]] = {
             Step(told(mqtt5.PubRelPacket(7)), [mqtt5.PubCompPacket(7, reason_code=NOT_FOUND_COMP)]),
         ],
     ),
-    "a caller that acknowledges itself says when, and why not": (
-        lambda: connected(acknowledges=False),
-        [
-            Step(told(message(b"b", 7, qos=QOS_1)), events=[message(b"b", 7, qos=QOS_1)]),
-            Step(
-                lambda protocol: protocol.acknowledge(message(b"b", 7, qos=QOS_1), code=0x97, reason="full"),
-                [mqtt5.PubAckPacket(7, reason_code=mqtt5.PubAckReasonCode.QUOTA_EXCEEDED, reason_str="full")],
-            ),
-            Step(told(message(b"c", 8, qos=QOS_2)), events=[message(b"c", 8, qos=QOS_2)]),
-            Step(lambda protocol: protocol.acknowledge(message(b"c", 8, qos=QOS_2)), [mqtt5.PubRecPacket(8)]),
-            Step(told(mqtt5.PubRelPacket(8)), [mqtt5.PubCompPacket(8)]),
-        ],
-    ),
     "SUBSCRIBE and UNSUBSCRIBE are answered by packet identifier": (
         connected,
         [
@@ -239,13 +226,12 @@ EXCHANGES: dict[str, tuple[Callable[[], ClientProtocol], list[Step]]] = {
             Step(lambda protocol: protocol.broke("gone"), events=[]),
         ],
     ),
-    "DISCONNECT has a reason, and can end the session": (
+    "DISCONNECT can end the session": (
         connected,
         [
             Step(
-                lambda protocol: protocol.disconnect(code=0x04, reason="bye", session_expiry_s=0),
-                [mqtt5.DisconnectPacket(reason_code=Gone.DISCONNECT_WITH_WILL_MESSAGE, reason_str="bye",
-                                        session_expiry_interval=0)],
+                lambda protocol: protocol.disconnect(session_expiry_s=0),
+                [mqtt5.DisconnectPacket(session_expiry_interval=0)],
             ),
             Step(lambda protocol: protocol.disconnect()),
             Step(told(message(b"a"))),

@@ -25,7 +25,6 @@ from betimes.client.request import SubscribeCall, checked_topic_filter
 from betimes.model.errors import SettingError
 from betimes.model.user_properties import DEFINITE
 from betimes.mqtt.client_protocol import (
-    FAILED,
     Cause,
     ClientProtocol,
     Ended,
@@ -34,13 +33,16 @@ from betimes.mqtt.client_protocol import (
     LocalProtocolError,
     PacketTooLargeError,
 )
+from betimes.mqtt.packets import QUALITIES
+from betimes.mqtt.reason_codes import FAILED
 
 COME_LATER = frozenset({0x89, 0x8B})  # it is busy, or shutting down
 
 Take = Callable[[mqtt5.PublishPacket], None]
+AnswerPacket = (
+    mqtt5.PubAckPacket | mqtt5.PubCompPacket | mqtt5.PubRecPacket | mqtt5.SubAckPacket | mqtt5.UnsubAckPacket
+)
 Tell = Callable[[list[tuple[str, str]]], None]  # the user properties of an answer
-
-_QUALITIES = (mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE, mqtt5.QoS.EXACTLY_ONCE)
 
 
 class BrokerConnection:
@@ -162,7 +164,7 @@ class BrokerConnection:
         connack = self._protocol.connack
         has_identifiers = connack is None or connack.subscription_id_available
         wanted = mqtt5.TopicFilter(
-            checked_topic_filter(asked.topic), max_qos=_QUALITIES[asked.qos], retain_as_published=False
+            checked_topic_filter(asked.topic), max_qos=QUALITIES[asked.qos], retain_as_published=False
         )
         try:
             packet_id = self._protocol.subscribe(
@@ -211,15 +213,7 @@ class BrokerConnection:
             elif isinstance(event, Ended):
                 self._end(event)
 
-    def _answer(
-        self,
-        packet: mqtt5.PubAckPacket
-        | mqtt5.PubCompPacket
-        | mqtt5.PubRecPacket
-        | mqtt5.SubAckPacket
-        | mqtt5.UnsubAckPacket,
-        code: int,
-    ) -> None:
+    def _answer(self, packet: AnswerPacket, code: int) -> None:
         waiter = self._waiters.pop(packet.packet_id, None)
         if waiter is not None and not waiter.done():
             is_definite = (DEFINITE, "false") not in packet.user_properties

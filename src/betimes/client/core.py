@@ -39,7 +39,8 @@ from betimes.client.settings import ClientSettings
 from betimes.model.errors import BetimesError, SettingError
 from betimes.model.events import Value
 from betimes.model.user_properties import GAP_TOPIC, RESERVATION_TOPIC
-from betimes.mqtt.client_protocol import FAILED, ClientSession
+from betimes.mqtt.client_protocol import ClientSession
+from betimes.mqtt.reason_codes import FAILED
 
 log = logging.getLogger(__name__)
 log.addHandler(logging.NullHandler())

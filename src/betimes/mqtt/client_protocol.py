@@ -33,14 +33,14 @@ import mqtt5
 from betimes.model.errors import BetimesError
 from betimes.mqtt.codec import PACKET_BYTES_LIMIT, Codec
 from betimes.mqtt.packet_ids import PACKET_ID_MAX, PacketIds
+from betimes.mqtt.packets import QUALITIES, copy_publish
+from betimes.mqtt.reason_codes import FAILED
 from betimes.mqtt.validation import PROTOCOL_ERROR, TOPIC_ALIAS_INVALID, PacketError
 
-FAILED: Final = 0x80  # reason codes from here on reject something [2.4]
 RECEIVE_MAXIMUM_EXCEEDED: Final = 0x93
 KEEP_ALIVE_TIMEOUT: Final = 0x8D
 IN_FLIGHT_MAX: Final = PACKET_ID_MAX // 2  # so that the search for a free packet identifier is short
 
-_QUALITIES: Final = (mqtt5.QoS.AT_MOST_ONCE, mqtt5.QoS.AT_LEAST_ONCE, mqtt5.QoS.EXACTLY_ONCE)
 _PUBREL, _DUPLICATE = 0x62, 0x08  # the first byte of a packet, and a flag in it
 _KIND_AND_QOS, _PUBLISH_QOS_1 = 0xF6, 0x32  # a mask of the first byte, and its value for a PUBLISH of QoS 1
 
@@ -142,9 +142,8 @@ class ClientProtocol:
     """One connection of an MQTT 5 client to its broker.
 
     `connect` is the CONNECT packet; its limits (receive maximum, topic alias maximum, maximum packet size)
-    hold for what the broker may send. With `acknowledges` off, the caller acknowledges each message of QoS 1
-    and 2 itself (`acknowledge`), for example once it is stored; until then it may come again. `trusts` is as
-    in the codec: messages are read without being checked, for clients that read very many.
+    hold for what the broker may send. `trusts` is as in the codec: messages are read without being checked,
+    for clients that read very many.
     """
 
     def __init__(
@@ -153,7 +152,6 @@ class ClientProtocol:
         *,
         session: ClientSession | None = None,
         in_flight_max: int = IN_FLIGHT_MAX,
-        acknowledges: bool = True,
         trusts: bool = False,
     ) -> None:
         self.state = ClientState.IDLE
@@ -162,7 +160,6 @@ class ClientProtocol:
         self.packet_bytes_max = PACKET_BYTES_LIMIT  # that the broker accepts
         self.receive_max = PACKET_ID_MAX  # messages of QoS 1 and 2 that the broker accepts at once [4.9]
         self._connect = connect
-        self._acknowledges = acknowledges
         self._in_flight_max = in_flight_max
         bytes_max = connect.max_packet_size or PACKET_BYTES_LIMIT
         self._codec = Codec(packet_bytes_max=bytes_max, dialled=True, trusts=trusts)
@@ -288,7 +285,7 @@ class ClientProtocol:
                 raise InFlightFullError(self._in_flight_max)
             packet_id = session.ids.next_free(in_flight, self._requests)
         data = mqtt5.PublishPacket(
-            topic, payload, qos=_QUALITIES[qos], retain=retain, packet_id=packet_id, **properties
+            topic, payload, qos=QUALITIES[qos], retain=retain, packet_id=packet_id, **properties
         ).write()
         if len(data) > self.packet_bytes_max:
             raise PacketTooLargeError(len(data), self.packet_bytes_max)
@@ -316,38 +313,10 @@ class ClientProtocol:
         )
         return self._ask(packet_id, packet)
 
-    def unsubscribe(self, patterns: list[str], *, user_properties: Pairs = ()) -> int:
+    def unsubscribe(self, patterns: list[str]) -> int:
         """Send UNSUBSCRIBE, and return the packet identifier of its answer."""
         packet_id = self._request_id()
-        packet = mqtt5.UnsubscribePacket(packet_id, patterns, user_properties=list(user_properties))
-        return self._ask(packet_id, packet)
-
-    def acknowledge(
-        self,
-        message: mqtt5.PublishPacket,
-        *,
-        code: int = 0,
-        reason: str | None = None,
-        user_properties: Pairs = (),
-    ) -> None:
-        """Acknowledge a message of QoS 1 or 2, or reject it with a reason code."""
-        self._require_connection()
-        packet_id = message.packet_id
-        if packet_id is None:
-            raise LocalProtocolError("a message of QoS 0 is not acknowledged")
-        pairs = list(user_properties)
-        answer: mqtt5.PubAckPacket | mqtt5.PubRecPacket
-        if message.qos.value == 1:
-            answer = mqtt5.PubAckPacket(
-                packet_id, reason_code=mqtt5.PubAckReasonCode(code), reason_str=reason, user_properties=pairs
-            )
-        else:
-            answer = mqtt5.PubRecPacket(
-                packet_id, reason_code=mqtt5.PubRecReasonCode(code), reason_str=reason, user_properties=pairs
-            )
-            if code < FAILED:
-                self.session.received.add(packet_id)
-        self._outbox.append(self._checked(answer.write()))
+        return self._ask(packet_id, mqtt5.UnsubscribePacket(packet_id, patterns))
 
     def send(self, packet: mqtt5.Packet) -> None:
         """Send a packet that has no method of its own, such as AUTH; its answer is not tracked."""
@@ -355,19 +324,12 @@ class ClientProtocol:
             self._require_connection()
         self._outbox.append(self._checked(packet.write()))
 
-    def disconnect(
-        self, *, code: int = 0, reason: str | None = None, session_expiry_s: int | None = None
-    ) -> None:
+    def disconnect(self, *, session_expiry_s: int | None = None) -> None:
         """Send DISCONNECT, which ends the connection; a session expiry of 0 ends the session too."""
         if self.is_over():
             return
         if self.state is ClientState.CONNECTED:
-            packet = mqtt5.DisconnectPacket(
-                reason_code=mqtt5.DisconnectReasonCode(code),
-                reason_str=reason,
-                session_expiry_interval=session_expiry_s,
-            )
-            self._outbox.append(packet.write())
+            self._outbox.append(mqtt5.DisconnectPacket(session_expiry_interval=session_expiry_s).write())
         self._move(Cause.DISCONNECTED if self.state is not ClientState.IDLE else Cause.TRANSPORT)
 
     # --- packets from the broker
@@ -413,7 +375,13 @@ class ClientProtocol:
             if topic is None:
                 self._fail(TOPIC_ALIAS_INVALID, f"topic alias {packet.topic_alias} stands for none", events)
                 return
-            packet = _with_topic(packet, topic)
+            packet = copy_publish(
+                packet,
+                topic=topic,
+                packet_id=packet.packet_id,
+                duplicate=packet.duplicate,
+                subscription_ids=packet.subscription_ids,
+            )
         packet_id = packet.packet_id
         if packet_id is None:
             events.append(packet)
@@ -427,9 +395,10 @@ class ClientProtocol:
                 problem = f"more than {self._connect.receive_max} messages at once"
                 self._fail(RECEIVE_MAXIMUM_EXCEEDED, problem, events)
                 return
+            received.add(packet_id)
         events.append(packet)
-        if self._acknowledges:
-            self.acknowledge(packet)
+        answer = mqtt5.PubAckPacket if packet.qos.value == 1 else mqtt5.PubRecPacket
+        self._outbox.append(answer(packet_id).write())
 
     def _topic_of(self, packet: mqtt5.PublishPacket) -> str | None:
         """Return the topic that an alias stands for, if any, and remember it [3.3.2.3.4]."""
@@ -534,21 +503,3 @@ class ClientProtocol:
         if to is None:
             raise LocalProtocolError(f"a connection that is {self.state.name.lower()}: {cause.value}")
         self.state = to
-
-
-def _with_topic(packet: mqtt5.PublishPacket, topic: str) -> mqtt5.PublishPacket:
-    return mqtt5.PublishPacket(
-        topic,
-        packet.payload,
-        qos=packet.qos,
-        retain=packet.retain,
-        packet_id=packet.packet_id,
-        duplicate=packet.duplicate,
-        payload_format_indicator=packet.payload_format_indicator,
-        message_expiry_interval=packet.message_expiry_interval,
-        content_type=packet.content_type,
-        response_topic=packet.response_topic,
-        correlation_data=packet.correlation_data,
-        subscription_ids=packet.subscription_ids,
-        user_properties=packet.user_properties,
-    )

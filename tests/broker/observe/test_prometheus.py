@@ -113,7 +113,7 @@ def test_what_subscribers_pay_is_earned_when_it_is_sent_and_not_again():
     rich.connection.lost(1.0)  # it has not acknowledged
     Client(hub, "rich", clean_start=False, session_expiry_interval=100)
     found = gathered(ObservedParts(hub=hub), 2.0)
-    assert found.publications_sent == 3
+    assert found.counters.sent == 3
     assert found.earned == 4.5
     publisher.publish("a", b"y", qos=0)
     assert gathered(ObservedParts(hub=hub), 3.0).earned == 9.0

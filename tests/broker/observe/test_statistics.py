@@ -32,7 +32,7 @@ def test_everything_that_happens_is_seen():
     assert (found.connected, found.sessions, found.disconnected) == (1, 2, 1)
     assert (found.subscriptions, found.retained) == (3, 1)
     assert found.queue_bytes == hub.sessions["away"].queue_bytes > 0
-    assert (found.publications_received, found.publications_sent) == (1, 1)
+    assert (found.counters.received, found.counters.sent) == (1, 1)
     assert (found.lost[Reason.REFUSED], found.dropped) == (1, 1)
 
 
@@ -41,14 +41,16 @@ def test_packets_and_bytes_are_counted_both_ways():
     connect = mqtt5.ConnectPacket("c", clean_start=True).write()
     client = Client(hub, "c")
     found = gathered(ObservedParts(hub=hub), 0.0)
-    assert (found.packets_received, found.bytes_received) == (1, len(connect))
-    assert (found.packets_sent, found.bytes_sent) == (1, len(client.connack.write()))
+    assert (found.counters.packets_received, found.counters.bytes_received) == (1, len(connect))
+    assert (found.counters.packets_sent, found.counters.bytes_sent) == (1, len(client.connack.write()))
     pings = mqtt5.PingReqPacket().write() * 3
     client.connection.receive(pings[:5], 0.0)
     client.connection.receive(pings[5:], 0.0)
     client.read()
     found = gathered(ObservedParts(hub=hub), 0.0)
-    assert (found.packets_received, found.bytes_received) == (4, len(connect) + 6)
-    assert found.packets_sent == 4
+    assert (found.counters.packets_received, found.counters.bytes_received) == (4, len(connect) + 6)
+    assert found.counters.packets_sent == 4
     client.connection.receive(pings[:2] + b"\x00", 0.0)
-    assert gathered(ObservedParts(hub=hub), 0.0).packets_received == 5  # what came before a mistake counts
+    assert (
+        gathered(ObservedParts(hub=hub), 0.0).counters.packets_received == 5
+    )  # what came before a mistake counts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
@@ -13,6 +13,8 @@ from betimes import __version__
 from betimes.broker.observe.statistics import Statistics
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+_Family = CounterMetricFamily | GaugeMetricFamily
 
 
 def exposition(statistics: Statistics, lag_s: float) -> str:
@@ -45,17 +47,18 @@ def _families(statistics: Statistics, lag_s: float) -> Iterable[Metric]:
         "link_queue_messages": ("Messages that wait for links.", statistics.waiting_for_links),
         "event_loop_lag_seconds": ("By how much the server's clock was late, at the worst of 15 s.", lag_s),
     }
+    counts = statistics.counters
     counters = {
-        "publications_received": ("Publications taken in.", statistics.publications_received),
-        "publications_sent": ("Copies of publications sent.", statistics.publications_sent),
+        "publications_received": ("Publications taken in.", counts.received),
+        "publications_sent": ("Copies of publications sent.", counts.sent),
         "earned": ("What subscribers pay for all that they were sent in time.", statistics.earned),
-        "packets_received": ("Packets of MQTT received.", statistics.packets_received),
-        "packets_sent": ("Packets of MQTT sent.", statistics.packets_sent),
-        "bytes_received": ("Bytes of MQTT received.", statistics.bytes_received),
-        "bytes_sent": ("Bytes of MQTT sent.", statistics.bytes_sent),
-        "connections_refused": ("Too many at once, or too many a second.", statistics.connections_refused),
-        "read_pauses": ("Of clients publishing faster than they may, or others can read.", statistics.pauses),
-        "publications_repeated": ("Not taken in: they had come before under their key.", statistics.repeated),
+        "packets_received": ("Packets of MQTT received.", counts.packets_received),
+        "packets_sent": ("Packets of MQTT sent.", counts.packets_sent),
+        "bytes_received": ("Bytes of MQTT received.", counts.bytes_received),
+        "bytes_sent": ("Bytes of MQTT sent.", counts.bytes_sent),
+        "connections_refused": ("Too many at once, or too many a second.", counts.connections_refused),
+        "read_pauses": ("Of clients publishing faster than they may, or others can read.", counts.pauses),
+        "publications_repeated": ("Not taken in: they had come before under their key.", counts.repeated),
     }
     if statistics.admission is not None:
         given, refused = statistics.admission
@@ -85,36 +88,28 @@ def _families(statistics: Statistics, lag_s: float) -> Iterable[Metric]:
     found: list[Metric] = [build, name]
     found += [GaugeMetricFamily(f"betimes_{name}", text, value) for name, (text, value) in gauges.items()]
     found += [CounterMetricFamily(f"betimes_{name}", text, value) for name, (text, value) in counters.items()]
-    lost = CounterMetricFamily(
-        "betimes_lost", "Publications, or copies of them, that did not arrive.", labels=["reason"]
-    )
-    for reason, count in statistics.lost.items():
-        lost.add_metric([reason.value], count)
-    return [*found, lost, *_link_families(statistics)]
+    return [*found, *_labelled_families(statistics)]
 
 
-def _link_families(statistics: Statistics) -> list[Metric]:
-    """Return what there is to say of each link to another broker."""
-    speed = GaugeMetricFamily(
-        "betimes_link_seconds_per_kilobyte", "How slow each link is, on average.", labels=["neighbour"]
-    )
-    for neighbour, s_per_kb in statistics.links_s_per_kb.items():
-        speed.add_metric([neighbour], s_per_kb)
-    promised = GaugeMetricFamily(
-        "betimes_link_promised_bytes_per_second", "What is reserved on each link.", labels=["neighbour"]
-    )
-    for neighbour, bytes_per_s in statistics.promised_bytes_per_s.items():
-        promised.add_metric([neighbour], bytes_per_s)
-    used = CounterMetricFamily(
-        "betimes_link_reserved_bytes", "What went over each link as reserved.", labels=["neighbour"]
-    )
-    for neighbour, kb in statistics.reserved_kb.items():
-        used.add_metric([neighbour], kb * 1000.0)
-    messages = CounterMetricFamily(
-        "betimes_link_sent_messages", "Messages sent over each link.", labels=["neighbour"]
-    )
-    sent = CounterMetricFamily("betimes_link_sent_bytes", "What those hold.", labels=["neighbour"])
-    for neighbour, (count, kb) in statistics.links_carried.items():
-        messages.add_metric([neighbour], count)
-        sent.add_metric([neighbour], kb * 1000.0)
-    return [speed, promised, used, messages, sent]
+def _labelled_families(statistics: Statistics) -> Iterable[Metric]:
+    """Yield the metrics by reason, and those of each link to another broker."""
+    carried = statistics.links_carried
+    lost = {reason.value: count for reason, count in statistics.lost.items()}
+    reserved_bytes = {name: kb * 1000.0 for name, kb in statistics.reserved_kb.items()}
+    messages = {name: count for name, (count, _) in carried.items()}
+    sent_bytes = {name: kb * 1000.0 for name, (_, kb) in carried.items()}
+    speeds, promised = statistics.links_s_per_kb, statistics.promised_bytes_per_s
+    gauge, counter, reason, link = GaugeMetricFamily, CounterMetricFamily, "reason", "neighbour"
+    rows: list[tuple[type[_Family], str, str, str, Mapping[str, float]]] = [
+        (counter, "lost", reason, "Publications, or copies of them, that did not arrive.", lost),
+        (gauge, "link_seconds_per_kilobyte", link, "How slow each link is, on average.", speeds),
+        (gauge, "link_promised_bytes_per_second", link, "What is reserved on each link.", promised),
+        (counter, "link_reserved_bytes", link, "What went over each link as reserved.", reserved_bytes),
+        (counter, "link_sent_messages", link, "Messages sent over each link.", messages),
+        (counter, "link_sent_bytes", link, "What those hold.", sent_bytes),
+    ]
+    for kind, name, label, text, values in rows:
+        family = kind(f"betimes_{name}", text, labels=[label])
+        for each, value in values.items():
+            family.add_metric([each], value)
+        yield family

@@ -8,6 +8,7 @@ from operator import attrgetter
 
 from betimes.broker.admission.admission import AdmissionControl
 from betimes.broker.core.hub import Hub
+from betimes.broker.delivery.counters import Counters
 from betimes.broker.guarantees.guarantees import Guarantees
 from betimes.broker.handover.incoming import Handovers
 from betimes.broker.links.federation import Federation
@@ -40,19 +41,11 @@ class Statistics:
     subscriptions: int
     retained: int
     queue_bytes: int  # of messages that wait for their client
-    publications_received: int
-    publications_sent: int
+    counters: Counters  # of packets, bytes and publications; they go on counting
     lost: Mapping[Reason, int]  # publications, or copies of them, that did not arrive
-    packets_received: int
-    packets_sent: int
-    bytes_received: int
-    bytes_sent: int
-    connections_refused: int
-    pauses: int
     broker: str = ""  # its name
     earned: float = 0.0  # what subscribers pay for all that was sent to them, which was in time
     links_carried: Mapping[str, tuple[int, float]] = field(default_factory=dict)  # messages, kilobytes
-    repeated: int = 0  # publications that had come before under the same key
     admission: tuple[int, int] | None = None  # given and refused; None: there is no control centre
     links_s_per_kb: Mapping[str, float] = field(default_factory=dict)  # to other brokers that are up
     waiting_for_links: int = 0  # messages
@@ -97,19 +90,11 @@ def gathered(observed: ObservedParts, now_s: float) -> Statistics:
         subscriptions=subscriptions,
         retained=retained,
         queue_bytes=sum(map(_QUEUE_BYTES, sessions)),
-        publications_received=counters.received,
-        publications_sent=counters.sent,
+        counters=counters,
         lost={reason: counters.lost[reason] for reason in Reason},
-        packets_received=counters.packets_received,
-        packets_sent=counters.packets_sent,
-        bytes_received=counters.bytes_received,
-        bytes_sent=counters.bytes_sent,
-        connections_refused=counters.connections_refused,
-        pauses=counters.pauses,
         broker=hub.name,
         earned=counters.sent - counters.resent + counters.premium,
         links_carried=dict(counters.links),
-        repeated=counters.repeated,
         admission=None if admission is None else (admission.admitted, admission.refused),
         links_s_per_kb={} if federation is None else federation.speeds_s_per_kb,
         waiting_for_links=0 if federation is None else federation.broker.queue_length,

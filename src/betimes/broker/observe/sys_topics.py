@@ -36,16 +36,17 @@ class SysTopics:
 
 def texts(statistics: Statistics) -> dict[str, str]:
     """Return what is said, by the topic below the root."""
+    counters = statistics.counters
     numbers = {
         "clients/connected": statistics.connected,
         "clients/disconnected": statistics.disconnected,
         "clients/total": statistics.sessions,
-        "messages/received": statistics.packets_received,
-        "messages/sent": statistics.packets_sent,
-        "bytes/received": statistics.bytes_received,
-        "bytes/sent": statistics.bytes_sent,
-        "publish/messages/received": statistics.publications_received,
-        "publish/messages/sent": statistics.publications_sent,
+        "messages/received": counters.packets_received,
+        "messages/sent": counters.packets_sent,
+        "bytes/received": counters.bytes_received,
+        "bytes/sent": counters.bytes_sent,
+        "publish/messages/received": counters.received,
+        "publish/messages/sent": counters.sent,
         "publish/messages/dropped": statistics.dropped,
         "subscriptions/count": statistics.subscriptions,
         "retained messages/count": statistics.retained,

@@ -17,7 +17,8 @@ from betimes.client.blocking.connection import DirectConnection
 from betimes.client.blocking.failover import FailoverConnection
 from betimes.client.errors import PublicationRefusedError, meaning
 from betimes.model.errors import SettingError
-from betimes.mqtt.client_protocol import FAILED, IN_FLIGHT_MAX, PacketTooLargeError
+from betimes.mqtt.client_protocol import IN_FLIGHT_MAX, PacketTooLargeError
+from betimes.mqtt.reason_codes import FAILED
 
 
 class BulkPublisher(FailoverConnection):

@@ -33,7 +33,7 @@ from betimes.model.user_properties import (
     RESUME_AFTER,
     RESUME_UNTIL,
 )
-from betimes.mqtt.client_protocol import FAILED
+from betimes.mqtt.reason_codes import FAILED
 
 PLANNED_MAX = 10_000_000  # messages of one plan
 
