@@ -39,8 +39,7 @@ from betimes.broker.net.background import promised_subscriptions
 from betimes.broker.observe.prometheus import exposition
 from betimes.broker.observe.statistics import gathered
 from betimes.broker.observe.sys_topics import SysTopics
-from betimes.broker.observe.telemetry_log import LOOK_EVERY_S, TelemetryLog
-from betimes.broker.observe.telemetry_topics import TelemetryTopics
+from betimes.broker.observe.telemetry_log import LOOK_EVERY_S, TelemetryLog, TelemetryTopics
 from betimes.broker.peers.link import PeerLink
 from betimes.broker.peers.overlay import PeerOverlay
 from betimes.broker.peers.settings import Agreement, PeerPlan

@@ -6,9 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from betimes.broker.guarantees.life_cycle import TRANSITIONS, Signal, State, diagram
+from betimes.broker.guarantees.life_cycle import TRANSITIONS, Signal, State
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "reservations.md"
+
+
+def diagram() -> str:
+    """Return the table as a Mermaid state diagram."""
+    lines = ["stateDiagram-v2", "    [*] --> ASKED: SUBSCRIBE", "    [*] --> RENEWING: the client comes back"]
+    for (state, signal), after in TRANSITIONS.items():
+        if state is not after:
+            target = "[*]" if after is State.ENDED else after.name
+            lines.append(f"    {state.name} --> {target}: {signal.value}")
+    return "\n".join(lines) + "\n"
 
 
 @pytest.mark.parametrize("state", [each for each in State if each is not State.ENDED])

@@ -236,7 +236,7 @@ def test_parts_of_a_range_are_the_whole_of_it(arrivals, most, data):
     at: dict[str, int] = {}
     found = []
     while {origin: at.get(origin, 0) for origin in ends} != ends:
-        pieces, reached = hub.replay.stretch(["t"], at, ends, most)
+        pieces, reached = hub.replay.buffer.stretch(["t"], at, ends, most)
         found += [(p.run.origin, number) for p in pieces for number in range(p.first, p.last + 1)]
         assert sum(p.last - p.first + 1 for p in pieces) <= most
         at = reached

@@ -99,7 +99,7 @@ def test_what_never_came_over_a_broken_link_is_told_as_a_gap():
     ben = net.client("b", "ben")
     replay = net.hubs["b"].replay
     assert replay is not None
-    first = replay.highest()["a"] - 3
+    first = replay.buffer.highest()["a"] - 3
     resume(ben, f"a:{first}")
     gap, last = ben.read()
     told = json.loads(gap.payload)

@@ -52,7 +52,7 @@ class _Cutting(DirectConnection):
 
 
 def test_what_was_under_way_when_the_connection_broke_counts_once(monkeypatch):
-    monkeypatch.setattr("betimes.client.blocking.failover.DirectConnection", _Cutting)
+    monkeypatch.setattr("betimes.client.blocking.connection.DirectConnection", _Cutting)
     with keeping_broker(receive_max=70) as broker:
         publisher = BulkPublisher([address_of(broker)], patience_s=10.0)
         publisher.publish(events(range(200)))

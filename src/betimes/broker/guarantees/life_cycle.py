@@ -1,8 +1,7 @@
 """The life cycle of one guarantee: states, signals, and the table of transitions.
 
 Rules for editing: every transition stands in `TRANSITIONS` and nowhere else; a pair that is not in the table
-is a bug. The diagram in docs/reservations.md is drawn from the table (`diagram`), and a test compares the
-two.
+is a bug. A test compares the diagram in docs/reservations.md with the table.
 """
 
 from __future__ import annotations
@@ -48,13 +47,3 @@ TRANSITIONS: dict[tuple[State, Signal], State] = {
     **{(state, Signal.REFUSED): State.DENIED for state in _AFTER_SUBACK},
     **{(state, Signal.RELEASED): State.ENDED for state in _AFTER_SUBACK},
 }
-
-
-def diagram() -> str:
-    """Return the table as a Mermaid state diagram."""
-    lines = ["stateDiagram-v2", "    [*] --> ASKED: SUBSCRIBE", "    [*] --> RENEWING: the client comes back"]
-    for (state, signal), after in TRANSITIONS.items():
-        if state is not after:
-            target = "[*]" if after is State.ENDED else after.name
-            lines.append(f"    {state.name} --> {target}: {signal.value}")
-    return "\n".join(lines) + "\n"

@@ -19,9 +19,9 @@ import mqtt5
 from betimes.broker.core.connection import Connection
 from betimes.broker.core.extension import Extension
 from betimes.broker.core.hub import Hub
-from betimes.broker.delivery.recently_delivered import RecentDeliveries
+from betimes.broker.delivery.recently_delivered import ArrivedDeliveries, RecentDeliveries, had_of
 from betimes.broker.delivery.session import Session
-from betimes.broker.durability.session_rows import SessionRows
+from betimes.broker.durability.session_rows import SessionRows, read_delivery, read_subscription
 from betimes.broker.handover.inquiry import Inquiries, Inquiry
 from betimes.broker.handover.outgoing import LINGER_S, OutgoingSessions
 from betimes.broker.handover.packets import (
@@ -36,7 +36,6 @@ from betimes.broker.handover.packets import (
     read_session_message,
     written,
 )
-from betimes.broker.handover.transfer import fits, move_in, take_late
 from betimes.broker.links.broker_link import BrokerLink
 from betimes.broker.links.federation import Federation
 from betimes.broker.links.packets import LinkError
@@ -317,3 +316,44 @@ def _add(rows: SessionRows, message: SessionPart | LateDeliveries, now_s: float)
         rows.add(message.rows, message.packets, now_s)
     except (ValueError, TypeError, RecursionError, BetimesError) as error:
         raise LinkError(f"a session that cannot be read ({error})") from None
+
+
+def fits(hub: Hub, rows: SessionRows) -> bool:
+    """Tell whether a session is within the limits of this broker."""
+    limits = hub.limits
+    most = 2 * limits.queue_bytes_max  # as much may be in flight to the client as waits for it
+    return len(rows.subscriptions) <= limits.subscriptions_max and rows.size_bytes <= most
+
+
+def move_in(
+    hub: Hub, client_id: str, user: str | None, expiry_s: float, rows: SessionRows, now_s: float
+) -> Session:
+    """Make a session of the hub from the rows of another broker; it waits for its client."""
+    session = hub.adopt(client_id, user, expiry_s, now_s)
+    for pattern, values in rows.subscriptions.items():
+        hub.subscribe(pattern, read_subscription(session, pattern, values), now_s)
+    for packet_id in rows.incoming:
+        session.taken(packet_id)
+    for publication, values in rows.deliveries:
+        delivery = read_delivery(session, publication, values)
+        if not session.take_in(delivery, now_s):
+            hub.publishing.lose(delivery, Reason.QUEUE_FULL, now_s)
+    had = rows.all_had()
+    session.arrived, session.recent = ArrivedDeliveries(had), RecentDeliveries()
+    for each in rows.had:
+        session.recent.add(each, now_s)
+    return session
+
+
+def take_late(hub: Hub, session: Session, rows: SessionRows, now_s: float) -> None:
+    """Deliver what arrived for a client at the broker that had its session before."""
+    for publication, values in rows.deliveries:
+        delivery = read_delivery(session, publication, values)
+        if session.arrived is not None and not session.arrived.is_new(had_of(delivery)):
+            continue
+        if session.rights is not None and not session.rights.may_read(publication.topic):
+            continue
+        if delivery.too_late(now_s):
+            hub.publishing.lose(delivery, Reason.EXPIRED, now_s)
+        else:
+            session.offer(delivery, now_s)

@@ -24,7 +24,6 @@ from betimes.broker.handover.packets import (
     SessionTaken,
     written,
 )
-from betimes.broker.handover.transfer import move_out
 from betimes.broker.links.broker_link import BrokerLink
 from betimes.model.telemetry import Reason
 from betimes.mqtt.reason_codes import DisconnectCode, Refusal
@@ -191,3 +190,15 @@ class OutgoingSessions:
 
 def _part_bytes(ask: SessionInquiry) -> int:
     return min(PART_BYTES_MAX, ask.packet_bytes_max - HEAD_BYTES)
+
+
+def move_out(hub: Hub, session: Session, now_s: float) -> list[Delivery]:
+    """Take a session out of the hub: it is at another broker. Return the deliveries it still had to make.
+
+    Its subscriptions stay, so that messages under way to this broker can follow it.
+    """
+    owed = session.owed()
+    hub.release(session, now_s)
+    session.leave()
+    session.end(now_s)
+    return owed

@@ -107,11 +107,11 @@ def gathered(observed: ObservedParts, now_s: float) -> Statistics:
 
 
 def _kept(replay: ReplayBuffer) -> BufferStatistics:
-    messages, size_bytes = replay.held
+    buffer = replay.buffer
     return BufferStatistics(
-        messages=messages,
-        size_bytes=size_bytes,
-        overwritten=replay.overwritten,
+        messages=buffer.messages,
+        size_bytes=buffer.size_bytes,
+        overwritten=buffer.overwritten,
         resumed=replay.resumed,
         replayed=replay.replayed,
         gaps_told=replay.gaps_told,

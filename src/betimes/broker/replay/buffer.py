@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
 from betimes.broker.delivery.publication import Publication, publication_of
 from betimes.broker.delivery.session import Session
-from betimes.broker.replay.blocks import Selection
-from betimes.broker.replay.recent_log import RecentLog
+from betimes.broker.replay.recent_log import RecentLog, Selection
 from betimes.matching.topics import topic_matches
 from betimes.model.buffer_settings import LRP, RANDOM, BufferSettings
 from betimes.model.events import number_reading
@@ -26,7 +25,7 @@ from betimes.model.user_properties import IMPORTANCE
 from betimes.mqtt.codec import Item
 from betimes.mqtt.packet_batch import Kept, PacketBatch
 from betimes.mqtt.packets import OVERHEAD_BYTES
-from betimes.replay.buffer import KeptRun, PartitionedBuffer, RunPiece, pattern_covers
+from betimes.replay.buffer import FoundMessage, KeptRun, PartitionedBuffer, pattern_covers
 
 PIECES_MIN = 16  # that a full buffer consists of
 AFAR_MAX = 64  # messages of another broker that are kept together
@@ -61,16 +60,10 @@ class ReplayBuffer:
         self.keep: Callable[[Kept | None], None] = self._coming.append  # the next number's; None: refused
 
     @property
-    def held(self) -> tuple[int, int]:
-        """Return how many messages are kept, and about how many bytes."""
+    def buffer(self) -> PartitionedBuffer[Kept]:
+        """Return what is kept, with all that has come from other brokers."""
         self._close_afar()
-        return self._buffer.messages, self._buffer.size_bytes
-
-    @property
-    def overwritten(self) -> int:
-        """Return how many messages were overwritten since the start."""
-        self._close_afar()
-        return self._buffer.overwritten
+        return self._buffer
 
     @property
     def last_number(self) -> int:
@@ -106,17 +99,8 @@ class ReplayBuffer:
             if item is None:
                 self._buffer.note(self._own, number)
             else:
-                self._put(
-                    Publication(
-                        item,
-                        item.topic,
-                        born_s=now_s,
-                        publisher=publisher,
-                        origin=self._own,
-                        number=number,
-                    ),
-                    now_s,
-                )
+                found = FoundMessage(self._own, number, now_s, publisher, item)
+                self._put(publication_of(found), now_s)
 
     @property
     def takes_runs(self) -> bool:
@@ -161,7 +145,7 @@ class ReplayBuffer:
                 by_origin.setdefault(each.origin, []).append(each)
             for flow in by_origin.values():
                 flow.sort(key=_number)  # some may have been overtaken on their way
-            return list(heapq.merge(*by_origin.values(), key=_born_s)), self.not_kept(pattern, have)
+            return list(heapq.merge(*by_origin.values(), key=_born_s)), self.buffer.missing(pattern, have)
         found, gaps = self._buffer.missed(pattern, have)
         on_topic = [publication_of(each) for each in found if topic_matches(pattern, each.item.topic)]
         return [each for each in on_topic if content_filter.matches(each.attributes())], gaps
@@ -173,65 +157,34 @@ class ReplayBuffer:
         self._close_afar()
         if self._log is None or not self._log.reaches(have):
             return None
-        return self._log.missed(pattern, content_filter, have, self.overwritten)
+        return self._log.missed(pattern, content_filter, have, self._buffer.overwritten)
 
     def origins(self) -> list[str]:
         """Return the origin of each code in selections."""
         return [] if self._log is None else self._log.origins
 
-    def not_kept(self, pattern: str, have: Mapping[str, Have]) -> list[Gap]:
-        """Return what a client does not have of such topics and is not kept here."""
-        self._close_afar()
-        return self._buffer.missing(pattern, have)
-
-    def stretch(
-        self, patterns: Sequence[str], begins: Mapping[str, int], ends: Mapping[str, int], most: int
-    ) -> tuple[list[RunPiece[Kept]], dict[str, int]]:
-        """Return what is kept behind `begins` up to `ends`, the oldest, so many; and up to where that is all.
-
-        Topics are for the caller to look at.
-        """
-        self._close_afar()
-        return self._buffer.stretch(patterns, begins, ends, most)
-
     def missing(
         self, patterns: Sequence[str], begins: Mapping[str, int], ends: Mapping[str, int]
     ) -> list[Gap]:
         """Return what is not kept here of what is numbered behind `begins` up to `ends`."""
-        self._close_afar()
-        have = {origin: Have(floor=number) for origin, number in begins.items()}
-        found = [gap for pattern in patterns for gap in self._buffer.missing(pattern, have)]
+        have, buffer = {origin: Have(floor=number) for origin, number in begins.items()}, self.buffer
+        found = [gap for pattern in patterns for gap in buffer.missing(pattern, have)]
         cut = [_up_to(gap, ends[gap.origin]) for gap in found if gap.first <= ends.get(gap.origin, 0)]
         return list(dict.fromkeys(cut))
 
-    def highest(self) -> dict[str, int]:
-        """Return the highest number that came of each origin."""
-        self._close_afar()
-        return self._buffer.highest()
-
-    def positions(self) -> dict[str, int]:
-        """Return the positions from which a client that subscribes now would resume, by origin."""
-        self._close_afar()
-        return self._buffer.settled()
-
-    def is_whole(self, pattern: str, *, is_linked: bool) -> bool:
+    def is_whole(self, patterns: Iterable[str], *, is_linked: bool) -> bool:
         """Tell whether all publications on such topics, of any broker, come here and are kept."""
-        comes = not is_linked or any(pattern_covers(each, pattern) for each in self.settings.fetch)
-        return comes and self._buffer.covers(pattern)
-
-    def left(self, client_id: str, pattern: str, now_s: float) -> None:
-        """Note that a client left that may come back for what it missed."""
-        self._buffer.left(client_id, pattern, now_s)
+        return all(
+            (not is_linked or any(pattern_covers(each, pattern) for each in self.settings.fetch))
+            and self._buffer.covers(pattern)
+            for pattern in patterns
+        )
 
     def client_left(self, session: Session, now_s: float) -> None:
         """Note that a client left, with all its subscriptions that resume."""
         for subscription in session.subscriptions.values():
             if subscription.options is not None and subscription.options.resumes:
-                self.left(session.client_id, subscription.pattern, now_s)
-
-    def returned(self, client_id: str) -> None:
-        """Note that a client is back."""
-        self._buffer.returned(client_id)
+                self._buffer.left(session.client_id, subscription.pattern, now_s)
 
     def _put_runs(self, run: KeptRun[Kept], whole: bytes, now_s: float) -> None:
         """Keep a run, in pieces where it is a large part of the buffer: a run is overwritten as a whole."""

@@ -13,17 +13,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import mqtt5
 
-from betimes.broker.access.authentication import AccessControl
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.gaps import gap_message
 from betimes.broker.delivery.publication import Publication, publication_of
 from betimes.broker.delivery.session import Session
 from betimes.broker.replay.buffer import ReplayBuffer
-from betimes.broker.replay.resume import ORIGINS_MAX, ReplayHost, Resume, check_resume, few
+from betimes.broker.replay.resume import (
+    ORIGINS_MAX,
+    ReplayHost,
+    Resume,
+    check_resume,
+    few,
+    position_properties,
+)
 from betimes.language.resume_tokens import read_resume_token
 from betimes.matching.topics import shared_parts, topic_matches
 from betimes.model.errors import TextError
@@ -38,7 +43,6 @@ from betimes.model.user_properties import (
     LOST,
     OUTSTANDING,
     PART,
-    POSITION,
     RESUME_AFTER,
     RESUME_UNTIL,
 )
@@ -102,20 +106,12 @@ def _count(texts: Sequence[str]) -> int:
     return int(digits)
 
 
-class RangeHost(ReplayHost, Protocol):
-    """The hub, as reading ranges needs it."""
-
-    @property
-    def gate(self) -> AccessControl:
-        """Return how clients are authenticated and authorised."""
-
-
 class RangeReading:
     """The answer to one SUBSCRIBE that asks for a range."""
 
     def __init__(
         self,
-        hub: RangeHost,
+        hub: ReplayHost,
         session: Session,
         packet: mqtt5.SubscribePacket,
         options: SubscribeOptions | None,
@@ -171,17 +167,14 @@ class RangeReading:
         if not self.is_granted:
             return []
         replay, is_linked = self._hub.replay, not self._hub.network.is_alone
-        is_whole = replay is not None and all(
-            replay.is_whole(each, is_linked=is_linked) for each in self._patterns
-        )
-        positions = list(self._positions.items())[:ORIGINS_MAX]
+        is_whole = replay is not None and replay.is_whole(self._patterns, is_linked=is_linked)
         return [
             (OUTSTANDING, str(len(self._publications))),
             (BUFFERED, ALL if is_whole else PART),
             (GAPS, str(len(self._gaps))),
             (LOST, str(self._lost)),
             (KEPT, str(self._kept)),
-            *((POSITION, f"{origin}:{number}") for origin, number in positions),
+            *position_properties(self._positions),
         ]
 
     def send(self, now_s: float) -> None:
@@ -200,8 +193,8 @@ class RangeReading:
     def _find(self, replay: ReplayBuffer, until: Until, now_s: float) -> None:
         patterns, begins = self._patterns, self._begins
         replay.close_run(self._session.client_id, None, now_s)
-        ends = replay.positions() if until.ends is None else until.ends
-        pieces, self._positions = replay.stretch(patterns, begins, ends, until.most or LOOKED_AT_MAX)
+        ends = replay.buffer.settled() if until.ends is None else until.ends
+        pieces, self._positions = replay.buffer.stretch(patterns, begins, ends, until.most or LOOKED_AT_MAX)
         if until.most is not None:
             self._kept = sum(piece.last - piece.first + 1 for piece in pieces)
             self._lost = sum(gap.at_most for gap in replay.missing(patterns, begins, self._positions))

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from betimes.broker.access.authentication import AccessControl
 from betimes.broker.delivery.counters import Counters
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.fan_out import bound_s_of, delivery_of, merged_delivery
@@ -19,9 +20,8 @@ from betimes.broker.delivery.gaps import gap_message
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.session import BrokerSubscription, Session
 from betimes.broker.delivery.telemetry_recorder import TelemetryRecorder
-from betimes.broker.replay.blocks import Selection
 from betimes.broker.replay.buffer import ReplayBuffer
-from betimes.broker.replay.recent_log import are_in_order
+from betimes.broker.replay.recent_log import Selection, are_in_order
 from betimes.language.resume_tokens import HINT, read_resume_token
 from betimes.model.errors import TextError
 from betimes.model.filters import EVERYTHING
@@ -66,25 +66,12 @@ class KnownBrokers(Protocol):
 class ReplayHost(Protocol):
     """The hub, as resuming and reading ranges need it."""
 
-    @property
-    def name(self) -> str:
-        """Return the name of the broker."""
-
-    @property
-    def limits(self) -> Limits:
-        """Return the limits of the broker."""
-
-    @property
-    def counters(self) -> Counters:
-        """Return the counters of the broker."""
-
-    @property
-    def recorder(self) -> TelemetryRecorder | None:
-        """Return what writes telemetry, if anything does."""
-
-    @property
-    def replay(self) -> ReplayBuffer | None:
-        """Return what is kept for clients that come back, if anything is."""
+    name: str
+    gate: AccessControl
+    limits: Limits
+    counters: Counters
+    recorder: TelemetryRecorder | None  # writes telemetry
+    replay: ReplayBuffer | None  # keeps messages for clients that come back
 
     @property
     def network(self) -> KnownBrokers:
@@ -154,7 +141,7 @@ def check_resume(hub: ReplayHost, resume: Resume, patterns: Iterable[str]) -> No
         return
     if hub.replay is None:
         raise TextError(RESUME_AFTER, 0, f"{hub.name} keeps nothing to resume from", HINT)
-    highest = hub.replay.highest()
+    highest = hub.replay.buffer.highest()
     known = {hub.name, *highest, *hub.network.brokers()}
     for origin, had in resume.have.items():
         text = f"{origin}:{had.highest}"
@@ -193,8 +180,8 @@ class Resumption:
         self._selections: list[Selection] = []  # instead, where that is enough
         if hub.replay is not None:
             hub.replay.close_run(session.client_id, None, now_s)
-            hub.replay.returned(session.client_id)
-            self._positions = hub.replay.positions()
+            hub.replay.buffer.returned(session.client_id)
+            self._positions = hub.replay.buffer.settled()
             if resume.have is not None:
                 self._find(resume.have, now_s)
         else:
@@ -204,15 +191,13 @@ class Resumption:
     def is_whole(self) -> bool:
         """Tell whether all that is published, wherever, would be here."""
         replay, is_linked = self._hub.replay, not self._hub.network.is_alone
-        return replay is not None and all(
-            replay.is_whole(each.pattern, is_linked=is_linked) for each in self._grants
-        )
+        patterns = [each.pattern for each in self._grants]
+        return replay is not None and replay.is_whole(patterns, is_linked=is_linked)
 
     def told(self) -> list[tuple[str, str]]:
         """Return what the SUBACK says: how much is to come, where that ends, and whether it may be all."""
         told = [(OUTSTANDING, str(self._outstanding)), (BUFFERED, ALL if self.is_whole else "part")]
-        positions = list(self._positions.items())[:ORIGINS_MAX]
-        return told + [(POSITION, f"{origin}:{number}") for origin, number in positions]
+        return told + position_properties(self._positions)
 
     @property
     def _outstanding(self) -> int:
@@ -286,7 +271,7 @@ class Resumption:
         taken = sum(each.size_bytes + 2 * OVERHEAD_BYTES * len(each) for each in selections)
         if taken > self._hub.limits.queue_bytes_max - session.queue_bytes:
             return False
-        self._gaps = replay.not_kept(subscription.pattern, have)
+        self._gaps = replay.buffer.missing(subscription.pattern, have)
         for selection in selections:
             takes_late = self._resume.late_too
             late = selection.void(now_s) if takes_late else selection.late(now_s, bound_s_of(subscription))
@@ -338,6 +323,11 @@ class Resumption:
         if len(subscriptions) > 1:
             return merged_delivery(publication, subscriptions, kind)
         return delivery_of(publication, subscriptions[0], retain=False, kind=kind)
+
+
+def position_properties(positions: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Return positions as the user properties of a SUBACK."""
+    return [(POSITION, f"{origin}:{number}") for origin, number in list(positions.items())[:ORIGINS_MAX]]
 
 
 def _unsent(left: list[Publication]) -> list[Gap]:

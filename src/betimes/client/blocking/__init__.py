@@ -1,6 +1,5 @@
 """The client without an event loop: `client.py` for programs, the other files for tasks on Spark.
 
 A task does one thing at a time and wants it fast: `ranges.py` reads what a broker has kept, `publish.py`
-publishes in bulk, both over `failover.py`, which goes on at the next broker, and `connection.py`, which has
-no thread.
+publishes in bulk, both over `connection.py`, which has no thread, and goes on at the next broker.
 """

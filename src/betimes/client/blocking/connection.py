@@ -1,4 +1,4 @@
-"""One connection without an event loop and without a thread: packets in, packets out, and the caller waits.
+"""A connection without an event loop and without a thread, to one broker, or to the next where one is lost.
 
 For tasks on Spark: one thing at a time, as fast as the codec. Programs that do something else meanwhile use
 `betimes.connect_sync`, or `betimes.connect`.
@@ -9,19 +9,24 @@ from __future__ import annotations
 import secrets
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 import mqtt5
 
 from betimes.client.addresses import Address
 from betimes.client.broker_connection import protocol_for
 from betimes.client.errors import ConnectionLostError, LoginRefusedError, UnreachableError, meaning
+from betimes.client.resubscribing import BackOff
 from betimes.client.settings import Place, tls_for
 from betimes.mqtt.client_protocol import Cause, Ended
 
 READ_BYTES = 256 * 1024
+PAUSE_S_MAX = 2.0  # between two attempts to connect
+
+T = TypeVar("T")
 
 
 class DirectConnection:
@@ -102,6 +107,63 @@ class DirectConnection:
 
     def _broke(self, why: object) -> ConnectionLostError:
         return ConnectionLostError(f"{self._address}: the connection broke ({why})")
+
+
+class FailoverConnection:
+    """A connection that is opened when it is needed, and again, elsewhere, for as long as patience lasts."""
+
+    def __init__(
+        self,
+        addresses: Sequence[Address],
+        *,
+        ca: str | Path | None = None,
+        timeout_s: float = 10.0,
+        patience_s: float = 0.0,
+    ) -> None:
+        self._addresses = addresses
+        self._ca = ca
+        self._timeout_s = timeout_s
+        self._patience_s = patience_s
+        self._place = 0
+        self._line: DirectConnection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def address(self) -> Address:
+        """Return which broker is talked to."""
+        return self._addresses[self._place]
+
+    def close(self) -> None:
+        """Hang up."""
+        line, self._line = self._line, None
+        if line is not None:
+            line.close()
+
+    def do(self, action: Callable[[DirectConnection], T]) -> T:
+        """Do something on the connection; all of it again on the next one where that is lost."""
+        back_off = BackOff(time.monotonic() + self._patience_s, PAUSE_S_MAX)
+        while True:
+            was_open = self._line is not None
+            try:
+                if self._line is None:
+                    self._line = DirectConnection(self.address, ca=self._ca, timeout_s=self._timeout_s)
+                return action(self._line)
+            except UnreachableError:
+                self.close()
+                if was_open:
+                    continue  # it may have been cut while nothing was asked
+                pause_s = back_off.pause_s(time.monotonic())
+                if pause_s is None:
+                    raise
+                self._place = (self._place + 1) % len(self._addresses)
+            time.sleep(pause_s)
 
 
 def first_of(packets: Sequence[Any], kind: type[Any], address: str) -> Any:

@@ -13,8 +13,7 @@ from pathlib import Path
 import mqtt5
 
 from betimes.client.addresses import Address
-from betimes.client.blocking.connection import DirectConnection
-from betimes.client.blocking.failover import FailoverConnection
+from betimes.client.blocking.connection import DirectConnection, FailoverConnection
 from betimes.client.errors import PublicationRefusedError, meaning
 from betimes.model.errors import SettingError
 from betimes.mqtt.client_protocol import IN_FLIGHT_MAX, PacketTooLargeError

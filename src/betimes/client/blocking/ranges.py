@@ -14,8 +14,7 @@ from functools import partial
 
 import mqtt5
 
-from betimes.client.blocking.connection import DirectConnection
-from betimes.client.blocking.failover import FailoverConnection
+from betimes.client.blocking.connection import DirectConnection, FailoverConnection
 from betimes.client.errors import ConnectionLostError, SubscriptionRefusedError, meaning
 from betimes.client.messages import read_gap
 from betimes.language.resume_tokens import read_resume_token

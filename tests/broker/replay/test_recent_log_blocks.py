@@ -8,7 +8,7 @@ import mqtt5
 import numpy as np
 import pytest
 
-from betimes.broker.replay.blocks import Block, Selection
+from betimes.broker.replay.recent_log import Block, Selection
 from betimes.language.filters.parse import parse_filter
 from betimes.model.filters import EVERYTHING
 from betimes.replay.buffer import KeptRun

@@ -6,8 +6,7 @@ import pytest
 from tests.client.blocking.test_ranges import address_of, keeping_broker
 
 from betimes.client.addresses import Address
-from betimes.client.blocking.connection import DirectConnection
-from betimes.client.blocking.failover import FailoverConnection
+from betimes.client.blocking.connection import DirectConnection, FailoverConnection
 from betimes.client.errors import UnreachableError
 from betimes.terminal.fleet import free_ports
 

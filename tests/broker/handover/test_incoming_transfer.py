@@ -10,7 +10,8 @@ from tests.broker.talking import Client, new_hub
 
 from betimes.broker.core.hub import Hub
 from betimes.broker.durability.session_rows import RowWriter, SessionRows, session_items
-from betimes.broker.handover.transfer import fits, move_in, move_out, take_late
+from betimes.broker.handover.incoming import fits, move_in, take_late
+from betimes.broker.handover.outgoing import move_out
 from betimes.model.telemetry import Reason
 
 

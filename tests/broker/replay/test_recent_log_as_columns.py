@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from betimes.broker.replay.blocks import MessageColumns
+from betimes.broker.replay.recent_log import MessageColumns
 from betimes.language.filters.parse import parse_filter
 from betimes.model.user_properties import ATTRIBUTES_MAX
 from betimes.mqtt.packet_batch import PacketBatch

@@ -12,8 +12,8 @@ from tests.pipeline.records import record
 from betimes.broker.net import background
 from betimes.broker.net.background import keep_telemetry
 from betimes.broker.observe import telemetry_log
-from betimes.broker.observe import telemetry_topics as module
-from betimes.broker.observe.telemetry_topics import TelemetryTopics
+from betimes.broker.observe import telemetry_log as module
+from betimes.broker.observe.telemetry_log import TelemetryTopics
 from betimes.model.server_settings import TelemetrySettings
 from betimes.model.telemetry import Published, Sent
 from betimes.telemetry.files import read_table
