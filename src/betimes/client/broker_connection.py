@@ -61,6 +61,9 @@ class BrokerConnection:
         self.address = address
         self.timeout_s = timeout_s
         self.opened = new_waiter()  # the broker has let us in, or not
+        self.start = protocol.start
+        self.take_outbox = protocol.take_outbox
+        self.is_over = protocol.is_over
         self._protocol = protocol
         self._new_waiter = new_waiter
         self._take = take
@@ -70,10 +73,6 @@ class BrokerConnection:
         self._tellers: dict[int, Tell] = {}  # likewise
 
     # --- for drivers
-
-    def start(self, now_s: float) -> None:
-        """Begin: the transport stands."""
-        self._protocol.start(now_s)
 
     def receive(self, data: bytes, now_s: float) -> None:
         """Take in bytes."""
@@ -92,14 +91,6 @@ class BrokerConnection:
         """Note that the transport has ended, with an error or because the broker closed it."""
         is_closed = error is None or isinstance(error, ConnectionError)
         self._handle(self._protocol.broke("" if is_closed else str(error)))
-
-    def take_outbox(self, now_s: float) -> bytes:
-        """Return, and forget, what is to be sent."""
-        return self._protocol.take_outbox(now_s)
-
-    def is_over(self) -> bool:
-        """Tell whether the connection has ended, on either side."""
-        return self._protocol.is_over()
 
     def check_open(self) -> None:
         """Raise why the broker did not let us in, if it did not."""

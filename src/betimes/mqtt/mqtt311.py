@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import mqtt5
 
+from betimes.mqtt.validation import after_binary
+
 NO_PROPERTIES = b"\x00"
 # Version 3.1.1 has no session expiry: a session that is kept never expires [3.1.2.4].
 SESSION_NEVER_EXPIRES = b"\x05\x11\xff\xff\xff\xff"
@@ -52,7 +54,7 @@ def as_version_5(first: int, body: bytes) -> bytes:
     """
     match first >> 4:
         case 3:  # PUBLISH
-            at = _after_string(body, 0) + (2 if first & 0x06 else 0)
+            at = after_binary(body, 0, len(body)) + (2 if first & 0x06 else 0)
             body = body[:at] + NO_PROPERTIES + body[at:]
         case 4 | 5 | 6 | 7:
             _require(
@@ -113,7 +115,7 @@ def _connect_as_version_5(body: bytes) -> bytes:
     clean, will, password, username = flags & 0x02, flags & 0x04, flags & 0x40, flags & 0x80
     _require(bool(username or not password), "a password needs a user name in MQTT 3.1.1")  # [MQTT-3.1.2-22]
     properties = NO_PROPERTIES if clean else SESSION_NEVER_EXPIRES
-    client_id_end = _after_string(body, 10)
+    client_id_end = after_binary(body, 10, len(body))
     will_properties = NO_PROPERTIES if will else b""
     head = body[:6] + b"\x05" + body[7:10]
     return head + properties + body[10:client_id_end] + will_properties + body[client_id_end:]
@@ -123,7 +125,7 @@ def _require_plain_options(body: bytes) -> None:
     """Reject a SUBSCRIBE that asks for more than a QoS: those bits are reserved in 3.1.1 [MQTT-3.8.3-4]."""
     at = 2
     while at < len(body):
-        at = _after_string(body, at)
+        at = after_binary(body, at, len(body))
         _require(at < len(body), "a topic filter without its QoS")
         _require(body[at] <= 2, "a QoS above 2, or reserved bits that are set")
         at += 1
@@ -149,16 +151,6 @@ def _connack(packet: mqtt5.ConnAckPacket) -> bytes:
     if code is None:
         return b""
     return bytes((0x20, 2, packet.session_present and not code, code))
-
-
-def _after_string(body: bytes, at: int) -> int:
-    """Return where the string that starts here ends."""
-    end = at + 2
-    if end <= len(body):
-        end += body[at] << 8 | body[at + 1]
-    if end > len(body):
-        raise ValueError("a string that is longer than its packet")
-    return end
 
 
 def _require(holds: bool, problem: str) -> None:

@@ -73,7 +73,7 @@ def _check_connect(data: bytes, body: int, end: int) -> None:
         topic = at + 2
         at = _check_text(data, at, end)
         check_topic(data[topic:at] or b"#")
-        at = _after_binary(data, at, end)
+        at = after_binary(data, at, end)
     if flags & 0x80:
         _check_text(data, at, end)
 
@@ -152,7 +152,7 @@ def _check_property(data: bytes, at: int, stop: int, forbidden: int) -> int:
     if kind in _FIXED_WIDTHS:
         return at + _FIXED_WIDTHS[kind]
     if kind in _BINARIES:
-        return _after_binary(data, at, stop)
+        return after_binary(data, at, stop)
     if kind == SUBSCRIPTION_ID:
         return number_at(data, at, stop)[1]
     raise PacketError(MALFORMED, f"there is no property 0x{kind:02x}")
@@ -167,7 +167,7 @@ def check_topic(topic: bytes) -> None:
 
 def _check_text(data: bytes, at: int, end: int) -> int:
     """Validate a text [1.5.4]: its length in two bytes, and UTF-8; return where it ends."""
-    stop = _after_binary(data, at, end)
+    stop = after_binary(data, at, end)
     _check_characters(data[at + 2 : stop])
     return stop
 
@@ -179,7 +179,7 @@ def _check_characters(text: bytes) -> None:
         text.decode()  # a UnicodeDecodeError is a ValueError
 
 
-def _after_binary(data: bytes, at: int, end: int) -> int:
+def after_binary(data: bytes, at: int, end: int) -> int:
     """Return where the binary data or the text that starts here ends [1.5.6]."""
     stop = at + 2
     if stop <= end:

@@ -13,6 +13,7 @@ from betimes.broker.composition import OpenStore
 from betimes.broker.core.hub import Hub
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.durability.store import Store
+from betimes.broker.links import duplicates
 from betimes.broker.links.custody import Custody
 from betimes.broker.links.duplicates import SeenEvents
 from betimes.broker.storage.change_tables import Changes, Row
@@ -78,10 +79,11 @@ def test_an_event_is_kept_until_all_its_destinations_are_served():
     assert (shelf.rows["custody"], shelf.rows["publications"], len(custody)) == ({}, {}, 0)
 
 
-def test_what_was_seen_is_remembered_by_the_store():
+def test_what_was_seen_is_remembered_by_the_store(monkeypatch):
+    monkeypatch.setattr(duplicates, "NUMBERS_MAX", 2)
     shelf = Shelf()
     store = Store(shelf.write)
-    seen = SeenEvents(table=store.seen, numbers_max=2)
+    seen = SeenEvents(table=store.seen)
     for number in (1, 2, 3):
         assert seen.is_new(EventId("a", number), durable=True)
     store.commit()

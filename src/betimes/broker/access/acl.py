@@ -192,18 +192,6 @@ class AccessList:
             rights = self._rights[key] = Rights(stages, self._memory)
         return rights
 
-    def may_read(self, user: str | None, client_id: str, topic: str) -> bool:
-        """Tell whether a message of this topic may be delivered to this client."""
-        return self.rights(user, client_id).may_read(topic)
-
-    def may_write(self, user: str | None, client_id: str, topic: str) -> bool:
-        """Tell whether this client may publish to this topic."""
-        return self.rights(user, client_id).may_write(topic)
-
-    def may_subscribe(self, user: str | None, client_id: str, pattern: str) -> bool:
-        """Tell whether this client may subscribe to a pattern, shared or not."""
-        return self.rights(user, client_id).may_subscribe(pattern)
-
 
 def _filled(rules: tuple[Rule, ...], user: str | None, client_id: str) -> tuple[Rule, ...]:
     """Return the `pattern` lines that concern a client, with its names in place of %u and %c."""

@@ -103,9 +103,7 @@ class AdmissionControl(Extension):
 
     def take(self, packet: mqtt5.PublishPacket) -> PublishCode:
         """Take in what was published as a model; it counts once it is worked out."""
-        said = [value for name, value in packet.user_properties if name == SIGNATURE]
-        right = signature_of(packet.payload, self._secret)
-        if len(said) != 1 or not hmac.compare_digest(said[0].encode(), right.encode()):
+        if not self._is_signed(packet, packet.payload):
             log.warning("a model that the control centre did not sign is ignored")
             return PublishCode.NOT_AUTHORIZED
         self._to_learn = bytes(packet.payload)
@@ -145,8 +143,11 @@ class AdmissionControl(Extension):
 
     def unsubscribed(self, _written: str, subscription: BrokerSubscription, _now_s: float) -> None:
         """Count a promise no longer."""
-        if is_promised(subscription):
-            self.release(subscription)
+        if self._model is None or not is_promised(subscription):
+            return
+        name = self._subscription(subscription).id
+        if name in self._model.admission:
+            self._model.admission.remove(name)
 
     def control(self, packet: mqtt5.PublishPacket, topic: str, now_s: float) -> PublishCode | None:
         """Take in a model or an alarm of the control centre; all else is refused."""
@@ -154,9 +155,7 @@ class AdmissionControl(Extension):
             return self.take(packet)
         if not topic.startswith(f"{ALARM_TOPIC}/") or len(packet.payload) > ALARM_BYTES_MAX:
             return PublishCode.NOT_AUTHORIZED
-        said = [value for name, value in packet.user_properties if name == SIGNATURE]
-        right = signature_of(topic.encode() + b"\0" + bytes(packet.payload), self._secret)
-        if len(said) != 1 or not hmac.compare_digest(said[0].encode(), right.encode()):
+        if not self._is_signed(packet, topic.encode() + b"\0" + packet.payload):
             log.warning("an alarm that the control centre did not sign is ignored")
             return PublishCode.NOT_AUTHORIZED
         number = alarm_number(packet.payload)
@@ -167,6 +166,11 @@ class AdmissionControl(Extension):
         plain = mqtt5.PublishPacket(topic, packet.payload, content_type="application/json")
         self._offer(Publication(plain, topic, born_s=now_s, origin=self._broker), now_s)
         return PublishCode.SUCCESS
+
+    def _is_signed(self, packet: mqtt5.PublishPacket, data: bytes) -> bool:
+        said = [value for name, value in packet.user_properties if name == SIGNATURE]
+        right = signature_of(data, self._secret)
+        return len(said) == 1 and hmac.compare_digest(said[0].encode(), right.encode())
 
     def ask(self, subscription: BrokerSubscription, now_s: float) -> AdmissionAnswer:
         """Return whether a subscription can be had with the on-time share that it asks for."""
@@ -191,12 +195,6 @@ class AdmissionControl(Extension):
         if self._model is not None and counted.id not in self._model.admission:
             with suppress(BetimesError):  # as in `ask`: then nothing was promised
                 self._model.admission.add(counted)
-
-    def release(self, subscription: BrokerSubscription) -> None:
-        """Count a promise no longer."""
-        name = self._subscription(subscription).id
-        if self._model is not None and name in self._model.admission:
-            self._model.admission.remove(name)
 
     def _subscription(self, subscription: BrokerSubscription) -> Subscription:
         assert subscription.options is not None, "a subscription without options asks for no on-time share"

@@ -12,7 +12,7 @@ Sans-I/O, like the hub to which it belongs.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import mqtt5
 
@@ -96,18 +96,15 @@ class Handovers(Extension):
         now_s: float,
     ) -> bool:
         """Hold a CONNECT whose session may be at another broker; False: it is held, or refused."""
-        return connection is self._admitting or not self._holds(connection, packet, user, now_s)
-
-    def _holds(
-        self, connection: Connection, packet: mqtt5.ConnectPacket, user: str | None, now_s: float
-    ) -> bool:
         client_id = packet.client_id
         fetch = self._fetches.get(client_id)
         may_move = bool(client_id and not packet.clean_start and packet.session_expiry_interval)
+        if connection is self._admitting:
+            return True
         if fetch is not None:
             if fetch.user != user:
                 connection.refuse(ConnectCode.NOT_AUTHORIZED, "this client id is another user's")
-                return True
+                return False
             if not fetch.connection.closing:
                 fetch.connection.hang_up(Refusal(DisconnectCode.SESSION_TAKEN_OVER.value), now_s)
             fetch.connection, fetch.packet = connection, packet
@@ -115,20 +112,20 @@ class Handovers(Extension):
                 connection.await_session(packet)
             else:
                 del self._fetches[client_id]
-            return may_move
+            return not may_move
         is_here = client_id in self._hub.sessions and not self._departures.is_leaving(client_id)
         if is_here or not may_move or not self._federation.ends:
             self._departures.stop(client_id, now_s)
-            return False
+            return True
         if len(self._fetches) >= FETCHES_MAX:
             connection.refuse(ConnectCode.SERVER_BUSY, "too many sessions are on their way here")
-            return True
+            return False
         until_s, end_s = now_s + HANDOVER_WITHIN_S, now_s + HANDOVER_S_MAX
         fetch = self._fetches[client_id] = _Fetch(connection, packet, user, until_s, end_s)
         connection.await_session(packet)
         if not self._departures.is_leaving(client_id):
             self._ask(fetch, now_s)
-        return True
+        return False
 
     def session_opened(self, session: Session, _will: mqtt5.Will | None, _now_s: float) -> None:
         """Note that a client has connected: from now on its session may move."""
@@ -202,9 +199,7 @@ class Handovers(Extension):
         inquiry = self._inquiries.answered(end, message.id)
         if inquiry is None:
             if isinstance(message, SessionPart):
-                _say(
-                    end, NoSession(id=message.id), now_s
-                )  # another broker was faster: the session stays there
+                _say(end, NoSession(id=message.id), now_s)  # another was faster: the session stays there
         elif inquiry.parent is not None:
             inquiry.parent.say_of_session(payload, now_s)
         elif isinstance(message, SessionPart):
@@ -281,10 +276,7 @@ class Handovers(Extension):
             self._departures.give(end, message, session, now_s)
         else:
             bytes_max = min(message.packet_bytes_max, self._federation.packet_bytes_max)
-            onward = SessionInquiry(
-                id=message.id, client_id=message.client_id, user=message.user, packet_bytes_max=bytes_max
-            )
-            inquiry = self._inquiries.remember(onward, end, now_s)
+            inquiry = self._inquiries.remember(replace(message, packet_bytes_max=bytes_max), end, now_s)
             inquiry.is_moving = self._departures.went_lately(message.client_id, HANDOVER_WITHIN_S, now_s)
             self._inquiries.spread(inquiry, now_s)
 

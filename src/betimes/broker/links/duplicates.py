@@ -21,15 +21,8 @@ class SeenEvents:
     Ids that must survive a crash are written to a table of the store, if there is one.
     """
 
-    def __init__(
-        self,
-        *,
-        table: Table | None = None,
-        found: Iterable[EventId] = (),
-        numbers_max: int = NUMBERS_MAX,
-    ) -> None:
+    def __init__(self, *, table: Table | None = None, found: Iterable[EventId] = ()) -> None:
         self._table = table
-        self._numbers_max = numbers_max
         self._numbers: dict[str, dict[int, bool]] = {}  # by origin; whether it is in the table
         for event_id in found:
             self._numbers.setdefault(event_id.origin, {})[event_id.number] = True
@@ -47,7 +40,7 @@ class SeenEvents:
             numbers = self._numbers[origin] = {}
         if number in numbers:
             return False
-        if len(numbers) >= self._numbers_max:
+        if len(numbers) >= NUMBERS_MAX:
             self._forget_one(origin)
         numbers[number] = durable and self._table is not None
         if self._table is not None and durable:

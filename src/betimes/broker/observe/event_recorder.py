@@ -15,6 +15,7 @@ from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.live_event import deadline_s_of, live_event
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.session import BrokerSubscription, Session
+from betimes.model.bounded_map import BoundedMap
 from betimes.model.events import EventId
 from betimes.model.filters import EVERYTHING
 from betimes.model.subscriptions import QoS, Subscription
@@ -37,7 +38,7 @@ class EventRecorder:
         self._broker = broker
         self._clock = clock  # for what matching takes
         self._began_s = self._matching_s = 0.0
-        self._latest: dict[tuple[str, str], int] = {}  # number, by client and origin
+        self._latest: BoundedMap[tuple[str, str], int] = BoundedMap(FLOWS_MAX)  # by client and origin
 
     def takes(self, event_id: EventId) -> bool:
         """Tell whether what becomes of an event is written down."""
@@ -112,10 +113,8 @@ class EventRecorder:
 
     def _is_overtaken(self, client_id: str, event_id: EventId) -> bool:
         flow = (client_id, event_id.origin)
-        latest = self._latest.pop(flow, 0)
-        if len(self._latest) >= FLOWS_MAX:
-            del self._latest[next(iter(self._latest))]
-        self._latest[flow] = max(latest, event_id.number)
+        latest = self._latest.get(flow, 0)
+        self._latest.note(flow, max(latest, event_id.number))
         return latest > event_id.number
 
     def lost(self, publication: Publication, reason: Reason, now_s: float) -> None:

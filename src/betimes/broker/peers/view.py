@@ -39,7 +39,7 @@ class PeerView:
     ) -> None:
         self._own_address = own_address
         self._chance = chance
-        self._delay_to = delay_to
+        self.delay_to = delay_to  # the delay of a message to a peer, by its name
         self.others: dict[str, KnownPeer] = {}
         self.publishers: dict[str, KnownPeer] = {}
         self._gone: BoundedMap[str, int] = BoundedMap(GONE_MAX)  # the newest card number that is ignored
@@ -104,10 +104,6 @@ class PeerView:
         if not published:
             return [(WHOLE, 1.0)]
         return [pair for known in self.others.values() for pair in known.descriptor.card.rates]
-
-    def delay_to(self, name: str) -> float:
-        """Return the delay of a message to a peer."""
-        return self._delay_to(name)
 
     def _sample(self, known: list[KnownPeer], count: int) -> list[Descriptor]:
         left = min(count, len(known))
