@@ -134,7 +134,7 @@ class BrokerConnection:
         return self._protocol.connack is not None and self._protocol.connack.session_present
 
     def publish(
-        self, topic: str, payload: bytes, properties: list[tuple[str, str]], qos: int, retain: bool
+        self, topic: str, payload: bytes, properties: list[tuple[str, str]], *, qos: int, retain: bool
     ) -> Waiter | None:
         """Publish, and return where the broker's answer comes; None for QoS 0, which has none."""
         try:

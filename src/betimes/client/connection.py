@@ -14,7 +14,7 @@ from types import TracebackType
 
 from betimes.client.addresses import Address
 from betimes.client.asyncio_driver import AsyncioSocket
-from betimes.client.core import ClientCore, Life, OutgoingPublication
+from betimes.client.core import ClientCore, Life
 from betimes.client.effects import Answer, AwaitAnswer, AwaitWritten, Dial, Effect, Flow, HangUp, T
 from betimes.client.messages import Message
 from betimes.client.request import Duration, SubscribeCall
@@ -100,14 +100,12 @@ class Client(ClientCore[ClientSubscription]):
         retain: bool = False,
     ) -> None:
         """Publish; with QoS 1 or 2 wait until the broker has taken it."""
-        message = self._publication(topic, payload, attributes, deadline, importance, qos, retain)
-        await self.run(self._publishing(message))
+        flow = self._publishing(topic, payload, attributes, deadline, importance, qos, retain)
+        await self.run(flow)
 
     async def publish_signed(self, topic: str, payload: bytes, signature: str) -> None:
         """Publish something of Betimes's own, which brokers believe because of its signature."""
-        await self.run(
-            self._publishing(OutgoingPublication(topic, payload, [(SIGNATURE, signature)], 1, retain=True))
-        )
+        await self.run(self._sending(topic, payload, [(SIGNATURE, signature)], qos=1, retain=True))
 
     # --- for connect
 

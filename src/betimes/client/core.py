@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from enum import Enum, auto
-from typing import Generic, NamedTuple
+from typing import Generic
 
 import mqtt5
 
@@ -70,16 +70,6 @@ LIVES = {
     Life.LOST: {Life.CLOSED},
     Life.CLOSED: set(),
 }
-
-
-class OutgoingPublication(NamedTuple):
-    """A message as it goes to the broker."""
-
-    topic: str
-    payload: bytes
-    properties: list[tuple[str, str]]
-    qos: int
-    retain: bool
 
 
 class ClientCore(ABC, Generic[S]):
@@ -263,16 +253,37 @@ class ClientCore(ABC, Generic[S]):
             raise refusal(SubscriptionRefusedError, asked.topic, answer)
         subscription.answer = answer.reason
 
-    def _publishing(self, message: OutgoingPublication) -> Flow[None]:
+    def _publishing(
+        self,
+        topic: str,
+        payload: bytes | str,
+        attributes: Mapping[str, Value] | None,
+        deadline: Duration | None,
+        importance: int | None,
+        qos: int,
+        retain: bool,
+    ) -> Flow[None]:
+        """Check a message and publish it."""
+        if not isinstance(payload, str | bytes):
+            raise SettingError("payload", type(payload).__name__, "must be bytes or a text")
+        data = payload.encode() if isinstance(payload, str) else payload
+        if len(data) > PAYLOAD_BYTES_MAX:
+            raise SettingError("payload", f"{len(data)} bytes", f"at most {PAYLOAD_BYTES_MAX} fit MQTT")
+        properties = describe(attributes, deadline, importance)
+        return self._sending(checked_topic_name(topic), data, properties, checked_qos(qos), retain=retain)
+
+    def _sending(
+        self, topic: str, payload: bytes, properties: list[tuple[str, str]], qos: int, *, retain: bool
+    ) -> Flow[None]:
         """Publish, and wait until it is written (QoS 0) or the broker has taken it."""
-        waiter = self._connection.publish(*message)
+        waiter = self._connection.publish(topic, payload, properties, qos=qos, retain=retain)
         if waiter is None:
             yield AwaitWritten()
             return
         answer = yield AwaitAnswer(waiter)
         assert answer is not None, "the driver raises where there is no answer"
         if answer.code >= FAILED:
-            raise refusal(PublicationRefusedError, message.topic, answer)
+            raise refusal(PublicationRefusedError, topic, answer)
 
     # --- the life of a client
 
@@ -336,25 +347,6 @@ class ClientCore(ABC, Generic[S]):
         )
 
     # --- messages and subscriptions
-
-    def _publication(
-        self,
-        topic: str,
-        payload: bytes | str,
-        attributes: Mapping[str, Value] | None,
-        deadline: Duration | None,
-        importance: int | None,
-        qos: int,
-        retain: bool,
-    ) -> OutgoingPublication:
-        """Return a message that was checked."""
-        if not isinstance(payload, str | bytes):
-            raise SettingError("payload", type(payload).__name__, "must be bytes or a text")
-        data = payload.encode() if isinstance(payload, str) else payload
-        if len(data) > PAYLOAD_BYTES_MAX:
-            raise SettingError("payload", f"{len(data)} bytes", f"at most {PAYLOAD_BYTES_MAX} fit MQTT")
-        properties = describe(attributes, deadline, importance)
-        return OutgoingPublication(checked_topic_name(topic), data, properties, checked_qos(qos), retain)
 
     def _forget(self, subscription: S) -> None:
         for identifier, each in list(self._subscriptions.items()):

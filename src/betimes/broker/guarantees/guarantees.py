@@ -74,6 +74,11 @@ class GuaranteeRequest:
     instead_of: str = ""  # likewise, the name of what it is to take the place of
 
     @property
+    def name(self) -> str:
+        """Return the name of its reservation."""
+        return self.reservation.subscription
+
+    @property
     def latency_s(self) -> float:
         """Return what the slowest of the reserved routes takes."""
         return max([each.latency_s for each in self.held], default=0.0)
@@ -152,7 +157,7 @@ class Guarantees(Extension):
         self._advertised.left(session, now_s)
         for wanted in [self._wanted[name] for name in self._names.get(session.client_id, ())]:
             self._held.pop((session.client_id, wanted.written), None)
-            self._forget(wanted.reservation.subscription, now_s)
+            self._forget(wanted.name, now_s)
 
     def connecting(
         self,
@@ -186,7 +191,7 @@ class Guarantees(Extension):
         """Ask again for what is lost; answer every SUBSCRIBE in bounded time."""
         for name, wanted in list(self._wanted.items()):
             if wanted.pending is not None and now_s - wanted.pending.since_s > WAIT_S_MAX:
-                self._refuse(name, wanted, _no_answer(name), Signal.TIMED_OUT, now_s)
+                self._refuse(wanted, _no_answer(name), Signal.TIMED_OUT, now_s)
             elif now_s >= wanted.again_at_s:
                 wanted.again_at_s = math.inf
                 self._reserved.ask_again(wanted.reservation, now_s)
@@ -197,7 +202,7 @@ class Guarantees(Extension):
         """Ask for more in place of what was reserved, or, where that is enough again, no longer."""
         if wanted.more:
             self._forget(wanted.more, now_s)
-            for news in self._reserved.node.wishes.held(wanted.reservation.subscription)[:1]:
+            for news in self._reserved.node.wishes.held(wanted.name)[:1]:
                 wanted.reported = None  # its client may have heard that more was refused
                 self._changed(wanted, news, now_s)
         elif len(self._wanted) < WANTED_MAX:
@@ -207,14 +212,14 @@ class Guarantees(Extension):
                 None,
                 wanted.session,
             )
-            self._wanted[reservation.subscription].instead_of = wanted.reservation.subscription
+            self._wanted[reservation.subscription].instead_of = wanted.name
             wanted.more = reservation.subscription
             self._reserved.subscribe(reservation, now_s)
 
     def _take_its_place(self, wanted: GuaranteeRequest, now_s: float) -> None:
         """Let a client keep what was asked for in place of what it had."""
         before, wanted.instead_of, wanted.is_kept = wanted.instead_of, "", True
-        self._held[wanted.session.client_id, wanted.written] = wanted.reservation.subscription
+        self._held[wanted.session.client_id, wanted.written] = wanted.name
         self._wanted[before].more = ""
         self._forget(before, now_s)
 
@@ -235,29 +240,29 @@ class Guarantees(Extension):
             if not isinstance(news, Interrupted):
                 self._reserved.unsubscribe(news.subscription, now_s)
         elif is_trial:
-            self._tried(name, wanted, news, now_s)
+            self._tried(wanted, news, now_s)
         elif wanted.pending is None:
             self._changed(wanted, news, now_s)
         elif isinstance(news, Accepted):
             if self._reserved.node.wishes.is_settled(name):  # of all publishers
                 wanted.held = tuple(self._reserved.node.wishes.held(name))
-                self._accept(name, wanted, now_s)
+                self._accept(wanted, now_s)
         elif isinstance(news, Refused):
             self._reserved.unsubscribe(name, now_s)
             wanted.move(Signal.REFUSED)
             wanted.fitting = Fitting(wanted.reservation, news)
-            self._look_into(name, wanted, wanted.fitting, now_s)
+            self._look_into(wanted, wanted.fitting, now_s)
 
-    def _look_into(self, name: str, wanted: GuaranteeRequest, fitting: Fitting, now_s: float) -> None:
+    def _look_into(self, wanted: GuaranteeRequest, fitting: Fitting, now_s: float) -> None:
         """Find out whether what seems to fit does: more than one link may be short of room."""
         trial = fitting.next_trial()
         if trial is None:
             wanted.fitting = None
-            self._refuse(name, wanted, fitting.refused, Signal.NOTHING_FITS, now_s)
+            self._refuse(wanted, fitting.refused, Signal.NOTHING_FITS, now_s)
         else:
             self._reserved.subscribe(trial, now_s)
 
-    def _tried(self, name: str, wanted: GuaranteeRequest, news: ReservationNews, now_s: float) -> None:
+    def _tried(self, wanted: GuaranteeRequest, news: ReservationNews, now_s: float) -> None:
         fitting, requests = wanted.fitting, self._reserved.node.wishes
         if fitting is None:
             self._reserved.unsubscribe(news.subscription, now_s)
@@ -265,13 +270,13 @@ class Guarantees(Extension):
             if requests.is_settled(news.subscription):  # of all publishers
                 fitting.accepted(max([each.latency_s for each in requests.held(news.subscription)]))
                 self._reserved.unsubscribe(news.subscription, now_s)
-                self._look_into(name, wanted, fitting, now_s)
+                self._look_into(wanted, fitting, now_s)
         elif isinstance(news, Refused):
             self._reserved.unsubscribe(news.subscription, now_s)
             fitting.denied(news)
-            self._look_into(name, wanted, fitting, now_s)
+            self._look_into(wanted, fitting, now_s)
 
-    def _accept(self, name: str, wanted: GuaranteeRequest, now_s: float) -> None:
+    def _accept(self, wanted: GuaranteeRequest, now_s: float) -> None:
         self.accepted += 1
         bandwidth, latency = show_rate(wanted.bytes_per_s / 1000.0), show_duration(round(wanted.latency_s, 4))
         of_all = f", of {len(wanted.held)} publishers together" if len(wanted.held) > 1 else ""
@@ -279,13 +284,10 @@ class Guarantees(Extension):
         told = ((BANDWIDTH, bandwidth), (LATENCY, latency))
         wanted.move(Signal.ACCEPTED)
         wanted.reported = (wanted.state, None, (wanted.latency_s, wanted.bytes_per_s))
-        self._answer(
-            name, wanted, Decision(is_admitted=True, text=text, reservation=name, properties=told), now_s
-        )
+        decision = Decision(is_admitted=True, text=text, reservation=wanted.name, properties=told)
+        self._answer(wanted, decision, now_s)
 
-    def _refuse(
-        self, name: str, wanted: GuaranteeRequest, refused: Refused, signal: Signal, now_s: float
-    ) -> None:
+    def _refuse(self, wanted: GuaranteeRequest, refused: Refused, signal: Signal, now_s: float) -> None:
         self.refused += 1
         wanted.move(signal)
         told = [(DEFINITE, "true" if refused.is_definite else "false")]
@@ -297,16 +299,16 @@ class Guarantees(Extension):
                 told.append((LATENCY, show_duration(enough_s(can_be_had_s))))
         hint = "" if refused.is_definite else "; this is not definite, ask again later"
         text = f"{wanted.written}: refused: {why(refused)}{hint}"
-        self._answer(name, wanted, Decision(is_admitted=False, text=text, properties=tuple(told)), now_s)
+        self._answer(wanted, Decision(is_admitted=False, text=text, properties=tuple(told)), now_s)
 
-    def _answer(self, name: str, wanted: GuaranteeRequest, decision: Decision, now_s: float) -> None:
+    def _answer(self, wanted: GuaranteeRequest, decision: Decision, now_s: float) -> None:
         """Note the answer to one topic; with the last of them the client gets its SUBACK."""
         pending, wanted.pending = wanted.pending, None
         assert pending is not None, "a SUBSCRIBE is answered once"
-        pending.left.discard(name)
+        pending.left.discard(wanted.name)
         pending.decisions[wanted.written] = decision
         if not decision.is_admitted:
-            self._forget(name, now_s)
+            self._forget(wanted.name, now_s)
         if pending.left:
             return
         connection = pending.connection
@@ -319,7 +321,7 @@ class Guarantees(Extension):
 
     def _changed(self, wanted: GuaranteeRequest, news: ReservationNews, now_s: float) -> None:
         """Tell a client what has become of its reservation, where that is news to it."""
-        name, requests = wanted.reservation.subscription, self._reserved.node.wishes
+        name, requests = wanted.name, self._reserved.node.wishes
         wanted.held = tuple(requests.held(name))
         amounts = reason = None
         if isinstance(news, Interrupted):

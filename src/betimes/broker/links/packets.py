@@ -15,7 +15,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -152,14 +153,9 @@ def bulletin_texts(bulletin: Bulletin) -> list[str]:
         "number": bulletin.number,
     }
     if isinstance(bulletin, LinkBulletin):
-        links = [[link.target, link.s_per_kb_mean, link.s_per_kb_sd, link.delay_s] for link in bulletin.links]
-        return [json.dumps({**head, "links": links})]
+        return [json.dumps({**head, "links": list(map(_link_row, bulletin.links))})]
     if isinstance(bulletin, PublisherBulletin):
-        fields = [
-            [each.publisher, each.topic, each.rate_per_s, each.size_kb_mean]
-            for each in bulletin.advertisements
-        ]
-        return [json.dumps({**head, "publishers": fields})]
+        return [json.dumps({**head, "publishers": list(map(_advert_row, bulletin.advertisements))})]
     added = [_subscription_row(each) for each in bulletin.added]
     parts = [
         added[at : at + SUBSCRIPTIONS_PER_PACKET] for at in range(0, len(added), SUBSCRIPTIONS_PER_PACKET)
@@ -216,16 +212,9 @@ class BulletinReader:
         self._parts.append(part)
         if to_come:
             return None
-        whole = DemandBulletin(
-            broker=first.broker,
-            epoch=first.epoch,
-            number=first.number,
-            is_whole=first.is_whole,
-            added=tuple([subscription for each in self._parts for subscription in each.added]),
-            removed=first.removed,
-        )
+        added = tuple([subscription for each in self._parts for subscription in each.added])
         self._parts = []
-        return whole
+        return replace(first, added=added)
 
 
 def waits_text(waits_s: Mapping[str, float]) -> str:
@@ -246,18 +235,15 @@ def property_of(properties: Sequence[tuple[str, str]], name: str) -> str | None:
     return next((value for each, value in properties if each == name), None)
 
 
+_link_row = attrgetter("target", "s_per_kb_mean", "s_per_kb_sd", "delay_s")
+_advert_row = attrgetter("publisher", "topic", "rate_per_s", "size_kb_mean")
+
+
 def _subscription_row(subscription: Subscription) -> list[Any]:
-    bound_s = None if math.isinf(subscription.qos.delay_s_max) else subscription.qos.delay_s_max
-    price, count = subscription.qos.price, subscription.subscribers
-    return [
-        subscription.id,
-        subscription.pattern,
-        subscription.filter.text,
-        bound_s,
-        price,
-        count,
-        subscription.durable,
-    ]
+    qos = subscription.qos
+    bound_s = None if math.isinf(qos.delay_s_max) else qos.delay_s_max
+    what = (subscription.id, subscription.pattern, subscription.filter.text)
+    return [*what, bound_s, qos.price, subscription.subscribers, subscription.durable]
 
 
 def _read_subscription(broker: str, fields: list[Any]) -> Subscription:

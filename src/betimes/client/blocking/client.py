@@ -130,8 +130,7 @@ class SyncClient(ClientCore[SyncSubscription]):
         retain: bool = False,
     ) -> None:
         """Publish; with QoS 1 or 2 wait until the broker has taken it."""
-        message = self._publication(topic, payload, attributes, deadline, importance, qos, retain)
-        self.run(self._publishing(message))
+        self.run(self._publishing(topic, payload, attributes, deadline, importance, qos, retain))
 
     @property
     def dropped(self) -> int:
