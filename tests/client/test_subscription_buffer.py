@@ -33,9 +33,9 @@ def test_the_oldest_are_dropped_and_each_message_wakes_the_program():
     buffer = Buffer(2)
     for number in range(5):
         buffer.take(message(number), 0.0)
-    assert (buffer.dropped, buffer.waiting, buffer.wakes) == (3, 2, 5)
+    assert (buffer.dropped, len(buffer._waiting), buffer.wakes) == (3, 2, 5)
     assert handed_out(buffer) == [b"3", b"4"]
-    assert buffer.waiting == 0
+    assert len(buffer._waiting) == 0
 
 
 def test_age_goes_on_while_a_message_waits():
@@ -50,20 +50,20 @@ def test_age_goes_on_while_a_message_waits():
 
 def test_where_it_resumes_nothing_is_taken_twice_and_tokens_tell_what_was_handed_out():
     buffer = Buffer(mode="semi-durable", after=["b1:0"])
-    assert buffer.wishes() == [("resume-after", "b1:0")]
+    assert buffer.resume_properties() == [("resume-after", "b1:0")]
     for number in (1, 2, 2, 1, 3):
         buffer.take(message(number), 0.0)
     assert buffer.next_waiting(0.0) is not None
-    assert (buffer.tokens(), buffer.wishes()) == (["b1:0,1"], [("resume-after", "b1:0,1-3")])
+    assert (buffer.tokens(), buffer.resume_properties()) == (["b1:0,1"], [("resume-after", "b1:0,1-3")])
     assert handed_out(buffer) == [b"2", b"3"]
-    assert Buffer().wishes() == []
+    assert Buffer().resume_properties() == []
 
 
 def test_what_waits_is_forgotten_at_the_end():
     buffer = Buffer()
     buffer.take(message(1), 0.0)
     buffer.clear()
-    assert (buffer.waiting, handed_out(buffer)) == (0, [])
+    assert (len(buffer._waiting), handed_out(buffer)) == (0, [])
 
 
 def test_news_of_a_reservation_is_told_once():

@@ -244,10 +244,9 @@ class ClientCore(ABC, Generic[S]):
                 yield AwaitAnswer(self._connection.unsubscribe(subscription.asked.topic))
 
     def _asking_for(self, subscription: S, identifier: int) -> Flow[None]:
-        asked = subscription.asked
-        answer = yield AwaitAnswer(
-            self._connection.subscribe(asked, identifier, subscription.wishes(), subscription.answered)
-        )
+        asked, more = subscription.asked, subscription.resume_properties()
+        waiter = self._connection.subscribe(asked, identifier, more, subscription.answered)
+        answer = yield AwaitAnswer(waiter)
         assert answer is not None, "the driver raises where there is no answer"
         if answer.code >= FAILED:
             raise refusal(SubscriptionRefusedError, asked.topic, answer)

@@ -52,16 +52,11 @@ class SubscriptionBuffer(ABC):
         """Tell whether it goes on where it stopped."""
         return self.asked.mode is Mode.SEMI_DURABLE
 
-    @property
-    def waiting(self) -> int:
-        """Return how many messages came and were not handed out yet."""
-        return len(self._waiting)
-
     def tokens(self) -> list[str]:
         """Return what to resume after, later and anywhere: `after` of another subscription."""
         return self._handed_out.tokens()
 
-    def wishes(self) -> list[tuple[str, str]]:
+    def resume_properties(self) -> list[tuple[str, str]]:
         """Return what the broker is told of coming back."""
         if not self.resumes:
             return []

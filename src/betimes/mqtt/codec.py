@@ -1,13 +1,9 @@
-"""The MQTT codec: bytes of a connection to packets, and packets to bytes.
-
-One `Codec` per connection decodes and encodes in the version of MQTT that the CONNECT asked for: 5, or 3.1.1
-through `mqtt311`. It has no socket.
+"""The MQTT codec of a connection: bytes to packets, and packets to bytes, in MQTT 5, or 3.1.1 by `mqtt311`.
 
 The library `mqtt5` does the decoding. It raises IndexError if bytes are missing, ValueError if one is
 malformed. But a text that is not UTF-8 makes it panic (a BaseException, and a trace on standard error), and
-it accepts some things that the standard forbids. So packets are validated here before they are decoded,
-copying nothing but topics and texts: PUBLISH is the hot path. Numbers in brackets are sections of the MQTT 5
-standard.
+it accepts some things that the standard forbids. So packets are validated before they are decoded, copying
+nothing but topics and texts: PUBLISH is the hot path. Numbers in brackets are sections of MQTT 5.
 """
 
 from __future__ import annotations

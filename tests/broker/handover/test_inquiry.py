@@ -41,7 +41,7 @@ def test_no_is_said_when_all_others_have():
     assert parent.told == []
     found.hear_no(two, NoSession(id=asked().id, is_moving=True), 0.0)
     assert parent.told == [NoSession(id=asked().id, is_moving=True)]
-    assert (len(found), concluded) == (0, [])
+    assert (len(found._known), concluded) == (0, [])
 
 
 def test_a_leaf_says_no_at_once():
@@ -98,4 +98,4 @@ def test_questions_are_forgotten_in_time_and_are_not_too_many():
         found.remember(asked(number), None, float(number >= 10))
     assert found.is_full
     found.forget_old(KEPT_S + 0.5)
-    assert len(found) == ASKS_MAX - 10
+    assert len(found._known) == ASKS_MAX - 10

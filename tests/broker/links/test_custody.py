@@ -76,7 +76,7 @@ def test_an_event_is_kept_until_all_its_destinations_are_served():
     assert next(iter(shelf.rows["custody"].values()))[-1] == '["c", "d"]'
     custody.release(EventId("a", 1), ["c", "d"])
     store.commit()
-    assert (shelf.rows["custody"], shelf.rows["publications"], len(custody)) == ({}, {}, 0)
+    assert (shelf.rows["custody"], shelf.rows["publications"], len(custody._held)) == ({}, {}, 0)
 
 
 def test_what_was_seen_is_remembered_by_the_store(monkeypatch):

@@ -20,7 +20,7 @@ def test_an_event_waits_for_each_of_its_destinations():
     assert early.take_for("b") == [one]
     assert early.take_for("b") == []
     assert early.take_for("c") == [one, other]
-    assert len(early) == 0
+    assert len(early._waiting) == 0
 
 
 def test_there_is_an_end_to_the_room():

@@ -64,7 +64,7 @@ def test_what_changes_replaces_what_was_told():
     wanted.remove(one)
     wanted.remove(other)
     assert wanted.take_changes() == ([], [second.id])
-    assert len(wanted) == 0
+    assert len(wanted._demands) == 0
 
 
 def test_what_comes_and_goes_between_two_bulletins_is_not_told():

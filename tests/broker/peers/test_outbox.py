@@ -15,7 +15,6 @@ from betimes.broker.peers.outbox import (
     LINKS_MAX,
     SPARE_AFTER_S,
     WAITING_MAX,
-    PeerDelays,
     PeerOutbox,
 )
 
@@ -88,26 +87,21 @@ def test_of_too_many_links_those_go_that_nobody_needs():
     assert mail.spare({each.neighbour for each in ends}, now_s) == []
 
 
-def test_everybody_is_a_hop_away_where_hops_are_counted():
-    assert PeerDelays(new_mail(), is_timed=False).to("a:1") == 1.0
-
-
 def test_half_of_the_shortest_round_trip_is_known_of_links_and_the_usual_of_others():
     mail = new_mail()
-    delays = PeerDelays(mail, is_timed=True)
-    assert delays.to("a:1") == 0.0
+    assert mail.delay_s_to("a:1") == 0.0
     end = link("a:1")
     mail.up(end, "me:1")
-    assert delays.to("a:1") == 0.0
+    assert mail.delay_s_to("a:1") == 0.0
     for round_trip_s in (0.5, 0.3, 0.4):
         end.transit.heard_back(round_trip_s, 1.0)
-    assert delays.to("a:1+") == pytest.approx(0.15)
+    assert mail.delay_s_to("a:1+") == pytest.approx(0.15)
     mail.down(end)
-    assert delays.to("a:1") == 0.0
-    delays.keep(end)
-    assert delays.to("a:1") == pytest.approx(0.15)
-    assert delays.to("b:1") == pytest.approx(0.15)
+    assert mail.delay_s_to("a:1") == 0.0
+    mail.keep_delay(end)
+    assert mail.delay_s_to("a:1") == pytest.approx(0.15)
+    assert mail.delay_s_to("b:1") == pytest.approx(0.15)
     far = link("c:1")
     far.transit.heard_back(2.3, 1.0)
-    delays.keep(far)
-    assert delays.to("b:1") == pytest.approx(0.25)
+    mail.keep_delay(far)
+    assert mail.delay_s_to("b:1") == pytest.approx(0.25)

@@ -223,7 +223,7 @@ def test_delays_may_be_times_and_those_in_a_hurry_get_it_from_near_by():
     far = world.net.overlay("p2")
     assert far.tally.in_time == 0
     assert far.tally.delay_most > 0.049
-    assert far.delays.to(address("p0")) == pytest.approx(0.05)
+    assert far.mail.delay_s_to(address("p0")) == pytest.approx(0.05)
 
 
 def test_another_life_at_the_same_address_is_another_peer():

@@ -1,12 +1,9 @@
 """The password file: users and scrypt hashes of their passwords, read, checked and changed.
 
-A password file has one line for each user, `name:$scrypt$ln=14,r=8,p=1$SALT$HASH`, salt and hash in base64
-without padding; empty lines and lines that begin with # are kept as they are. `betimes passwd` writes it.
-
-scrypt is slow on purpose: a check takes tens of milliseconds, also for a user that does not exist. That would
-stall an event loop, so call `needs_work` first, and if it is true, call `verify` in a thread (scrypt lets
-other threads run). A password that was found right is remembered, as a keyed hash, until the file is read
-again.
+It has one line for each user, `name:$scrypt$ln=14,r=8,p=1$SALT$HASH`, salt and hash in base64 without
+padding; empty lines and lines that begin with # are kept. scrypt takes tens of milliseconds on purpose, also
+for a user that does not exist: where `needs_work` is true, call `verify` in a thread. A password that was
+found right is remembered, as a keyed hash, until the file is read again.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Admission by on-time share: a broker answers subscriptions that ask for a `reliability`.
+"""Admission by on-time share: a broker answers subscriptions that ask for a `reliability` (docs/promises.md).
 
-The control centre learns from telemetry what the network does, and sends it to `$betimes/model`, signed with
-a secret that it shares with the brokers. By the newest model each broker answers subscriptions that ask for a
-`reliability`: admitted, or refused with the share that is predicted, counting what the newcomer would do to
-the subscriptions that were admitted before. No two clocks are compared: a model is older or newer than
-another by its own number, and its age is what has passed here since it came.
+It answers by the newest model that the control centre sent to `$betimes/model`, signed, and counts what the
+newcomer would do to subscriptions that were admitted before. No two clocks are compared: a model is older or
+newer than another by its own number, and its age is what has passed here since it came.
 """
 
 from __future__ import annotations

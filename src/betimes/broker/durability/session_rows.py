@@ -196,7 +196,7 @@ class SessionRows:
         self.size_bytes += OVERHEAD_BYTES * len(rows)
         for kind, *values in rows:
             if kind == SUBSCRIPTION:
-                self._add_subscription(*values)
+                self._add_subscription(values)
             elif kind == INCOMING:
                 (packet_id,) = values
                 self.incoming.append(read_whole(packet_id, 1, PACKET_ID_MAX))
@@ -223,15 +223,8 @@ class SessionRows:
         coming = [DeliveredOnce(each.origin, each.number, values[share]) for each, values in self.deliveries]
         return [*self.had, *coming]
 
-    def _add_subscription(
-        self,
-        written: str,
-        qos: int,
-        no_local: int,
-        as_published: int,
-        identifier: int | None,
-        options: str | None,
-    ) -> None:
+    def _add_subscription(self, values: Sequence[Any]) -> None:
+        written, qos, no_local, as_published, identifier, options = values
         shared_parts(read_text(written))
         if identifier is not None:
             read_whole(identifier, 1, 268_435_455)

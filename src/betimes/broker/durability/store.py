@@ -1,13 +1,9 @@
 """The store: all state that survives a crash, collected as changes of tables and committed before it is sent.
 
 Sans-I/O: the driver calls `commit` before it writes the outboxes to the sockets, so no client gets an
-acknowledgement of what is not stored; `write` (`StoreFile.write`) puts the rows into the file. The store
-keeps durable sessions with their subscriptions, their waiting and in-flight deliveries of QoS 1 and 2, and
-the QoS 2 packet ids in flight from their clients; retained messages; wills. A publication is written once,
-however many rows refer to it, and is removed with the last of them.
-
-Times are stored by the wall clock, since the broker's own clock does not survive a restart: `clock_ahead_s`
-is how far the wall clock is ahead.
+acknowledgement of what is not stored; `write` (`StoreFile.write`) puts the rows into the file. A publication
+is written once, however many rows refer to it. Times are stored by the wall clock, since the broker's own
+clock does not survive a restart: `clock_ahead_s` is how far the wall clock is ahead.
 """
 
 from __future__ import annotations

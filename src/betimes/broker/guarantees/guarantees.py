@@ -1,9 +1,8 @@
-"""Bandwidth and latency guarantees of this broker's clients (004, section 2).
+"""Bandwidth and latency guarantees of this broker's clients (004, section 2; docs/reservations.md).
 
 A SUBSCRIBE with `bandwidth` or `latency` waits for its SUBACK until every topic in it is reserved along the
-whole route or refused. A refusal for want of bandwidth names what would fit, and that was tried. What is lost
-later is published on `$betimes/reservation/<client>`, and asked for again until it is there. The states of
-one guarantee are in `life_cycle.py`; the reservations themselves are made by `broker/links/reservations.py`.
+whole route or refused. What is lost later is published on `$betimes/reservation/<client>`, and asked for
+again until it is there. The reservations themselves are made by `broker/links/reservations.py`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
 """Handover of sessions: the extension of the hub that moves a session to the broker its client connects to.
 
-A client without a session at this broker may have one at another broker. This broker holds its CONNECT and
-asks the network. The broker that has the session disconnects a client that is still connected, sends the
-whole session, and keeps it until the new broker confirms that it has it: a failure before that leaves the
-session where it was. Messages that reach the old broker later follow for a while; a message that arrives on
-both routes goes to the client once.
-
-Sans-I/O, like the hub to which it belongs.
+A client without a session here may have one at another broker: this broker holds its CONNECT and asks the
+network. The broker that has the session sends it and keeps it until this one confirms it. A message that
+arrives on both routes goes to the client once (docs/decisions/034-session-handover.md).
 """
 
 from __future__ import annotations

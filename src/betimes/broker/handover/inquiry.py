@@ -8,7 +8,7 @@ take the route of the answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from betimes.broker.handover.packets import InquiryId, NoSession, SessionInquiry, written
@@ -40,12 +40,6 @@ class Inquiries:
         self._ends = ends
         self._concluded = concluded
         self._known: dict[InquiryId, Inquiry] = {}
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    def __iter__(self) -> Iterator[Inquiry]:
-        return iter(list(self._known.values()))
 
     def get(self, ask_id: InquiryId) -> Inquiry | None:
         """Return a known inquiry; None if there is none of this id."""
@@ -91,7 +85,7 @@ class Inquiries:
 
     def link_down(self, end: BrokerLink, now_s: float) -> None:
         """Forget the inquiries of a lost neighbour, and no longer wait for its answers."""
-        for inquiry in self:
+        for inquiry in list(self._known.values()):
             if inquiry.parent is end:
                 self._known.pop(inquiry.message.id, None)
             else:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from betimes.broker.links.packets import NAME_LENGTH_MAX, LinkError
@@ -86,9 +86,6 @@ class LateDeliveries:
 SessionMessage = SessionInquiry | NoSession | SessionPart | MoreParts | SessionTaken | LateDeliveries
 
 
-Read = Callable[[Any], Any]
-
-
 def _text(value: object) -> str:
     return read_text(value, least=1, most=TEXT_LETTERS_MAX)
 
@@ -108,39 +105,37 @@ def _rows(value: Iterable[Iterable[Any]]) -> list[list[Any]]:
     return [list(row) for row in value]
 
 
-# By the field of the JSON that marks a message: its class, and its fields in JSON, each with its attribute
-# and its reader. Where the mark itself is no attribute, it is true.
-_KINDS: dict[str, tuple[type[SessionMessage], dict[str, tuple[str, Read]]]] = {
-    "ask": (
-        SessionInquiry,
-        {
-            "ask": ("client_id", _text),
-            "user": ("user", _text_or_none),
-            "bytes": ("packet_bytes_max", read_whole),
-        },
-    ),
-    "no": (NoSession, {"no": ("is_moving", bool)}),
-    "more": (MoreParts, {"more": ("parts", read_whole)}),
-    "taken": (SessionTaken, {}),
-    "late": (LateDeliveries, {"rows": ("rows", _rows)}),
-    "part": (
-        SessionPart,
-        {
-            "part": ("number", read_whole),
-            "last": ("is_last", bool),
-            "expiry": ("expiry_s", _expiry_s),
-            "rows": ("rows", _rows),
-        },
-    ),
+# By the JSON field that marks a message: its class, and the JSON fields of its attributes behind the id.
+_KINDS: dict[str, tuple[type[SessionMessage], tuple[str, ...]]] = {
+    "ask": (SessionInquiry, ("ask", "user", "bytes")),
+    "no": (NoSession, ("no",)),
+    "more": (MoreParts, ("more",)),
+    "taken": (SessionTaken, ()),
+    "late": (LateDeliveries, ("rows",)),
+    "part": (SessionPart, ("part", "last", "expiry", "rows")),
 }
 _MARKS = {kind: mark for mark, (kind, _) in _KINDS.items()}
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "ask": _text,
+    "user": _text_or_none,
+    "no": bool,
+    "last": bool,
+    "expiry": _expiry_s,
+    "rows": _rows,
+    **dict.fromkeys(("bytes", "more", "part"), read_whole),
+}
+
+
+def _fields(kind: type[SessionMessage], keys: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Return the JSON field and the attribute of all that a message says, but for its id and packets."""
+    return list(zip(keys, [each.name for each in fields(kind)[1:]], strict=False))
 
 
 def written(message: SessionMessage) -> bytes:
     """Return a message as the payload of a packet."""
     mark = _MARKS[type(message)]
     head: dict[str, Any] = {"asker": message.id.asker, "number": message.id.number, mark: True}
-    head |= {key: getattr(message, name) for key, (name, _) in _KINDS[mark][1].items()}
+    head |= {key: getattr(message, name) for key, name in _fields(*_KINDS[mark])}
     packets = message.packets if isinstance(message, SessionPart | LateDeliveries) else b""
     return json.dumps(head).encode() + b"\n" + packets
 
@@ -151,8 +146,8 @@ def read_session_message(payload: bytes) -> SessionMessage:
     try:
         head = json.loads(line)
         asker = read_text(head["asker"], least=1, most=NAME_LENGTH_MAX)
-        kind, fields = _KINDS[next((mark for mark in _KINDS if mark in head), "part")]
-        values = {name: read(head[key]) for key, (name, read) in fields.items()}
+        kind, keys = _KINDS[next((mark for mark in _KINDS if mark in head), "part")]
+        values = {name: _READERS[key](head[key]) for key, name in _fields(kind, keys)}
         if kind in (SessionPart, LateDeliveries):
             values["packets"] = packets
         return kind(id=InquiryId(asker, read_whole(head["number"])), **values)

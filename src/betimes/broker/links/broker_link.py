@@ -1,10 +1,7 @@
-"""One end of a link between two brokers, from CONNECT to the last byte.
+"""One end of a link between two brokers, from CONNECT to the last byte. Sans-I/O.
 
 The scheduler owns the queue: the link has only as many messages in flight as keep it busy (`SendWindow`), and
-sends no faster than its terms allow. It tracks each message in flight until the neighbour acknowledges it.
-
-Sans-I/O, like `Connection`, to which it belongs. The federation decides what the bulletins, session messages
-and signals on the link mean.
+sends no faster than its terms allow. The federation handles bulletins, session messages and signals.
 """
 
 from __future__ import annotations

@@ -23,9 +23,6 @@ class Custody:
         self._store = store
         self._held: dict[EventId, tuple[Publication, frozenset[str]]] = {}
 
-    def __len__(self) -> int:
-        return len(self._held)
-
     def restored(self) -> list[tuple[Publication, frozenset[str]]]:
         """Return the events that were in custody when the broker stopped; they are in custody again."""
         found, self._store.custody_found = self._store.custody_found, []
@@ -75,9 +72,6 @@ class AwaitingDemand:
     def __init__(self, count_max: int, found: Iterable[tuple[Publication, frozenset[str]]] = ()) -> None:
         self._count_max = count_max
         self._waiting = list(found)
-
-    def __len__(self) -> int:
-        return len(self._waiting)
 
     def add(self, publication: Publication, destinations: frozenset[str]) -> bool:
         """Keep an event until the demand of these destinations is known; False if the list is full."""

@@ -45,9 +45,6 @@ class LocalDemand:
         self._changed: set[_DemandKey] = set()
         self._last_id = 0
 
-    def __len__(self) -> int:
-        return len(self._demands)
-
     @property
     def has_changed(self) -> bool:
         """Tell whether there are changes to announce."""

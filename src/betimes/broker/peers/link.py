@@ -1,10 +1,7 @@
-"""One end of a link between two peers, from CONNECT to the last byte.
+"""One end of a link between two peers: an MQTT 5 connection as between brokers.
 
-It is the same kind of link as between brokers: an MQTT 5 connection whose CONNECT is marked as a link, with
-the secret as its password. Control messages between peers go to topics below `$betimes/`, an event to its own
-topic. Everything has QoS 1, so the PUBACK shows the round trip time.
-
-Sans-I/O, like `Connection`, to which it belongs. The overlay handles the messages.
+Control messages go to topics below `$betimes/`, an event to its own topic. Everything has QoS 1, so the
+PUBACK shows the round trip time. Sans-I/O; the overlay handles the messages.
 """
 
 from __future__ import annotations

@@ -32,6 +32,8 @@ class PeerOutbox:
         self._dial = dial
         self._waiting: dict[str, deque[Post]] = {}
         self._doubles: list[PeerLink] = []
+        self._delays_s: BoundedMap[str, float] = BoundedMap(DELAYS_KEPT_MAX)  # of links that have ended
+        self._delay_s_mean = 0.0
 
     def post(self, address: str, post: Post) -> bool:
         """Send a message to a process, dialling it if needed; False if too many are being dialled."""
@@ -91,33 +93,21 @@ class PeerOutbox:
         ]
         return [*doubles, *sorted(unused, key=lambda link: link.used_s)[:over]]
 
+    def delay_s_to(self, name: str) -> float:
+        """Return the delay to a peer: half of the shortest round trip, where there is or was a link.
 
-class PeerDelays:
-    """The delays from this process to other peers: one hop, or a measured time.
-
-    For a peer with a present or past link that is half of the shortest round trip; for any other peer it is
-    the average of those.
-    """
-
-    def __init__(self, mail: PeerOutbox, *, is_timed: bool) -> None:
-        self._mail = mail
-        self._is_timed = is_timed
-        self._kept_s: BoundedMap[str, float] = BoundedMap(DELAYS_KEPT_MAX)  # of links that have ended
-        self._usual_s = 0.0
-
-    def to(self, name: str) -> float:
-        """Return the delay of a message to a peer."""
-        if not self._is_timed:
-            return 1.0
+        For any other peer it is the average of those.
+        """
         address = address_of(name)
-        link = self._mail.links.get(address)
+        link = self.links.get(address)
         if link is not None and link.transit.delay_s > 0.0:
             return link.transit.delay_s
-        return self._kept_s.get(address, self._usual_s)
+        return self._delays_s.get(address, self._delay_s_mean)
 
-    def keep(self, link: PeerLink) -> None:
+    def keep_delay(self, link: PeerLink) -> None:
         """Remember the delay of a link that has ended."""
         delay_s = link.transit.delay_s
         if delay_s > 0.0:
-            self._kept_s.note(link.neighbour, delay_s)
-            self._usual_s += (delay_s - self._usual_s) * (NEWEST_WEIGHT if self._usual_s else 1.0)
+            self._delays_s.note(link.neighbour, delay_s)
+            weight = NEWEST_WEIGHT if self._delay_s_mean else 1.0
+            self._delay_s_mean += (delay_s - self._delay_s_mean) * weight

@@ -20,7 +20,7 @@ from betimes.broker.delivery.session import BrokerSubscription
 from betimes.broker.links.packets import Arrival, LinkError, arrived_publication
 from betimes.broker.peers.link import FROM, GOSSIP_TOPIC, LETTER_TOPIC, PeerLink
 from betimes.broker.peers.local_demand import PeerDemand
-from betimes.broker.peers.outbox import PeerDelays, PeerOutbox
+from betimes.broker.peers.outbox import PeerOutbox
 from betimes.broker.peers.packets import (
     Descriptor,
     Letter,
@@ -45,6 +45,7 @@ log = logging.getLogger(__name__)
 COMPLAINTS_MAX = 20  # the newest ones
 JOIN_AGAIN_CYCLES = 16  # from one contact with a configured peer to the next: it rejoins a split overlay
 COUNTED_CYCLES = 10.0  # over which the rate of local publications is measured
+ONE_HOP = 1.0
 
 Deliver = Callable[[Publication, float], None]
 Lose = Callable[[Reason, int], None]
@@ -90,8 +91,9 @@ class PeerOverlay(Network):
         self._space = plan.agreement.space
         self._is_timed = plan.agreement.metric is Metric.TIME
         self.mail = PeerOutbox(lambda address: dial(self, address))
-        self.delays = PeerDelays(self.mail, is_timed=self._is_timed)
-        self.view = PeerView(plan.address, chance, self.delays.to)
+        self.view = PeerView(
+            plan.address, chance, self.mail.delay_s_to if self._is_timed else lambda _: ONE_HOP
+        )
         self.demand = PeerDemand(self._space, plan.wanted)
         self.subscriber = self._peer(now_s, plan.delay_max)
         self.publisher: Peer | None = None
@@ -232,7 +234,7 @@ class PeerOverlay(Network):
     def link_down(self, link: PeerLink, now_s: float) -> None:
         """Note that a link has ended; unless it was spare, the peer behind it is taken to be gone."""
         was_up, link.is_up = link.is_up, False
-        self.delays.keep(link)
+        self.mail.keep_delay(link)
         if not was_up:
             self.dial_failed(link.neighbour, now_s)
         elif self.mail.down(link):
@@ -269,7 +271,7 @@ class PeerOverlay(Network):
             raise LinkError(f"{link.neighbour} speaks for {own}")
         peer = self._called(letter.to)
         if peer is not None:
-            took = link.transit.delay_s if self._is_timed else 1.0
+            took = link.transit.delay_s if self._is_timed else ONE_HOP
             effects = peer.receive(letter.sender, message, self._cycle(now_s), took=took)
             self._perform(peer, effects, now_s)
 
@@ -311,7 +313,7 @@ class PeerOverlay(Network):
             arrival.age_s if self._is_timed else float(hops),
             content=publication,
         )
-        took = took_s if self._is_timed else 1.0
+        took = took_s if self._is_timed else ONE_HOP
         self._perform(peer, peer.receive(sender, notice, self._cycle(now_s), took=took), now_s)
 
     # --- inside

@@ -1,12 +1,9 @@
-"""Reading a range of the replay buffer: what was published between two positions.
+"""Reading a range of the replay buffer: what was published between two positions (docs/resuming.md).
 
-A client that resumes gets what it missed, and then what is new. A range has an end: a client that asks for
-the same range again gets the same messages, as long as they are kept. `resume-until` on a SUBSCRIBE states
-the end, and nothing stays subscribed. It may also state how many messages the client would like to read: the
-answer is then where that range would end, and nothing is sent.
-
-Every answer takes bounded time: it looks at a limited number of messages and sends what finds room, the
-oldest first. The positions in it state up to where that was everything; the client asks again from there.
+`resume-until` on a SUBSCRIBE states the end, and nothing stays subscribed; or it states how many messages the
+client would like to read, and the answer is where that range would end. Every answer takes bounded time: it
+looks at a limited number of messages and sends what finds room, the oldest first. The positions in it state
+up to where that was everything; the client asks again from there.
 """
 
 from __future__ import annotations

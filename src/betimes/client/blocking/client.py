@@ -1,14 +1,8 @@
 """`betimes.connect_sync`: the client for programs without an event loop.
 
-The same calls as those of `betimes.connect`, without `await`; what they do is in `client/core.py`.
-
-**A thread of its own reads the socket.** Without it the connection would stand still while the program does
-something else: no PINGREQ would go out, so that the broker takes the client for dead after a minute and a
-half; messages would not be acknowledged; and what is too much would wait at the broker, not be dropped here
-by the bound `buffer`. The thread ends with the client, and does not keep the process from ending.
-
-**Threads of the program** may share a client: each call may come from any thread, and messages of one thread
-keep their order. Two threads that iterate over one subscription share its messages.
+The same calls as those of `betimes.connect`, without `await`; what they do is in `client/core.py`. A thread
+of its own reads the socket: without it no PINGREQ and no acknowledgement would go out while the program does
+something else. All threads of a program may share a client (docs/client.md).
 """
 
 from __future__ import annotations
