@@ -68,7 +68,7 @@ class MemoryClient(ClientCore[Buffer]):
     def _begin_reconnecting(self) -> None:
         self.reconnects += 1
 
-    def run(self, flow: Flow[None]) -> None:
+    def run(self, flow: Flow) -> None:
         answer: Answer | None = None
         error: BetimesError | None = None
         while True:

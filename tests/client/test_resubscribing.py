@@ -32,7 +32,7 @@ class Broker:
         self.answers = list(answers)
         self.asked = 0
 
-    def __call__(self, subscription: ClientSubscription, _identifier: int) -> Flow[None]:
+    def __call__(self, subscription: ClientSubscription, _identifier: int) -> Flow:
         self.asked += 1
         yield AwaitWritten()
         answer = self.answers[0] if len(self.answers) == 1 else self.answers.pop(0)

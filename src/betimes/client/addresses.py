@@ -32,11 +32,6 @@ class Address:
     client_id: str | None = None
 
     @property
-    def is_encrypted(self) -> bool:
-        """Say whether TLS is spoken."""
-        return self.scheme in ENCRYPTED
-
-    @property
     def has_websockets(self) -> bool:
         """Say whether MQTT travels in websockets."""
         return self.scheme in WEBSOCKETS

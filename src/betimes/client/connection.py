@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
 
 from betimes.client.addresses import Address
 from betimes.client.asyncio_driver import AsyncioSocket
 from betimes.client.core import ClientCore, Life
-from betimes.client.effects import Answer, AwaitAnswer, AwaitWritten, Dial, Effect, Flow, HangUp, T
+from betimes.client.effects import Answer, AwaitAnswer, AwaitWritten, Dial, Effect, Flow, HangUp
 from betimes.client.messages import Message
 from betimes.client.request import Duration, SubscribeCall
 from betimes.client.settings import ClientSettings, read_addresses, read_settings
@@ -53,13 +53,9 @@ class ClientSubscription(SubscriptionBuffer):
 
     async def __aiter__(self) -> AsyncIterator[Message]:
         """Yield each message when it comes; end when the client or the subscription does."""
-        if self._is_open:
+        async with nullcontext() if self._is_open else self:
             while (message := await self._next()) is not None:
                 yield message
-        else:
-            async with self:
-                while (message := await self._next()) is not None:
-                    yield message
 
     def wake(self) -> None:
         """Have the task that waits for a message look again."""
@@ -136,16 +132,15 @@ class Client(ClientCore[ClientSubscription]):
             self._give_up(BetimesError(f"reconnecting has died: {bug!r}"))
             self._loop.call_exception_handler({"message": "reconnecting has died", "exception": bug})
 
-    async def run(self, flow: Flow[T]) -> T:
-        """Perform the effects of a flow, one after the other, and return what it returns."""
+    async def run(self, flow: Flow) -> None:
+        """Perform the effects of a flow, one after the other."""
         answer: Answer | None = None
         error: BetimesError | None = None
         while True:
             try:
                 effect = flow.send(answer) if error is None else flow.throw(error)
-            except StopIteration as end:
-                result: T = end.value
-                return result
+            except StopIteration:
+                return
             answer = error = None
             try:
                 answer = await self._perform(effect)

@@ -166,7 +166,7 @@ class ClientCore(ABC, Generic[S]):
 
     # --- flows
 
-    def _opening(self) -> Flow[None]:
+    def _opening(self) -> Flow:
         """Connect, to the first broker that can be reached."""
         for left in range(len(self.settings.places) - 1, -1, -1):
             try:
@@ -178,14 +178,14 @@ class ClientCore(ABC, Generic[S]):
                 self._go_on()
         self._stands()
 
-    def _closing(self) -> Flow[None]:
+    def _closing(self) -> Flow:
         """Disconnect; a session ends too."""
         self._move(Life.CLOSED)
         self._connection.disconnect(ends_session=bool(self.settings.session_s))
         self._wake_all()
         yield HangUp()
 
-    def _reconnecting(self) -> Flow[None]:
+    def _reconnecting(self) -> Flow:
         """Try one broker after the other, ever later, and go on with all subscriptions at the first one."""
         back_off = BackOff(self.now_s() + self.settings.reconnect_s)
         log.warning("the connection to %s is lost; trying again", self._address)
@@ -212,7 +212,7 @@ class ClientCore(ABC, Generic[S]):
                 return
         self._stands()
 
-    def _resubscribing(self, end_s: float) -> Flow[None]:
+    def _resubscribing(self, end_s: float) -> Flow:
         wanted = {
             identifier: each
             for identifier, each in self._subscriptions.items()
@@ -221,7 +221,7 @@ class ClientCore(ABC, Generic[S]):
         opened = self._subscriptions
         yield from ask_for_all(wanted, opened, self._asking_for, end_s=end_s, now_s=self.now_s)
 
-    def opening_subscription(self, subscription: S) -> Flow[None]:
+    def opening_subscription(self, subscription: S) -> Flow:
         """Have the broker send what a subscription asks for."""
         topic = subscription.asked.topic
         if any(each.asked.topic == topic for each in self._subscriptions.values()):
@@ -236,14 +236,14 @@ class ClientCore(ABC, Generic[S]):
             self._forget(subscription)
             raise
 
-    def closing_subscription(self, subscription: S) -> Flow[None]:
+    def closing_subscription(self, subscription: S) -> Flow:
         """Have the broker send no more of it; where the connection is over, it has ended anyway."""
         self._forget(subscription)
         if not self._connection.is_over():
             with suppress(UnreachableError):
                 yield AwaitAnswer(self._connection.unsubscribe(subscription.asked.topic))
 
-    def _asking_for(self, subscription: S, identifier: int) -> Flow[None]:
+    def _asking_for(self, subscription: S, identifier: int) -> Flow:
         asked, more = subscription.asked, subscription.resume_properties()
         waiter = self._connection.subscribe(asked, identifier, more, subscription.answered)
         answer = yield AwaitAnswer(waiter)
@@ -261,7 +261,7 @@ class ClientCore(ABC, Generic[S]):
         importance: int | None,
         qos: int,
         retain: bool,
-    ) -> Flow[None]:
+    ) -> Flow:
         """Check a message and publish it."""
         if not isinstance(payload, str | bytes):
             raise SettingError("payload", type(payload).__name__, "must be bytes or a text")
@@ -273,7 +273,7 @@ class ClientCore(ABC, Generic[S]):
 
     def _sending(
         self, topic: str, payload: bytes, properties: list[tuple[str, str]], qos: int, *, retain: bool
-    ) -> Flow[None]:
+    ) -> Flow:
         """Publish, and wait until it is written (QoS 0) or the broker has taken it."""
         waiter = self._connection.publish(topic, payload, properties, qos=qos, retain=retain)
         if waiter is None:

@@ -7,13 +7,11 @@ effect, waits as it must (`await`, or by blocking the thread), and sends back th
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from betimes.client.broker_connection import BrokerConnection
     from betimes.client.settings import Place
-
-T = TypeVar("T")
 
 
 class Answer(NamedTuple):
@@ -65,4 +63,4 @@ class Wait(NamedTuple):
 
 
 Effect = Dial | HangUp | AwaitAnswer | AwaitWritten | Wait
-Flow = Generator[Effect, Answer | None, T]
+Flow = Generator[Effect, Answer | None, None]

@@ -16,7 +16,7 @@ from betimes.client.subscription_buffer import SubscriptionBuffer
 PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 5.0  # between two attempts
 
 S = TypeVar("S", bound=SubscriptionBuffer)
-Ask = Callable[[S, int], Flow[None]]
+Ask = Callable[[S, int], Flow]
 
 
 class BackOff:
@@ -40,7 +40,7 @@ def ask_for_all(
     *,
     end_s: float,
     now_s: Callable[[], float],
-) -> Flow[None]:
+) -> Flow:
     """Ask for those of the wanted that are still open; a refusal that stays to the end is raised."""
     back_off, left = BackOff(end_s), dict(wanted)
     while True:
@@ -62,7 +62,7 @@ def ask_for_all(
         yield Wait(pause_s)
 
 
-def _ask_for(subscription: S, identifier: int, ask: Ask[S]) -> Flow[None]:
+def _ask_for(subscription: S, identifier: int, ask: Ask[S]) -> Flow:
     was_reserved = subscription.is_reserved
     try:
         yield from ask(subscription, identifier)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from betimes.client.addresses import Address, read_address
+from betimes.client.addresses import ENCRYPTED, Address, read_address
 from betimes.client.request import Duration, advertise, checked_text, duration_text
 from betimes.language.quantities import read_duration_s
 from betimes.model.errors import SettingError
@@ -94,7 +94,7 @@ def tls_for(address: Address, ca: str | Path | None) -> ssl.SSLContext | None:
 
     None where nothing is encrypted.
     """
-    if not address.is_encrypted:
+    if address.scheme not in ENCRYPTED:
         if ca is not None:
             raise SettingError("ca", str(ca), f"{address} is not encrypted", "use mqtts:// or wss://")
         return None

@@ -100,11 +100,6 @@ class Store(Extension):
 
     # --- numbers of publications
 
-    def first_number(self, set_aside: int, wall_s: float) -> int:
-        """Return a number that no publication had before, even if the clock went back."""
-        self._set_aside = max(set_aside, int(wall_s * 1e6))
-        return self._set_aside
-
     def set_numbers_aside(self, next_number: int) -> None:
         """Reserve the numbers up to the next call, a second later at most: none is ever given twice."""
         if next_number + NUMBERS_SET_ASIDE // 2 > self._set_aside:

@@ -27,11 +27,10 @@ from betimes.broker.links.custody import AwaitingDemand, Custody
 from betimes.broker.links.duplicates import SeenEvents
 from betimes.broker.links.local_demand import LocalDemand
 from betimes.broker.links.packets import BROKER, Arrival, property_of
-from betimes.broker.links.publisher_rates import PublisherRates
 from betimes.broker.links.reservations import LinkReservations
 from betimes.model.events import RoutedMessage
 from betimes.model.network_settings import LinkTerms, NetworkSettings
-from betimes.model.subscriptions import Subscription
+from betimes.model.subscriptions import Advertisement, Subscription
 from betimes.model.telemetry import Reason
 from betimes.model.topology import Link
 from betimes.mqtt.reason_codes import DisconnectCode, Refusal
@@ -56,6 +55,8 @@ REMEMBERED_EVENTS = 16  # events whose demand is cached: a repeated lookup follo
 ESTIMATES_EVERY_S = 5.0
 ADVERTS_EVERY_S = 10.0
 SWEEP_EVERY_S = 0.25
+ADVERTS_MAX = 1_000  # of one broker; the publishers with the lowest rates are left out
+RATE_MEMORY = 0.5  # weight of the earlier rate
 
 Deliver = Callable[[Publication, float], None]
 Lose = Callable[[Reason, int], None]
@@ -458,3 +459,47 @@ class Federation(Network):
             )
             if self._custody is not None:
                 self._custody.release(event.id, send.message.destinations)
+
+
+class PublisherRates:
+    """Measured rates of this broker's publishers, announced to other brokers as advertisements.
+
+    MQTT has no way for a publisher to advertise, so its broker announces what it has published recently: the
+    rate and the mean size, by publisher and first level of the topic.
+    """
+
+    def __init__(self, broker: str) -> None:
+        self._broker = broker
+        self._counts: dict[tuple[str, str], tuple[int, float]] = {}  # messages and KB since the last `take`
+        self._rates: dict[tuple[str, str], tuple[float, float]] = {}  # messages per second, and mean KB
+        self._since_s: float | None = None
+
+    def count(self, publisher: str, topic: str, size_kb: float) -> None:
+        """Count one publication. O(1)."""
+        key = (publisher, topic.partition("/")[0])
+        messages, kb = self._counts.get(key, (0, 0.0))
+        if messages or len(self._counts) < 2 * ADVERTS_MAX:
+            self._counts[key] = (messages + 1, kb + size_kb)
+
+    def take(self, now_s: float) -> list[Advertisement]:
+        """Return the current advertisements; the rate of a silent publisher decays until it is left out."""
+        counts, self._counts = self._counts, {}
+        past_s = 0.0 if self._since_s is None else now_s - self._since_s
+        self._since_s = now_s
+        if past_s <= 0.0:
+            return []
+        rates = {}
+        for key in {*counts, *self._rates}:
+            messages, kb = counts.get(key, (0, 0.0))
+            before, size_kb = self._rates.get(key, (messages / past_s, kb / max(messages, 1)))
+            rate = RATE_MEMORY * before + (1.0 - RATE_MEMORY) * messages / past_s
+            if rate * past_s > RATE_MEMORY**4:  # about ten calls after its last message
+                rates[key] = (rate, kb / messages if messages else size_kb)
+        largest = sorted(rates, key=lambda key: (-rates[key][0], key))[:ADVERTS_MAX]
+        self._rates = {key: rates[key] for key in largest}
+        return [
+            Advertisement(
+                publisher=publisher, broker=self._broker, topic=topic, rate_per_s=rate, size_kb_mean=size_kb
+            )
+            for (publisher, topic), (rate, size_kb) in self._rates.items()
+        ]

@@ -35,14 +35,11 @@ class EventRecorder:
     ) -> None:
         self.recorder = recorder
         self.every = recorder.every
+        self.takes = recorder.takes  # whether what becomes of an event is written down
         self._broker = broker
         self._clock = clock  # for what matching takes
         self._began_s = self._matching_s = 0.0
         self._latest: BoundedMap[tuple[str, str], int] = BoundedMap(FLOWS_MAX)  # by client and origin
-
-    def takes(self, event_id: EventId) -> bool:
-        """Tell whether what becomes of an event is written down."""
-        return self.recorder.takes(event_id)
 
     def begin(self) -> None:
         """Note that matching begins of something that is written down."""

@@ -55,16 +55,6 @@ class Statistics:
     handed_over: tuple[int, int] | None = None  # sessions, to here and from here; None: there is no network
     kept: BufferStatistics | None = None  # None: there is no replay buffer
 
-    @property
-    def disconnected(self) -> int:
-        """Return how many clients are away whose session is kept."""
-        return self.sessions - self.connected
-
-    @property
-    def dropped(self) -> int:
-        """Return how many publications, or copies of them, did not arrive, for whatever reason."""
-        return sum(self.lost.values())
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedParts:

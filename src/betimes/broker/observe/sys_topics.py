@@ -39,7 +39,7 @@ def texts(statistics: Statistics) -> dict[str, str]:
     counters = statistics.counters
     numbers = {
         "clients/connected": statistics.connected,
-        "clients/disconnected": statistics.disconnected,
+        "clients/disconnected": statistics.sessions - statistics.connected,
         "clients/total": statistics.sessions,
         "messages/received": counters.packets_received,
         "messages/sent": counters.packets_sent,
@@ -47,7 +47,7 @@ def texts(statistics: Statistics) -> dict[str, str]:
         "bytes/sent": counters.bytes_sent,
         "publish/messages/received": counters.received,
         "publish/messages/sent": counters.sent,
-        "publish/messages/dropped": statistics.dropped,
+        "publish/messages/dropped": sum(statistics.lost.values()),
         "subscriptions/count": statistics.subscriptions,
         "retained messages/count": statistics.retained,
     }

@@ -45,10 +45,11 @@ class ReplayBuffer:
         self._buffer: PartitionedBuffer[Kept] = PartitionedBuffer(
             settings, own, next_number, pick=random.Random().randrange
         )
+        self.takes_runs = self._buffer.takes_runs  # messages that come together are kept together
         self._reads_content = any(each.filter != EVERYTHING for each in settings.partitions)
         self._weighs = any(each.overwrite not in (LRP, RANDOM) for each in settings.partitions)
         # Where messages are overwritten in the order in which they came, the newest are found fast.
-        self._log = RecentLog() if self._buffer.takes_runs else None
+        self._log = RecentLog() if self.takes_runs else None
         self._coming: list[Kept | None] = []
         self._is_split = False  # a part of what came was kept already
         self._from_afar: list[Publication] = []  # one behind the other, still to be kept
@@ -88,10 +89,10 @@ class ReplayBuffer:
         self._coming.clear()
         first = self._next_number
         self._next_number += len(items)
-        if size_bytes is None or is_split or not self._buffer.takes_runs:
+        if size_bytes is None or is_split or not self.takes_runs:
             size_bytes = sum(len(each.payload) + len(each.topic) for each in items if each is not None)
         size_bytes += OVERHEAD_BYTES * len(items)
-        if self._buffer.takes_runs:
+        if self.takes_runs:
             run = KeptRun(self._own, first, items, size_bytes, now_s, publisher)
             self._put_runs(run, whole if not is_split and _are_just(items, packets) else b"", now_s)
             return
@@ -101,11 +102,6 @@ class ReplayBuffer:
             else:
                 found = FoundMessage(self._own, number, now_s, publisher, item)
                 self._put(publication_of(found), now_s)
-
-    @property
-    def takes_runs(self) -> bool:
-        """Tell whether messages that come together are kept together."""
-        return self._buffer.takes_runs
 
     def keep_part(self, data: bytes, count: int, version: int, publisher: str, now_s: float) -> None:
         """Keep a batch that a client published, behind what was given to `keep` before."""
@@ -118,7 +114,7 @@ class ReplayBuffer:
 
     def take(self, publication: Publication, now_s: float) -> None:
         """Keep what was published at another broker."""
-        if not self._buffer.takes_runs:
+        if not self.takes_runs:
             self._put(publication, now_s)
             return
         coming = self._from_afar

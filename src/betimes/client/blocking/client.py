@@ -12,14 +12,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
 
 from betimes.client.blocking.connection import open_socket
 from betimes.client.blocking.socket_exchange import SocketExchange
 from betimes.client.core import ClientCore, Life
-from betimes.client.effects import Answer, AwaitAnswer, AwaitWritten, Dial, Effect, Flow, HangUp, T, Waiter
+from betimes.client.effects import Answer, AwaitAnswer, AwaitWritten, Dial, Effect, Flow, HangUp, Waiter
 from betimes.client.messages import Message
 from betimes.client.request import Duration, SubscribeCall, duration_text
 from betimes.client.settings import ClientSettings, read_addresses, read_settings
@@ -65,13 +65,9 @@ class SyncSubscription(SubscriptionBuffer):
 
     def __iter__(self) -> Iterator[Message]:
         """Yield each message when it comes; end when the client or the subscription does."""
-        if self._is_open:
+        with nullcontext() if self._is_open else self:
             while (message := self._next(math.inf)) is not None:
                 yield message
-        else:
-            with self:
-                while (message := self._next(math.inf)) is not None:
-                    yield message
 
     def tokens(self) -> list[str]:
         """Return what to resume after, later and anywhere: `after` of another subscription."""
@@ -158,8 +154,8 @@ class SyncClient(ClientCore[SyncSubscription]):
     def _begin_reconnecting(self) -> None:
         """Do nothing: the thread that reads sees that the connection has ended, and goes on from there."""
 
-    def run(self, flow: Flow[T]) -> T:
-        """Perform the effects of a flow, one after the other, and return what it returns."""
+    def run(self, flow: Flow) -> None:
+        """Perform the effects of a flow, one after the other."""
         answer: Answer | None = None
         error: BetimesError | None = None
         while True:
@@ -169,9 +165,8 @@ class SyncClient(ClientCore[SyncSubscription]):
                     raise _Closing
                 try:
                     effect = flow.send(answer) if error is None else flow.throw(error)
-                except StopIteration as end:
-                    result: T = end.value
-                    return result
+                except StopIteration:
+                    return
                 if self._exchange is not None:
                     self._exchange.flush()
             answer = error = None

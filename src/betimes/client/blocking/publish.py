@@ -66,16 +66,13 @@ class BulkPublisher(FailoverConnection):
                 packet_id = answer.packet_id if isinstance(answer, mqtt5.PubAckPacket) else None
                 if packet_id not in sent:  # that of an earlier call, which was given up
                     continue
-                if answer.reason_code.value >= FAILED:
+                code = answer.reason_code.value
+                if code >= FAILED:
                     self._sent_on = None  # what is not acknowledged is sent again by the next call
-                    raise _refusal(sent[packet_id], answer)
+                    topic, why = sent[packet_id].topic, answer.reason_str or ""
+                    raise PublicationRefusedError(topic, code, meaning(code), why)
                 del sent[packet_id]
                 self.acknowledged += 1
-
-
-def _refusal(packet: mqtt5.PublishPacket, answer: mqtt5.PubAckPacket) -> PublicationRefusedError:
-    code = answer.reason_code.value
-    return PublicationRefusedError(packet.topic, code, meaning(code), answer.reason_str or "")
 
 
 def _publish(line: DirectConnection, packet: mqtt5.PublishPacket) -> int | None:

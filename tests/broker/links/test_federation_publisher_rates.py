@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from betimes.broker.links.publisher_rates import ADVERTS_MAX, PublisherRates
+from betimes.broker.links.federation import ADVERTS_MAX, PublisherRates
 
 
 def test_rates_and_sizes_are_those_of_the_last_while():
