@@ -202,18 +202,15 @@ class BrokerConnection:
                 if not self.opened.done():
                     self.opened.set_result(None)
             elif isinstance(event, Ended):
-                self._end(event)
+                self._ended = event
+                self._release_waiters()
+                self._tell_end()
 
     def _answer(self, packet: AnswerPacket, code: int) -> None:
         waiter = self._waiters.pop(packet.packet_id, None)
         if waiter is not None and not waiter.done():
             is_definite = (DEFINITE, "false") not in packet.user_properties
             waiter.set_result(Answer(code, packet.reason_str or "", is_definite))
-
-    def _end(self, ended: Ended) -> None:
-        self._ended = ended
-        self._release_waiters()
-        self._tell_end()
 
     def _release_waiters(self) -> None:
         waiters, self._waiters = [self.opened, *self._waiters.values()], {}

@@ -190,7 +190,10 @@ class Guarantees(Extension):
         """Ask again for what is lost; answer every SUBSCRIBE in bounded time."""
         for name, wanted in list(self._wanted.items()):
             if wanted.pending is not None and now_s - wanted.pending.since_s > WAIT_S_MAX:
-                self._refuse(wanted, _no_answer(name), Signal.TIMED_OUT, now_s)
+                late = Refused(
+                    name, None, Reason.NO_ANSWER, is_definite=False, room_bytes_per_s=0, latency_s=math.inf
+                )
+                self._refuse(wanted, late, Signal.TIMED_OUT, now_s)
             elif now_s >= wanted.again_at_s:
                 wanted.again_at_s = math.inf
                 self._reserved.ask_again(wanted.reservation, now_s)
@@ -398,7 +401,3 @@ def _why_not(pattern: str) -> str:
         return f"{OF_BROKER}, and nothing is reserved for them"
     problem = "a guarantee is for one topic, without wildcards and not shared"
     return f"{problem} (hint: name the topic that its publisher advertises)"
-
-
-def _no_answer(name: str) -> Refused:
-    return Refused(name, None, Reason.NO_ANSWER, is_definite=False, room_bytes_per_s=0, latency_s=math.inf)

@@ -258,7 +258,9 @@ class Federation(Network):
         onward = arrival.destinations - {self.name}
         if onward:
             self._take_custody(publication, self._demand.demand(event), onward)
-            self._await_demand(publication, frozenset(onward.difference(self._known_demand)))
+            unknown = frozenset(onward.difference(self._known_demand))
+            if unknown and not self._awaiting.add(publication, unknown):
+                self._forget(publication, unknown, Reason.QUEUE_FULL)
             message = RoutedMessage(event, arrival.age_s, onward)
             self.perform(self.broker.receive(message, took_s=took_s, now_s=now_s), now_s)
 
@@ -399,11 +401,6 @@ class Federation(Network):
             ]
             if durable:
                 self._custody.take(publication, frozenset(durable))
-
-    def _await_demand(self, publication: Publication, destinations: frozenset[str]) -> None:
-        """Keep an event until the demand of its destinations is known."""
-        if destinations and not self._awaiting.add(publication, destinations):
-            self._forget(publication, destinations, Reason.QUEUE_FULL)
 
     def _forward_awaiting(self, home: str, now_s: float) -> None:
         """Forward events that waited for a broker's demand, or stop keeping those it does not want."""

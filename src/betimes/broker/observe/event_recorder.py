@@ -16,7 +16,6 @@ from betimes.broker.delivery.live_event import deadline_s_of, live_event
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.session import BrokerSubscription, Session
 from betimes.model.bounded_map import BoundedMap
-from betimes.model.events import EventId
 from betimes.model.filters import EVERYTHING
 from betimes.model.subscriptions import QoS, Subscription
 from betimes.model.telemetry import Reason
@@ -97,6 +96,9 @@ class EventRecorder:
     def sent(self, client_id: str, delivery: Delivery, now_s: float) -> None:
         """Note that a client was sent what it wanted."""
         publication = delivery.publication
+        flow, number = (client_id, publication.origin), publication.number
+        latest = self._latest.get(flow, 0)
+        self._latest.note(flow, max(latest, number))
         self.recorder.delivered(
             self._broker,
             live_event(publication),
@@ -104,15 +106,9 @@ class EventRecorder:
             age_s=now_s - publication.born_s,
             delay_s_allowed=min(delivery.bound_s, deadline_s_of(publication)),
             price=delivery.price,
-            out_of_order=self._is_overtaken(client_id, publication.id),
+            out_of_order=latest > number,
             now_s=now_s,
         )
-
-    def _is_overtaken(self, client_id: str, event_id: EventId) -> bool:
-        flow = (client_id, event_id.origin)
-        latest = self._latest.get(flow, 0)
-        self._latest.note(flow, max(latest, event_id.number))
-        return latest > event_id.number
 
     def lost(self, publication: Publication, reason: Reason, now_s: float) -> None:
         """Note that one client does not get what it wanted."""

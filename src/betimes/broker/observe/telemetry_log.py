@@ -66,7 +66,9 @@ class TelemetryTopics:
                 self._tell(kind, records[first : first + RECORDS_PER_MESSAGE], now_s)
             records.clear()
         self._held = 0
-        before, self._listeners = self._listeners, self._count()
+        before, hearing = self._listeners, self._hub.publishing.fan_out.tree.hearing
+        subscribers = [each for topic in self._topics.values() for each in hearing(topic)]
+        self._listeners = sum(each.count for each in subscribers)
         return self._listeners > before
 
     def _tell(self, kind: str, records: list[Record], now_s: float) -> None:
@@ -74,11 +76,6 @@ class TelemetryTopics:
         packet = mqtt5.PublishPacket(topic, packed_records(kind, records), content_type=CONTENT_TYPE)
         publication = Publication(packet, topic, born_s=now_s, origin=self._hub.name)
         self._hub.publishing.offer(publication, now_s)
-
-    def _count(self) -> int:
-        """Return how many subscriptions there are to something of it."""
-        hearing = self._hub.publishing.fan_out.tree.hearing
-        return sum(subscribers.count for topic in self._topics.values() for subscribers in hearing(topic))
 
 
 class TelemetryLog:

@@ -345,17 +345,14 @@ class PeerOverlay(Network):
 
     def _send(self, sender: str, tell: SendToPeer, now_s: float) -> None:
         to, message = tell
-        if isinstance(message, Notice):
-            self._send_event(sender, to, message, now_s)
+        if not isinstance(message, Notice):
+            text = letter_text(Letter(sender, to, message))
+            self.mail.post(address_of(to), lambda link: link.say(LETTER_TOPIC, text, now_s))
             return
-        text = letter_text(Letter(sender, to, message))
-        self.mail.post(address_of(to), lambda link: link.say(LETTER_TOPIC, text, now_s))
-
-    def _send_event(self, sender: str, to: str, notice: Notice, now_s: float) -> None:
-        publication = notice.content
+        publication = message.content
         assert isinstance(publication, Publication), "every event here is a publication"
         link = self.mail.links.get(address_of(to))
-        hops = 0 if self._is_timed else int(notice.delay)
+        hops = 0 if self._is_timed else int(message.delay)
         if link is None or not link.send_event(publication, sender=sender, to=to, hops=hops, now_s=now_s):
             self._lost(Reason.QUEUE_FULL if link is not None else Reason.UNREACHABLE)
 

@@ -165,8 +165,12 @@ class ReplayBuffer:
         """Return what is not kept here of what is numbered behind `begins` up to `ends`."""
         have, buffer = {origin: Have(floor=number) for origin, number in begins.items()}, self.buffer
         found = [gap for pattern in patterns for gap in buffer.missing(pattern, have)]
-        cut = [_up_to(gap, ends[gap.origin]) for gap in found if gap.first <= ends.get(gap.origin, 0)]
-        return list(dict.fromkeys(cut))
+        cut: dict[Gap, None] = {}  # each once
+        for gap in found:
+            last = min(gap.last, ends.get(gap.origin, 0))
+            if gap.first <= last:
+                cut[replace(gap, last=last, at_most=min(gap.at_most, last - gap.first + 1))] = None
+        return list(cut)
 
     def is_whole(self, patterns: Iterable[str], *, is_linked: bool) -> bool:
         """Tell whether all publications on such topics, of any broker, come here and are kept."""
@@ -223,11 +227,6 @@ class ReplayBuffer:
         )
         attributes = publication.attributes() if self._reads_content else {}
         self._buffer.put(run, publication.topic, attributes, now_s)
-
-
-def _up_to(gap: Gap, end: int) -> Gap:
-    last = min(gap.last, end)
-    return replace(gap, last=last, at_most=min(gap.at_most, last - gap.first + 1))
 
 
 def _are_just(items: Sequence[Kept | None], packets: Sequence[Item]) -> bool:

@@ -75,7 +75,8 @@ class MessageColumns:
         """
         found: Flags = self.numbers > floors[self.origin_of]
         if first > 0:
-            found &= self._came() >= first
+            came_before = np.cumsum([0, *[len(run.items) for run in self._runs]])[:-1]
+            found &= came_before[self.run_of] + self.places_in >= first
         if not found.any():
             return np.empty(0, np.int64)
         found &= np.array([topic_matches(pattern, topic) for topic in self._topics])[self._topic_of]
@@ -96,12 +97,6 @@ class MessageColumns:
             origin=run.origin,
             number=int(self.numbers[place]),
         )
-
-    def _came(self) -> Places:
-        """Return how many messages came before each of them."""
-        before = np.cumsum([0, *[len(run.items) for run in self._runs]])[:-1]
-        places: Places = before[self.run_of] + self.places_in
-        return places
 
     def _voids(self) -> Numbers:
         """Return when each message expires (MQTT's message expiry interval)."""
