@@ -132,11 +132,6 @@ class ClientSession:
         self.in_flight: dict[int, bytes] = {}
         self.received: set[int] = set()
 
-    def clear(self) -> None:
-        """Forget everything: the broker has no session of this client [3.2.2.1.1]."""
-        self.in_flight.clear()
-        self.received.clear()
-
 
 class ClientProtocol:
     """One connection of an MQTT 5 client to its broker.
@@ -348,8 +343,9 @@ class ClientProtocol:
         events.append(packet)
         if packet.session_present:
             self._send_again()
-        else:
-            self.session.clear()
+        else:  # the broker has no session of this client [3.2.2.1.1]
+            self.session.in_flight.clear()
+            self.session.received.clear()
 
     def _send_again(self) -> None:
         """Send the unacknowledged messages of an earlier connection again, in order [4.4]."""

@@ -99,7 +99,7 @@ def test_a_client_that_comes_back_elsewhere_finds_its_session_and_what_waited(ma
     net.run(0.2)
     assert payloads(ben.read()) == [b"new"]
     assert "ben" not in net.hubs["a"].sessions
-    assert (net.brokers["a"].handovers.given, net.brokers["b"].handovers.taken) == (1, 1)
+    assert (net.brokers["a"].handovers.departures.count, net.brokers["b"].handovers.taken) == (1, 1)
     net.run(LINGER_S + 1.0)
     assert net.hubs["a"].held[0] == 0  # no subscription is left behind
     assert sum(sum(hub.counters.lost.values()) for hub in net.hubs.values()) == 0

@@ -68,7 +68,7 @@ def test_who_wants_what_is_written_down_and_told_again():
     wish = {"filter": "speed > 50", "max-delay": "2s", "price": "3", "reliability": "0.9"}
     alice.subscribe("news/#", properties=wish)
     assert hub.recorder is not None
-    hub.recorder.tell_again(hub.sessions.values(), 9.0)
+    hub.recorder.subscribed("news/#", hub.sessions["alice"].subscriptions["news/#"], 9.0)
     alice.connection.lost(10.0)
     first, again, ended = records
     assert isinstance(first, Subscribed)

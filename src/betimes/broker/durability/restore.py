@@ -20,6 +20,7 @@ from betimes.broker.delivery.wills import PendingWill, will_of
 from betimes.broker.durability.session_rows import PacketReader, read_delivery, read_subscription
 from betimes.broker.durability.store import SET_ASIDE, SessionJournal, Store
 from betimes.broker.storage.change_tables import Table
+from betimes.broker.storage.sqlite_file import WHOLE_COPY, StoreError
 from betimes.model.errors import BetimesError
 from betimes.model.events import EventId
 from betimes.mqtt.validation import PacketError
@@ -27,11 +28,8 @@ from betimes.mqtt.validation import PacketError
 Rows = Callable[[Table], Iterable[tuple[Any, ...]]]
 
 
-class RestoringError(BetimesError):
+class RestoringError(StoreError):
     """The rows of a store cannot be restored; the message says where and what to do."""
-
-    def __init__(self, place: str, problem: str, hint: str) -> None:
-        super().__init__(f"{place}: {problem}\nhint: {hint}")
 
 
 def first_number(store: Store, rows: Rows, *, wall_s: float) -> int:
@@ -188,8 +186,7 @@ class _Restoring:
             raise self._unreadable(where, str(error)) from None
 
     def _unreadable(self, where: str, problem: str) -> RestoringError:
-        hint = "put back a copy of the file that was whole, or begin with another file"
-        return RestoringError(f"{self._source}: {where}", problem, hint)
+        return RestoringError(f"{self._source}: {where}", problem, WHOLE_COPY)
 
     def _too_much(self, what: str, limit: str, most: object) -> RestoringError:
         return RestoringError(self._source, f"{what} than the limit of {most}", f"raise {limit} in [limits]")

@@ -71,15 +71,10 @@ class Handovers(Extension):
         self._number = federation.life
         self._inquiries = Inquiries(federation.ends.values, self._no_session_found)
         self._fetches: dict[str, _Fetch] = {}  # by client id
-        self._departures = OutgoingSessions(hub)
+        self.departures = OutgoingSessions(hub)
         self._arriving: dict[Session, float] = {}  # until when duplicates are detected
         self._admitting: Connection | None = None  # its session is here now, or no broker has one
-        federation.carry_sessions(self)
-
-    @property
-    def given(self) -> int:
-        """Return how many sessions went from here, since the start."""
-        return self._departures.count
+        federation.carriers.append(self)
 
     # --- what the hub reports
 
@@ -109,9 +104,9 @@ class Handovers(Extension):
             else:
                 del self._fetches[client_id]
             return not may_move
-        is_here = client_id in self._hub.sessions and not self._departures.is_leaving(client_id)
+        is_here = client_id in self._hub.sessions and not self.departures.is_leaving(client_id)
         if is_here or not may_move or not self._federation.ends:
-            self._departures.stop(client_id, now_s)
+            self.departures.stop(client_id, now_s)
             return True
         if len(self._fetches) >= FETCHES_MAX:
             connection.refuse(ConnectCode.SERVER_BUSY, "too many sessions are on their way here")
@@ -119,7 +114,7 @@ class Handovers(Extension):
         until_s, end_s = now_s + HANDOVER_WITHIN_S, now_s + HANDOVER_S_MAX
         fetch = self._fetches[client_id] = _Fetch(connection, packet, user, until_s, end_s)
         connection.await_session(packet)
-        if not self._departures.is_leaving(client_id):
+        if not self.departures.is_leaving(client_id):
             self._ask(fetch, now_s)
         return False
 
@@ -142,7 +137,7 @@ class Handovers(Extension):
 
     def link_down(self, end: BrokerLink, now_s: float) -> None:
         """Cancel the handovers over a lost link: each session stays where it was."""
-        self._departures.link_down(end)
+        self.departures.link_down(end)
         self._inquiries.link_down(end, now_s)
 
     def tick(self, now_s: float) -> None:
@@ -153,9 +148,9 @@ class Handovers(Extension):
             elif now_s >= fetch.until_s:
                 log.info("session of %s: none was handed over in time", client_id)
                 self._admit(fetch, now_s)
-            elif fetch.inquiry is None and not self._departures.is_leaving(client_id):
+            elif fetch.inquiry is None and not self.departures.is_leaving(client_id):
                 self._ask(fetch, now_s)
-        self._departures.tick(now_s)
+        self.departures.tick(now_s)
         for session, until_s in list(self._arriving.items()):
             if now_s >= until_s:
                 session.arrived = None
@@ -223,7 +218,7 @@ class Handovers(Extension):
         elif not message.is_last:
             self._tell_source(inquiry, MoreParts(id=message.id, parts=fetch.parts), now_s)
         else:
-            self._departures.stop(client_id, now_s)
+            self.departures.stop(client_id, now_s)
             session = move_in(self._hub, client_id, fetch.user, message.expiry_s, fetch.rows, now_s)
             inquiry.has_come = True
             self._arriving[session] = now_s + ARRIVING_S
@@ -238,7 +233,7 @@ class Handovers(Extension):
         _add(rows, message, now_s)
         session = self._hub.sessions.get(ask.client_id)
         if session is None:
-            session = self._departures.gone(ask.client_id)
+            session = self.departures.gone(ask.client_id)
         if session is None or session.user != ask.user:
             self._hub.counters.lost[Reason.SESSION_ENDED] += len(rows.deliveries)
         else:
@@ -248,8 +243,8 @@ class Handovers(Extension):
         """Continue with a held CONNECT, with the session that has moved here or with a new one."""
         client_id = fetch.packet.client_id
         del self._fetches[client_id]
-        self._departures.call_off(client_id, now_s)
-        self._departures.stop(client_id, now_s)
+        self.departures.call_off(client_id, now_s)
+        self.departures.stop(client_id, now_s)
         self._admitting = fetch.connection
         fetch.connection.session_came(now_s)
         self._admitting = None
@@ -269,17 +264,17 @@ class Handovers(Extension):
             _say(end, NoSession(id=message.id, is_moving=True), now_s)
         elif session is not None and session.user == message.user and session.expiry_s:
             self._inquiries.remember(message, end, now_s)
-            self._departures.give(end, message, session, now_s)
+            self.departures.give(end, message, session, now_s)
         else:
             bytes_max = min(message.packet_bytes_max, self._federation.packet_bytes_max)
             inquiry = self._inquiries.remember(replace(message, packet_bytes_max=bytes_max), end, now_s)
-            inquiry.is_moving = self._departures.went_lately(message.client_id, HANDOVER_WITHIN_S, now_s)
+            inquiry.is_moving = self.departures.went_lately(message.client_id, HANDOVER_WITHIN_S, now_s)
             self._inquiries.spread(inquiry, now_s)
 
     def _is_moving(self, client_id: str) -> bool:
         """Tell whether a session is being moved, so that another broker has to ask again."""
         fetch = self._fetches.get(client_id)
-        return self._departures.is_leaving(client_id) or (fetch is not None and fetch.rows is not None)
+        return self.departures.is_leaving(client_id) or (fetch is not None and fetch.rows is not None)
 
     def _hear_asker(
         self, end: BrokerLink, message: MoreParts | SessionTaken | NoSession, payload: bytes, now_s: float
@@ -291,7 +286,7 @@ class Handovers(Extension):
         if inquiry.source is not None:
             inquiry.source.say_of_session(payload, now_s)
         else:
-            self._departures.hear(inquiry.message, message, now_s)
+            self.departures.hear(inquiry.message, message, now_s)
         return True
 
 

@@ -113,7 +113,8 @@ class BrokerLink(NeighbourLink):
             if bulletin is not None:
                 self.federation.hear(self, bulletin, now_s)
         elif topic == SESSION_TOPIC:
-            self.federation.hear_of_session(self, packet.payload, now_s)
+            for carrier in self.federation.carriers:
+                carrier.hear(self, packet.payload, now_s)
         elif topic == SIGNAL_TOPIC:
             self.federation.reserved.hear(self, packet.payload, now_s)
         elif topic == BEAT_TOPIC:

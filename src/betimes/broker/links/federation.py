@@ -128,7 +128,7 @@ class Federation(Network):
             ),
         )
         self.reserved = LinkReservations(self, nothing)
-        self._sessions: list[SessionCarrier] = []
+        self.carriers: list[SessionCarrier] = []
 
     def begin(self) -> None:
         """Issue the first bulletins: they replace the demand of an earlier life of this broker."""
@@ -142,10 +142,6 @@ class Federation(Network):
     def complain(self, neighbour: str, problem: str) -> None:
         """Log a problem with a link."""
         log.warning("link to %s: %s", neighbour, problem)
-
-    def carry_sessions(self, carrier: SessionCarrier) -> None:
-        """Pass messages about sessions to this carrier from now on."""
-        self._sessions.append(carrier)
 
     def answer(self, connection: Connection, packet: mqtt5.ConnectPacket, now_s: float) -> None:
         """Accept the connection of a neighbour as a link, or refuse it."""
@@ -188,11 +184,6 @@ class Federation(Network):
 
     # --- input from links
 
-    def hear_of_session(self, end: BrokerLink, payload: bytes, now_s: float) -> None:
-        """Pass a neighbour's message about a session that moves to the carriers."""
-        for carrier in self._sessions:
-            carrier.hear(end, payload, now_s)
-
     def link_up(self, end: BrokerLink, now_s: float) -> None:
         """Begin to use a link: send the neighbour all link state, and announce the link to all brokers."""
         old = self.ends.get(end.neighbour)
@@ -211,7 +202,7 @@ class Federation(Network):
             end.is_up = False
             if self.ends.get(end.neighbour) is end:
                 self._neighbour_lost(end, now_s)
-        for carrier in self._sessions:
+        for carrier in self.carriers:
             carrier.link_down(end, now_s)
 
     def _neighbour_lost(self, end: BrokerLink, now_s: float) -> None:

@@ -8,13 +8,13 @@ what came out of order is told by the events that are written down.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from betimes.broker.admission.admission import AdmissionAnswer
 from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.live_event import deadline_s_of, live_event
 from betimes.broker.delivery.publication import Publication
-from betimes.broker.delivery.session import BrokerSubscription, Session
+from betimes.broker.delivery.session import BrokerSubscription
 from betimes.model.bounded_map import BoundedMap
 from betimes.model.filters import EVERYTHING
 from betimes.model.subscriptions import QoS, Subscription
@@ -86,12 +86,6 @@ class EventRecorder:
     def unsubscribed(self, client_id: str, written: str, now_s: float) -> None:
         """Record that a subscription is gone."""
         self.recorder.unsubscribed(self._broker, client_id, written, now_s)
-
-    def tell_again(self, sessions: Iterable[Session], now_s: float) -> None:
-        """Record all subscriptions: the files that held them may be gone by now."""
-        for session in sessions:
-            for written, subscription in session.subscriptions.items():
-                self.subscribed(written, subscription, now_s)
 
     def sent(self, client_id: str, delivery: Delivery, now_s: float) -> None:
         """Note that a client was sent what it wanted."""

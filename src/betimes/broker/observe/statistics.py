@@ -91,7 +91,7 @@ def gathered(observed: ObservedParts, now_s: float) -> Statistics:
         promised_bytes_per_s={} if federation is None else federation.reserved.promised_bytes_per_s,
         reserved_kb={} if federation is None else federation.broker.shares.spent_kb,
         guarantees=None if guarantees is None else (guarantees.accepted, guarantees.refused),
-        handed_over=None if handovers is None else (handovers.taken, handovers.given),
+        handed_over=None if handovers is None else (handovers.taken, handovers.departures.count),
         kept=None if hub.replay is None else _kept(hub.replay),
     )
 

@@ -105,7 +105,10 @@ class TelemetryLog:
 
     def record_all(self, hub: Hub) -> None:
         """Record every subscription: the files that hold it may be gone by now."""
-        self.recorder.tell_again(hub.sessions.values(), time.time() - self._clock_ahead_s)
+        now_s = time.time() - self._clock_ahead_s
+        for session in hub.sessions.values():
+            for written, subscription in session.subscriptions.items():
+                self.recorder.subscribed(written, subscription, now_s)
 
     def tick(self, hub: Hub, topics: TelemetryTopics) -> Callable[[], None] | None:
         """Publish what was recorded; return what is to be written, in a thread, if a part is due."""

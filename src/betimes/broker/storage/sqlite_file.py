@@ -23,6 +23,7 @@ WAIT_S = 2.0  # for a broker that is about to end
 SPARE_PAGES_MAX = 1024  # free pages kept in the file for what comes next: 4 MB
 PAGES_AT_ONCE = 512  # given back to the file system in one call, so that clients do not wait long
 LOG_BYTES_KEPT = 64 * 1024 * 1024  # the log is cut back to this after it was larger
+WHOLE_COPY = "put back a copy of the file that was whole, or begin with another file"  # a hint
 _CELL_ERRORS = (ValueError, OverflowError, MemoryError)  # for a cell that SQLite cannot hold
 
 
@@ -143,8 +144,7 @@ class StoreFile:
             return StoreError(self.path, "is not a database", hint)
         if name == "SQLITE_FULL":
             return StoreError(self.path, f"cannot be written ({error})", "make room on its disk")
-        hint = "put back a copy of the file that was whole, or begin with another file"
-        return StoreError(self.path, f"cannot be read ({error})", hint)
+        return StoreError(self.path, f"cannot be read ({error})", WHOLE_COPY)
 
     def _unwritable(self, error: Exception) -> StoreError:
         hint = "make room or mend the disk, then start the broker again: what was acknowledged is in the file"
