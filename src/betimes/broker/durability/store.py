@@ -9,6 +9,7 @@ clock does not survive a restart: `clock_ahead_s` is how far the wall clock is a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import mqtt5
 
@@ -28,14 +29,12 @@ NUMBERS_SET_ASIDE = 1 << 21
 SET_ASIDE = "publication numbers set aside below"
 
 
+@dataclass(slots=True)
 class _Kept:
     """The number of a publication in the file, and how many rows refer to it."""
 
-    __slots__ = ("number", "users")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.users = 0
+    number: int
+    users: int = 0
 
 
 class Store(Extension):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field
+from enum import Enum
 from urllib.parse import quote
 
 import mqtt5
@@ -22,7 +23,6 @@ from betimes.broker.delivery.delivery import Delivery
 from betimes.broker.delivery.publication import Publication
 from betimes.broker.delivery.session import BrokerSubscription, Session
 from betimes.broker.guarantees.advertisements import OF_BROKER, Advertised
-from betimes.broker.guarantees.life_cycle import TRANSITIONS, Signal, State
 from betimes.broker.links.reservations import LinkReservations, ReservationNews
 from betimes.language.quantities import show_duration, show_rate
 from betimes.model.errors import TextError
@@ -41,6 +41,48 @@ WAIT_S_MAX = 8.0  # for a SUBACK: clients do not wait for ever
 AGAIN_S_MIN, AGAIN_S_MAX = 2.0, 30.0  # after which what is lost is asked for again, ever later
 WILDCARDS = frozenset("#+")
 NOT_SUPPORTED = SubscribeCode.IMPLEMENTATION_SPECIFIC_ERROR
+
+
+class State(Enum):
+    """Where a guarantee stands; clients see the values."""
+
+    ASKED = "asked"  # its client waits for the SUBACK
+    TRYING = "trying"  # refused; the broker finds out what would fit, and its client still waits
+    RENEWING = "renewing"  # asked for again, or for more: no client waits for a SUBACK
+    HELD = "accepted"
+    INTERRUPTED = "interrupted"  # a link on the route is lost; the network looks for another route
+    DENIED = "refused"  # lost later, and asked for again, ever later
+    ENDED = "ended"
+
+
+class Signal(Enum):
+    """What happens to a guarantee."""
+
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+    INTERRUPTED = "interrupted"
+    NOTHING_FITS = "all alternatives tried"
+    TIMED_OUT = "no answer in time"
+    RELEASED = "released"
+
+
+_AFTER_SUBACK = (State.RENEWING, State.HELD, State.INTERRUPTED, State.DENIED)
+
+# Every transition stands here and nowhere else; a pair that is not in the table is a bug. A test compares the
+# diagram in docs/reservations.md with the table.
+TRANSITIONS: dict[tuple[State, Signal], State] = {
+    (State.ASKED, Signal.ACCEPTED): State.HELD,
+    (State.ASKED, Signal.REFUSED): State.TRYING,
+    (State.ASKED, Signal.TIMED_OUT): State.ENDED,
+    (State.ASKED, Signal.RELEASED): State.ENDED,
+    (State.TRYING, Signal.NOTHING_FITS): State.ENDED,
+    (State.TRYING, Signal.TIMED_OUT): State.ENDED,
+    (State.TRYING, Signal.RELEASED): State.ENDED,
+    **{(state, Signal.ACCEPTED): State.HELD for state in _AFTER_SUBACK},
+    **{(state, Signal.INTERRUPTED): State.INTERRUPTED for state in _AFTER_SUBACK},
+    **{(state, Signal.REFUSED): State.DENIED for state in _AFTER_SUBACK},
+    **{(state, Signal.RELEASED): State.ENDED for state in _AFTER_SUBACK},
+}
 
 
 @dataclass(slots=True)

@@ -79,7 +79,7 @@ class TelemetryTopics:
 
 
 class TelemetryLog:
-    """The telemetry of one broker; `witness` is what the broker reports to."""
+    """The telemetry of one broker; `recorder` is what the broker reports to."""
 
     def __init__(self, broker: str, settings: TelemetrySettings, *, clock_ahead_s: float) -> None:
         self._settings = settings

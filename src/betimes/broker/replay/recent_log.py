@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import mqtt5
 import numpy as np
@@ -177,19 +178,17 @@ def _read_pair(pair: bytes) -> tuple[str, str]:
     return pair[2:middle].decode(), pair[middle + 2 :].decode()
 
 
+@dataclass(slots=True, eq=False)
 class Block:
     """Messages that came one after the other, whatever their origins."""
 
-    __slots__ = ("_columns", "_columns_count", "_runs", "count", "ends", "first", "size_bytes")
-
-    def __init__(self, first: int) -> None:
-        self.first = first  # how many came before
-        self.count = 0
-        self.size_bytes = 0
-        self.ends: dict[str, int] = {}  # by origin: the highest number
-        self._runs: list[KeptRun[Kept]] = []
-        self._columns: MessageColumns | None = None
-        self._columns_count = 0
+    first: int  # how many came before
+    count: int = 0
+    size_bytes: int = 0
+    ends: dict[str, int] = field(default_factory=dict)  # by origin: the highest number
+    _runs: list[KeptRun[Kept]] = field(default_factory=list)
+    _columns: MessageColumns | None = None
+    _columns_count: int = 0
 
     def add(self, run: KeptRun[Kept]) -> None:
         """Add a run of messages."""
@@ -210,14 +209,12 @@ class Block:
         return self._columns
 
 
+@dataclass(slots=True, eq=False)
 class Selection:
     """Messages of a block that a client misses, in the order in which they came."""
 
-    __slots__ = ("_columns", "places")
-
-    def __init__(self, columns: MessageColumns, places: Places) -> None:
-        self._columns = columns
-        self.places = places
+    _columns: MessageColumns
+    places: Places
 
     def __len__(self) -> int:
         return len(self.places)

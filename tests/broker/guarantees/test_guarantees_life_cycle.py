@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from betimes.broker.guarantees.life_cycle import TRANSITIONS, Signal, State
+from betimes.broker.guarantees.guarantees import TRANSITIONS, Signal, State
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "reservations.md"
 
