@@ -73,13 +73,14 @@ class Rule:
 class Rights:
     """The rights of one client: the lines that concern it, with its names filled in, and past decisions."""
 
-    __slots__ = ("__weakref__", "_owner", "_readable", "_stages", "_writable")
+    __slots__ = ("__weakref__", "_memory", "_readable", "_stages", "_writable")
 
-    def __init__(self, stages: tuple[tuple[Rule, ...], ...], owner: AccessList) -> None:
+    def __init__(self, stages: tuple[tuple[Rule, ...], ...], memory: _Memory) -> None:
         self._stages = stages
         self._readable: dict[str, bool] = {}
         self._writable: dict[str, bool] = {}
-        self._owner = owner
+        self._memory = memory
+        memory.rights.add(self)
 
     def may_read(self, topic: str) -> bool:
         """Tell whether the client may get messages of this topic."""
@@ -110,7 +111,7 @@ class Rights:
     def _decide(self, access: Access, topic: str, decisions: dict[str, bool]) -> bool:
         decision = self._decision(access, topic)
         if len(topic) <= TOPIC_LENGTH_REMEMBERED_MAX:
-            self._owner.make_room()
+            self._memory.make_room()
             decisions[topic] = decision
         return decision
 
@@ -124,6 +125,25 @@ class Rights:
         return False
 
 
+class _Memory:
+    """The number of remembered decisions, of all clients together.
+
+    Apart from the list, so that a list that was replaced is freed at once, not with the next garbage.
+    """
+
+    def __init__(self) -> None:
+        self.rights: WeakSet[Rights] = WeakSet()
+        self._count = 0
+
+    def make_room(self) -> None:
+        """Count one more decision; if they are too many, forget all of them."""
+        self._count += 1
+        if self._count > DECISIONS_REMEMBERED_MAX:
+            for rights in self.rights:
+                rights.forget()
+            self._count = 1
+
+
 class AccessList:
     """An access control list. It is immutable: a changed file is read again."""
 
@@ -131,8 +151,7 @@ class AccessList:
         self._topics = topics
         self._patterns = patterns
         self._names_client = any("%c" in rule.pattern for rule in patterns)
-        self._given: WeakSet[Rights] = WeakSet()
-        self._decisions = 0  # that are remembered, of all clients together
+        self._memory = _Memory()
         self._rights: dict[tuple[str | None, str], Rights] = {}
 
     @classmethod
@@ -173,17 +192,8 @@ class AccessList:
             if len(self._rights) >= CLIENTS_REMEMBERED_MAX:
                 self._rights.clear()
             stages = self._topics.get(user, ()), _filled(self._patterns, user, client_id)
-            rights = self._rights[key] = Rights(stages, self)
-            self._given.add(rights)
+            rights = self._rights[key] = Rights(stages, self._memory)
         return rights
-
-    def make_room(self) -> None:
-        """Count one more decision of a client; if they are too many, forget all of them."""
-        self._decisions += 1
-        if self._decisions > DECISIONS_REMEMBERED_MAX:
-            for rights in self._given:
-                rights.forget()
-            self._decisions = 1
 
 
 def _filled(rules: tuple[Rule, ...], user: str | None, client_id: str) -> tuple[Rule, ...]:
