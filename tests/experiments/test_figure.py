@@ -7,11 +7,14 @@ import math
 import pytest
 
 from betimes.experiments.figure import (
+    FigurePlan,
+    Levels,
     SeedSpread,
     by_seed,
     curve_means,
     curve_points,
     curves,
+    grid,
     paired_ratios,
     panels_over,
     ratio,
@@ -106,3 +109,11 @@ def test_panels_over_one_axis_share_its_label_and_scale() -> None:
         ("b", "nodes", "ms"),
     ]
     assert all(each.x_is_logarithmic for each in panels)
+
+
+def test_a_grid_has_every_combination_for_each_seed_and_fewer_if_quick() -> None:
+    rows = grid(lambda _plan, seed, **cell: {**cell, "seed": seed}, x=Levels((1, 2), (1,)), kind=("a", "b"))
+    assert rows(FigurePlan(seeds=(5, 6), quick=True)) == [
+        {"x": 1, "kind": kind, "seed": seed} for seed in (5, 6) for kind in ("a", "b")
+    ]
+    assert [row["x"] for row in rows(FigurePlan(seeds=(5,)))] == [1, 1, 2, 2]

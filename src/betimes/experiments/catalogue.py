@@ -4,56 +4,28 @@ from __future__ import annotations
 
 import difflib
 
-from betimes.experiments.carvalho import fig4a as carvalho_fig4a
-from betimes.experiments.carvalho import fig4b as carvalho_fig4b
-from betimes.experiments.carvalho import fig4c_d as carvalho_fig4c_d
-from betimes.experiments.carvalho import fig4e_f as carvalho_fig4e_f
-from betimes.experiments.carvalho import growth as carvalho_growth
-from betimes.experiments.farooq import fig4 as farooq_fig4
-from betimes.experiments.farooq import fig5 as farooq_fig5
-from betimes.experiments.farooq import fig7 as farooq_fig7
-from betimes.experiments.farooq import fig8 as farooq_fig8
-from betimes.experiments.farooq import fig9 as farooq_fig9
-from betimes.experiments.farooq import fig10_11 as farooq_fig10_11
-from betimes.experiments.farooq import fig12 as farooq_fig12
+from betimes.experiments.carvalho import fig4, fig4e_f, growth
+from betimes.experiments.farooq import fig4_to_7, fig8_to_11, fig12
 from betimes.experiments.figure import Figure
-from betimes.experiments.pongthawornkamol import fig4 as pongthawornkamol_fig4
-from betimes.experiments.pongthawornkamol import fig5 as pongthawornkamol_fig5
-from betimes.experiments.pongthawornkamol import fig6 as pongthawornkamol_fig6
-from betimes.experiments.pongthawornkamol import fig7 as pongthawornkamol_fig7
-from betimes.experiments.tariq import fig5_churn as tariq_fig5_churn
-from betimes.experiments.tariq import fig5_convergence as tariq_fig5_convergence
-from betimes.experiments.tariq import fig5_scale as tariq_fig5_scale
-from betimes.experiments.tariq import fig6 as tariq_fig6
+from betimes.experiments.pongthawornkamol import fig4_to_6, fig7
+from betimes.experiments.tariq import fig5, fig6
 from betimes.experiments.wang import fig4 as wang_fig4
-from betimes.experiments.wang import fig5 as wang_fig5
-from betimes.experiments.wang import fig6 as wang_fig6
+from betimes.experiments.wang import fig5_6
 from betimes.model.errors import SettingError
 
 _ALL: tuple[Figure, ...] = (
     wang_fig4.FIGURE,
-    wang_fig5.FIGURE,
-    wang_fig6.FIGURE,
-    pongthawornkamol_fig4.FIGURE,
-    pongthawornkamol_fig5.FIGURE,
-    pongthawornkamol_fig6.FIGURE,
-    pongthawornkamol_fig7.FIGURE,
-    farooq_fig4.FIGURE,
-    farooq_fig5.FIGURE,
-    farooq_fig7.FIGURE,
-    farooq_fig8.FIGURE,
-    farooq_fig9.FIGURE,
-    farooq_fig10_11.FIGURE,
-    farooq_fig12.FIGURE,
-    tariq_fig5_convergence.FIGURE,
-    tariq_fig5_churn.FIGURE,
-    tariq_fig5_scale.FIGURE,
-    tariq_fig6.FIGURE,
-    carvalho_fig4a.FIGURE,
-    carvalho_fig4b.FIGURE,
-    carvalho_fig4c_d.FIGURE,
-    carvalho_fig4e_f.FIGURE,
-    carvalho_growth.FIGURE,
+    *fig5_6.FIGURES,
+    *fig4_to_6.FIGURES,
+    fig7.FIGURE,
+    *fig4_to_7.FIGURES,
+    *fig8_to_11.FIGURES,
+    fig12.FIGURE,
+    *fig5.FIGURES,
+    fig6.FIGURE,
+    *fig4.FIGURES,
+    fig4e_f.FIGURE,
+    growth.FIGURE,
 )
 FIGURES = {figure.name: figure for figure in _ALL}
 

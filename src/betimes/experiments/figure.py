@@ -10,7 +10,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 Row = Mapping[str, Any]
@@ -58,7 +58,7 @@ class Claim:
     """A statement of the paper (or of this project), what was measured, and whether the statement holds."""
 
     text: str
-    published: str
+    published: str = "-"  # nothing, if the claim is this project's
     measured: str
     held: bool
 
@@ -71,6 +71,9 @@ class FigurePlan:
     quick: bool = False
 
 
+Rows = Callable[[FigurePlan], list[dict[str, Any]]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """One figure: `run` is called once for every row of `rows(plan)`, anywhere; the rest is arithmetic."""
@@ -81,10 +84,35 @@ class Figure:
     panels: tuple[Panel, ...]
     published: tuple[PublishedValue, ...] = ()
     ours: tuple[str, ...] = ()  # the curves that are this project's own
-    rows: Callable[[FigurePlan], list[dict[str, Any]]]
+    rows: Rows
     run: Callable[[Row], dict[str, Any]]
     points: Points
     claims: Callable[[Sequence[Row]], list[Claim]]
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """The values of a parameter: all of them, and those of a quick run."""
+
+    full: Sequence[Any]
+    quick: Sequence[Any]
+
+
+def grid(row: Callable[..., dict[str, Any]], **values: Sequence[Any] | Levels) -> Rows:
+    """Return the `rows` of a figure: `row(plan, seed, ...)` for each seed and combination of values."""
+
+    def rows(plan: FigurePlan) -> list[dict[str, Any]]:
+        chosen = [
+            (each.quick if plan.quick else each.full) if isinstance(each, Levels) else each
+            for each in values.values()
+        ]
+        return [
+            row(plan, seed, **dict(zip(values, cell, strict=True)))
+            for seed in plan.seeds
+            for cell in product(*chosen)
+        ]
+
+    return rows
 
 
 @dataclass(frozen=True, slots=True)

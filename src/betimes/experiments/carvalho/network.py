@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from betimes.experiments.carvalho.flooding import FNS, FNS_EVERY, FloodingNetwork
-from betimes.experiments.figure import Row
+from betimes.experiments.figure import FigurePlan, Row
 from betimes.model.errors import SettingError
 from betimes.reservations.outcomes import Accepted
 from betimes.reservations.overlay.dht import DhtSettings
@@ -204,7 +204,7 @@ def run_row(row: Row) -> dict[str, Any]:
     }
 
 
-def run_of(seed: int, **different: Any) -> dict[str, Any]:
+def run_of(_plan: FigurePlan, seed: int, **different: Any) -> dict[str, Any]:
     """Return a row with the usual values, but for these."""
     usual: dict[str, Any] = {
         "scheme": INDIQOS,

@@ -7,7 +7,6 @@ machine; here policies are compared at the same rate, as in panel b.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from betimes.experiments.farooq.mobility import (
     exact_claim,
@@ -21,12 +20,13 @@ from betimes.experiments.farooq.mobility import (
 from betimes.experiments.figure import (
     Claim,
     Figure,
-    FigurePlan,
+    Levels,
     Point,
     PublishedValue,
     Row,
     SeedSpread,
     curves,
+    grid,
     panels_over,
     ratio,
     value,
@@ -36,22 +36,12 @@ from betimes.model.buffer_settings import DISCONNECTION_AWARE, LRP, PWP, RANDOM,
 PAPERS, OURS = (LRP, RANDOM, PWP), (VALUE_DECAY, DISCONNECTION_AWARE)
 OUTAGE_S = 24.0
 RATE_PER_S = 258.63  # the most that the paper's PwP sustains
-BUFFERS, QUICK_BUFFERS = (10_000, 20_000, 28_000, 40_000), (10_000, 20_000)
+BUFFERS = Levels((10_000, 20_000, 28_000, 40_000), (10_000, 20_000))
 BUFFER = 20_000  # the paper's
 PUBLISHED_INDEX_LOSS = 0.11  # per cent, of PwP; with LRP at 40,000 messages
 PUBLISHED_CUT = 0.76  # of LRP's index loss, by PwP
 SLIGHTLY, SUBSTANTIALLY = 1.5, 2.0  # times as much as LRP
 OUR_CUT = 0.4
-
-
-def rows(plan: FigurePlan) -> list[dict[str, Any]]:
-    """Return every policy with every buffer."""
-    return [
-        run_of(plan, seed, policy, rate=RATE_PER_S, outage_s=OUTAGE_S, buffer=buffer)
-        for seed in plan.seeds
-        for buffer in (QUICK_BUFFERS if plan.quick else BUFFERS)
-        for policy in (*PAPERS, *OURS)
-    ]
 
 
 def points(results: Sequence[Row]) -> list[Point]:
@@ -108,13 +98,11 @@ def claims(results: Sequence[Row]) -> list[Claim]:
         *_needed_claims(results),
         Claim(
             text="ours: value-decay has less index loss than LRP and PwP",
-            published="-",
             measured=f"{1.0 - of_lrp[VALUE_DECAY].mean:.0%} less than LRP (its bound is 17.7 %)",
             held=index[VALUE_DECAY].mean < min(index[LRP].mean, index[PWP].mean),
         ),
         Claim(
             text=f"ours: disconnection-aware cuts LRP's index loss by at least {OUR_CUT:.0%}",
-            published="-",
             measured=_cut_text(of_lrp[DISCONNECTION_AWARE]),
             held=of_lrp[DISCONNECTION_AWARE].mean <= 1.0 - OUR_CUT,
         ),
@@ -159,7 +147,7 @@ FIGURE = Figure(
     ),
     published=(PublishedValue(panel="index_loss", curve=PWP, x=float(BUFFER), y=PUBLISHED_INDEX_LOSS),),
     ours=OURS,
-    rows=rows,
+    rows=grid(run_of, rate=(RATE_PER_S,), outage_s=(OUTAGE_S,), buffer=BUFFERS, strategy=(*PAPERS, *OURS)),
     run=run_row,
     points=points,
     claims=claims,

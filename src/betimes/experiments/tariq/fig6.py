@@ -123,7 +123,6 @@ def _ours(results: Sequence[Row]) -> list[Claim]:
         found += [
             Claim(
                 text=f"ours: {case}: at least {enough:.0f} per cent are notified",
-                published="-",
                 measured=f"{notified} per cent",
                 held=notified.mean >= enough,
             ),
