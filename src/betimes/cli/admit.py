@@ -16,7 +16,7 @@ from betimes.cli.predict import (
     statistics_from,
 )
 from betimes.model.errors import BetimesError, SettingError
-from betimes.terminal.terminal import JsonOption, print_json, print_table
+from betimes.terminal.terminal import JsonOption, examples, print_json, print_table
 
 if TYPE_CHECKING:
     from betimes.model.statistics import NetworkStatistics
@@ -24,17 +24,12 @@ if TYPE_CHECKING:
 
 CANDIDATES_MAX = 2000
 
-EXAMPLES = """\
-[bold]Examples[/bold]
-
-betimes admit examples/city.toml
-
-betimes admit examples/city.toml --policy low-req-first --margin 0.02
-
-betimes admit examples/city.toml --json
-
-betimes admit --tables out/tables
-"""
+EXAMPLES = examples(
+    "betimes admit examples/city.toml",
+    "betimes admit examples/city.toml --policy low-req-first --margin 0.02",
+    "betimes admit examples/city.toml --json",
+    "betimes admit --tables out/tables",
+)
 
 
 def admit_command(

@@ -19,25 +19,8 @@ from betimes.language.files.server_file import PORT_MAX, SHARE_MIN
 from betimes.language.quantities import read_duration_s
 from betimes.model.errors import BetimesError, SettingError, TextError
 from betimes.model.server_settings import ServerSettings, TelemetrySettings
+from betimes.terminal import broker_options
 from betimes.terminal.addresses import address_text, check_free, naming
-from betimes.terminal.broker_options import (
-    Access,
-    Anonymous,
-    Config,
-    ControlSecret,
-    Host,
-    MetricsPort,
-    Name,
-    Passwords,
-    Port,
-    StoreOption,
-    Telemetry,
-    TelemetryEvery,
-    TelemetryShare,
-    TlsCertificate,
-    TlsKey,
-    Verbose,
-)
 from betimes.terminal.files import read_text_file
 from betimes.terminal.logs import log_to_stderr
 from betimes.terminal.server_settings import WAYS_IN, read_secret, settings_from
@@ -101,22 +84,22 @@ betimes broker broker.toml --port 0 --verbose
 
 
 def broker_command(
-    config: Config = None,
-    host: Host = None,
-    port: Port = None,
-    tls_certificate: TlsCertificate = None,
-    tls_key: TlsKey = None,
-    anonymous: Anonymous = False,
-    passwords: Passwords = None,
-    access: Access = None,
-    store: StoreOption = None,
-    metrics_port: MetricsPort = None,
-    telemetry: Telemetry = None,
-    telemetry_share: TelemetryShare = None,
-    telemetry_every: TelemetryEvery = None,
-    name: Name = None,
-    control_secret: ControlSecret = None,
-    verbose: Verbose = False,
+    config: broker_options.Config = None,
+    host: broker_options.Host = None,
+    port: broker_options.Port = None,
+    tls_certificate: broker_options.TlsCertificate = None,
+    tls_key: broker_options.TlsKey = None,
+    anonymous: broker_options.Anonymous = False,
+    passwords: broker_options.Passwords = None,
+    access: broker_options.Access = None,
+    store: broker_options.StoreOption = None,
+    metrics_port: broker_options.MetricsPort = None,
+    telemetry: broker_options.Telemetry = None,
+    telemetry_share: broker_options.TelemetryShare = None,
+    telemetry_every: broker_options.TelemetryEvery = None,
+    name: broker_options.Name = None,
+    control_secret: broker_options.ControlSecret = None,
+    verbose: broker_options.Verbose = False,
 ) -> None:
     """Run an MQTT broker, version 5 and 3.1.1, until Ctrl-C or SIGTERM.
 

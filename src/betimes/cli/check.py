@@ -10,15 +10,12 @@ import typer
 from betimes.language.files.scenario_file import read_scenario
 from betimes.model.topology import LayeredWorld, Scenario
 from betimes.terminal.files import read_text_file
-from betimes.terminal.terminal import JsonOption, print_facts, print_json
+from betimes.terminal.terminal import JsonOption, examples, print_facts, print_json
 
-EXAMPLES = """\
-[bold]Examples[/bold]
-
-betimes check examples/city.toml
-
-betimes check examples/city.toml --json
-"""
+EXAMPLES = examples(
+    "betimes check examples/city.toml",
+    "betimes check examples/city.toml --json",
+)
 
 
 def check_command(

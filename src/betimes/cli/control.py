@@ -15,37 +15,27 @@ from betimes.model.errors import SettingError, TextError
 from betimes.terminal.server_settings import read_secret
 from betimes.terminal.signals import told_to_end
 from betimes.terminal.spark_options import MasterOption, RemoteOption, open_spark
-from betimes.terminal.terminal import JsonOption
+from betimes.terminal.terminal import JsonOption, examples
 
 EVERY_S_MIN = 1.0  # a round takes longer anyway
 
-
-EXAMPLES = """\
-[bold]Examples[/bold]
-
-betimes network examples/city.toml --anonymous --telemetry out/live --control-secret out/secret
-
-betimes control mqtt://127.0.0.1:1883 mqtt://127.0.0.1:1884 --telemetry out/live --tables out/tables \
---control-secret out/secret
-
-betimes sub -t 'traffic/#' --max-delay 1s --reliability 0.95
-
-betimes control mqtt://127.0.0.1:1883 --telemetry out/live --tables out/tables --control-secret out/secret \
---stream
-
-betimes control mqtt://10.0.0.1 mqtt://10.0.0.2 --tables out/tables --control-secret out/secret --stream
-
-betimes sub -t '$betimes/alarm/#'
-
-betimes control mqtt://127.0.0.1 --telemetry out/live --tables out/tables --control-secret out/secret --once
-"""
-
+EXAMPLES = examples(
+    "betimes network examples/city.toml --anonymous --telemetry out/live --control-secret out/secret",
+    "betimes control mqtt://127.0.0.1:1883 mqtt://127.0.0.1:1884 --telemetry out/live --tables out/tables "
+    "--control-secret out/secret",
+    "betimes sub -t 'traffic/#' --max-delay 1s --reliability 0.95",
+    "betimes control mqtt://127.0.0.1:1883 --telemetry out/live --tables out/tables "
+    "--control-secret out/secret --stream",
+    "betimes control mqtt://10.0.0.1 mqtt://10.0.0.2 --tables out/tables "
+    "--control-secret out/secret --stream",
+    "betimes sub -t '$betimes/alarm/#'",
+    "betimes control mqtt://127.0.0.1 --telemetry out/live --tables out/tables "
+    "--control-secret out/secret --once",
+)
 
 BrokersArgument = Annotated[
     list[str], typer.Argument(help="The brokers to send the model to: mqtt(s)://user:password@host:port.")
 ]
-
-
 TelemetryOption = Annotated[
     Path | None,
     typer.Option(
@@ -54,47 +44,29 @@ TelemetryOption = Annotated[
         metavar="DIR",
     ),
 ]
-
-
 TablesOption = Annotated[
     Path, typer.Option("--tables", help="The directory for the pipeline's tables.", metavar="DIR")
 ]
-
-
 SecretOption = Annotated[
     Path, typer.Option("--control-secret", help="The file with the secret that brokers verify models with.")
 ]
-
-
 EveryOption = Annotated[
     str | None,
     typer.Option("--every", help="Time between rounds, at least 1s. Default: 60s, with --stream 5s."),
 ]
-
-
 SinceOption = Annotated[str, typer.Option("--since", help="Use the telemetry of this last period.")]
-
-
 OnceOption = Annotated[bool, typer.Option("--once", help="Run one round and end.")]
-
-
 StreamOption = Annotated[
     bool, typer.Option("--stream", help="Learn from each new file as it arrives, and raise alarms.")
 ]
-
-
 LateOption = Annotated[
     str | None,
     typer.Option("--late", help="With --stream: how late a row may arrive, by its broker's clock: 2m."),
 ]
-
-
 AlarmOption = Annotated[
     float | None,
     typer.Option("--alarm", help="With --stream: the difference from predictions that raises an alarm: 0.1."),
 ]
-
-
 CertificatesOption = Annotated[
     Path | None, typer.Option("--cafile", help="Trust the certificates in this file.")
 ]

@@ -14,7 +14,7 @@ from betimes.model.errors import SettingError
 from betimes.terminal.addresses import check_free
 from betimes.terminal.client_options import CafileOption, PasswordOption, UserOption
 from betimes.terminal.files import read_text_file
-from betimes.terminal.terminal import print_notice
+from betimes.terminal.terminal import examples, print_notice
 
 if TYPE_CHECKING:
     from betimes.reporting.dashboard.feed import Feed
@@ -23,15 +23,12 @@ PORT = 8080
 METRICS_MAX = 1_000
 AWAY_S_MAX = 30.0  # a browser that reconnects sooner is still logged in, and its tap is still open
 
-EXAMPLES = """\
-[bold]Examples[/bold]
-
-betimes broker --anonymous --metrics-port 9101
-
-betimes dashboard --metrics 127.0.0.1:9101 --url mqtt://127.0.0.1
-
-betimes dashboard --metrics b1:9101 --metrics b2:9101 --url mqtt://b1 --tables out/tables --users passwords
-"""
+EXAMPLES = examples(
+    "betimes broker --anonymous --metrics-port 9101",
+    "betimes dashboard --metrics 127.0.0.1:9101 --url mqtt://127.0.0.1",
+    "betimes dashboard --metrics b1:9101 --metrics b2:9101 --url mqtt://b1 "
+    "--tables out/tables --users passwords",
+)
 
 
 def dashboard_command(

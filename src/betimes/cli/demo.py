@@ -9,20 +9,16 @@ import typer
 from betimes.cli.figure import DEFAULT_OUT, OutOption
 from betimes.model.errors import SettingError
 from betimes.terminal.spark_options import MasterOption, RemoteOption
-from betimes.terminal.terminal import JsonOption, print_json
+from betimes.terminal.terminal import JsonOption, examples, print_json
 
 SECONDS = 20.0
 SECONDS_MIN, SECONDS_MAX = 1.0, 600.0
 
-EXAMPLES = """\
-[bold]Examples[/bold]
-
-betimes demo
-
-betimes demo --seconds 60 --json
-
-betimes demo --simulated --out pictures
-"""
+EXAMPLES = examples(
+    "betimes demo",
+    "betimes demo --seconds 60 --json",
+    "betimes demo --simulated --out pictures",
+)
 
 
 def demo_command(

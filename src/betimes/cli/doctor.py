@@ -12,15 +12,12 @@ import typer
 
 from betimes import __version__
 from betimes.terminal.spark_options import MasterOption, RemoteOption, open_spark
-from betimes.terminal.terminal import JsonOption, print_facts, print_json
+from betimes.terminal.terminal import JsonOption, examples, print_facts, print_json
 
-EXAMPLES = """\
-[bold]Examples[/bold]
-
-betimes doctor
-
-betimes doctor --start --master spark://HOST:7077
-"""
+EXAMPLES = examples(
+    "betimes doctor",
+    "betimes doctor --start --master spark://HOST:7077",
+)
 
 
 def doctor_command(

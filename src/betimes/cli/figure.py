@@ -15,6 +15,7 @@ from betimes.terminal.exit_codes import FAILED
 from betimes.terminal.spark_options import MasterOption, RemoteOption
 from betimes.terminal.terminal import (
     JsonOption,
+    examples,
     print_error,
     print_facts,
     print_json,
@@ -27,25 +28,17 @@ DEFAULT_OUT = Path("out")
 PAGE = "figures.html"
 SEEDS, QUICK_SEEDS = 10, 3
 
-LIST_EXAMPLES = """\
-[bold]Examples[/bold]
+LIST_EXAMPLES = examples(
+    "betimes figures",
+    "betimes figures --json",
+    "betimes figures --all --quick --out out",
+)
 
-betimes figures
-
-betimes figures --json
-
-betimes figures --all --quick --out out
-"""
-
-EXAMPLES = """\
-[bold]Examples[/bold]
-
-betimes figure wang-6 --quick
-
-betimes figure wang-5 --seeds 10 --first-seed 100 --out results
-
-betimes figure wang-6 --master spark://HOST:7077 --json > wang-6.json
-"""
+EXAMPLES = examples(
+    "betimes figure wang-6 --quick",
+    "betimes figure wang-5 --seeds 10 --first-seed 100 --out results",
+    "betimes figure wang-6 --master spark://HOST:7077 --json > wang-6.json",
+)
 
 OutOption = Annotated[Path, typer.Option("--out", help="The directory for points, claims and pictures.")]
 

@@ -12,19 +12,15 @@ from betimes.language.filters.parse import parse_filter
 from betimes.model.errors import SettingError
 from betimes.model.events import Value, number_reading
 from betimes.model.filters import Box, Constraint, Filter, Flag, Interval, Presence, TextRange, TextSet
-from betimes.terminal.terminal import JsonOption, print_facts, print_json, print_table
+from betimes.terminal.terminal import JsonOption, examples, print_facts, print_json, print_table
 
 TEXTS_SHOWN = 8
 
-EXAMPLES = """\
-[bold]Examples[/bold]
-
-betimes filter "speed > 50 AND kind = 'car'"
-
-betimes filter "speed BETWEEN 30 AND 50 OR kind IN ('bus', 'tram')" --event speed=61,kind=bus
-
-betimes filter "kind IS NULL" --event speed=61 --json
-"""
+EXAMPLES = examples(
+    "betimes filter \"speed > 50 AND kind = 'car'\"",
+    "betimes filter \"speed BETWEEN 30 AND 50 OR kind IN ('bus', 'tram')\" --event speed=61,kind=bus",
+    'betimes filter "kind IS NULL" --event speed=61 --json',
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,23 +10,18 @@ import typer
 from betimes.model.errors import SettingError
 from betimes.terminal.progress import progress_bar
 from betimes.terminal.spark_options import MasterOption, RemoteOption, open_spark
-from betimes.terminal.terminal import JsonOption, print_facts, print_json, print_notice, print_table
+from betimes.terminal.terminal import JsonOption, examples, print_facts, print_json, print_notice, print_table
 
 if TYPE_CHECKING:
     from betimes.pipeline.match.files import MatchFacts
     from betimes.pipeline.match.plan import MatchPlan
 
-EXAMPLES = """\
-[bold]Examples[/bold]
-
-betimes match --events events.parquet --subscriptions subscriptions.csv --out out/match
-
-betimes match --events out/tables/current/events --subscriptions subs.jsonl --out out/match --counts
-
-betimes match --events events/ --subscriptions subscriptions/ --explain
-
-betimes match --events /shared/events --subscriptions /shared/subs --out /shared/match --master spark://head:7077
-"""
+EXAMPLES = examples(
+    "betimes match --events events.parquet --subscriptions subscriptions.csv --out out/match",
+    "betimes match --events out/tables/current/events --subscriptions subs.jsonl --out out/match --counts",
+    "betimes match --events events/ --subscriptions subscriptions/ --explain",
+    "betimes match --events /shared/events --subscriptions /shared/subs --out /shared/match --master spark://head:7077",
+)
 
 INDEX_MB = 512
 

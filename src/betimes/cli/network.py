@@ -22,21 +22,16 @@ from betimes.terminal.files import read_text_file
 from betimes.terminal.fleet import BROKERS_MAX, HOST, Fleet, FleetPlan, free_ports, make_folder
 from betimes.terminal.server_settings import WAYS_IN, read_secret
 from betimes.terminal.signals import told_to_end
-from betimes.terminal.terminal import print_notice, print_table
+from betimes.terminal.terminal import examples, print_notice, print_table
 
 WATCH_EVERY_S = 0.5
 
-EXAMPLES = """\
-[bold]Examples[/bold]
-
-betimes network examples/city.toml --anonymous
-
-betimes network examples/city.toml --anonymous --port 2000 --strategy fifo
-
-betimes network examples/city.toml --anonymous --fetch '#' --metrics-port 9101
-
-betimes network examples/city.toml --passwords broker.passwords --unlimited
-"""
+EXAMPLES = examples(
+    "betimes network examples/city.toml --anonymous",
+    "betimes network examples/city.toml --anonymous --port 2000 --strategy fifo",
+    "betimes network examples/city.toml --anonymous --fetch '#' --metrics-port 9101",
+    "betimes network examples/city.toml --passwords broker.passwords --unlimited",
+)
 
 Fetch = Annotated[
     list[str] | None,

@@ -15,17 +15,13 @@ import typer
 from betimes.broker.access.passwords import PASSWORD_BYTES_MAX, PasswordFile, check_password, check_user_name
 from betimes.model.errors import BetimesError
 from betimes.terminal.files import read_text_file
-from betimes.terminal.terminal import JsonOption, print_json, results
+from betimes.terminal.terminal import JsonOption, examples, print_json, results
 
-EXAMPLES = """\
-[bold]Examples[/bold]
-
-betimes passwd broker.passwords ann
-
-betimes passwd broker.passwords sensor-7 --password-stdin < sensor-7.secret
-
-betimes passwd broker.passwords ann --delete
-"""
+EXAMPLES = examples(
+    "betimes passwd broker.passwords ann",
+    "betimes passwd broker.passwords sensor-7 --password-stdin < sensor-7.secret",
+    "betimes passwd broker.passwords ann --delete",
+)
 
 
 def passwd_command(

@@ -11,29 +11,26 @@ import typer
 from betimes.pipeline.tables.shapes import TABLES, tables_page
 from betimes.terminal.progress import progress_bar
 from betimes.terminal.spark_options import MasterOption, RemoteOption, open_spark
-from betimes.terminal.terminal import JsonOption, print_facts, print_json, print_notice, print_table
+from betimes.terminal.terminal import JsonOption, examples, print_facts, print_json, print_notice, print_table
 
 if TYPE_CHECKING:
     from betimes.pipeline.telemetry.run_facts import RunFacts
 
 QUARANTINE_NOTICE = "quarantine: {rows} bad rows, each with its reason, in {place}"
 
-RUN_EXAMPLES = """\
-[bold]Examples[/bold]
+RUN_EXAMPLES = examples(
+    "betimes simulate examples/city.toml --telemetry out/city",
+    "betimes pipeline run --telemetry out/city --tables out/tables",
+    "betimes pipeline run --telemetry out/live --tables out/tables --since 15m --json",
+    "betimes pipeline run --telemetry /shared/live --tables /shared/tables --master spark://head:7077",
+)
+TABLES_EXAMPLES = examples(
+    "betimes pipeline tables",
+)
 
-betimes simulate examples/city.toml --telemetry out/city
-
-betimes pipeline run --telemetry out/city --tables out/tables
-
-betimes pipeline run --telemetry out/live --tables out/tables --since 15m --json
-
-betimes pipeline run --telemetry /shared/live --tables /shared/tables --master spark://head:7077
-"""
-TABLES_EXAMPLES = """\
-[bold]Examples[/bold]
-
-betimes pipeline tables
-"""
+WrittenTables = Annotated[
+    Path, typer.Option("--tables", help="The tables that `betimes pipeline run` wrote.", metavar="DIR")
+]
 
 pipeline_app = typer.Typer(
     name="pipeline",

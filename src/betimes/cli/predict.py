@@ -11,7 +11,7 @@ from betimes.language.files.scenario_file import read_scenario
 from betimes.model.errors import BetimesError, SettingError
 from betimes.model.topology import LayeredWorld
 from betimes.terminal.files import read_text_file
-from betimes.terminal.terminal import JsonOption, print_json, print_notice, print_table
+from betimes.terminal.terminal import JsonOption, examples, print_json, print_notice, print_table
 
 if TYPE_CHECKING:
     from betimes.model.statistics import NetworkStatistics
@@ -23,17 +23,12 @@ SUBSCRIBERS_SHOWN, STATIONS_SHOWN = 10, 8
 LOSSES_SHOWN = 3
 EXPLAINED_MAX = 1000  # with --json: subscribers whose losses are computed
 
-EXAMPLES = """\
-[bold]Examples[/bold]
-
-betimes predict examples/city.toml
-
-betimes predict examples/city.toml --model gg1 --json
-
-betimes predict examples/paper.toml --seed 7
-
-betimes predict --tables out/tables
-"""
+EXAMPLES = examples(
+    "betimes predict examples/city.toml",
+    "betimes predict examples/city.toml --model gg1 --json",
+    "betimes predict examples/paper.toml --seed 7",
+    "betimes predict --tables out/tables",
+)
 
 ScenarioArgument = Annotated[
     Path | None, typer.Argument(help="The scenario file; or use --tables.", metavar="[TOPOLOGY.toml]")

@@ -9,43 +9,27 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from betimes.client.request import checked_qos, checked_topic_name, describe
 from betimes.model.errors import BetimesError, SettingError
-from betimes.terminal.client_options import (
-    CafileOption,
-    ClientIdOption,
-    HostOption,
-    PasswordOption,
-    PortOption,
-    QosOption,
-    Reach,
-    UrlOption,
-    UserOption,
-    reach,
-)
+from betimes.terminal import client_options
+from betimes.terminal.client_options import Reach, reach
 from betimes.terminal.files import read_binary_file
-
-if TYPE_CHECKING:
-    from betimes.client.connection import Client
+from betimes.terminal.terminal import examples
 
 PAYLOAD_BYTES_MAX = 64 * 1024 * 1024
 LINE_BYTES_MAX = 1024 * 1024
 CHUNK_BYTES = 65_536
 LINES_WAITING_MAX = 100  # lines read from standard input and not published yet
 
-EXAMPLES = """\
-[bold]Examples[/bold]
-
-betimes pub -t traffic/a4 -m fast --attribute speed=61 --attribute kind=car
-
-betimes pub -t traffic/a4 -m fast --deadline 10s --importance 3 -q 1
-
-tail -f log | betimes pub -h broker.example -t log -l --bandwidth 15KB/s
-"""
+EXAMPLES = examples(
+    "betimes pub -t traffic/a4 -m fast --attribute speed=61 --attribute kind=car",
+    "betimes pub -t traffic/a4 -m fast --deadline 10s --importance 3 -q 1",
+    "tail -f log | betimes pub -h broker.example -t log -l --bandwidth 15KB/s",
+)
 
 AttributeOption = Annotated[
     list[str] | None,
@@ -83,15 +67,15 @@ def pub_command(
     deadline: DeadlineOption = None,
     importance: ImportanceOption = None,
     bandwidth: BandwidthOption = None,
-    qos: QosOption = 0,
+    qos: client_options.QosOption = 0,
     retain: Annotated[bool, typer.Option("--retain", "-r", help="Publish a retained message.")] = False,
-    host: HostOption = None,
-    port: PortOption = None,
-    client_id: ClientIdOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
-    cafile: CafileOption = None,
-    url: UrlOption = None,
+    host: client_options.HostOption = None,
+    port: client_options.PortOption = None,
+    client_id: client_options.ClientIdOption = None,
+    user: client_options.UserOption = None,
+    password: client_options.PasswordOption = None,
+    cafile: client_options.CafileOption = None,
+    url: client_options.UrlOption = None,
 ) -> None:
     """Publish messages to an MQTT 5 broker.
 
@@ -171,16 +155,13 @@ async def _publish(
 ) -> None:
     from betimes.client.connection import connected
 
+    topic = reached.topics[0]
     async with connected(reached.address, ca=reached.ca, advertise=advertised) as client:
         if payload is not None:
-            await _send(client, reached, payload, options)
+            await client.publish(topic, payload, **options)
         else:
             async for line in stdin_lines():
-                await _send(client, reached, line, options)
-
-
-async def _send(client: Client, reached: Reach, payload: bytes, options: dict[str, Any]) -> None:
-    await client.publish(reached.topics[0], payload, **options)
+                await client.publish(topic, line, **options)
 
 
 async def stdin_lines() -> AsyncIterator[bytes]:

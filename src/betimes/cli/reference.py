@@ -9,14 +9,12 @@ import typer
 
 from betimes.model.errors import SettingError
 from betimes.reporting.reference import PAGES
+from betimes.terminal.terminal import examples
 
-EXAMPLES = """\
-[bold]Examples[/bold]
-
-betimes reference metrics
-
-betimes reference configuration > configuration.md
-"""
+EXAMPLES = examples(
+    "betimes reference metrics",
+    "betimes reference configuration > configuration.md",
+)
 
 
 def reference_command(

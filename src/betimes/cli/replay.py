@@ -8,30 +8,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from betimes.cli.match import INDEX_MB, IndexOption, OverwriteOption
+from betimes.cli.pipeline import WrittenTables
 from betimes.terminal.progress import progress_bar
 from betimes.terminal.spark_options import MasterOption, RemoteOption, open_spark
-from betimes.terminal.terminal import JsonOption, print_facts, print_json, print_notice, print_table
+from betimes.terminal.terminal import JsonOption, examples, print_facts, print_json, print_notice, print_table
 
 if TYPE_CHECKING:
     from betimes.pipeline.replay.replay import ReplayFacts
 
 SHOWN_MAX = 20
 
-EXAMPLES = """\
-[bold]Examples[/bold]
-
-betimes pipeline run --telemetry out/live --tables out/tables
-
-betimes replay --tables out/tables --subscriptions subs.csv --out out/replay
-
-betimes replay --tables out/tables --subscriptions subs.csv --out out/replay --overwrite --json
-"""
+EXAMPLES = examples(
+    "betimes pipeline run --telemetry out/live --tables out/tables",
+    "betimes replay --tables out/tables --subscriptions subs.csv --out out/replay",
+    "betimes replay --tables out/tables --subscriptions subs.csv --out out/replay --overwrite --json",
+)
 
 
 def replay_command(
-    tables: Annotated[
-        Path, typer.Option("--tables", help="The tables that `betimes pipeline run` wrote.", metavar="DIR")
-    ],
+    tables: WrittenTables,
     subscriptions: Annotated[
         str,
         typer.Option(

@@ -7,26 +7,20 @@ from typing import Annotated
 
 import typer
 
+from betimes.cli.pipeline import WrittenTables
 from betimes.cli.predict import model_named
 from betimes.terminal.progress import waiting
-from betimes.terminal.terminal import JsonOption, print_facts, print_json
+from betimes.terminal.terminal import JsonOption, examples, print_facts, print_json
 
-EXAMPLES = """\
-[bold]Examples[/bold]
-
-betimes simulate examples/city.toml --telemetry out/city
-
-betimes pipeline run --telemetry out/city --tables out/tables
-
-betimes report --tables out/tables --out out/report.html
-"""
+EXAMPLES = examples(
+    "betimes simulate examples/city.toml --telemetry out/city",
+    "betimes pipeline run --telemetry out/city --tables out/tables",
+    "betimes report --tables out/tables --out out/report.html",
+)
 
 
 def report_command(
-    tables: Annotated[
-        Path,
-        typer.Option("--tables", help="The tables that `betimes pipeline run` wrote.", metavar="DIR"),
-    ],
+    tables: WrittenTables,
     out: Annotated[Path, typer.Option("--out", help="The page to write.", metavar="FILE")] = Path(
         "report.html"
     ),

@@ -16,7 +16,7 @@ from betimes.model.errors import SettingError
 from betimes.model.topology import LayeredWorld, Scenario
 from betimes.terminal.files import read_text_file
 from betimes.terminal.progress import Advance, progress_bar
-from betimes.terminal.terminal import JsonOption, print_facts, print_json, print_table
+from betimes.terminal.terminal import JsonOption, examples, print_facts, print_json, print_table
 
 if TYPE_CHECKING:
     from betimes.simulator.outcome import Outcome
@@ -24,15 +24,11 @@ if TYPE_CHECKING:
 
 SUBSCRIBERS_SHOWN = 10
 
-EXAMPLES = """\
-[bold]Examples[/bold]
-
-betimes simulate examples/city.toml --strategy eb --seed 3
-
-betimes simulate examples/city.toml --strategy fifo --json
-
-betimes simulate examples/city.toml --telemetry out/city
-"""
+EXAMPLES = examples(
+    "betimes simulate examples/city.toml --strategy eb --seed 3",
+    "betimes simulate examples/city.toml --strategy fifo --json",
+    "betimes simulate examples/city.toml --telemetry out/city",
+)
 
 
 def simulate_command(

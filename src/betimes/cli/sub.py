@@ -23,20 +23,10 @@ from betimes.matching.topics import shared_parts
 from betimes.model.errors import SettingError
 from betimes.model.events import number_reading
 from betimes.model.user_properties import NOW
-from betimes.terminal.client_options import (
-    CafileOption,
-    ClientIdOption,
-    HostOption,
-    PasswordOption,
-    PortOption,
-    QosOption,
-    Reach,
-    UrlOption,
-    UserOption,
-    reach,
-)
+from betimes.terminal import client_options
+from betimes.terminal.client_options import Reach, reach
 from betimes.terminal.resume_file import alone_with, read_resume_file, write_resume_file
-from betimes.terminal.terminal import print_notice
+from betimes.terminal.terminal import examples, print_notice
 
 if TYPE_CHECKING:
     from betimes.client.connection import ClientSubscription
@@ -48,19 +38,13 @@ KNOWN_MAX = 1_000_000  # more than a broker keeps: a larger gap lies between two
 PRINTED_MAX = 1000  # messages, after which the resume file is written
 WRITTEN_WITHIN_S = 0.1
 
-EXAMPLES = """\
-[bold]Examples[/bold]
-
-betimes sub -t 'traffic/#' --filter "speed > 50 AND kind = 'car'" --max-delay 250ms -v
-
-betimes sub -t 'traffic/#' -C 1 -W 10s --json
-
-betimes sub -t traffic/a4 --bandwidth 20KB/s --latency 100ms
-
-betimes sub -t 'traffic/#' --resume traffic.resume --also mqtt://127.0.0.1:1884
-
-betimes sub -L mqtts://anna@broker.example/traffic/a4 --cafile ca.pem
-"""
+EXAMPLES = examples(
+    "betimes sub -t 'traffic/#' --filter \"speed > 50 AND kind = 'car'\" --max-delay 250ms -v",
+    "betimes sub -t 'traffic/#' -C 1 -W 10s --json",
+    "betimes sub -t traffic/a4 --bandwidth 20KB/s --latency 100ms",
+    "betimes sub -t 'traffic/#' --resume traffic.resume --also mqtt://127.0.0.1:1884",
+    "betimes sub -L mqtts://anna@broker.example/traffic/a4 --cafile ca.pem",
+)
 
 TopicOption = Annotated[
     list[str] | None,
@@ -116,20 +100,20 @@ def sub_command(
     reliability: ReliabilityOption = None,
     bandwidth: BandwidthOption = None,
     latency: LatencyOption = None,
-    qos: QosOption = 0,
+    qos: client_options.QosOption = 0,
     count: CountOption = None,
     wait: WaitOption = None,
     resume: ResumeOption = None,
     also: AlsoOption = None,
     verbose: VerboseOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object to a line.")] = False,
-    host: HostOption = None,
-    port: PortOption = None,
-    client_id: ClientIdOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
-    cafile: CafileOption = None,
-    url: UrlOption = None,
+    host: client_options.HostOption = None,
+    port: client_options.PortOption = None,
+    client_id: client_options.ClientIdOption = None,
+    user: client_options.UserOption = None,
+    password: client_options.PasswordOption = None,
+    cafile: client_options.CafileOption = None,
+    url: client_options.UrlOption = None,
 ) -> None:
     """Subscribe to topics and print each message on a line, until Ctrl-C.
 

@@ -7,22 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from betimes.terminal.terminal import JsonOption, print_facts, print_json, print_notice, print_table
+from betimes.terminal.terminal import JsonOption, examples, print_facts, print_json, print_notice, print_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 LINKS_SHOWN = 20
 
-EXAMPLES = """\
-[bold]Examples[/bold]
-
-betimes simulate examples/city.toml --telemetry out/city
-
-betimes telemetry out/city
-
-betimes telemetry out/city --json
-"""
+EXAMPLES = examples(
+    "betimes simulate examples/city.toml --telemetry out/city",
+    "betimes telemetry out/city",
+    "betimes telemetry out/city --json",
+)
 
 
 def telemetry_command(

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from betimes.cli.pipeline import WrittenTables
 from betimes.model.errors import SettingError, TextError
 from betimes.model.subscriptions import Subscription
 from betimes.terminal.progress import progress_bar
 from betimes.terminal.terminal import (
     JsonOption,
+    examples,
     print_facts,
     print_json,
     print_notice,
@@ -29,25 +30,17 @@ TIMES_MIN, TIMES_MAX = 0.001, 1_000.0
 OFF_WELL = 0.05  # a twin with a larger mean error is not trustworthy
 SUBSCRIBERS_SHOWN = 40
 
-EXAMPLES = """\
-[bold]Examples[/bold]
-
-betimes twin --tables out/tables
-
-betimes twin --tables out/tables --rate x1.5
-
-betimes twin --tables out/tables --drop-link 'centre->north' --strategy eb
-
-betimes twin --tables out/tables --add-subscriber "name = 'ann', broker = 'north', filter = 'speed > 80', \
-max_delay = '2s', price = 3"
-"""
+EXAMPLES = examples(
+    "betimes twin --tables out/tables",
+    "betimes twin --tables out/tables --rate x1.5",
+    "betimes twin --tables out/tables --drop-link 'centre->north' --strategy eb",
+    "betimes twin --tables out/tables --add-subscriber \"name = 'ann', broker = 'north', "
+    "filter = 'speed > 80', max_delay = '2s', price = 3\"",
+)
 
 
 def twin_command(
-    tables: Annotated[
-        Path,
-        typer.Option("--tables", help="The tables that `betimes pipeline run` wrote.", metavar="DIR"),
-    ],
+    tables: WrittenTables,
     rate: Annotated[
         str | None,
         typer.Option(

@@ -143,3 +143,8 @@ def pure(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [pure(each) for each in (sorted(value) if isinstance(value, set | frozenset) else value)]
     return value
+
+
+def examples(*commands: str) -> str:
+    """Return the end of a command's help: a heading, and each command line as a paragraph."""
+    return "\n\n".join(("[bold]Examples[/bold]", *commands)) + "\n"
