@@ -13,7 +13,7 @@ from betimes.model import user_properties
 from betimes.reporting.reference import KEYS, PROPERTIES, commands_page, metrics_page
 
 LANGUAGE = Path(__file__).resolve().parents[2] / "src" / "betimes" / "language"
-READERS = ("files/server_file.py", "files/network_section.py", "files/buffer_section.py")
+READERS = ("files/server_file.py",)
 NOT_PROPERTIES = {"OWN", "NOW", "ALL", "PART", "GAP_TOPIC", "RESERVATION_TOPIC"}
 
 

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from betimes.cli.broker import open_gate, read_every
-from betimes.language.files.network_section import PORT_MAX
 from betimes.language.files.scenario_file import read_scenario
+from betimes.language.files.server_file import PORT_MAX
 from betimes.model.errors import BetimesError, SettingError
 from betimes.model.server_settings import ServerSettings
 from betimes.model.topology import LayeredWorld, Scenario

@@ -125,7 +125,7 @@ def times(text: str) -> float:
 
 
 def _subscriber(text: str) -> Subscription:
-    from betimes.language.files.subscriber_line import read_subscriber
+    from betimes.language.files.scenario_file import read_subscriber
     from betimes.matching.topics import check_topic_pattern
 
     found = read_subscriber(text, "--add-subscriber")

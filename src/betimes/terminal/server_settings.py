@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from betimes.language.files.network_section import SECRET_LENGTH_MIN
-from betimes.language.files.server_file import read_server_file
+from betimes.language.files.server_file import SECRET_LENGTH_MIN, read_server_file
 from betimes.model.errors import SettingError
 from betimes.model.network_settings import NetworkSettings
 from betimes.model.server_settings import ServerSettings

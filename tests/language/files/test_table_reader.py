@@ -62,10 +62,12 @@ def test_tables_inside_tables_know_their_places():
     assert list(inner) == ["x"]
     assert top.table("nothing") is None
     assert top.table("flat") is None
-    assert [table.place for table in top.tables("many", 10)] == ["many[0]"]
-    assert top.tables("flat", 10) == []
-    assert top.tables("none", 10) == []
-    assert top.tables("needed", 10, "write some") == []
+    assert [(table.place, table.optional("x", number, 0.0)) for table in top.tables("many", 10)] == [
+        ("many[0]", 2.0)
+    ]
+    assert list(top.tables("flat", 10)) == []
+    assert list(top.tables("none", 10)) == []
+    assert list(top.tables("needed", 10, "write some")) == []
     assert listed(mistakes) == [
         "flat: a table was expected here, not the number 3",
         "many[1]: a table was expected here, not the number 5",
@@ -76,7 +78,7 @@ def test_tables_inside_tables_know_their_places():
 
 def test_a_list_longer_than_allowed_is_cut_and_noted():
     mistakes = Mistakes()
-    assert len(TomlTable({"many": [{}] * 5}, "", mistakes).tables("many", 3)) == 3
+    assert len(list(TomlTable({"many": [{}] * 5}, "", mistakes).tables("many", 3))) == 3
     assert listed(mistakes) == ["many: there are 5 of them, and 3 are allowed"]
 
 

@@ -13,8 +13,8 @@ from betimes.language.files.table_reader import (
     count_between,
     flag,
     one_of,
+    read_toml,
 )
-from betimes.language.files.toml import read_toml
 from betimes.language.quantities import read_duration_s
 from betimes.model.errors import TextError
 from betimes.model.overlay_settings import AttributeRange, Metric, OverlaySettings

@@ -7,24 +7,31 @@ opens the files that it names (passwords, access list, certificates, store).
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
-from betimes.language.files.buffer_section import read_buffer_settings
-from betimes.language.files.network_section import read_network_settings
+from betimes.language.files.scenario_file import data_rate, duration, speed
 from betimes.language.files.table_reader import (
+    PRICE_MAX,
     Mistakes,
     TomlTable,
     WrongValueError,
     any_text,
     count_between,
+    described,
     flag,
     name,
     number_between,
     one_of,
     positive,
     quantity,
+    read_toml,
 )
-from betimes.language.files.toml import read_toml
+from betimes.language.filters.parse import parse_filter
 from betimes.language.quantities import read_duration_s, read_size_kb
+from betimes.language.suggestions import quoted
+from betimes.model.buffer_settings import OVERWRITING_NAMES, BufferSettings, PartitionTerms
+from betimes.model.filters import EVERYTHING, Filter
+from betimes.model.network_settings import LinkTerms, NetworkSettings
 from betimes.model.server_settings import USUAL_PORTS, Door, Kind, Limits, ServerSettings, TelemetrySettings
 
 PORT_MAX = 65_535
@@ -36,9 +43,9 @@ PACKET_BYTES_MIN = 1_024
 PACKET_BYTES_MAX = 256_000_000  # MQTT's length field ends at 268 million
 
 _rate = number_between(RATE_MIN, COUNT_MAX)  # per second
-_duration_or_none = quantity(read_duration_s, "10s")
-_duration = positive(_duration_or_none)
+_duration = positive(duration)
 _size_kb = positive(quantity(read_size_kb, "4MB"))
+_port = count_between(0, PORT_MAX)
 
 
 def read_server_file(text: str, source: str) -> ServerSettings:
@@ -46,8 +53,6 @@ def read_server_file(text: str, source: str) -> ServerSettings:
     mistakes = Mistakes()
     top = TomlTable(read_toml(text, source), "", mistakes)
     usual = ServerSettings()
-    limits, network, telemetry = top.table("limits"), top.table("network"), top.table("telemetry")
-    buffer = top.table("buffer")
     certificate, key, client_ca = _read_tls(top)
     settings = ServerSettings(
         name=top.optional("name", name, usual.name),
@@ -61,14 +66,14 @@ def read_server_file(text: str, source: str) -> ServerSettings:
         passwords=top.optional("passwords", _file_name, None),
         access=top.optional("access", _file_name, None),
         metrics_port=top.optional("metrics_port", _port, None),
-        sys_every_s=top.optional("sys_every", _duration_or_none, usual.sys_every_s),
+        sys_every_s=top.optional("sys_every", duration, usual.sys_every_s),
         discreet=top.optional("discreet", flag, usual.discreet),
         store=top.optional("store", _file_name, None),
         store_sync=top.optional("store_sync", _sync, usual.store_sync),
-        limits=usual.limits if limits is None else _read_limits(limits),
-        network=None if network is None else read_network_settings(network, _file_name),
-        telemetry=None if telemetry is None else _read_telemetry(telemetry),
-        buffer=usual.buffer if buffer is None else read_buffer_settings(buffer),
+        limits=top.nested("limits", _read_limits, usual.limits),
+        network=top.nested("network", read_network_settings, None),
+        telemetry=top.nested("telemetry", _read_telemetry, None),
+        buffer=top.nested("buffer", read_buffer_settings, usual.buffer),
         control_secret_file=top.optional("control_secret_file", _file_name, None),
     )
     top.close()
@@ -79,8 +84,8 @@ def read_server_file(text: str, source: str) -> ServerSettings:
 def _read_door(table: TomlTable) -> Door:
     """Return one address to listen at."""
     certificate, key, client_ca = _read_tls(table)
-    kind = table.optional("kind", _kind, Kind.MQTT)
-    door = Door(
+    kind = Kind(table.optional("kind", one_of(*Kind), Kind.MQTT))
+    return Door(
         host=table.optional("host", _host, None),
         port=table.optional("port", _port, USUAL_PORTS[kind, certificate is not None]),
         kind=kind,
@@ -88,8 +93,6 @@ def _read_door(table: TomlTable) -> Door:
         key=key,
         client_ca=client_ca,
     )
-    table.close()
-    return door
 
 
 def _read_tls(table: TomlTable) -> tuple[str | None, str | None, str | None]:
@@ -105,14 +108,12 @@ def _read_tls(table: TomlTable) -> tuple[str | None, str | None, str | None]:
 
 def _read_telemetry(table: TomlTable) -> TelemetrySettings:
     usual = TelemetrySettings(directory="")
-    settings = TelemetrySettings(
+    return TelemetrySettings(
         directory=table.required("directory", _file_name, "", '"telemetry"'),
         share=table.optional("share", _share, usual.share),
         every_s=table.optional("every", _duration, usual.every_s),
         bytes_max=table.optional("size", _bytes, usual.bytes_max),
     )
-    table.close()
-    return settings
 
 
 def _share(value: object) -> float:
@@ -126,7 +127,7 @@ def _read_limits(table: TomlTable) -> Limits:
     usual = Limits()
     some = count_between(1, COUNT_MAX)
     few = count_between(1, 65_535)  # the limit of two bytes in a packet
-    limits = Limits(
+    return Limits(
         connections_max=table.optional("connections", some, usual.connections_max),
         connections_per_s_max=table.optional("connection_rate", _rate, usual.connections_per_s_max),
         publications_per_s_max=table.optional("publish_rate", _rate, usual.publications_per_s_max),
@@ -145,16 +146,6 @@ def _read_limits(table: TomlTable) -> Limits:
         session_expiry_s_max=table.optional("session_expiry", _expiry_s, usual.session_expiry_s_max),
         client_id_letters_max=table.optional("client_id_letters", few, usual.client_id_letters_max),
     )
-    table.close()
-    return limits
-
-
-def _kind(value: object) -> Kind:
-    return Kind(one_of(*Kind)(value))
-
-
-def _port(value: object) -> int:
-    return count_between(0, PORT_MAX)(value)
 
 
 def _host(value: object) -> str:
@@ -201,3 +192,160 @@ def _expiry_s(value: object) -> float:
     if seconds > 0xFFFFFFFE:
         raise WrongValueError("this is longer than MQTT can say", "leave it out for sessions that never end")
     return float(int(seconds))
+
+
+NETWORK_LINKS_MAX = 1_000
+QUEUED_MESSAGES_MAX = 10_000_000
+SECRET_LENGTH_MIN = 8
+REFRESH_S_MIN = 1.0  # a broker on the route may need so long to hear of it
+
+_queue_kb = positive(quantity(read_size_kb, "256MB"))
+
+
+def read_network_settings(table: TomlTable) -> NetworkSettings:
+    """Return the settings in a [network] table."""
+    usual = NetworkSettings()
+    secret = table.optional("secret", _secret, "")
+    secret_file = table.optional("secret_file", _file_name, None)
+    if ("secret" in table) == (secret_file is not None):
+        hint = 'write secret_file = "network.secret", the same at all brokers'
+        table.complain("secret", "brokers of a network share one secret, written here or in a file", hint)
+    settings = NetworkSettings(
+        secret=secret,
+        secret_file=secret_file,
+        strategy=table.optional("strategy", any_text, usual.strategy),
+        links=_read_links(table),
+        messages_max=table.optional("queue", count_between(1, QUEUED_MESSAGES_MAX), usual.messages_max),
+        wait_kb_max=table.optional("queue_size", _queue_kb, usual.wait_kb_max),
+        beat_every_s=table.optional("beat", _duration, usual.beat_every_s),
+        lost_after_s=table.optional("lost_after", _duration, usual.lost_after_s),
+        refresh_every_s=table.optional("refresh", _refresh_s, usual.refresh_every_s),
+    )
+    if settings.lost_after_s <= settings.beat_every_s:
+        table.complain("lost_after", "this must be longer than beat", "three times as long, for example")
+    return settings
+
+
+def _refresh_s(value: object) -> float:
+    found = duration(value)
+    if found < REFRESH_S_MIN:
+        problem = f"this must be at least {REFRESH_S_MIN:g}s: an answer takes its time"
+        raise WrongValueError(problem, "10s, the same at all brokers")
+    return found
+
+
+def _read_links(table: TomlTable) -> tuple[LinkTerms, ...]:
+    links: dict[str, LinkTerms] = {}
+    for each in table.tables("links", NETWORK_LINKS_MAX):
+        terms = _read_terms(each)
+        if terms.to in links:
+            each.complain("to", f"there is a link to {quoted(terms.to)} already")
+        links[terms.to] = terms
+    return tuple(links.values())
+
+
+def _read_terms(table: TomlTable) -> LinkTerms:
+    usual = LinkTerms(to="")
+    tls = table.optional("tls", flag, otherwise=False)
+    host, port = table.optional("address", _address, (None, None))
+    return LinkTerms(
+        to=table.required("to", name, "", '"b2"'),
+        host=host,
+        port=port or USUAL_PORTS[Kind.MQTT, tls],
+        tls=tls,
+        authorities=table.optional("authorities", any_text, None),
+        rate_kb_per_s=table.optional("rate", positive(data_rate), None),
+        s_per_kb=table.optional("speed", positive(speed), usual.s_per_kb),
+    )
+
+
+def _address(value: object) -> tuple[str, int | None]:
+    """Return host and port of `host`, `host:port` or `[host]:port`."""
+    text = any_text(value)
+    host, _, port = text.rpartition(":") if ":" in text.rpartition("]")[2] else (text, "", "")
+    if not host.strip("[]") or not host.isprintable() or " " in host:
+        raise WrongValueError("this is no address", 'write "192.0.2.7:1883" or "b2.example"')
+    if port and not (port.isascii() and port.isdigit() and 0 < int(port) <= PORT_MAX):
+        raise WrongValueError(f"a port is a number between 1 and {PORT_MAX}")
+    return host.strip("[]"), int(port) if port else None
+
+
+def _secret(value: object) -> str:
+    text = any_text(value)
+    if len(text) < SECRET_LENGTH_MIN:
+        raise WrongValueError(f"a secret has at least {SECRET_LENGTH_MIN} letters", "better: secret_file")
+    return text
+
+
+PARTITIONS_MAX = 1_000
+FETCH_MAX = 1_000
+KEPT_MESSAGES_MAX = 100_000_000
+
+_outage_s = positive(quantity(read_duration_s, "12s"))
+_buffer_kb = positive(quantity(read_size_kb, "64MB"))
+_messages = count_between(1, KEPT_MESSAGES_MAX)
+_overwrite = one_of(*OVERWRITING_NAMES)
+
+
+def read_buffer_settings(table: TomlTable) -> BufferSettings | None:
+    """Return the settings in a [buffer] table; None if the broker is to keep nothing."""
+    usual = BufferSettings()
+    keep = table.optional("keep", flag, otherwise=True)
+    whole = _read_partition(table, PartitionTerms())
+    partitions = tuple(
+        replace(
+            _read_partition(each, whole),
+            pattern=each.optional("pattern", _pattern, whole.pattern),
+            filter=each.optional("filter", _filter, EVERYTHING),
+        )
+        for each in table.tables("partitions", PARTITIONS_MAX)
+    )
+    settings = BufferSettings(
+        partitions=partitions or (whole,),
+        outage_s_mean=table.optional("outage", _outage_s, usual.outage_s_mean),
+        fetch=table.optional("fetch", _patterns, usual.fetch),
+        fetch_price=table.optional("fetch_price", number_between(0.0, PRICE_MAX), usual.fetch_price),
+        fetch_within_s=table.optional("fetch_within", _outage_s, usual.fetch_within_s),
+    )
+    return settings if keep else None
+
+
+def _read_partition(table: TomlTable, usual: PartitionTerms) -> PartitionTerms:
+    """Return the sizes of a partition, or of the whole buffer, which are the defaults of partitions."""
+    return replace(
+        usual,
+        messages_max=table.optional("messages", _messages, usual.messages_max),
+        bytes_max=table.optional("size", _buffer_bytes, usual.bytes_max),
+        overwrite=table.optional("overwrite", _overwrite, usual.overwrite),
+    )
+
+
+def _patterns(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise WrongValueError(
+            f"a list of topic patterns was expected here, not {described(value)}",
+            'write ["#"] for everything',
+        )
+    if len(value) > FETCH_MAX:
+        raise WrongValueError(f"there are {len(value):,} of them, and {FETCH_MAX:,} are allowed")
+    return tuple(dict.fromkeys(_pattern(each) for each in value))
+
+
+def _pattern(value: object) -> str:
+    text = any_text(value)
+    levels = text.split("/")
+    for place, level in enumerate(levels):
+        is_last = place == len(levels) - 1
+        if ("#" in level and (level != "#" or not is_last)) or ("+" in level and level != "+"):
+            raise WrongValueError(f"{quoted(text)} is no topic pattern", "write a/+/c or a/#")
+    if not text or "\0" in text or text.startswith("$"):
+        raise WrongValueError(f"{quoted(text)} is not a pattern of what clients publish")
+    return text
+
+
+def _filter(value: object) -> Filter:
+    return parse_filter(any_text(value))
+
+
+def _buffer_bytes(value: object) -> int:
+    return math.ceil(_buffer_kb(value) * 1000.0)

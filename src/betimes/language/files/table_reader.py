@@ -7,11 +7,51 @@ and reading continues, so that the user sees all mistakes at once.
 from __future__ import annotations
 
 import math
+import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from betimes.language.suggestions import did_you_mean, quoted
 from betimes.model.errors import FileMistakesError, Mistake, TextError
+
+TEXT_LENGTH_MAX = 500_000_000
+HINT = "write key = value, [table] or [[tables]]; texts stand in quotes"
+
+
+def read_toml(text: str, source: str, *, before: str = "", after: str = "") -> Mapping[str, object]:
+    """Return the TOML data; raise one mistake with its line if the text is no TOML.
+
+    The place does not count `before` and `after`, which the caller put around the text.
+    """
+    if len(text) > TEXT_LENGTH_MAX:
+        raise one_mistake(source, "file", f"it has more than {TEXT_LENGTH_MAX:,} letters")
+    try:
+        return tomllib.loads(f"{before}{text}{after}")
+    except RecursionError:
+        raise one_mistake(source, "file", "its lists or tables are nested too deeply") from None
+    except tomllib.TOMLDecodeError as error:
+        raise one_mistake(source, *_syntax_mistake(text, len(before), str(error)), HINT) from None
+    except ValueError:  # tomllib lets the ValueError of int() for thousands of digits through
+        raise one_mistake(source, "file", "a number in it has thousands of digits") from None
+
+
+def one_mistake(source: str, place: str, problem: str, hint: str = "") -> FileMistakesError:
+    """Return the error for a file that is wrong as a whole."""
+    return FileMistakesError(source, (Mistake(place=place, problem=problem, hint=hint),))
+
+
+def _syntax_mistake(text: str, before: int, message: str) -> tuple[str, str]:
+    """Return place and problem of a message of tomllib, which has the place in its words only."""
+    found = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)", message)
+    problem = f"this is not TOML: {message[: found.start()] if found else message}"
+    lines = text.split("\n")
+    if not found or not found.group(1):
+        return f"line {len(lines)}", problem
+    line, column = int(found.group(1)), int(found.group(2))
+    column = min(column - before * (line == 1), len(lines[line - 1]) + 1)
+    return f"line {line}, column {column}", problem
+
 
 MISTAKES_LISTED_MAX = 50
 NAME_LENGTH_MAX = 200
@@ -106,27 +146,36 @@ class TomlTable:
         data = self.optional(key, _mapping, otherwise=None)
         return None if data is None else TomlTable(data, self.place_of(key), self.mistakes)
 
-    def tables(self, key: str, count_max: int, hint_if_none: str = "") -> list[TomlTable]:
-        """Return the list of tables under a key; with a hint, it is a mistake if there are none."""
+    def nested(self, key: str, read: Callable[[TomlTable], T], otherwise: U) -> T | U:
+        """Return what `read` makes of the table under a key, which it reads to the end; or a default."""
+        table = self.table(key)
+        if table is None:
+            return otherwise
+        found = read(table)
+        table.close()
+        return found
+
+    def tables(self, key: str, count_max: int, hint_if_none: str = "") -> Iterator[TomlTable]:
+        """Yield the tables under a key, and close each; with a hint, it is a mistake if there are none."""
         self._asked.append(key)
         items = self._data.get(key, [])
         if not items and hint_if_none:
             self.complain(key, f"there are no {key}", hint_if_none)
-            return []
+            return
         if not isinstance(items, list):
             self.complain(key, "a list of tables was expected here", f"write [[{key}]] above each of them")
-            return []
+            return
         if len(items) > count_max:
             self.complain(key, f"there are {len(items):,} of them, and {count_max:,} are allowed")
             items = items[:count_max]
-        found: list[TomlTable] = []
         for number, item in enumerate(items):
             place = f"{self.place_of(key)}[{number}]"
             if isinstance(item, dict):
-                found.append(TomlTable(item, place, self.mistakes))
+                table = TomlTable(item, place, self.mistakes)
+                yield table
+                table.close()
             else:
                 self.mistakes.add(place, f"a table was expected here, not {described(item)}")
-        return found
 
     def ignore(self, key: str) -> None:
         """Mark a key as known, whatever its value."""

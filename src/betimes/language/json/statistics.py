@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, NoReturn
 
 from betimes.language.files.table_reader import (
@@ -24,6 +25,7 @@ from betimes.language.files.table_reader import (
 )
 from betimes.language.filters.parse import parse_filter
 from betimes.language.json.distributions import (
+    KINDS,
     NOT_NEGATIVE,
     ZERO,
     any_spread,
@@ -70,11 +72,11 @@ def statistics_text(statistics: NetworkStatistics) -> str:
         "version": VERSION,
         "learned_at_s": statistics.learned_at_s,
         "over_s": statistics.over_s,
-        "brokers": [_broker_data(each) for each in statistics.brokers],
-        "links": [_link_data(each) for each in statistics.links],
-        "publishers": [_publisher_data(each) for each in statistics.publishers],
+        "brokers": [_data(each) for each in statistics.brokers],
+        "links": [_data(each) for each in statistics.links],
+        "publishers": [_data(each) for each in statistics.publishers],
         "subscriptions": [_subscription_data(each) for each in statistics.subscriptions],
-        "waits": [_wait_data(each) for each in statistics.waits],
+        "waits": [_data(each) for each in statistics.waits],
     }
     text = json.dumps(_stated(data), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     _check_size(text, "the statistics")
@@ -95,53 +97,20 @@ def _stated(data: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in data.items() if value is not None and value != math.inf}
 
 
-def _broker_data(broker: BrokerStatistics) -> dict[str, Any]:
-    return {
-        "name": broker.name,
-        "processing_s": spread_data(broker.processing_s),
-        "processing_s_per_subscription": broker.processing_s_per_subscription,
-    }
+def _data(record: Any) -> dict[str, Any]:
+    """Return the fields of a record that are stated."""
+    return _stated({each.name: _plain(getattr(record, each.name)) for each in fields(record)})
 
 
-def _link_data(link: LinkStatistics) -> dict[str, Any]:
-    return _stated(
-        {
-            "source": link.source,
-            "target": link.target,
-            "reliability": link.reliability,
-            "delay_s": spread_data(link.delay_s),
-            "s_per_kb": None if link.s_per_kb is None else spread_data(link.s_per_kb),
-        }
-    )
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_data(each) for each in value]
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in _plain_attributes(value).items()}
+    return spread_data(value) if type(value) in KINDS else value
 
 
-def _publisher_data(publisher: PublisherStatistics) -> dict[str, Any]:
-    return _stated(
-        {
-            "name": publisher.name,
-            "broker": publisher.broker,
-            "rate_per_s": publisher.rate_per_s,
-            "gaps_scv": publisher.gaps_scv,
-            "size_kb": spread_data(publisher.size_kb),
-            "topic": publisher.topic,
-            "attributes": {name: spread_data(each) for name, each in publisher.attributes.items()},
-            "deadline_s": None if publisher.deadline_s is None else spread_data(publisher.deadline_s),
-            "sample": [
-                _stated(
-                    {
-                        "topic": each.topic,
-                        "attributes": _plain_attributes(each.attributes),
-                        "deadline_s": each.deadline_s,
-                        "weight": each.weight,
-                    }
-                )
-                for each in publisher.sample
-            ],
-        }
-    )
-
-
-def _plain_attributes(attributes: Mapping[str, Value]) -> dict[str, Value]:
+def _plain_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes that have a value; NaN and infinities are no numbers either way."""
     return {
         name: value
@@ -164,17 +133,6 @@ def _subscription_data(subscription: Subscription) -> dict[str, Any]:
             "subscribers": subscription.subscribers,
         }
     )
-
-
-def _wait_data(wait: WaitStatistics) -> dict[str, Any]:
-    return {
-        "publisher": wait.publisher,
-        "station": wait.station,
-        "count": wait.count,
-        "waited_share": wait.waited_share,
-        "mean_s": wait.mean_s,
-        "variance": wait.variance,
-    }
 
 
 def read_statistics(text: str, source: str) -> NetworkStatistics:
@@ -224,30 +182,26 @@ def _check_ids(statistics: NetworkStatistics, mistakes: Mistakes) -> None:
 
 
 def _broker(table: TomlTable) -> BrokerStatistics:
-    broker = BrokerStatistics(
+    return BrokerStatistics(
         name=table.required("name", any_text, "", '"a"'),
         processing_s=read_spread(table, "processing_s", ZERO),
         processing_s_per_subscription=table.optional("processing_s_per_subscription", SECONDS, 0.0),
     )
-    table.close()
-    return broker
 
 
 def _link(table: TomlTable) -> LinkStatistics:
-    link = LinkStatistics(
+    return LinkStatistics(
         source=table.required("source", any_text, "", '"a"'),
         target=table.required("target", any_text, "", '"b"'),
         reliability=table.optional("reliability", SHARE, 1.0),
         delay_s=read_spread(table, "delay_s", ZERO),
         s_per_kb=read_spread(table, "s_per_kb", ZERO) if "s_per_kb" in table else None,
     )
-    table.close()
-    return link
 
 
 def _publisher(table: TomlTable) -> PublisherStatistics:
     attributes = table.table("attributes")
-    publisher = PublisherStatistics(
+    return PublisherStatistics(
         name=table.required("name", any_text, "", '"p"'),
         broker=table.required("broker", any_text, "", '"a"'),
         rate_per_s=table.required("rate_per_s", NOT_NEGATIVE, 0.0, "1.0"),
@@ -258,19 +212,15 @@ def _publisher(table: TomlTable) -> PublisherStatistics:
         deadline_s=read_spread(table, "deadline_s", ZERO) if "deadline_s" in table else None,
         sample=tuple(map(_sample, table.tables("sample", SAMPLE_MAX))),
     )
-    table.close()
-    return publisher
 
 
 def _sample(table: TomlTable) -> ContentSample:
-    sample = ContentSample(
+    return ContentSample(
         topic=table.optional("topic", any_text, ""),
         attributes=table.optional("attributes", _attributes, {}),
         deadline_s=table.optional("deadline_s", SECONDS, math.inf),
         weight=table.optional("weight", NOT_NEGATIVE, 1.0),
     )
-    table.close()
-    return sample
 
 
 def _attributes(value: object) -> dict[str, Value]:
@@ -283,7 +233,7 @@ def _attributes(value: object) -> dict[str, Value]:
 
 def _subscription(table: TomlTable) -> Subscription:
     reliability = table.optional("reliability", SHARE, None)
-    subscription = Subscription(
+    return Subscription(
         id=table.required("id", any_text, "", '"s"'),
         home=table.required("home", any_text, "", '"b"'),
         pattern=table.optional("pattern", any_text, ANY_TOPIC),
@@ -295,12 +245,10 @@ def _subscription(table: TomlTable) -> Subscription:
         ),
         subscribers=table.optional("subscribers", count_between(1, 10**9), 1),
     )
-    table.close()
-    return subscription
 
 
 def _wait(table: TomlTable) -> WaitStatistics:
-    wait = WaitStatistics(
+    return WaitStatistics(
         publisher=table.required("publisher", any_text, "", '"p"'),
         station=table.required("station", any_text, "", '"a->b"'),
         count=table.required("count", NOT_NEGATIVE, 0.0, "100"),
@@ -308,5 +256,3 @@ def _wait(table: TomlTable) -> WaitStatistics:
         mean_s=table.required("mean_s", SECONDS, 0.0, "0.1"),
         variance=table.required("variance", NOT_NEGATIVE, 0.0, "0.01"),
     )
-    table.close()
-    return wait

@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 
-from betimes.language.files.scenario_network import read_faults, read_link, read_network
+from betimes.language.files.scenario_file import read_faults, read_link, read_network
 from betimes.language.files.table_reader import Mistakes, TomlTable
 from betimes.model.distributions import Choice, Constant, Uniform
 from betimes.model.errors import FileMistakesError
@@ -23,6 +23,11 @@ subscribers = [{ name = "s", broker = "b", filter = "speed > 3" }]
 """
 
 
+def network_of(top):
+    """Return the network that a table describes, with a title and times that do not matter here."""
+    return read_network(top, title="small", duration_s=60.0, processing_s=0.0)
+
+
 def table_of(text: str) -> TomlTable:
     return TomlTable(tomllib.loads(text), "", Mistakes())
 
@@ -30,7 +35,7 @@ def table_of(text: str) -> TomlTable:
 def mistakes_in(text: str) -> dict[str, str]:
     """Return the mistakes of a network, by place."""
     top = table_of(text)
-    read_network(top)
+    network_of(top)
     try:
         top.mistakes.raise_if_any("x.toml")
     except FileMistakesError as error:
@@ -45,7 +50,7 @@ def small_with(**changes: str) -> str:
 
 
 def test_a_small_network_is_read_whole():
-    network = read_network(table_of(SMALL))
+    network = network_of(table_of(SMALL))
     assert network.brokers == ("a", "b")
     assert network.links == (Link(source="a", target="b", s_per_kb_mean=0.075),)
     (publisher,) = network.publishers
@@ -75,7 +80,7 @@ def test_a_link_is_given_by_its_mean_or_by_its_rate(written, link):
 
 def test_a_link_both_ways_is_two_links():
     text = small_with(links='[{ from = "a", to = "b", rate = "20KB/s", both_ways = true }]')
-    assert [link.name for link in read_network(table_of(text)).links] == ["a->b", "b->a"]
+    assert [link.name for link in network_of(table_of(text)).links] == ["a->b", "b->a"]
 
 
 def test_an_access_link_leads_from_the_publisher_to_its_broker():
@@ -83,7 +88,7 @@ def test_an_access_link_leads_from_the_publisher_to_its_broker():
         publishers="[" + written("publishers", access='{ mean = "50ms/KB" }') + "]",
         faults='[{ link = "p -> a", at = "1m" }]',
     )
-    network = read_network(table_of(text))
+    network = network_of(table_of(text))
     assert network.publishers[0].access == Link(source="p", target="a", s_per_kb_mean=0.05)
     assert network.faults == (Fault(kind=FaultKind.LINK, name="p->a", at_s=60.0, lasts_s=math.inf),)
     assert mistakes_in(text) == {}
@@ -92,7 +97,7 @@ def test_an_access_link_leads_from_the_publisher_to_its_broker():
 def test_a_subscriber_says_how_late_and_for_how_much():
     wish = written("subscribers", max_delay='"10s"', price="3", reliability="0.9", bandwidth='"20KB/s"')
     text = small_with(subscribers=f"[{wish}]")
-    (subscription,) = read_network(table_of(text)).subscriptions
+    (subscription,) = network_of(table_of(text)).subscriptions
     assert subscription.qos == QoS(
         delay_s_max=10.0, price=3.0, reliability=0.9, guarantee=Guarantee(bandwidth_kb_per_s=20.0)
     )
@@ -102,7 +107,7 @@ def test_a_subscriber_says_how_late_and_for_how_much():
 def test_a_subscriber_asks_for_a_guarantee_and_a_publisher_states_its_profile():
     wish = written("subscribers", qos='"bandwidth = any and latency < 100ms"')
     own = written("publishers", qos_profile='"bandwidth = 2KB/s"')
-    network = read_network(table_of(small_with(subscribers=f"[{wish}]", publishers=f"[{own}]")))
+    network = network_of(table_of(small_with(subscribers=f"[{wish}]", publishers=f"[{own}]")))
     assert network.subscriptions[0].qos.guarantee == Guarantee(latency_s_max=0.1)
     assert network.publishers[0].profile == Profile(bandwidth_kb_per_s=2.0)
 
@@ -110,7 +115,7 @@ def test_a_subscriber_asks_for_a_guarantee_and_a_publisher_states_its_profile():
 def test_a_publisher_says_how_large_and_how_soon():
     own = written("publishers", gaps='"constant"', size='{ uniform = ["1KB", "2KB"] }', deadline='"20s"')
     text = small_with(publishers=f"[{own}]")
-    (publisher,) = read_network(table_of(text)).publishers
+    (publisher,) = network_of(table_of(text)).publishers
     assert (publisher.size_kb, publisher.deadline_s, publisher.gaps) == (
         Uniform(1.0, 2.0),
         Constant(20.0),
@@ -248,7 +253,7 @@ def test_the_same_filter_text_is_read_once():
         + ", ".join(f'{{ name = "s{n}", broker = "b", filter = "speed > 3" }}' for n in range(50))
         + "]"
     )
-    subscriptions = read_network(table_of(text)).subscriptions
+    subscriptions = network_of(table_of(text)).subscriptions
     assert len({id(subscription.filter) for subscription in subscriptions}) == 1
 
 

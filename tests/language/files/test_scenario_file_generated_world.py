@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from betimes.language.files.generated_world import read_world
+from betimes.language.files.scenario_file import read_world
 from betimes.language.files.table_reader import Mistakes, TomlTable
 from betimes.model.distributions import Constant, Exponential, Uniform
 from betimes.model.errors import FileMistakesError

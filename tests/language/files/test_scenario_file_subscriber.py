@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from betimes.language.files.subscriber_line import read_subscriber
+from betimes.language.files.scenario_file import read_subscriber
 from betimes.model.errors import FileMistakesError
 
 

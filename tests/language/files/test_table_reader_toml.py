@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from betimes.language.files.toml import one_mistake, read_toml
+from betimes.language.files.table_reader import one_mistake, read_toml
 from betimes.model.errors import FileMistakesError
 
 
