@@ -3,7 +3,7 @@
 from betimes.language.guarantees import read_guarantee, read_profile
 from betimes.language.quantities import show_duration, show_rate
 from betimes.reservations.outcomes import Accepted, Interrupted
-from betimes.reservations.overlay_node import ReservationOverlaySettings
+from betimes.simulator.reservation_overlay import ReservationOverlaySettings
 from betimes.reservations.requests import ReservationRequest
 from betimes.reservations.signals import Manner
 from betimes.simulator.reservation_overlay import ReservationOverlay

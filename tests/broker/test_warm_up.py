@@ -12,8 +12,7 @@ from tests.broker.talking import Client
 from betimes.broker.warm_up import warm_up
 from betimes.mqtt import packet_scan as packet_walk
 from betimes.mqtt import packet_writer as telling
-from betimes.scheduling.choose_next import take_next
-from betimes.scheduling.queue_kernels import promise_of_links, put_rows, take_rows
+from betimes.scheduling.queue_kernels import promise_of_links, put_rows, take_next, take_rows
 from betimes.scheduling.strategies import STRATEGIES, strategy_named
 
 

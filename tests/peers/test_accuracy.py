@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from betimes.matching.dz.expressions import read_dz
-from betimes.matching.dz.rates import MeasuredRates
 from betimes.matching.dz.spaces import Dimension, Space
-from betimes.peers.accuracy import Accuracy
+from betimes.peers.accuracy import Accuracy, MeasuredRates
 
 SPACE = Space(dimensions=(Dimension(attribute="x", low=0.0, high=16.0),), levels=4)
 WANTED = (((4, 4),),)  # 0100

@@ -19,7 +19,7 @@ from tests.reservations.test_shared_flows_obtained import (
     wish,
 )
 
-from betimes.reservations.enforcement import shares_and_pins
+from betimes.reservations.flow_tree import shares_and_pins
 from betimes.reservations.outcomes import Accepted, Interrupted, RefusalReason, Refused
 from betimes.reservations.requests import ReservationRequest
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 import pytest
 from tests.reservations.overlay.small_meshes import SETTINGS, TYPE, Mesh, random_links
 
-from betimes.reservations.enforcement import shares_and_pins
 from betimes.reservations.flow_names import read_flow
+from betimes.reservations.flow_tree import shares_and_pins
 from betimes.reservations.outcomes import Accepted, Interrupted, RefusalReason, Refused
 from betimes.reservations.requests import ReservationRequest
 from betimes.reservations.signals import Denied, Granted, Manner, Refresh

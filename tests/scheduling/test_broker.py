@@ -14,11 +14,10 @@ from betimes.model.subscriptions import QoS, Subscription
 from betimes.model.telemetry import Reason
 from betimes.model.topology import Link
 from betimes.routing.routing_table import RoutingTable, routing_tables
-from betimes.scheduling.broker import Broker, BrokerSettings
+from betimes.scheduling.broker import NEWEST_WEIGHT, Broker, BrokerSettings
 from betimes.scheduling.demand_table import DemandTable
 from betimes.scheduling.effects import Deliver, Drop, Effect, Keep, Send
 from betimes.scheduling.strategies import EB, FIFO, LATE_BINDING, LOOK_AHEAD, Strategy
-from betimes.scheduling.wait_means import NEWEST_WEIGHT
 
 NAMES = "abcd"
 HOMES = ("a", "b", "c", "d")

@@ -14,10 +14,10 @@ from betimes.scheduling.appraisal import (
     BENEFIT,
     LIFETIME_S,
     POSTPONED,
+    appraise_any_way,
     appraise_lifetime,
     best_candidate,
 )
-from betimes.scheduling.late_binding import appraise_any_way
 from betimes.scheduling.strategies import (
     EB,
     FIFO,

@@ -10,9 +10,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from betimes.matching.dz.expressions import Dz, DzSet, covers
-from betimes.matching.dz.rates import MeasuredRates
 from betimes.model.bounded_map import BoundedMap
-from betimes.peers.accuracy import Accuracy
+from betimes.peers.accuracy import Accuracy, MeasuredRates
 from betimes.peers.children import Children, View
 from betimes.peers.coverage import CoverageTable
 from betimes.peers.parents import Card, best_parent

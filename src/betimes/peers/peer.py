@@ -16,15 +16,14 @@ A peer publishes or subscribes; a participant that does both is two peers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from betimes.matching.dz.expressions import Dz, DzSet
+from betimes.matching.dz.expressions import Dz, DzSet, coarsened, covers
 from betimes.matching.dz.spaces import CellBox, Space
 from betimes.model.bounded_map import BoundedMap
 from betimes.peers.candidates import Candidates, coarser_for
 from betimes.peers.children import Children, View
 from betimes.peers.coverage import Coverage, CoverageTable
-from betimes.peers.heartbeat import beats_to, depths_from
 from betimes.peers.messages import (
     Adopt,
     Beat,
@@ -41,9 +40,88 @@ from betimes.peers.messages import (
     Said,
     SendToPeer,
 )
-from betimes.peers.needs import Needs
 from betimes.peers.parents import PUBLISHER_DELAY, Card
 from betimes.peers.settings import PeerSettings
+
+NEEDED_MAX = 32  # expressions that are stated for one; beyond, some coarser ones
+
+
+def needed_of(dz: Dz, wanted: Iterable[Dz]) -> DzSet:
+    """Return the wanted part of one expression, in at most `NEEDED_MAX` parts without wildcards."""
+    parts = []
+    for each in wanted:
+        if covers(each, dz):
+            return (dz,)
+        if covers(dz, each):
+            parts.append(each)
+    if len(parts) > 1:
+        parts = list(coarsened(parts, NEEDED_MAX))
+    return tuple(parts)
+
+
+class Needs:
+    """What one peer stated to its parents as its needs."""
+
+    def __init__(self, wanted: DzSet) -> None:
+        self.wanted = wanted  # by its own application
+        self._told: dict[str, tuple[DzSet, DzSet]] = {}
+        self._below: DzSet = ()  # what was wanted here and below at the last computation,
+        self._needed: dict[Dz, DzSet] = {}  # and the part of each expression that this is
+
+    def whole(self, lines: CoverageTable, children: Children) -> DzSet:
+        """Return the expressions of which everything is needed, so that the arrivals are complete."""
+        needed = self.of_each(lines.dz, children)
+        return tuple([dz for dz in lines.dz if needed[dz] == (dz,)])
+
+    def of_each(self, served: DzSet, children: Children) -> dict[Dz, DzSet]:
+        """Return the needed part of each expression; most often nothing has changed."""
+        below = (*self.wanted, *children.all_needed())
+        if below != self._below:
+            self._below, self._needed = below, {}
+        for dz in served:
+            if dz not in self._needed:
+                self._needed[dz] = needed_of(dz, below)
+        return self._needed
+
+    def news(
+        self, card: Callable[[], Card], lines: CoverageTable, children: Children, *, repeats: bool = False
+    ) -> list[SendToPeer]:
+        """Return the news for parents with outdated needs; with `repeats`, for all of them."""
+        known, self._told = self._told, {}
+        needed = self.of_each(lines.dz, children)
+        found = []
+        for name in sorted(lines.parents()):
+            served = lines.of_parent(name)
+            told = self._told[name] = served, tuple([part for dz in served for part in needed[dz]])
+            if repeats or known.get(name, (served, served)) != told:  # a new parent sends all
+                found.append(SendToPeer(name, PeerRefresh(card(), *told)))
+        return found
+
+
+def beats_to(children: Children, lines: CoverageTable | None) -> list[SendToPeer]:
+    """Return the beat for each child; without lines the peer publishes, and has no delay."""
+    return [
+        SendToPeer(name, Beat(tuple([(dz, _depth(dz, lines)) for dz in sorted(child.served)])))
+        for name, child in children.by_name.items()
+    ]
+
+
+def _depth(dz: Dz, lines: CoverageTable | None) -> float:
+    if lines is None:
+        return 0.0
+    for wider, line in lines.by_dz.items():
+        if covers(wider, dz):
+            return line.depth if lines.is_covered(wider, line) else math.inf
+    return math.inf
+
+
+def depths_from(sender: str, beat: Beat, lines: CoverageTable) -> Iterator[tuple[Dz, Coverage, float]]:
+    """Return the delays in a beat for lines that its sender feeds, if events arrive at all."""
+    for dz, depth in beat.depths:
+        line = lines.by_dz.get(dz)
+        if line is not None and depth < math.inf and (line.parent == sender or sender in line.publishers):
+            yield dz, line, depth
+
 
 CLAIM_MAX = 5.0  # times its bound: the loosest bound that a peer states
 UNRELATED = (Hint, Beat, DetectCycle)  # to what is needed

@@ -5,7 +5,7 @@ neighbours. Begin there, then read `requests` (a subscriber's request and its ou
 publishers and subscribers meet), `flow_tree` (the flows at a node) and `link_accounts` (the bandwidth of
 each link).
 
-`overlay/` holds the hash table and the mesh that find the next hop. `enforcement` turns reservations into
+`overlay/` holds the hash table and the mesh that find the next hop. `flow_tree` also turns reservations into
 shares and pins for `scheduling`, which this package does not import. It imports `model`, `language` and
 `routing`. It has no sockets and no clock.
 """

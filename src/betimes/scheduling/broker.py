@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from betimes.kernels.compile import kernel
 from betimes.kernels.types import Integers, Numbers
 from betimes.model.events import Event, EventId, RoutedMessage
+from betimes.model.subscriptions import Subscription
 from betimes.model.telemetry import Reason
 from betimes.model.topology import Link
 from betimes.routing.link_estimates import LinkEstimate
@@ -28,16 +30,94 @@ from betimes.scheduling.appraisal import (
     WAIT_S,
     WAY_FACTS,
 )
-from betimes.scheduling.bandwidth_shares import PromisedShares
 from betimes.scheduling.demand_table import Demand, DemandTable
 from betimes.scheduling.destination_sets import DestinationSets, Split
-from betimes.scheduling.effects import Drop, Effect, Keep, Send, made
-from betimes.scheduling.local_delivery import LocalDelivery
+from betimes.scheduling.effects import Deliver, Drop, Effect, Keep, Send, made
 from betimes.scheduling.output_queue import OutputQueue, TakenMessage
-from betimes.scheduling.pinned_routes import PinnedWays, Pins
 from betimes.scheduling.queue_kernels import promise_of_links
+from betimes.scheduling.reserved_flows import PinnedRoutes, Pins, ReservedShares
 from betimes.scheduling.strategies import Strategy
-from betimes.scheduling.wait_means import NEWEST_WEIGHT, blend_waits, note_vain_waits, widened
+
+NEWEST_WEIGHT = 0.025  # of the newest value in a running mean: a memory of about forty messages
+VAIN_WEIGHT = NEWEST_WEIGHT / 2  # of the wait of a dropped message: it shows the load, but ended early
+
+
+def widened(waits_s: Numbers, count: int) -> Numbers:
+    """Return waits extended to more destinations; the new ones are 0."""
+    missing = count - len(waits_s)
+    return np.concatenate([waits_s, np.zeros(missing)]) if missing else waits_s
+
+
+@kernel
+def blend_waits(
+    onward_wait_s: Numbers, ways: Numbers, link: int, destinations: Integers, wait_s: float
+) -> float:
+    """Update the running means of these destinations; return the newest value, averaged over them."""
+    total_s = 0.0
+    for destination in destinations:
+        ahead_s = wait_s + ways[WAIT_S, link, destination]
+        onward_wait_s[destination] += (ahead_s - onward_wait_s[destination]) * NEWEST_WEIGHT
+        total_s += ahead_s
+    return total_s / len(destinations)
+
+
+@kernel
+def note_vain_waits(onward_wait_s: Numbers, ways: Numbers, destinations: Integers, wait_s: float) -> None:
+    """Raise the running means if a message waited longer than they state, and was dropped.
+
+    The messages that are sent are the best ones, and wait least: from them alone, a loaded broker would
+    look idle.
+    """
+    for destination in destinations:
+        behind_s = np.inf
+        for link in range(ways.shape[1]):
+            if ways[OPEN, link, destination] != 0.0:
+                behind_s = min(behind_s, ways[WAIT_S, link, destination])
+        ahead_s = wait_s + behind_s
+        if onward_wait_s[destination] < ahead_s < np.inf:
+            onward_wait_s[destination] += (ahead_s - onward_wait_s[destination]) * VAIN_WEIGHT
+
+
+NONE: frozenset[str] = frozenset()
+
+
+class LocalDelivery:
+    """Delivers at one broker, and remembers the latest event of each origin that each subscriber received."""
+
+    def __init__(self, here: str) -> None:
+        self._here = here
+        self._newest: dict[str, int] = {}  # by origin: the highest number delivered to any subscriber
+        self._last_number: dict[str, dict[str, int]] = {}  # by origin and subscriber
+
+    def deliver(self, event: Event, demand: Demand, age_s: float) -> list[Effect]:
+        """Deliver an event to the local subscribers whose bound is open; for the others it has expired."""
+        here = demand.at_home.get(self._here, ())
+        # `delay_s_allowed` of each; the publisher's bound is the same for all, so it is read once
+        is_open = age_s <= event.deadline_s
+        in_time = [found for found in here if age_s <= found.qos.delay_s_max] if is_open else []
+        late = len(here) - len(in_time)
+        effects: list[Effect] = []
+        if in_time:
+            overtaken = self._out_of_order(event.id, in_time)
+            effects.append(made(Deliver, (event, age_s, tuple(in_time) if late else here, overtaken)))
+        if late:
+            effects.append(Drop(event, age_s, Reason.EXPIRED, (self._here,), (late,)))
+        return effects
+
+    def _out_of_order(self, event_id: EventId, subscriptions: list[Subscription]) -> frozenset[str]:
+        """Return the subscriptions that had a later event of this origin; remember the latest of each."""
+        origin, number = event_id.origin, event_id.number
+        last = self._last_number.setdefault(origin, {})
+        overtaken = NONE
+        if number < self._newest.get(origin, 0):
+            overtaken = frozenset([each.id for each in subscriptions if last.get(each.id, 0) > number])
+            subscriptions = [each for each in subscriptions if each.id not in overtaken]
+        else:
+            self._newest[origin] = number
+        for each in subscriptions:
+            last[each.id] = number
+        return overtaken
+
 
 MESSAGES_MAX = 100_000  # waiting at one broker
 UNAWAITED_PART = 0.5  # of the queue that messages without a subscriber yet may use
@@ -72,7 +152,7 @@ class Broker:
         self.published = published  # number of events that entered here, including those before a restart
         self._demand = demand
         self._queue = OutputQueue()
-        self.shares = PromisedShares()
+        self.shares = ReservedShares()
         self._has_shares = False  # read for every message
         self._local = LocalDelivery(name)
         # by ticket, with the time of sending
@@ -186,7 +266,7 @@ class Broker:
                 effects.append(self._keep(message.event, demand, split, age_s, now_s))
         return effects
 
-    def reroute(self, routes: RoutingTable, now_s: float, pinned: PinnedWays | None = None) -> list[Effect]:
+    def reroute(self, routes: RoutingTable, now_s: float, pinned: PinnedRoutes | None = None) -> list[Effect]:
         """Use new routes. Waiting messages stay where they are; other routes are open to them."""
         busy = {name for name, idle in zip(self._routes.neighbours, self._idle, strict=True) if not idle}
         free_at_s = dict(zip(self._routes.neighbours, self._free_at_s.tolist(), strict=True))
@@ -205,7 +285,7 @@ class Broker:
         self._has_shares = bool(self.shares)
         self._queue.watch(self.shares.flows)
 
-    def pin(self, pinned: PinnedWays, now_s: float) -> list[Effect]:
+    def pin(self, pinned: PinnedRoutes, now_s: float) -> list[Effect]:
         """Pin flows to these neighbours for some homes, until the next call."""
         return [] if pinned == self._pins.pinned else self.reroute(self._routes, now_s, pinned)
 
@@ -226,7 +306,7 @@ class Broker:
         held = self._queue.condemn_all()
         return effects + [self._drop(self._queue.take(slot, HOPELESS, now_s), reason) for slot in held]
 
-    def _set_routes(self, routes: RoutingTable, pinned: PinnedWays) -> None:
+    def _set_routes(self, routes: RoutingTable, pinned: PinnedRoutes) -> None:
         strategy, count = self.settings.strategy, len(routes.neighbours)
         known = len(self._routes.destinations)
         heard_wait_s = [waits_s[:known] for waits_s in self._heard_wait_s]

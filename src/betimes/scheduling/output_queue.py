@@ -27,10 +27,18 @@ from betimes.scheduling.appraisal import (
     best_candidate,
     best_candidates,
 )
-from betimes.scheduling.bandwidth_shares import flow_of
-from betimes.scheduling.choose_next import NOT_TAKEN, NUMBER_OF, choice_book, take_next
 from betimes.scheduling.effects import made
-from betimes.scheduling.queue_kernels import mark_rows, put_rows, squeeze_rows, take_rows
+from betimes.scheduling.queue_kernels import (
+    NOT_TAKEN,
+    NUMBER_OF,
+    choice_book,
+    mark_rows,
+    put_rows,
+    squeeze_rows,
+    take_next,
+    take_rows,
+)
+from betimes.scheduling.reserved_flows import flow_of
 from betimes.scheduling.strategies import Strategy
 
 SLOTS_AT_FIRST, ROWS_AT_FIRST = 64, 1024

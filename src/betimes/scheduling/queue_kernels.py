@@ -1,12 +1,18 @@
-"""The kernels of the output queue: put, mark, take and compact. Compiled, because each message needs them.
+"""The kernels of the output queue: put, mark, take, compact and choose. Each message needs them.
 
-The arrays are those of `scheduling.appraisal`; `output_queue` owns them.
+The arrays are those of `scheduling.appraisal`; `output_queue` owns them. `take_next` is for drivers that
+send one message at a time: it equals an appraisal, `best_candidate` and `take_rows` in sequence, in one call
+with one address book, because calling a kernel takes longer than its work, and every array argument adds
+time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from betimes.kernels.address_book import address_book, list_in, table_in
 from betimes.kernels.compile import inlined, kernel
 from betimes.kernels.types import Flags, Integers, Numbers
 from betimes.scheduling.appraisal import (
@@ -23,9 +29,16 @@ from betimes.scheduling.appraisal import (
     PRICE,
     ROWS,
     SIZE_KB,
+    SLOT,
     STAYS,
     VERDICT,
     WAIT_S,
+    WAY_FACTS,
+    Appraise,
+    appraise_any_way,
+    appraise_benefit,
+    appraise_lifetime,
+    best_candidate,
     journey_s,
 )
 
@@ -171,3 +184,85 @@ def squeeze_rows(slot_count: int, slots: Numbers, rows: Numbers, keep: Flags) ->
             slots[next_slot, ROWS] = next_row - start
             next_slot += 1
     return next_row
+
+
+# entries of the address book
+BOOKED_SLOTS, BOOKED_ROWS, BOOKED_RESULTS, BOOKED_TAKEN, BOOKED_WAYS, BOOKED_FREE_AT_S = range(6)
+# passing a kernel as an argument costs time; passing a number does not
+BY_LIFETIME, BY_BENEFIT, BY_ANY_WAY = range(3)
+NUMBER_OF: dict[Appraise, int] = {
+    appraise_lifetime: BY_LIFETIME,
+    appraise_benefit: BY_BENEFIT,
+    appraise_any_way: BY_ANY_WAY,
+}
+# the arguments of an appraisal
+Setting = tuple[float, int, int, Numbers, Numbers, Numbers, Numbers, float, float, float, Numbers]
+NOTHING = -1  # is sent
+NOT_TAKEN = -1  # a message without a bound may have to let another go first
+
+
+def choice_book(arrays: Sequence[Numbers | Integers], ways: Numbers, free_at_s: Numbers) -> Integers:
+    """Return the address book of slots, rows, results, room for what is taken (in this order) and routes."""
+    assert ways.flags.c_contiguous, "a copy would be gone when it is looked at"
+    facts, links, destinations = ways.shape
+    return address_book((*arrays, ways.reshape(facts * links, destinations), free_at_s))
+
+
+@inlined
+def appraise(appraisal: int, setting: Setting) -> tuple[int, int]:
+    """Run the appraisal that has this number."""
+    if appraisal == BY_LIFETIME:
+        return appraise_lifetime(*setting)
+    if appraisal == BY_BENEFIT:
+        return appraise_benefit(*setting)
+    return appraise_any_way(*setting)
+
+
+@kernel
+def take_next(
+    book: Integers,
+    appraisal: int,
+    now_s: float,
+    link: int,
+    slot_count: int,
+    contention: float,
+    postponed_s: float,
+    hopeless_at: float,
+    benefit: float,
+    postponed: float,
+    lifetime: float,
+) -> tuple[int, int, int, int, int, float, float]:
+    """Appraise the waiting messages, and take out the rows that go of the candidate with the highest score.
+
+    Nothing is taken if that candidate has no bound and there are others. Return the number of hopeless
+    slots, the number of candidates, the slot (or NOTHING), the number of destinations taken (or NOT_TAKEN),
+    the number of rows that stay, and the message's age and its wait here.
+    """
+    slots, rows = table_in(book, BOOKED_SLOTS, np.float64), table_in(book, BOOKED_ROWS, np.float64)
+    results, flat = table_in(book, BOOKED_RESULTS, np.float64), table_in(book, BOOKED_WAYS, np.float64)
+    ways = flat.reshape((WAY_FACTS, flat.shape[0] // WAY_FACTS, flat.shape[1]))
+    free_at_s = list_in(book, BOOKED_FREE_AT_S, np.float64)
+    found, hopeless = appraise(
+        appraisal,
+        (
+            now_s,
+            link,
+            slot_count,
+            slots,
+            rows,
+            ways,
+            free_at_s,
+            contention,
+            postponed_s,
+            hopeless_at,
+            results,
+        ),
+    )
+    if found == 0:
+        return hopeless, found, NOTHING, 0, 0, 0.0, 0.0
+    slot = int(results[SLOT, best_candidate(results, found, benefit, postponed, lifetime)])
+    if found > 1 and slots[slot, HURRIED] == 0.0:
+        return hopeless, found, slot, NOT_TAKEN, 0, 0.0, 0.0
+    taken = table_in(book, BOOKED_TAKEN, np.int64)
+    count, left, _, age_s, wait_s = take_rows(slot, slots, rows, GOES, now_s, taken)
+    return hopeless, found, slot, count, left, age_s, wait_s

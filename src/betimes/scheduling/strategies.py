@@ -11,8 +11,13 @@ import difflib
 from dataclasses import dataclass
 
 from betimes.model.errors import SettingError
-from betimes.scheduling.appraisal import Appraise, Weights, appraise_benefit, appraise_lifetime
-from betimes.scheduling.late_binding import appraise_any_way
+from betimes.scheduling.appraisal import (
+    Appraise,
+    Weights,
+    appraise_any_way,
+    appraise_benefit,
+    appraise_lifetime,
+)
 
 HOPELESS_AT = 0.0005  # epsilon of eq. 11 in the paper's simulation
 # epsilon of our own strategies under load: a message this unlikely only takes time from others

@@ -17,7 +17,7 @@ from betimes.model.events import Value
 from betimes.model.subscriptions import Subscription
 from betimes.model.topology import Link, Publisher, Scenario
 from betimes.reservations.alternatives import Fitting
-from betimes.reservations.enforcement import Pinned, Shares, shares_and_pins
+from betimes.reservations.flow_tree import Pinned, Shares, shares_and_pins
 from betimes.reservations.node import PROMISED_SHARE_MAX, ReservingNode, ReservingSettings
 from betimes.reservations.outcomes import Accepted, RefusalReason, Refused, why
 from betimes.reservations.overlay.mesh import MeshWays

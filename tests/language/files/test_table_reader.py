@@ -62,9 +62,8 @@ def test_tables_inside_tables_know_their_places():
     assert list(inner) == ["x"]
     assert top.table("nothing") is None
     assert top.table("flat") is None
-    assert [(table.place, table.optional("x", number, 0.0)) for table in top.tables("many", 10)] == [
-        ("many[0]", 2.0)
-    ]
+    found = [(table.place, table.optional("x", tables.number, 0.0)) for table in top.tables("many", 10)]
+    assert found == [("many[0]", 2.0)]
     assert list(top.tables("flat", 10)) == []
     assert list(top.tables("none", 10)) == []
     assert list(top.tables("needed", 10, "write some")) == []

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.matching.boxes import events, filters
 
-from betimes.matching.index.exact_check import row_holds
 from betimes.matching.index.lanes import Lanes
 from betimes.matching.index.rows import (
     NONE,
@@ -15,6 +14,7 @@ from betimes.matching.index.rows import (
     flat_rows,
     joined,
     plain_filter,
+    row_holds,
     rows_of_columns,
 )
 from betimes.model.filters import EVERYTHING, Box, Filter, Interval, TextSet

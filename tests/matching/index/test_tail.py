@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.matching.boxes import events, filters
 
-from betimes.matching.index.exact_check import scan_rows
 from betimes.matching.index.lanes import LaneKind, Lanes
-from betimes.matching.index.rows import plain_filter
+from betimes.matching.index.rows import plain_filter, scan_rows
 from betimes.matching.index.tail import Tail
 from betimes.model.filters import Box, Filter, TextRange
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from betimes.matching.index.splits import TILE_ROWS
 from betimes.matching.index.tree import (
     DEPTH,
     LANE,
@@ -16,6 +15,7 @@ from betimes.matching.index.tree import (
     SKIP,
     SPAN,
     TILE,
+    TILE_ROWS,
     doubled,
     even_threshold,
     grow_tree,

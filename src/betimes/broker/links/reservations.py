@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from betimes.broker.links.broker_link import BrokerLink
 from betimes.broker.links.packets import LinkError
 from betimes.model.errors import TextError
-from betimes.reservations.enforcement import shares_and_pins
+from betimes.reservations.flow_tree import shares_and_pins
 from betimes.reservations.node import PROMISED_SHARE_MAX, ReservingNode, ReservingSettings
 from betimes.reservations.outcomes import Accepted, Interrupted, Refused
 from betimes.reservations.overlay.mesh import MeshWays

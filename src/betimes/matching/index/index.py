@@ -19,18 +19,123 @@ from numpy.typing import NDArray
 
 from betimes.kernels.address_book import address_book, address_of
 from betimes.kernels.types import Integers, Numbers
-from betimes.matching.index.bulk_load import rows_from_columns
 from betimes.matching.index.event_batch import EventBatch, Matches, TextColumn
-from betimes.matching.index.lanes import Lanes, NoRoomError
+from betimes.matching.index.lanes import NUMBER_MAX, LaneKind, Lanes, NoRoomError
 from betimes.matching.index.match_many import Finds, count_events, match_batch
 from betimes.matching.index.match_one import ALIVE, FIRST_SEGMENT, FOUND, MARKED_KEYS_MAX, READINGS, match_one
-from betimes.matching.index.rows import PlainFilter, Rows, flat_rows, joined, plain_filter
+from betimes.matching.index.rows import (
+    NONE,
+    PlainFilter,
+    Rows,
+    flat_rows,
+    joined,
+    plain_filter,
+    rows_of_columns,
+)
 from betimes.matching.index.segment import Segment
 from betimes.matching.index.tail import Tail
 from betimes.matching.index.tile_visit import CANDIDATES_MAX, TILE_PLACES
-from betimes.matching.index.upkeep import forget_unused, with_moved_labels
+from betimes.matching.index.vocabulary import UNKNOWN_TEXT, moved_labels
 from betimes.model.events import Value
 from betimes.model.filters import Filter
+
+_Column = tuple[int, Numbers, Numbers]
+
+
+def rows_from_columns(
+    lanes: Lanes,
+    keys: Integers,
+    lows: Mapping[str, Numbers],
+    highs: Mapping[str, Numbers],
+    texts: Mapping[str, TextColumn],
+) -> Rows:
+    """Return one row per key whose box is satisfiable."""
+    columns: list[_Column] = []
+    possible = np.ones(len(keys), np.bool_)
+    for name in dict.fromkeys((*lows, *highs)):
+        low = _column(lows.get(name), len(keys), name)
+        high = _column(highs.get(name), len(keys), name)
+        free = np.isnan(low) & np.isnan(high)
+        low = np.where(np.isnan(low), -np.inf, low)
+        high = np.where(np.isnan(high), np.inf, high)
+        possible &= free | ((low <= high) & (low < np.inf) & (high > -np.inf))
+        low = np.where(free, np.nan, np.maximum(low, -NUMBER_MAX))
+        columns.append((lanes.lane(name, LaneKind.NUMBER), low, np.minimum(high, NUMBER_MAX)))
+    for name, column in texts.items():
+        if len(column.codes) != len(keys):
+            raise ValueError(f"{len(column.codes)} texts of {name!r} for {len(keys)} keys")
+        lane, codes = lanes.codes(name)
+        by_text = np.array([*(codes.code(text) for text in column.texts), np.nan])
+        equal = by_text[column.codes]
+        columns.append((lane, equal, equal))
+    if possible.all():
+        return rows_of_columns(keys, columns)
+    kept = [(lane, low[possible], high[possible]) for lane, low, high in columns]
+    return rows_of_columns(keys[possible], kept)
+
+
+def _column(column: Numbers | None, size: int, name: str) -> Numbers:
+    if column is None:
+        return np.full(size, np.nan)
+    if len(column) != size:
+        raise ValueError(f"{len(column)} ends of {name!r} for {size} keys")
+    return np.asarray(column, np.float64)
+
+
+def with_moved_labels(segment: Segment, lane: int, old: Numbers, new: Numbers) -> Segment:
+    """Return the segment after a lane's labels moved: built anew if it constrains that lane."""
+    rows = segment.living_rows()
+    here = rows.marks[:, 0] == lane
+    if not here.any():
+        return segment
+    bounds = rows.bounds.copy()
+    bounds[here] = moved_labels(bounds[here], old, new)
+    return Segment(rows._replace(bounds=bounds))
+
+
+def forget_unused(lanes: Lanes, parts: Sequence[Rows]) -> None:
+    """Keep only the lanes, the texts and the ends of text ranges that these rows use."""
+    lanes.keep({lane for rows in parts for lane in np.unique(rows.marks[:, 0]).tolist()})
+    for lane, codes in lanes.text_lanes():
+        codes.keep(_codes_in_use(_bounds_on(lane, parts)))
+    for lane, order in lanes.order_lanes():
+        bounds = _bounds_on(lane, parts)
+        beside = np.concatenate((bounds, bounds - 1, bounds + 1))  # a bound is a label or one beside it
+        order.keep(_whole(beside.ravel()))
+
+
+def _bounds_on(lane: int, parts: Sequence[Rows]) -> Numbers:
+    """Return all intervals on the lane, including those of sets."""
+    found = [np.empty((0, 2))]
+    for rows in parts:
+        here = rows.marks[:, 0] == lane
+        found.append(rows.bounds[here])
+        listed = rows.marks[here, 1]
+        found += [
+            rows.set_bounds[rows.set_starts[number] : rows.set_starts[number + 1]]
+            for number in listed[listed != NONE]
+        ]
+    return np.concatenate(found)
+
+
+def _codes_in_use(bounds: Numbers) -> set[int]:
+    """Return the numbers inside intervals of texts and, for "all but these", those adjacent to them.
+
+    The first and the last interval of an exclusion reach to the ends of the lane and name nothing inside;
+    one between two excluded texts counts as a set, which keeps more than necessary.
+    """
+    used = set(_whole(bounds[:, 0] - 1)) | set(_whole(bounds[:, 1] + 1))
+    inside = (bounds[:, 0] > UNKNOWN_TEXT) & (bounds[:, 1] < NUMBER_MAX)
+    for low, high in bounds[inside].astype(np.int64).tolist():
+        used.update(range(low, high + 1))
+    return used
+
+
+def _whole(values: Numbers) -> list[int]:
+    """Return the values that can be a text's number, as integers."""
+    whole: list[int] = values[np.abs(values) <= 2.0**53].astype(np.int64).tolist()
+    return whole
+
 
 KEY_MAX = 2**31 - 1
 TAIL_ROWS_MAX = 256

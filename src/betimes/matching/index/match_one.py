@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from betimes.kernels.address_book import list_in, table_in
 from betimes.kernels.compile import inlined, kernel
 from betimes.kernels.types import Integers, Numbers
-from betimes.matching.index.exact_check import scan_rows
 from betimes.matching.index.lane_cells import Cuts, codes_of_events
-from betimes.matching.index.rows import Rows
+from betimes.matching.index.rows import Rows, scan_rows
 from betimes.matching.index.simd import fetch_line, load8, lowest_bit, put_rows8, store8, without8
 from betimes.matching.index.tile_visit import TileLayout, fetch_bitmaps, visit_tiles
 from betimes.matching.index.tree import SKIP, TILE, excludes

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from betimes.kernels.compile import inlined, kernel
 from betimes.kernels.types import Integers, Numbers
-from betimes.matching.index.exact_check import row_counts
-from betimes.matching.index.rows import Rows
+from betimes.matching.index.rows import Rows, row_counts
 from betimes.matching.index.simd import (
     ROWS_BEYOND,
     both8,
@@ -26,7 +25,6 @@ from betimes.matching.index.simd import (
     put_rows8,
     without8,
 )
-from betimes.matching.index.splits import TILE_ROWS
 from betimes.matching.index.tiles import (
     BASE,
     EXACT,
@@ -40,6 +38,7 @@ from betimes.matching.index.tiles import (
     SURE,
     TABLES,
 )
+from betimes.matching.index.tree import TILE_ROWS
 
 TILE_PLACES = TILE_ROWS + ROWS_BEYOND
 """What an event must have room for before a tile writes to it: all its rows, and what is written too much."""

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from betimes.kernels.compile import kernel
 from betimes.kernels.types import Flags, Integers, Numbers
 from betimes.matching.index.lane_cells import CODE_MISSING, HIGH_EXACT, LOW_EXACT
-from betimes.matching.index.splits import span_on_lane
-from betimes.matching.index.tree import doubled, reach_of_rows
+from betimes.matching.index.tree import doubled, reach_of_rows, span_on_lane
 
 # A tile's plan is one entry for itself and one for each of its tables, so that they are adjacent. The columns
 # of the tile's entry.

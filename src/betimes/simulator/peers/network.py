@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 
 from betimes.matching.dz.columns import interleave
 from betimes.matching.dz.expressions import Dz, DzSet
-from betimes.matching.dz.rates import covered_codes
 from betimes.matching.dz.spaces import CellBox, Space
+from betimes.peers.accuracy import covered_codes
 from betimes.peers.messages import Notice, PeerEffect, SendToPeer
 from betimes.peers.parents import Card
 from betimes.peers.peer import Peer
 from betimes.peers.settings import PeerSettings
-from betimes.simulator.peers.floods import Events, Flood, Got
+from betimes.simulator.peers.floods import Boxes, Events, Flood, Got, boxes_of
 from betimes.simulator.peers.sampling import NO_DZ, first_views, known_serving, renew_views, view_size
-from betimes.simulator.peers.tables import Boxes, boxes_of
 
 RETOLD_EVERY = 10.0  # cycles
 RATES_ASKED = 30  # other peers whose measured rates a peer compares

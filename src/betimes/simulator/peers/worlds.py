@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from betimes.matching.dz.columns import deinterleave
 from betimes.matching.dz.expressions import WHOLE, Dz
 from betimes.matching.dz.spaces import CellBox, Dimension, Space, cells_dz, dz_cells
+from betimes.simulator.peers.floods import all_wanted, boxes_of
 from betimes.simulator.peers.network import Newcomer
-from betimes.simulator.peers.tables import all_wanted, boxes_of
 
 LEVELS, CELLS = 7, 128
 SPACE = Space(

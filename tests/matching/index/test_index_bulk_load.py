@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from betimes.matching.index.bulk_load import rows_from_columns
 from betimes.matching.index.event_batch import TextColumn, encoded_texts
+from betimes.matching.index.index import rows_from_columns
 from betimes.matching.index.lanes import NUMBER_MAX, Lanes
 
 NAN = np.nan

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from betimes.matching.index.row_groups import GROUP_ROWS_MIN, grouped_rows, narrowest_lanes
+from betimes.matching.index.segment import GROUP_ROWS_MIN, grouped_rows, narrowest_lanes
 
 CELLS = np.full(10, 1000, np.int32)
 

@@ -6,7 +6,7 @@ import numpy as np
 from tests.oracles.peer_trials import Trial
 
 from betimes.peers.settings import our_settings
-from betimes.simulator.peers.tables import (
+from betimes.simulator.peers.floods import (
     CHILD,
     GONE,
     LENGTH,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from betimes.matching.index.index import forget_unused, with_moved_labels
 from betimes.matching.index.lanes import LaneKind, Lanes
 from betimes.matching.index.rows import flat_rows, plain_filter
 from betimes.matching.index.segment import Segment
-from betimes.matching.index.upkeep import forget_unused, with_moved_labels
 from betimes.model.filters import Box, Filter, TextRange, TextSet
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from betimes.scheduling.appraisal import OPEN, WAIT_S, WAY_FACTS
-from betimes.scheduling.wait_means import NEWEST_WEIGHT, VAIN_WEIGHT, blend_waits, note_vain_waits, widened
+from betimes.scheduling.broker import NEWEST_WEIGHT, VAIN_WEIGHT, blend_waits, note_vain_waits, widened
 
 
 def ways(behind_s):

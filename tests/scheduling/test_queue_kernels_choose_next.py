@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from betimes.scheduling.appraisal import OPEN, S_PER_KB_MEAN, SLOT_FACTS, WAY_FACTS
-from betimes.scheduling.choose_next import NOT_TAKEN, NOTHING, NUMBER_OF, choice_book, take_next
-from betimes.scheduling.queue_kernels import put_rows
+from betimes.scheduling.queue_kernels import NOT_TAKEN, NOTHING, NUMBER_OF, choice_book, put_rows, take_next
 from betimes.scheduling.strategies import EB, STRATEGIES, Strategy
 
 NOW_S = 1.0

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.matching.dz_strategies import DEPTH, wild, wild_sets
 
 from betimes.matching.dz.expressions import Dz, covers, read_dz, union_volume
-from betimes.matching.dz.rates import MeasuredRates, covered_codes
+from betimes.peers.accuracy import MeasuredRates, covered_codes
 
 EVERY_CODE = np.arange(1 << DEPTH)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from betimes.model.events import Event, EventId
-from betimes.scheduling.bandwidth_shares import CREDIT_S_MAX, PromisedShares, flow_of
+from betimes.scheduling.reserved_flows import CREDIT_S_MAX, ReservedShares, flow_of
 
 
 def event(flow, size_kb=1.0):
@@ -20,7 +20,7 @@ def test_a_flow_is_known_by_its_topic_or_else_by_its_publisher():
 
 
 def test_without_promises_nobody_is_owed_anything():
-    shares = PromisedShares()
+    shares = ReservedShares()
     assert not shares
     assert shares.due("b", 0.0) == []
     shares.spend("b", event("cars"), 0.0)
@@ -32,7 +32,7 @@ def test_without_promises_nobody_is_owed_anything():
 
 
 def test_what_was_spent_comes_back_at_the_promised_rate():
-    shares = PromisedShares()
+    shares = ReservedShares()
     shares.promise("b", {"cars": 10.0}, 0.0)
     shares.spend("b", event("cars", 15.0), 0.0)  # a second's worth was there
     assert shares.due("b", 0.49) == []
@@ -40,7 +40,7 @@ def test_what_was_spent_comes_back_at_the_promised_rate():
 
 
 def test_who_is_owed_the_most_time_goes_first():
-    shares = PromisedShares()
+    shares = ReservedShares()
     shares.promise("b", {"cars": 10.0, "ships": 100.0}, 0.0)
     shares.spend("b", event("cars", 5.0), 0.0)
     assert shares.due("b", 0.0) == ["ships", "cars"]
@@ -49,7 +49,7 @@ def test_who_is_owed_the_most_time_goes_first():
 
 
 def test_what_goes_without_credit_costs_none():
-    shares = PromisedShares()
+    shares = ReservedShares()
     shares.promise("b", {"cars": 10.0}, 0.0)
     shares.spend("b", event("cars", 11.0), 0.0)
     for _ in range(50):  # on an otherwise idle link
@@ -58,7 +58,7 @@ def test_what_goes_without_credit_costs_none():
 
 
 def test_a_changed_promise_keeps_the_credit_as_far_as_it_goes():
-    shares = PromisedShares()
+    shares = ReservedShares()
     shares.promise("b", {"cars": 10.0}, 0.0)
     shares.spend("b", event("cars", 10.5), 0.0)
     shares.promise("b", {"cars": 1.0, "ships": 1.0}, 0.0)
@@ -68,7 +68,7 @@ def test_a_changed_promise_keeps_the_credit_as_far_as_it_goes():
 
 @given(st.lists(st.tuples(st.floats(0.0, 2.0), st.floats(0.1, 5.0)), max_size=60))
 def test_over_any_time_a_flow_goes_first_with_no_more_than_its_share(steps):
-    shares = PromisedShares()
+    shares = ReservedShares()
     shares.promise("b", {"cars": 3.0}, 0.0)
     now_s, first_kb, largest_kb = 0.0, 0.0, 0.0
     for pause_s, size_kb in steps:
@@ -82,4 +82,4 @@ def test_over_any_time_a_flow_goes_first_with_no_more_than_its_share(steps):
 
 def test_a_reservation_of_nothing_is_our_mistake():
     with pytest.raises(AssertionError, match="reservation of nothing"):
-        PromisedShares().promise("b", {"cars": 0.0}, 0.0)
+        ReservedShares().promise("b", {"cars": 0.0}, 0.0)

@@ -9,7 +9,7 @@ from tests.peers.test_children import OWN, card, children, connect
 from betimes.matching.dz.expressions import Dz, covers, overlaps, read_dz
 from betimes.peers.coverage import CoverageTable
 from betimes.peers.messages import PeerRefresh, SendToPeer
-from betimes.peers.needs import NEEDED_MAX, Needs, needed_of
+from betimes.peers.peer import NEEDED_MAX, Needs, needed_of
 from betimes.peers.settings import our_settings
 
 WIDE, MINE, THEIRS = map(read_dz, ("0", "0000", "01"))

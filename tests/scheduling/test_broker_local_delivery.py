@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from betimes.model.events import Event, EventId
 from betimes.model.subscriptions import QoS, Subscription
 from betimes.model.telemetry import Reason
+from betimes.scheduling.broker import LocalDelivery
 from betimes.scheduling.demand_table import DemandTable
 from betimes.scheduling.effects import Deliver, Drop, Effect
-from betimes.scheduling.local_delivery import LocalDelivery
 
 BOUNDS_S = (1.0, 5.0, math.inf)
 

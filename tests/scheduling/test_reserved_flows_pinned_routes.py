@@ -13,7 +13,7 @@ from betimes.routing.routing_table import routing_tables
 from betimes.scheduling.broker import Broker, BrokerSettings
 from betimes.scheduling.demand_table import DemandTable
 from betimes.scheduling.effects import Send
-from betimes.scheduling.pinned_routes import Pins
+from betimes.scheduling.reserved_flows import Pins
 from betimes.scheduling.strategies import strategy_named
 
 HOMES = ("b", "c", "d")

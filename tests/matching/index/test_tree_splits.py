@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from betimes.matching.index.splits import (
+from betimes.matching.index.tree import (
     SAMPLE,
     best_threshold_on_lane,
     chosen_split,

@@ -10,8 +10,8 @@ import pytest
 from tests.oracles.peer_trials import looped
 from tests.peers.test_peer import PUBLISHER, WANTED, fed_by, other, peer, told
 
-from betimes.peers.heartbeat import beats_to, depths_from
 from betimes.peers.messages import Beat, Connect, PeerAccepted, PeerLeave, PeerRefresh
+from betimes.peers.peer import beats_to, depths_from
 from betimes.peers.settings import live_settings, our_settings
 from betimes.simulator.peers.network import PeerNetwork
 from betimes.simulator.peers.worlds import GRID, MODERATE, SPACE, UNIFORM, PeerWorld

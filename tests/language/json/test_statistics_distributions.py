@@ -7,7 +7,7 @@ import json
 import pytest
 
 from betimes.language.files.table_reader import Mistakes, TomlTable, WrongValueError
-from betimes.language.json.distributions import (
+from betimes.language.json.statistics import (
     KINDS,
     SPREADS,
     ZERO,

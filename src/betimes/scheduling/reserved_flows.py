@@ -1,9 +1,13 @@
-"""Reserved bandwidth on a link: a credit for each flow (004, section 5.3).
+"""Flows with reserved bandwidth: a credit on each link, and the route that a flow is pinned to (004, 5.3).
 
 A flow earns credit at its reserved rate, up to a second's worth, and spends it when one of its messages is
 sent. While a flow has credit, its longest waiting message is sent before all others. Without credit, the
 flow is treated as any other. So unreserved traffic never takes a flow's share, a flow takes no more than
 its share from others, and a link is never idle while messages wait.
+
+Bandwidth reserved along a path is useless to an event that takes another path. So a flow's destination may
+be pinned to a neighbour. For the queue and the strategies, a pin is one more destination: a column of the
+routes, after those of the homes, that is open to one link only.
 """
 
 from __future__ import annotations
@@ -11,7 +15,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
+from betimes.kernels.types import Numbers
 from betimes.model.events import Event
+from betimes.routing.routing_table import RoutingTable
+from betimes.scheduling.appraisal import OPEN
 
 CREDIT_S_MAX = 1.0  # the burst that a flow may send before all others after a silence
 
@@ -35,7 +44,7 @@ def flow_of(event: Event) -> str:
     return event.topic or event.publisher
 
 
-class PromisedShares:
+class ReservedShares:
     """The bandwidth reserved on the links of one broker, by neighbour and flow, and the use made of it."""
 
     def __init__(self) -> None:
@@ -76,3 +85,53 @@ class PromisedShares:
         if account is not None and account.settle(now_s) > 0.0:
             account.credit_kb -= event.size_kb
             self.spent_kb[neighbour] = self.spent_kb.get(neighbour, 0.0) + event.size_kb
+
+
+# By flow (`flow_of`) and the broker where it enters: the neighbour for each home.
+PinnedRoutes = Mapping[tuple[str, str], Mapping[str, str]]
+NO_PINS: Mapping[str, str] = {}
+
+
+class Pins:
+    """The pins of one broker, and their columns."""
+
+    def __init__(self, pinned: PinnedRoutes, routes: RoutingTable) -> None:
+        self.pinned = pinned
+        self._routes = routes
+        pairs = {
+            (home, neighbour)
+            for ways in pinned.values()
+            for home, neighbour in ways.items()
+            if home in routes.column and neighbour in routes.row
+        }
+        self._column = {pair: len(routes.destinations) + at for at, pair in enumerate(sorted(pairs))}
+        self.names: tuple[str, ...] = (*routes.destinations, *[home for home, _ in self._column])  # by column
+
+    def __bool__(self) -> bool:
+        return bool(self._column)
+
+    def columns(self, event: Event) -> list[tuple[str, int, int]]:
+        """Return an event's pinned homes, with their columns and the links that the columns are open to."""
+        ways = self.pinned.get((flow_of(event), event.id.origin), NO_PINS)
+        return [
+            (home, self._column[home, neighbour], self._routes.row[neighbour])
+            for home, neighbour in ways.items()
+            if (home, neighbour) in self._column
+        ]
+
+    def widened(self, ways: Numbers) -> Numbers:
+        """Return the routes with a column for each pin."""
+        if not self._column:
+            return ways
+        column = self._routes.column
+        pins = ways[:, :, [column[home] for home, _ in self._column]].copy()
+        pins[OPEN] = 0.0
+        for at, (_, neighbour) in enumerate(self._column):
+            pins[OPEN, self._routes.row[neighbour], at] = 1.0
+        return np.concatenate([ways, pins], axis=2)
+
+    def renumbered(self, later: Pins) -> Numbers:
+        """Return the new column of each column; a removed pin becomes its home's own column."""
+        homes = later._routes.column
+        kept = [later._column.get(pair, homes[pair[0]]) for pair in self._column]
+        return np.array([*range(len(self._routes.destinations)), *kept], dtype=np.float64)

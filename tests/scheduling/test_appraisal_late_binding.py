@@ -19,10 +19,14 @@ from tests.prediction.queues import (
 )
 from tests.scheduling.formulas import success
 
-from betimes.scheduling.appraisal import DESTINATION, GOES, HOPELESS, STAYS, destination_end
-from betimes.scheduling.late_binding import (
+from betimes.scheduling.appraisal import (
+    DESTINATION,
+    GOES,
+    HOPELESS,
+    STAYS,
     appraise_any_way,
     better_by,
+    destination_end,
     earliest_way,
     hope_elsewhere,
     prospects,

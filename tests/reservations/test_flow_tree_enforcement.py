@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from betimes.model.topology import Link
-from betimes.reservations.enforcement import shares_and_pins
 from betimes.reservations.flow_names import FlowName
-from betimes.reservations.flow_tree import HERE, Branches
+from betimes.reservations.flow_tree import HERE, Branches, shares_and_pins
 from betimes.reservations.link_accounts import Reservations
 from betimes.reservations.overlay.mesh import MeshWays
 from betimes.reservations.signals import Reserve

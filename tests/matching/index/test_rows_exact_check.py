@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.matching.boxes import events, filters
 
-from betimes.matching.index.exact_check import row_counts, row_holds, scan_rows
 from betimes.matching.index.lanes import Lanes, NoRoomError
-from betimes.matching.index.rows import flat_rows, plain_filter
+from betimes.matching.index.rows import flat_rows, plain_filter, row_counts, row_holds, scan_rows
 from betimes.model.filters import Box, Filter, Interval
 
 
