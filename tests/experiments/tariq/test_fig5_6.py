@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.experiments.tariq_results import claim_with, drawn, made_up
 
-from betimes.experiments.tariq.fig5 import (
+from betimes.experiments.tariq.fig5_6 import (
     CONVERGENCE,
     SCALE,
     UNDER_CHURN,

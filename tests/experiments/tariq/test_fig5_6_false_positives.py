@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from tests.experiments.tariq_results import claim_with, drawn, made_up
 
-from betimes.experiments.tariq.fig6 import FIGURE, claims
+from betimes.experiments.tariq.fig5_6 import FALSE_POSITIVES, false_claims
 
 
 def test_all_claims_hold_on_numbers_as_the_paper_has_them():
-    for claim in claims(made_up(FIGURE)):
+    for claim in false_claims(made_up(FALSE_POSITIVES)):
         assert claim.held, claim
 
 
@@ -28,8 +28,8 @@ def test_all_claims_hold_on_numbers_as_the_paper_has_them():
     ],
 )
 def test_a_claim_is_not_held_when_the_numbers_say_otherwise(changed, words):
-    assert not claim_with(claims(made_up(FIGURE, lambda _: changed)), words).held
+    assert not claim_with(false_claims(made_up(FALSE_POSITIVES, lambda _: changed)), words).held
 
 
 def test_both_panels_are_drawn_for_all():
-    assert len(drawn(FIGURE)) == 16
+    assert len(drawn(FALSE_POSITIVES)) == 16

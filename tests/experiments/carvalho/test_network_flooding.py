@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.reservations.overlay.small_overlays import small_overlay
 
-from betimes.experiments.carvalho.flooding import FNS, FNS_EVERY, FloodingNetwork
+from betimes.experiments.carvalho.network import FNS, FNS_EVERY, FloodingNetwork
 
 SLOTS = 2
 

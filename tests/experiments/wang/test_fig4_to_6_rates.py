@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from betimes.experiments.figure import FigurePlan, curve_means
-from betimes.experiments.wang.fig5_6 import (
+from betimes.experiments.wang.fig4_to_6 import (
     EARNING,
     OURS,
     PAPERS,

@@ -7,7 +7,7 @@ import math
 import pytest
 from tests.experiments.farooq_results import claim_with, made_up, panels_and_curves
 
-from betimes.experiments.farooq.fig8_to_11 import (
+from betimes.experiments.farooq.fig8_to_12 import (
     BUFFER_SIZES,
     BYTES,
     MESSAGE_SIZES,
