@@ -7,7 +7,7 @@ from betimes.simulator.reservation_overlay import ReservationOverlaySettings
 from betimes.reservations.requests import ReservationRequest
 from betimes.reservations.signals import Manner
 from betimes.simulator.reservation_overlay import ReservationOverlay
-from betimes.simulator.transit_stub import TransitStubWorld, latencies_s
+from betimes.simulator.reservation_overlay import TransitStubWorld, latencies_s
 
 world = TransitStubWorld(domains=2, transit_nodes=2, stubs=2, stub_nodes=7)
 overlay = ReservationOverlay(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.reservations.test_signal_json import coordinates, times_s
+from tests.reservations.test_signals_json import coordinates, times_s
 
 from betimes.model.topology import Link
 from betimes.reservations.link_accounts import Instead

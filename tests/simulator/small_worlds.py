@@ -15,8 +15,7 @@ from betimes.model.subscriptions import QoS, Subscription
 from betimes.model.telemetry import Record
 from betimes.model.topology import Fault, FaultKind, LayeredWorld, Link, Publisher, Scenario, Tier
 from betimes.scheduling.strategies import strategy_named
-from betimes.simulator.network import SimulatedNetwork
-from betimes.simulator.outcome import Outcome
+from betimes.simulator.network import Outcome, SimulatedNetwork
 
 BROKERS = ("a", "b", "c", "d", "e")
 Kind = TypeVar("Kind", bound=Record)

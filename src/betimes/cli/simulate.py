@@ -19,7 +19,7 @@ from betimes.terminal.progress import Advance, progress_bar
 from betimes.terminal.terminal import JsonOption, examples, print_facts, print_json, print_table
 
 if TYPE_CHECKING:
-    from betimes.simulator.outcome import Outcome
+    from betimes.simulator.network import Outcome
     from betimes.simulator.reservations import GuaranteedSubscriber
 
 SUBSCRIBERS_SHOWN = 10

@@ -7,12 +7,18 @@ down it.
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Callable
 from enum import StrEnum
-from typing import NamedTuple
+from functools import cache, partial
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
+from betimes.language.json.values import read_finite, read_text, read_whole
+from betimes.model.errors import TextError
 from betimes.reservations.link_accounts import NOTHING, Instead
-from betimes.reservations.overlay.coordinates import Coordinate
+from betimes.reservations.overlay.coordinates import DIMENSIONS, Coordinate
 
 SAME_LATENCY = 1.0 + 1e-9  # sums of the same numbers in another order
 
@@ -247,3 +253,115 @@ class SendSignal(NamedTuple):
 
     to: str
     message: object
+
+
+TEXT_LENGTH_MAX = 1_000_000
+NAME_LENGTH_MAX = 4_000  # a flow's name contains a topic and two brokers, each up to three times as long
+LIST_LENGTH_MAX = 10_000
+NUMBER_MAX = 10**15
+FAR_S = 1_000.0  # limit of a coordinate
+WITHOUT_BOUND = "inf"
+
+_KINDS: dict[str, type] = {kind.__name__: kind for kind in get_args(Signal)}
+
+
+def write_signal(signal: Signal) -> str:
+    """Return a signal as a text.
+
+    >>> from betimes.reservations.signals import Granted
+    >>> write_signal(Granted("cars@b1@20", 0.25))
+    '["Granted", ["cars@b1@20", 0.25]]'
+    """
+    return json.dumps([type(signal).__name__, _plain(signal)])
+
+
+def read_signal(text: str) -> Signal:
+    """Return the signal in a text; raise `TextError` if it is none."""
+    if len(text) > TEXT_LENGTH_MAX:
+        raise TextError(text[:80], 0, "this is too long for a signal")
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise TextError(text[:80], 0, "a signal is written in JSON") from error
+    if not isinstance(fields, list) or len(fields) != 2 or fields[0] not in _KINDS:
+        raise TextError(text[:80], 0, "no such signal", f"one of {', '.join(_KINDS)}")
+    try:
+        signal: Signal = _reader(_KINDS[fields[0]])(fields[1])
+    except ValueError as unlikely:
+        raise TextError(text[:80], 0, f"this is no {fields[0]}: {unlikely}") from None
+    return signal
+
+
+_Read = Callable[[Any], Any]
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return WITHOUT_BOUND if value == math.inf else value
+
+
+@cache
+def _reader(hint: Any) -> _Read:
+    """Return the reader of values of a type."""
+    simple: dict[Any, _Read] = {
+        str: partial(read_text, least=1, most=NAME_LENGTH_MAX),
+        int: partial(read_whole, most=NUMBER_MAX),
+        float: _time,
+        bool: _flag,
+        Coordinate: _coordinate,
+    }
+    if hint in simple:
+        return simple[hint]
+    if get_origin(hint) is tuple:
+        return _list_of(_reader(get_args(hint)[0]))
+    if isinstance(hint, UnionType):
+        (other,) = [each for each in get_args(hint) if each is not NoneType]
+        read = _reader(other)
+        return lambda value: None if value is None else read(value)
+    return _fields_of(hint)
+
+
+def _fields_of(kind: Any) -> _Read:
+    hints = get_type_hints(kind)
+    readers = [_reader(hints[name]) for name in kind._fields]
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, list) or len(value) != len(readers):
+            raise ValueError(f"{kind.__name__} has {len(readers)} fields")
+        return kind(*[read_one(each) for read_one, each in zip(readers, value, strict=True)])
+
+    return read
+
+
+def _list_of(read_one: _Read) -> _Read:
+    def read(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list) or len(value) > LIST_LENGTH_MAX:
+            raise ValueError(f"a list of at most {LIST_LENGTH_MAX:,} was expected")
+        return tuple([read_one(each) for each in value])
+
+    return read
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("true or false was expected")
+    return value
+
+
+def _time(value: Any) -> float:
+    if value == WITHOUT_BOUND:
+        return math.inf
+    return read_finite(value, 0.0, NUMBER_MAX)
+
+
+def _coordinate(value: Any) -> Coordinate:
+    if not isinstance(value, list) or len(value) != 3 or not isinstance(value[0], list):
+        raise ValueError("a coordinate was expected")
+    place_s = tuple([read_finite(each, -FAR_S, FAR_S) for each in value[0][: DIMENSIONS + 1]])
+    if len(place_s) != DIMENSIONS:
+        raise ValueError(f"a place in {DIMENSIONS} dimensions was expected")
+    height_s, error = read_finite(value[1], 0.0, FAR_S), read_finite(value[2], 0.0, 1.0)
+    if not (height_s and error):
+        raise ValueError("a height and an error above 0 were expected")
+    return Coordinate(place_s, height_s, error)

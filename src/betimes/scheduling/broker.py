@@ -7,13 +7,14 @@ compute routes (it is given a `RoutingTable`), or repeat a message that a neighb
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from betimes.kernels.compile import kernel
-from betimes.kernels.types import Integers, Numbers
+from betimes.kernels.types import Flags, Integers, Numbers
 from betimes.model.events import Event, EventId, RoutedMessage
 from betimes.model.subscriptions import Subscription
 from betimes.model.telemetry import Reason
@@ -31,12 +32,62 @@ from betimes.scheduling.appraisal import (
     WAY_FACTS,
 )
 from betimes.scheduling.demand_table import Demand, DemandTable
-from betimes.scheduling.destination_sets import DestinationSets, Split
 from betimes.scheduling.effects import Deliver, Drop, Effect, Keep, Send, made
 from betimes.scheduling.output_queue import OutputQueue, TakenMessage
 from betimes.scheduling.queue_kernels import promise_of_links
 from betimes.scheduling.reserved_flows import PinnedRoutes, Pins, ReservedShares
 from betimes.scheduling.strategies import Strategy
+
+SETS_MAX = 4096  # cached, of each kind
+
+
+class Split(NamedTuple):
+    """A set of destinations as one broker sees it."""
+
+    is_here: bool  # this broker is one of them
+    others: frozenset[str]
+    numbers: Integers  # of the others, ascending; read-only
+    links: tuple[int, ...]  # that lead to any of the other destinations
+
+
+class DestinationSets:
+    """The cached sets of destinations under one broker's numbering.
+
+    `leads` states for each link the numbers of the destinations that it leads to.
+    """
+
+    def __init__(self, here: str, names: Sequence[str], numbers: Mapping[str, int], leads: Flags) -> None:
+        self._here = frozenset([here])
+        self._names = names  # several numbers may share one name: the home's own, and those of its pins
+        self._numbers = numbers
+        self._links = [tuple(np.flatnonzero(to).tolist()) for to in leads.T]  # by number
+        self._named: dict[bytes, frozenset[str]] = {}
+        self._split: dict[frozenset[str], Split] = {}
+
+    def named(self, numbers: Integers) -> frozenset[str]:
+        """Return the names of these destinations."""
+        key = numbers.tobytes()
+        known = self._named.get(key)
+        if known is None:
+            if len(self._named) >= SETS_MAX:
+                self._named.clear()
+            known = self._named[key] = frozenset([self._names[number] for number in numbers.tolist()])
+        return known
+
+    def split(self, names: frozenset[str]) -> Split:
+        """Return whether this broker is one of these destinations, with links and numbers of the others."""
+        known = self._split.get(names)
+        if known is None:
+            if len(self._split) >= SETS_MAX:
+                self._split.clear()
+            others = names - self._here
+            numbers = sorted([self._numbers[name] for name in others])
+            links = sorted({link for number in numbers for link in self._links[number]})
+            is_here = len(others) < len(names)
+            known = Split(is_here, others, np.array(numbers, dtype=np.int64), tuple(links))
+            self._split[names] = known
+        return known
+
 
 NEWEST_WEIGHT = 0.025  # of the newest value in a running mean: a memory of about forty messages
 VAIN_WEIGHT = NEWEST_WEIGHT / 2  # of the wait of a dropped message: it shows the load, but ended early

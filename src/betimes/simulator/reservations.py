@@ -16,12 +16,11 @@ from dataclasses import dataclass, replace
 from betimes.model.events import Value
 from betimes.model.subscriptions import Subscription
 from betimes.model.topology import Link, Publisher, Scenario
-from betimes.reservations.alternatives import Fitting
 from betimes.reservations.flow_tree import Pinned, Shares, shares_and_pins
 from betimes.reservations.node import PROMISED_SHARE_MAX, ReservingNode, ReservingSettings
 from betimes.reservations.outcomes import Accepted, RefusalReason, Refused, why
 from betimes.reservations.overlay.mesh import MeshWays
-from betimes.reservations.requests import Effect, ReservationRequest
+from betimes.reservations.requests import Effect, Fitting, ReservationRequest
 from betimes.reservations.signals import Manner, SendSignal
 from betimes.routing.routing_table import routing_tables
 

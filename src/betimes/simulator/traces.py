@@ -20,8 +20,7 @@ from betimes.model.subscriptions import Subscription
 from betimes.model.topology import Publisher, Scenario
 from betimes.scheduling.strategies import Strategy
 from betimes.simulator.chance import stream
-from betimes.simulator.network import SimulatedNetwork
-from betimes.simulator.outcome import Outcome
+from betimes.simulator.network import Outcome, SimulatedNetwork
 from betimes.simulator.worlds import EVENTS_MAX, Publications
 
 Numbers = NDArray[np.float64]

@@ -11,8 +11,7 @@ from tests.reservations.overlay.small_overlays import REPAIRED_S, SETTINGS, smal
 
 from betimes.reservations.overlay.dht import Contacts, DhtLeave, DhtNode, Join, Ping, Pong, Rumour
 from betimes.reservations.overlay.identifiers import RING, contact_of, shared_bits
-from betimes.simulator.reservation_overlay import ReservationOverlay
-from betimes.simulator.transit_stub import TransitStubWorld, latencies_s
+from betimes.simulator.reservation_overlay import ReservationOverlay, TransitStubWorld, latencies_s
 
 keys = st.lists(st.integers(0, RING - 1), min_size=4, max_size=12)
 

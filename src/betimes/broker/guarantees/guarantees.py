@@ -29,10 +29,9 @@ from betimes.model.errors import TextError
 from betimes.model.guarantees import Guarantee
 from betimes.model.user_properties import BANDWIDTH, DEFINITE, LATENCY, RESERVATION_TOPIC
 from betimes.mqtt.reason_codes import ConnectCode, SubscribeCode
-from betimes.reservations.alternatives import Fitting
 from betimes.reservations.outcomes import Accepted, Interrupted, Refused, enough_s, why
 from betimes.reservations.outcomes import RefusalReason as Reason
-from betimes.reservations.requests import ReservationRequest
+from betimes.reservations.requests import Fitting, ReservationRequest
 from betimes.reservations.signals import Manner
 
 TOPIC_LENGTH_MAX = 500

@@ -19,8 +19,7 @@ from betimes.reservations.node import PROMISED_SHARE_MAX, ReservingNode, Reservi
 from betimes.reservations.outcomes import Accepted, Interrupted, Refused
 from betimes.reservations.overlay.mesh import MeshWays
 from betimes.reservations.requests import Effect, ReservationRequest
-from betimes.reservations.signal_json import read_signal, write_signal
-from betimes.reservations.signals import Broken, Refresh, SendSignal, Signal
+from betimes.reservations.signals import Broken, Refresh, SendSignal, Signal, read_signal, write_signal
 from betimes.routing.routing_table import RoutingTable
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Figures 5 and 6 of 002: an overlay of peers as it is built, under churn and as it grows; false positives."""
+"""Figures 5 and 6 of 002: an overlay of peers as it is built, under churn, as it grows; false positives."""
 
 from __future__ import annotations
 

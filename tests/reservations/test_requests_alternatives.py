@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from tests.reservations.overlay.small_meshes import SETTINGS, TYPE, Mesh, random_links
 
-from betimes.reservations.alternatives import PATIENT_TRIALS, TRIALS_MAX, Fitting
 from betimes.reservations.outcomes import Accepted, RefusalReason, Refused, enough_s
-from betimes.reservations.requests import ReservationRequest
+from betimes.reservations.requests import PATIENT_TRIALS, TRIALS_MAX, Fitting, ReservationRequest
 from betimes.reservations.signals import Manner
 
 WISH = ReservationRequest(

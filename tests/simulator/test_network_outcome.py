@@ -9,7 +9,7 @@ from betimes.model.subscriptions import QoS, Subscription
 from betimes.model.telemetry import Reason
 from betimes.scheduling.demand_table import DemandTable
 from betimes.scheduling.effects import Deliver, Drop
-from betimes.simulator.outcome import OutcomeTally, SubscriberOutcome
+from betimes.simulator.network import OutcomeTally, SubscriberOutcome
 
 DEAR = Subscription(id="dear", home="a", qos=QoS(price=3.0))
 CHEAP = Subscription(id="cheap", home="b", qos=QoS(price=1.0))

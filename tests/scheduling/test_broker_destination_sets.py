@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from betimes.scheduling import destination_sets
-from betimes.scheduling.destination_sets import DestinationSets
+from betimes.scheduling import broker
+from betimes.scheduling.broker import DestinationSets
 
 NAMES = ("a", "b", "c", "b")  # the last is a pin to b
 NUMBERS = {"a": 0, "b": 1, "c": 2}
@@ -44,7 +44,7 @@ def test_a_set_that_was_met_is_not_made_again() -> None:
 
 
 def test_what_is_remembered_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(destination_sets, "SETS_MAX", 2)
+    monkeypatch.setattr(broker, "SETS_MAX", 2)
     sets = DestinationSets("a", NAMES, NUMBERS, LEADS)
     first = sets.named(np.array([0]))
     for number in (1, 2):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from betimes.simulator.peers.sampling import NO_DZ, first_views, known_serving, renew_views, view_size
+from betimes.simulator.peers.network import NO_DZ, first_views, known_serving, renew_views, view_size
 
 
 def test_a_view_is_a_twentieth_of_all_within_bounds():
