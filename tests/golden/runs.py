@@ -169,7 +169,7 @@ def simulated_reservations(seed: int, wishes: Iterable[tuple[str, str, int | Non
         overlay.subscribe(name, wish)
         overlay.settle()
     found = [state()]
-    overlay.crash(crashed)
+    del overlay.nodes[crashed]
     overlay.run_until(overlay.agenda.now_s + 20.0)
     return [*found, state(), {"messages": overlay.sent.total()}]
 

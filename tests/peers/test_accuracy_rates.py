@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.matching.dz.dz_sets import union_volume
 from tests.matching.dz_strategies import DEPTH, wild, wild_sets
 
-from betimes.matching.dz.expressions import Dz, covers, read_dz, union_volume
+from betimes.matching.dz.expressions import Dz, covers, read_dz
 from betimes.peers.accuracy import MeasuredRates, covered_codes
 
 EVERY_CODE = np.arange(1 << DEPTH)

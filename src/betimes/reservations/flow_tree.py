@@ -80,11 +80,6 @@ class Branches:
         branch = self._branches.get(flow)
         return () if branch is None else tuple([name for name, granted in branch.below.items() if granted])
 
-    def upstream(self, flow: str) -> str | None:
-        """Return the upstream neighbour of a flow; None if it begins here, or is unknown."""
-        branch = self._branches.get(flow)
-        return None if branch is None else branch.upstream
-
     def branch(self, flow: str) -> Branch | None:
         """Return a flow at this node, if it arrives here."""
         return self._branches.get(flow)
@@ -130,7 +125,7 @@ class Branches:
         branch = self._branches.get(reserve.flow)
         if branch is not None and sender in branch.below:  # a repeated request: the first answer was lost
             return self._grant(reserve.flow, branch, [sender]) if branch.is_granted else []
-        if sender == branch_upstream(branch) or reserve.bytes_per_s <= 0:
+        if (branch is not None and sender == branch.upstream) or reserve.bytes_per_s <= 0:
             return [self._tell(sender, Denied(reserve.flow))]
         if reserve.publisher == self._ways.me.name and not self.is_published(reserve.flow):
             return [self._tell(sender, Denied(reserve.flow, is_gone=True))]
@@ -311,11 +306,6 @@ class Branches:
 
     def _tell(self, name: str, message: Granted | Denied | Broken) -> SendSignal:
         return SendSignal(self._ways.me.name if name == HERE else name, message)
-
-
-def branch_upstream(branch: Branch | None) -> str | None:
-    """Return the upstream node of a branch, if there is one."""
-    return None if branch is None else branch.upstream
 
 
 Shares = dict[str, dict[str, float]]  # by neighbour and flow (`reserved_flows.flow_of`), in KB/s

@@ -55,12 +55,11 @@ class Searches:
         me = self._ways.me.name
         return Invite(flow, bytes_per_s, publisher, me, self._ways.coordinate, latency_s_max, ())
 
-    def invite(self, invite: Invite, now_s: float) -> list[SendSignal]:
-        """Request a flow; the answer is `Granted`, or `Declined`, to this node."""
-        return self.take_invitation(invite, now_s)
-
     def take_invitation(self, invite: Invite, now_s: float) -> list[SendSignal]:
-        """Forward an invitation to its publisher's node, or begin the search there."""
+        """Forward an invitation to its publisher's node, or begin the search there.
+
+        The inviting node gets `Granted` or `Declined`.
+        """
         me = self._ways.me.name
         hops = (*invite.hops, me)
         back = tuple(reversed(hops[:-1]))

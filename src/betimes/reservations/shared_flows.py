@@ -361,7 +361,7 @@ class SharedFlows:
         shared.asked, shared.deadline_s = asked, now_s + self._answer_s_max
         self._named[name] = shared
         if isinstance(asked, Invite):
-            return list(self._searches.invite(asked, now_s))
+            return list(self._searches.take_invitation(asked, now_s))
         return list(self._branches.reserve(HERE, asked, now_s))
 
     def _name_of_way(self, shared: SharedFlow, bytes_per_s: int, *, is_apart: bool) -> str:

@@ -190,10 +190,6 @@ class ReservationOverlay:
         first_s = float(self._chance.random()) * self.settings.dht.beat_every_s
         self._beat_at(self.agenda.now_s + first_s, node)
 
-    def crash(self, name: str) -> None:
-        """Let a node vanish without a message."""
-        del self.nodes[name]
-
     def leave(self, name: str) -> None:
         """Let a node leave with a goodbye."""
         node = self.nodes.pop(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.matching.dz.dz_sets import set_covers, set_overlaps
+from tests.matching.dz.dz_sets import common_part, set_covers, set_overlaps, union_volume
 from tests.matching.dz_strategies import DEPTH, plain, plain_sets, wild, wild_sets
 
 from betimes.matching.dz.expressions import (
@@ -14,7 +14,6 @@ from betimes.matching.dz.expressions import (
     WHOLE,
     coarsened,
     coarser,
-    common_part,
     covers,
     halves,
     merged,
@@ -24,7 +23,6 @@ from betimes.matching.dz.expressions import (
     shortened,
     stripped,
     uncovered,
-    union_volume,
 )
 from betimes.model.errors import TextError
 
@@ -145,11 +143,6 @@ def test_coarsening_covers_all_with_no_more_than_asked(expressions, count_max):
 def test_coarsening_takes_the_step_that_adds_least():
     assert texts(coarsened(read("000", "0110", "0111", "1011"), 2)) == ["0", "1011"]
     assert texts(coarsened(read("000", "0110", "0111", "1011"), 1)) == [EMPTY_TEXT]
-    events_in = {"00": 9.0, "0": 10.0, "1": 1.0, EMPTY_TEXT: 11.0}
-    by_rate = coarsened(
-        read("000", "011", "100", "111"), 3, weigh=lambda dz: events_in.get(str(dz), dz.volume)
-    )
-    assert texts(by_rate) == ["000", "011", "1"]
     with pytest.raises(ValueError, match="cannot cover"):
         coarsened([WHOLE], 0)
 

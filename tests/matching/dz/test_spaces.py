@@ -7,10 +7,10 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.matching.dz.dz_sets import event_dz, set_covers, set_overlaps
+from tests.matching.dz.dz_sets import event_dz, set_covers, set_overlaps, union_volume
 from tests.matching.dz_strategies import boxes, events, filters, numbers, spaces
 
-from betimes.matching.dz.expressions import covers, overlaps, read_dz, union_volume
+from betimes.matching.dz.expressions import covers, overlaps, read_dz
 from betimes.matching.dz.spaces import (
     EXPRESSIONS_MAX,
     Dimension,

@@ -7,7 +7,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from betimes.matching.index.event_batch import EventBatch, encoded_texts
+from betimes.matching.index.event_batch import MISSING_CODE, EventBatch, TextColumn
+
+
+def encoded_texts(column: Sequence[str | None]) -> TextColumn:
+    """Return the column with each distinct text stored once."""
+    codes: dict[str, int] = {}
+    encoded = [MISSING_CODE if text is None else codes.setdefault(text, len(codes)) for text in column]
+    return TextColumn(texts=tuple(codes), codes=np.asarray(encoded, np.int32))
 
 
 def column_batch(

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from tests.matching.index.column_batches import column_batch
+from tests.matching.index.column_batches import column_batch, encoded_texts
 
-from betimes.matching.index.event_batch import EventBatch, Matches, encoded_texts
+from betimes.matching.index.event_batch import EventBatch, Matches
 
 
 def test_values_are_sorted_into_columns_by_their_type():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.matching.index.column_batches import encoded_texts
 
-from betimes.matching.index.event_batch import TextColumn, encoded_texts
+from betimes.matching.index.event_batch import TextColumn
 from betimes.matching.index.index import rows_from_columns
 from betimes.matching.index.lanes import NUMBER_MAX, Lanes
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.matching.index.column_batches import encoded_texts
 
-from betimes.matching.index.event_batch import encoded_texts
 from betimes.matching.topics import topic_matches
 from betimes.pipeline.rows.topic_lanes import (
     LEVELS_MAX,

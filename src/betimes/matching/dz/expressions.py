@@ -12,7 +12,7 @@ Without wildcards, expressions that overlap contain one another. With wildcards 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -46,7 +46,6 @@ class Dz(NamedTuple):
 
 WHOLE = Dz()
 DzSet = tuple[Dz, ...]  # sorted, as `merged` returns it
-Weight = Callable[[Dz], float]
 
 
 def places_of(dz: Dz) -> str:
@@ -136,19 +135,6 @@ def overlaps(one: Dz, other: Dz) -> bool:
     return not (bits ^ other_bits) & ~(stars | other_stars)
 
 
-def common_part(one: Dz, other: Dz) -> Dz | None:
-    """Return the common part of both: again one expression, or None."""
-    if not overlaps(one, other):
-        return None
-    length = max(one.length, other.length)
-    bits, stars = 0, -1
-    for dz in (one, other):
-        under = length - dz.length
-        bits |= dz.bits << under
-        stars &= dz.stars << under | ((1 << under) - 1)
-    return stripped(Dz(bits, stars))
-
-
 def merged(expressions: Iterable[Dz], *, wildcards: bool = False) -> DzSet:
     """Return the same part of the space with fewer expressions: none covered, no two that are one.
 
@@ -220,48 +206,21 @@ def uncovered(expressions: Iterable[Dz]) -> DzSet:
     return tuple(sorted(kept, key=places_of))
 
 
-def union_volume(expressions: Iterable[Dz]) -> float:
-    """Return the share of the space that the expressions name together; overlaps count once."""
-    return _union_volume([(dz.bits, dz.stars, dz.length) for dz in uncovered(expressions)], 0)
-
-
-def _union_volume(parts: list[tuple[int, int, int]], place: int) -> float:
-    if len(parts) < 2:
-        return sum(Dz(bits, stars).volume * 2.0**place for bits, stars, _ in parts)
-    low, high, is_told_apart = [], [], False
-    for part in parts:
-        bits, stars, length = part
-        if length == place:
-            return 1.0
-        mark = 1 << (length - place - 1)
-        if stars & mark:  # a place already examined no longer counts: as if it were fixed
-            plain = (bits, stars & ~mark, length)
-            low.append(plain)
-            high.append(plain)
-        else:
-            is_told_apart = True
-            (high if bits & mark else low).append(part)
-    if not is_told_apart:
-        return _union_volume(low, place + 1)
-    return (_union_volume(low, place + 1) + _union_volume(high, place + 1)) / 2.0
-
-
-def coarsened(expressions: Iterable[Dz], count_max: int, weigh: Weight | None = None) -> DzSet:
+def coarsened(expressions: Iterable[Dz], count_max: int) -> DzSet:
     """Return at most `count_max` expressions that cover all of these, with little else; greedy.
 
-    Each step replaces expressions with a common beginning by that beginning: the one that adds least weight
-    (volume, or the rate of events there) for each expression saved. One is always enough: the whole space.
+    Each step replaces expressions with a common beginning by that beginning: the one that adds least volume
+    for each expression saved. One is always enough: the whole space.
 
     >>> [str(dz) for dz in coarsened(map(read_dz, ("001", "011")), 1)]
     ['0']
     """
     if count_max < 1:
         raise ValueError(f"{count_max} expressions cannot cover anything")
-    weigh = weigh or (lambda dz: dz.volume)
     kept = list(merged(expressions))
     while len(kept) > count_max:
         shared = _shared_places(kept)
-        best = min(range(len(shared)), key=lambda step: _step_cost(kept, shared, step, weigh))
+        best = min(range(len(shared)), key=lambda step: _step_cost(kept, shared, step))
         first, stop = _run(shared, best)
         step = shortened(kept[first], shared[best])
         kept = list(merged([*kept[:first], step, *kept[stop:]]))
@@ -291,8 +250,8 @@ def _run(shared: list[int], step: int) -> tuple[int, int]:
     return first, stop + 1
 
 
-def _step_cost(kept: list[Dz], shared: list[int], step: int, weigh: Weight) -> tuple[float, int, int]:
+def _step_cost(kept: list[Dz], shared: list[int], step: int) -> tuple[float, int, int]:
     """Return what a step adds for each expression it saves; ties go to the longer one, then the first."""
     first, stop = _run(shared, step)
-    added = weigh(shortened(kept[first], shared[step])) - sum(map(weigh, kept[first:stop]))
+    added = shortened(kept[first], shared[step]).volume - sum(dz.volume for dz in kept[first:stop])
     return added / (stop - first - 1), -shared[step], first

@@ -178,19 +178,14 @@ def filter_dz(
 
 
 def boxes_dz(
-    space: Space,
-    boxes: Iterable[CellBox],
-    count_max: int = EXPRESSIONS_MAX,
-    *,
-    wildcards: bool = False,
-    within: Dz = WHOLE,
+    space: Space, boxes: Iterable[CellBox], count_max: int = EXPRESSIONS_MAX, *, wildcards: bool = False
 ) -> DzSet:
-    """Return at most `count_max` expressions that cover the part of these boxes within one expression."""
+    """Return at most `count_max` expressions that cover these boxes."""
     if not 1 <= count_max <= EXPRESSIONS_MAX:
         raise SettingError("expressions", count_max, f"must be from 1 to {EXPRESSIONS_MAX}")
     found: list[Dz] = []
-    here = _meeting(tuple(boxes), dz_cells(space, within))
-    waiting = deque([(within, here)] if here else [])
+    here = tuple(boxes)
+    waiting = deque([(WHOLE, here)] if here else [])
     while waiting:
         dz, inside = waiting.popleft()
         part = dz_cells(space, dz)

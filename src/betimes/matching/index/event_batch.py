@@ -102,13 +102,6 @@ class Matches:
         return self.ends - self.starts
 
 
-def encoded_texts(column: Sequence[str | None]) -> TextColumn:
-    """Return the column with each distinct text stored once."""
-    codes: dict[str, int] = {}
-    encoded = [MISSING_CODE if text is None else codes.setdefault(text, len(codes)) for text in column]
-    return TextColumn(texts=tuple(codes), codes=np.asarray(encoded, np.int32))
-
-
 class _ColumnWriter:
     """Sorts the values of events into columns by their type."""
 
