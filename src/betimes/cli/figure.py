@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -27,6 +27,7 @@ from betimes.terminal.terminal import (
 DEFAULT_OUT = Path("out")
 PAGE = "figures.html"
 SEEDS, QUICK_SEEDS = 10, 3
+BRIEF = ("figure", "title", "claims", "failures", "files", "took_s")  # what --all --json prints of each
 
 LIST_EXAMPLES = examples(
     "betimes figures",
@@ -120,7 +121,8 @@ def run_all_figures(
             unfinished.append((figure.name, str(error)))
         write_page(page, figures_page(runs, unfinished, about))  # after an interrupt the first ones are there
     if as_json:
-        print_json({"page": str(page), "figures": [_brief(run) for run in runs], "unfinished": unfinished})
+        brief = [{name: run.as_json()[name] for name in BRIEF} for run in runs]
+        print_json({"page": str(page), "figures": brief, "unfinished": unfinished})
     else:
         rows = [
             (run.figure.name, f"{sum(claim.held for claim in run.claims)} of {len(run.claims)}", run.took_s)
@@ -129,11 +131,6 @@ def run_all_figures(
         print_table("figures", ["name", "claims held", "seconds"], rows, numbers=["seconds"])
         print_facts("", {"page": page})
     return not unfinished and not any(run.failures for run in runs)
-
-
-def _brief(run: FigureRun) -> dict[str, Any]:
-    facts = run.as_json()
-    return {name: facts[name] for name in ("figure", "title", "claims", "failures", "files", "took_s")}
 
 
 def _plan(seeds: int | None, first_seed: int, *, quick: bool) -> FigurePlan:

@@ -23,6 +23,17 @@ if TYPE_CHECKING:
     from betimes.simulator.reservations import GuaranteedSubscriber
 
 SUBSCRIBERS_SHOWN = 10
+TOTALS = (
+    "delivery_rate",
+    "earning",
+    "messages",
+    "published",
+    "wanted",
+    "in_time",
+    "out_of_order",
+    "age_s_mean",
+)
+COLUMNS = ("subscriber", "wanted", "in_time", "on_time_share", "earning")
 
 EXAMPLES = examples(
     "betimes simulate examples/city.toml --strategy eb --seed 3",
@@ -97,25 +108,9 @@ def with_duration(world: Scenario | LayeredWorld, duration_s: float) -> Scenario
 def outcome_facts(outcome: Outcome) -> dict[str, Any]:
     """Return what --json prints."""
     return {
-        "delivery_rate": outcome.delivery_rate,
-        "earning": outcome.earning,
-        "messages": outcome.messages,
-        "published": outcome.published,
-        "wanted": outcome.wanted,
-        "in_time": outcome.in_time,
-        "out_of_order": outcome.out_of_order,
-        "age_s_mean": outcome.age_s_mean,
+        **{name: getattr(outcome, name) for name in TOTALS},
         "drops": {reason.value: count for reason, count in sorted(outcome.drops.items())},
-        "subscribers": [
-            {
-                "subscriber": each.subscriber,
-                "wanted": each.wanted,
-                "in_time": each.in_time,
-                "on_time_share": each.on_time_share,
-                "earning": each.earning,
-            }
-            for each in outcome.subscribers
-        ],
+        "subscribers": [{name: getattr(each, name) for name in COLUMNS} for each in outcome.subscribers],
         "guarantees": [_guarantee_facts(each) for each in outcome.guarantees],
     }
 
@@ -143,17 +138,7 @@ def _guarantee_row(found: dict[str, Any], share: float) -> list[Any]:
 
 def print_outcome(title: str, facts: dict[str, Any]) -> None:
     """Print tables: the totals, the drops, and the worst served subscribers."""
-    names = (
-        "delivery_rate",
-        "earning",
-        "messages",
-        "published",
-        "wanted",
-        "in_time",
-        "out_of_order",
-        "age_s_mean",
-    )
-    print_facts(title, {name.replace("_", " "): facts[name] for name in names})
+    print_facts(title, {name.replace("_", " "): facts[name] for name in TOTALS})
     if facts["drops"]:
         print_table("dropped", ["reason", "subscribers who missed it"], list(facts["drops"].items()))
     shares = {each["subscriber"]: each["on_time_share"] for each in facts["subscribers"]}
@@ -161,11 +146,10 @@ def print_outcome(title: str, facts: dict[str, Any]) -> None:
         rows = [_guarantee_row(each, shares[each["subscriber"]]) for each in facts["guarantees"]]
         print_table("guarantees", ["subscriber", "answer", "on time share"], rows[:SUBSCRIBERS_SHOWN])
     worst = sorted(facts["subscribers"], key=lambda each: (each["on_time_share"], each["subscriber"]))
-    columns = ["subscriber", "wanted", "in_time", "on_time_share", "earning"]
-    rows = [[each[column] for column in columns] for each in worst[:SUBSCRIBERS_SHOWN]]
+    rows = [[each[column] for column in COLUMNS] for each in worst[:SUBSCRIBERS_SHOWN]]
     shown = (
         "subscribers"
         if len(worst) <= len(rows)
         else f"the {len(rows)} worst served of {len(worst)} subscribers"
     )
-    print_table(shown, [column.replace("_", " ") for column in columns], rows)
+    print_table(shown, [column.replace("_", " ") for column in COLUMNS], rows)

@@ -235,13 +235,10 @@ def facts(message: Message) -> dict[str, Any]:
 
 def shown(message: Message) -> bytes:
     """Return what --verbose prints of a message: topic, id, age and payload."""
-    age = "-" if message.age_s is None else _age_text(message.age_s)
+    age_s = message.age_s
+    # to a tenth of a millisecond; below one millisecond, to a microsecond
+    age = "-" if age_s is None else show_duration(round(age_s, 4 if age_s >= 0.001 else 6))
     return f"{message.topic} {message.id or '-'} {age} ".encode() + message.payload
-
-
-def _age_text(age_s: float) -> str:
-    """Return an age to a tenth of a millisecond; below one millisecond, to a microsecond."""
-    return show_duration(round(age_s, 4 if age_s >= 0.001 else 6))
 
 
 class Bookmark:

@@ -8,7 +8,7 @@ here, and the newcomer adopts it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -142,10 +142,6 @@ class Children:
     def lost(self, name: str) -> None:
         """Forget a child that is gone."""
         self.by_name.pop(name, None)
-
-    def all_needed(self) -> Iterator[Dz]:
-        """Return all that children need from here; it may contain repetitions."""
-        return (dz for child in self.by_name.values() for dz in child.needed)
 
     def forward(self, notice: Notice, *, but: str) -> list[PeerEffect]:
         """Send an event to all children that get it from here."""

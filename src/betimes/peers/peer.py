@@ -75,7 +75,7 @@ class Needs:
 
     def of_each(self, served: DzSet, children: Children) -> dict[Dz, DzSet]:
         """Return the needed part of each expression; most often nothing has changed."""
-        below = (*self.wanted, *children.all_needed())
+        below = (*self.wanted, *(dz for child in children.by_name.values() for dz in child.needed))
         if below != self._below:
             self._below, self._needed = below, {}
         for dz in served:
@@ -366,7 +366,10 @@ class Peer:
             elif line.parent != card.name:
                 old = line.replace(card.name, now, publishes=card.publishes)
                 effects += [SendToPeer(name, PeerLeave((dz,))) for name in old]
-                effects += self._ask_for_cycle(card, dz)
+                # If peers state looser bounds, the order of bounds is no safeguard, and any peer could be
+                # in the cycle.
+                among = self.claim if self.settings.yield_after == math.inf else math.inf
+                effects += self.children.ask_for_cycle(card, DetectCycle(self.name, dz, among))
         if unwanted:
             effects.append(SendToPeer(card.name, PeerLeave(tuple(unwanted))))
         return effects
@@ -376,12 +379,6 @@ class Peer:
         return [SendToPeer(name, PeerLeave((dz,)))]
 
     # --- cycles, for each expression
-
-    def _ask_for_cycle(self, parent: Card, dz: Dz) -> list[PeerEffect]:
-        # If peers state looser bounds, the order of bounds is no safeguard, and any peer could be in the
-        # cycle.
-        among = self.claim if self.settings.yield_after == math.inf else math.inf
-        return self.children.ask_for_cycle(parent, DetectCycle(self.name, dz, among))
 
     def _detect(self, sender: str, message: DetectCycle, now: float) -> list[PeerEffect]:
         line = self.lines.by_dz.get(message.dz)

@@ -82,11 +82,6 @@ class _Asking:
         return all(claim.is_held for claim in self.claims.values())
 
     @property
-    def is_whole_or_nothing(self) -> bool:
-        """Return whether the request is refused when one of its claims is."""
-        return self.request.home is not None and not self.was_whole
-
-    @property
     def open_claims(self) -> list[FlowClaim]:
         """Return the claims that are still requested, or tried."""
         return [claim for claim in self.claims.values() if claim.is_tried or not claim.is_held]
@@ -343,7 +338,7 @@ class ReservationRequests:
         told = refusal(claim, [*asking.claims.values()])
         del asking.claims[claim.publisher]
         effects: list[Effect] = []
-        if asking.is_whole_or_nothing:
+        if asking.request.home is not None and not asking.was_whole:  # it has all or nothing
             effects += self._drop(asking, [*asking.claims.values()], now_s)
         if not asking.claims and not asking.awaited:
             self._asking.pop(claim.subscription, None)

@@ -502,7 +502,9 @@ class Broker:
         event, age_s, wait_s, destinations = going
         neighbour, ticket = self._routes.neighbours[link], self._tickets + 1
         if self.settings.strategy.counts_waits:
-            self._learn_wait(link, destinations, wait_s)
+            # the running mean of the wait from here on: here plus behind the neighbour
+            ahead_s = blend_waits(self._wait_s_ahead, self._ways, link, destinations, wait_s)
+            self._wait_s_mean += (ahead_s - self._wait_s_mean) * NEWEST_WEIGHT
         message = made(RoutedMessage, (event, age_s, self._sets.named(destinations)))
         self._idle[link] = False
         if self.settings.strategy.any_way:
@@ -512,8 +514,3 @@ class Broker:
         self._tickets = ticket
         self._in_flight.setdefault(neighbour, {})[ticket] = (message, now_s)
         return made(Send, (neighbour, message, wait_s, ticket))
-
-    def _learn_wait(self, link: int, destinations: Integers, wait_s: float) -> None:
-        """Update the running mean of the wait from here on: here plus behind the neighbour."""
-        ahead_s = blend_waits(self._wait_s_ahead, self._ways, link, destinations, wait_s)
-        self._wait_s_mean += (ahead_s - self._wait_s_mean) * NEWEST_WEIGHT

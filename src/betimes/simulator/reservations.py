@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from betimes.model.events import Value
 from betimes.model.subscriptions import Subscription
-from betimes.model.topology import Link, Publisher, Scenario
+from betimes.model.topology import Link, Scenario
 from betimes.reservations.flow_tree import Pinned, Shares, shares_and_pins
 from betimes.reservations.node import PROMISED_SHARE_MAX, ReservingNode, ReservingSettings
 from betimes.reservations.outcomes import Accepted, RefusalReason, Refused, why
@@ -62,7 +62,10 @@ class Reserving:
             name: MeshWays(table, up.values(), size_kb=2.0 * max(sizes_kb, default=1.0))
             for name, table in tables.items()
         }
-        self._entries = {each.name: _entry(each) for each in scenario.publishers}
+        self._entries = {  # the nodes where events enter
+            each.name: each.broker if each.access is None else each.access.source
+            for each in scenario.publishers
+        }
         self._nodes = {
             name: ReservingNode(
                 routes,
@@ -232,8 +235,3 @@ def _for_each(request: ReservationRequest, publishers: Collection[str]) -> list[
 
 def _unknown(subscription: str, reason: RefusalReason) -> Refused:
     return Refused(subscription, None, reason, is_definite=False, room_bytes_per_s=0, latency_s=math.inf)
-
-
-def _entry(publisher: Publisher) -> str:
-    """Return the node where a publisher's events enter."""
-    return publisher.broker if publisher.access is None else publisher.access.source

@@ -14,8 +14,9 @@ BYTES_MAX = 64 * 1024 * 1024  # these files are written by hand
 def read_text_file(path: Path, made_by: str = "") -> str:
     """Return the text of a file; a BetimesError if it cannot be read, with the hint `made_by`."""
     try:
-        # Some editors write a byte order mark.
-        return _as_lines(read_binary_file(path, BYTES_MAX, made_by).decode("utf-8-sig"))
+        # Some editors write a byte order mark, or other line ends than Python's.
+        text = read_binary_file(path, BYTES_MAX, made_by).decode("utf-8-sig")
+        return text.replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise BetimesError(f"{path}: is not UTF-8 text (byte {error.start})") from None
 
@@ -48,8 +49,3 @@ def _what_is_there(path: Path) -> str:
     alike = [name for name in names if Path(name).suffix == path.suffix or not path.suffix]
     kind = f"{path.suffix} files" if path.suffix else "files"
     return did_you_mean(path.name, alike, f"{kind} in {folder}")
-
-
-def _as_lines(text: str) -> str:
-    """Return the text with Python's line ends."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")

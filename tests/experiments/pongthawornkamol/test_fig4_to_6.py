@@ -29,7 +29,7 @@ from betimes.experiments.pongthawornkamol.fig4_to_6 import (
     mm1_rows,
     noise_floor,
     run_alpha,
-    run_gg1,
+    run_row,
     shares_of,
     simulated,
 )
@@ -172,7 +172,7 @@ def test_a_load_is_that_of_the_busiest_station_in_figure_5():
 @pytest.mark.figure
 def test_dropping_what_has_expired_is_predicted_in_figure_5():
     row = next(each for each in gg1_rows(FigurePlan(seeds=(1,), quick=True)) if each["early_drop"])
-    result = run_gg1(row)
+    result = run_row(row)
     assert result["wait mae"] < 0.04
     assert result["gg1 mae"] > 0.15
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.filter_strategies import events, filters
+from tests.oracles.three_valued_logic import evaluate
 
 from betimes.language.filters import parse as module
 from betimes.language.filters.parse import (
@@ -24,7 +25,6 @@ from betimes.language.filters.parse import (
     plain_box,
     read_filter,
 )
-from betimes.language.filters.predicates import evaluate
 from betimes.model.errors import TextError
 from betimes.model.filters import Box, Filter
 

@@ -17,9 +17,9 @@ from tests.filter_strategies import (
     typed_filters,
     written_name,
 )
+from tests.oracles.three_valued_logic import evaluate
 
 from betimes.language.filters.parse import parse_filter, parse_predicate
-from betimes.language.filters.predicates import evaluate
 
 pytestmark = pytest.mark.spark
 

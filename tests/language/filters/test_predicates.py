@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.filter_strategies import events, flags, numbers, texts, values
+from tests.oracles.three_valued_logic import evaluate
 
 from betimes.language.filters import predicates as module
 from betimes.language.filters.boxes import boxes_of
@@ -25,7 +26,6 @@ from betimes.language.filters.predicates import (
     Predicate,
     after_prefix,
     comparable,
-    evaluate,
 )
 
 orders = st.builds(Order, st.just("x"), st.sampled_from(["<", "<=", ">", ">="]), numbers | texts | flags)

@@ -35,6 +35,7 @@ from betimes.experiments.figure import (
     SeedSpread,
     curve_points,
     curves,
+    fitting,
     grid,
     panels_over,
     ratio,
@@ -65,16 +66,12 @@ def _of_shares(results: Sequence[Row]) -> list[Row]:
     return [row for row in results if row["share_away"] != VARIED_AT]
 
 
-def _of_variations(results: Sequence[Row]) -> list[Row]:
-    return [row for row in results if row["share_away"] == VARIED_AT]
-
-
 def outage_points(results: Sequence[Row]) -> list[Point]:
     """Return losses over the share of time away and over the variation, with closed forms."""
     found: list[Point] = []
     for panel, x, of in (
         ("share", "share_away", _of_shares(results)),
-        ("variation", "outage_cv", _of_variations(results)),
+        ("variation", "outage_cv", fitting(results, {"share_away": VARIED_AT})),
     ):
         for strategy, form in ((NONDURABLE, nondurable_loss), (SEMI_DURABLE, lrp_loss)):
             where = {"strategy": strategy}

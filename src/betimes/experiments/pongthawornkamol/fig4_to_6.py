@@ -167,9 +167,11 @@ def mm1_rows(plan: FigurePlan) -> list[dict[str, Any]]:
     ]
 
 
-def run_mm1(row: Row) -> dict[str, Any]:
-    """Run one network with one combination, and predict it."""
+def run_row(row: Row) -> dict[str, Any]:
+    """Run one network, at a load if one is wished, and predict it."""
     network = paper_network(int(row["seed"]), gaps=row["gaps"], matching=row["matching"])
+    if row.get("load_wished") is not None:
+        network = loaded(network, float(row["load_wished"]))
     return compared(network, network, row)
 
 
@@ -246,7 +248,7 @@ MM1 = Figure(
     panels=combination_panels(),
     ours=OURS,
     rows=mm1_rows,
-    run=run_mm1,
+    run=run_row,
     points=mm1_points,
     claims=mm1_claims,
 )
@@ -266,14 +268,6 @@ def gg1_rows(plan: FigurePlan) -> list[dict[str, Any]]:
         for seed in plan.seeds
         for load in (QUICK_LOADS if plan.quick else LOADS)
     ]
-
-
-def run_gg1(row: Row) -> dict[str, Any]:
-    """Run one network, and predict it."""
-    network = paper_network(int(row["seed"]), gaps=row["gaps"], matching=row["matching"])
-    if row["load_wished"] is not None:
-        network = loaded(network, float(row["load_wished"]))
-    return compared(network, network, row)
 
 
 def loaded(network: NetworkStatistics, load: float) -> NetworkStatistics:
@@ -355,7 +349,7 @@ GG1 = Figure(
     ),
     ours=OURS,
     rows=gg1_rows,
-    run=run_gg1,
+    run=run_row,
     points=gg1_points,
     claims=gg1_claims,
 )

@@ -6,7 +6,7 @@ docs/background/on-time-share.md.
 
 from __future__ import annotations
 
-from betimes.model.distributions import Choice, Constant, Exponential, Gamma, NumberDistribution, Uniform
+from betimes.model.distributions import Choice, Constant, Exponential, Gamma, Uniform
 from betimes.model.filters import Box, Filter, Interval
 from betimes.model.statistics import BrokerStatistics, LinkStatistics, NetworkStatistics, PublisherStatistics
 from betimes.model.subscriptions import QoS, Subscription
@@ -16,11 +16,6 @@ TOPICS, ATTRIBUTES, VALUES = 4, 5, 10
 LIFETIME_S = 1.0
 GAPS_SCV = {"exponential": 1.0, "deterministic": 0.0, "uniform": 1.0 / 3.0}
 MATCHING = ("exponential", "uniform")
-
-
-def matching_law(kind: str, mean_s: float) -> NumberDistribution:
-    """Return the matching time of brokers: exponential, or uniform from 0 to twice the mean."""
-    return Exponential(mean_s) if kind == "exponential" else Uniform(0.0, 2.0 * mean_s)
 
 
 def paper_network(
@@ -40,6 +35,8 @@ def paper_network(
     The distribution of matching times is scaled to its mean by the number of subscriptions; without any, a
     thousandth of one subscription's time remains.
     """
+    mean_s = matching_s_each / 1000.0
+    processing_s = Exponential(mean_s) if matching == "exponential" else Uniform(0.0, 2.0 * mean_s)
     names = tuple(f"b{number}" for number in range(brokers))
     homes = stream(seed, "homes")
     publishing = tuple(
@@ -59,7 +56,7 @@ def paper_network(
         brokers=tuple(
             BrokerStatistics(
                 name=name,
-                processing_s=matching_law(matching, matching_s_each / 1000.0),
+                processing_s=processing_s,
                 processing_s_per_subscription=matching_s_each,
             )
             for name in names

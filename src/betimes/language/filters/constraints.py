@@ -8,20 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 from betimes.model.filters import Constraint, Flag, Interval, Presence, TextRange, TextSet
 
 Texts = TextSet | TextRange
-
-
-@dataclass(frozen=True, slots=True)
-class _Empty:
-    """A constraint that no value meets."""
-
-
-_EMPTY = _Empty()
 
 
 def meet(constraints: Iterable[Constraint]) -> tuple[Constraint, ...] | None:
@@ -31,11 +23,9 @@ def meet(constraints: Iterable[Constraint]) -> tuple[Constraint, ...] | None:
     (Interval(low=5.0, high=9.0, low_inside=True, high_inside=True, reads_texts=True),)
     """
     found = tuple(constraints)
-    if (
-        len(found) == 2 and isinstance(found[0], Interval) and isinstance(found[1], Interval)
-    ):  # the usual case
-        numbers = tidy_interval(_meet_intervals(found[0], found[1]))
-        return None if isinstance(numbers, _Empty) else (numbers,)
+    if len(found) == 2 and isinstance(found[0], Interval) and isinstance(found[1], Interval):
+        numbers = tidy_interval(_meet_intervals(found[0], found[1]))  # the usual case
+        return None if numbers is None else (numbers,)
     intervals, texts, flags, presences = _by_kind(found)
     others = bool(intervals or texts or flags)
     if len({presence.present for presence in presences}) > 1 or (
@@ -44,13 +34,17 @@ def meet(constraints: Iterable[Constraint]) -> tuple[Constraint, ...] | None:
         return None
     if not others:
         return (presences[0],) if presences else ()
-    if intervals and flags:  # no value reads as both
+    if flags and (intervals or len({flag.value for flag in flags}) > 1):  # no value reads as both
         return None
-    return _meet_kinds(
-        reduce(_meet_intervals, intervals) if intervals else None,
-        reduce(_meet_texts, texts) if texts else None,
-        _meet_flags(flags) if flags else None,
-    )
+    readings: list[Interval | Flag] = []
+    if flags:
+        readings = [Flag(flags[0].value, all(flag.reads_texts for flag in flags))]
+    if intervals:
+        met = tidy_interval(reduce(_meet_intervals, intervals))
+        if met is None:
+            return None
+        readings = [met]
+    return _with_texts(readings, texts)
 
 
 def follows(constraint: Constraint, given: Iterable[Constraint]) -> bool:
@@ -74,19 +68,15 @@ def join(one: Constraint, other: Constraint) -> Constraint | None:
 def tidy(constraint: Constraint) -> Constraint | None:
     """Return a constraint in its canonical form, or None if no value meets it."""
     if isinstance(constraint, Interval):
-        numbers = tidy_interval(constraint)
-        return None if isinstance(numbers, _Empty) else numbers
-    if isinstance(constraint, TextRange | TextSet):
-        texts = tidy_texts(constraint)
-        return None if isinstance(texts, _Empty) else texts
-    return constraint
+        return tidy_interval(constraint)
+    return tidy_texts(constraint) if isinstance(constraint, TextRange | TextSet) else constraint
 
 
-def tidy_interval(interval: Interval) -> Interval | _Empty:
-    """Return the interval with its infinite ends closed; empty if no number is in it."""
+def tidy_interval(interval: Interval) -> Interval | None:
+    """Return the interval with its infinite ends closed; None if no number is in it."""
     low, high = interval.low, interval.high
     if low > high or (low == high and not (interval.low_inside and interval.high_inside)):
-        return _EMPTY
+        return None
     low_inside = interval.low_inside or low == -math.inf
     high_inside = interval.high_inside or high == math.inf
     if low_inside is interval.low_inside and high_inside is interval.high_inside:
@@ -94,16 +84,16 @@ def tidy_interval(interval: Interval) -> Interval | _Empty:
     return Interval(low, high, low_inside, high_inside, interval.reads_texts)
 
 
-def tidy_texts(texts: Texts) -> Texts | _Empty:
-    """Return the same texts in their canonical form; empty if there are none."""
+def tidy_texts(texts: Texts) -> Texts | None:
+    """Return the same texts in their canonical form; None if there are none."""
     if isinstance(texts, TextSet):
-        return texts if texts.texts or texts.excluded else _EMPTY
+        return texts if texts.texts or texts.excluded else None
     low, high = texts.low, texts.high
     excluded = frozenset(text for text in texts.excluded if replace(texts, excluded=frozenset()).holds(text))
     low_inside = texts.low_inside and low not in excluded
     high_inside = texts.high_inside and high is not None and high not in excluded
     if high is not None and (low > high or (low == high and not (low_inside and high_inside))):
-        return _EMPTY
+        return None
     if low == high:
         return TextSet(frozenset({low}))
     if low == "" and high is None:
@@ -131,23 +121,17 @@ def _by_kind(
     return intervals, texts, flags, presences
 
 
-def _meet_kinds(
-    interval: Interval | None, texts: Texts | _Empty | None, flag: Flag | _Empty | None
-) -> tuple[Constraint, ...] | None:
-    """Return the conjunction of constraints of different kinds on one value."""
-    numbers = None if interval is None else tidy_interval(interval)
-    texts = texts if texts is None or isinstance(texts, _Empty) else tidy_texts(texts)
-    if isinstance(numbers, _Empty) or isinstance(texts, _Empty) or isinstance(flag, _Empty):
-        return None
-    readings: list[Interval | Flag] = [reading for reading in (numbers, flag) if reading is not None]
-    if texts is None:
+def _with_texts(readings: list[Interval | Flag], texts: list[Texts]) -> tuple[Constraint, ...] | None:
+    """Return the conjunction of readings of a value and of texts."""
+    if not texts:
         return tuple(readings)
-    if not all(reading.reads_texts for reading in readings):
+    met = tidy_texts(reduce(_meet_texts, texts))
+    if met is None or not all(reading.reads_texts for reading in readings):
         return None
-    if isinstance(texts, TextSet) and not texts.excluded:  # a finite set: test every text
-        left = frozenset(text for text in texts.texts if all(reading.holds(text) for reading in readings))
+    if isinstance(met, TextSet) and not met.excluded:  # a finite set: test every text
+        left = frozenset(text for text in met.texts if all(reading.holds(text) for reading in readings))
         return (TextSet(left),) if left else None
-    return (*readings, texts)
+    return (*readings, met)
 
 
 def _meet_intervals(one: Interval, other: Interval) -> Interval:
@@ -160,12 +144,6 @@ def _meet_intervals(one: Interval, other: Interval) -> Interval:
         high_inside = other.high_inside and (high_inside or other.high < lower_high)
         lower_high = other.high
     return Interval(upper_low, lower_high, low_inside, high_inside, one.reads_texts and other.reads_texts)
-
-
-def _meet_flags(flags: list[Flag]) -> Flag | _Empty:
-    if any(flag.value is not flags[0].value for flag in flags):
-        return _EMPTY
-    return Flag(flags[0].value, all(flag.reads_texts for flag in flags))
 
 
 def _meet_texts(one: Texts, other: Texts) -> Texts:

@@ -127,17 +127,15 @@ def read_filter(text: str, boxes_max: int = BOXES_MAX) -> ReadFilter:
     return _cached(text, boxes_max) if len(text) <= CACHED_LENGTH_MAX else parse_uncached(text, boxes_max)
 
 
-@lru_cache(maxsize=CACHED_TEXTS_MAX)
-def _cached(text: str, boxes_max: int) -> ReadFilter:
-    return parse_uncached(text, boxes_max)
-
-
 def parse_uncached(text: str, boxes_max: int = BOXES_MAX) -> ReadFilter:
     """Return the same without the cache."""
     plain = plain_box(text)
     if plain is not None:
         return ReadFilter(Filter((plain,), text), frozenset([name for name, _ in plain.constraints]))
     return parse_fully(text, boxes_max)
+
+
+_cached = lru_cache(maxsize=CACHED_TEXTS_MAX)(parse_uncached)
 
 
 def parse_fully(text: str, boxes_max: int = BOXES_MAX) -> ReadFilter:

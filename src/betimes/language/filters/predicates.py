@@ -1,8 +1,8 @@
 """The syntax tree of a filter: AND, OR and NOT above conditions on single attributes.
 
 A predicate is true, false or unknown (an attribute is missing, or has another type). Every condition has an
-exact opposite, which is unknown where the condition is. `evaluate` is SQL's three-valued logic; the boxes are
-tested against it.
+exact opposite, which is unknown where the condition is. The boxes are tested against SQL's three-valued logic
+(`tests/oracles/three_valued_logic.py`).
 """
 
 from __future__ import annotations
@@ -209,25 +209,6 @@ Condition = Order | OneOf | Like | Missing
 Predicate = Condition | Known | And | Or | Not
 
 
-def evaluate(predicate: Predicate, attributes: Mapping[str, Value]) -> bool | None:
-    """Return whether the predicate is true of these attributes; None if that is unknown.
-
-    >>> evaluate(Not(Order("speed", ">", 50.0)), {"speed": 61.0}), evaluate(Order("speed", ">", 50.0), {})
-    (False, None)
-    """
-    match predicate:
-        case Known():
-            return predicate.value
-        case And():
-            return _all(tuple(evaluate(part, attributes) for part in predicate.parts))
-        case Or():
-            opposite = _all(tuple(_not(evaluate(part, attributes)) for part in predicate.parts))
-            return _not(opposite)
-        case Not():
-            return _not(evaluate(predicate.part, attributes))
-    return predicate.of(attributes.get(predicate.attribute))
-
-
 def comparable(value: Value, literal: float | str | bool) -> tuple[float | str, float | str] | None:
     """Return value and literal as two values of one type, or None if they cannot be compared.
 
@@ -256,13 +237,3 @@ def after_prefix(prefix: str) -> str | None:
         return None
     last = kept[-1]
     return kept[:-1] + (_AFTER_SURROGATES if last == _BEFORE_SURROGATES else chr(ord(last) + 1))
-
-
-def _all(values: tuple[bool | None, ...]) -> bool | None:
-    if False in values:
-        return False
-    return None if None in values else True
-
-
-def _not(value: bool | None) -> bool | None:
-    return None if value is None else not value

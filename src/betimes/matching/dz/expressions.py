@@ -72,12 +72,8 @@ def read_dz(text: str) -> Dz:
             raise TextError(text, place, "a dz-expression has 0, 1 and * only", "for example 01*1")
         if place >= LENGTH_MAX:
             raise TextError(text, place, f"a dz-expression has at most {LENGTH_MAX} places")
-        dz = _longer(dz, digit)
+        dz = Dz(2 * dz.bits + (digit == "1"), 2 * dz.stars + (digit == WILDCARD))
     return stripped(dz)
-
-
-def _longer(dz: Dz, digit: str) -> Dz:
-    return Dz(2 * dz.bits + (digit == "1"), 2 * dz.stars + (digit == WILDCARD))
 
 
 def stripped(dz: Dz) -> Dz:
@@ -219,18 +215,13 @@ def coarsened(expressions: Iterable[Dz], count_max: int) -> DzSet:
         raise ValueError(f"{count_max} expressions cannot cover anything")
     kept = list(merged(expressions))
     while len(kept) > count_max:
-        shared = _shared_places(kept)
+        # equal leading places of each expression and the next; they are sorted
+        shared = [_alike(one, other) for one, other in pairwise(map(places_of, kept))]
         best = min(range(len(shared)), key=lambda step: _step_cost(kept, shared, step))
         first, stop = _run(shared, best)
         step = shortened(kept[first], shared[best])
         kept = list(merged([*kept[:first], step, *kept[stop:]]))
     return tuple(kept)
-
-
-def _shared_places(kept: list[Dz]) -> list[int]:
-    """Return the number of equal leading places of each expression and the next; they are sorted."""
-    texts = [places_of(dz) for dz in kept]
-    return [_alike(one, other) for one, other in pairwise(texts)]
 
 
 def _alike(one: str, other: str) -> int:
