@@ -212,6 +212,11 @@ def rises(curve: Sequence[tuple[float, float]]) -> bool:
     return all(left[1] < right[1] for left, right in pairwise(curve))
 
 
+def falls(curve: Sequence[tuple[float, float]]) -> bool:
+    """Return whether a curve goes down from point to point."""
+    return rises([(x, -y) for x, y in curve])
+
+
 def show(curve: Sequence[tuple[float, float]], digits: int = 3) -> str:
     """Return a curve as a few words.
 
@@ -219,3 +224,19 @@ def show(curve: Sequence[tuple[float, float]], digits: int = 3) -> str:
     '0.5 at 1, 0.25 at 16'
     """
     return ", ".join(f"{y:.{digits}g} at {x:g}" for x, y in curve)
+
+
+def curve_claim(
+    text: str,
+    published: str,
+    curve: Sequence[tuple[float, float]],
+    holds: Callable[[Sequence[tuple[float, float]]], bool],
+    digits: int = 3,
+) -> Claim:
+    """Return a claim about the course of a curve."""
+    return Claim(text=text, published=published, measured=show(curve, digits), held=holds(curve))
+
+
+def above(upper: Sequence[tuple[float, float]], lower: Sequence[tuple[float, float]]) -> bool:
+    """Return whether one curve is above another at every point."""
+    return all(left[1] > right[1] for left, right in zip(upper, lower, strict=True))

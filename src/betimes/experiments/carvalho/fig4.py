@@ -32,8 +32,11 @@ from betimes.experiments.figure import (
     Point,
     Row,
     SeedSpread,
+    above,
+    curve_claim,
     curve_means,
     curves,
+    falls,
     fitting,
     grid,
     panels_over,
@@ -54,12 +57,7 @@ def type_claims(results: Sequence[Row]) -> list[Claim]:
     merged = curve_means(results, "types", "accepted", shared=True)
     apart = curve_means(results, "types", "accepted", shared=False)
     return [
-        Claim(
-            text="utilisation (per cent) grows with the number of event types",
-            published="grows",
-            measured=show(own),
-            held=rises(own),
-        ),
+        curve_claim("utilisation (per cent) grows with the number of event types", "grows", own, rises),
         Claim(
             text="with a single type most of the network remains unused (below 2 per cent)",
             published="under-utilised",
@@ -69,7 +67,7 @@ def type_claims(results: Sequence[Row]) -> list[Claim]:
         Claim(
             text="ours: merged into trees, more subscriptions are accepted at every number of types",
             measured=f"{show(merged)}; without: {show(apart)}",
-            held=all(left[1] > right[1] for left, right in zip(merged, apart, strict=True)),
+            held=above(merged, apart),
         ),
     ]
 
@@ -109,23 +107,15 @@ def utilisation_claims(results: Sequence[Row]) -> list[Claim]:
     many = curve_means(results, "replicas", "utilisation", types=TYPES)
     accepted = curve_means(results, "replicas", "accepted", types=1)
     return [
-        Claim(
-            text="a single type: utilisation (per cent) grows with the replicas",
-            published="grows",
-            measured=show(one),
-            held=rises(one),
-        ),
-        Claim(
-            text="a single type: more subscriptions are satisfied with more replicas",
-            published="more",
-            measured=show(accepted),
-            held=rises(accepted),
+        curve_claim("a single type: utilisation (per cent) grows with the replicas", "grows", one, rises),
+        curve_claim(
+            "a single type: more subscriptions are satisfied with more replicas", "more", accepted, rises
         ),
         Claim(
             text="with several replicas, a single type makes better use of resources than many types",
             published="better",
             measured=f"1 type: {show(one[1:])}; {TYPES} types: {show(many[1:])}",
-            held=all(left[1] > right[1] for left, right in zip(one[1:], many[1:], strict=True)),
+            held=above(one[1:], many[1:]),
         ),
     ]
 
@@ -167,12 +157,7 @@ def cost_claims(results: Sequence[Row]) -> list[Claim]:
     slope = (last_y - first_y) / (last_x - first_x)
     off = max(abs(y / (first_y + slope * (x - first_x)) - 1.0) for x, y in messages)
     return [
-        Claim(
-            text="latency (ms) falls with the replicas",
-            published="falls",
-            measured=show(latency),
-            held=rises([(x, -y) for x, y in latency]),
-        ),
+        curve_claim("latency (ms) falls with the replicas", "falls", latency, falls),
         Claim(
             text=f"most of what {MOST} replicas gain is there with {FEW} (at least {GAIN_AT_FEW:.0%})",
             published="significant gains with four, no significant improvement beyond",

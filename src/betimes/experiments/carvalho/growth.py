@@ -29,6 +29,7 @@ from betimes.experiments.figure import (
     FigurePlan,
     Point,
     Row,
+    above,
     curve_means,
     curve_points,
     panels_over,
@@ -125,11 +126,7 @@ def claims(results: Sequence[Row]) -> list[Claim]:
         Claim(
             text="ours: coord needs fewer messages and less time than 3 replicas at every size",
             measured=f"messages {show(cheap)} against {show(dear)}; ms {show(fast)} against {show(slow)}",
-            held=all(
-                left[1] < right_[1]
-                for ours, theirs in ((cheap, dear), (fast, slow))
-                for left, right_ in zip(ours, theirs, strict=True)
-            ),
+            held=above(dear, cheap) and above(slow, fast),
         ),
     ]
     return found

@@ -33,12 +33,14 @@ from betimes.experiments.figure import (
     PublishedValue,
     Row,
     SeedSpread,
+    curve_means,
     curve_points,
     curves,
     fitting,
     grid,
     panels_over,
     ratio,
+    show,
     value,
 )
 from betimes.model.buffer_settings import DISCONNECTION_AWARE, LRP, PWP, RANDOM, VALUE_DECAY
@@ -82,12 +84,11 @@ def outage_points(results: Sequence[Row]) -> list[Point]:
 
 def outage_claims(results: Sequence[Row]) -> list[Claim]:
     """Return the claims of sections 6.1 and 6.2 about losses."""
-    shares = sorted({float(row["share_away"]) for row in _of_shares(results)})
-    lost = {
-        name: [value(results, "loss", strategy=name, share_away=share).mean for share in shares]
+    lost, kept = (
+        curve_means(_of_shares(results), "share_away", "loss", strategy=name)
         for name in (NONDURABLE, SEMI_DURABLE)
-    }
-    between = [a - b for a, b in zip(lost[NONDURABLE], lost[SEMI_DURABLE], strict=True)]
+    )
+    between = [(x, a - b) for (x, a), (_, b) in zip(lost, kept, strict=True)]
     variations = sorted({float(row["outage_cv"]) for row in results})
     varied = [
         value(results, "loss", strategy=SEMI_DURABLE, share_away=VARIED_AT, outage_cv=each)
@@ -97,14 +98,14 @@ def outage_claims(results: Sequence[Row]) -> list[Claim]:
         Claim(
             text=f"semi-durable loss is almost zero (below {ALMOST_ZERO} per cent) at every share",
             published="almost zero",
-            measured=", ".join(f"{y:.2g} at {x:g}" for x, y in zip(shares, lost[SEMI_DURABLE], strict=True)),
-            held=max(lost[SEMI_DURABLE]) < ALMOST_ZERO,
+            measured=show(kept, digits=2),
+            held=max(y for _, y in kept) < ALMOST_ZERO,
         ),
         Claim(
             text="the difference between the losses grows with the frequency of handoffs",
             published="grows",
-            measured=", ".join(f"{y:.3g} at {x:g}" for x, y in zip(shares, between, strict=True)),
-            held=between == sorted(between),
+            measured=show(between),
+            held=between == sorted(between, key=lambda point: point[1]),
         ),
         Claim(
             text=f"loss grows slightly with the variation of outages (by less than {ALMOST_ZERO} per cent)",
@@ -168,28 +169,22 @@ def size_points(results: Sequence[Row]) -> list[Point]:
 
 def size_claims(results: Sequence[Row]) -> list[Claim]:
     """Return the claims of section 6.3 about losses, and this project's about a limit in bytes."""
-    sizes = sorted({int(row["size"]) for row in results})
-    lost = {
-        each: [
-            value(results, "loss", strategy=SEMI_DURABLE, buffer_bytes=each, size=size).mean for size in sizes
-        ]
+    by_messages, by_bytes = (
+        curve_means(results, "size", "loss", strategy=SEMI_DURABLE, buffer_bytes=each)
         for each in (BUFFER_BYTES, BYTES)
-    }
-    texts = {
-        each: ", ".join(f"{y:.3g} at {x}" for x, y in zip(sizes, losses, strict=True))
-        for each, losses in lost.items()
-    }
+    )
+    losses = [y for _, y in by_messages]
     return [
         Claim(
             text=f"the size of messages has no effect on loss (less than {NO_EFFECT} per cent)",
             published="no effect",
-            measured=texts[BUFFER_BYTES],
-            held=max(lost[BUFFER_BYTES]) - min(lost[BUFFER_BYTES]) < NO_EFFECT,
+            measured=show(by_messages),
+            held=max(losses) - min(losses) < NO_EFFECT,
         ),
         Claim(
             text="ours: where the buffer is bounded in bytes, larger messages lose more",
-            measured=texts[BYTES],
-            held=lost[BYTES][-1] - lost[BYTES][0] > NO_EFFECT,
+            measured=show(by_bytes),
+            held=by_bytes[-1][1] - by_bytes[0][1] > NO_EFFECT,
         ),
         exact_claim(results),
     ]

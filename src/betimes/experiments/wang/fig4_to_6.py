@@ -21,9 +21,11 @@ from betimes.experiments.figure import (
     Row,
     SeedSpread,
     by_seed,
+    curve_claim,
     curve_means,
     curve_points,
     curves,
+    falls,
     grid,
     paired_ratios,
     panels_over,
@@ -216,11 +218,8 @@ def earning_claims(results: Sequence[Row]) -> list[Claim]:
     traffic = ratio(results, "eb", "pc", "messages")
     return [
         *(
-            Claim(
-                text=f"earning of {name.upper()} always rises with the rate",
-                published="rises",
-                measured=show(earning[name], digits=4),
-                held=rises(earning[name]),
+            curve_claim(
+                f"earning of {name.upper()} always rises with the rate", "rises", earning[name], rises, 4
             )
             for name in ("eb", "pc")
         ),
@@ -281,12 +280,7 @@ def share_claims(results: Sequence[Row]) -> list[Claim]:
     found = {name: spread(at_rate(results, name, "delivery_rate").values()) for name in DELIVERY_RATES}
     return [
         *(
-            Claim(
-                text=f"delivery rate of {name.upper()} falls with the rate",
-                published="falls",
-                measured=show(curve, digits=4),
-                held=rises([(x, -y) for x, y in curve]),
-            )
+            curve_claim(f"delivery rate of {name.upper()} falls with the rate", "falls", curve, falls, 4)
             for name, curve in share.items()
         ),
         Claim(
