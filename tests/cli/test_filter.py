@@ -7,7 +7,7 @@ import json
 import pytest
 
 from betimes.cli.app import run
-from betimes.cli.filter import describe, describe_box, filter_facts, read_attributes, try_event
+from betimes.cli.filter import describe, describe_box, filter_facts, read_attributes
 from betimes.language.filters.parse import parse_filter
 from betimes.model.errors import SettingError
 from betimes.model.filters import Box, Flag, Interval, Presence, TextRange, TextSet
@@ -50,7 +50,7 @@ def test_an_event_that_is_no_pairs_is_refused(text):
 
 def test_the_facts_say_which_events_match():
     parsed = parse_filter("speed > 50 AND kind = 'car'")
-    facts = filter_facts(parsed, [try_event(parsed, "speed=61,kind=car"), try_event(parsed, "speed=61")])
+    facts = filter_facts(parsed, [read_attributes("speed=61,kind=car"), read_attributes("speed=61")])
     assert [each["matches"] for each in facts["events"]] == [True, False]
     assert facts["attributes"] == ["kind", "speed"]
 

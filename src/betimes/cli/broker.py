@@ -10,20 +10,19 @@ import resource
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from betimes.language.files.server_file import PORT_MAX, SHARE_MIN
 from betimes.language.quantities import read_duration_s
 from betimes.model.errors import BetimesError, SettingError, TextError
 from betimes.model.server_settings import ServerSettings, TelemetrySettings
 from betimes.terminal import broker_options
-from betimes.terminal.addresses import address_text, check_free, naming
 from betimes.terminal.files import read_text_file
-from betimes.terminal.logs import log_to_stderr
 from betimes.terminal.server_settings import WAYS_IN, read_secret, settings_from
+from betimes.terminal.serving import address_text, check_free, log_to_stderr, naming
 from betimes.terminal.terminal import results
 
 log = logging.getLogger(__name__)
@@ -249,25 +248,34 @@ def _allow_connections(count: int) -> None:
 
 
 async def _serve(settings: ServerSettings, gate: AccessControl, places: list[Endpoint]) -> None:
-    from betimes.broker.server import AddressError, Server
+    from betimes.broker.server import Server
 
-    loop = asyncio.get_running_loop()
     server = Server(settings, gate, places=places)
     told_to_reload = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, told_to_reload.set)
+    await serve(server, lambda: _say_where(server), lambda: _reload_whenever(told_to_reload, server))
+    if server.failure is not None:
+        raise server.failure
+
+
+async def serve(
+    server: Server, say_ready: Callable[[], None], beside: Callable[[], Coroutine[Any, Any, None]]
+) -> None:
+    """Serve until SIGINT or SIGTERM, with a task beside; explain an address that is not available."""
+    from betimes.broker.server import AddressError
+
+    loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, server.ended.set)
-    loop.add_signal_handler(signal.SIGHUP, told_to_reload.set)
     try:
         async with server:
-            _say_where(server)
-            reloading = loop.create_task(_reload_whenever(told_to_reload, server))
+            say_ready()
+            task = loop.create_task(beside())
             await server.ended.wait()
-            reloading.cancel()
+            task.cancel()
     except AddressError as error:
         with naming(error.host, error.port, METRICS_PORT if error.is_metrics else "--port"):
             raise error.reason from None
-    if server.failure is not None:
-        raise server.failure
 
 
 def _say_where(server: Server) -> None:

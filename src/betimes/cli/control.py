@@ -13,7 +13,7 @@ from betimes.client.addresses import read_address
 from betimes.language.quantities import read_duration_s
 from betimes.model.errors import SettingError, TextError
 from betimes.terminal.server_settings import read_secret
-from betimes.terminal.signals import told_to_end
+from betimes.terminal.serving import told_to_end
 from betimes.terminal.spark_options import MasterOption, RemoteOption, open_spark
 from betimes.terminal.terminal import JsonOption, examples
 

@@ -11,9 +11,9 @@ import typer
 from betimes.broker.access.passwords import PasswordFile
 from betimes.client.addresses import read_address
 from betimes.model.errors import SettingError
-from betimes.terminal.addresses import check_free
 from betimes.terminal.client_options import CafileOption, PasswordOption, UserOption
 from betimes.terminal.files import read_text_file
+from betimes.terminal.serving import check_free
 from betimes.terminal.terminal import examples, print_notice
 
 if TYPE_CHECKING:

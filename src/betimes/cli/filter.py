@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -23,15 +22,6 @@ EXAMPLES = examples(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilterTrial:
-    """An event as the user wrote it, and whether the filter matches it."""
-
-    text: str
-    attributes: dict[str, Value]
-    matches: bool
-
-
 def filter_command(
     text: Annotated[str, typer.Argument(help="The filter: a predicate as in a WHERE clause of Spark SQL.")],
     event: Annotated[
@@ -46,21 +36,22 @@ def filter_command(
     every constraint of at least one box. A missing attribute is NULL, as in SQL.
     """
     parsed = parse_filter(text)
-    tried = [try_event(parsed, each) for each in event or []]
+    facts = filter_facts(parsed, [read_attributes(each) for each in event or []])
     if as_json:
-        print_json(filter_facts(parsed, tried))
+        print_json(facts)
         return
     print_facts("filter", {"text": text, "attributes": ", ".join(sorted(parsed.attributes())) or "none"})
     if not parsed.boxes:
         print_facts("", {"boxes": "none: nothing can match this filter"})
     rows = [(number, describe_box(box)) for number, box in enumerate(parsed.boxes, 1)]
     print_table("boxes: an event in any of them matches", ["box", "all of"], rows, numbers=["box"])
-    if tried:
-        print_table("events", ["event", "matches"], [(each.text, each.matches) for each in tried])
+    if event:
+        matches = [each["matches"] for each in facts["events"]]
+        print_table("events", ["event", "matches"], list(zip(event, matches, strict=True)))
 
 
-def filter_facts(parsed: Filter, tried: list[FilterTrial]) -> dict[str, Any]:
-    """Return what --json prints."""
+def filter_facts(parsed: Filter, events: list[dict[str, Value]]) -> dict[str, Any]:
+    """Return what --json prints, with whether the filter matches each of these events."""
     return {
         "text": parsed.text,
         "attributes": sorted(parsed.attributes()),
@@ -71,14 +62,8 @@ def filter_facts(parsed: Filter, tried: list[FilterTrial]) -> dict[str, Any]:
             ]
             for box in parsed.boxes
         ],
-        "events": [{"attributes": each.attributes, "matches": each.matches} for each in tried],
+        "events": [{"attributes": each, "matches": parsed.matches(each)} for each in events],
     }
-
-
-def try_event(parsed: Filter, text: str) -> FilterTrial:
-    """Return an event as the user wrote it, and whether the filter matches it."""
-    attributes = read_attributes(text)
-    return FilterTrial(text=text, attributes=attributes, matches=parsed.matches(attributes))
 
 
 def read_attributes(text: str) -> dict[str, Value]:

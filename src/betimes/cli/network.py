@@ -16,12 +16,11 @@ from betimes.language.files.server_file import PORT_MAX
 from betimes.model.errors import BetimesError, SettingError
 from betimes.model.server_settings import ServerSettings
 from betimes.model.topology import LayeredWorld, Scenario
-from betimes.terminal.addresses import check_free
 from betimes.terminal.broker_options import Access, Anonymous, Passwords, Telemetry, TelemetryEvery, Verbose
 from betimes.terminal.files import read_text_file
 from betimes.terminal.fleet import BROKERS_MAX, HOST, Fleet, FleetPlan, free_ports, make_folder
 from betimes.terminal.server_settings import WAYS_IN, read_secret
-from betimes.terminal.signals import told_to_end
+from betimes.terminal.serving import check_free, told_to_end
 from betimes.terminal.terminal import examples, print_notice, print_table
 
 WATCH_EVERY_S = 0.5

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import json
-import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from betimes.cli.broker import check_addresses, open_gate, prepare
+from betimes.cli.broker import check_addresses, open_gate, prepare, serve
 from betimes.language.files.overlay_file import (
     ATTRIBUTES_MAX,
     HOPS_MAX,
@@ -31,8 +30,8 @@ from betimes.model.overlay_settings import Metric, OverlaySettings
 from betimes.model.server_settings import ServerSettings
 from betimes.terminal.broker_options import Access, Anonymous, Passwords, TlsCertificate, TlsKey, Verbose
 from betimes.terminal.files import read_text_file
-from betimes.terminal.logs import log_to_stderr
 from betimes.terminal.server_settings import read_secret
+from betimes.terminal.serving import log_to_stderr
 from betimes.terminal.terminal import JsonOption, results
 
 if TYPE_CHECKING:
@@ -165,8 +164,13 @@ def peer_command(
     A peer that listens on more than this machine (--host) needs a --secret, the same at all peers.
     With --json, the peer prints its status as a line of JSON whenever it changes.
     """
-    shared = _shared(config, attribute, levels, metric, join)
-    shared = _proven(shared, secret, tls_certificate, tls_authorities)
+    shared = _shared(config, attribute, join, levels=levels, metric=metric)
+    shared = replace(
+        shared,
+        secret_file=_name(secret) or shared.secret_file,
+        tls=shared.tls or tls_certificate is not None,
+        authorities=_name(tls_authorities) or shared.authorities,
+    )
     settings = ServerSettings(
         host=host,
         port=port,
@@ -184,18 +188,6 @@ def peer_command(
     _run(plan, settings, gate, as_json=as_json)
 
 
-def _proven(
-    shared: OverlaySettings, secret: Path | None, certificate: Path | None, authorities: Path | None
-) -> OverlaySettings:
-    """Return the shared settings with the secret and the certificates by which peers authenticate."""
-    return replace(
-        shared,
-        secret_file=str(secret) if secret else shared.secret_file,
-        tls=shared.tls or certificate is not None,
-        authorities=str(authorities) if authorities else shared.authorities,
-    )
-
-
 def _name(file: Path | None) -> str | None:
     return None if file is None else str(file)
 
@@ -203,31 +195,26 @@ def _name(file: Path | None) -> str | None:
 def _shared(
     config: Path | None,
     attributes: list[str] | None,
+    join: list[str] | None,
+    *,
     levels: int | None,
     metric: Metric | None,
-    join: list[str] | None,
 ) -> OverlaySettings:
     """Return the settings that all peers share, from the file and the options; options win."""
-    written = _written(config)
+    written = OverlaySettings()
+    if config is not None:
+        written = read_overlay_file(read_text_file(config), str(config))
+        secret, authorities = (
+            None if name is None else str(config.parent / name)
+            for name in (written.secret_file, written.authorities)
+        )
+        written = replace(written, secret_file=secret, authorities=authorities)
     return replace(
         written,
         ranges=tuple(map(read_attribute_range, attributes)) if attributes else written.ranges,
         levels=levels or written.levels,
         metric=metric or written.metric,
         join=tuple(join) if join else written.join,
-    )
-
-
-def _written(config: Path | None) -> OverlaySettings:
-    if config is None:
-        return OverlaySettings()
-    settings = read_overlay_file(read_text_file(config), str(config))
-
-    def beside(name: str | None) -> str | None:
-        return None if name is None else str(config.parent / name)
-
-    return replace(
-        settings, secret_file=beside(settings.secret_file), authorities=beside(settings.authorities)
     )
 
 
@@ -327,22 +314,14 @@ def _run(plan: PeerPlan, settings: ServerSettings, gate: AccessControl, *, as_js
 async def _serve(
     plan: PeerPlan, settings: ServerSettings, gate: AccessControl, places: list[Endpoint], *, as_json: bool
 ) -> None:
-    from betimes.broker.server import AddressError, Server
+    from betimes.broker.server import Server
 
-    loop = asyncio.get_running_loop()
     server = Server(settings, gate, places=places, plan=plan)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, server.ended.set)
-    try:
-        async with server:
-            _say_ready(server.hub.name, server.places[0].spoken, as_json=as_json)
-            telling = loop.create_task(_tell(server.overlay, server.listener, as_json=as_json))
-            await server.ended.wait()
-            telling.cancel()
-    except AddressError as error:
-        where = f"{error.host}:{error.port}"
-        reason = getattr(error.reason, "strerror", None) or error.reason
-        raise BetimesError(f"{where}: cannot listen there ({reason})") from None
+    await serve(
+        server,
+        lambda: _say_ready(server.hub.name, server.places[0].spoken, as_json=as_json),
+        lambda: _tell(server.overlay, server.listener, as_json=as_json),
+    )
     if server.refusals:
         raise BetimesError(f"another peer refused this one: {server.refusals[0]}")
 

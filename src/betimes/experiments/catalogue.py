@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-
 from betimes.experiments.carvalho import fig4, growth
 from betimes.experiments.farooq import fig4_to_7, fig8_to_12
 from betimes.experiments.figure import Figure
 from betimes.experiments.pongthawornkamol import fig4_to_6, fig7
 from betimes.experiments.tariq import fig5_6
 from betimes.experiments.wang import fig4_to_6 as wang_figures
+from betimes.language.suggestions import near_or_listed
 from betimes.model.errors import SettingError
 
 _ALL: tuple[Figure, ...] = (
@@ -28,8 +27,5 @@ FIGURES = {figure.name: figure for figure in _ALL}
 def figure_named(name: str) -> Figure:
     """Return the figure of this name."""
     if name not in FIGURES:
-        near = difflib.get_close_matches(name, FIGURES, n=1)
-        known = f"one of {', '.join(FIGURES)}"
-        hint = f"did you mean {near[0]}? ({known})" if near else known
-        raise SettingError("figure", name, "no such figure", hint)
+        raise SettingError("figure", name, "no such figure", near_or_listed(name, FIGURES))
     return FIGURES[name]

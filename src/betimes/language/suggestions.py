@@ -44,6 +44,17 @@ def did_you_mean(word: str, known: Iterable[str], kind: str) -> str:
     return f"known {kind}: {shown}{more}"
 
 
+def near_or_listed(word: str, known: Iterable[str]) -> str:
+    """Return a hint: the closest known word, if one is near, and all of them.
+
+    >>> near_or_listed("sped", ["speed", "kind"]), near_or_listed("colour", ["speed", "kind"])
+    ('did you mean speed? (one of speed, kind)', 'one of speed, kind')
+    """
+    words = list(known)
+    near, listed = closest(word, words), f"one of {', '.join(words)}"
+    return listed if near is None else f"did you mean {near}? ({listed})"
+
+
 def quoted(word: str) -> str:
     """Return the word for use inside a message: short, on one line."""
     shown = word if len(word) <= WORD_LENGTH_MAX else f"{word[: WORD_LENGTH_MAX - 1]}…"

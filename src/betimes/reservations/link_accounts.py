@@ -35,14 +35,7 @@ class Instead(NamedTuple):
         >>> Instead(5, 54).or_better(Instead(9, 0)) == Instead(9, 54)
         True
         """
-        return Instead(
-            max(self.room_bytes_per_s, other.room_bytes_per_s),
-            max(self.shared_bytes_per_s, other.shared_bytes_per_s),
-            self.is_short or other.is_short,
-            self.is_cut or other.is_cut,
-            self.is_met or other.is_met,
-            self.is_passing or other.is_passing,
-        )
+        return Instead._make(map(max, self, other))
 
 
 NOTHING = Instead(is_short=False)

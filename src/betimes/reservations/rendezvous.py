@@ -10,7 +10,6 @@ that was never measured has latency 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from betimes.reservations.link_accounts import Reservations
@@ -41,37 +40,22 @@ class OverlayRouting(Protocol):
 
     def next_hop(self, key: int) -> Contact | None:
         """Return the next node towards a key; None if that is this node."""
-        ...
 
     def latency_s(self, name: str) -> float | None:
         """Return the latency of the link to a neighbour; None if it was not measured."""
-        ...
 
     def latency_from_s(self, name: str) -> float | None:
         """Return the latency of the link from a neighbour; None if it was not measured."""
-        ...
 
     def estimated_s(self, name: str, there: Coordinate, target: str) -> float | None:
         """Return the latency from a neighbour, or from here, to a node at a coordinate; None if unknown."""
-        ...
 
     def fastest_from_s(self, name: str) -> float | None:
         """Return the latency of the fastest route from a node; None if not all links are known."""
-        ...
 
     @property
     def neighbours(self) -> tuple[Contact, ...]:
         """Return the other ends of the links."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Advertised:
-    publisher: str
-    bytes_per_s: int
-    coordinate: Coordinate
-    hops: tuple[Hop, ...]  # from the publisher to here
-    lapses_s: float
 
 
 class Rendezvous:
@@ -81,7 +65,8 @@ class Rendezvous:
         self._ways = ways
         self._outward = outward
         self._lapse_after_s = lapse_after_s
-        self._advertised: dict[tuple[str, int], dict[str, _Advertised]] = {}  # by type and replica
+        # by type and replica, by publisher: the advertisement as it arrived, and when it lapses
+        self._advertised: dict[tuple[str, int], dict[str, tuple[Advertise, float]]] = {}
 
     def __len__(self) -> int:
         return sum([len(found) for found in self._advertised.values()])
@@ -135,7 +120,7 @@ class Rendezvous:
     def lapse(self, now_s: float) -> None:
         """Forget advertisements that were not repeated in time."""
         for at, found in list(self._advertised.items()):
-            for publisher in [name for name, each in found.items() if each.lapses_s <= now_s]:
+            for publisher in [name for name, (_, lapses_s) in found.items() if lapses_s <= now_s]:
                 del found[publisher]
             if not found:
                 del self._advertised[at]
@@ -154,13 +139,7 @@ class Rendezvous:
             return []
         found = self._advertised.setdefault(at, {})
         if walk.publisher in found or len(found) < PUBLISHERS_MAX:
-            found[walk.publisher] = _Advertised(
-                publisher=walk.publisher,
-                bytes_per_s=walk.bytes_per_s,
-                coordinate=walk.coordinate,
-                hops=walk.hops,
-                lapses_s=now_s + self._lapse_after_s,
-            )
+            found[walk.publisher] = (walk, now_s + self._lapse_after_s)
         return []
 
     def _walk_question(self, walk: Subscribe) -> list[SendSignal]:
@@ -168,12 +147,12 @@ class Rendezvous:
         if onward is not None:
             return [SendSignal(onward.name, walk)] if len(walk.hops) <= HOPS_MAX else []
         found = self._advertised.get((walk.event_type, walk.replica), {})
-        offers = [self._offer(walk.hops, each) for each in found.values()]
+        offers = [self._offer(walk.hops, each) for each, _ in found.values()]
         back = tuple([hop.name for hop in reversed(walk.hops)][1:])
         answer = Offers(walk.subscription, walk.number, walk.replica, back, tuple(offers))
         return [SendSignal(self._ways.me.name, answer)] if not back else self.take_offers(answer)
 
-    def _offer(self, asked: tuple[Hop, ...], advertised: _Advertised) -> Offer:
+    def _offer(self, asked: tuple[Hop, ...], advertised: Advertise) -> Offer:
         """Return the route from the asking node over this node to a publisher."""
         there = advertised.hops
         upstream = [

@@ -133,9 +133,7 @@ class ReservationRequests:
     def is_settled(self, subscription: str) -> bool:
         """Return whether no answer is pending for a subscriber, and it holds something."""
         asking = self._asking.get(subscription)
-        if asking is None or asking.awaited or not asking.claims:
-            return False
-        return asking.has_all
+        return asking is not None and not asking.awaited and bool(asking.claims) and asking.has_all
 
     def is_whole(self, subscription: str) -> bool:
         """Return whether a subscriber has what it had or asked for, from every publisher."""

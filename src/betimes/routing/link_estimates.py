@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from betimes.model.topology import Link
 
@@ -30,13 +31,7 @@ class LinkEstimate:
 
     def link(self) -> Link:
         """Return the link as it is now estimated."""
-        return Link(
-            source=self._link.source,
-            target=self._link.target,
-            s_per_kb_mean=self._mean,
-            s_per_kb_sd=math.sqrt(self._variance),
-            delay_s=self._link.delay_s,
-        )
+        return replace(self._link, s_per_kb_mean=self._mean, s_per_kb_sd=math.sqrt(self._variance))
 
 
 def has_changed(told: Link | None, known: Link) -> bool:

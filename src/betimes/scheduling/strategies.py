@@ -7,9 +7,9 @@ cost, EBPC both, RL remaining lifetime.
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 
+from betimes.language.suggestions import near_or_listed
 from betimes.model.errors import SettingError
 from betimes.scheduling.appraisal import (
     Appraise,
@@ -114,9 +114,5 @@ def strategy_named(name: str) -> Strategy:
             problem = "what follows ebpc: must be a number between 0 and 1"
             raise SettingError("strategy", name, problem, "try ebpc:0.5") from None
     if name not in STRATEGIES:
-        near = difflib.get_close_matches(name, STRATEGIES, n=1)
-        known = f"one of {', '.join(STRATEGIES)}"
-        raise SettingError(
-            "strategy", name, "no such strategy", f"did you mean {near[0]}? ({known})" if near else known
-        )
+        raise SettingError("strategy", name, "no such strategy", near_or_listed(name, STRATEGIES))
     return STRATEGIES[name]

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from betimes.kernels.compile import kernel
+from betimes.kernels.types import Integers, Numbers
 from betimes.model.distributions import (
     Constant,
     Exponential,
@@ -39,15 +39,13 @@ SCV_TOLERANCE = 1e-9
 EVERYTHING = -1  # a publisher's own broker gets all of its events, wanted or not
 CONSTANT, UNIFORM, NORMAL, EXPONENTIAL, GAMMA = range(5)
 
-Numbers = NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StationsOutcome:
     """The outcome of a run: by subscription, and how long publishers' events waited at each place."""
 
-    wanted: NDArray[np.int64]
-    in_time: NDArray[np.int64]
+    wanted: Integers
+    in_time: Integers
     waits: tuple[WaitStatistics, ...]
     busy_share: dict[str, float]  # by station: share of the duration of the run
 
@@ -129,7 +127,7 @@ class _World:
             _law_rows([Constant(0.0) if link is None else link.delay_s for link in links]),
         )
 
-    def _subscribers_by_atom(self, subscriptions: Sequence[Subscription]) -> tuple[NDArray[np.int64], ...]:
+    def _subscribers_by_atom(self, subscriptions: Sequence[Subscription]) -> tuple[Integers, ...]:
         """Return the subscribers of each atom: where its list begins, the lists, the homes as a bit mask."""
         counts, lists, masks = [np.zeros(1, np.int64)], [], []
         for content in self.contents:
@@ -145,10 +143,8 @@ class _World:
 
 
 def _joined_nodes(
-    journeys: Sequence[Journey], homes: NDArray[np.int64], bounds_s: Numbers
-) -> tuple[
-    NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Numbers
-]:
+    journeys: Sequence[Journey], homes: Integers, bounds_s: Numbers
+) -> tuple[Integers, Integers, Integers, Integers, Integers, Numbers]:
     """Return all journeys' nodes in one table: each journey's first, places, children, homes behind."""
     starts = np.cumsum([0, *(len(each.places) for each in journeys)])
     places = np.concatenate([each.places for each in journeys])
@@ -190,7 +186,7 @@ def _services(statistics: NetworkStatistics, layout: PlaceLayout, journeys: Sequ
 
 def _published(
     statistics: NetworkStatistics, world: _World, seed: int, duration_s: float
-) -> tuple[Numbers, NDArray[np.int64], NDArray[np.int64], Numbers]:
+) -> tuple[Numbers, Integers, Integers, Numbers]:
     """Return time, publisher, atom and lifetime of all published events, in order of time."""
     parts = []
     for number, (publisher, content) in enumerate(zip(statistics.publishers, world.contents, strict=True)):

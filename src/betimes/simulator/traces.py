@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Integers, Numbers
 from betimes.language.suggestions import did_you_mean
 from betimes.model.errors import SettingError
 from betimes.model.events import Value
@@ -23,7 +23,6 @@ from betimes.simulator.chance import stream
 from betimes.simulator.network import Outcome, SimulatedNetwork
 from betimes.simulator.worlds import EVENTS_MAX, Publications
 
-Numbers = NDArray[np.float64]
 Spread = tuple[float, float | None]  # mean and standard deviation
 
 
@@ -36,7 +35,7 @@ class Trace:
     time_s: Numbers
     size_kb: Numbers
     deadline_s: Numbers
-    copies: NDArray[np.int64]
+    copies: Integers
     topics: tuple[str, ...]
     attributes: tuple[Mapping[str, Value], ...]
 

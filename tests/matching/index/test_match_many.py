@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from tests.matching.index.column_batches import column_batch
 
-from betimes.matching.index import match_many as answers
+from betimes.matching.index import match as answers
 from betimes.matching.index.lanes import LaneKind, Lanes
-from betimes.matching.index.match_many import BatchPart, Finds, count_events, match_batch
+from betimes.matching.index.match import BatchPart, Finds, count_events, match_batch
 from betimes.matching.index.rows import rows_of_columns
 from betimes.matching.index.segment import Segment
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from betimes.kernels.address_book import address_book
 from betimes.kernels.compile import kernel
 from betimes.matching.index.index import MatchingIndex
-from betimes.matching.index.match_one import (
+from betimes.matching.index.match import (
     ANSWER,
     COUNTS,
     FIRST_SEGMENT,

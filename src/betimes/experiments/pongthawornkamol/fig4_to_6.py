@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from betimes.experiments.figure import (
     Claim,
@@ -29,12 +28,12 @@ from betimes.experiments.figure import (
     spread,
 )
 from betimes.experiments.pongthawornkamol.network import GAPS_SCV, MATCHING, paper_network
+from betimes.kernels.types import Integers, Numbers
 from betimes.model.statistics import NetworkStatistics
 from betimes.prediction.forecasts import ForecastModel
 from betimes.prediction.predict import WAITS_LONGER, Predictor
 from betimes.simulator.matching_stations import StationsOutcome, run_stations
 
-Numbers = NDArray[np.float64]
 DURATION_S, QUICK_DURATION_S = 10_000.0, 1_500.0  # the part of a run that is compared
 # before that: a warm-up that does not count, then the part from which waits are learned
 WARM_UP_S, LEARNING_S = 50.0, 2_000.0
@@ -107,7 +106,7 @@ def errors(predicted: Numbers, measured: Numbers) -> tuple[float, float, float]:
     return float(difference.mean()), float(difference.max()), together / product if product else 0.0
 
 
-def noise_floor(measured: Numbers, wanted: NDArray[np.int64]) -> float:
+def noise_floor(measured: Numbers, wanted: Integers) -> float:
     """Return the mean absolute error of a perfect prediction, if events were independent."""
     spread_of_mean = np.sqrt(measured * (1.0 - measured) / np.maximum(wanted, 1))
     return float(np.sqrt(2.0 / np.pi) * spread_of_mean.mean())

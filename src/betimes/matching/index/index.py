@@ -21,8 +21,17 @@ from betimes.kernels.address_book import address_book, address_of
 from betimes.kernels.types import Integers, Numbers
 from betimes.matching.index.event_batch import EventBatch, Matches, TextColumn
 from betimes.matching.index.lanes import NUMBER_MAX, LaneKind, Lanes, NoRoomError
-from betimes.matching.index.match_many import Finds, count_events, match_batch
-from betimes.matching.index.match_one import ALIVE, FIRST_SEGMENT, FOUND, MARKED_KEYS_MAX, READINGS, match_one
+from betimes.matching.index.match import (
+    ALIVE,
+    FIRST_SEGMENT,
+    FOUND,
+    MARKED_KEYS_MAX,
+    READINGS,
+    Finds,
+    count_events,
+    match_batch,
+    match_one,
+)
 from betimes.matching.index.rows import (
     NONE,
     PlainFilter,

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from betimes.kernels.compile import inlined, kernel
+from betimes.kernels.types import Flags, Integers, Numbers
 from betimes.matching.dz.spaces import CellBox
 from betimes.peers.coverage import Coverage
 from betimes.peers.peer import Peer
@@ -21,8 +21,6 @@ from betimes.peers.peer import Peer
 NO_PEER, GONE = -1, -2  # in place of a position
 BITS, LENGTH, PARENT, FEEDERS, FEEDERS_STOP, LEAVES = range(6)  # columns of lines
 CHILD, NEEDED, NEEDED_STOP = range(3)  # columns of children
-
-Integers = NDArray[np.int64]
 
 
 class Links(NamedTuple):
@@ -32,8 +30,8 @@ class Links(NamedTuple):
     line_stop: Integers
     child_first: Integers
     child_stop: Integers
-    claims: NDArray[np.float64]  # by peer
-    delays_max: NDArray[np.float64]
+    claims: Numbers  # by peer
+    delays_max: Numbers
     lines: Integers
     feeders: Integers  # publishers
     children: Integers
@@ -70,7 +68,7 @@ def wants(boxes: Boxes, peer: int, cells: Integers) -> bool:
 
 
 @kernel
-def all_wanted(boxes: Boxes, cells: Integers, found: NDArray[np.bool_]) -> None:
+def all_wanted(boxes: Boxes, cells: Integers, found: Flags) -> None:
     """Compute which peer wants which event [peer, event], by the cells of events."""
     for peer in range(found.shape[0]):
         for event in range(found.shape[1]):
@@ -135,10 +133,10 @@ class FloodTally(NamedTuple):
     received: Integers
     wanted: Integers
     of_line: Integers
-    delay: NDArray[np.float64]  # of the last event of a line
-    was_late: NDArray[np.bool_]  # the first one,
-    is_late: NDArray[np.bool_]  # the last one,
-    turned: NDArray[np.bool_]  # whether an event came in time in between, and the next did not
+    delay: Numbers  # of the last event of a line
+    was_late: Flags  # the first one,
+    is_late: Flags  # the last one,
+    turned: Flags  # whether an event came in time in between, and the next did not
 
 
 class Messages(NamedTuple):
@@ -146,7 +144,7 @@ class Messages(NamedTuple):
 
     sender: Integers
     to: Integers
-    delay: NDArray[np.float64]  # before it was sent
+    delay: Numbers  # before it was sent
     line: Integers
     fate: Integers
 
@@ -269,7 +267,7 @@ def flood(
     boxes: Boxes,
     events: Events,
     start: int,
-    got: NDArray[np.int64],
+    got: Integers,
 ) -> tuple[int, int, int, bool]:
     """Publish events from `start` on; return where it stopped, how many receptions there are, and messages.
 

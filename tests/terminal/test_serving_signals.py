@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from betimes.terminal.signals import told_to_end
+from betimes.terminal.serving import told_to_end
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from betimes.terminal.logs import Pairs, log_to_stderr
+from betimes.terminal.serving import Pairs, log_to_stderr
 
 
 def test_nobody_breaks_out_of_a_line():

@@ -1,9 +1,13 @@
-"""Checks of listen addresses, with one error message and a hint."""
+"""What commands that serve until a signal share: checks of listen addresses, the log, and the signals."""
 
 from __future__ import annotations
 
 import errno
+import json
+import logging
+import signal
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -49,3 +53,40 @@ def address_text(host: str, port: int) -> str:
     ('127.0.0.1:1883', '[::1]:1883')
     """
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+class Pairs(logging.Formatter):
+    """Formats a record as one line of `key=value` pairs; quoting keeps client input inside its line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        message = record.getMessage()
+        if record.exc_info:
+            message = f"{message}\n{self.formatException(record.exc_info)}"
+        when = self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z")
+        room = record.name.rpartition(".")[2]
+        return f"time={when} level={record.levelname.lower()} from={room} message={json.dumps(message)}"
+
+
+def log_to_stderr(verbose: bool) -> None:
+    """Write the log to standard error: warnings only, or connections too."""
+    writing = logging.StreamHandler()
+    writing.setFormatter(Pairs())
+    for name in ("betimes", "asyncio"):  # asyncio logs exceptions of connections
+        logger = logging.getLogger(name)
+        logger.handlers = [writing]
+        logger.setLevel(logging.INFO if verbose and name == "betimes" else logging.WARNING)
+        logger.propagate = False
+
+
+@contextmanager
+def told_to_end() -> Iterator[threading.Event]:
+    """Yield an event that SIGINT or SIGTERM sets, in place of the default handlers."""
+    told = threading.Event()
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(each, lambda *_: told.set()) for each in signals]
+    try:
+        yield told
+    finally:
+        for each, handler in zip(signals, before, strict=True):
+            signal.signal(each, handler)

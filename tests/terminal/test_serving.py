@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from betimes.model.errors import BetimesError
-from betimes.terminal.addresses import address_text, check_free, naming
+from betimes.terminal.serving import address_text, check_free, naming
 
 
 def test_a_port_that_somebody_listens_on_is_not_free_until_he_is_gone():
