@@ -21,7 +21,7 @@ from betimes.matching.index.tiles import (
     plan_tables,
     survey_tiles,
 )
-from betimes.matching.index.tree import reach_of_rows
+from betimes.matching.index.tree import SpannedRows, reach_of_rows
 
 
 def rows_on_one_lane(ends: list[tuple[int, int, int]]):
@@ -33,7 +33,7 @@ def rows_on_one_lane(ends: list[tuple[int, int, int]]):
 def test_a_table_has_each_row_in_its_cells():
     starts, spans = rows_on_one_lane([(2, 4, 3), (3, 3, 0), (2, 6, 1)])
     words = np.zeros(8 * 16, np.uint64)
-    fill_table(np.arange(3), 0, 3, starts, spans, np.array([0, 4, 1, 5, 0], np.int32), 16, words)
+    fill_table(SpannedRows(np.arange(3), starts, spans), 0, 3, np.array([0, 4, 1, 5, 0], np.int32), 16, words)
     may = [int(word) for word in words[0::16]][:6]
     sure = [int(word) for word in words[8::16]][:6]
     assert may == [0b101, 0b111, 0b101, 0b100, 0b100, 0]
@@ -43,17 +43,18 @@ def test_a_table_has_each_row_in_its_cells():
 def test_a_row_that_does_not_look_at_the_lane_is_in_every_cell():
     starts, spans = np.array([0, 1, 1]), np.array([[0, 1, 1, 3]], np.int32)
     words = np.zeros(8 * 3, np.uint64)
-    fill_table(np.arange(2), 0, 2, starts, spans, np.array([0, 2, 1, 1, 0], np.int32), 8, words)
+    fill_table(SpannedRows(np.arange(2), starts, spans), 0, 2, np.array([0, 2, 1, 1, 0], np.int32), 8, words)
     assert [int(word) for word in words[0::8]] == [0b11, 0b10, 0]
 
 
 def surveyed(ends: list[tuple[int, int, int]], checked: tuple[int, ...] = ()):
     starts, spans = rows_on_one_lane(ends)
-    bounds, order, doubted = np.array([[0, len(ends)]]), np.arange(len(ends)), np.zeros(len(ends), np.bool_)
+    rows = SpannedRows(np.arange(len(ends)), starts, spans)
+    bounds, doubted = np.array([[0, len(ends)]]), np.zeros(len(ends), np.bool_)
     doubted[list(checked)] = True
-    plans, places, bitmaps = survey_tiles(bounds, order, starts, spans, doubted, 1)
+    plans, places, bitmaps = survey_tiles(bounds, rows, doubted, 1)
     words = np.zeros(8 * bitmaps, np.uint64)
-    fill_tiles(bounds, order, starts, spans, doubted, plans, places, 1, words)
+    fill_tiles(bounds, rows, doubted, plans, places, 1, words)
     assert places.tolist() == [0]
     assert plans[0, FIRST_ROW] == 0
     return plans, words
@@ -102,15 +103,16 @@ def test_a_cleared_row_is_in_no_bitmap_of_the_first_table():
 def test_shares_say_what_a_lane_lets_through():
     starts, spans = rows_on_one_lane([(0, 4, 3), (5, 9, 3)])
     reach, shares = np.empty((1, 4), np.int32), np.empty(1)
-    reach_of_rows(np.arange(2), 0, 2, starts, spans, reach)
-    finds, on_cuts = lane_shares(np.arange(2), 0, 2, starts, spans, reach, shares)
+    rows = SpannedRows(np.arange(2), starts, spans)
+    reach_of_rows(rows, 0, 2, reach)
+    finds, on_cuts = lane_shares(rows, 0, 2, reach, shares)
     assert (finds, on_cuts, shares[0]) == (1.0, True, 0.5)
 
 
 def test_ends_stand_in_blocks_of_eight_lanes():
     starts, spans = np.array([0, 2]), np.array([[1, 3, 5, 3], [9, 7, 8, 0]], np.int32)
     ends = np.empty((1, 32), np.uint16)
-    fill_ends(np.arange(1), starts, spans, np.array([True]), 10, ends)
+    fill_ends(SpannedRows(np.arange(1), starts, spans), np.array([True]), 10, ends)
     assert (ends[0, 1], ends[0, 9], ends[0, 17], ends[0, 25]) == (6, 12, 15, 17)  # at cuts; inside cells
     assert (ends[0, 0], ends[0, 8]) == (0, CODE_MISSING)
     assert (ends[0, 18], ends[0, 26]) == (0, 0)  # in doubt: the lane behind the last is always 0

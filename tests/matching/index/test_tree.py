@@ -16,6 +16,7 @@ from betimes.matching.index.tree import (
     SPAN,
     TILE,
     TILE_ROWS,
+    SpannedRows,
     doubled,
     even_threshold,
     grow_tree,
@@ -62,7 +63,7 @@ def test_every_row_that_holds_is_in_a_tile_that_is_reached(seed, rows):
     starts, spans = random_rows(seed, rows)
     order = np.arange(rows)
     groups = np.unique([0, rows // 3, rows])
-    nodes, tiles = grow_tree(starts, spans, np.full(3, CELLS, np.int32), order, groups)
+    nodes, tiles = grow_tree(SpannedRows(order, starts, spans), np.full(3, CELLS, np.int32), groups)
     assert sorted(order.tolist()) == list(range(rows))
     assert tiles[:, 0].tolist() == [0, *tiles[:-1, 1].tolist()]
     assert tiles[-1, 1] == rows
@@ -77,13 +78,15 @@ def test_every_row_that_holds_is_in_a_tile_that_is_reached(seed, rows):
 
 def test_an_event_is_spared_most_tiles():
     starts, spans = random_rows(1, 8000)
-    nodes, tiles = grow_tree(starts, spans, np.full(3, CELLS, np.int32), np.arange(8000), np.array([0, 8000]))
+    rows = SpannedRows(np.arange(8000), starts, spans)
+    nodes, tiles = grow_tree(rows, np.full(3, CELLS, np.int32), np.array([0, 8000]))
     assert len(tiles_reached(nodes, [41, 41, 41])) < len(tiles) / 2
 
 
 def test_missing_values_reach_only_rows_that_do_not_look():
     starts, spans = np.arange(2001), np.array([[0, 0, CELLS - 1, 3]] * 2000, np.int32)
-    nodes, _ = grow_tree(starts, spans, np.full(1, CELLS, np.int32), np.arange(2000), np.array([0, 2000]))
+    rows = SpannedRows(np.arange(2000), starts, spans)
+    nodes, _ = grow_tree(rows, np.full(1, CELLS, np.int32), np.array([0, 2000]))
     assert len(tiles_reached(nodes, [11])) == 4
     assert tiles_reached(nodes, [65535]) == []
 
@@ -91,21 +94,23 @@ def test_missing_values_reach_only_rows_that_do_not_look():
 def test_no_rows_grow_no_tree():
     nothing = np.zeros(1, np.int64)
     spans, lane_cells = np.empty((0, 4), np.int32), np.empty(0, np.int32)
-    nodes, tiles = grow_tree(nothing, spans, lane_cells, np.arange(0), np.zeros(2, np.int64))
+    rows = SpannedRows(np.arange(0), nothing, spans)
+    nodes, tiles = grow_tree(rows, lane_cells, np.zeros(2, np.int64))
     assert (len(nodes), len(tiles)) == (0, 0)
 
 
 def test_a_threshold_moves_to_where_both_parts_fill_tiles():
     starts, spans = np.arange(992 + 1), np.array([[0, cell, cell, 3] for cell in range(992)], np.int32)
-    moved = even_threshold(np.arange(992), 0, 992, 0, 700, starts, spans)
+    moved = even_threshold(SpannedRows(np.arange(992), starts, spans), 0, 992, 0, 700)
     assert np.count_nonzero(spans[:, 1] + spans[:, 2] < moved) == 496
-    assert even_threshold(np.arange(300), 0, 300, 0, 700, starts, spans) == 700  # they fit one tile
+    few = SpannedRows(np.arange(300), starts, spans)
+    assert even_threshold(few, 0, 300, 0, 700) == 700  # they fit one tile
 
 
 def test_the_parts_of_a_split_wait_in_order():
     starts, spans = np.array([0, 1, 2, 2, 3]), np.array([[0, 8, 9, 3], [0, 1, 2, 3], [0, 0, 3, 3]], np.int32)
     stack, order = np.empty((8, 6), np.int64), np.arange(4)
-    assert push_parts(stack, 0, 1, order, 0, 4, 0, 8, starts, spans) == 3
+    assert push_parts(stack, 0, 1, SpannedRows(order, starts, spans), 0, 4, 0, 8) == 3
     assert order.tolist() == [1, 3, 0, 2]
     assert stack[:3].tolist() == [[3, 4, 2, -1, 65535, 0], [2, 3, 2, 0, 8, 9], [0, 2, 2, 0, 0, 3]]
     assert push(stack, 3, 0, 4, 1, -1, 0, 0) == 4
@@ -114,7 +119,7 @@ def test_the_parts_of_a_split_wait_in_order():
 def test_rows_are_alike_when_cells_and_cuts_agree():
     spans = np.array([[0, 2, 5, 3], [1, 0, 1, 3], [0, 2, 5, 3], [1, 0, 2, 3]], np.int32)
     reach = np.empty((2, 4), np.int32)
-    reach_of_rows(np.arange(2), 0, 2, np.array([0, 2, 4]), spans, reach)
+    reach_of_rows(SpannedRows(np.arange(2), np.array([0, 2, 4]), spans), 0, 2, reach)
     assert reach.tolist() == [[2, 2, 5, 1], [2, 0, 2, 0]]
 
 

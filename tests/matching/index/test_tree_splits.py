@@ -6,6 +6,7 @@ import numpy as np
 
 from betimes.matching.index.tree import (
     SAMPLE,
+    SpannedRows,
     best_threshold_on_lane,
     chosen_split,
     gain_of_threshold,
@@ -26,9 +27,8 @@ def test_narrow_lanes_are_split_before_wide_ones():
     narrow = [(row % 1000, row % 1000 + 5) for row in range(rows)]
     starts, spans = rows_of([wide, narrow])
     path = np.array([[0, 1000], [0, 1005]], np.int32)
-    lane, threshold = chosen_split(
-        np.arange(rows), 0, rows, starts, spans, path, np.empty((2, 2, SAMPLE), np.int32)
-    )
+    spanned = SpannedRows(np.arange(rows), starts, spans)
+    lane, threshold = chosen_split(spanned, 0, rows, path, np.empty((2, 2, SAMPLE), np.int32))
     assert lane == 1
     assert 500 < threshold < 1500
 
@@ -37,7 +37,7 @@ def test_rows_that_are_all_alike_are_not_split():
     starts, spans = rows_of([[(2, 5)] * 3000])
     path = np.array([[2, 5]], np.int32)
     room = np.empty((2, 1, SAMPLE), np.int32)
-    assert chosen_split(np.arange(3000), 0, 3000, starts, spans, path, room)[0] == -1
+    assert chosen_split(SpannedRows(np.arange(3000), starts, spans), 0, 3000, path, room)[0] == -1
 
 
 def test_halves_apart_save_half_the_tiles_for_one_bit():

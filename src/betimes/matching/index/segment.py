@@ -19,7 +19,7 @@ from betimes.matching.index.lane_cells import codes_of_events, cut_lanes
 from betimes.matching.index.rows import NONE, Rows
 from betimes.matching.index.tile_visit import TileLayout
 from betimes.matching.index.tiles import clear_rows, fill_ends, fill_tiles, survey_tiles
-from betimes.matching.index.tree import DEPTH, TILE, TILE_ROWS, grow_tree
+from betimes.matching.index.tree import DEPTH, TILE, TILE_ROWS, SpannedRows, grow_tree
 
 GROUP_LANES_MAX = 3
 GROUP_ROWS_MIN = 256
@@ -195,17 +195,18 @@ def _laid_out(
 ) -> tuple[TileLayout, NDArray[np.int32], Integers]:
     """Return the layout, the plan of each row's tile, and the order of the rows."""
     order, groups = grouped_rows(rows.starts, spans, lane_cells)
-    nodes, tile_bounds = grow_tree(rows.starts, spans, lane_cells, order, groups)
+    sorted_rows = SpannedRows(order, rows.starts, spans)
+    nodes, tile_bounds = grow_tree(sorted_rows, lane_cells, groups)
     lane_count = len(lane_cells)
     checked = rows.previous != NONE
     with_set = np.flatnonzero(rows.marks[:, 1] != NONE)
     checked[np.searchsorted(rows.starts, with_set, side="right") - 1] = True
-    plans, places, bitmaps = survey_tiles(tile_bounds, order, rows.starts, spans, checked, lane_count)
+    plans, places, bitmaps = survey_tiles(tile_bounds, sorted_rows, checked, lane_count)
     words = _aligned_words(8 * bitmaps)
-    fill_tiles(tile_bounds, order, rows.starts, spans, checked, plans, places, lane_count, words)
+    fill_tiles(tile_bounds, sorted_rows, checked, plans, places, lane_count, words)
     blocks = _padded(lane_count) // 8 if lane_count <= _LANES_WITH_ENDS_MAX else 0
     ends = np.empty((rows.size, blocks * 16), np.uint16)
-    fill_ends(order, rows.starts, spans, checked, lane_count, ends)
+    fill_ends(sorted_rows, checked, lane_count, ends)
     with_tile = nodes[:, TILE] >= 0
     nodes[with_tile, TILE] = places[nodes[with_tile, TILE]]
     plan_of_row = np.repeat(places, tile_bounds[:, 1] - tile_bounds[:, 0])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from betimes.kernels.compile import kernel
 from betimes.kernels.types import Flags, Integers, Numbers
 from betimes.matching.index.lane_cells import CODE_MISSING, HIGH_EXACT, LOW_EXACT
-from betimes.matching.index.tree import doubled, reach_of_rows, span_on_lane
+from betimes.matching.index.tree import SpannedRows, doubled, reach_of_rows, span_on_lane
 
 # A tile's plan is one entry for itself and one for each of its tables, so that they are adjacent. The columns
 # of the tile's entry.
@@ -45,12 +45,7 @@ _CANDIDATES_MIN = 2.0  # one more table does not pay if so few rows are left to 
 
 @kernel
 def survey_tiles(
-    tile_bounds: Integers,
-    order: Integers,
-    starts: Integers,
-    spans: NDArray[np.int32],
-    checked: Flags,
-    lane_count: int,
+    tile_bounds: Integers, rows: SpannedRows, checked: Flags, lane_count: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
     """Plan each tile; return the plans, the start of each tile's, and the number of bitmaps needed."""
     plans = np.empty((64, PLAN_COLUMNS), np.int32)
@@ -62,10 +57,10 @@ def survey_tiles(
         start, stop = tile_bounds[tile, 0], tile_bounds[tile, 1]
         while used + _TABLES_MAX + 2 > plans.shape[0]:
             plans = doubled(plans)
-        reach_of_rows(order, start, stop, starts, spans, reach)
-        finds, exact = lane_shares(order, start, stop, starts, spans, reach, shares)
+        reach_of_rows(rows, start, stop, reach)
+        finds, exact = lane_shares(rows, start, stop, reach, shares)
         for position in range(start, stop):
-            exact = exact and not checked[order[position]]
+            exact = exact and not checked[rows.order[position]]
         kind = SURE if finds >= _SURE_FINDS_MIN else LOOSE
         tables, exact = plan_tables(plans, used, kind, stop - start, reach, shares, exact)
         kind = EXACT if exact else kind
@@ -119,18 +114,13 @@ def plan_tables(
 
 @kernel
 def lane_shares(
-    order: Integers,
-    start: int,
-    stop: int,
-    starts: Integers,
-    spans: NDArray[np.int32],
-    reach: NDArray[np.int32],
-    shares: Numbers,
+    sorted_rows: SpannedRows, start: int, stop: int, reach: NDArray[np.int32], shares: Numbers
 ) -> tuple[float, bool]:
     """Write the share of a tile's rows that each lane lets through (2: no table is needed).
 
     Return the expected number of rows that a visiting event finds, and whether all ends lie on cuts.
     """
+    order, starts, spans = sorted_rows
     finds = 0.0
     ends_exact = True
     rows = stop - start
@@ -157,9 +147,7 @@ def lane_shares(
 @kernel
 def fill_tiles(
     tile_bounds: Integers,
-    order: Integers,
-    starts: Integers,
-    spans: NDArray[np.int32],
+    rows: SpannedRows,
     checked: Flags,
     plans: NDArray[np.int32],
     places: NDArray[np.int32],
@@ -170,16 +158,17 @@ def fill_tiles(
 
     A row is not sure if it is `checked`, or if it constrains a lane without a table here.
     """
+    order, starts, spans = rows
     reach = np.empty((lane_count, 4), np.int32)
     decided = np.empty(lane_count + 1, np.bool_)
     for tile in range(tile_bounds.shape[0]):
         start, stop, plan = tile_bounds[tile, 0], tile_bounds[tile, 1], places[tile]
         stride = 16 if plans[plan, KIND] == SURE else 8
         for table in range(plan + 1, plan + 1 + plans[plan, TABLES]):
-            fill_table(order, start, stop, starts, spans, plans[table], stride, words)
+            fill_table(rows, start, stop, plans[table], stride, words)
         if plans[plan, KIND] != SURE:
             continue
-        reach_of_rows(order, start, stop, starts, spans, reach)
+        reach_of_rows(rows, start, stop, reach)
         for lane in range(lane_count):
             decided[lane] = reach[lane, 3] == 1
         for table in range(plan + 1, plan + 1 + plans[plan, TABLES]):
@@ -211,20 +200,14 @@ def clear_rows(
 
 
 @kernel
-def fill_ends(
-    order: Integers,
-    starts: Integers,
-    spans: NDArray[np.int32],
-    checked: Flags,
-    lane_count: int,
-    ends: NDArray[np.uint16],
-) -> None:
+def fill_ends(rows: SpannedRows, checked: Flags, lane_count: int, ends: NDArray[np.uint16]) -> None:
     """Write the codes of each row's ends, eight lanes at a time: eight low ends, eight high ends.
 
     The lane behind the last, where every event has code 0, puts the `checked` rows in doubt.
     """
     if ends.shape[1] == 0:
         return
+    order, starts, spans = rows
     doubt = (lane_count >> 3) * 16 + (lane_count & 7)
     for position in range(ends.shape[0]):
         for block in range(0, ends.shape[1], 16):
@@ -242,16 +225,10 @@ def fill_ends(
 
 @kernel
 def fill_table(
-    order: Integers,
-    start: int,
-    stop: int,
-    starts: Integers,
-    spans: NDArray[np.int32],
-    table: NDArray[np.int32],
-    stride: int,
-    words: NDArray[np.uint64],
+    rows: SpannedRows, start: int, stop: int, table: NDArray[np.int32], stride: int, words: NDArray[np.uint64]
 ) -> None:
     """Write one lane's table: mark where each row begins and ends, then carry the marks along the cells."""
+    order, starts, spans = rows
     base, shift, last = table[BASE] >> 1, table[SHIFT] - 1, table[LAST]
     offset = np.int64(table[OFFSET]) * 8
     for position in range(start, stop):

@@ -8,7 +8,7 @@ fails a node's test continues behind that node's whole subtree.
 from __future__ import annotations
 
 import math
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,14 @@ _THRESHOLDS = 8
 _GAIN_MIN = 0.02
 
 
+class SpannedRows(NamedTuple):
+    """The rows of a segment in the order of their tiles; a named tuple because numba accepts it."""
+
+    order: Integers
+    starts: Integers  # of each row's constraints
+    spans: NDArray[np.int32]  # of each constraint: its lane, first cell, last cell, which ends are cuts
+
+
 @inlined
 def span_on_lane(row: int, lane: int, starts: Integers, spans: NDArray[np.int32]) -> int:
     """Return the position of the row's constraint on the lane, or -1."""
@@ -36,19 +44,14 @@ def span_on_lane(row: int, lane: int, starts: Integers, spans: NDArray[np.int32]
 
 @kernel
 def chosen_split(
-    order: Integers,
-    start: int,
-    stop: int,
-    starts: Integers,
-    spans: NDArray[np.int32],
-    path: NDArray[np.int32],
-    samples: NDArray[np.int32],
+    rows: SpannedRows, start: int, stop: int, path: NDArray[np.int32], samples: NDArray[np.int32]
 ) -> tuple[int, int]:
     """Return the lane to split these rows on and twice the threshold; lane -1 if no split helps.
 
     `path` has the first and last cell that reach this node, per lane; `samples` is room for low and high
     ends.
     """
+    order, starts, spans = rows
     counts = np.zeros(path.shape[0], np.int64)
     sampled = min(stop - start, SAMPLE)
     for step in range(sampled):
@@ -155,11 +158,7 @@ def excludes(nodes: NDArray[np.int32], node: int, codes: NDArray[np.uint16], eve
 
 @kernel
 def grow_tree(
-    starts: Integers,
-    spans: NDArray[np.int32],
-    lane_cells: NDArray[np.int32],
-    order: Integers,
-    groups: Integers,
+    rows: SpannedRows, lane_cells: NDArray[np.int32], groups: Integers
 ) -> tuple[NDArray[np.int32], Integers]:
     """Sort the rows of each group; return the nodes in preorder, where tiles begin and end."""
     nodes = np.empty((64, NODE_COLUMNS), np.int32)
@@ -185,7 +184,7 @@ def grow_tree(
         put_node(nodes, node_count, stack[waiting, 3], stack[waiting, 4], stack[waiting, 5], depth)
         node_count += 1
         if stop - start <= TILE_ROWS:
-            reach_of_rows(order, start, stop, starts, spans, reach)
+            reach_of_rows(rows, start, stop, reach)
             node_count = put_tests(nodes, node_count, depth, path, reach, stop - start)
             if tile_count == tiles.shape[0]:
                 tiles = doubled(tiles)
@@ -197,10 +196,10 @@ def grow_tree(
             stack = doubled(stack)
         lane, threshold = -1, 0
         if depth < _SPLITS_DEPTH_MAX:
-            lane, threshold = chosen_split(order, start, stop, starts, spans, path, samples)
+            lane, threshold = chosen_split(rows, start, stop, path, samples)
         if lane >= 0:
-            threshold = even_threshold(order, start, stop, lane, threshold, starts, spans)
-            waiting = push_parts(stack, waiting, depth, order, start, stop, lane, threshold, starts, spans)
+            threshold = even_threshold(rows, start, stop, lane, threshold)
+            waiting = push_parts(stack, waiting, depth, rows, start, stop, lane, threshold)
         else:  # no lane distinguishes these rows: tiles side by side
             for tile in range((stop - start - 1) // TILE_ROWS, -1, -1):
                 first = start + tile * TILE_ROWS
@@ -229,16 +228,9 @@ def step_down(paths: NDArray[np.int32], depth: int, waited: Integers) -> None:
 
 
 @kernel
-def even_threshold(
-    order: Integers,
-    start: int,
-    stop: int,
-    lane: int,
-    threshold: int,
-    starts: Integers,
-    spans: NDArray[np.int32],
-) -> int:
+def even_threshold(rows: SpannedRows, start: int, stop: int, lane: int, threshold: int) -> int:
     """Return a threshold near the given one for which both parts fill whole tiles."""
+    order, starts, spans = rows
     counts = np.zeros(_SUM_BINS, np.int64)
     below = looking = 0
     lowest, highest = 1 << 20, -1
@@ -271,15 +263,14 @@ def push_parts(
     stack: Integers,
     waiting: int,
     depth: int,
-    order: Integers,
+    sorted_rows: SpannedRows,
     start: int,
     stop: int,
     lane: int,
     threshold: int,
-    starts: Integers,
-    spans: NDArray[np.int32],
 ) -> int:
     """Sort low, high and other rows and push each part; return the number of nodes that wait."""
+    order, starts, spans = sorted_rows
     parts = np.zeros((3, 3), np.int64)  # size, first cell, last cell
     parts[:, 1] = CODE_MISSING
     rows = order[start:stop].copy()
@@ -309,19 +300,13 @@ def push_parts(
 
 
 @kernel
-def reach_of_rows(
-    order: Integers,
-    start: int,
-    stop: int,
-    starts: Integers,
-    spans: NDArray[np.int32],
-    reach: NDArray[np.int32],
-) -> None:
+def reach_of_rows(rows: SpannedRows, start: int, stop: int, reach: NDArray[np.int32]) -> None:
     """Write per lane: the number of rows that constrain it, first and last cell, and whether all are alike.
 
     Rows are alike on a lane when they have the same cells and both ends on cuts: a test of those cells
     then decides the lane for all of them.
     """
+    order, starts, spans = rows
     for lane in range(reach.shape[0]):
         reach[lane, 0], reach[lane, 1], reach[lane, 2], reach[lane, 3] = 0, CODE_MISSING, 0, 1
     for position in range(start, stop):
