@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from betimes.experiments.carvalho import fig4, growth
+from betimes.experiments.carvalho import fig4
 from betimes.experiments.farooq import fig4_to_7, fig8_to_12
 from betimes.experiments.figure import Figure
-from betimes.experiments.pongthawornkamol import fig4_to_6, fig7
+from betimes.experiments.pongthawornkamol import fig4_to_7 as pongthawornkamol
 from betimes.experiments.tariq import fig5_6
-from betimes.experiments.wang import fig4_to_6 as wang_figures
+from betimes.experiments.wang import fig4_to_6
 from betimes.language.suggestions import near_or_listed
 from betimes.model.errors import SettingError
 
 _ALL: tuple[Figure, ...] = (
-    *wang_figures.FIGURES,
     *fig4_to_6.FIGURES,
-    fig7.FIGURE,
+    *pongthawornkamol.FIGURES,
     *fig4_to_7.FIGURES,
     *fig8_to_12.FIGURES,
     *fig5_6.FIGURES,
     *fig4.FIGURES,
-    growth.FIGURE,
 )
 FIGURES = {figure.name: figure for figure in _ALL}
 

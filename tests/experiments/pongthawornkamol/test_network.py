@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from betimes.experiments.pongthawornkamol.fig4_to_6 import errors
+from betimes.experiments.pongthawornkamol.fig4_to_7 import errors
 from betimes.experiments.pongthawornkamol.network import GAPS_SCV, MATCHING, paper_network
 from betimes.model.distributions import Choice
 from betimes.prediction.forecasts import ForecastModel

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from betimes.experiments.figure import FigurePlan
-from betimes.experiments.pongthawornkamol.fig7 import FIGURE, claims, points, rows, run_row
+from betimes.experiments.pongthawornkamol.fig4_to_7 import (
+    ADMISSION,
+    policy_claims,
+    policy_points,
+    policy_rows,
+    run_policy,
+)
 
 SATISFIED = {
     "none": 0.2,
@@ -30,31 +36,31 @@ def made_up(violated=0, **change):
             "violated": violated,
             "violated_share": violated / 7,
         }
-        for row in rows(FigurePlan(seeds=(1, 2)))
+        for row in policy_rows(FigurePlan(seeds=(1, 2)))
     ]
 
 
 def test_all_claims_hold_on_numbers_as_the_paper_has_them():
-    for claim in claims(made_up()):
+    for claim in policy_claims(made_up()):
         assert claim.held, claim
 
 
 def test_no_claim_is_held_when_the_numbers_say_otherwise():
-    for claim in claims(made_up(violated=2, none=0.9, random=0.68, reverse_greedy=0.6)):
+    for claim in policy_claims(made_up(violated=2, none=0.9, random=0.68, reverse_greedy=0.6)):
         assert not claim.held, claim
 
 
 def test_every_panel_has_every_policy_at_every_rate():
-    found = points(made_up())
-    assert {point.panel for point in found} == {panel.key for panel in FIGURE.panels}
-    rates = {row["rate"] for row in rows(FigurePlan(seeds=(1,)))}
+    found = policy_points(made_up())
+    assert {point.panel for point in found} == {panel.key for panel in ADMISSION.panels}
+    rates = {row["rate"] for row in policy_rows(FigurePlan(seeds=(1,)))}
     assert len(found) == 3 * len(SATISFIED) * len(rates)
 
 
 @pytest.mark.figure
 def test_refusing_some_satisfies_more_than_refusing_none():
     found = {
-        policy: run_row({"policy": policy, "rate": 2.5, "seed": 2, "duration_s": 500.0})
+        policy: run_policy({"policy": policy, "rate": 2.5, "seed": 2, "duration_s": 500.0})
         for policy in ("none", "reverse-greedy")
     }
     assert found["none"]["admitted"] == 10

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from betimes.experiments.figure import FigurePlan
-from betimes.experiments.pongthawornkamol.fig4_to_6 import (
+from betimes.experiments.pongthawornkamol.fig4_to_7 import (
     CURVES,
     GG1,
     MM1,
