@@ -24,7 +24,6 @@ from betimes.scheduling.appraisal import (
     SLOT_FACTS,
     VERDICT,
     appraise_expired,
-    best_candidate,
     best_candidates,
 )
 from betimes.scheduling.effects import made
@@ -181,11 +180,8 @@ class OutputQueue:
         gone = self._hopeless(hopeless)
         if found == 0:
             return [], gone
-        if room > 1:
-            best = best_candidates(results, found, *strategy.score, room)
-            return self._in_order(results[SLOT, best].astype(np.int64).tolist(), found), gone
-        only = best_candidate(results, found, *strategy.score)
-        return self._in_order([int(results[SLOT, only])], found), gone
+        best = best_candidates(results, found, *strategy.score, room)
+        return self._in_order(results[SLOT, best].astype(np.int64).tolist(), found), gone
 
     def take_next(
         self,

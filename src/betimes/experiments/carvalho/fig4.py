@@ -6,8 +6,8 @@ replicas, flooding of network state and of requests, and both of ours. Every mes
 counts, answers and dead ends included; for flooding of state also the updates that it causes.
 
 Beyond the paper: the growth of hops, neighbours and messages with the network (004: O(log n) neighbours). The
-sizes are 252, 1,000 and 4,000 nodes. In each overlay, requests are made as IndiQoS does, released, then made as
-coord does.
+sizes are 252, 1,000 and 4,000 nodes. In each overlay, requests are made as IndiQoS does, and released; then
+as coord does.
 """
 
 from __future__ import annotations

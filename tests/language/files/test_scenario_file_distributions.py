@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from betimes.language.files.distributions import attribute_spread, number_spread, plain_number_spread
+from betimes.language.files.scenario_file import attribute_spread, number_spread, plain_number_spread
 from betimes.language.files.table_reader import WrongValueError, quantity
 from betimes.language.quantities import read_duration_s
 from betimes.model.distributions import Choice, Constant, Exponential, Normal, Uniform
