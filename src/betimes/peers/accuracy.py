@@ -15,6 +15,9 @@ from betimes.kernels.types import Flags, Integers
 from betimes.matching.dz.expressions import WHOLE, Dz, DzSet, coarser, covers, halves, merged, overlaps
 from betimes.matching.dz.spaces import CellBox, Space, boxes_dz, refined
 
+COUNTED_FOR = 5.0
+TOLERANCE = 1.1  # a measured rate varies
+
 
 def covered_codes(expressions: Iterable[Dz], codes: Integers, length: int) -> Flags:
     """Return for each code (a full-length expression without its leading 1) whether one covers it."""
@@ -29,9 +32,11 @@ def covered_codes(expressions: Iterable[Dz], codes: Integers, length: int) -> Fl
 
 
 class MeasuredRates:
-    """Rates measured for some expressions, from which the rate of any other is estimated.
+    """Rates measured for some expressions, from which the rate of any other is estimated (section 5.1).
 
-    Measured expressions have no wildcards: they contain one another or are disjoint.
+    The rate of a part is the sum of the finest known parts; if only a larger part was measured, its events
+    are assumed to be spread evenly. Measured expressions have no wildcards: they contain one another or are
+    disjoint.
     """
 
     def __init__(self, measured_per_s: Mapping[Dz, float]) -> None:
@@ -84,10 +89,6 @@ def _parts(dz: Dz) -> tuple[Dz, Dz]:
         return halves(dz)
     mark = 1 << (dz.stars.bit_length() - 1)
     return Dz(dz.bits, dz.stars ^ mark), Dz(dz.bits | mark, dz.stars ^ mark)
-
-
-COUNTED_FOR = 5.0
-TOLERANCE = 1.1  # a measured rate varies
 
 
 class Accuracy:

@@ -44,6 +44,9 @@ from betimes.peers.parents import PUBLISHER_DELAY, Card
 from betimes.peers.settings import PeerSettings
 
 NEEDED_MAX = 32  # expressions that are stated for one; beyond, some coarser ones
+CLAIM_MAX = 5.0  # times its bound: the loosest bound that a peer states
+UNRELATED = (Hint, Beat, DetectCycle)  # to what is needed
+SEEN_MAX = 2_048  # events that are remembered, so that none is delivered twice
 
 
 def needed_of(dz: Dz, wanted: Iterable[Dz]) -> DzSet:
@@ -60,7 +63,12 @@ def needed_of(dz: Dz, wanted: Iterable[Dz]) -> DzSet:
 
 
 class Needs:
-    """What one peer stated to its parents as its needs."""
+    """What one peer stated to its parents as its needs: its own, and those of its children.
+
+    A peer that receives more than it wants, to find a better place, offers all of that to others, and few may
+    take it. So it states to each parent what is needed now, and again as soon as a child needs more: its
+    place stays the same, and what no peer below wants is not sent.
+    """
 
     def __init__(self, wanted: DzSet) -> None:
         self.wanted = wanted  # by its own application
@@ -99,7 +107,11 @@ class Needs:
 
 
 def beats_to(children: Children, lines: CoverageTable | None) -> list[SendToPeer]:
-    """Return the beat for each child; without lines the peer publishes, and has no delay."""
+    """Return the beat for each child; without lines the peer publishes, and has no delay.
+
+    The reports travel from hop to hop, as distances do in routing: a parent without a parent reports
+    infinity, and in a cycle the numbers grow until a peer leaves.
+    """
     return [
         SendToPeer(name, Beat(tuple([(dz, _depth(dz, lines)) for dz in sorted(child.served)])))
         for name, child in children.by_name.items()
@@ -121,11 +133,6 @@ def depths_from(sender: str, beat: Beat, lines: CoverageTable) -> Iterator[tuple
         line = lines.by_dz.get(dz)
         if line is not None and depth < math.inf and (line.parent == sender or sender in line.publishers):
             yield dz, line, depth
-
-
-CLAIM_MAX = 5.0  # times its bound: the loosest bound that a peer states
-UNRELATED = (Hint, Beat, DetectCycle)  # to what is needed
-SEEN_MAX = 2_048  # events that are remembered, so that none is delivered twice
 
 
 class Peer:

@@ -30,6 +30,8 @@ from betimes.reservations.signals import (
 )
 
 HERE = ""  # a subscriber at the node itself is also downstream
+Shares = dict[str, dict[str, float]]  # by neighbour and flow (`reserved_flows.flow_of`), in KB/s
+Pinned = dict[tuple[str, str], dict[str, str]]  # see `reserved_flows.PinnedRoutes`
 
 
 @dataclass(slots=True)
@@ -306,10 +308,6 @@ class Branches:
 
     def _tell(self, name: str, message: Granted | Denied | Broken) -> SendSignal:
         return SendSignal(self._ways.me.name if name == HERE else name, message)
-
-
-Shares = dict[str, dict[str, float]]  # by neighbour and flow (`reserved_flows.flow_of`), in KB/s
-Pinned = dict[tuple[str, str], dict[str, str]]  # see `reserved_flows.PinnedRoutes`
 
 
 def shares_and_pins(branches: Branches) -> tuple[Shares, Pinned]:

@@ -42,6 +42,10 @@ from betimes.reservations.signals import (
 )
 
 REQUESTS_MAX = 100_000  # at one node
+Effect = SendSignal | Accepted | Refused | Interrupted
+TRIALS_MAX = 8
+PATIENT_TRIALS = 4  # then a half is tried, then a quarter: a valid answer sooner, not the best one
+UNANSWERED = frozenset({RefusalReason.NO_ANSWER, RefusalReason.NOBODY_PUBLISHES, RefusalReason.TOO_MANY})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +61,6 @@ class ReservationRequest:
     is_shared: bool = True  # subscribers of one type share a tree; else each has a flow of its own
     home: str | None = None  # subscribers of one home share a flow that is for this home alone
     is_trial: bool = False  # at a home, no other subscriber is moved for it until it is confirmed
-
-
-Effect = SendSignal | Accepted | Refused | Interrupted
 
 
 @dataclass(slots=True)
@@ -356,13 +357,12 @@ class ReservationRequests:
         return [refused(claim.subscription, RefusalReason.NOBODY_PUBLISHES, is_definite=False)]
 
 
-TRIALS_MAX = 8
-PATIENT_TRIALS = 4  # then a half is tried, then a quarter: a valid answer sooner, not the best one
-UNANSWERED = frozenset({RefusalReason.NO_ANSWER, RefusalReason.NOBODY_PUBLISHES, RefusalReason.TOO_MANY})
-
-
 class Fitting:
-    """A refusal for which an alternative is searched."""
+    """A refusal for which an alternative is searched: it is tried, released again, and reported.
+
+    Whether a bandwidth is available on the whole route, from all publishers, is known only after a trial. So
+    a reported alternative is available, unless another request is faster.
+    """
 
     def __init__(self, request: ReservationRequest, refused: Refused) -> None:
         self.refused = refused  # with the results of the trials so far

@@ -21,6 +21,13 @@ from betimes.reservations.link_accounts import NOTHING, Instead
 from betimes.reservations.overlay.coordinates import DIMENSIONS, Coordinate
 
 SAME_LATENCY = 1.0 + 1e-9  # sums of the same numbers in another order
+TEXT_LENGTH_MAX = 1_000_000
+NAME_LENGTH_MAX = 4_000  # a flow's name contains a topic and two brokers, each up to three times as long
+LIST_LENGTH_MAX = 10_000
+NUMBER_MAX = 10**15
+FAR_S = 1_000.0  # limit of a coordinate
+WITHOUT_BOUND = "inf"
+_Read = Callable[[Any], Any]
 
 
 class Manner(StrEnum):
@@ -255,13 +262,6 @@ class SendSignal(NamedTuple):
     message: object
 
 
-TEXT_LENGTH_MAX = 1_000_000
-NAME_LENGTH_MAX = 4_000  # a flow's name contains a topic and two brokers, each up to three times as long
-LIST_LENGTH_MAX = 10_000
-NUMBER_MAX = 10**15
-FAR_S = 1_000.0  # limit of a coordinate
-WITHOUT_BOUND = "inf"
-
 _KINDS: dict[str, type] = {kind.__name__: kind for kind in get_args(Signal)}
 
 
@@ -276,7 +276,11 @@ def write_signal(signal: Signal) -> str:
 
 
 def read_signal(text: str) -> Signal:
-    """Return the signal in a text; raise `TextError` if it is none."""
+    """Return the signal in a text: a list of its name and its fields in order.
+
+    Input is untrusted: each value must have its field's type and be within bounds; else a `TextError` states
+    the reason.
+    """
     if len(text) > TEXT_LENGTH_MAX:
         raise TextError(text[:80], 0, "this is too long for a signal")
     try:
@@ -290,9 +294,6 @@ def read_signal(text: str) -> Signal:
     except ValueError as unlikely:
         raise TextError(text[:80], 0, f"this is no {fields[0]}: {unlikely}") from None
     return signal
-
-
-_Read = Callable[[Any], Any]
 
 
 def _plain(value: object) -> object:

@@ -38,6 +38,25 @@ NORMAL = np.array(
         for z in (node / STEPS for node in range(-REACH * STEPS, REACH * STEPS + 1))
     ]
 )
+# slots[slot, …]; HURRIED is not 0 if a subscriber states a bound
+FIRST, ROWS, BORN_S, SIZE_KB, ENTERED_S, HURRIED = range(6)
+SLOT_FACTS = 6
+# rows[row, …], sorted by destination; a row that was sent or dropped has destination GONE; VERDICT is the
+# result of the last appraisal, for the link of that appraisal
+DESTINATION, BOUND_S, PRICE, COUNT, VERDICT = range(5)
+NOBODY_YET = 1e-9  # the weight of rows without a subscriber: small, but the message is kept
+GONE = -1.0
+STAYS, GOES, HOPELESS = 0.0, 1.0, 2.0
+# ways[…, neighbour, destination]; WAIT_S is the mean wait of recent messages behind the neighbour
+OPEN, FIXED_S, S_PER_KB_MEAN, S_PER_KB_SD, WAIT_S = range(5)
+WAY_FACTS = 5
+# results[…, candidate]
+SLOT, BENEFIT, POSTPONED, LIFETIME_S, HOPELESS_SLOT = range(5)
+# (now_s, link, slot_count, slots, rows, ways, free_at_s by link, contention, postponed_s, hopeless_at,
+# results); contention is 0 if nothing waits and 1 if messages wait a transmission time or more
+Appraise = Callable[
+    [float, int, int, Numbers, Numbers, Numbers, Numbers, float, float, float, Numbers], tuple[int, int]
+]
 
 
 @kernel
@@ -67,28 +86,6 @@ def success_probability(slack_s: float, spread_s: float) -> float:
     part, rise = place - node, NORMAL[node + 1, 0] - low
     before, after = NORMAL[node, 1] - rise, NORMAL[node + 1, 1] - rise
     return float(low + part * (rise + (1.0 - part) * (before * (1.0 - part) - after * part)))
-
-
-# slots[slot, …]; HURRIED is not 0 if a subscriber states a bound
-FIRST, ROWS, BORN_S, SIZE_KB, ENTERED_S, HURRIED = range(6)
-SLOT_FACTS = 6
-# rows[row, …], sorted by destination; a row that was sent or dropped has destination GONE; VERDICT is the
-# result of the last appraisal, for the link of that appraisal
-DESTINATION, BOUND_S, PRICE, COUNT, VERDICT = range(5)
-NOBODY_YET = 1e-9  # the weight of rows without a subscriber: small, but the message is kept
-GONE = -1.0
-STAYS, GOES, HOPELESS = 0.0, 1.0, 2.0
-# ways[…, neighbour, destination]; WAIT_S is the mean wait of recent messages behind the neighbour
-OPEN, FIXED_S, S_PER_KB_MEAN, S_PER_KB_SD, WAIT_S = range(5)
-WAY_FACTS = 5
-# results[…, candidate]
-SLOT, BENEFIT, POSTPONED, LIFETIME_S, HOPELESS_SLOT = range(5)
-
-# (now_s, link, slot_count, slots, rows, ways, free_at_s by link, contention, postponed_s, hopeless_at,
-# results); contention is 0 if nothing waits and 1 if messages wait a transmission time or more
-Appraise = Callable[
-    [float, int, int, Numbers, Numbers, Numbers, Numbers, float, float, float, Numbers], tuple[int, int]
-]
 
 
 class Weights(NamedTuple):

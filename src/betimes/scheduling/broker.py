@@ -39,6 +39,12 @@ from betimes.scheduling.reserved_flows import PinnedRoutes, Pins, ReservedShares
 from betimes.scheduling.strategies import Strategy
 
 SETS_MAX = 4096  # cached, of each kind
+NEWEST_WEIGHT = 0.025  # of the newest value in a running mean: a memory of about forty messages
+VAIN_WEIGHT = NEWEST_WEIGHT / 2  # of the wait of a dropped message: it shows the load, but ended early
+NONE: frozenset[str] = frozenset()
+MESSAGES_MAX = 100_000  # waiting at one broker
+UNAWAITED_PART = 0.5  # of the queue that messages without a subscriber yet may use
+TRANSMISSION_S_MIN = 1e-9  # avoids a division by zero for a link that takes no time
 
 
 class Split(NamedTuple):
@@ -53,6 +59,8 @@ class Split(NamedTuple):
 class DestinationSets:
     """The cached sets of destinations under one broker's numbering.
 
+    Messages name their destination brokers; the queue holds their numbers, the columns of the routes. The
+    same few sets occur again and again, and converting one for every message takes longer than a lookup.
     `leads` states for each link the numbers of the destinations that it leads to.
     """
 
@@ -87,10 +95,6 @@ class DestinationSets:
             known = Split(is_here, others, np.array(numbers, dtype=np.int64), tuple(links))
             self._split[names] = known
         return known
-
-
-NEWEST_WEIGHT = 0.025  # of the newest value in a running mean: a memory of about forty messages
-VAIN_WEIGHT = NEWEST_WEIGHT / 2  # of the wait of a dropped message: it shows the load, but ended early
 
 
 def widened(waits_s: Numbers, count: int) -> Numbers:
@@ -129,9 +133,6 @@ def note_vain_waits(onward_wait_s: Numbers, ways: Numbers, destinations: Integer
             onward_wait_s[destination] += (ahead_s - onward_wait_s[destination]) * VAIN_WEIGHT
 
 
-NONE: frozenset[str] = frozenset()
-
-
 class LocalDelivery:
     """Delivers at one broker, and remembers the latest event of each origin that each subscriber received."""
 
@@ -168,11 +169,6 @@ class LocalDelivery:
         for each in subscriptions:
             last[each.id] = number
         return overtaken
-
-
-MESSAGES_MAX = 100_000  # waiting at one broker
-UNAWAITED_PART = 0.5  # of the queue that messages without a subscriber yet may use
-TRANSMISSION_S_MIN = 1e-9  # avoids a division by zero for a link that takes no time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,6 +44,19 @@ from betimes.scheduling.appraisal import (
 
 CLOSED = -1.0  # the value of a link that leads nowhere
 JOURNEY_S_MIN = 1e-9  # avoids a division by zero for a journey that takes no time
+# entries of the address book
+BOOKED_SLOTS, BOOKED_ROWS, BOOKED_RESULTS, BOOKED_TAKEN, BOOKED_WAYS, BOOKED_FREE_AT_S = range(6)
+# passing a kernel as an argument costs time; passing a number does not
+BY_LIFETIME, BY_BENEFIT, BY_ANY_WAY = range(3)
+NUMBER_OF: dict[Appraise, int] = {
+    appraise_lifetime: BY_LIFETIME,
+    appraise_benefit: BY_BENEFIT,
+    appraise_any_way: BY_ANY_WAY,
+}
+# the arguments of an appraisal
+Setting = tuple[float, int, int, Numbers, Numbers, Numbers, Numbers, float, float, float, Numbers]
+NOTHING = -1  # is sent
+NOT_TAKEN = -1  # a message without a bound may have to let another go first
 
 
 @inlined
@@ -184,21 +197,6 @@ def squeeze_rows(slot_count: int, slots: Numbers, rows: Numbers, keep: Flags) ->
             slots[next_slot, ROWS] = next_row - start
             next_slot += 1
     return next_row
-
-
-# entries of the address book
-BOOKED_SLOTS, BOOKED_ROWS, BOOKED_RESULTS, BOOKED_TAKEN, BOOKED_WAYS, BOOKED_FREE_AT_S = range(6)
-# passing a kernel as an argument costs time; passing a number does not
-BY_LIFETIME, BY_BENEFIT, BY_ANY_WAY = range(3)
-NUMBER_OF: dict[Appraise, int] = {
-    appraise_lifetime: BY_LIFETIME,
-    appraise_benefit: BY_BENEFIT,
-    appraise_any_way: BY_ANY_WAY,
-}
-# the arguments of an appraisal
-Setting = tuple[float, int, int, Numbers, Numbers, Numbers, Numbers, float, float, float, Numbers]
-NOTHING = -1  # is sent
-NOT_TAKEN = -1  # a message without a bound may have to let another go first
 
 
 def choice_book(arrays: Sequence[Numbers | Integers], ways: Numbers, free_at_s: Numbers) -> Integers:

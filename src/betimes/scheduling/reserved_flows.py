@@ -23,6 +23,9 @@ from betimes.routing.routing_table import RoutingTable
 from betimes.scheduling.appraisal import OPEN
 
 CREDIT_S_MAX = 1.0  # the burst that a flow may send before all others after a silence
+# By flow (`flow_of`) and the broker where it enters: the neighbour for each home.
+PinnedRoutes = Mapping[tuple[str, str], Mapping[str, str]]
+NO_PINS: Mapping[str, str] = {}
 
 
 @dataclass(slots=True)
@@ -85,11 +88,6 @@ class ReservedShares:
         if account is not None and account.settle(now_s) > 0.0:
             account.credit_kb -= event.size_kb
             self.spent_kb[neighbour] = self.spent_kb.get(neighbour, 0.0) + event.size_kb
-
-
-# By flow (`flow_of`) and the broker where it enters: the neighbour for each home.
-PinnedRoutes = Mapping[tuple[str, str], Mapping[str, str]]
-NO_PINS: Mapping[str, str] = {}
 
 
 class Pins:

@@ -24,6 +24,14 @@ from betimes.simulator.chance import stream
 from betimes.simulator.reservations import GuaranteedSubscriber, Reserving, wanted_of
 from betimes.simulator.worlds import Publications, descriptions, publications
 
+Progress = Callable[[int, int], None]  # parts done, all parts
+PROGRESS_PARTS = 100
+# events of a publisher that decide which subscribers want any of them, even if a run has fewer or none
+LOOKED_AT = 1_000
+# a drawn speed is cut off here: 1 ms per KB for the paper's links, less for links that are faster anyway
+S_PER_KB_MIN, MEAN_SHARE_MIN = 0.001, 0.02
+BLOCK = 1024
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriberOutcome:
@@ -112,15 +120,6 @@ class OutcomeTally:
             subscribers=subscribers,
             steps=steps,
         )
-
-
-Progress = Callable[[int, int], None]  # parts done, all parts
-PROGRESS_PARTS = 100
-# events of a publisher that decide which subscribers want any of them, even if a run has fewer or none
-LOOKED_AT = 1_000
-# a drawn speed is cut off here: 1 ms per KB for the paper's links, less for links that are faster anyway
-S_PER_KB_MIN, MEAN_SHARE_MIN = 0.001, 0.02
-BLOCK = 1024
 
 
 class DrawnLink:

@@ -26,11 +26,19 @@ from betimes.simulator.agenda import Agenda
 from betimes.simulator.chance import draw_numbers, stream
 
 CHORDS = 0.5  # of all pairs in a domain, the share that is linked besides the tree
+DHT_MESSAGES = (Ping, Pong, Join, Contacts, DhtLeave)
+JOIN_GAP_S = 0.02  # between two nodes that join
+HOPS_MAX = 64  # of a route that is traced
+News = Accepted | Refused | Interrupted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransitStubWorld:
-    """A recipe with the numbers of 004; a seed makes it an internet."""
+    """A recipe with the numbers of 004, section 6; a seed makes it an internet.
+
+    There are a few transit domains, each of some transit nodes; each transit node has some stub domains of
+    some nodes. Domains are trees with chords, as GT-ITM draws them.
+    """
 
     domains: int = 3
     transit_nodes: int = 4  # of a domain
@@ -93,9 +101,6 @@ class _Wires:
         return found
 
 
-DHT_MESSAGES = (Ping, Pong, Join, Contacts, DhtLeave)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReservationOverlaySettings(ReservingSettings):
     """The settings of the nodes of an overlay."""
@@ -104,7 +109,7 @@ class ReservationOverlaySettings(ReservingSettings):
 
 
 class OverlayNode(ReservingNode):
-    """One node: its part of the table, and a reserving node."""
+    """One node without I/O: its part of the hash table, and a reserving node that uses the table's links."""
 
     def __init__(
         self, name: str, settings: ReservationOverlaySettings, link_bytes_per_s: Callable[[str], int]
@@ -138,12 +143,6 @@ class OverlayNode(ReservingNode):
         for gone in sorted(before.difference(self.dht.neighbours)):
             effects += super().lost(gone.name, now_s)
         return effects + super().beat(now_s)
-
-
-JOIN_GAP_S = 0.02  # between two nodes that join
-HOPS_MAX = 64  # of a route that is traced
-
-News = Accepted | Refused | Interrupted
 
 
 class ReservationOverlay:

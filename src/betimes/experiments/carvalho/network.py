@@ -40,7 +40,13 @@ FNS, FNS_EVERY = "fns", "fns-every"
 
 
 class FloodingNetwork:
-    """The links of an overlay, all of them known."""
+    """The alternatives with complete knowledge (004, sections 4.2 and 6.3), on the links of an overlay.
+
+    *Flooding network state* (FNS): every node knows every link, and takes the shortest route over links that
+    have room. For that, updates are flooded: here only when a link fills, once to every node over a spanning
+    tree; or, as in QoSPF, every change over every link. *Flooding requests* (FR): no node knows any link;
+    each request goes over every link and back (the second wave prunes), and finds the same route.
+    """
 
     def __init__(self, overlay: ReservationOverlay, slots: int) -> None:
         self._number = {name: number for number, name in enumerate(overlay.names)}

@@ -2,6 +2,9 @@
 
 The result is a `Scenario` if the file lists brokers and links, a `LayeredWorld` if it has [generate]. The
 caller reads the file; one `FileMistakesError` lists all mistakes of its text.
+
+Distributions: a plain value is constant; `{ uniform = [low, high] }`, `{ normal = [mean, deviation] }` and
+`{ exponential = mean }` vary, and an attribute may also be `{ choice = [...], weights = [...] }`.
 """
 
 from __future__ import annotations
@@ -61,6 +64,27 @@ _NUMBER_SHAPES = ("uniform", "normal", "exponential", "constant")
 _ALL_SHAPES = (*_NUMBER_SHAPES, "choice")
 
 Reader = Callable[[object], float]
+BROKERS_MAX = 10_000
+LINKS_MAX = 100_000
+PUBLISHERS_MAX = 100_000
+SUBSCRIBERS_MAX = 1_000_000
+FAULTS_MAX = 10_000
+duration = quantity(read_duration_s, "10s")
+size = quantity(read_size_kb, "50KB")
+data_rate = quantity(read_rate_kb_per_s, "20KB/s")
+frequency = quantity(read_frequency_per_s, "15/min")
+speed = quantity(read_speed_s_per_kb, "75ms/KB")
+gaps = one_of("exponential", "uniform", "constant")
+_RATE_LEAST_KB_PER_S = read_rate_kb_per_s("1B/d")
+_UNREAD = ReadFilter(EVERYTHING, frozenset())
+LAYERS_MAX = 100
+ATTRIBUTES_MAX = 100
+TIERS_MAX = 100
+_LINK_SPEED_LEAST_S_PER_KB = 0.001  # where 000's draws are cut off
+_PAPER_DURATION_S = 7200.0
+_PAPER_PROCESSING_S = 0.002
+_NETWORK_KEYS = ("brokers", "links", "publishers", "subscribers")
+PLACE = "subscriber"
 
 
 def number_spread(read: Reader, low: float = 0.0) -> Callable[[object], NumberDistribution]:
@@ -153,23 +177,6 @@ def _more_than_zero(value: float, what: str) -> float:
     if value <= 0:
         raise WrongValueError(f"{what} must be more than zero")
     return value
-
-
-BROKERS_MAX = 10_000
-LINKS_MAX = 100_000
-PUBLISHERS_MAX = 100_000
-SUBSCRIBERS_MAX = 1_000_000
-FAULTS_MAX = 10_000
-
-duration = quantity(read_duration_s, "10s")
-size = quantity(read_size_kb, "50KB")
-data_rate = quantity(read_rate_kb_per_s, "20KB/s")
-frequency = quantity(read_frequency_per_s, "15/min")
-speed = quantity(read_speed_s_per_kb, "75ms/KB")
-gaps = one_of("exponential", "uniform", "constant")
-
-_RATE_LEAST_KB_PER_S = read_rate_kb_per_s("1B/d")
-_UNREAD = ReadFilter(EVERYTHING, frozenset())
 
 
 def read_network(
@@ -429,17 +436,11 @@ def _link_name(value: object) -> str:
     return "->".join(part.strip() for part in any_text(value).split("->"))
 
 
-LAYERS_MAX = 100
-ATTRIBUTES_MAX = 100
-TIERS_MAX = 100
-
-_LINK_SPEED_LEAST_S_PER_KB = 0.001  # where 000's draws are cut off
-
-
 def read_world(top: TomlTable, *, title: str, duration_s: float, processing_s: float) -> LayeredWorld:
     """Return the recipe under [generate]; mistakes are noted in the table.
 
-    If neither deadline nor tiers are given, the publishers' deadline is the paper's: 10 to 30 seconds.
+    The default of every number is the one of 000, section 6.1: without deadline and tiers, a deadline of 10
+    to 30 seconds.
     """
     table = top.table("generate") or TomlTable({}, "generate", top.mistakes)
     tiers = _tiers(table)
@@ -519,11 +520,6 @@ def _check_size(table: TomlTable, world: LayeredWorld) -> None:
         table.complain("upstream", problem)
 
 
-_PAPER_DURATION_S = 7200.0
-_PAPER_PROCESSING_S = 0.002
-_NETWORK_KEYS = ("brokers", "links", "publishers", "subscribers")
-
-
 def read_scenario(text: str, source: str, *, is_live: bool = False) -> Scenario | LayeredWorld:
     """Return the world that a scenario file describes; `source` is the file's name in messages.
 
@@ -568,9 +564,6 @@ def _refuse_both(top: TomlTable) -> None:
         if key in top:
             top.complain(key, "this does not go with [generate]", "keep one of the two")
             top.ignore(key)
-
-
-PLACE = "subscriber"
 
 
 def read_subscriber(text: str, source: str) -> Subscription:

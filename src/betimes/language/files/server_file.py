@@ -46,6 +46,18 @@ _rate = number_between(RATE_MIN, COUNT_MAX)  # per second
 _duration = positive(duration)
 _size_kb = positive(quantity(read_size_kb, "4MB"))
 _port = count_between(0, PORT_MAX)
+NETWORK_LINKS_MAX = 1_000
+QUEUED_MESSAGES_MAX = 10_000_000
+SECRET_LENGTH_MIN = 8
+REFRESH_S_MIN = 1.0  # a broker on the route may need so long to hear of it
+_queue_kb = positive(quantity(read_size_kb, "256MB"))
+PARTITIONS_MAX = 1_000
+FETCH_MAX = 1_000
+KEPT_MESSAGES_MAX = 100_000_000
+_outage_s = positive(quantity(read_duration_s, "12s"))
+_buffer_kb = positive(quantity(read_size_kb, "64MB"))
+_messages = count_between(1, KEPT_MESSAGES_MAX)
+_overwrite = one_of(*OVERWRITING_NAMES)
 
 
 def read_server_file(text: str, source: str) -> ServerSettings:
@@ -194,14 +206,6 @@ def _expiry_s(value: object) -> float:
     return float(int(seconds))
 
 
-NETWORK_LINKS_MAX = 1_000
-QUEUED_MESSAGES_MAX = 10_000_000
-SECRET_LENGTH_MIN = 8
-REFRESH_S_MIN = 1.0  # a broker on the route may need so long to hear of it
-
-_queue_kb = positive(quantity(read_size_kb, "256MB"))
-
-
 def read_network_settings(table: TomlTable) -> NetworkSettings:
     """Return the settings in a [network] table."""
     usual = NetworkSettings()
@@ -275,16 +279,6 @@ def _secret(value: object) -> str:
     if len(text) < SECRET_LENGTH_MIN:
         raise WrongValueError(f"a secret has at least {SECRET_LENGTH_MIN} letters", "better: secret_file")
     return text
-
-
-PARTITIONS_MAX = 1_000
-FETCH_MAX = 1_000
-KEPT_MESSAGES_MAX = 100_000_000
-
-_outage_s = positive(quantity(read_duration_s, "12s"))
-_buffer_kb = positive(quantity(read_size_kb, "64MB"))
-_messages = count_between(1, KEPT_MESSAGES_MAX)
-_overwrite = one_of(*OVERWRITING_NAMES)
 
 
 def read_buffer_settings(table: TomlTable) -> BufferSettings | None:

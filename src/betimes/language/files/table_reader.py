@@ -17,6 +17,11 @@ from betimes.model.errors import FileMistakesError, Mistake, TextError
 
 TEXT_LENGTH_MAX = 500_000_000
 HINT = "write key = value, [table] or [[tables]]; texts stand in quotes"
+MISTAKES_LISTED_MAX = 50
+NAME_LENGTH_MAX = 200
+PRICE_MAX = 1e9
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 def read_toml(text: str, source: str, *, before: str = "", after: str = "") -> Mapping[str, object]:
@@ -51,14 +56,6 @@ def _syntax_mistake(text: str, before: int, message: str) -> tuple[str, str]:
     line, column = int(found.group(1)), int(found.group(2))
     column = min(column - before * (line == 1), len(lines[line - 1]) + 1)
     return f"line {line}, column {column}", problem
-
-
-MISTAKES_LISTED_MAX = 50
-NAME_LENGTH_MAX = 200
-PRICE_MAX = 1e9
-
-T = TypeVar("T")
-U = TypeVar("U")
 
 
 class WrongValueError(Exception):

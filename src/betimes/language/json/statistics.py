@@ -63,6 +63,19 @@ KINDS: dict[type[Distribution], str] = {
     Histogram: "histogram",
     Choice: "choice",
 }
+VERSION = 1
+BYTES_MAX = 64_000_000
+BROKERS_MAX = 10_000
+LINKS_MAX = 100_000
+PUBLISHERS_MAX = 100_000
+SAMPLE_MAX = 10_000  # of one publisher
+SUBSCRIPTIONS_MAX = 1_000_000
+WAITS_MAX = 1_000_000
+ATTRIBUTES_MAX = 1_000
+SECONDS_MAX = 1e12
+SHARE = number_between(0.0, 1.0)
+SECONDS = number_between(0.0, SECONDS_MAX)
+ONE = Constant(1.0)
 
 
 def spread_data(spread: Distribution) -> dict[str, Any]:
@@ -175,21 +188,6 @@ SPREADS: dict[str, Callable[[TomlTable], Distribution]] = {
     "histogram": _histogram,
     "choice": _choice,
 }
-
-
-VERSION = 1
-BYTES_MAX = 64_000_000
-BROKERS_MAX = 10_000
-LINKS_MAX = 100_000
-PUBLISHERS_MAX = 100_000
-SAMPLE_MAX = 10_000  # of one publisher
-SUBSCRIPTIONS_MAX = 1_000_000
-WAITS_MAX = 1_000_000
-ATTRIBUTES_MAX = 1_000
-SECONDS_MAX = 1e12
-SHARE = number_between(0.0, 1.0)
-SECONDS = number_between(0.0, SECONDS_MAX)
-ONE = Constant(1.0)
 
 
 class StatisticsTooLargeError(BetimesError):

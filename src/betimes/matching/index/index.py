@@ -49,6 +49,14 @@ from betimes.model.events import Value
 from betimes.model.filters import Filter
 
 _Column = tuple[int, Numbers, Numbers]
+KEY_MAX = 2**31 - 1
+TAIL_ROWS_MAX = 256
+# a tail up to this length costs less than a segment, however often it is scanned
+_TAIL_ROWS_SCANNED_MAX = 160
+_SCANNED_ROWS_MAX = 50_000  # about the cost of building the tail
+_MERGED_SHARE_MAX = 3  # a segment of up to so many times the new rows is rebuilt with them
+# Unused texts and lanes are collected when there are twice as many as last time, and this many more.
+_NAMES_KEPT = 256
 
 
 def rows_from_columns(
@@ -144,16 +152,6 @@ def _whole(values: Numbers) -> list[int]:
     """Return the values that can be a text's number, as integers."""
     whole: list[int] = values[np.abs(values) <= 2.0**53].astype(np.int64).tolist()
     return whole
-
-
-KEY_MAX = 2**31 - 1
-TAIL_ROWS_MAX = 256
-# a tail up to this length costs less than a segment, however often it is scanned
-_TAIL_ROWS_SCANNED_MAX = 160
-_SCANNED_ROWS_MAX = 50_000  # about the cost of building the tail
-_MERGED_SHARE_MAX = 3  # a segment of up to so many times the new rows is rebuilt with them
-# Unused texts and lanes are collected when there are twice as many as last time, and this many more.
-_NAMES_KEPT = 256
 
 
 class MatchingIndex:

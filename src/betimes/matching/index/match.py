@@ -39,6 +39,12 @@ MARKED_KEYS_MAX = 1 << 24
 """Keys below this are put in order by marking bits: two megabytes of them at most."""
 
 _ONE = np.uint64(1)
+EVENTS_TOGETHER = 65536
+CHUNK_EVENTS = 32768
+_PLACES_MAX = 1 << 25  # of all events of a chunk together: 128 MB
+_CAPACITY_FIRST = 768
+_PILOT_STEP = 256  # one event in so many is counted first, to estimate the room needed
+_LINE_PLACES = 16  # places of four bytes in a cache line
 
 
 @kernel
@@ -165,14 +171,6 @@ def ascending(
             put += put_rows8(words, 512 * eight, answer, put)
             store8(marks, 8 * eight, without8(words, words))
     return put
-
-
-EVENTS_TOGETHER = 65536
-CHUNK_EVENTS = 32768
-_PLACES_MAX = 1 << 25  # of all events of a chunk together: 128 MB
-_CAPACITY_FIRST = 768
-_PILOT_STEP = 256  # one event in so many is counted first, to estimate the room needed
-_LINE_PLACES = 16  # places of four bytes in a cache line
 
 
 class BatchPart:

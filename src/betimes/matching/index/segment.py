@@ -29,12 +29,19 @@ _LANE_BITS = 20
 _COMMON_SHARE = 0.9  # a lane that so many rows constrain does not distinguish groups
 _CANDIDATES_PER_VISIT_MAX = 4.0
 _VISIT_COST, _TABLE_COST, _CANDIDATE_COST = 2.0, 1.0, 2.0
+_LINE_BYTES = 64
+_LANES_WITH_ENDS_MAX = 64  # beyond, doubtful rows are checked exactly: their ends would take too much memory
 
 
 def grouped_rows(
     starts: Integers, spans: NDArray[np.int32], lane_cells: NDArray[np.int32]
 ) -> tuple[Integers, Integers]:
-    """Return an order of the rows, with the start of each group and the end of the last."""
+    """Return an order of the rows, with the start of each group and the end of the last.
+
+    If each row constrains few of many lanes, tiles of rows with different lanes would need a table for every
+    lane, most of them with little effect. Such rows are grouped by their narrowest lanes before they are
+    split: a tile of one group needs only the tables of that group.
+    """
     size = len(starts) - 1
     order, bounds = np.arange(size), np.array([0, size])
     telling = np.bincount(spans[:, 0], minlength=len(lane_cells)) < _COMMON_SHARE * size
@@ -86,10 +93,6 @@ def narrowest_lanes(
             if (chosen >> (place - starts[row])) & 1:
                 codes[row] = (codes[row] << _LANE_BITS) | (spans[place, 0] + 1)
     return codes, chances
-
-
-_LINE_BYTES = 64
-_LANES_WITH_ENDS_MAX = 64  # beyond, doubtful rows are checked exactly: their ends would take too much memory
 
 
 class Segment:

@@ -23,6 +23,20 @@ SAMPLE = 256
 
 _THRESHOLDS = 8
 _GAIN_MIN = 0.02
+AnyInteger = TypeVar("AnyInteger", np.int32, np.int64)
+# The columns of a node.
+LANE = 0  # tested by the node; -1: no test
+LOW = 1  # first code let through
+SPAN = 2  # last code let through, less the first
+DEPTH = 3  # the root's is 1
+SKIP = 4  # the node to continue at if the test fails
+TILE = 5  # visited if the test holds; -1: none
+NODE_COLUMNS = 6
+CODE_MASK = 0xFFFF  # a code below the first one wraps around, so that one comparison tests both ends
+_SPLITS_DEPTH_MAX = 64
+_TILE_ROWS_AIMED_AT = TILE_ROWS - 16  # a part that is a few rows larger than planned still fits
+_SUM_BINS = 2048
+_TESTED_SHARE_MAX = 0.8  # a tile is tested on one more lane if that excludes a fifth of the cells
 
 
 class SpannedRows(NamedTuple):
@@ -48,8 +62,10 @@ def chosen_split(
 ) -> tuple[int, int]:
     """Return the lane to split these rows on and twice the threshold; lane -1 if no split helps.
 
-    `path` has the first and last cell that reach this node, per lane; `samples` is room for low and high
-    ends.
+    The value of a split is the tiles visited that it saves, per bit needed to distinguish its parts. That one
+    rule picks topics before ranges and narrow lanes before wide ones, and stops when tiles would become too
+    small. `path` has the first and last cell that reach this node, per lane; `samples` is room for low and
+    high ends.
     """
     order, starts, spans = rows
     counts = np.zeros(path.shape[0], np.int64)
@@ -127,24 +143,6 @@ def gain_of_threshold(
         return 0.0
     saved = math.log(((count + others) * tiles_per_row + 0.5) / after)
     return saved / bits if saved > _GAIN_MIN else 0.0
-
-
-AnyInteger = TypeVar("AnyInteger", np.int32, np.int64)
-
-# The columns of a node.
-LANE = 0  # tested by the node; -1: no test
-LOW = 1  # first code let through
-SPAN = 2  # last code let through, less the first
-DEPTH = 3  # the root's is 1
-SKIP = 4  # the node to continue at if the test fails
-TILE = 5  # visited if the test holds; -1: none
-NODE_COLUMNS = 6
-
-CODE_MASK = 0xFFFF  # a code below the first one wraps around, so that one comparison tests both ends
-_SPLITS_DEPTH_MAX = 64
-_TILE_ROWS_AIMED_AT = TILE_ROWS - 16  # a part that is a few rows larger than planned still fits
-_SUM_BINS = 2048
-_TESTED_SHARE_MAX = 0.8  # a tile is tested on one more lane if that excludes a fifth of the cells
 
 
 @inlined

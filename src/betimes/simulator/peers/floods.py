@@ -21,6 +21,10 @@ from betimes.peers.peer import Peer
 NO_PEER, GONE = -1, -2  # in place of a position
 BITS, LENGTH, PARENT, FEEDERS, FEEDERS_STOP, LEAVES = range(6)  # columns of lines
 CHILD, NEEDED, NEEDED_STOP = range(3)  # columns of children
+NOT_TAKEN, AGAIN, FROM_BELOW, FROM_ABOVE = range(4)  # the fate of a message
+ROOM = 1_024  # rows for peers that are rebuilt
+GOT_MAX = 65_536  # receptions that are recorded at a time
+Got = tuple[int, int, bool]
 
 
 class Links(NamedTuple):
@@ -116,13 +120,6 @@ class FeedTable:
             children + len(self.children),
             needed + len(self.needed),
         )
-
-
-NOT_TAKEN, AGAIN, FROM_BELOW, FROM_ABOVE = range(4)  # the fate of a message
-ROOM = 1_024  # rows for peers that are rebuilt
-GOT_MAX = 65_536  # receptions that are recorded at a time
-
-Got = tuple[int, int, bool]
 
 
 class FloodTally(NamedTuple):

@@ -31,6 +31,8 @@ TRIES_MAX = 8  # to find a peer that is still present
 NO_DZ = 64  # in place of a length: longer than any expression, so that it covers nothing
 
 Places = NDArray[np.int32]
+RETOLD_EVERY = 10.0  # cycles
+RATES_ASKED = 30  # other peers whose measured rates a peer compares
 
 
 def first_views(count: int, size: int, generator: np.random.Generator) -> Places:
@@ -58,7 +60,11 @@ def drawn(state: NDArray[np.uint64], below: int) -> int:
 def renew_views(
     views: Places, is_here: NDArray[np.bool_], known: NDArray[np.bool_], state: NDArray[np.uint64]
 ) -> None:
-    """Let every peer exchange views with a peer of its view."""
+    """Let every peer exchange a part of its view with a peer of its view.
+
+    About half of a view is new each cycle, and no peer becomes better known than others. Peers that have left
+    are replaced by the partner. Both learn which publishers the other has heard of.
+    """
     count, size = views.shape
     for peer in range(count):
         if not is_here[peer]:
@@ -113,10 +119,6 @@ def known_serving(
                 count += 1
                 break
     return count
-
-
-RETOLD_EVERY = 10.0  # cycles
-RATES_ASKED = 30  # other peers whose measured rates a peer compares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
