@@ -3,11 +3,11 @@
 from betimes.language.guarantees import read_guarantee, read_profile
 from betimes.language.quantities import show_duration, show_rate
 from betimes.reservations.outcomes import Accepted, Interrupted
-from betimes.simulator.reservation_overlay import ReservationOverlaySettings
+from betimes.reservations.overlay_node import ReservationOverlaySettings
 from betimes.reservations.requests import ReservationRequest
 from betimes.reservations.signals import Manner
 from betimes.simulator.reservation_overlay import ReservationOverlay
-from betimes.simulator.reservation_overlay import TransitStubWorld, latencies_s
+from betimes.simulator.transit_stub import TransitStubWorld, latencies_s
 
 world = TransitStubWorld(domains=2, transit_nodes=2, stubs=2, stub_nodes=7)
 overlay = ReservationOverlay(

@@ -137,8 +137,9 @@ def simulated_reservations(seed: int, wishes: Iterable[tuple[str, str, int | Non
 
     from betimes.reservations.outcomes import Accepted, Refused
     from betimes.reservations.overlay.dht import DhtSettings
+    from betimes.reservations.overlay_node import ReservationOverlaySettings
     from betimes.reservations.requests import ReservationRequest
-    from betimes.simulator.reservation_overlay import ReservationOverlay, ReservationOverlaySettings
+    from betimes.simulator.reservation_overlay import ReservationOverlay
 
     places = np.random.default_rng(seed).uniform(0.0, 0.05, (12, 2))
     latencies_s = np.linalg.norm(places[:, None] - places[None], axis=2) + 0.001
@@ -169,7 +170,7 @@ def simulated_reservations(seed: int, wishes: Iterable[tuple[str, str, int | Non
         overlay.subscribe(name, wish)
         overlay.settle()
     found = [state()]
-    del overlay.nodes[crashed]
+    overlay.crash(crashed)
     overlay.run_until(overlay.agenda.now_s + 20.0)
     return [*found, state(), {"messages": overlay.sent.total()}]
 

@@ -47,7 +47,7 @@ def reserved_way(overlay):
     overlay.settle()
     (news,) = accepted(overlay)
     way = ["n8"]
-    while (upstream := overlay.nodes[way[-1]].branches.branch(news.flow).upstream) is not None:
+    while (upstream := overlay.nodes[way[-1]].branches.upstream(news.flow)) is not None:
         way.append(upstream)
     return news, way
 
@@ -107,7 +107,7 @@ def test_a_link_that_is_lost_takes_its_flows_along_on_both_sides(overlay):
     overlay.subscribe("n8", ReservationRequest(subscription="s", event_type="cars"))
     overlay.settle()
     (news,) = accepted(overlay)
-    upstream = overlay.nodes["n8"].branches.branch(news.flow).upstream
+    upstream = overlay.nodes["n8"].branches.upstream(news.flow)
     overlay.perform(upstream, overlay.nodes[upstream].lost("n8", overlay.agenda.now_s))
     overlay.settle()
     assert all(flow_ends[1] != "n8" or flow_ends[0] != upstream for flow_ends in promised(overlay))

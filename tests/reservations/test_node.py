@@ -122,7 +122,7 @@ def test_a_search_fills_both_ways_before_anybody_is_refused_with_what_would_fit(
 
 def test_what_a_killed_broker_carried_is_promised_elsewhere_at_once_and_stays(six):
     news = six.subscribe("f", "s", 20, manner=Manner.COORDINATES)
-    killed = six.nodes["f"].branches.branch(news.flow).upstream
+    killed = six.nodes["f"].branches.upstream(news.flow)
     six.news.clear()
     six.kill(killed)
     six.wait(1)

@@ -92,7 +92,7 @@ def test_an_answer_that_does_not_come_says_nothing_definite(overlay):
 
 def test_what_breaks_is_asked_for_anew(overlay):
     news = told(overlay, "n8", ReservationRequest(subscription="s", event_type="cars", manner=Manner.DIRECT))
-    upstream = overlay.nodes["n8"].branches.branch(news.flow).upstream
+    upstream = overlay.nodes["n8"].branches.upstream(news.flow)
     overlay.news.clear()
     overlay.perform("n8", overlay.nodes["n8"].lost(upstream, overlay.agenda.now_s))
     overlay.settle()

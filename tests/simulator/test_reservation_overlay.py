@@ -85,7 +85,7 @@ def test_no_reservation_survives_its_refresh_time(seed, wanted, crashed):
     overlay.settle()
     gone = {f"n{number}" for number in crashed}
     for name in sorted(gone):
-        del overlay.nodes[name]
+        overlay.crash(name)
     beat_s = SETTINGS.dht.beat_every_s
     for _ in range(12):
         overlay.run_until(overlay.agenda.now_s + beat_s)
@@ -115,7 +115,7 @@ def test_what_a_crash_broke_is_reserved_elsewhere_within_the_refresh_time():
         overlay.settle()
     (flow,) = {news.flow for news in overlay.news if isinstance(news, Accepted)}
     inner = [name for name, node in overlay.nodes.items() if name != "n3" and any(node.branches.below(flow))]
-    del overlay.nodes[inner[0]]
+    overlay.crash(inner[0])
     overlay.news.clear()
     overlay.run_until(overlay.agenda.now_s + SETTINGS.lapse_after_s + 3 * SETTINGS.dht.beat_every_s)
     for number in range(5, 15):
@@ -140,7 +140,7 @@ def test_a_goodbye_lets_flows_find_other_ways_at_once():
     overlay.subscribe("n8", ReservationRequest(subscription="s", event_type="cars"))
     overlay.settle()
     (news,) = overlay.news
-    upstream = overlay.nodes["n8"].branches.branch(news.flow).upstream
+    upstream = overlay.nodes["n8"].branches.upstream(news.flow)
     assert upstream != "n3", "there is a node between"
     overlay.leave(upstream)
     overlay.settle()

@@ -82,6 +82,11 @@ class Branches:
         branch = self._branches.get(flow)
         return () if branch is None else tuple([name for name, granted in branch.below.items() if granted])
 
+    def upstream(self, flow: str) -> str | None:
+        """Return the upstream neighbour of a flow; None if it begins here, or is unknown."""
+        branch = self._branches.get(flow)
+        return None if branch is None else branch.upstream
+
     def branch(self, flow: str) -> Branch | None:
         """Return a flow at this node, if it arrives here."""
         return self._branches.get(flow)

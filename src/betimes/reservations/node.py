@@ -3,7 +3,7 @@
 Sans-I/O: signals from neighbours and requests of applications go in with the time; signals to neighbours
 and results for applications come out. A signal that a node sends to itself is handled at once, without a
 message. A node sends to its neighbours only. So it works over a hash table's links
-(`simulator/reservation_overlay.py`) as well as over a network in which every broker knows all links
+(`reservations/overlay_node.py`) as well as over a network in which every broker knows all links
 (`reservations/overlay/mesh.py`).
 """
 

@@ -7,142 +7,23 @@ detect the crash by their pings.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import shortest_path
 
-from betimes.model.distributions import NumberDistribution, Uniform
-from betimes.reservations.node import ReservingNode, ReservingSettings
 from betimes.reservations.outcomes import Accepted, Interrupted, Refused
-from betimes.reservations.overlay.dht import Contacts, DhtLeave, DhtNode, DhtSettings, Join, Ping, Pong
 from betimes.reservations.overlay.identifiers import Contact, closest
+from betimes.reservations.overlay_node import OverlayNode, ReservationOverlaySettings
 from betimes.reservations.requests import Effect, ReservationRequest
 from betimes.reservations.signals import SendSignal
 from betimes.simulator.agenda import Agenda
-from betimes.simulator.chance import draw_numbers, stream
+from betimes.simulator.chance import stream
 
-CHORDS = 0.5  # of all pairs in a domain, the share that is linked besides the tree
-DHT_MESSAGES = (Ping, Pong, Join, Contacts, DhtLeave)
 JOIN_GAP_S = 0.02  # between two nodes that join
 HOPS_MAX = 64  # of a route that is traced
+
 News = Accepted | Refused | Interrupted
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransitStubWorld:
-    """A recipe with the numbers of 004, section 6; a seed makes it an internet.
-
-    There are a few transit domains, each of some transit nodes; each transit node has some stub domains of
-    some nodes. Domains are trees with chords, as GT-ITM draws them.
-    """
-
-    domains: int = 3
-    transit_nodes: int = 4  # of a domain
-    stubs: int = 4  # at a transit node
-    stub_nodes: int = 5
-    between_domains_s: NumberDistribution = field(default_factory=lambda: Uniform(0.020, 0.040))
-    in_transit_s: NumberDistribution = field(default_factory=lambda: Uniform(0.010, 0.020))
-    to_stub_s: NumberDistribution = field(default_factory=lambda: Uniform(0.003, 0.008))
-    in_stub_s: NumberDistribution = field(default_factory=lambda: Uniform(0.001, 0.003))
-
-    @property
-    def nodes(self) -> int:
-        """Return how many nodes there are."""
-        return self.domains * self.transit_nodes * (1 + self.stubs * self.stub_nodes)
-
-
-def latencies_s(world: TransitStubWorld, seed: int) -> NDArray[np.float64]:
-    """Return the one-way latency between any two nodes of the world of a seed."""
-    chance = stream(seed, "transit-stub")
-    wires = _Wires(chance)
-    fresh = iter(range(world.nodes))
-    domains = [[next(fresh) for _ in range(world.transit_nodes)] for _ in range(world.domains)]
-    for number, domain in enumerate(domains):
-        wires.mesh(domain, world.in_transit_s)
-        for other in domains[:number]:
-            wires.join(int(chance.choice(domain)), int(chance.choice(other)), world.between_domains_s)
-    for transit_node in [node for domain in domains for node in domain]:
-        for _ in range(world.stubs):
-            stub = [next(fresh) for _ in range(world.stub_nodes)]
-            wires.mesh(stub, world.in_stub_s)
-            wires.join(int(chance.choice(stub)), transit_node, world.to_stub_s)
-    return wires.shortest_s(world.nodes)
-
-
-class _Wires:
-    def __init__(self, chance: np.random.Generator) -> None:
-        self._chance = chance
-        self._ends: list[tuple[int, int]] = []
-        self._latency_s: list[float] = []
-
-    def join(self, left: int, right: int, latency_s: NumberDistribution) -> None:
-        """Link two nodes."""
-        self._ends.append((left, right))
-        self._latency_s.append(float(draw_numbers(self._chance, latency_s, 1)[0]))
-
-    def mesh(self, nodes: list[int], latency_s: NumberDistribution) -> None:
-        """Link nodes to a random tree, and some pairs besides."""
-        for number, node in enumerate(nodes[1:], 1):
-            parent = int(self._chance.integers(number))
-            self.join(node, nodes[parent], latency_s)
-            for other in range(number):
-                if other != parent and self._chance.random() < CHORDS / len(nodes):
-                    self.join(node, nodes[other], latency_s)
-
-    def shortest_s(self, count: int) -> NDArray[np.float64]:
-        """Return the least latency between any two of so many nodes."""
-        rows, columns = np.array(self._ends).T
-        wires = coo_array((self._latency_s, (rows, columns)), shape=(count, count)).tocsr()
-        found: NDArray[np.float64] = shortest_path(wires, method="D", directed=False)
-        return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReservationOverlaySettings(ReservingSettings):
-    """The settings of the nodes of an overlay."""
-
-    dht: DhtSettings = field(default_factory=DhtSettings)
-
-
-class OverlayNode(ReservingNode):
-    """One node without I/O: its part of the hash table, and a reserving node that uses the table's links."""
-
-    def __init__(
-        self, name: str, settings: ReservationOverlaySettings, link_bytes_per_s: Callable[[str], int]
-    ) -> None:
-        self.dht = DhtNode(name, settings.dht)
-        super().__init__(self.dht, settings, link_bytes_per_s)
-
-    def join(self, through: str, now_s: float) -> list[Effect]:
-        """Join an overlay with the help of a node that is part of it."""
-        return list(self.dht.join(through, now_s))
-
-    def leave(self, now_s: float) -> list[Effect]:
-        """Leave, the table before the flows: new requests then avoid this node."""
-        return [*self.dht.leave(), *super().leave(now_s)]
-
-    def receive(self, sender: str, message: object, now_s: float) -> list[Effect]:
-        """Handle a message from another node."""
-        if isinstance(message, DHT_MESSAGES):
-            return list(self.dht.receive(message, now_s))
-        return super().receive(sender, message, now_s)
-
-    def lost(self, neighbour: str, now_s: float) -> list[Effect]:
-        """Note that the link to a neighbour is gone."""
-        return [*self.dht.lost(neighbour, now_s), *super().lost(neighbour, now_s)]
-
-    def beat(self, now_s: float) -> list[Effect]:
-        """Do what is due: pings, and the duties of a reserving node."""
-        self.dht.pinned = {*self.outward.neighbours, *self.inward.neighbours}
-        before = set(self.dht.neighbours)
-        effects: list[Effect] = list(self.dht.beat(now_s))
-        for gone in sorted(before.difference(self.dht.neighbours)):
-            effects += super().lost(gone.name, now_s)
-        return effects + super().beat(now_s)
 
 
 class ReservationOverlay:
@@ -188,6 +69,10 @@ class ReservationOverlay:
             self.perform(name, node.join(through, self.agenda.now_s))
         first_s = float(self._chance.random()) * self.settings.dht.beat_every_s
         self._beat_at(self.agenda.now_s + first_s, node)
+
+    def crash(self, name: str) -> None:
+        """Let a node vanish without a message."""
+        del self.nodes[name]
 
     def leave(self, name: str) -> None:
         """Let a node leave with a goodbye."""

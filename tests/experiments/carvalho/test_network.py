@@ -19,6 +19,7 @@ from betimes.experiments.carvalho.network import (
     settled_overlay,
     utilisation,
 )
+from betimes.experiments.figure import FigurePlan
 from betimes.model.errors import SettingError
 
 pytestmark = pytest.mark.figure
@@ -71,7 +72,7 @@ def test_requests_take_slots_and_giving_back_returns_all():
 
 
 def test_the_same_row_gives_the_same_result_and_a_load_is_kept():
-    row = run_of(1, scheme=INDIQOS, types=3, accepted_max=10)
+    row = run_of(FigurePlan(seeds=(1,)), 1, scheme=INDIQOS, types=3, accepted_max=10)
     first = run_row(row)
     assert first == run_row(row)
     assert first["accepted"] == 10

@@ -107,8 +107,7 @@ class Mesh:
         """Return the nodes by which a flow comes to its home, where all links have promised it; or None."""
         way = [home]
         while way[-1] != self.publisher:
-            branch = self.nodes[way[-1]].branches.branch(flow)
-            upstream = None if branch is None else branch.upstream
+            upstream = self.nodes[way[-1]].branches.upstream(flow)
             if upstream is None or upstream in way:
                 return None
             if not self.nodes[upstream].outward.holds(flow, way[-1]):

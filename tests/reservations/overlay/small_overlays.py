@@ -8,7 +8,8 @@ from functools import cache
 import numpy as np
 
 from betimes.reservations.overlay.dht import DhtSettings
-from betimes.simulator.reservation_overlay import ReservationOverlay, ReservationOverlaySettings
+from betimes.reservations.overlay_node import ReservationOverlaySettings
+from betimes.simulator.reservation_overlay import ReservationOverlay
 
 SETTINGS = ReservationOverlaySettings(
     dht=DhtSettings(beat_every_s=1.0, lost_after_s=3.0, forgotten_for_s=10.0),

@@ -11,7 +11,8 @@ from tests.reservations.overlay.small_overlays import REPAIRED_S, SETTINGS, smal
 
 from betimes.reservations.overlay.dht import Contacts, DhtLeave, DhtNode, Join, Ping, Pong, Rumour
 from betimes.reservations.overlay.identifiers import RING, contact_of, shared_bits
-from betimes.simulator.reservation_overlay import ReservationOverlay, TransitStubWorld, latencies_s
+from betimes.simulator.reservation_overlay import ReservationOverlay
+from betimes.simulator.transit_stub import TransitStubWorld, latencies_s
 
 keys = st.lists(st.integers(0, RING - 1), min_size=4, max_size=12)
 
@@ -47,7 +48,7 @@ def test_a_route_ends_at_the_closest_that_lives_after_any_coming_and_going(seed,
         if change == "join" and name not in overlay.nodes:
             overlay.join(name)
         elif change == "crash" and name in overlay.nodes and len(overlay.nodes) > 4:
-            del overlay.nodes[name]
+            overlay.crash(name)
         elif change == "leave" and name in overlay.nodes and len(overlay.nodes) > 4:
             overlay.leave(name)
         overlay.run_until(overlay.agenda.now_s + pause_s)
@@ -64,7 +65,7 @@ def test_a_route_passes_crashed_nodes_before_anything_is_repaired(seed, some_key
     # Leaves reach two nodes to either side: no two neighbours on the ring go at once.
     first = data.draw(st.integers(0, 19))
     for step in range(0, 18, 3):
-        del overlay.nodes[ring[(first + step) % 20]]
+        overlay.crash(ring[(first + step) % 20])
     assert_routes_right(overlay, some_keys)
 
 

@@ -26,15 +26,12 @@ from betimes.experiments.figure import FigurePlan, Row
 from betimes.model.errors import SettingError
 from betimes.reservations.outcomes import Accepted
 from betimes.reservations.overlay.dht import DhtSettings
+from betimes.reservations.overlay_node import ReservationOverlaySettings
 from betimes.reservations.requests import ReservationRequest
 from betimes.reservations.signals import Manner
 from betimes.simulator.chance import stream
-from betimes.simulator.reservation_overlay import (
-    ReservationOverlay,
-    ReservationOverlaySettings,
-    TransitStubWorld,
-    latencies_s,
-)
+from betimes.simulator.reservation_overlay import ReservationOverlay
+from betimes.simulator.transit_stub import TransitStubWorld, latencies_s
 
 FNS, FNS_EVERY = "fns", "fns-every"
 

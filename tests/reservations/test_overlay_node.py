@@ -7,9 +7,9 @@ import pytest
 from betimes.reservations.outcomes import Accepted, RefusalReason, Refused
 from betimes.reservations.overlay.dht import Contacts, Ping, Pong, Rumour
 from betimes.reservations.overlay.identifiers import contact_of
+from betimes.reservations.overlay_node import OverlayNode, ReservationOverlaySettings
 from betimes.reservations.requests import ReservationRequest
 from betimes.reservations.signals import SendSignal
-from betimes.simulator.reservation_overlay import OverlayNode, ReservationOverlaySettings
 
 
 def alone():

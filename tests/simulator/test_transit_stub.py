@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from betimes.simulator.reservation_overlay import TransitStubWorld, latencies_s
+from betimes.simulator.transit_stub import TransitStubWorld, latencies_s
 
 WORLD = TransitStubWorld()
 
