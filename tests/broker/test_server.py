@@ -21,7 +21,7 @@ from betimes.broker.links.federation import Federation
 from betimes.broker.observe.event_recorder import EventRecorder
 from betimes.broker.server import AddressError, Server, endpoints
 from betimes.broker.storage.sqlite_file import StoreError
-from betimes.client.errors import LoginRefusedError
+from betimes.client.errors import LoginRefusedError, PublicationRefusedError
 from betimes.model.errors import BetimesError
 from betimes.model.network_settings import LinkTerms, NetworkSettings
 from betimes.model.server_settings import Door, Limits, ServerSettings, TelemetrySettings
@@ -136,6 +136,10 @@ def test_what_a_store_kept_is_there_in_the_next_server(tmp_path):
 @pytest.mark.live
 def test_a_store_that_cannot_be_written_ends_the_server(tmp_path, monkeypatch):
     async def test():
+        with pytest.raises(StoreError, match="the disk is full"):
+            await serve_until_it_ends()
+
+    async def serve_until_it_ends():
         async with Server(settings(store=str(tmp_path / "s.db"))) as server:
 
             def fail(_changes: object) -> None:
@@ -149,6 +153,8 @@ def test_a_store_that_cannot_be_written_ends_the_server(tmp_path, monkeypatch):
                     pytest.fail("let in")
             await asyncio.wait_for(server.ended.wait(), 10.0)
             assert "the disk is full" in str(server.failure)
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection("127.0.0.1", server.ports[0])
 
     run(test())
 
@@ -206,10 +212,14 @@ def failing_tick(_now_s: float) -> None:
 @pytest.mark.live
 def test_a_bug_in_the_clock_ends_the_server_and_is_its_failure(monkeypatch, caplog):
     async def test():
+        with pytest.raises(KeyError, match="gone"):
+            await serve_until_it_ends()
+
+    async def serve_until_it_ends():
         async with Server(OPEN) as server:
             monkeypatch.setattr(server.hub, "tick", failing_tick)
             await server.ended.wait()
-        assert isinstance(server.failure, KeyError)
+            assert isinstance(server.failure, KeyError)
 
     run(test())
     assert "the clock of the broker failed" in caplog.text
@@ -289,3 +299,51 @@ def test_reloading_takes_new_certificates_and_forgets_an_authority(tmp_path):
                 await client.publish("t", "x", qos=1)
 
     run(test())
+
+
+@pytest.mark.live
+def test_a_server_is_entered_once():
+    async def test():
+        server = Server(OPEN)
+        async with server:
+            with pytest.raises(BetimesError, match="was entered before"):
+                await server.__aenter__()
+            async with betimes.connect(f"mqtt://127.0.0.1:{server.ports[0]}") as client:
+                await client.publish("t", "x", qos=1)
+
+    run(test())
+
+
+@pytest.mark.live
+def test_a_server_reads_the_files_that_its_settings_name(tmp_path):
+    users, access = tmp_path / "users", tmp_path / "access"
+    users.write_text(PasswordFile().with_user("ann", b"secret", Cost(ln=4)).text())
+    access.write_text("user ann\ntopic read open\n")
+
+    async def test():
+        named = ServerSettings(port=0, passwords=str(users), access=str(access))
+        async with Server(named) as server:
+            address = f"mqtt://127.0.0.1:{server.ports[0]}"
+            async with betimes.connect(address, user="ann", password="secret") as ann:
+                with pytest.raises(PublicationRefusedError):
+                    await ann.publish("closed", "x", qos=1)
+            with pytest.raises(LoginRefusedError):
+                async with betimes.connect(address):
+                    pytest.fail("let in")
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"passwords": "/nowhere/users"}, "no such file"),
+        ({"access": "/nowhere/list"}, "no such file"),
+        ({"control_secret_file": "/nowhere/secret"}, "no such file"),
+        ({"network": NetworkSettings(secret_file="/nowhere/secret")}, "no such file"),
+        ({"network": NetworkSettings()}, "there is none"),
+    ],
+)
+def test_a_file_that_is_not_there_is_an_error_before_anybody_can_come(changes, said):
+    with pytest.raises(BetimesError, match=said):
+        Server(settings(**changes))

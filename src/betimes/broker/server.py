@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Self
 
 from betimes.broker.access.authentication import AccessControl
+from betimes.broker.access.setting_files import open_access, with_secrets
 from betimes.broker.composition import Composition, compose, join_overlay, open_store
 from betimes.broker.core.handlers import PacketHandlers
 from betimes.broker.core.hub import Hub
@@ -34,6 +35,8 @@ from betimes.broker.observe.sys_topics import SysTopics
 from betimes.broker.observe.telemetry_log import TelemetryLog
 from betimes.broker.peers.overlay import PeerOverlay
 from betimes.broker.peers.settings import PeerPlan
+from betimes.broker.warm_up import prepare_kernels
+from betimes.model.errors import BetimesError
 from betimes.model.server_settings import ServerSettings
 
 log = logging.getLogger(__name__)
@@ -66,8 +69,8 @@ def endpoints(settings: ServerSettings) -> list[Endpoint]:
 class Server:
     """A broker, or a peer of an overlay if there is a plan for one; it serves as long as it is entered.
 
-    Without a gate, clients are authenticated as `settings.anonymous` says; files of users and access lists
-    are read by the caller. `failure` says why it has ended by itself, `ended` is set then.
+    It reads the files that the settings name: passwords, access list, secrets, certificates. Where it has
+    ended by itself, `ended` is set, `failure` says why, and leaving it raises that.
     """
 
     def __init__(
@@ -78,14 +81,14 @@ class Server:
         places: list[Endpoint] | None = None,
         plan: PeerPlan | None = None,
     ) -> None:
-        self.settings = settings
+        self.settings = settings = with_secrets(settings)
         self.ended = asyncio.Event()  # by itself: a store that cannot be written, or peers that refuse it
         self.refusals: list[str] = []  # of the peers that it was to join
-        self._gate = AccessControl(anonymous=settings.anonymous) if gate is None else gate
+        self._gate = open_access(settings) if gate is None else gate
         self._places = endpoints(settings) if places is None else places
         self._plan = plan
         self._stack = AsyncExitStack()
-        self._tasks = Supervisor(self.ended.set)
+        self._tasks = Supervisor(self._broke)
         self._pages: Pages | None = None
         self._overlay: PeerOverlay | None = None
         self._listener: Listener | None = None
@@ -132,6 +135,10 @@ class Server:
     # --- what it does
 
     async def __aenter__(self) -> Self:
+        if self._listener is not None:
+            raise BetimesError("this server was entered before\nhint: make one for each `async with`")
+        network = self.settings.network
+        await asyncio.to_thread(prepare_kernels, [] if network is None else [network.strategy])
         try:
             if self._plan is None:
                 await self._start_broker()
@@ -146,6 +153,8 @@ class Server:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._stack.aclose()
+        if error is None and self.failure is not None:
+            raise self.failure
 
     async def reload(self, gate: AccessControl) -> int:
         """Apply new passwords, access list, certificates and authorities; return how many were cut off.
@@ -182,7 +191,7 @@ class Server:
             store=parts.store,
             file=file,
             tasks=self._tasks,
-            broken=self.ended.set,
+            broken=self._broke,
             tick=system.tick,
         )
         self._stack.push_async_callback(listener.stop)
@@ -212,7 +221,7 @@ class Server:
             first_number=int(time.time() * 1e6),  # numbers of an earlier run are not given again
         )
         listener = self._listener = Listener(
-            PacketHandlers(hub), tasks=self._tasks, broken=self.ended.set, tick=lambda _now_s: None
+            PacketHandlers(hub), tasks=self._tasks, broken=self._broke, tick=lambda _now_s: None
         )
         self._stack.push_async_callback(listener.stop)
         self._stack.push_async_callback(self._tasks.stop)
@@ -221,6 +230,12 @@ class Server:
             hub, plan, life=time.time_ns(), dial=dialling.dial, refused=self._refused, now_s=loop.time()
         )
         await self._start(place)
+
+    def _broke(self) -> None:
+        """End by itself: `failure` says why."""
+        self.ended.set()
+        if self._listener is not None:
+            self._listener.stop_listening()
 
     def _refused(self, text: str) -> None:
         self.refusals.append(text)

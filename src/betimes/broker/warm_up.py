@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Iterable
 
 from betimes.broker.delivery import fan_out, scheduled_queue
@@ -15,6 +17,21 @@ from betimes.routing.shortest_paths import shortest_paths
 from betimes.scheduling.broker import Broker, BrokerSettings
 from betimes.scheduling.demand_table import DemandTable
 from betimes.scheduling.strategies import strategy_named
+
+log = logging.getLogger(__name__)
+
+LONG_S = 2.0  # a start that takes longer is explained in the log
+COMPILING = "compiling the hot loops: once after an installation, some 20 s"
+
+
+def prepare_kernels(strategies: Iterable[str] = ()) -> None:
+    """Load or compile the kernels, and log that it takes long where it does."""
+    telling = threading.Timer(LONG_S, log.warning, [COMPILING])
+    telling.start()
+    try:
+        warm_up(strategies)
+    finally:
+        telling.cancel()
 
 
 def warm_up(strategies: Iterable[str] = ()) -> None:

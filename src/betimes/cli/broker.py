@@ -9,7 +9,6 @@ import math
 import resource
 import signal
 import sys
-import threading
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 FILES_BESIDE = 100  # open files that are not client connections
 # Thresholds of the garbage collector, for each generation: a broker makes few reference cycles.
 GARBAGE_AFTER = (20_000, 20, 100)
-LONG_S = 2.0  # a start that takes longer is explained in the log
-COMPILING = "compiling the hot loops: once after an installation, some 20 s"
 METRICS_PORT = "--metrics-port"
 EXAMPLES = """\
 [bold]The file[/bold]
@@ -181,21 +178,11 @@ def _check(settings: ServerSettings) -> None:
 
 def open_gate(settings: ServerSettings) -> AccessControl:
     """Return the access control that the settings and their files describe."""
-    from betimes.broker.access.acl import AccessList
-    from betimes.broker.access.authentication import AccessControl
-    from betimes.broker.access.passwords import PasswordFile
+    from betimes.broker.access.setting_files import open_access
 
     if not settings.anonymous and settings.passwords is None:
         raise BetimesError(f"this broker would reject every client\nhint: {WAYS_IN}")
-    users = allowed = None
-    if settings.passwords is not None:
-        made_by = f"betimes passwd {settings.passwords} USER makes one"
-        users = PasswordFile.read(read_text_file(Path(settings.passwords), made_by), settings.passwords)
-    if settings.access is not None:
-        allowed = AccessList.read(read_text_file(Path(settings.access)), settings.access)
-    return AccessControl(
-        anonymous=settings.anonymous, passwords=users, access=allowed, discreet=settings.discreet
-    )
+    return open_access(settings, read_text_file)
 
 
 def run_broker(settings: ServerSettings, gate: AccessControl) -> None:
@@ -221,12 +208,9 @@ def check_addresses(settings: ServerSettings, places: Sequence[Endpoint]) -> Non
 
 def prepare(strategies: Sequence[str] = ()) -> None:
     """Load and compile everything before the first client connects."""
-    from betimes.broker.warm_up import warm_up
+    from betimes.broker.warm_up import prepare_kernels
 
-    telling = threading.Timer(LONG_S, log.warning, [COMPILING])
-    telling.start()
-    warm_up(strategies)
-    telling.cancel()
+    prepare_kernels(strategies)
     gc.collect()
     gc.set_threshold(*GARBAGE_AFTER)
     gc.freeze()  # loaded modules stay: scanning them for garbage would stop the broker for long
@@ -254,8 +238,6 @@ async def _serve(settings: ServerSettings, gate: AccessControl, places: list[End
     told_to_reload = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, told_to_reload.set)
     await serve(server, lambda: _say_where(server), lambda: _reload_whenever(told_to_reload, server))
-    if server.failure is not None:
-        raise server.failure
 
 
 async def serve(

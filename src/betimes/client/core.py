@@ -32,6 +32,7 @@ from betimes.client.request import (
     checked_qos,
     checked_topic_name,
     describe,
+    encoded,
     topic_matches,
 )
 from betimes.client.resubscribing import BackOff, S, ask_for_all
@@ -139,7 +140,7 @@ class ClientCore(ABC, Generic[S]):
         it over to each other. A bandwidth such as "20KB/s", or "any", and a latency are reserved on the
         whole route, or the subscription is rejected; what becomes of that later is in `reservations`.
         """
-        if isinstance(buffer, bool) or not 1 <= buffer <= BUFFER_MAX:
+        if type(buffer) is not int or not 1 <= buffer <= BUFFER_MAX:
             raise SettingError("buffer", buffer, f"must be between 1 and {BUFFER_MAX}")
         asked = ask(
             topic,
@@ -179,7 +180,9 @@ class ClientCore(ABC, Generic[S]):
         self._stands()
 
     def _closing(self) -> Flow:
-        """Disconnect; a session ends too."""
+        """Disconnect, unless it is done; a session ends too."""
+        if self.life is Life.CLOSED:
+            return
         self._move(Life.CLOSED)
         self._connection.disconnect(ends_session=bool(self.settings.session_s))
         self._wake_all()
@@ -265,9 +268,11 @@ class ClientCore(ABC, Generic[S]):
         """Check a message and publish it."""
         if not isinstance(payload, str | bytes):
             raise SettingError("payload", type(payload).__name__, "must be bytes or a text")
-        data = payload.encode() if isinstance(payload, str) else payload
+        data = encoded("payload", payload) if isinstance(payload, str) else payload
         if len(data) > PAYLOAD_BYTES_MAX:
             raise SettingError("payload", f"{len(data)} bytes", f"at most {PAYLOAD_BYTES_MAX} fit MQTT")
+        if not isinstance(retain, bool):
+            raise SettingError("retain", retain, "must be True or False")
         properties = describe(attributes, deadline, importance)
         return self._sending(checked_topic_name(topic), data, properties, checked_qos(qos), retain=retain)
 

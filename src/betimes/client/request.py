@@ -28,6 +28,7 @@ from betimes.model.user_properties import (
     IMPORTANCE,
     LATENCY,
     MAX_DELAY,
+    NOW,
     OWN,
     PRICE,
     RELIABILITY,
@@ -98,7 +99,7 @@ def ask(
         read_latency_s_max(properties[LATENCY])
     if mode not in tuple(Mode):
         raise SettingError("mode", mode, "is unknown", did_you_mean(str(mode), Mode, "modes"))
-    tokens = (after,) if isinstance(after, str) else tuple(after)
+    tokens = tuple(each for each in ((after,) if isinstance(after, str) else after) if each != NOW)
     if mode != Mode.SEMI_DURABLE and (tokens or late_too):
         raise SettingError("mode", mode, "only semi-durable subscriptions resume", 'mode="semi-durable"')
     if mode == Mode.DURABLE and qos == 0:
@@ -164,9 +165,9 @@ def duration_text(name: str, duration: Duration) -> str:
     return f"{_number(name, duration, math.inf)}s"
 
 
-def checked_qos(qos: int) -> int:
+def checked_qos(qos: object) -> int:
     """Return the quality if it is one."""
-    if isinstance(qos, bool) or qos not in QUALITIES:
+    if not isinstance(qos, int) or isinstance(qos, bool) or qos not in QUALITIES:
         raise SettingError("qos", qos, "must be 0, 1 or 2", "1: at least once, 2: exactly once")
     return qos
 
@@ -207,14 +208,19 @@ def topic_matches(pattern: str, topic: str) -> bool:
     return len(wanted) == len(levels) and all(each in ("+", level) for each, level in pairs)
 
 
+def encoded(name: str, text: str) -> bytes:
+    """Return the text in UTF-8."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise SettingError(name, ascii(text)[:60], "has letters that UTF-8 cannot say") from None
+
+
 def checked_text(name: str, text: object) -> str:
     """Return the text if MQTT can carry it [1.5.4]."""
     if not isinstance(text, str):
         raise SettingError(name, text, "must be a text")
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError:
-        raise SettingError(name, text, "has letters that UTF-8 cannot say") from None
+    size = len(encoded(name, text))
     if not text or size > TEXT_BYTES_MAX or "\0" in text:
         shown = text if size < 100 else f"{text[:40]}…"
         raise SettingError(name, shown, f"must have 1 to {TEXT_BYTES_MAX} bytes, and no U+0000")

@@ -39,6 +39,11 @@ def read_addresses(
     address: str | Sequence[str], *, client_id: str | None, user: str | None, password: str | None
 ) -> list[Address]:
     """Return the brokers; what is given by name wins over the address."""
+    if not isinstance(address, str | Sequence):
+        raise SettingError("address", address, "must be a text, or several", "mqtt://host")
+    for name, given in (("client_id", client_id), ("user", user), ("password", password)):
+        if given:
+            checked_text(name, given)
     addresses = [address] if isinstance(address, str) else list(address)
     if not 1 <= len(addresses) <= ADDRESSES_MAX:
         raise SettingError("address", len(addresses), f"name between 1 and {ADDRESSES_MAX} brokers")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from betimes.language.files.server_file import SECRET_LENGTH_MIN, read_server_file
-from betimes.model.errors import SettingError
+from betimes.broker.access.setting_files import secret_in
+from betimes.language.files.server_file import read_server_file
 from betimes.model.network_settings import NetworkSettings
 from betimes.model.server_settings import ServerSettings
 from betimes.terminal.files import read_text_file
@@ -53,11 +53,7 @@ def settings_from(config: Path | None) -> ServerSettings:
 
 def read_secret(path: Path, setting: str) -> str:
     """Return the secret in the file that a setting names."""
-    secret = read_text_file(path).strip()
-    if len(secret) < SECRET_LENGTH_MIN:
-        hint = f"write at least {SECRET_LENGTH_MIN} letters into it: openssl rand -hex 16 > {path.name}"
-        raise SettingError(setting, str(path), "the secret is too short", hint)
-    return secret
+    return secret_in(path, setting, read_text_file)
 
 
 def _with_files(network: NetworkSettings, config: Path) -> NetworkSettings:

@@ -455,3 +455,48 @@ def test_another_broker_serves_topics_and_attributes():
         for qos in (0, 1, 2):
             client.publish("a/1", str(qos), attributes={"speed": 61}, qos=qos)
         assert sorted(take(subscription, 3)) == [b"0", b"1", b"2"]
+
+
+def test_closing_twice_does_nothing_the_second_time():
+    with running_broker() as broker, betimes.connect_sync(url(broker)) as client:
+        client.close()
+        client.close()
+
+
+def test_a_wait_on_a_subscription_that_is_not_open_is_a_mistake():
+    with running_broker() as broker, betimes.connect_sync(url(broker)) as client:
+        subscription = client.subscribe("t")
+        with pytest.raises(BetimesError, match="is not open"):
+            subscription.wait("1s")
+        with subscription:
+            assert subscription.wait("10ms") is None
+        assert subscription.wait("10ms") is None
+
+
+def test_a_forked_child_leaves_the_connection_of_its_parent_alone():
+    with running_broker() as broker:
+        program = (
+            "import betimes, os, sys\n"
+            f"with betimes.connect_sync({url(broker)!r}, timeout='20s') as client:\n"
+            "    if os.fork() == 0:\n"
+            "        try:\n"
+            "            client.publish('t', 'child')\n"
+            "        except Exception as error:\n"
+            "            print(str(error).splitlines()[0], flush=True)\n"
+            "        sys.exit()\n"
+            "    os.wait()\n"
+            "    client.publish('t', 'parent', qos=1)\n"
+            "    print('published')\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, timeout=WITHIN_S, check=False
+        )
+    assert (done.stdout, done.stderr) == ("this client belongs to the parent process\npublished\n", "")
+
+
+def test_a_fresh_start_may_be_said_and_tokens_of_nothing_may_be_given_back():
+    with running_broker(buffer=BufferSettings()) as broker, betimes.connect_sync(url(broker)) as client:
+        first = client.subscribe("t", mode="semi-durable")
+        with client.subscribe("t", mode="semi-durable", after=first.tokens()) as again:
+            client.publish("t", "x")
+            assert again.wait("10s") is not None

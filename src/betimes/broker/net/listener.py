@@ -78,6 +78,7 @@ class Listener:
         self.handlers = handlers
         self.hub = handlers.hub
         self.lines: dict[Outbox, SocketLine] = {}
+        self.ports: list[int] = []  # of each endpoint
         self.waiting_lines = WaitingLines(self.hub.outboxes.backpressure)
         self._loop = WriteLoop(self.hub, self.lines, self.waiting_lines, store=store, broken=broken)
         self._store = store
@@ -92,11 +93,6 @@ class Listener:
         self._arrivals = TokenBucket(self.hub.limits.connections_per_s_max)
         self._refused_told = 0
         self._lags_s: deque[float] = deque([0.0], maxlen=LAGS_KEPT)
-
-    @property
-    def ports(self) -> list[int]:
-        """Return the port of each endpoint."""
-        return [servers[0].sockets[0].getsockname()[1] for _, servers in self._servers]
 
     @property
     def failure(self) -> StoreError | None:
@@ -133,7 +129,9 @@ class Listener:
     async def start(self, endpoints: Sequence[Endpoint]) -> None:
         """Begin to listen there too; an OSError says which address cannot be had."""
         for endpoint in endpoints:
-            self._servers.append((endpoint, [await self._serve(endpoint)]))
+            server = await self._serve(endpoint)
+            self._servers.append((endpoint, [server]))
+            self.ports.append(server.sockets[0].getsockname()[1])
         if self._ticking is None:
             self.hub.counters.started_s = self.now_s()
             self._ticked_s = self.now_s()
@@ -170,14 +168,18 @@ class Listener:
                 for server in servers:
                     server.close()
 
+    def stop_listening(self) -> None:
+        """Accept no more connections."""
+        for _, servers in self._servers:
+            for server in servers:
+                server.close()
+
     async def stop(self) -> None:
         """Disconnect all clients, and close everything."""
         if self._ticking is not None:
             self._ticking.cancel()
         self._logins = LoginQueue()
-        listening = [server for _, servers in self._servers for server in servers]
-        for server in listening:
-            server.close()
+        self.stop_listening()
         self.hub.shut_down(self.now_s())
         self._loop.commit_and_write()
         for line in list(self.lines.values()):
@@ -187,8 +189,9 @@ class Listener:
         if self._proofs:
             await asyncio.wait(self._proofs)
         self._loop.commit_and_write()
-        for server in listening:
-            await server.wait_closed()
+        for _, servers in self._servers:
+            for server in servers:
+                await server.wait_closed()
 
     def prove(self, connection: Connection) -> None:
         """Have a password verified in a thread, when it is its turn: that takes long on purpose."""

@@ -8,6 +8,7 @@ something else. All threads of a program may share a client (docs/client.md).
 from __future__ import annotations
 
 import math
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -47,11 +48,11 @@ class SyncSubscription(SubscriptionBuffer):
         super().__init__(asked, buffer=buffer)
         self._client = client
         self._arrived = threading.Condition(client.lock)
-        self._is_open = False
+        self._is_open = self._was_open = False
 
     def __enter__(self) -> SyncSubscription:
         self._client.run(self._client.opening_subscription(self))
-        self._is_open = True
+        self._is_open = self._was_open = True
         return self
 
     def __exit__(
@@ -76,6 +77,9 @@ class SyncSubscription(SubscriptionBuffer):
 
     def wait(self, timeout: Duration) -> Message | None:
         """Return the next message; None where none comes in time, or the subscription has ended."""
+        if not self._was_open:
+            hint = "with client.subscribe(…) as subscription: subscription.wait(…)"
+            raise BetimesError(f"this subscription is not open\nhint: {hint}")
         return self._next(self._client.now_s() + read_duration_s(duration_text("timeout", timeout)))
 
     def wake(self) -> None:
@@ -102,6 +106,7 @@ class SyncClient(ClientCore[SyncSubscription]):
 
     def __init__(self, settings: ClientSettings) -> None:
         self.lock = threading.RLock()  # guards all of the client but the waiting
+        self._process = os.getpid()
         self._exchange: SocketExchange | None = None
         self._must_end = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="betimes-client", daemon=True)
@@ -142,9 +147,10 @@ class SyncClient(ClientCore[SyncSubscription]):
         self._thread.start()
 
     def close(self) -> None:
-        """Disconnect."""
-        self.run(self._closing())
-        self._thread.join(JOIN_S_MAX)
+        """Disconnect. In a forked child do nothing: the connection is its parent's."""
+        if os.getpid() == self._process:
+            self.run(self._closing())
+            self._thread.join(JOIN_S_MAX)
 
     # --- flows
 
@@ -156,6 +162,8 @@ class SyncClient(ClientCore[SyncSubscription]):
 
     def run(self, flow: Flow) -> None:
         """Perform the effects of a flow, one after the other."""
+        if os.getpid() != self._process:
+            raise BetimesError("this client belongs to the parent process\nhint: connect in the child too")
         answer: Answer | None = None
         error: BetimesError | None = None
         while True:
