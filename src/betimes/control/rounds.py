@@ -18,7 +18,7 @@ from betimes.terminal.progress import progress_bar
 from betimes.terminal.terminal import print_json, print_notice
 
 if TYPE_CHECKING:
-    from betimes.pipeline.spark.session import SparkSession
+    from betimes.pipeline.spark.lazy import SparkSession
     from betimes.pipeline.telemetry.job import PipelineSettings
     from betimes.prediction.predict import Prediction
 

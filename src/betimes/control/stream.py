@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from betimes.pipeline.live.alarms import Alarm
     from betimes.pipeline.live.rows import LiveSettings
     from betimes.pipeline.live.stream import NewFile
-    from betimes.pipeline.spark.session import SparkSession
+    from betimes.pipeline.spark.lazy import SparkSession
     from betimes.prediction.predict import Prediction
 
 STREAM = "stream"  # the folder below the tables with the state between batches

@@ -10,7 +10,7 @@ import typer
 from betimes.terminal.progress import waiting
 
 if TYPE_CHECKING:
-    from betimes.pipeline.spark.session import SparkSession
+    from betimes.pipeline.spark.lazy import SparkSession
 
 MasterOption = Annotated[
     str | None,

@@ -17,7 +17,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +25,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from betimes.broker.observe.telemetry_log import TELL_AGAIN_EVERY_S
+from betimes.pipeline.spark.lazy import DataFrame, F, SparkSession
 from betimes.pipeline.telemetry.input import FILE, open_files
 from betimes.pipeline.telemetry.job import compiling
 from betimes.pipeline.telemetry.quarantine import (
@@ -37,9 +38,6 @@ from betimes.pipeline.telemetry.quarantine import (
 )
 from betimes.pipeline.telemetry.survey import Survey
 from betimes.telemetry.files import KINDS, table_schema
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 ROWS, INCOMING, STATE = "rows", "incoming", "state.json"
 QUARANTINE_FILE = "quarantine.parquet"
@@ -136,8 +134,6 @@ class LiveRows:
         self, frames: Mapping[str, DataFrame], brokers: Sequence[str], watermarks_s: Mapping[str, float]
     ) -> DataFrame:
         """Return the rows of all kinds in one frame, with the verdict on each."""
-        import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
         whole: DataFrame | None = None
         for kind, frame in frames.items():
             checked = judged(frame, kind, brokers)

@@ -7,13 +7,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from betimes.model.errors import BetimesError
+from betimes.pipeline.spark.lazy import DataFrame, SparkSession
 from betimes.telemetry.files import KINDS, PART_NAME
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 CHECKPOINT = "checkpoint"
 FILES_PER_BATCH = 1_000

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -22,6 +21,7 @@ import pyarrow.parquet as pq
 from betimes.model.errors import BetimesError
 from betimes.model.statistics import NetworkStatistics
 from betimes.pipeline.live.rows import QUARANTINE_FILE, LiveSettings, LiveState, closed_before_s, live_survey
+from betimes.pipeline.spark.lazy import DataFrame, F, SparkSession
 from betimes.pipeline.tables import shapes as tables
 from betimes.pipeline.tables.files import new_tables
 from betimes.pipeline.tables.shapes import Column, TableShape
@@ -44,9 +44,6 @@ from betimes.pipeline.telemetry.run_facts import RunFacts, write_facts
 from betimes.pipeline.telemetry.subscription_spans import subscription_spans
 from betimes.pipeline.telemetry.survey import Since, Survey
 from betimes.telemetry.files import KINDS, table_schema
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 LIVE_SPEED = Measure(keys=("neighbour", "broker"), value="transfer_s", divisor="size_kb")
 WINDOWS = TableShape(
@@ -172,8 +169,6 @@ def window_rows(
     transfers: DataFrame, deliveries: DataFrame, settings: LiveSettings, state: LiveState
 ) -> DataFrame:
     """Return what was measured of each link and subscriber, window by window."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     links = transfers.select(
         F.lit("link").alias("what"),
         F.col("target").alias("broker"),

@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -50,10 +50,8 @@ from betimes.pipeline.rows.subscriptions import (
     SubscriptionShape,
     read_subscriptions,
 )
+from betimes.pipeline.spark.lazy import DataFrame, F, SparkSession
 from betimes.pipeline.spark.session import cores, is_local, is_remote
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 SAMPLE_ROWS = 20_000  # of subscriptions, and of events
 QUARANTINED_MAX = 100_000  # rows that are kept individually
@@ -102,8 +100,6 @@ def match(
 
 def _counted(lists: DataFrame) -> DataFrame:
     """Return how many subscribers want each event, from lists: several cells may find the same subscriber."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     listed, count = ANSWER[Form.LISTS], ANSWER[Form.COUNTS]
     return lists.withColumn(count, F.size(listed).cast("bigint")).drop(listed)
 
@@ -259,8 +255,6 @@ def _all_attributes(prepared: Prepared) -> frozenset[str]:
 
 def _joined(found: DataFrame, prepared: Prepared, plan: MatchPlan) -> DataFrame:
     """Join what several cells found for one event, if there are several groups."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     ids = [f"`{name}`" for name in prepared.event_shape.ids]
     name = ANSWER[prepared.form]
     if plan.event_copies <= 1.0:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -28,11 +28,9 @@ from betimes.pipeline.match.tasks import WRITTEN
 from betimes.pipeline.rows.sources import RowSource, open_rows
 from betimes.pipeline.rows.subscription_set import SubscriptionSet
 from betimes.pipeline.rows.subscriptions import QUARANTINE
+from betimes.pipeline.spark.lazy import F, SparkSession
 from betimes.pipeline.spark.watched_jobs import Progress, watched
 from betimes.pipeline.tables.parquet import check_writable, write_table
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 MATCHES, SET_ASIDE, SUMMARY = "matches", "quarantine.parquet", "summary.json"
 UNREADABLE = "event that cannot be read"
@@ -203,8 +201,6 @@ def _unreadable_rows(rows: Sequence[dict[str, Any]]) -> pa.Table:
 
 def _write_divided(prepared: Prepared, plan: MatchPlan, folder: Path, report: Progress) -> _Written:
     """Let Spark write what the cells found, and count it."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     spark, form = prepared.events.spark, prepared.form
     frame = divided_frame(prepared, plan)
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -36,13 +36,11 @@ from betimes.pipeline.rows.sources import (
     read_rows,
 )
 from betimes.pipeline.rows.subscriptions import SUBSCRIBER, SubscriptionShape
+from betimes.pipeline.spark.lazy import F, SparkSession
 from betimes.pipeline.spark.watched_jobs import Progress, watched
 from betimes.pipeline.tables.files import current_tables
 from betimes.pipeline.tables.parquet import write_table
 from betimes.pipeline.tables.shapes import EVENTS
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 CARRIED = ("origin", "number", "broker", "time_s", "size_kb", "deadline_s", "share")
 SUBSCRIBERS = "subscribers.parquet"
@@ -235,8 +233,6 @@ def with_idle(summary: pa.Table, terms: Terms, set_aside: Iterable[int]) -> pa.T
 
 def summed_up(spark: SparkSession, place: str) -> pa.Table:
     """Return for each subscriber how many events it would have wanted, and how many are expected in time."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     weight, chance, price = F.col("weight"), F.col("on_time_chance"), F.col("price")
     reached = F.col("delay_s_mean").isNotNull()
     frame = (

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from betimes.model.errors import BetimesError
+from betimes.pipeline.spark.lazy import DataFrame, F, SparkSession
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructField
 
 NAMES = ("event", "origin", "subscriber")  # numbers only where each value is written as a number would be
@@ -29,7 +29,6 @@ class CsvError(BetimesError):
 
 def csv_frame(spark: SparkSession, address: str, files: Sequence[Path]) -> DataFrame:
     """Return the rows of CSV files, each with a header; `files` are those at the address that can be seen."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
     from pyspark.sql.types import StringType, StructField, StructType
 
     check_headers(files)
@@ -87,8 +86,6 @@ def _is_text(field: StructField) -> bool:
 
 def _written_otherwise(texts: DataFrame, names: Sequence[str]) -> set[str]:
     """Return the columns that hold a text such as 007, which would be another name as a number."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     if not names:
         return set()
     found = texts.agg(*(F.bool_or(~F.col(name).rlike(PLAIN_NUMBER)).alias(name) for name in names)).first()

@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -20,11 +19,9 @@ import pyarrow.parquet as pq
 
 from betimes.model.errors import BetimesError
 from betimes.pipeline.rows.csv import BROKEN, csv_frame, quoted
+from betimes.pipeline.spark.lazy import DataFrame, F, SparkSession
 from betimes.pipeline.spark.session import TASKS_PER_CORE, cores
 from betimes.pipeline.tables.files import folder_values
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 FILES_MAX = 100_000
 ROWS_PER_TASK_MAX = 2_000_000
@@ -238,8 +235,6 @@ def parquet_rows(spark: SparkSession, files: Sequence[Path], name: str) -> RowSo
 
 def _groups_frame(spark: SparkSession, groups: Sequence[RowGroup], tasks: int) -> DataFrame:
     """Return the row groups, in tasks with about the same number of rows."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     ordered = sorted(groups, key=lambda each: (-each.rows, each.path, each.number))
     loads = np.zeros(tasks)
     task = []

@@ -18,16 +18,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from betimes.model.errors import BetimesError, SettingError
 from betimes.pipeline.spark import worker_daemon
 from betimes.pipeline.spark.class_archive import archive_file, reading_option
 from betimes.pipeline.spark.java import Java, find_java
+from betimes.pipeline.spark.lazy import F, SparkSession
 from betimes.pipeline.spark.shipping import ship_package
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession as SparkSession  # noqa: PLC0414 -- for packages that may not import Spark
 
 T = TypeVar("T")
 
@@ -104,8 +102,6 @@ def cores(spark: SparkSession) -> int:
         return int(spark.sparkContext.defaultParallelism)
     known = spark.conf.get(CORES_KEY, None)
     if known is None:
-        import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
         known = str(spark.range(CORES_MAX).select(F.spark_partition_id()).distinct().count())
         spark.conf.set(CORES_KEY, known)
     return int(known)

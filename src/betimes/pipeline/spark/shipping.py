@@ -13,13 +13,9 @@ import shutil
 import tempfile
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import betimes
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+from betimes.pipeline.spark.lazy import SparkSession
 
 SHIPPED = {".py", ".toml"}  # a scenario is among the modules
 

@@ -6,13 +6,11 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from betimes.model.errors import BetimesError
+from betimes.pipeline.spark.lazy import SparkSession
 from betimes.pipeline.spark.session import is_remote
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 Progress = Callable[[int, int], None]  # done, in all
 POLL_S = 0.2

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -14,13 +12,11 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from betimes.model.errors import SettingError
+from betimes.pipeline.spark.lazy import SparkSession
 from betimes.pipeline.streams.options import read_sink_options, read_source_options
 from betimes.pipeline.streams.rows import SCHEMA
 from betimes.pipeline.streams.sink import BatchWriter, StreamWriter
 from betimes.pipeline.streams.source import BatchReader, StreamReader
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 NAME = "betimes"
 

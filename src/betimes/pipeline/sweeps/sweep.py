@@ -13,17 +13,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from betimes.model.errors import SettingError
+from betimes.pipeline.spark.lazy import DataFrame, SparkSession
 from betimes.pipeline.spark.watched_jobs import JobError, Progress, watched
 from betimes.pipeline.sweeps.tasks import OUTCOME_SCHEMA, SweepFunction, TaskOutcome, run_alone, run_here
 from betimes.pipeline.tables.parquet import FAILURE_COLUMNS, column_table, ready_to_write, write_table
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 TASKS_MAX = 100  # a Python task costs some 50 ms whatever it does: above this number, rows share a task
 WORKER_DIED = "Python worker exited unexpectedly"  # Spark's wording

@@ -5,13 +5,10 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from betimes.pipeline.spark.class_archive import archive_file, writing_option
 from betimes.pipeline.spark.java import find_java
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from betimes.pipeline.spark.lazy import F, SparkSession, Window
 
 
 def write_archive() -> Path:
@@ -52,9 +49,6 @@ WRITE_S_MAX = 600.0
 
 def _exercise(spark: SparkSession, place: Path) -> None:
     """Use what most work uses: files, joins, sums, windows, and tasks in Python."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F  # noqa: N812 -- the usual name
-
     from betimes.pipeline.sweeps.sweep import run_sweep
 
     run_sweep(spark, [{"x": 1}], dict)

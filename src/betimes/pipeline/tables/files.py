@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from betimes.model.errors import BetimesError
+from betimes.pipeline.spark.lazy import DataFrame, SparkSession
 from betimes.pipeline.tables.damage import damage_in
 from betimes.pipeline.tables.shapes import SAMPLE, TableShape
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
-    from pyspark.sql import DataFrame, SparkSession
 
 CURRENT = "current"
 RUNS = "runs"

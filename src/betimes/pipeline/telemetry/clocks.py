@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from betimes.pipeline.spark.lazy import DataFrame, F
 
 EVENTS_COMPARED = 200_000  # approximately: a median needs no more
 DIGITS = 3  # milliseconds: ages are no more exact
@@ -24,8 +22,6 @@ def clock_differences(events: DataFrame, sightings: DataFrame, rows: int) -> Map
 
     `sightings` has the broker where an event was seen, when, and its age then.
     """
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     one_in = max(rows // EVENTS_COMPARED, 1)
     chosen = F.pmod(F.xxhash64("origin", "number"), F.lit(one_in)) == 0
     published = events.filter(chosen).select(

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from betimes.pipeline.spark.lazy import Column, DataFrame, F, SparkSession, Window
 from betimes.pipeline.tables.files import ARROW_TYPES
 from betimes.pipeline.tables.shapes import BROKERS, LINKS, PUBLISHERS, WAIT_DISTRIBUTIONS
 from betimes.pipeline.telemetry.histograms import HistogramShape
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 NS = 1e9
 WAITED_S_MIN = 1e-6  # less is only the time that the check takes
@@ -28,8 +25,6 @@ EXACT = "decimal(38,0)"
 
 def weight() -> Column:
     """Return how many messages a row stands for."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     return F.round(1.0 / F.col("share")).cast("bigint")
 
 
@@ -41,8 +36,6 @@ class Moments:
 
     def sums(self) -> list[Column]:
         """Return the columns to sum up, beside `count`."""
-        import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
         whole = F.round(F.col(self.column) * NS).cast(EXACT)
         return [
             F.sum(weight() * whole).alias(f"{self.column}_sum"),
@@ -52,8 +45,6 @@ class Moments:
 
     def columns(self) -> dict[str, Column]:
         """Return mean, variance and maximum, from the sums and `count`."""
-        import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
         mean = F.col(f"{self.column}_sum").cast("double") / F.col("count")
         square = F.col(f"{self.column}_squares").cast("double") / F.col("count")
         return {
@@ -66,8 +57,6 @@ def link_distributions(
     spark: SparkSession, spreads: Mapping[tuple[str, ...], HistogramShape], losses: DataFrame
 ) -> DataFrame:
     """Return the table of links: their speed (by source and target), and their losses."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     ends = ["source", "target"]
     rows = [dict(zip(ends, name, strict=True)) | _spread_row(spread) for name, spread in spreads.items()]
     types = {column.name: ARROW_TYPES[column.type] for column in LINKS.columns}
@@ -104,8 +93,6 @@ def link_losses(
     A message counts only if its arrival would have been recorded: the receiver samples its number, and
     recorded both earlier and later ones of that origin.
     """
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     keys = ["source", "target", "origin"]
     taken = F.try_element_at(_map(every), F.col("target"))
     arrivals = transfers.groupBy(*keys).agg(F.min("number").alias("first"), F.max("number").alias("last"))
@@ -134,8 +121,6 @@ def link_losses(
 
 
 def _map(values: Mapping[str, int]) -> Column:
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     if not values:
         return F.expr("cast(map() as map<string, bigint>)")
     pairs = [F.lit(each) for pair in sorted(values.items()) for each in pair]
@@ -144,8 +129,6 @@ def _map(values: Mapping[str, int]) -> Column:
 
 def wait_distributions(waits: DataFrame) -> DataFrame:
     """Return how long each publisher's events waited at each link."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     moments = Moments(column="wait_s")
     waited = F.sum(F.when(F.col("wait_s") > WAITED_S_MIN, weight()).otherwise(0))
     return (
@@ -158,15 +141,11 @@ def wait_distributions(waits: DataFrame) -> DataFrame:
 
 
 def _counts() -> list[Column]:
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     return [F.count("*").alias("count_rows"), F.sum(weight()).cast("double").alias("count")]
 
 
 def broker_distributions(events: DataFrame, queued: DataFrame) -> DataFrame:
     """Return how long brokers match, as a line over their subscriptions, and how long their queues are."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     moments = Moments(column="matching_s")
     stored, whole = F.col("stored").cast(EXACT), F.round(F.col("matching_s") * NS).cast(EXACT)
     sums = {"stored": stored, "stored_squares": stored * stored, "product": stored * whole}
@@ -193,8 +172,6 @@ def broker_distributions(events: DataFrame, queued: DataFrame) -> DataFrame:
 
 def publisher_distributions(events: DataFrame) -> DataFrame:
     """Return the rate, burstiness, size and a content sample of each publisher."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     keys = ["publisher", "broker"]
     moments = Moments(column="size_kb")
     each = (
@@ -233,9 +210,6 @@ def _burstiness(events: DataFrame, broker: DataFrame) -> DataFrame:
     publisher, they are as many gaps apart as their numbers differ, and variances add up: the variance of k
     gaps is k times that of one. With several publishers it cannot be known.
     """
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-    from pyspark.sql import Window
-
     in_order = Window.partitionBy("publisher", "broker").orderBy("time_s", "number")
     is_whole = (weight() == 1) & (F.lag(weight()).over(in_order) == 1)
     numbers = F.col("number") - F.lag("number").over(in_order)
@@ -268,9 +242,6 @@ def _burstiness(events: DataFrame, broker: DataFrame) -> DataFrame:
 
 def _samples(events: DataFrame, each: DataFrame) -> DataFrame:
     """Return some events of each publisher, the same ones in every run, with their weights."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-    from pyspark.sql import Window
-
     keys = ["publisher", "broker"]
     chance = Window.partitionBy(*keys).orderBy("hash", "origin", "number", "time_s")
     chosen = (

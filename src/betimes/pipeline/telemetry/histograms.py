@@ -12,18 +12,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from betimes.model.distributions import Histogram
+from betimes.pipeline.spark.lazy import DataFrame, F, SparkSession
 from betimes.pipeline.spark.session import TASKS_PER_CORE, cores
 from betimes.pipeline.tables.files import folder_values
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 CELLS_PER_DOUBLING = 64
 STEP_BITS = 14  # a value has so many bits, and is off by at most one part in 16,384
@@ -263,8 +261,6 @@ def _columns(measure: Measure) -> list[tuple[str, Any]]:
 
 def cell_frame(spark: SparkSession, files: Sequence[str], measure: Measure) -> DataFrame:
     """Return the sums of each cell of each group, counted by tasks that read files."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     tasks = max(min(len(files), TASKS_PER_CORE * cores(spark)), 1)
     ddl = ", ".join(f"`{name}` string" for name in measure.keys)
     sums = ("cell bigint", "rows bigint", "count double", "steps double", "squares double")

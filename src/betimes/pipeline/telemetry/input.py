@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from betimes.pipeline.spark.lazy import Column, DataFrame, F, SparkSession
 from betimes.telemetry.files import (
     KINDS,
     TelemetryFileError,
@@ -25,9 +25,6 @@ from betimes.telemetry.files import (
     part_files,
     table_schema,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 SPARK_TYPES = {pa.float64(): "double", pa.int64(): "bigint", pa.string(): "string", pa.bool_(): "boolean"}
 FILE = "file"
@@ -137,8 +134,6 @@ def _frame(spark: SparkSession, kind: str, groups: Parts) -> DataFrame:
 
 def _as_stated(frame: DataFrame, schema: pa.Schema, odd: list[str]) -> DataFrame:
     """Return the frame with the columns of the schema; `odd` ones have another type in the files."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     values: dict[str, Column] = {name: F.col(name) for name in schema.names}
     wrong: list[Column] = []
     for name in odd:
@@ -151,8 +146,6 @@ def _as_stated(frame: DataFrame, schema: pa.Schema, odd: list[str]) -> DataFrame
 
 def _read_as(frame: DataFrame, name: str, type_name: str) -> Column:
     """Return a column as another type; null where a value cannot be cast."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     found = frame.schema[name].dataType.simpleString()
     if found.startswith(("array", "map", "struct", "binary")):
         return F.lit(None).cast(type_name)
@@ -164,8 +157,6 @@ def _read_as(frame: DataFrame, name: str, type_name: str) -> Column:
 
 def all_rows(frames: dict[str, DataFrame], columns: Iterable[str]) -> DataFrame:
     """Return columns that every kind has, of all kinds, with the kind."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     chosen = [frame.select(F.lit(kind).alias("kind"), *columns) for kind, frame in frames.items()]
     return union(chosen)
 

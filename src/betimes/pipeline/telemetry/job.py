@@ -16,9 +16,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from betimes.model.errors import BetimesError, SettingError
+from betimes.pipeline.spark.lazy import DataFrame, F, SparkSession
 from betimes.pipeline.spark.watched_jobs import Progress
 from betimes.pipeline.tables import shapes as tables
 from betimes.pipeline.tables.damage import naming_damaged_files
@@ -39,9 +40,6 @@ from betimes.pipeline.telemetry.run_facts import RunFacts, write_facts
 from betimes.pipeline.telemetry.subscription_spans import subscription_spans
 from betimes.pipeline.telemetry.survey import Since, Survey, survey
 from betimes.pipeline.telemetry.wanted_events import EVENT_COLUMNS, Circumstances, match_task
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
 AT_ONCE = 3  # actions that run in parallel
@@ -177,8 +175,6 @@ def _base_tables(
 
 def _since(frame: DataFrame, begins_s: Mapping[str, float]) -> DataFrame:
     """Return the rows of the time that counts; rows without a time stay, for the quarantine."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     if not begins_s:
         return frame
     pairs = [F.lit(each) for pair in sorted(begins_s.items()) for each in pair]
@@ -198,8 +194,6 @@ def as_waits(sent: DataFrame) -> DataFrame:
 
 def as_deliveries(delivered: DataFrame) -> DataFrame:
     """Return the table of deliveries from `delivered`, with whether each was in time."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     on_time = F.col("age_s") <= F.col("delay_s_allowed")
     return delivered.withColumnRenamed("broker", "home").withColumn("on_time", on_time)
 

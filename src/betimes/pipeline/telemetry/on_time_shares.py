@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from betimes.pipeline.spark.lazy import Column, DataFrame, F
 from betimes.pipeline.tables.shapes import RELIABILITY
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 Z_95 = 1.959963984540054  # 95 % of the normal distribution lie within so many deviations
 BORN_S_APART_MAX = (
@@ -18,8 +14,6 @@ MONEY = "decimal(38,6)"
 
 def measured_reliability(matches: DataFrame, deliveries: DataFrame) -> DataFrame:
     """Return for each subscriber how much it wanted, how much arrived in time, and the earning."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     keys = ["subscriber", "home"]
     event = ["origin", "number", *keys]
     settled = matches.filter("is_settled").select(*event, "born_s", "weight", "price")
@@ -56,8 +50,6 @@ def measured_reliability(matches: DataFrame, deliveries: DataFrame) -> DataFrame
 
 def wilson(share: Column, count: Column, side: int) -> Column:
     """Return an end of the interval in which a share lies with 95 % confidence (Wilson 1927)."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     square = Z_95**2
     middle = share + square / (2.0 * count)
     half = Z_95 * F.sqrt(share * (1.0 - share) / count + square / (4.0 * count * count))

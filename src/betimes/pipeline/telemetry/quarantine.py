@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -16,11 +15,9 @@ from betimes.language.files.table_reader import PRICE_MAX
 from betimes.language.filters.parse import parse_filter
 from betimes.matching.topics import shared_parts
 from betimes.model.errors import SettingError, TextError
+from betimes.pipeline.spark.lazy import Column, DataFrame, F, Window
 from betimes.pipeline.telemetry.input import FILE, WRONG, all_rows
 from betimes.telemetry.files import table_schema
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 TIME_S_MAX = 253_402_300_800.0  # the year 10000
 DURATION_S_MAX = 1e7  # of one wait, transfer or matching: a hundred days
@@ -76,8 +73,6 @@ def sort_out(frames: Mapping[str, DataFrame], brokers: Sequence[str]) -> SortedR
 
 def judged(frame: DataFrame, kind: str, brokers: Sequence[str]) -> DataFrame:
     """Return the rows of a kind with a verdict: null, or the reason and the detail of what is wrong."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     return frame.withColumn(VERDICT, F.expr(verdict_text(kind, brokers)))
 
 
@@ -132,8 +127,6 @@ def _verdict_text(reason: str, detail: str) -> str:
 
 def with_unreadable_texts(frame: DataFrame) -> DataFrame:
     """Return judged subscriptions, with a verdict where a filter or a pattern cannot be read."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     fair = frame.filter(F.col(VERDICT).isNull())
     texts = fair.select(F.explode(F.array(*(_named_text(name) for name in TEXT_READERS))).alias("text"))
     found = texts.select("text.*").distinct().mapInArrow(_unreadable, "name string, text string")
@@ -150,8 +143,6 @@ def with_unreadable_texts(frame: DataFrame) -> DataFrame:
 
 
 def _named_text(name: str) -> Column:
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     return F.struct(F.lit(name).alias("name"), F.col(name).alias("text"))
 
 
@@ -174,8 +165,6 @@ def with_bad_rows(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
 
     One pass finds both. Most telemetry has neither, and then no row has to be judged again.
     """
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     marked = {
         kind: frame.withColumn("hash", F.when(F.col(VERDICT).isNull(), F.xxhash64(*table_schema(kind).names)))
         for kind, frame in frames.items()
@@ -200,9 +189,6 @@ def _compared(marked: DataFrame, kind: str, repeated: DataFrame) -> DataFrame:
     A broker records each subscriber's loss of a message as a row of its own, so that rows of `dropped` may be
     alike within a file; of them only those that also stand in another file are duplicates.
     """
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-    from pyspark.sql import Window
-
     names = table_schema(kind).names
     alone = marked.join(repeated, on="hash", how="left_anti")
     suspects = marked.join(repeated, on="hash", how="left_semi")
@@ -219,8 +205,6 @@ def _compared(marked: DataFrame, kind: str, repeated: DataFrame) -> DataFrame:
 
 def quarantine_rows(frame: DataFrame, kind: str) -> DataFrame:
     """Return the rows with a verdict, as the table of the quarantine has them."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     row = F.to_json(F.struct(*table_schema(kind).names))
     return frame.filter(F.col(VERDICT).isNotNull()).select(
         FILE,
@@ -233,6 +217,4 @@ def quarantine_rows(frame: DataFrame, kind: str) -> DataFrame:
 
 def good_rows(frame: DataFrame, kind: str) -> DataFrame:
     """Return the rows without a verdict, as in the telemetry."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     return frame.filter(F.col(VERDICT).isNull()).select(*table_schema(kind).names)

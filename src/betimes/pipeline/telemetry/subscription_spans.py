@@ -7,13 +7,9 @@ other subscriptions leaves one out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from betimes.broker.observe.telemetry_log import TELL_AGAIN_EVERY_S
+from betimes.pipeline.spark.lazy import DataFrame, F, Window
 from betimes.pipeline.tables.shapes import SUBSCRIPTIONS
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 TERMS = ("filter", "delay_s_max", "price", "reliability")
 KEYS = ("broker", "subscriber", "pattern")
@@ -22,9 +18,6 @@ SILENT_S_MAX = 2.5 * TELL_AGAIN_EVERY_S  # while others are repeated
 
 def subscription_spans(subscribed: DataFrame, unsubscribed: DataFrame) -> DataFrame:
     """Return the subscriptions, a row for each span of time with the same terms."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-    from pyspark.sql import Window
-
     begun = subscribed.select(*KEYS, "time_s", *TERMS, F.expr("true").alias("holds"))
     none = [F.lit(None).cast(subscribed.schema[name].dataType).alias(name) for name in TERMS]
     ended = unsubscribed.select(*KEYS, "time_s", *none, F.expr("false").alias("holds"))

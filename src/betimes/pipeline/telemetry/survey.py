@@ -8,6 +8,7 @@ from datetime import datetime
 
 from betimes.language.quantities import read_duration_s
 from betimes.model.errors import SettingError, TextError
+from betimes.pipeline.spark.lazy import F
 from betimes.pipeline.telemetry.input import TelemetryInput, all_rows
 from betimes.pipeline.telemetry.quarantine import TIME_S_MAX
 
@@ -71,8 +72,6 @@ def read_since(text: str | None) -> Since:
 
 def survey(telemetry: TelemetryInput) -> Survey:
     """Return what the telemetry covers; impossible rows do not count."""
-    import pyspark.sql.functions as F  # noqa: N812 -- the usual name
-
     usable = (
         F.col("time_s").between(0.0, TIME_S_MAX)
         & (F.col("share") > 0.0)
