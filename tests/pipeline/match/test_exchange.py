@@ -10,7 +10,6 @@ from tests.pipeline.match_tables import expected, random_events, random_wishes
 from betimes.pipeline.match.cells import dimension_of, separate_groups
 from betimes.pipeline.match.exchange import (
     BLOCKS,
-    BLOCKS_SCHEMA,
     ROW,
     CellMatching,
     EventPacking,
@@ -18,7 +17,7 @@ from betimes.pipeline.match.exchange import (
     Packer,
     SubscriptionPacking,
     attributes_of,
-    bad_rows_task,
+    bad_rows,
     packed,
     unpacked,
 )
@@ -27,6 +26,7 @@ from betimes.pipeline.match.plan import CellShare
 from betimes.pipeline.rows.events import EventShape
 from betimes.pipeline.rows.sources import PieceReader
 from betimes.pipeline.rows.subscriptions import SubscriptionShape, read_subscriptions
+from betimes.pipeline.tables.files import arrow_schema
 
 EVENTS, ROWS = random_events(200), random_wishes(300)
 READER = PieceReader(in_files=False, name="table")
@@ -56,8 +56,8 @@ def test_blocks_meet_and_everybody_is_found_once():
         groups=groups,
         handout=handout,
     )
-    blocks = [*packing.task()(iter(ROWS.to_batches(100))), *happening.task()(iter(EVENTS.to_batches(90)))]
-    table = pa.Table.from_batches(blocks, BLOCKS_SCHEMA).sort_by(
+    blocks = [*packing.run(iter(ROWS.to_batches(100))), *happening.run(iter(EVENTS.to_batches(90)))]
+    table = pa.Table.from_batches(blocks, arrow_schema(BLOCKS)).sort_by(
         [("cell", "ascending"), ("kind", "ascending")]
     )
     fields = [pa.field(ROW, pa.int64()), EVENTS.schema.field("event")]
@@ -70,7 +70,7 @@ def test_blocks_meet_and_everybody_is_found_once():
     rows = []
     for task in range(5):
         mine = table.filter(pa.compute.equal(table["task"], task))
-        rows += [row for batch in matching.task()(iter(mine.to_batches())) for row in batch.to_pylist()]
+        rows += [row for batch in matching.run(iter(mine.to_batches())) for row in batch.to_pylist()]
     pairs = sorted((row["event"], row["subscriber"]) for row in rows)
     assert pairs == sorted((event, name) for event, names in expected(EVENTS, ROWS).items() for name in names)
     assert len({row[ROW] for row in rows}) == len({row["event"] for row in rows})
@@ -97,13 +97,13 @@ def test_rows_are_packed_and_unpacked_as_they_were():
     assert [block["task"][0].as_py() for block in blocks] == [0, 1, 2]
     assert sum(unpacked(block["block"][0].as_py()).num_rows for block in blocks) == 200
     assert list(packer.put(rows.slice(0, 0), task[:0], task[:0])) == []
-    assert [name.split()[0] for name in BLOCKS.split(", ")] == BLOCKS_SCHEMA.names
+    assert all(block.schema == arrow_schema(BLOCKS) for block in blocks)
 
 
 def test_rows_that_cannot_be_read_are_found_by_tasks():
     table = pa.table({"subscriber": ["a", "b"], "filter": ["x >", "TRUE"]})
-    task = bad_rows_task(READER, SubscriptionShape.of(table.schema))
-    rows = [row for batch in task(iter(table.to_batches())) for row in batch.to_pylist()]
+    found = bad_rows(READER, SubscriptionShape.of(table.schema), iter(table.to_batches()))
+    rows = [row for batch in found for row in batch.to_pylist()]
     assert [(row["source"], row["row"], row["name"]) for row in rows] == [("table", 1, "a")]
 
 

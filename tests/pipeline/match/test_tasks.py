@@ -43,7 +43,7 @@ def task(events, wishes, tmp_path, form=Form.LISTS):
 def test_a_task_hands_the_answer_to_spark(tmp_path):
     events, wishes = random_events(300), random_wishes(50)
     made = task(events, wishes, tmp_path)
-    rows = [row for batch in made.to_spark()(iter(events.to_batches(64))) for row in batch.to_pylist()]
+    rows = [row for batch in made.to_spark(iter(events.to_batches(64))) for row in batch.to_pylist()]
     assert {row["event"]: sorted(row["subscribers"]) for row in rows} == expected(events, wishes)
 
 
@@ -52,7 +52,7 @@ def test_a_task_writes_a_file_and_tells_of_it(tmp_path):
     events, wishes = random_events(300), random_wishes(50)
     wanted = expected(events, wishes)
     for form in Form:
-        (told,) = task(events, wishes, tmp_path, form).to_files(str(tmp_path))(iter(events.to_batches(64)))
+        (told,) = task(events, wishes, tmp_path, form).to_file(tmp_path, iter(events.to_batches(64)))
         (row,) = told.to_pylist()
         assert (row["events"], row["wanted"]) == (300, len(wanted))
         assert row["pairs"] == sum(map(len, wanted.values()))
@@ -63,7 +63,7 @@ def test_a_task_writes_a_file_and_tells_of_it(tmp_path):
 def test_events_that_cannot_be_read_are_told_with_their_places(tmp_path):
     events = pa.table({"event": [1, 2], "content": ["{}", "{"]})
     wishes = pa.table({"subscriber": ["a"], "filter": ["x > 1"]})
-    (told,) = task(events, wishes, tmp_path).to_files(str(tmp_path))(iter(events.to_batches()))
+    (told,) = task(events, wishes, tmp_path).to_file(tmp_path, iter(events.to_batches()))
     (row,) = told.to_pylist()
     assert row["unreadable"] == 1
     (named,) = json.loads(row["listed"])
@@ -73,7 +73,7 @@ def test_events_that_cannot_be_read_are_told_with_their_places(tmp_path):
 def test_no_file_is_written_where_nobody_wants_anything(tmp_path):
     events = pa.table({"event": [1], "x": [0.0]})
     wishes = pa.table({"subscriber": ["a"], "x>=": [1.0]})
-    (told,) = task(events, wishes, tmp_path).to_files(str(tmp_path))(iter(events.to_batches()))
+    (told,) = task(events, wishes, tmp_path).to_file(tmp_path, iter(events.to_batches()))
     assert told.to_pylist()[0]["file"] is None
     assert list(tmp_path.glob("*.parquet")) == []
     with AnswerFile(tmp_path / "none.parquet") as file:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ from betimes.pipeline.telemetry.wanted_events import (
     EVENT_COLUMNS,
     Circumstances,
     WantedEvents,
-    match_task,
+    match_events,
     matches_of,
 )
 
@@ -124,7 +125,7 @@ def test_tasks_read_the_subscriptions_of_the_run(spark, tmp_path):
     write_frame(spark.createDataFrame(wish, SUBSCRIPTIONS.ddl), SUBSCRIPTIONS, tmp_path)
     batch = events(*({"number": number, "content": f'{{"x": {number}}}'} for number in range(30)))
     frame = spark.createDataFrame(pa.Table.from_batches([batch])).repartition(2)
-    rows = frame.mapInArrow(match_task(Circumstances(folder=str(tmp_path))), MATCHES.ddl).collect()
+    rows = frame.mapInArrow(partial(match_events, Circumstances(folder=str(tmp_path))), MATCHES.ddl).collect()
     assert sorted(row.number for row in rows) == list(np.arange(20))
 
 
@@ -132,4 +133,6 @@ def test_tasks_read_the_subscriptions_of_the_run(spark, tmp_path):
 def test_without_subscriptions_nobody_wants_anything(spark, tmp_path):
     write_frame(spark.createDataFrame([], SUBSCRIPTIONS.ddl), SUBSCRIPTIONS, tmp_path)
     frame = spark.createDataFrame(pa.Table.from_batches([events({})]))
-    assert frame.mapInArrow(match_task(Circumstances(folder=str(tmp_path))), MATCHES.ddl).count() == 0
+    assert (
+        frame.mapInArrow(partial(match_events, Circumstances(folder=str(tmp_path))), MATCHES.ddl).count() == 0
+    )

@@ -36,12 +36,12 @@ from betimes.pipeline.telemetry.job import (
     as_waits,
     compiling,
     model_tasks,
+    subscription_spans,
     together,
     write_reliability,
 )
 from betimes.pipeline.telemetry.model import statistics_in
 from betimes.pipeline.telemetry.run_facts import RunFacts, write_facts
-from betimes.pipeline.telemetry.subscription_spans import subscription_spans
 from betimes.pipeline.telemetry.survey import Since, Survey
 from betimes.telemetry.files import KINDS, table_schema
 

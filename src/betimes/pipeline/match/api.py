@@ -13,6 +13,7 @@ import tempfile
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from betimes.pipeline.match.exchange import (
     Handout,
     SubscriptionPacking,
     attributes_of,
-    bad_rows_task,
+    bad_rows,
 )
 from betimes.pipeline.match.forms import ANSWER, Form, answer_schema
 from betimes.pipeline.match.plan import (
@@ -94,7 +95,7 @@ def match(
         return Matching(frame=divided_frame(prepared, plan), quarantine=quarantine, plan=plan)
     task = whole_task(prepared, wanted)
     given = prepared.events.handed_out(task.columns)
-    frame = given.mapInArrow(task.to_spark(), _ddl(prepared.schema))
+    frame = given.mapInArrow(task.to_spark, _ddl(prepared.schema))
     return Matching(frame=frame, quarantine=quarantine, plan=plan)
 
 
@@ -172,7 +173,7 @@ def _check_some_left(parsed: SubscriptionColumns, bad: pa.Table, source: str) ->
 def _bad_rows(prepared: Prepared) -> pa.Table:
     """Return the subscriptions that cannot be read; tasks find them."""
     source = prepared.subscriptions
-    task = bad_rows_task(source.reader, prepared.subscription_shape)
+    task = partial(bad_rows, source.reader, prepared.subscription_shape)
     given = source.handed_out(prepared.subscription_shape.columns)
     found = given.mapInArrow(task, _ddl(QUARANTINE)).limit(QUARANTINED_MAX).toArrow()
     return found.cast(QUARANTINE)
@@ -237,11 +238,11 @@ def divided_frame(prepared: Prepared, plan: MatchPlan) -> DataFrame:
         schema=schema,
     )
     packed_subscriptions = subscriptions.handed_out(prepared.subscription_shape.columns).mapInArrow(
-        packing.task(), BLOCKS
+        packing.run, BLOCKS
     )
-    packed_events = events.handed_out(needed).mapInArrow(happened.task(), BLOCKS)
+    packed_events = events.handed_out(needed).mapInArrow(happened.run, BLOCKS)
     blocks = packed_subscriptions.unionByName(packed_events).repartitionById(plan.tasks, "task")
-    found = blocks.sortWithinPartitions("cell", "kind").mapInArrow(cells.task(), _ddl(schema))
+    found = blocks.sortWithinPartitions("cell", "kind").mapInArrow(cells.run, _ddl(schema))
     return _joined(found, prepared, plan)
 
 

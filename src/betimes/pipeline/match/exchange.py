@@ -8,7 +8,7 @@ task that gets them builds the index of one cell at a time, and holds no more th
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,11 +22,9 @@ from betimes.pipeline.rows.events import EventShape, event_columns
 from betimes.pipeline.rows.sources import Batches, PieceReader
 from betimes.pipeline.rows.subscription_set import SubscriptionSet
 from betimes.pipeline.rows.subscriptions import SubscriptionColumns, SubscriptionShape, read_subscriptions
+from betimes.pipeline.tables.files import arrow_schema
 
 BLOCKS = "task int, cell int, kind int, block binary"
-BLOCKS_SCHEMA = pa.schema(
-    [("task", pa.int32()), ("cell", pa.int32()), ("kind", pa.int32()), ("block", pa.binary())]
-)
 SUBSCRIPTIONS, EVENTS = 0, 1  # kinds of blocks; subscriptions come first
 ROWS_PER_STEP = 1 << 17
 BLOCK_BYTES_MAX = 4_000_000
@@ -84,13 +82,8 @@ class Packer:
         parts = pa.Table.from_batches(self._waiting.pop(place)).combine_chunks()
         self._bytes.pop(place)
         (whole,) = parts.to_batches()
-        columns = [
-            pa.array([value], kind)
-            for value, kind in zip((*place, self._kind), [pa.int32()] * 3, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(
-            [*columns, pa.array([packed(whole)], pa.binary())], schema=BLOCKS_SCHEMA
-        )
+        row = {"task": place[0], "cell": place[1], "kind": self._kind, "block": packed(whole)}
+        return pa.RecordBatch.from_pylist([row], schema=arrow_schema(BLOCKS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,23 +143,19 @@ class SubscriptionPacking:
     groups: tuple[CellGroup, ...]
     handout: Handout
 
-    def task(self) -> Callable[[Batches], Batches]:
-        """Return the function for Spark."""
-
-        def task(batches: Batches) -> Batches:
-            packer = Packer(SUBSCRIPTIONS)
-            first = 0
-            for piece in self.reader.pieces(batches, self.shape.columns, ROWS_PER_STEP):
-                rows = pa.Table.from_batches([piece.rows])
-                subscriptions, bad = read_subscriptions(rows, self.shape, piece.source, piece.first_row)
-                kept = _without(piece.rows, bad, piece.first_row)
-                row, cell = cells_of_subscriptions(self.groups, subscriptions)
-                row, to, unit = self.handout.of_subscriptions(row, cell, first)
-                yield from packer.put(kept.take(pa.array(row)), to, unit)
-                first += len(subscriptions)
-            yield from packer.rest()
-
-        return task
+    def run(self, batches: Batches) -> Batches:
+        """Return the blocks of one task's rows."""
+        packer = Packer(SUBSCRIPTIONS)
+        first = 0
+        for piece in self.reader.pieces(batches, self.shape.columns, ROWS_PER_STEP):
+            rows = pa.Table.from_batches([piece.rows])
+            subscriptions, bad = read_subscriptions(rows, self.shape, piece.source, piece.first_row)
+            kept = _without(piece.rows, bad, piece.first_row)
+            row, cell = cells_of_subscriptions(self.groups, subscriptions)
+            row, to, unit = self.handout.of_subscriptions(row, cell, first)
+            yield from packer.put(kept.take(pa.array(row)), to, unit)
+            first += len(subscriptions)
+        yield from packer.rest()
 
 
 def _without(rows: pa.RecordBatch, bad: pa.Table, first_row: int) -> pa.RecordBatch:
@@ -187,26 +176,20 @@ class EventPacking:
     groups: tuple[CellGroup, ...]
     handout: Handout
 
-    def task(self) -> Callable[[Batches], Batches]:
-        """Return the function for Spark."""
-
-        def task(batches: Batches) -> Batches:
-            packer = Packer(EVENTS)
-            number = _first_number()
-            first = 0
-            for piece in self.reader.pieces(batches, self.columns, ROWS_PER_STEP):
-                events = event_columns(piece.rows, self.shape, self.attributes)
-                cells = cells_of_events(self.groups, events)
-                places = np.tile(np.arange(piece.rows.num_rows), len(self.groups))
-                row, to, unit = self.handout.of_events(places, cells.ravel(), first)
-                numbers = pa.array(number + np.arange(piece.rows.num_rows))
-                numbered = piece.rows.append_column(ROW, numbers)
-                yield from packer.put(numbered.take(pa.array(row)), to, unit)
-                first += piece.rows.num_rows
-                number += piece.rows.num_rows
-            yield from packer.rest()
-
-        return task
+    def run(self, batches: Batches) -> Batches:
+        """Return the blocks of one task's rows."""
+        packer = Packer(EVENTS)
+        number = _first_number()
+        first = 0
+        for piece in self.reader.pieces(batches, self.columns, ROWS_PER_STEP):
+            events = event_columns(piece.rows, self.shape, self.attributes)
+            cells = cells_of_events(self.groups, events)
+            here = np.arange(piece.rows.num_rows)
+            row, to, unit = self.handout.of_events(np.tile(here, len(self.groups)), cells.ravel(), first)
+            numbered = piece.rows.append_column(ROW, pa.array(number + first + here))
+            yield from packer.put(numbered.take(pa.array(row)), to, unit)
+            first += piece.rows.num_rows
+        yield from packer.rest()
 
 
 def _first_number() -> int:
@@ -226,20 +209,15 @@ class CellMatching:
     form: Form
     schema: pa.Schema  # of the answer, with the number of the event
 
-    def task(self) -> Callable[[Batches], Batches]:
-        """Return the function for Spark."""
-
-        def task(batches: Batches) -> Batches:
-            blocks = (
-                (cell, kind, block.as_py())
-                for batch in batches
-                for cell, kind, block in zip(
-                    batch["cell"].to_pylist(), batch["kind"].to_pylist(), batch["block"], strict=True
-                )
+    def run(self, batches: Batches) -> Batches:
+        """Return the answers for one task's blocks."""
+        return self.answers(
+            (cell, kind, block.as_py())
+            for batch in batches
+            for cell, kind, block in zip(
+                batch["cell"].to_pylist(), batch["kind"].to_pylist(), batch["block"], strict=True
             )
-            yield from self.answers(blocks)
-
-        return task
+        )
 
     def answers(self, blocks: Iterable[tuple[int, int, bytes]]) -> Batches:
         """Return which subscribers want the events of these blocks, which are sorted by cell and kind."""
@@ -280,16 +258,12 @@ class CellMatching:
                 yield plain_texts(answer.rows, self.schema)
 
 
-def bad_rows_task(reader: PieceReader, shape: SubscriptionShape) -> Callable[[Batches], Batches]:
-    """Return the function that passes on only the subscriptions that cannot be read."""
-
-    def task(batches: Batches) -> Batches:
-        for piece in reader.pieces(batches, shape.columns, ROWS_PER_STEP):
-            rows = pa.Table.from_batches([piece.rows])
-            _, bad = read_subscriptions(rows, shape, piece.source, piece.first_row)
-            yield from bad.to_batches()
-
-    return task
+def bad_rows(reader: PieceReader, shape: SubscriptionShape, batches: Batches) -> Batches:
+    """Return those of one task's subscriptions that cannot be read."""
+    for piece in reader.pieces(batches, shape.columns, ROWS_PER_STEP):
+        rows = pa.Table.from_batches([piece.rows])
+        _, bad = read_subscriptions(rows, shape, piece.source, piece.first_row)
+        yield from bad.to_batches()
 
 
 def attributes_of(groups: Sequence[CellGroup]) -> frozenset[str]:

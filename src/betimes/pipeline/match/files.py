@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +166,7 @@ def _write_whole(prepared: Prepared, wanted: SubscriptionSet, folder: Path, repo
     folder.mkdir()
     task = whole_task(prepared, wanted)
     events: RowSource = prepared.events
-    frame = events.handed_out(task.columns).mapInArrow(task.to_files(str(folder)), WRITTEN)
+    frame = events.handed_out(task.columns).mapInArrow(partial(task.to_file, folder), WRITTEN)
     tasks = events.tasks
     reports = watched(
         events.spark, frame.toArrow, tasks, lambda done: report(done, tasks), "the match"

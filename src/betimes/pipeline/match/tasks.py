@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from betimes.pipeline.match.forms import STEP_MAX, Form, MatchAnswer, Steps, ans
 from betimes.pipeline.rows.events import EventShape, event_columns
 from betimes.pipeline.rows.sources import Batches, PieceReader
 from betimes.pipeline.rows.subscription_set import SubscriptionSet, load_set
+from betimes.pipeline.tables.files import arrow_schema
 
 SPLIT_TYPES = (pa.int32(), pa.int64())  # Spark reads unsigned integers only without this encoding
 UNREADABLE_LISTED_MAX = 1000  # unreadable events of one task that are listed individually
@@ -28,17 +30,7 @@ WRITTEN = (
     "file string, events bigint, wanted bigint, pairs bigint, unreadable bigint, listed string, "
     "processor_s double"
 )
-WRITTEN_SCHEMA = pa.schema(
-    [
-        ("file", pa.string()),
-        ("events", pa.int64()),
-        ("wanted", pa.int64()),
-        ("pairs", pa.int64()),
-        ("unreadable", pa.int64()),
-        ("listed", pa.string()),
-        ("processor_s", pa.float64()),
-    ]
-)
+WRITTEN_SCHEMA = arrow_schema(WRITTEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,45 +81,34 @@ class MatchTask:
     columns: tuple[str, ...]  # to be read
     schema: pa.Schema  # of the answer
 
-    def to_spark(self) -> Callable[[Batches], Batches]:
-        """Return the function that passes the answer to Spark."""
+    def to_spark(self, batches: Batches) -> Batches:
+        """Pass the answer for one task's events to Spark."""
+        for step in self._steps(batches):
+            if step.answer.rows.num_rows:
+                yield plain_texts(step.answer.rows, self.schema)
 
-        def task(batches: Batches) -> Batches:
+    def to_file(self, folder: Path, batches: Batches) -> Batches:
+        """Write the answer for one task's events into a file of its own, and report that file."""
+        began_s = time.process_time()
+        # Each attempt has a file of its own; only reported files are kept.
+        path = folder / f"part-{uuid.uuid4().hex}.parquet"
+        sums: Counter[str] = Counter()
+        listed: list[dict[str, object]] = []
+        with AnswerFile(path) as file:
             for step in self._steps(batches):
-                if step.answer.rows.num_rows:
-                    yield plain_texts(step.answer.rows, self.schema)
-
-        return task
-
-    def to_files(self, folder: str) -> Callable[[Batches], Batches]:
-        """Return the function that writes the answer into a file of its own, and reports that file."""
-
-        def task(batches: Batches) -> Batches:
-            began_s = time.process_time()
-            # Each attempt has a file of its own; only reported files are kept.
-            path = Path(folder) / f"part-{uuid.uuid4().hex}.parquet"
-            events = wanted = pairs = lost = 0
-            listed: list[dict[str, object]] = []
-            with AnswerFile(path) as file:
-                for step in self._steps(batches):
-                    events += step.events
-                    wanted += step.answer.wanted
-                    pairs += step.answer.pairs
-                    lost += len(step.unreadable)
-                    listed += step.unreadable[: UNREADABLE_LISTED_MAX - len(listed)]
-                    file.write(step.answer.rows)
-            row = {
-                "file": path.name if file.is_begun else None,
-                "events": events,
-                "wanted": wanted,
-                "pairs": pairs,
-                "unreadable": lost,
-                "listed": json.dumps(listed),
-                "processor_s": time.process_time() - began_s,
-            }
-            yield pa.RecordBatch.from_pylist([row], schema=WRITTEN_SCHEMA)
-
-        return task
+                sums["events"] += step.events
+                sums["wanted"] += step.answer.wanted
+                sums["pairs"] += step.answer.pairs
+                sums["unreadable"] += len(step.unreadable)
+                listed += step.unreadable[: UNREADABLE_LISTED_MAX - len(listed)]
+                file.write(step.answer.rows)
+        row = {
+            "file": path.name if file.is_begun else None,
+            **{name: sums[name] for name in ("events", "wanted", "pairs", "unreadable")},
+            "listed": json.dumps(listed),
+            "processor_s": time.process_time() - began_s,
+        }
+        yield pa.RecordBatch.from_pylist([row], schema=WRITTEN_SCHEMA)
 
     def _steps(self, batches: Batches) -> Iterator[Step]:
         wanted = kept_set(self.place)

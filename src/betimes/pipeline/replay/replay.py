@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from betimes.pipeline.rows.sources import (
 from betimes.pipeline.rows.subscriptions import SUBSCRIBER, SubscriptionShape
 from betimes.pipeline.spark.lazy import F, SparkSession
 from betimes.pipeline.spark.watched_jobs import Progress, watched
-from betimes.pipeline.tables.files import current_tables
+from betimes.pipeline.tables.files import arrow_schema, current_tables
 from betimes.pipeline.tables.parquet import write_table
 from betimes.pipeline.tables.shapes import EVENTS
 
@@ -49,12 +49,7 @@ DDL = (
     "delay_s_mean double, delay_s_sd double, delay_s_allowed double, on_time_chance double, price double, "
     "weight double"
 )
-SCHEMA = pa.schema(
-    [
-        (name, {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64()}[kind])
-        for name, kind in (column.strip().split() for column in DDL.split(","))
-    ]
-)
+SCHEMA = arrow_schema(DDL)
 Numbers = NDArray[np.float64]
 
 
@@ -65,14 +60,9 @@ class ReplayTask:
     routes: ReplayRoutes
     terms: Terms
 
-    def task(self) -> Callable[[Batches], Batches]:
-        """Return the function for Spark."""
-
-        def task(batches: Batches) -> Batches:
-            for batch in batches:
-                yield self.outcome(batch)
-
-        return task
+    def run(self, batches: Batches) -> Batches:
+        """Return the outcomes of one task's events."""
+        return map(self.outcome, batches)
 
     def outcome(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a row for each event and subscriber; of several subscriptions the best terms count."""
@@ -178,7 +168,7 @@ def replay(spark: SparkSession, request: ReplayRequest, progress: Progress | Non
     numbered = spark.createDataFrame(_numbered(subscriptions.rows, request.subscriptions))
     wanted = frame_rows(numbered, request.subscriptions)
     found = match(events, wanted, form=Form.LISTS, ids=CARRIED, settings=request.settings)
-    outcome = found.frame.mapInArrow(task.task(), DDL)
+    outcome = found.frame.mapInArrow(task.run, DDL)
     report = progress or (lambda _done, _total: None)
     with staged_answer(request.out) as staging:
         watched(

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from betimes.language.files.table_reader import PRICE_MAX
 from betimes.model.errors import BetimesError
 from betimes.pipeline.rows.events import is_number, is_text
-from betimes.pipeline.rows.subscriptions import MISSING, SUBSCRIBER, quarantine_rows
-from betimes.pipeline.rows.values import numbers_in
+from betimes.pipeline.rows.subscriptions import MISSING, SUBSCRIBER, numbers_in, quarantine_rows
 from betimes.pipeline.tables.files import read_arrow
 from betimes.pipeline.tables.shapes import LINKS
 

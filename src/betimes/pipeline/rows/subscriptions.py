@@ -18,14 +18,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from betimes.language.filters.parse import parse_uncached
+from betimes.language.filters.predicates import OneOf
 from betimes.language.suggestions import closest
 from betimes.matching.index.event_batch import MISSING_CODE, TextColumn
 from betimes.matching.topics import shared_parts
 from betimes.model.errors import BetimesError, TextError
+from betimes.model.events import flag_reading, number_reading
 from betimes.model.filters import Box, Filter, Interval, TextSet
 from betimes.pipeline.rows.events import is_number, is_text, number_column, text_column
 from betimes.pipeline.rows.topic_lanes import lane_of
-from betimes.pipeline.rows.values import numbers_in, with_other_readings
+from betimes.pipeline.tables.files import arrow_schema
 
 SUBSCRIBER, FILTER = "subscriber", "filter"
 PATTERNS = ("topic", "pattern")
@@ -35,15 +37,7 @@ MISTYPED = 0.8  # similarity from which a column's name counts as a mistyped one
 OTHER_SIGNS = ("<", ">", "!=", "==")  # operators that columns must not end with
 TEXT_LETTERS_MAX = 400
 MISSING, NO_NUMBER = "missing value", "value that is no number"
-QUARANTINE = pa.schema(
-    [
-        ("source", pa.string()),
-        ("row", pa.int64()),
-        ("name", pa.string()),
-        ("reason", pa.string()),
-        ("detail", pa.string()),
-    ]
-)
+QUARANTINE = arrow_schema("source string, row bigint, name string, reason string, detail string")
 
 _readings: dict[str, Filter | TextError] = {}
 _READINGS_MAX = 200_000
@@ -315,3 +309,44 @@ def quarantine_rows(
         },
         schema=QUARANTINE,
     )
+
+
+def numbers_in(column: pa.Array) -> tuple[NDArray[np.float64], dict[int, str]]:
+    """Return the numbers that texts stand for, else NaN, and by position the texts that are no number.
+
+    >>> numbers_in(pa.array(["1.5", None, "fast"]))
+    (array([1.5, nan, nan]), {2: 'fast'})
+    """
+    texts = text_column(column)
+    readings = [number_reading(text) for text in texts.texts]
+    values = np.array([np.nan if each is None else each for each in (*readings, None)])
+    is_wrong = np.array([each is None for each in readings] + [False])
+    wrong = np.flatnonzero(is_wrong[texts.codes])  # a missing text has the last code
+    return values[texts.codes], {int(place): texts.texts[texts.codes[place]] for place in wrong}
+
+
+def with_other_readings(
+    equals: Mapping[str, TextColumn], filters: Mapping[int, Filter]
+) -> tuple[dict[str, TextColumn], dict[int, Filter]]:
+    """Return equality columns and filters; texts that also read as number or flag move to the filters.
+
+    As `kind = '1'` is true for the text 1 and for the number, so is a cell 1 in column `kind=`.
+    """
+    columns, found = dict(equals), dict(filters)
+    for name, column in equals.items():
+        readings = {
+            code: OneOf(name, (text,)).constraints()
+            for code, text in enumerate(column.texts)
+            if number_reading(text) is not None or flag_reading(text) is not None
+        }
+        places = np.flatnonzero(np.isin(column.codes, list(readings)))
+        codes = column.codes.copy()
+        for place in places.tolist():
+            boxes = found[place].boxes if place in found else (Box(),)
+            means = readings[int(codes[place])]
+            found[place] = Filter(
+                tuple(Box((*box.constraints, (name, each))) for box in boxes for each in means)
+            )
+        codes[places] = MISSING_CODE
+        columns[name] = TextColumn(texts=column.texts, codes=codes)
+    return columns, found

@@ -1,7 +1,7 @@
 """Brokers as a Spark data source: `format("betimes")` for reading and writing, batch and streaming.
 
 Imports `client` (the blocking one), `language` and `model`; nothing else of the pipeline. Begin reading at
-`data_source.py`; `source.py` reads ranges of the replay buffer, `sink.py` publishes rows, `rows.py` converts
-messages, `options.py` reads the options, `gap_table.py` records losses. Exactly-once reading holds as long as
-the broker keeps the range.
+`data_source.py`; `source.py` reads ranges of the replay buffer and records losses, `sink.py` publishes rows,
+`rows.py` converts messages, `options.py` reads the options. Exactly-once reading holds as long as the broker
+keeps the range.
 """

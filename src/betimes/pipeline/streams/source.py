@@ -8,12 +8,17 @@ has deleted are counted in the offset (`lost`), and listed in the table of gaps.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+import os
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadLimit,
@@ -22,13 +27,25 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from betimes.client.blocking.ranges import PLANNED_MAX, Positions, RangePlan, RangeReader
+from betimes.client.blocking.ranges import PLANNED_MAX, Positions, RangePlan, RangeReader, RangeRequest
 from betimes.client.errors import RefusedError, UnreachableError
 from betimes.model.errors import BetimesError, SettingError
-from betimes.pipeline.streams.gap_table import write_gaps
+from betimes.model.positions import Gap
 from betimes.pipeline.streams.options import EARLIEST, LATEST, SourceOptions
 from betimes.pipeline.streams.rows import batches, check_schema
 
+SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("filter", pa.string()),
+        ("origin", pa.string()),
+        ("first", pa.int64()),
+        ("last", pa.int64()),
+        ("at_most", pa.int64()),
+        ("why", pa.string()),
+        ("found_at_s", pa.float64()),
+    ]
+)
 POSITIONS, LOST = "positions", "lost"  # in an offset
 MESSAGES_PER_PARTITION_MIN = 1_000  # fewer are not worth another task
 
@@ -209,3 +226,35 @@ def read_range(options: SourceOptions, schema: StructType, asked: StreamRange) -
 
 def _offset(positions: Positions, lost: int) -> dict[str, Any]:
     return {POSITIONS: dict(sorted(positions.items())), LOST: lost}
+
+
+def write_gaps(
+    directory: str, wanted: RangeRequest, after: Positions, until: Positions, gaps: Sequence[Gap]
+) -> Path | None:
+    """Write the gaps of a range, if there are any; return the file, which is named after the range.
+
+    So a task that reads the range again writes the same file again.
+    """
+    if not gaps:
+        return None
+    about = json.dumps([wanted.topic, wanted.filter, sorted(after.items()), sorted(until.items())])
+    name = f"gaps-{hashlib.sha256(about.encode()).hexdigest()[:24]}.parquet"
+    found_at_s = time.time()
+    rows = [
+        {
+            "topic": wanted.topic,
+            "filter": wanted.filter,
+            "origin": gap.origin,
+            "first": gap.first,
+            "last": gap.last,
+            "at_most": gap.at_most,
+            "why": gap.why,
+            "found_at_s": found_at_s,
+        }
+        for gap in gaps
+    ]
+    place = Path(directory)
+    place.mkdir(parents=True, exist_ok=True)
+    new = place / f".{name}.{os.getpid()}"
+    pq.write_table(pa.Table.from_pylist(rows, SCHEMA), new)
+    return new.replace(place / name)

@@ -21,12 +21,17 @@ import pyarrow as pa
 
 from betimes.model.errors import BetimesError
 from betimes.pipeline.spark.lazy import DataFrame, SparkSession
-from betimes.pipeline.tables.damage import damage_in
 from betimes.pipeline.tables.shapes import SAMPLE, TableShape
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
+import pyarrow.parquet as pq
+
+from betimes.telemetry.files import KINDS, TelemetryFileError, part_files
+
+NAMED_MAX = 5
+HINT = "copy it again from where it was written, or remove it and do without its rows"
 CURRENT = "current"
 RUNS = "runs"
 LOCK = ".lock"
@@ -42,10 +47,22 @@ ARROW_TYPES = {
     "string": pa.string(),
     "double": pa.float64(),
     "bigint": pa.int64(),
+    "int": pa.int32(),
+    "binary": pa.binary(),
     "boolean": pa.bool_(),
     "array<double>": pa.list_(pa.float64()),
     SAMPLE: pa.list_(pa.struct(_EVENT)),
 }
+
+
+def arrow_schema(ddl: str) -> pa.Schema:
+    """Return the columns that Spark's DDL states; their types have no comma.
+
+    >>> arrow_schema("row bigint, `trace` string").names
+    ['row', 'trace']
+    """
+    columns = (column.split() for column in ddl.split(", "))
+    return pa.schema([(name.strip("`"), ARROW_TYPES[kind]) for name, kind in columns])
 
 
 class TablesError(BetimesError):
@@ -218,3 +235,48 @@ def folder_values(path: str) -> dict[str, str]:
 
     pairs = (folder.partition("=") for folder in path.split("/")[:-1] if "=" in folder)
     return {name: unquote(value) for name, _, value in pairs}
+
+
+def damage_in(path: Path) -> str:
+    """Return what is wrong with a Parquet file, read from end to end; nothing if it is whole, or deleted."""
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches():
+                batch.validate(full=True)
+    except FileNotFoundError:  # a live broker removes its oldest files
+        return ""
+    except (pa.ArrowException, OSError) as error:
+        return f"is damaged ({(str(error).splitlines() or [type(error).__name__])[0]})"
+    return ""
+
+
+@contextmanager
+def naming_damaged_files(directory: Path) -> Iterator[None]:
+    """Raise a TelemetryFileError that names the damaged telemetry files when Spark fails because of them.
+
+    Footers were checked before, and Spark's error depends on the damage: so all files are read to the end.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        damaged = damaged_parts(directory)
+        if not damaged:
+            raise
+        first, *others = damaged
+        also = f"; so are {_listed(others)}" if others else ""
+        raise TelemetryFileError(str(first), damaged[first] + also, HINT) from error
+
+
+def damaged_parts(directory: Path) -> dict[Path, str]:
+    """Return the damaged files of telemetry, and what is wrong with each."""
+    folders = [directory / kind for kind in KINDS if (directory / kind).is_dir()]
+    found = {path: damage_in(path) for folder in folders for path in part_files(folder)}
+    return {path: problem for path, problem in found.items() if problem}
+
+
+def _listed(paths: list[Path]) -> str:
+    more = len(paths) - NAMED_MAX
+    return ", ".join(map(str, paths[:NAMED_MAX])) + (f" and {more:,} more" if more > 0 else "")

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from betimes.model.statistics import NetworkStatistics, subscriber_of
 from betimes.model.subscriptions import Subscription
-from betimes.pipeline.tables.files import current_tables, read_arrow
+from betimes.pipeline.tables.files import arrow_schema, current_tables, read_arrow
 from betimes.pipeline.tables.shapes import PREDICTIONS
 from betimes.prediction.predict import Prediction
 
@@ -66,13 +66,11 @@ def twin_rows(
 
 def write_rows(directory: Path, rows: Sequence[Row]) -> None:
     """Write predicted rows into the current tables, in one step."""
-    texts = ("subscriber", "home", "pattern", "model")
-    schema = pa.schema([(name, pa.string() if name in texts else pa.float64()) for name in PREDICTIONS.names])
     folder = current_tables(directory) / PREDICTIONS.name
     folder.mkdir(exist_ok=True)
     part = folder / "part-00000.parquet"
     new = folder / ".part-00000.parquet"
-    pq.write_table(pa.Table.from_pylist(list(rows), schema), new)
+    pq.write_table(pa.Table.from_pylist(list(rows), arrow_schema(PREDICTIONS.ddl)), new)
     new.replace(part)
 
 

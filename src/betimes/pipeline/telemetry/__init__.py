@@ -2,7 +2,7 @@
 
 Imports `model`, `language`, `telemetry`, and of the pipeline `rows`, `spark` and `tables`. Begin reading at
 `job.py`: `input.py` opens the files, `survey.py` finds brokers and times, `quarantine.py` separates good from
-bad rows; `distributions.py`, `histograms.py`, `wanted_events.py`, `clocks.py` and `on_time_shares.py` compute
-the derived tables; `model.py` turns tables into statistics, without Spark. It predicts nothing: `prediction`
+bad rows; `distributions.py`, `histograms.py`, `wanted_events.py` and `clocks.py` compute derived tables;
+`model.py` turns tables into statistics, without Spark. It predicts nothing: `prediction`
 does.
 """

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from betimes.pipeline.spark.lazy import Column, DataFrame, F, SparkSession, Window
-from betimes.pipeline.tables.files import ARROW_TYPES
+from betimes.pipeline.tables.files import arrow_schema
 from betimes.pipeline.tables.shapes import BROKERS, LINKS, PUBLISHERS, WAIT_DISTRIBUTIONS
 from betimes.pipeline.telemetry.histograms import HistogramShape
 
@@ -59,9 +59,8 @@ def link_distributions(
     """Return the table of links: their speed (by source and target), and their losses."""
     ends = ["source", "target"]
     rows = [dict(zip(ends, name, strict=True)) | _spread_row(spread) for name, spread in spreads.items()]
-    types = {column.name: ARROW_TYPES[column.type] for column in LINKS.columns}
     known = ("sent", "lost", "loss")
-    schema = pa.schema([(name, types[name]) for name in LINKS.names if name not in known])
+    schema = pa.schema([field for field in arrow_schema(LINKS.ddl) if field.name not in known])
     speeds = spark.createDataFrame(pa.Table.from_pylist(rows, schema=schema))
     loss = F.when(F.col("sent") > 0, F.col("lost") / F.col("sent"))
     return speeds.join(losses, on=ends, how="full").withColumn("loss", loss).select(*LINKS.names)

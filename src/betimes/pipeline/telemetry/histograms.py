@@ -10,9 +10,9 @@ rows that cross from Java to Python cost more than everything else here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from betimes.model.distributions import Histogram
 from betimes.pipeline.spark.lazy import DataFrame, F, SparkSession
 from betimes.pipeline.spark.session import TASKS_PER_CORE, cores
-from betimes.pipeline.tables.files import folder_values
+from betimes.pipeline.tables.files import arrow_schema, folder_values
 
 CELLS_PER_DOUBLING = 64
 STEP_BITS = 14  # a value has so many bits, and is off by at most one part in 16,384
@@ -29,6 +29,8 @@ ZERO_CELL = -(2**20)  # of the value 0, which is in no doubling
 HISTOGRAM_CELLS = 200
 TAIL_SHARE = 0.001  # of each end of a histogram: what lies beyond is counted in its last cell
 BATCHES_HELD_MAX = 16
+SUMS = ("rows", "count", "steps", "squares")
+CELL_COLUMNS = "cell bigint, rows bigint, count double, steps double, squares double"
 PLACES_MAX = 2_000_000  # of (group, cell) that are counted without sorting
 Numbers = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -46,6 +48,11 @@ class Measure:
     def columns(self) -> list[str]:
         """Return the columns to read."""
         return [*self.keys, "share", self.value, *([self.divisor] if self.divisor else [])]
+
+    @property
+    def ddl(self) -> str:
+        """Return the columns of counted cells, as Spark's DDL."""
+        return ", ".join((*(f"`{key}` string" for key in self.keys), CELL_COLUMNS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,28 +192,23 @@ def _dense(codes: Codes) -> tuple[Codes, Codes]:
     return np.flatnonzero(occurs) + least, (np.cumsum(occurs) - 1)[codes - least]
 
 
-def file_task(measure: Measure) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function that Spark calls with the paths of one task's files."""
-
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found: list[pa.RecordBatch] = []
-        for batch in batches:
-            for path in batch.column(0).to_pylist():
-                found += (_counted_rows(rows, measure) for rows in _row_groups(path, measure))
-                if len(found) >= BATCHES_HELD_MAX:
-                    found = _merged(found, measure)
-        yield from _merged(found, measure)
-
-    return task
+def count_files(measure: Measure, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Count the rows of one task's files; Spark calls this with their paths."""
+    found: list[pa.RecordBatch] = []
+    for batch in batches:
+        for path in batch.column(0).to_pylist():
+            found += (_counted_rows(rows, measure) for rows in _row_groups(path, measure))
+            if len(found) >= BATCHES_HELD_MAX:
+                found = _merged(found, measure)
+    yield from _merged(found, measure)
 
 
 def _merged(batches: list[pa.RecordBatch], measure: Measure) -> list[pa.RecordBatch]:
     """Return the sums of several batches as one: less to pass to Spark."""
     if len(batches) < 2:
         return batches
-    sums = ("rows", "count", "steps", "squares")
     whole = pa.Table.from_batches(batches).group_by([*measure.keys, "cell"], use_threads=False)
-    added = whole.aggregate([(name, "sum") for name in sums])
+    added = whole.aggregate([(name, "sum") for name in SUMS])
     named = added.rename_columns([name.removesuffix("_sum") for name in added.column_names])
     merged: list[pa.RecordBatch] = named.select(batches[0].schema.names).combine_chunks().to_batches()
     return merged
@@ -243,9 +245,7 @@ def _counted_rows(rows: pa.Table, measure: Measure) -> pa.RecordBatch:
         found, code = np.divmod(found, len(column.dictionary))
         keys.insert(0, column.dictionary.take(pa.array(code)).cast(pa.string()))
     numbers = [cells.cell, cells.rows, cells.count, cells.steps, cells.squares]
-    return pa.RecordBatch.from_arrays(
-        [*keys, *(pa.array(each) for each in numbers)], schema=pa.schema(_columns(measure))
-    )
+    return pa.RecordBatch.from_arrays([*keys, *map(pa.array, numbers)], schema=arrow_schema(measure.ddl))
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.DictionaryArray:
@@ -253,23 +253,14 @@ def _one_chunk(column: pa.ChunkedArray) -> pa.DictionaryArray:
     return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
 
 
-def _columns(measure: Measure) -> list[tuple[str, Any]]:
-    numbers = {"cell": pa.int64(), "rows": pa.int64(), "count": pa.float64()}
-    sums = {"steps": pa.float64(), "squares": pa.float64()}
-    return [(name, pa.string()) for name in measure.keys] + list((numbers | sums).items())
-
-
 def cell_frame(spark: SparkSession, files: Sequence[str], measure: Measure) -> DataFrame:
     """Return the sums of each cell of each group, counted by tasks that read files."""
     tasks = max(min(len(files), TASKS_PER_CORE * cores(spark)), 1)
-    ddl = ", ".join(f"`{name}` string" for name in measure.keys)
-    sums = ("cell bigint", "rows bigint", "count double", "steps double", "squares double")
     table = pa.table({"path": pa.array(sorted(files), pa.string()), "task": np.arange(len(files)) % tasks})
     paths = spark.createDataFrame(table).coalesce(1)
     placed = paths.repartitionById(tasks, F.col("task").cast("int")) if tasks > 1 else paths
-    counts = placed.select("path").mapInArrow(file_task(measure), ", ".join((ddl, *sums)))
-    added = [F.sum(name).alias(name) for name in ("rows", "count", "steps", "squares")]
-    return counts.groupBy(*measure.keys, "cell").agg(*added)
+    counts = placed.select("path").mapInArrow(partial(count_files, measure), measure.ddl)
+    return counts.groupBy(*measure.keys, "cell").agg(*(F.sum(name).alias(name) for name in SUMS))
 
 
 def spreads(
@@ -283,7 +274,7 @@ def spreads(
     places: dict[tuple[str, ...], list[int]] = {}
     for place, name in enumerate(names):
         places.setdefault(name, []).append(place)
-    columns = {name: table[name].to_numpy() for name in ("cell", "rows", "count", "steps", "squares")}
+    columns = {name: table[name].to_numpy() for name in ("cell", *SUMS)}
     return {
         name: HistogramShape.of(Cells(**{column: values[at] for column, values in columns.items()}))
         for name, at in sorted(places.items())

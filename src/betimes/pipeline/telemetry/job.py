@@ -18,12 +18,13 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from betimes.broker.observe.telemetry_log import TELL_AGAIN_EVERY_S
 from betimes.model.errors import BetimesError, SettingError
-from betimes.pipeline.spark.lazy import DataFrame, F, SparkSession
+from betimes.pipeline.spark.lazy import Column, DataFrame, F, SparkSession, Window
 from betimes.pipeline.spark.watched_jobs import Progress
 from betimes.pipeline.tables import shapes as tables
-from betimes.pipeline.tables.damage import naming_damaged_files
-from betimes.pipeline.tables.files import check_tables_place, new_tables, write_frame
+from betimes.pipeline.tables.files import check_tables_place, naming_damaged_files, new_tables, write_frame
+from betimes.pipeline.tables.shapes import RELIABILITY, SUBSCRIPTIONS
 from betimes.pipeline.telemetry.clocks import clock_differences, clocks_ahead_s
 from betimes.pipeline.telemetry.distributions import (
     broker_distributions,
@@ -34,13 +35,19 @@ from betimes.pipeline.telemetry.distributions import (
 )
 from betimes.pipeline.telemetry.histograms import Measure, spreads
 from betimes.pipeline.telemetry.input import TelemetryInput, check_telemetry, open_telemetry, union
-from betimes.pipeline.telemetry.on_time_shares import measured_reliability
 from betimes.pipeline.telemetry.quarantine import sort_out
 from betimes.pipeline.telemetry.run_facts import RunFacts, write_facts
-from betimes.pipeline.telemetry.subscription_spans import subscription_spans
 from betimes.pipeline.telemetry.survey import Since, Survey, survey
-from betimes.pipeline.telemetry.wanted_events import EVENT_COLUMNS, Circumstances, match_task
+from betimes.pipeline.telemetry.wanted_events import EVENT_COLUMNS, Circumstances, match_events
 
+Z_95 = 1.959963984540054  # 95 % of the normal distribution lie within so many deviations
+BORN_S_APART_MAX = (
+    30.0  # further apart, two events of one number are two: a broker without a store restarts its numbers
+)
+MONEY = "decimal(38,6)"
+TERMS = ("filter", "delay_s_max", "price", "reliability")
+KEYS = ("broker", "subscriber", "pattern")
+SILENT_S_MAX = 2.5 * TELL_AGAIN_EVERY_S  # while others are repeated
 T = TypeVar("T")
 AT_ONCE = 3  # actions that run in parallel
 ROWS_PER_TASK = 1_000_000
@@ -232,7 +239,7 @@ def write_reliability(run: PipelineRun, base: Mapping[str, DataFrame], *, is_unf
     )
     run.report()
     events = base["events"].select(*EVENT_COLUMNS)
-    wanted = events.mapInArrow(match_task(circumstances), tables.MATCHES.ddl)
+    wanted = events.mapInArrow(partial(match_events, circumstances), tables.MATCHES.ddl)
     matches = run.write(wanted, tables.MATCHES, 4 * run.survey.rows["delivered"])
     return run.write(measured_reliability(matches, base["deliveries"]), tables.RELIABILITY)
 
@@ -261,3 +268,82 @@ def read_brokers(names: Sequence[str]) -> tuple[str, ...]:
     if any(not name.strip() for name in names):
         raise SettingError("--broker", "", "a broker has a name")
     return tuple(dict.fromkeys(names))
+
+
+def subscription_spans(subscribed: DataFrame, unsubscribed: DataFrame) -> DataFrame:
+    """Return the subscriptions, a row for each span of time with the same terms.
+
+    A broker records a subscription when it begins or changes, repeats it now and then, and records its end.
+    If the broker was killed, there is no such record: a subscription has ended when the repetition of others
+    leaves it out.
+    """
+    begun = subscribed.select(*KEYS, "time_s", *TERMS, F.expr("true").alias("holds"))
+    none = [F.lit(None).cast(subscribed.schema[name].dataType).alias(name) for name in TERMS]
+    ended = unsubscribed.select(*KEYS, "time_s", *none, F.expr("false").alias("holds"))
+    # A subscription that ends and begins in one moment was replaced: the end comes first.
+    in_order = Window.partitionBy(*KEYS).orderBy("time_s", "holds", *TERMS)
+    now, before = F.struct(*TERMS, "holds"), F.lag(F.struct(*TERMS, "holds")).over(in_order)
+    changes = begun.unionByName(ended).withColumn("is_new", (~before.eqNullSafe(now)).cast("int"))
+    spans = (
+        changes.withColumn("span", F.sum("is_new").over(in_order))
+        .groupBy(*KEYS, "span", *TERMS, "holds")
+        .agg(F.min("time_s").alias("from_s"), F.max("time_s").alias("recorded_s"))
+    )
+    repeated = changes.filter("holds and is_new = 0").groupBy("broker").agg(F.max("time_s").alias("again_s"))
+    next_s = F.lead("from_s").over(Window.partitionBy(*KEYS).orderBy("span"))
+    is_silent = F.col("again_s") > F.col("recorded_s") + SILENT_S_MAX
+    silent_s = F.when(is_silent, F.col("recorded_s") + TELL_AGAIN_EVERY_S)
+    return (
+        spans.withColumn("next_s", next_s)
+        .filter("holds")
+        .join(repeated, on="broker", how="left")
+        .withColumnRenamed("broker", "home")
+        .withColumn("until_s", F.coalesce("next_s", silent_s))
+        .withColumn("is_shared", F.col("pattern").startswith("$share/"))
+        .select(*SUBSCRIPTIONS.names)
+    )
+
+
+def measured_reliability(matches: DataFrame, deliveries: DataFrame) -> DataFrame:
+    """Return for each subscriber how much it wanted, how much arrived in time, and the earning."""
+    keys = ["subscriber", "home"]
+    event = ["origin", "number", *keys]
+    settled = matches.filter("is_settled").select(*event, "born_s", "weight", "price")
+    in_time = deliveries.filter("on_time").select(
+        *event, (F.col("time_s") - F.col("age_s")).alias("delivery_born_s")
+    )
+    is_same = F.abs(F.col("born_s") - F.col("delivery_born_s")) <= BORN_S_APART_MAX
+    arrived = (
+        settled.join(in_time, on=event, how="inner")
+        .filter(is_same)
+        .select(*settled.columns)
+        .dropDuplicates([*event, "born_s"])
+    )
+    worth = F.sum((F.col("weight") * F.col("price")).cast(MONEY)).cast("double")
+    wanted = settled.groupBy(*keys).agg(
+        F.count("*").alias("count_rows"),
+        F.sum("weight").alias("wanted"),
+        F.sum(F.col("weight") * F.col("weight")).alias("squares"),
+        worth.alias("offered"),
+    )
+    got = arrived.groupBy(*keys).agg(F.sum("weight").alias("on_time"), worth.alias("earning"))
+    share = F.col("on_time_share")
+    # Rows of different weight carry less information than as many of equal weight.
+    rows = F.col("wanted") * F.col("wanted") / F.col("squares")
+    return (
+        wanted.join(got, on=keys, how="left")
+        .fillna(0.0, ["on_time", "earning"])
+        .withColumn("on_time_share", F.col("on_time") / F.col("wanted"))
+        .withColumn("on_time_share_low", wilson(share, rows, -1))
+        .withColumn("on_time_share_high", wilson(share, rows, 1))
+        .select(*RELIABILITY.names)
+    )
+
+
+def wilson(share: Column, count: Column, side: int) -> Column:
+    """Return an end of the interval in which a share lies with 95 % confidence (Wilson 1927)."""
+    square = Z_95**2
+    middle = share + square / (2.0 * count)
+    half = Z_95 * F.sqrt(share * (1.0 - share) / count + square / (4.0 * count * count))
+    end = (middle + side * half) / (1.0 + square / count)
+    return F.least(F.greatest(end, F.lit(0.0)), F.lit(1.0))

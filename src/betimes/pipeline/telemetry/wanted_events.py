@@ -9,7 +9,7 @@ event: they are left out.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,28 +19,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from betimes.pipeline.rows.events import EventShape, event_columns
+from betimes.pipeline.rows.sources import Batches
 from betimes.pipeline.rows.subscription_set import SubscriptionSet
 from betimes.pipeline.rows.subscriptions import SubscriptionShape, read_subscriptions
-from betimes.pipeline.tables.files import read_arrow
+from betimes.pipeline.tables.files import arrow_schema, read_arrow
 from betimes.pipeline.tables.shapes import MATCHES, SUBSCRIPTIONS
 
 SETTLED_S_MAX = 60.0  # by then the fate of an event is known, unless its bound is shorter
 EVENTS_PER_STEP = 4096
 EVENT_COLUMNS = ("origin", "number", "broker", "time_s", "share", "topic", "deadline_s", "content")
-SCHEMA = pa.schema(
-    [
-        ("origin", pa.string()),
-        ("number", pa.int64()),
-        ("born_s", pa.float64()),
-        ("subscriber", pa.string()),
-        ("delay_s_allowed", pa.float64()),
-        ("price", pa.float64()),
-        ("weight", pa.float64()),
-        ("is_settled", pa.bool_()),
-        ("home", pa.string()),
-    ]
-)
-assert tuple(SCHEMA.names) == MATCHES.names
+SCHEMA = arrow_schema(MATCHES.ddl)
 
 Codes = NDArray[np.int64]
 Numbers = NDArray[np.float64]
@@ -86,20 +74,14 @@ class WantedEvents:
 _kept: dict[str, WantedEvents] = {}  # one per worker process: building the index takes a while
 
 
-def match_task(
-    circumstances: Circumstances,
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function that Spark calls with the events of one task."""
-
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        wanted = _wanted(circumstances)
-        for batch in batches:
-            for start in range(0, batch.num_rows, EVENTS_PER_STEP):
-                found = matches_of(batch.slice(start, EVENTS_PER_STEP), wanted, circumstances)
-                if found.num_rows:
-                    yield found
-
-    return task
+def match_events(circumstances: Circumstances, batches: Batches) -> Batches:
+    """Return the matches of one task's events."""
+    wanted = _wanted(circumstances)
+    for batch in batches:
+        for start in range(0, batch.num_rows, EVENTS_PER_STEP):
+            found = matches_of(batch.slice(start, EVENTS_PER_STEP), wanted, circumstances)
+            if found.num_rows:
+                yield found
 
 
 def _wanted(circumstances: Circumstances) -> WantedEvents:

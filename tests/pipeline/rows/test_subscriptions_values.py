@@ -11,7 +11,7 @@ from betimes.language.filters.parse import parse_filter
 from betimes.matching.index.event_batch import TextColumn
 from betimes.model.filters import Box
 from betimes.pipeline.rows.events import text_column
-from betimes.pipeline.rows.values import numbers_in, with_other_readings
+from betimes.pipeline.rows.subscriptions import numbers_in, with_other_readings
 
 VALUES = st.sampled_from([1, 1.0, 2.5, "1", "1.0", "2.5", "car", "true", True, False, None])
 

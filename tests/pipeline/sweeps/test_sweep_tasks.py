@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import asdict
 
 import numpy as np
 import pytest
 
-from betimes.pipeline.sweeps.tasks import OUTCOME_SCHEMA, TaskOutcome, run_alone, run_here
+from betimes.pipeline.sweeps.sweep import OUTCOME_SCHEMA, TaskOutcome, run_alone, run_here
 
 
 @pytest.mark.parametrize("how", [run_here, run_alone])
@@ -62,5 +63,5 @@ def test_a_result_of_an_unknown_kind_is_a_failure():
 
 def test_an_outcome_is_a_row_of_its_schema():
     outcome = TaskOutcome(row=3, result="{}")
-    assert TaskOutcome.from_row(outcome.as_row()) == outcome
-    assert list(outcome.as_row()) == OUTCOME_SCHEMA.names
+    assert TaskOutcome(**asdict(outcome)) == outcome
+    assert list(asdict(outcome)) == OUTCOME_SCHEMA.names

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.pipeline.replay_tables import write_rows
 
 from betimes.pipeline.tables.shapes import TRANSFERS
-from betimes.pipeline.twin import link_fit as module
-from betimes.pipeline.twin.link_fit import fit_line, measured_links
+from betimes.pipeline.twin import twin as module
+from betimes.pipeline.twin.twin import fit_line, measured_links
 
 CHANCE = np.random.default_rng(7)
 ROW = {"number": 1, "time_s": 1.0, "age_s": 1.0, "share": 1.0, "origin": "a", "publisher": "p", "source": "a"}

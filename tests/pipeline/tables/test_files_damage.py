@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PySparkRuntimeError
 from tests.pipeline.records import damaged_inside, small_world, written
 
-from betimes.pipeline.tables.damage import NAMED_MAX, damage_in, damaged_parts, naming_damaged_files
+from betimes.pipeline.tables.files import NAMED_MAX, damage_in, damaged_parts, naming_damaged_files
 from betimes.pipeline.telemetry.job import run_pipeline
 from betimes.telemetry.files import KINDS, TelemetryFileError, part_facts
 

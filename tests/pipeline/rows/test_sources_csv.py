@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from betimes.pipeline.rows.csv import CsvError, check_headers, csv_frame
+from betimes.pipeline.rows.sources import CsvError, check_headers, csv_frame
 
 
 def written(path: Path, *rows: list[Any]) -> Path:

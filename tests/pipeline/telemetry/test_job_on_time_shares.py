@@ -7,7 +7,7 @@ import math
 import pytest
 
 from betimes.pipeline.tables.shapes import DELIVERIES, MATCHES
-from betimes.pipeline.telemetry.on_time_shares import measured_reliability
+from betimes.pipeline.telemetry.job import measured_reliability
 
 pytestmark = pytest.mark.spark
 

@@ -7,8 +7,8 @@ from tests.pipeline.records import opened, record
 
 from betimes.broker.observe.telemetry_log import TELL_AGAIN_EVERY_S
 from betimes.model.telemetry import Subscribed, Unsubscribed
+from betimes.pipeline.telemetry.job import subscription_spans
 from betimes.pipeline.telemetry.quarantine import good_rows, judged
-from betimes.pipeline.telemetry.subscription_spans import subscription_spans
 
 pytestmark = pytest.mark.spark
 
