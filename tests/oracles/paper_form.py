@@ -21,7 +21,7 @@ from betimes.model.statistics import ContentSample, LinkStatistics, NetworkStati
 from betimes.model.subscriptions import Subscription
 from betimes.prediction.delay_grids import DelayGrid
 from betimes.prediction.forecasts import ForecastModel
-from betimes.prediction.queueing import departures_scv, mean_wait_gg1_s, mean_wait_mm1_s
+from betimes.prediction.queueing import mean_wait_gg1_s, mean_wait_mm1_s
 from betimes.prediction.service_times import matching_s
 
 Ends = tuple[str, str]
@@ -177,10 +177,10 @@ class _System:
                 constant[row] += part * (reliability * self._publishers[source].gaps_scv + 1.0 - reliability)
                 continue
             share = flow.rate / rate[source] if rate[source] > 0.0 else 0.0
-            still = departures_scv(*(np.array([each]) for each in (load[source], 0.0, scv[source])))
-            moving = departures_scv(*(np.array([each]) for each in (load[source], 1.0, scv[source]))) - still
-            constant[row] += part * (share * float(still[0]) + 1.0 - share)
-            matrix[row, names.index(source)] -= part * share * float(moving[0])
+            # the departures (16): a busy station lets out its service, an idle one what came
+            busy = min(load[source], 1.0) ** 2
+            constant[row] += part * (share * busy * scv[source] + 1.0 - share)
+            matrix[row, names.index(source)] -= part * share * (1.0 - busy)
         return dict(zip(names, np.linalg.solve(matrix, constant).tolist(), strict=True))
 
     def _resolve_remaining(

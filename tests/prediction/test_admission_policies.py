@@ -14,8 +14,6 @@ from betimes.prediction.admission_policies import (
     PolicyNetwork,
     Settings,
     added_rate,
-    highest_first,
-    lowest_first,
     overlapping_first,
     policy_named,
 )
@@ -73,9 +71,9 @@ def test_the_optimum_is_the_best_of_literally_all_sets(seed):
 def test_orders_take_whom_they_are_named_after():
     statistics, network = instance(1, 1.0)
     left = list(statistics.subscriptions)
-    asked = [each.qos.reliability for each in left]
-    assert highest_first(network, left, []).qos.reliability == max(asked)
-    assert lowest_first(network, left, []).qos.reliability == min(asked)
+    asked = {each.id: each.qos.reliability for each in left}
+    for name, first in (("hi-req-first", max), ("low-req-first", min)):
+        assert next(iter(policy_named(name)(network).shares)) == first(asked, key=asked.get)
     assert overlapping_first(network, left, []) is left[0]  # the first few as they come
     late, inside = left[4:], left[:4]
     added = [added_rate(network, each, inside) for each in late]

@@ -10,8 +10,7 @@ from betimes.model.subscriptions import QoS, Subscription
 from betimes.prediction.contents import content_of
 from betimes.prediction.delay_grids import DelayGrid
 from betimes.prediction.journeys import PlaceLayout
-from betimes.prediction.ledgers import Ledger
-from betimes.prediction.members import gathered, member_of, no_members
+from betimes.prediction.members import Ledger, gathered, member_of
 from betimes.prediction.on_time_shares import Ends
 
 STATISTICS = chain()
@@ -31,7 +30,7 @@ def member(name, high, **qos):
 
 
 def test_members_come_and_go_by_new_tables():
-    empty = no_members(LEDGERS)
+    empty = gathered([], LEDGERS, ENDS)
     one = empty.plus(member("s", 0.5, delay_s_max=2.0, reliability=0.9), ENDS)
     two = one.plus(member("t", 0.25), ENDS)
     assert (len(empty), len(one), len(two)) == (0, 1, 2)

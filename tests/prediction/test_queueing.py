@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from betimes.prediction.queueing import (
-    departures_scv,
     mean_wait_gg1_s,
     mean_wait_mm1_s,
     waiting_share,
@@ -57,8 +56,3 @@ def test_beyond_its_limit_everybody_waits_however_even_the_flows(load, arrivals_
 @given(loads, st.floats(0.0, 4.0), st.floats(0.0, 4.0))
 def test_a_share_of_waiting_is_a_share(load, arrivals_scv, service_scv):
     assert 0.0 <= waiting_share(load, arrivals_scv * ONE, service_scv * ONE) <= 1.0
-
-
-def test_a_busy_station_lets_out_its_service_and_an_idle_one_what_came():
-    assert departures_scv(ONE, 0.5 * ONE, 3.0 * ONE) == 3.0
-    assert departures_scv(0.0 * ONE, 0.5 * ONE, 3.0 * ONE) == 0.5

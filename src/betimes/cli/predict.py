@@ -106,7 +106,7 @@ def statistics_from(scenario: Path | None, tables: Path | None, seed: int) -> tu
 
 def scenario_numbers(scenario: Path, seed: int) -> NetworkStatistics:
     """Return the statistics that a scenario file states."""
-    from betimes.prediction.scenario_statistics import scenario_statistics
+    from betimes.prediction.predict import scenario_statistics
     from betimes.simulator.worlds import make_scenario
 
     if seed < 0:

@@ -19,13 +19,11 @@ from betimes.model.subscriptions import Subscription
 from betimes.prediction.contents import content_of
 from betimes.prediction.delay_grids import STEP_S, DelayGrid, grid_for
 from betimes.prediction.demand import ExpectedDemand
-from betimes.prediction.forecasts import Forecast, Forecaster, ForecastModel
+from betimes.prediction.forecasts import Forecast, Forecaster, ForecastModel, Lifetimes
 from betimes.prediction.journeys import PlaceLayout
-from betimes.prediction.ledgers import Ledger
-from betimes.prediction.members import Member, Members, gathered, member_of
+from betimes.prediction.members import Ledger, Member, Members, gathered, member_of
 from betimes.prediction.on_time_shares import DelayTable, Ends, on_time_rates, shares_of
 from betimes.prediction.predict import all_bounds_s, entries_scv, make_sources, node_lifetimes, with_somebody
-from betimes.prediction.survival import Lifetimes
 from betimes.prediction.wait_distributions import WaitMoments
 
 CELLS_MAX, CELLS_FOR_SHORTEST = 2048, 16

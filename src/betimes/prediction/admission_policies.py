@@ -53,15 +53,9 @@ class PolicyNetwork:
         self.candidates = tuple(candidates)
         self.publishers = statistics.publishers
         self._settings = settings
-        self._contents: list[Content] | None = None
+        self.contents = [content_of(each, self.candidates) for each in statistics.publishers]  # exact for all
         bounds_s = np.array([each.qos.delay_s_max for each in candidates])
-        self._grid: DelayGrid = grid_for(all_bounds_s(bounds_s, self.contents()))
-
-    def contents(self) -> list[Content]:
-        """Return the publishers' contents, exact for all candidates."""
-        if self._contents is None:
-            self._contents = [content_of(each, self.candidates) for each in self._bare.publishers]
-        return self._contents
+        self._grid: DelayGrid = grid_for(all_bounds_s(bounds_s, self.contents))
 
     def admission(self, subscriptions: Sequence[Subscription]) -> Admission:
         """Return the network with some subscriptions in it."""
@@ -119,27 +113,6 @@ def greedy(order: Order) -> Policy:
     return policy
 
 
-def by_identifier(
-    _network: PolicyNetwork, left: list[Subscription], _inside: list[Subscription]
-) -> Subscription:
-    """Take the candidates in their order: the paper's random order, if they are in one."""
-    return left[0]
-
-
-def highest_first(
-    network: PolicyNetwork, left: list[Subscription], _inside: list[Subscription]
-) -> Subscription:
-    """Take the highest requested share first."""
-    return max(left, key=network.asked)
-
-
-def lowest_first(
-    network: PolicyNetwork, left: list[Subscription], _inside: list[Subscription]
-) -> Subscription:
-    """Take the lowest requested share first."""
-    return min(left, key=network.asked)
-
-
 def overlapping_first(
     network: PolicyNetwork, left: list[Subscription], inside: list[Subscription]
 ) -> Subscription:
@@ -153,7 +126,7 @@ def overlapping_first(
 def added_rate(network: PolicyNetwork, subscription: Subscription, inside: Sequence[Subscription]) -> float:
     """Return the rate of events that a subscription wants and none inside does: |f_s - f_S*|."""
     total = 0.0
-    for content, publisher in zip(network.contents(), network.publishers, strict=True):
+    for content, publisher in zip(network.contents, network.publishers, strict=True):
         wanted = content.wanted(subscription)
         if wanted is not None:
             total += publisher.rate_per_s * content.mass(wanted & ~_union(content, inside))
@@ -177,12 +150,8 @@ def best_of_all(network: PolicyNetwork) -> Admitted:
     candidates.
     """
     if len(network.candidates) > EXHAUSTIVE_MAX:
-        raise SettingError(
-            "policy",
-            "optimum",
-            f"tries every set of at most {EXHAUSTIVE_MAX} candidates",
-            "take reverse-greedy",
-        )
+        problem = f"tries every set of at most {EXHAUSTIVE_MAX} candidates"
+        raise SettingError("policy", "optimum", problem, "take reverse-greedy")
     best = reverse_greedy(network)
     admission = network.admission(())
 
@@ -239,9 +208,10 @@ def _score_without(
 
 POLICIES: dict[str, Policy] = {
     "none": everybody,
-    "random": greedy(by_identifier),
-    "hi-req-first": greedy(highest_first),
-    "low-req-first": greedy(lowest_first),
+    # in their order: the paper's random order, if they are in one
+    "random": greedy(lambda _network, left, _inside: left[0]),
+    "hi-req-first": greedy(lambda network, left, _inside: max(left, key=network.asked)),
+    "low-req-first": greedy(lambda network, left, _inside: min(left, key=network.asked)),
     "overlap-first": greedy(overlapping_first),
     "optimum": best_of_all,
     "reverse-greedy": reverse_greedy,

@@ -24,7 +24,7 @@ from betimes.model.events import Value
 from betimes.model.filters import Filter, Interval
 from betimes.model.statistics import ContentSample, PublisherStatistics
 from betimes.model.subscriptions import ANY_TOPIC, Subscription
-from betimes.prediction.quantiles import below, quantiles
+from betimes.prediction.distribution_functions import below, quantiles
 
 ATOMS_MAX = 200_000
 LATTICE_ATOMS = 4096

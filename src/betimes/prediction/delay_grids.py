@@ -12,23 +12,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft, special
+from scipy import fft
 
 from betimes.kernels.types import Integers, Numbers
-from betimes.model.distributions import (
-    Constant,
-    Exponential,
-    Gamma,
-    Histogram,
-    Normal,
-    NumberDistribution,
-    Uniform,
-)
+from betimes.model.distributions import Constant, Gamma, NumberDistribution
+from betimes.prediction.distribution_functions import excess
 
 Transform = NDArray[np.complex128]
 
 ALIAS = 1e-8
-GAMMA_LEFT = 1e-18  # of a gamma distribution: less than the resolution of numbers near 1
 STEP_S = 0.001
 CELLS_MIN, CELLS_MAX = 256, 8192
 CELLS_FOR_SHORTEST = 64  # the tightest bound has that many steps, if CELLS_MAX allows
@@ -104,68 +96,3 @@ def grid_for(
     wished = max(CELLS_MIN, finest, longest_s / shortest_s * cells_for_shortest)
     cells = min(2 ** math.ceil(math.log2(wished + 2)), cells_max)
     return DelayGrid(longest_s / (cells - 2), cells)
-
-
-def excess(distribution: NumberDistribution, points: Numbers) -> Numbers:
-    """Return E[(x - X)+] at some points x: the integral of the distribution function."""
-    match distribution:
-        case Constant():
-            return np.maximum(points - distribution.value, 0.0)
-        case Uniform(low=low, high=high) if high > low:
-            inside = np.clip(points, low, high) - low
-            return inside**2 / (2.0 * (high - low)) + np.maximum(points - high, 0.0)
-        case Uniform():
-            return np.maximum(points - distribution.low, 0.0)
-        case Normal():
-            return _excess_normal(distribution, points)
-        case Exponential(mean=mean) if mean > 0.0:
-            above = np.maximum(points, 0.0)
-            return above + mean * np.expm1(-above / mean)
-        case Exponential():
-            return np.maximum(points, 0.0)
-        case Gamma():
-            return _excess_gamma(distribution, points)
-        case Histogram():
-            return _excess_histogram(distribution, points)
-
-
-def _excess_normal(distribution: Normal, points: Numbers) -> Numbers:
-    mean, sd, low = distribution.mean, distribution.sd, distribution.low
-    if sd <= 0.0:
-        return np.maximum(points - max(mean, low), 0.0)
-
-    def whole(at: Numbers) -> Numbers:
-        z = (at - mean) / sd
-        return np.asarray(sd * (z * special.ndtr(z) + np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)))
-
-    if low == -math.inf:
-        return whole(points)
-    return np.where(points > low, whole(points) - whole(np.array(low)), 0.0)
-
-
-def _excess_gamma(distribution: Gamma, points: Numbers) -> Numbers:
-    above = np.maximum(points - distribution.least, 0.0)
-    beyond, shape = distribution.mean - distribution.least, distribution.shape
-    if beyond <= 0.0:
-        return above
-    scaled = above * (shape / beyond)
-    # beyond this point all mass lies below: most of a long grid is skipped
-    inside = scaled < special.gammainccinv(shape, GAMMA_LEFT)
-    few = scaled[inside]
-    below, step = np.ones_like(scaled), np.zeros_like(scaled)
-    below[inside] = special.gammainc(shape, few)
-    # the recurrence of the incomplete gamma function, instead of a second one for shape + 1
-    with np.errstate(divide="ignore"):
-        step[inside] = np.exp(shape * np.log(few) - few - special.gammaln(shape + 1.0))
-    return np.asarray(above * below - beyond * (below - np.where(scaled > 0.0, step, 0.0)))
-
-
-def _excess_histogram(distribution: Histogram, points: Numbers) -> Numbers:
-    weights = np.array(distribution.weights) / sum(distribution.weights)
-    edges = distribution.start + distribution.width * np.arange(len(weights) + 1)
-    below = np.concatenate([[0.0], np.cumsum(weights)])
-    at_edges = np.concatenate([[0.0], np.cumsum((below[:-1] + below[1:]) / 2.0) * distribution.width])
-    cell = np.clip(np.searchsorted(edges, points, side="right") - 1, 0, len(weights) - 1)
-    into = np.clip(points, edges[0], edges[-1]) - edges[cell]
-    inside = at_edges[cell] + below[cell] * into + weights[cell] / distribution.width * into**2 / 2.0
-    return np.asarray(inside + np.maximum(points - edges[-1], 0.0))

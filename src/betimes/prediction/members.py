@@ -1,17 +1,98 @@
-"""The subscriptions in a network as columns: a change returns a new table, the old one stays."""
+"""The subscriptions in a network: their demand for each publisher's events, and their terms as columns."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from betimes.kernels.types import Flags, Integers, Numbers
 from betimes.model.subscriptions import Subscription
-from betimes.prediction.ledgers import Ledger
+from betimes.prediction.contents import Content
+from betimes.prediction.journeys import NOWHERE, Journey
 from betimes.prediction.on_time_shares import Ends
+
+
+class Ledger:
+    """The demand for one publisher's content, updated as subscriptions come and go.
+
+    For each broker on a route it counts the subscriptions at or behind it that want each atom: a change
+    concerns only the route to one broker, and a union is all that has a count.
+    """
+
+    def __init__(self, content: Content, journey: Journey) -> None:
+        self.content = content
+        self.reach = np.where(journey.brokers == NOWHERE, 1.0, 0.0)  # by node: the mass that reaches it
+        self._journey = journey
+        self._counts = np.zeros((len(journey.node_of_broker), content.atoms), np.uint32)
+        self._ways: dict[int, list[tuple[int, list[int]]]] = {}
+
+    def reach_with(self, home: int, wanted: Flags | None) -> Numbers:
+        """Return the reach if one more subscription at a broker wanted these atoms."""
+        if wanted is None:
+            return self.reach
+        reach = self.reach.copy()
+        for broker, nodes in self._way(home):
+            more = self.content.mass(wanted & (self._counts[broker] == 0))
+            reach[nodes] = np.minimum(reach[nodes] + more, 1.0)
+        return reach
+
+    def reach_without(self, home: int, wanted: Flags | None) -> Numbers:
+        """Return the reach if one subscription less at a broker wanted these atoms."""
+        if wanted is None:
+            return self.reach
+        reach = self.reach.copy()
+        for broker, nodes in self._way(home):
+            reach[nodes] -= self.content.mass(wanted & (self._counts[broker] == 1))
+        return np.maximum(reach, 0.0)
+
+    def add(self, home: int, wanted: Flags | None) -> None:
+        """Count one more subscription that wants these atoms."""
+        if wanted is not None:
+            self.reach = self.reach_with(home, wanted)
+            for broker, _ in self._way(home):
+                self._counts[broker] += wanted
+
+    def add_many(self, wanted_at: Iterable[tuple[int, Flags | None]]) -> None:
+        """Count many subscriptions at once: (broker, atoms) of each."""
+        for home, wanted in wanted_at:
+            if wanted is not None:
+                for broker, _ in self._way(home):
+                    self._counts[broker] += wanted
+        self.reach = self.reach.copy()
+        for home in range(len(self._counts)):
+            for broker, nodes in self._way(home)[-1:]:
+                self.reach[nodes] = self.content.mass(self._counts[broker] > 0)
+
+    def remove(self, home: int, wanted: Flags | None) -> None:
+        """Count one subscription less that wants these atoms."""
+        if wanted is None:
+            return
+        self.reach = self.reach.copy()
+        for broker, nodes in self._way(home):
+            self._counts[broker] -= wanted
+            self.reach[nodes] = self.content.mass(self._counts[broker] > 0)
+
+    def copied(self) -> Ledger:
+        """Return an independent copy."""
+        other = copy(self)
+        other._counts = self._counts.copy()
+        return other
+
+    def _way(self, home: int) -> list[tuple[int, list[int]]]:
+        """Return the brokers on the route to one, each with the nodes that serve it and all behind it."""
+        if home not in self._ways:
+            end = int(self._journey.node_of_broker[home])
+            way: dict[int, list[int]] = {}
+            for node in [] if end == NOWHERE else self._journey.path(end):
+                broker = int(self._journey.brokers[node])
+                if broker != NOWHERE:
+                    way.setdefault(broker, []).append(node)
+            self._ways[home] = list(way.items())
+        return self._ways[home]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,7 +113,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Members:
-    """All subscriptions in a network; one row for each in every column."""
+    """All subscriptions in a network; one row for each in every column. A change returns a new table."""
 
     each: tuple[Member, ...]
     rows: Integers  # of the ends of their routes, and
@@ -84,29 +165,18 @@ class Members:
 
 def gathered(members: Sequence[Member], ledgers: Sequence[Ledger], ends: Ends) -> Members:
     """Return a table of many subscriptions at once."""
-    empty = no_members(ledgers)
-    if not members:
-        return empty
+    shapes = [(len(members), len(ledger.content.deadlines_s)) for ledger in ledgers]
     return Members(
         each=tuple(members),
-        rows=empty.rows,
-        kept=empty.kept,
-        bounds_s=np.array([member.subscription.qos.delay_s_max for member in members]),
-        promised=np.array([member.promised for member in members]),
-        masses=[np.array([member.masses[number] for member in members]) for number in range(len(ledgers))],
-    ).placed(ends)
-
-
-def no_members(ledgers: Sequence[Ledger]) -> Members:
-    """Return an empty network."""
-    return Members(
-        each=(),
         rows=np.empty(0, np.int64),
         kept=np.empty(0),
-        bounds_s=np.empty(0),
-        promised=np.empty(0),
-        masses=[np.empty((0, len(ledger.content.deadlines_s))) for ledger in ledgers],
-    )
+        bounds_s=np.array([member.subscription.qos.delay_s_max for member in members]),
+        promised=np.array([member.promised for member in members]),
+        masses=[
+            np.array([member.masses[number] for member in members]).reshape(shape)
+            for number, shape in enumerate(shapes)
+        ],
+    ).placed(ends)
 
 
 def member_of(subscription: Subscription, home: int, ledgers: Sequence[Ledger]) -> Member:

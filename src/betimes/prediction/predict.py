@@ -13,17 +13,25 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from betimes.kernels.types import Numbers
+from betimes.model.distributions import Constant, Normal
 from betimes.model.errors import BetimesError
-from betimes.model.statistics import NetworkStatistics, PublisherStatistics, WaitStatistics
+from betimes.model.statistics import (
+    BrokerStatistics,
+    LinkStatistics,
+    NetworkStatistics,
+    PublisherStatistics,
+    WaitStatistics,
+)
+from betimes.model.topology import Link, Publisher, Scenario
 from betimes.prediction.contents import Content
 from betimes.prediction.delay_grids import DelayGrid, grid_for
 from betimes.prediction.demand import Demands, ExpectedDemand
-from betimes.prediction.forecasts import Forecast, Forecaster, ForecastModel, Source
+from betimes.prediction.forecasts import Forecast, Forecaster, ForecastModel, Lifetimes, Source
 from betimes.prediction.journeys import NOWHERE, PlaceLayout
 from betimes.prediction.on_time_shares import Ends, on_time_rates, shares_of
-from betimes.prediction.survival import Lifetimes
 from betimes.prediction.wait_distributions import stretched
 
+GAPS_SCV = {"exponential": 1.0, "uniform": 1.0 / 3.0, "constant": 0.0}
 # The interval assumes that every wait is so many times as long as forecast, or as short.
 WAITS_LONGER = 1.25
 
@@ -61,15 +69,9 @@ class Prediction:
 class Predictor:
     """A network's statistics, processed as far as they do not depend on the model of waits."""
 
-    def __init__(
-        self,
-        statistics: NetworkStatistics,
-        *,
-        grid: DelayGrid | None = None,
-        layout: PlaceLayout | None = None,
-    ) -> None:
+    def __init__(self, statistics: NetworkStatistics, *, grid: DelayGrid | None = None) -> None:
         self.statistics = statistics = with_somebody(statistics)
-        self.layout = layout or PlaceLayout(statistics)
+        self.layout = PlaceLayout(statistics)
         subscriptions = statistics.subscriptions
         self.homes = [self.layout.home(each) for each in subscriptions]
         demands = Demands(subscriptions, self.homes)
@@ -89,40 +91,36 @@ class Predictor:
 
     def forecast(self, forecaster: Forecaster) -> Forecast:
         """Return loads and waits of all places."""
-        publishers = self.statistics.publishers
-        reach = [
-            {number: self.demands[number].reach(source.journey) for number in source.publishers}
+        node_rates = [
+            source.journey.arriving
+            * sum(
+                self.rates[number] * self.demands[number].reach(source.journey)
+                for number in source.publishers
+            )
             for source in self.sources
         ]
-        node_rates = [
-            source.journey.arriving * sum(self.rates[number] * masses for number, masses in of_source.items())
-            for source, of_source in zip(self.sources, reach, strict=True)
+        entry_scv = entries_scv(self.sources, self.statistics.publishers)
+        lifetimes = [
+            node_lifetimes(source, self.demands, self.rates, self.homes, self.bounds_s)
+            for source in (self.sources if forecaster.early_drop else ())
         ]
-        entry_scv = entries_scv(self.sources, publishers)
-        stored = len(self.statistics.subscriptions)
-        lifetimes = self._lifetimes() if forecaster.early_drop else ()
-        return forecaster.settled(node_rates, entry_scv, stored, lifetimes)
+        return forecaster.settled(node_rates, entry_scv, len(self.homes), lifetimes)
 
     def shares(self, forecaster: Forecaster, forecast: Forecast, waits_factor: float = 1.0) -> Numbers:
         """Return every subscriber's on-time share with all waits multiplied by a factor (001, eq. 11)."""
-        stored = len(self.statistics.subscriptions)
         laws = forecast.wait_laws if waits_factor == 1.0 else stretched(forecast.wait_laws, waits_factor)
         waits = self.grid.transform(laws)
         in_time, wanted = np.zeros(len(self.homes)), np.zeros(len(self.homes))
         for number, source in enumerate(self.sources):
             own = forecaster.source_waits(number, forecast, waits, waits_factor)
-            leaving = forecaster.leaving(number, own, stored)
+            leaving = forecaster.leaving(number, own, len(self.homes))
             below = self.ends.delays_below(source.journey, leaving)
             for publisher in source.publishers:
                 demand = self.demands[publisher]
                 wanted += self.rates[publisher] * demand.masses.sum(axis=1)
+                deadlines_s = demand.content.deadlines_s
                 in_time += self.rates[publisher] * on_time_rates(
-                    self.grid,
-                    below,
-                    self.ends.row_of,
-                    demand.masses,
-                    demand.content.deadlines_s,
-                    self.bounds_s,
+                    self.grid, below, self.ends.row_of, demand.masses, deadlines_s, self.bounds_s
                 )
         return shares_of(in_time * self.ends.reliability, wanted)
 
@@ -130,12 +128,6 @@ class Predictor:
         """Return the rate of events that every subscriber wants."""
         masses = [demand.masses.sum(axis=1) for demand in self.demands]
         return np.asarray(sum(rate * mass for rate, mass in zip(self.rates, masses, strict=True)))
-
-    def _lifetimes(self) -> list[Lifetimes]:
-        return [
-            node_lifetimes(source, self.demands, self.rates, self.homes, self.bounds_s)
-            for source in self.sources
-        ]
 
 
 def predict(
@@ -263,3 +255,39 @@ def node_lifetimes(
     weights = np.concatenate([each for _, each in parts])
     shares = weights / weights.sum() if weights.sum() > 0.0 else np.full(len(weights), 1.0 / len(weights))
     return Lifetimes(seconds=np.minimum(seconds, longest[:, None]), shares=shares)
+
+
+def scenario_statistics(scenario: Scenario) -> NetworkStatistics:
+    """Return a scenario as statistics: stated, not learned; faults are left out."""
+    access = [each.access for each in scenario.publishers if each.access is not None]
+    return NetworkStatistics(
+        brokers=tuple(
+            BrokerStatistics(name=name, processing_s=Constant(scenario.processing_s))
+            for name in scenario.brokers
+        ),
+        links=tuple(_link(each) for each in (*scenario.links, *access)),
+        publishers=tuple(_publisher(each) for each in scenario.publishers),
+        subscriptions=scenario.subscriptions,
+    )
+
+
+def _link(link: Link) -> LinkStatistics:
+    mean, sd = link.s_per_kb_mean, link.s_per_kb_sd
+    return LinkStatistics(
+        source=link.source,
+        target=link.target,
+        delay_s=Constant(link.delay_s),
+        s_per_kb=Normal(mean, sd, 0.0) if sd > 0.0 else Constant(mean),
+    )
+
+
+def _publisher(publisher: Publisher) -> PublisherStatistics:
+    return PublisherStatistics(
+        name=publisher.name,
+        broker=publisher.broker,
+        rate_per_s=publisher.rate_per_s,
+        gaps_scv=GAPS_SCV[publisher.gaps],
+        size_kb=publisher.size_kb,
+        attributes=publisher.attributes,
+        deadline_s=publisher.deadline_s,
+    )

@@ -3,43 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 import numpy as np
 
 from betimes.kernels.types import Numbers
-from betimes.model.distributions import (
-    Constant,
-    Exponential,
-    Gamma,
-    Histogram,
-    Normal,
-    NumberDistribution,
-    Uniform,
-)
+from betimes.model.distributions import Constant, Gamma, Normal, NumberDistribution
 from betimes.model.statistics import BrokerStatistics
+from betimes.prediction.distribution_functions import scaled, second_moment
 from betimes.prediction.journeys import VisitedPlace
-from betimes.prediction.quantiles import second_moment
-
-
-def scaled(distribution: NumberDistribution, factor: float) -> NumberDistribution:
-    """Return the distribution of the quantity times a factor.
-
-    >>> scaled(Uniform(1.0, 2.0), 10.0)
-    Uniform(low=10.0, high=20.0)
-    """
-    match distribution:
-        case Constant(value=value):
-            return Constant(value * factor)
-        case Uniform(low=low, high=high):
-            return Uniform(low * factor, high * factor)
-        case Normal(mean=mean, sd=sd, low=low):
-            return Normal(mean * factor, sd * factor, low * factor)
-        case Exponential(mean=mean):
-            return Exponential(mean * factor)
-        case Gamma(mean=mean, shape=shape, least=least):
-            return Gamma(mean * factor, shape, least * factor)
-        case Histogram(start=start, width=width, weights=weights):
-            return Histogram(start * factor, width * factor, weights)
 
 
 def matching_s(broker: BrokerStatistics, stored: int) -> NumberDistribution:
@@ -76,7 +48,7 @@ class Services:
         self._sending = [[_sending_law(place, size) for place in places] for size in kinds]
         self._sending_s, self._sending_square = (
             np.array([[0.0 if law is None else moment(law) for law in laws] for laws in self._sending])
-            for moment in (_mean, second_moment)
+            for moment in (attrgetter("mean"), second_moment)
         )
         brokers = [place.broker for place in places]
         laws = [Constant(0.0) if each is None else each.processing_s for each in brokers]
@@ -109,10 +81,6 @@ class Services:
         square = matching**2 * (1.0 + self._own_scv) + (shares * self._sending_square).sum(axis=0)
         scv = square / np.where(mean_s > 0.0, mean_s, 1.0) ** 2 - 1.0
         return mean_s, np.where(mean_s > 0.0, np.maximum(scv, 0.0), 0.0)
-
-
-def _mean(law: NumberDistribution) -> float:
-    return law.mean
 
 
 def _sending_law(place: VisitedPlace, size_kb: NumberDistribution) -> NumberDistribution | None:

@@ -9,8 +9,7 @@ import pytest
 from betimes.language.files.scenario_file import read_scenario
 from betimes.model.distributions import Constant, Normal, Uniform
 from betimes.model.topology import Scenario
-from betimes.prediction.predict import predict
-from betimes.prediction.scenario_statistics import scenario_statistics
+from betimes.prediction.predict import predict, scenario_statistics
 
 CITY = Path(__file__).resolve().parents[2] / "examples" / "city.toml"
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from betimes.model.distributions import Constant, Exponential, Gamma, Histogram, Normal, Uniform
-from betimes.prediction.quantiles import below, quantiles, second_moment
+from betimes.prediction.distribution_functions import below, quantiles, second_moment
 
 LAWS = [
     Uniform(1.0, 3.0),

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tests.prediction.small_statistics import chain
 
-from betimes.prediction.flow_rates import Flows
 from betimes.prediction.journeys import PlaceLayout
+from betimes.prediction.queueing import Flows
 
 STATISTICS = chain(brokers=3)
 LAYOUT = PlaceLayout(STATISTICS)

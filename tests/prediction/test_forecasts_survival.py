@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from betimes.prediction.delay_grids import DelayGrid
-from betimes.prediction.survival import FOR_EVER, Lifetimes, add_rates, survivors
+from betimes.prediction.forecasts import FOR_EVER, Lifetimes, add_rates, survivors
 
 GRID = DelayGrid(0.1, 8)
 

@@ -13,7 +13,7 @@ from betimes.model.subscriptions import Subscription
 from betimes.prediction.contents import content_of
 from betimes.prediction.demand import Demands
 from betimes.prediction.journeys import PlaceLayout
-from betimes.prediction.ledgers import Ledger
+from betimes.prediction.members import Ledger
 
 PUBLISHER = PublisherStatistics(
     name="p", broker="b0", rate_per_s=1.0, attributes={"x": Choice(tuple(float(n) for n in range(10)))}
