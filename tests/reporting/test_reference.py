@@ -31,7 +31,7 @@ def file_with(table: str, lines: list[str]) -> str:
     return "\n".join([table, *lines])
 
 
-@pytest.mark.parametrize("key", KEYS, ids=lambda key: f"{key.table} {key.name}")
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: f"{key.place} {key.name}")
 def test_every_example_is_one_that_a_broker_takes(key):
     lines = [f"{key.name} = {key.example}"]
     if key.name in ("key", "client_ca"):
@@ -40,7 +40,7 @@ def test_every_example_is_one_that_a_broker_takes(key):
         lines.append('address = "south.example:1883"')
     if key.name == "authorities":
         lines.append("tls = true")
-    read_server_file(file_with(key.table, lines), "reference")
+    read_server_file(file_with(key.place, lines), "reference")
 
 
 def test_every_key_that_is_read_is_told():

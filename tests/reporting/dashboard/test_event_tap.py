@@ -50,7 +50,7 @@ def test_a_message_is_one_row_however_long_it_is():
 @pytest.mark.live
 def test_a_tap_shows_what_meets_its_filter_and_no_more_than_so_many():
     async def tapped(url: str) -> EventTap:
-        tap = EventTap(BrokerPlace(url=url), lambda: None)
+        tap = EventTap(BrokerPlace(url=url))
         await tap.start("t/#", "x >= 10")
         async with betimes.connect(url) as client:
             for number in range(200):
@@ -75,7 +75,7 @@ def test_a_tap_shows_what_meets_its_filter_and_no_more_than_so_many():
 
 def test_a_broker_that_is_not_there_is_told():
     async def tapped() -> EventTap:
-        tap = EventTap(BrokerPlace(url=f"mqtt://127.0.0.1:{free_ports(1)[0]}"), lambda: None)
+        tap = EventTap(BrokerPlace(url=f"mqtt://127.0.0.1:{free_ports(1)[0]}"))
         await tap.start("#", "")
         for _ in range(100):
             if tap.problem:
@@ -91,7 +91,7 @@ def test_there_is_a_bound_on_taps(monkeypatch):
     monkeypatch.setattr(module, "TAPS_MAX", 0)
 
     async def tapped() -> EventTap:
-        tap = EventTap(BrokerPlace(url="mqtt://127.0.0.1"), lambda: None)
+        tap = EventTap(BrokerPlace(url="mqtt://127.0.0.1"))
         await tap.start("#", "")
         return tap
 

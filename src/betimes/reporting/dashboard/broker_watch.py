@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from betimes.model.errors import BetimesError
 
@@ -19,9 +20,7 @@ class LinkFacts:
     """A link as the metrics of its sender describe it."""
 
     s_per_kb: float = 0.0
-    sent_messages: float = 0.0
     sent_kb: float = 0.0
-    promised_kb_per_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +29,6 @@ class BrokerFacts:
 
     name: str
     uptime_s: float = 0.0
-    connections: float = 0.0
-    subscriptions: float = 0.0
     received: float = 0.0
     sent: float = 0.0
     earned: float = 0.0
@@ -42,12 +39,11 @@ class BrokerFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkNow:
-    """The current load and rate of a link."""
+    """The current load of a link."""
 
     source: str
     target: str
     load: float  # the share of time in use
-    messages_per_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +60,7 @@ class Moment:
     earned_per_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Look:
+class _Look(NamedTuple):
     at_s: float
     facts: BrokerFacts
 
@@ -96,8 +91,6 @@ def read_metrics(text: str) -> BrokerFacts:
     return BrokerFacts(
         name=name,
         uptime_s=plain["betimes_uptime_seconds"],
-        connections=plain.get("betimes_connections", 0.0),
-        subscriptions=plain.get("betimes_subscriptions", 0.0),
         received=plain.get("betimes_publications_received_total", 0.0),
         sent=plain.get("betimes_publications_sent_total", 0.0),
         earned=plain.get("betimes_earned_total", 0.0),
@@ -106,9 +99,7 @@ def read_metrics(text: str) -> BrokerFacts:
         links={
             neighbour: LinkFacts(
                 s_per_kb=found.get("betimes_link_seconds_per_kilobyte", 0.0),
-                sent_messages=found.get("betimes_link_sent_messages_total", 0.0),
                 sent_kb=found.get("betimes_link_sent_bytes_total", 0.0) / 1000.0,
-                promised_kb_per_s=found.get("betimes_link_promised_bytes_per_second", 0.0) / 1000.0,
             )
             for neighbour, found in links.items()
         },
@@ -131,7 +122,7 @@ class BrokerWatch:
         looks = self._looks.setdefault(address, deque())
         if looks and facts.uptime_s < looks[-1].facts.uptime_s:
             looks.clear()  # the broker restarted, and its counters too
-        looks.append(_Look(at_s=at_s, facts=facts))
+        looks.append(_Look(at_s, facts))
         while len(looks) > 2 and looks[1].at_s <= at_s - RATE_OVER_S:
             looks.popleft()
         self.brokers[address] = facts
@@ -182,15 +173,9 @@ class BrokerWatch:
             over_s = last.at_s - first.at_s
             for neighbour, link in facts.links.items():
                 before = first.facts.links.get(neighbour, LinkFacts())
-                kb, messages = link.sent_kb - before.sent_kb, link.sent_messages - before.sent_messages
-                found.append(
-                    LinkNow(
-                        source=facts.name,
-                        target=neighbour,
-                        load=min(max(kb, 0.0) * link.s_per_kb / over_s, 1.0) if over_s > 0.0 else 0.0,
-                        messages_per_s=max(messages, 0.0) / over_s if over_s > 0.0 else 0.0,
-                    )
-                )
+                busy_s = max(link.sent_kb - before.sent_kb, 0.0) * link.s_per_kb
+                load = min(busy_s / over_s, 1.0) if over_s > 0.0 else 0.0
+                found.append(LinkNow(source=facts.name, target=neighbour, load=load))
         return sorted(found, key=lambda each: (each.source, each.target))
 
     def _rate(self, name: str) -> float:

@@ -85,20 +85,23 @@ def _line(link: LinkNow) -> dict[str, Any]:
 def share_options(history: Sequence[Moment]) -> dict[str, Any]:
     """Return the on-time share over the last minutes."""
     shares = [None if each.on_time_share is None else round(each.on_time_share, 4) for each in history]
-    return _over_time(history, [("on-time share", shares, QUIET)], most=1.0)
+    return _over_time(history, "on-time share", shares, QUIET, most=1.0)
 
 
 def earning_options(history: Sequence[Moment]) -> dict[str, Any]:
     """Return the earning per second over the last minutes."""
     earned = [round(each.earned_per_s, 2) for each in history]
-    return _over_time(history, [("earned a second", earned, "#009E73")])
+    return _over_time(history, "earned a second", earned, "#009E73")
 
 
 def _over_time(
     history: Sequence[Moment],
-    lines: Sequence[tuple[str, Sequence[float | None], str]],
+    name: str,
+    values: Sequence[float | None],
+    colour: str,
     most: float | None = None,
 ) -> dict[str, Any]:
+    line = {"type": "line", "name": name, "data": values, "showSymbol": False, "connectNulls": False}
     clock = [time.strftime("%H:%M:%S", time.localtime(each.at_s)) for each in history]
     return {
         **NO_MOTION,
@@ -106,17 +109,7 @@ def _over_time(
         "grid": {"left": 50, "right": 15, "top": 15, "bottom": 25},
         "xAxis": {"type": "category", "data": clock, "axisLabel": {"color": INK}},
         "yAxis": {**VALUES, "min": 0, "max": most},
-        "series": [
-            {
-                "type": "line",
-                "name": name,
-                "data": list(values),
-                "showSymbol": False,
-                "color": colour,
-                "connectNulls": False,
-            }
-            for name, values, colour in lines
-        ],
+        "series": [{**line, "color": colour}],
     }
 
 

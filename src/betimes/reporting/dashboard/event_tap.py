@@ -10,6 +10,8 @@ from typing import Any
 
 from betimes.client.connection import connect
 from betimes.client.messages import Message
+from betimes.language.filters.parse import parse_filter
+from betimes.matching.topics import check_topic_pattern
 from betimes.model.errors import BetimesError, TextError
 from betimes.reporting.dashboard.feed import BrokerPlace
 
@@ -20,23 +22,17 @@ TAPS_MAX = 20  # open at once, of all pages
 
 def filter_problem(text: str) -> str:
     """Return the mistake in a filter, with its place; an empty text if there is none."""
-    from betimes.language.filters.parse import parse_filter
-
-    if not text.strip():
-        return ""
-    try:
-        parse_filter(text)
-    except TextError as error:
-        return str(error)
-    return ""
+    return _problem(parse_filter, text) if text.strip() else ""
 
 
 def topic_problem(text: str) -> str:
     """Return the mistake in a topic pattern; an empty text if there is none."""
-    from betimes.matching.topics import check_topic_pattern
+    return _problem(check_topic_pattern, text)
 
+
+def _problem(read: Callable[[str], object], text: str) -> str:
     try:
-        check_topic_pattern(text)
+        read(text)
     except TextError as error:
         return str(error)
     return ""
@@ -64,12 +60,11 @@ class EventTap:
 
     open_taps = 0
 
-    def __init__(self, place: BrokerPlace, changed: Callable[[], None]) -> None:
+    def __init__(self, place: BrokerPlace) -> None:
         self.rows: deque[dict[str, Any]] = deque(maxlen=SHOWN_MAX)  # the newest first
         self.count = 0
         self.problem = ""
         self._place = place
-        self._changed = changed
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -82,7 +77,6 @@ class EventTap:
         await self.stop()
         if EventTap.open_taps >= TAPS_MAX:
             self.problem = f"the limit of {TAPS_MAX} open taps is reached: stop one on another page"
-            self._changed()
             return
         self.rows.clear()
         self.count, self.problem = 0, ""
@@ -107,7 +101,5 @@ class EventTap:
                 async for message in messages:
                     self.count += 1
                     self.rows.appendleft(message_row(self.count, message))
-                    self._changed()
         except BetimesError as error:
             self.problem = str(error)
-            self._changed()

@@ -11,6 +11,7 @@ from betimes.broker.access.passwords import PasswordFile
 from betimes.client.connection import connect
 from betimes.language.files.table_reader import WrongValueError
 from betimes.model.errors import BetimesError
+from betimes.model.events import number_reading
 from betimes.reporting.dashboard import charts
 from betimes.reporting.dashboard.event_tap import EventTap, filter_problem, topic_problem
 from betimes.reporting.dashboard.feed import LOOK_EVERY_S, Feed
@@ -29,7 +30,7 @@ class DashboardPage:
         self._feed = feed
         self._users = users
         self._user = ""  # the user that is logged in on this page
-        self._tap = None if feed.place is None else EventTap(feed.place, lambda: None)
+        self._tap = None if feed.place is None else EventTap(feed.place)
         self._tap_seen = (-1, "")
 
     def build(self) -> None:
@@ -69,9 +70,8 @@ class DashboardPage:
         with ui.grid().classes("w-full grid-cols-2 md:grid-cols-3 lg:grid-cols-6 gap-4"):
             for key, text in names.items():
                 with ui.card().classes("h-32 md:h-24"):
-                    self._numbers[key] = (
-                        ui.label("-").classes("text-2xl tabular-nums").props(f"data-testid={key}")
-                    )
+                    number = ui.label("-").classes("text-2xl tabular-nums")
+                    self._numbers[key] = number.props(f"data-testid={key}")
                     ui.label(text).classes("text-sm opacity-70")
         self._silent = ui.label("").classes("h-6 text-orange-600").props("role=status data-testid=silent")
 
@@ -84,33 +84,14 @@ class DashboardPage:
         with ui.card().classes(f"{CARD} h-[28rem]"):
             ui.label("Subscribers").classes("font-bold")
             self._tables_note = ui.label("").classes("text-sm opacity-70")
-            self._subscribers = (
-                ui.table(
-                    columns=_columns(
-                        "subscriber", "home", "promised", "predicted", "measured", "wanted", "earning"
-                    ),
-                    rows=[],
-                    row_key="key",
-                    pagination=ROWS,
-                )
-                .classes("w-full")
-                .props(TABLE)
-            )
+            names = ("subscriber", "home", "promised", "predicted", "measured", "wanted", "earning")
+            self._subscribers = _table(*names)
 
     def _build_alarms(self) -> None:
         with ui.card().classes(f"{CARD} h-72"):
             ui.label("Alarms").classes("font-bold")
             self._alarms_note = ui.label("").classes("text-sm opacity-70")
-            self._alarms = (
-                ui.table(
-                    columns=_columns("state", "subscriber", "home", "measured", "predicted"),
-                    rows=[],
-                    row_key="key",
-                    pagination=5,
-                )
-                .classes("w-full")
-                .props(TABLE)
-            )
+            self._alarms = _table("state", "subscriber", "home", "measured", "predicted", shown=5)
 
     def _build_tap(self) -> None:
         with ui.card().classes("w-full"):
@@ -120,29 +101,18 @@ class DashboardPage:
                 return
             with ui.row().classes("w-full items-start"):
                 self._topic = ui.input("topics", value="#").props("data-testid=topic").classes("w-64")
-                self._filter = (
-                    ui.input(
-                        "filter", placeholder="speed > 50 AND kind = 'car'", on_change=self._look_at_filter
-                    )
-                    .props("data-testid=filter spellcheck=false")
-                    .classes("grow font-mono")
-                )
+                example = "speed > 50 AND kind = 'car'"
+                box = ui.input("filter", placeholder=example, on_change=self._look_at_filter)
+                self._filter = box.props("data-testid=filter spellcheck=false").classes("grow font-mono")
                 for box in (self._topic, self._filter):
                     box.on("keydown.enter", self._start_anew)
                 self._tap_button = ui.button("Start", on_click=self._start_or_stop).props("data-testid=tap")
-            self._filter_problem = (
-                ui.label("").classes("h-20 overflow-auto whitespace-pre font-mono text-sm text-orange-600")
-            ).props("role=alert data-testid=filter-problem")
-            self._messages = (
-                ui.table(
-                    columns=_columns("number", "topic", "id", "age", "attributes", "payload"),
-                    rows=[],
-                    row_key="number",
-                    pagination=ROWS,
-                )
-                .classes("w-full h-96")
-                .props(f"data-testid=messages {TABLE}")
+            problem = ui.label("").props("role=alert data-testid=filter-problem")
+            self._filter_problem = problem.classes(
+                "h-20 overflow-auto whitespace-pre font-mono text-sm text-orange-600"
             )
+            names = ("number", "topic", "id", "age", "attributes", "payload")
+            self._messages = _table(*names, key="number").classes("h-96").props("data-testid=messages")
 
     def _build_publishing(self) -> None:
         self._publishing = ui.card().classes("w-full")
@@ -275,8 +245,6 @@ def read_attributes(text: str) -> dict[str, Any]:
     >>> read_attributes("speed=61, kind=car")
     {'speed': 61.0, 'kind': 'car'}
     """
-    from betimes.model.events import number_reading
-
     found: dict[str, Any] = {}
     for part in filter(None, (each.strip() for each in text.split(","))):
         name, equals, value = part.partition("=")
@@ -299,9 +267,10 @@ def tables_note(feed: Feed) -> str:
     return " ".join(text for name, text in notes.items() if name in empty)
 
 
-def _columns(*names: str) -> list[dict[str, Any]]:
+def _table(*names: str, key: str = "key", shown: int = ROWS) -> ui.table:
     shape = {"align": "left", "sortable": True, "style": CELL}
-    return [{"name": name, "label": name, "field": name, **shape} for name in names]
+    columns = [{"name": name, "label": name, "field": name, **shape} for name in names]
+    return ui.table(columns=columns, rows=[], row_key=key, pagination=shown).classes("w-full").props(TABLE)
 
 
 def _subscriber_row(row: Mapping[str, Any]) -> dict[str, Any]:
