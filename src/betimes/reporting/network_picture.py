@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
+from betimes.kernels.types import Numbers
 from betimes.reporting.figure_plots import OURS
 from betimes.reporting.svg import draw_svg
 
@@ -83,7 +83,7 @@ def placed(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> dict[str, 
     return {name: (float(x), float(y)) for name, (x, y) in zip(names, places, strict=True)}
 
 
-def _hops(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
+def _hops(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> Numbers:
     row = {name: number for number, name in enumerate(names)}
     ends = ([row[one] for one, _ in pairs], [row[other] for _, other in pairs])
     graph = coo_array((np.ones(len(pairs)), ends), shape=(len(names), len(names))).tocsr()
@@ -93,12 +93,12 @@ def _hops(names: Sequence[str], pairs: Sequence[tuple[str, str]]) -> NDArray[np.
     return hops
 
 
-def _spread_out(start: NDArray[np.float64], hops: NDArray[np.float64]) -> NDArray[np.float64]:
+def _spread_out(start: Numbers, hops: Numbers) -> Numbers:
     first, second = np.triu_indices(len(start), 1)
     wanted = hops[first, second]
     weight = 1.0 / wanted**2
 
-    def stress(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def stress(flat: Numbers) -> tuple[float, Numbers]:
         places = flat.reshape(-1, 2)
         apart = places[first] - places[second]
         distance = np.maximum(np.hypot(*apart.T), 1e-9)

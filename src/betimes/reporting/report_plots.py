@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Numbers
 from betimes.model.distributions import Histogram, Normal
 from betimes.reporting.figure_plots import OTHERS, OURS
 from betimes.reporting.svg import INK, draw_svg, draw_svgs
@@ -190,7 +190,7 @@ def _link_drawing(link: LinkStatistics, seen: Histogram | None) -> Any:
     return draw
 
 
-def bell(places: NDArray[np.float64], mean: float, variance: float) -> NDArray[np.float64]:
+def bell(places: Numbers, mean: float, variance: float) -> Numbers:
     """Return the normal density of this mean and variance."""
     return np.asarray(np.exp(-((places - mean) ** 2) / (2 * variance)) / np.sqrt(2 * np.pi * variance))
 

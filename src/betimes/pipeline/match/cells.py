@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Integers, Numbers
 from betimes.matching.dz.columns import CODE_LENGTH_MAX, Cells, Division, box_cells, divided, event_codes
 from betimes.matching.dz.spaces import Dimension, Space
 from betimes.matching.index.event_batch import TextColumn
@@ -26,7 +26,6 @@ from betimes.pipeline.rows.topic_lanes import WHOLE_TOPIC, lane_of
 
 LEVELS_MAX = 20
 PARTS_MAX = 256
-Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,10 +90,10 @@ def subscription_cells(space: Space, subscriptions: SubscriptionColumns) -> Cell
 
 def cells_of_subscriptions(
     groups: Sequence[CellGroup], subscriptions: SubscriptionColumns
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Integers, Integers]:
     """Return the subscriptions, and the cells they are copied to, as pairs."""
     shares = np.full((len(groups), len(subscriptions)), 1.0)
-    reached: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+    reached: list[tuple[Integers, Integers]] = []
     for place, group in enumerate(groups):
         if group.division is None:
             row, part = np.arange(len(subscriptions)), np.zeros(len(subscriptions), np.int64)
@@ -111,7 +110,7 @@ def cells_of_subscriptions(
     return np.concatenate(rows), np.concatenate(cells)
 
 
-def cells_of_events(groups: Sequence[CellGroup], events: EventColumns) -> NDArray[np.int64]:
+def cells_of_events(groups: Sequence[CellGroup], events: EventColumns) -> Integers:
     """Return the cells each event goes to: one row per group."""
     size = len(events.batch)
     found = np.zeros((len(groups), size), np.int64)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Integers
 from betimes.pipeline.match.cells import CellGroup, cells_of_events, cells_of_subscriptions
 from betimes.pipeline.match.forms import STEP_MAX, Form, Steps, answered, plain_texts
 from betimes.pipeline.match.plan import CellShare
@@ -54,7 +54,7 @@ class Packer:
         self._waiting: dict[tuple[int, int], list[pa.RecordBatch]] = {}
         self._bytes: dict[tuple[int, int], int] = {}
 
-    def put(self, rows: pa.RecordBatch, task: NDArray[np.int64], cell: NDArray[np.int64]) -> Batches:
+    def put(self, rows: pa.RecordBatch, task: Integers, cell: Integers) -> Batches:
         """Add rows, each for a task and a cell; return the blocks that are full."""
         if not len(task):
             return
@@ -90,10 +90,10 @@ class Packer:
 class Handout:
     """The tasks of each part of each cell, as flat arrays."""
 
-    shards: NDArray[np.int64]
-    salts: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    tasks: NDArray[np.int64]  # of all cells: by shard, then by salt
+    shards: Integers
+    salts: Integers
+    starts: Integers
+    tasks: Integers  # of all cells: by shard, then by salt
 
     @classmethod
     def of(cls, shares: Sequence[CellShare]) -> Handout:
@@ -107,28 +107,26 @@ class Handout:
         )
 
     def of_subscriptions(
-        self, row: NDArray[np.int64], cell: NDArray[np.int64], first: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        self, row: Integers, cell: Integers, first: int
+    ) -> tuple[Integers, Integers, Integers]:
         """Return (row, task, unit) of subscriptions: each goes to one shard of its cells, with all salts."""
         salts = self.salts[cell]
         shard = (row + first) % self.shards[cell]
         begin = self.starts[cell] + shard * salts
         return self._spread(row, begin, salts, np.ones_like(salts))
 
-    def of_events(
-        self, row: NDArray[np.int64], cell: NDArray[np.int64], first: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def of_events(self, row: Integers, cell: Integers, first: int) -> tuple[Integers, Integers, Integers]:
         """Return (row, task, unit) of events: each goes to all shards of its cells, with one salt."""
         begin = self.starts[cell] + (row + first) % self.salts[cell]
         return self._spread(row, begin, self.shards[cell], self.salts[cell])
 
     def _spread(
         self,
-        row: NDArray[np.int64],
-        begin: NDArray[np.int64],
-        count: NDArray[np.int64],
-        step: NDArray[np.int64],
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        row: Integers,
+        begin: Integers,
+        count: Integers,
+        step: Integers,
+    ) -> tuple[Integers, Integers, Integers]:
         nth = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
         unit = np.repeat(begin, count) + nth * np.repeat(step, count)
         return np.repeat(row, count), self.tasks[unit], unit

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from betimes.kernels.types import Integers
 from betimes.pipeline.rows.events import EventColumns, is_text
 from betimes.pipeline.rows.subscription_set import MatchedPairs, SubscriptionSet
 
@@ -102,7 +103,7 @@ def subscribers_of(keys: NDArray[np.int32], people: pa.Array, kind: pa.DataType)
     return people.take(pa.array(keys))
 
 
-def _readable(found: MatchedPairs, unreadable: NDArray[np.int64]) -> MatchedPairs:
+def _readable(found: MatchedPairs, unreadable: Integers) -> MatchedPairs:
     """Drop what was found for unreadable events: the search did not have their attributes."""
     if not len(unreadable):
         return found

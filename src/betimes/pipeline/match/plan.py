@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Integers, Numbers
 from betimes.model.errors import SettingError
 from betimes.pipeline.match.cells import (
     CellGroup,
@@ -240,9 +240,7 @@ def _handed_out(
     return plan, work_us / 1e6
 
 
-def _placed(
-    unit_us: NDArray[np.float64], units: NDArray[np.int64], tasks: int
-) -> tuple[list[tuple[int, ...]], NDArray[np.float64]]:
+def _placed(unit_us: Numbers, units: Integers, tasks: int) -> tuple[list[tuple[int, ...]], Numbers]:
     """Assign each unit of each cell to the task with the least work so far, the largest first."""
     loads = np.zeros(tasks)
     placed: list[list[int]] = [[] for _ in units]

@@ -16,15 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Numbers
 from betimes.model.topology import Link
 from betimes.pipeline.tables.files import read_arrow
 from betimes.pipeline.tables.shapes import BROKERS, LINKS, WAIT_DISTRIBUTIONS
 from betimes.routing.shortest_paths import NO_WAY, Paths, shortest_paths
 from betimes.scheduling.appraisal import SD_S_MIN
-
-Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

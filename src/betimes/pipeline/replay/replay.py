@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from betimes.pipeline.match.api import match
 from betimes.pipeline.match.files import MATCHES, SET_ASIDE, SUMMARY, check_out, staged_answer
@@ -50,7 +49,6 @@ DDL = (
     "weight double"
 )
 SCHEMA = arrow_schema(DDL)
-Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

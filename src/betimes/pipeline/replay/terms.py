@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Integers, Numbers
 from betimes.language.files.table_reader import PRICE_MAX
 from betimes.model.errors import BetimesError
 from betimes.pipeline.rows.events import is_number, is_text
@@ -28,7 +28,6 @@ MOST = {BOUND: math.inf, PRICE: PRICE_MAX}
 TERMS = f"{BOUND} is in seconds, 0 or more; {PRICE} from 0 to {PRICE_MAX:g}"
 UNKNOWN_HOME, IMPOSSIBLE = "unknown home", "impossible terms"
 SHOWN_MAX = 20
-Numbers = NDArray[np.float64]
 
 
 class ReplayError(BetimesError):
@@ -40,7 +39,7 @@ class Terms:
     """The subscriber, home and terms of each subscription, by its number."""
 
     people: tuple[tuple[str, str], ...]  # subscriber and home
-    person: NDArray[np.int64]
+    person: Integers
     bound_s: Numbers
     price: Numbers
 

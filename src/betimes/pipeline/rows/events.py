@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from betimes.kernels.types import Numbers
 from betimes.matching.index.event_batch import MISSING_CODE, EventBatch, TextColumn
 from betimes.model.errors import BetimesError
 
@@ -107,7 +108,7 @@ def event_columns(rows: pa.RecordBatch, shape: EventShape, wanted: Set[str]) -> 
         mappings, problems = _mappings(rows, shape)
         batch = EventBatch.from_mappings(mappings)
         return EventColumns(batch=batch, topics=topics, unreadable=problems | unreadable)
-    numbers: dict[str, NDArray[np.float64]] = {}
+    numbers: dict[str, Numbers] = {}
     texts: dict[str, TextColumn] = {}
     flags: dict[str, NDArray[np.int8]] = {}
     for name in shape.columns:
@@ -135,7 +136,7 @@ def _nameless(rows: pa.RecordBatch, shape: EventShape) -> dict[int, str]:
     return found
 
 
-def number_column(column: pa.Array) -> NDArray[np.float64]:
+def number_column(column: pa.Array) -> Numbers:
     """Return numbers, with NaN for a missing value and infinity for a value that is no number."""
     values = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
     is_none = np.isnan(values)

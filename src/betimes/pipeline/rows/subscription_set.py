@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from betimes.kernels.types import Integers
 from betimes.matching.index.event_batch import EventBatch, TextColumn
 from betimes.matching.index.index import MatchingIndex
 from betimes.pipeline.rows.events import EventColumns
@@ -43,11 +44,11 @@ class MatchedPairs:
     Events stand in the order in which the index answered; sorting long answers would cost more.
     """
 
-    events: NDArray[np.int64]
-    offsets: NDArray[np.int64]
+    events: Integers
+    offsets: Integers
     keys: NDArray[np.int32]
 
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Integers:
         """Return how many subscribers each event has."""
         return np.diff(self.offsets)
 
@@ -108,7 +109,7 @@ class SubscriptionSet:
         keys = (pairs % len(self._people)).astype(np.int32)
         return MatchedPairs(events=found.events, offsets=offsets, keys=keys)
 
-    def count(self, events: EventColumns) -> NDArray[np.int64]:
+    def count(self, events: EventColumns) -> Integers:
         """Return how many subscribers want each event: usually cheaper than listing them."""
         if self.is_repeated or self._checked.any():
             found = self.find_people(events)
@@ -141,11 +142,11 @@ class SubscriptionSet:
         holds = np.ones(len(found.keys), np.bool_)
         pattern = self._pattern[found.keys[doubtful]].astype(np.int64)
         holds[doubtful] = self._check.meets(pattern, texts, topic)
-        sums: NDArray[np.int64] = np.concatenate((np.zeros(1, np.int64), np.cumsum(holds)))
+        sums: Integers = np.concatenate((np.zeros(1, np.int64), np.cumsum(holds)))
         return MatchedPairs(events=found.events, offsets=sums[found.offsets], keys=found.keys[holds])
 
 
-def _taken(column: TextColumn, places: NDArray[np.int64]) -> TextColumn:
+def _taken(column: TextColumn, places: Integers) -> TextColumn:
     return TextColumn(texts=column.texts, codes=column.codes[places])
 
 

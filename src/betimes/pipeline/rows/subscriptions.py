@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Numbers
 from betimes.language.filters.parse import parse_uncached
 from betimes.language.filters.predicates import OneOf
 from betimes.language.suggestions import closest
@@ -133,8 +133,8 @@ class SubscriptionColumns:
     """Subscriptions by columns: subscribers and their constraints. All of a row's constraints must hold."""
 
     subscribers: pa.Array
-    lows: Mapping[str, NDArray[np.float64]]  # NaN: no end
-    highs: Mapping[str, NDArray[np.float64]]
+    lows: Mapping[str, Numbers]  # NaN: no end
+    highs: Mapping[str, Numbers]
     equals: Mapping[str, TextColumn]
     patterns: TextColumn | None
     filters: Mapping[int, Filter]  # of the rows whose filter is a text
@@ -142,7 +142,7 @@ class SubscriptionColumns:
     def __len__(self) -> int:
         return len(self.subscribers)
 
-    def ranges(self, attribute: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def ranges(self, attribute: str) -> tuple[Numbers, Numbers]:
         """Return each subscription's interval of an attribute, around all boxes of a filter; NaN: no end."""
         none = np.full(len(self), np.nan)
         lows = np.array(self.lows.get(attribute, none))
@@ -311,7 +311,7 @@ def quarantine_rows(
     )
 
 
-def numbers_in(column: pa.Array) -> tuple[NDArray[np.float64], dict[int, str]]:
+def numbers_in(column: pa.Array) -> tuple[Numbers, dict[int, str]]:
     """Return the numbers that texts stand for, else NaN, and by position the texts that are no number.
 
     >>> numbers_in(pa.array(["1.5", None, "fast"]))

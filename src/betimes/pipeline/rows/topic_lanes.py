@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Flags, Integers
 from betimes.matching.index.event_batch import MISSING_CODE, TextColumn
 from betimes.matching.topics import topic_matches
 
@@ -80,9 +80,7 @@ class PatternCheck:
         self._patterns = tuple(patterns)
         self._met: dict[tuple[int, str], bool] = {}
 
-    def meets(
-        self, pattern: NDArray[np.int64], topics: Sequence[str], topic: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
+    def meets(self, pattern: Integers, topics: Sequence[str], topic: Integers) -> Flags:
         """Return for each pair whether the topic matches; an event without a topic matches only `#`."""
         pairs, place = np.unique(pattern * (len(topics) + 1) + topic, return_inverse=True)
         answers = [

@@ -15,15 +15,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Numbers
 from betimes.pipeline.tables.files import read_batches
 from betimes.pipeline.tables.shapes import DELIVERIES, DROPS, TRANSFERS, WAITS, TableShape
 
 PARTS_MAX = 64  # batches that are summed up before they are put together
 MOMENTS = 120  # of a time line
 
-Numbers = NDArray[np.float64]
 Row = dict[str, Any]
 
 

@@ -16,8 +16,8 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Integers, Numbers
 from betimes.model.distributions import Histogram
 from betimes.pipeline.spark.lazy import DataFrame, F, SparkSession
 from betimes.pipeline.spark.session import TASKS_PER_CORE, cores
@@ -32,8 +32,6 @@ BATCHES_HELD_MAX = 16
 SUMS = ("rows", "count", "steps", "squares")
 CELL_COLUMNS = "cell bigint, rows bigint, count double, steps double, squares double"
 PLACES_MAX = 2_000_000  # of (group, cell) that are counted without sorting
-Numbers = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +57,8 @@ class Measure:
 class Cells:
     """Rows, messages, steps and squared steps in each cell, by cell."""
 
-    cell: Codes
-    rows: Codes
+    cell: Integers
+    rows: Integers
     count: Numbers
     steps: Numbers
     squares: Numbers
@@ -143,7 +141,7 @@ def cell_ends(cell: int) -> tuple[float, float]:
     return math.ldexp(start, doubling), math.ldexp(start + 0.5 / CELLS_PER_DOUBLING, doubling)
 
 
-def cells_of(values: Numbers) -> tuple[Codes, Numbers]:
+def cells_of(values: Numbers) -> tuple[Integers, Numbers]:
     """Return the cell of each value, and the value in integer steps of its doubling."""
     part, doubling = np.frexp(values)
     place = ((part - 0.5) * (2 * CELLS_PER_DOUBLING)).astype(np.int64)
@@ -152,7 +150,7 @@ def cells_of(values: Numbers) -> tuple[Codes, Numbers]:
     return cell, np.rint(part * 2.0**STEP_BITS)
 
 
-def counted(groups: Codes, values: Numbers, weights: Numbers) -> tuple[Codes, Cells]:
+def counted(groups: Integers, values: Numbers, weights: Numbers) -> tuple[Integers, Cells]:
     """Return the groups and cells that occur, with their sums."""
     cell, steps = cells_of(values)
     group_names, group = _dense(groups)
@@ -176,11 +174,11 @@ def counted(groups: Codes, values: Numbers, weights: Numbers) -> tuple[Codes, Ce
     )
 
 
-def _added(at: Codes, values: Numbers, places: int) -> Numbers:
+def _added(at: Integers, values: Numbers, places: int) -> Numbers:
     return np.bincount(at, values, places).astype(np.float64, copy=False)
 
 
-def _dense(codes: Codes) -> tuple[Codes, Codes]:
+def _dense(codes: Integers) -> tuple[Integers, Integers]:
     """Return the codes that occur, ascending, and each code's position among them."""
     least = int(codes.min(initial=0))
     span = int(codes.max(initial=0)) - least + 1

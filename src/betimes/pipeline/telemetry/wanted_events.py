@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Numbers
 from betimes.pipeline.rows.events import EventShape, event_columns
 from betimes.pipeline.rows.sources import Batches
 from betimes.pipeline.rows.subscription_set import SubscriptionSet
@@ -29,9 +29,6 @@ SETTLED_S_MAX = 60.0  # by then the fate of an event is known, unless its bound 
 EVENTS_PER_STEP = 4096
 EVENT_COLUMNS = ("origin", "number", "broker", "time_s", "share", "topic", "deadline_s", "content")
 SCHEMA = arrow_schema(MATCHES.ddl)
-
-Codes = NDArray[np.int64]
-Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from betimes.kernels.types import Numbers
 from betimes.model.statistics import NetworkStatistics
 from betimes.model.topology import Link, Scenario
 from betimes.pipeline.live.alarms import measured_shares
@@ -30,7 +30,6 @@ from betimes.simulator.traces import Trace, Twin
 ROWS_READ_MAX = 2_000_000
 STALLED_SHARE = 0.01  # of the messages: the slowest, which waited for a processor rather than for the link
 ENDS, NUMBERS = ("source", "target"), ("size_kb", "transfer_s", "share")
-Numbers = NDArray[np.float64]
 EVENTS_READ_MAX = 500_000
 COLUMNS = [name for name in EVENTS.names if name not in ("wanted", "stored", "matching_s")]
 
