@@ -89,9 +89,9 @@ def leg(source: str, target: str, origin: str = "a") -> Leg:
 
 def test_a_way_is_the_shortest_chain_of_links_that_its_messages_took():
     legs = [leg("a", "b"), leg("b", "c"), leg("a", "x"), leg("x", "b"), leg("b", "d", origin="b")]
-    flow = FlowFacts(origin="a", home="c", delivered=2.0, on_time=1.0, age_s_mean=1.0)
-    away = FlowFacts(origin="a", home="d", delivered=9.0, on_time=1.0, age_s_mean=1.0)
-    here = FlowFacts(origin="a", home="a", delivered=9.0, on_time=1.0, age_s_mean=1.0)
+    flow = FlowFacts(origin="a", home="c", delivered=2.0)
+    away = FlowFacts(origin="a", home="d", delivered=9.0)
+    here = FlowFacts(origin="a", home="a", delivered=9.0)
     (way,) = ways_of(legs, [flow, away, here])
     assert way.name == "a to c"
     assert [step[0] for step in way.steps] == ["a → b", "b → c"]

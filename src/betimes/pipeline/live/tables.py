@@ -24,7 +24,7 @@ from betimes.pipeline.live.rows import QUARANTINE_FILE, LiveSettings, LiveState,
 from betimes.pipeline.spark.lazy import DataFrame, F, SparkSession
 from betimes.pipeline.tables import shapes as tables
 from betimes.pipeline.tables.files import new_tables
-from betimes.pipeline.tables.shapes import Column, TableShape
+from betimes.pipeline.tables.shapes import Column, table
 from betimes.pipeline.telemetry.distributions import weight
 from betimes.pipeline.telemetry.histograms import Measure
 from betimes.pipeline.telemetry.input import SPARK_TYPES, TelemetryInput
@@ -46,27 +46,21 @@ from betimes.pipeline.telemetry.survey import Since, Survey
 from betimes.telemetry.files import KINDS, table_schema
 
 LIVE_SPEED = Measure(keys=("neighbour", "broker"), value="transfer_s", divisor="size_kb")
-WINDOWS = TableShape(
-    name="windows",
-    row="what was seen of a link or a subscriber within one window of time",
+WINDOWS = table(
+    "windows",
+    "what was seen of a link or a subscriber within one window of time",
+    Column("what", "`link` (seconds for a kilobyte) or `subscriber` (ages)", "string"),
+    Column("broker", "on whose clock: where the link ends, or the subscriber is", "string"),
+    Column("name", "the broker where the link begins, or the subscriber", "string"),
+    Column("from_s", "when the window begins", "double"),
+    Column("is_closed", "nothing that comes later counts here any more", "boolean"),
+    Column("count_rows", "rows", "bigint"),
+    Column("count", "messages that those stand for", "double"),
+    Column("mean", "the mean", "double"),
+    Column("median", "the median, about", "double"),
+    Column("p99", "the 99th percentile, about", "double"),
+    Column("on_time_share", "of a subscriber: of what came, what came in time", "double"),
     is_filled=False,
-    columns=(
-        Column(name="what", type="string", meaning="`link` (seconds for a kilobyte) or `subscriber` (ages)"),
-        Column(
-            name="broker", type="string", meaning="on whose clock: where the link ends, or the subscriber is"
-        ),
-        Column(name="name", type="string", meaning="the broker where the link begins, or the subscriber"),
-        Column(name="from_s", type="double", meaning="when the window begins"),
-        Column(name="is_closed", type="boolean", meaning="nothing that comes later counts here any more"),
-        Column(name="count_rows", type="bigint", meaning="rows"),
-        Column(name="count", type="double", meaning="messages that those stand for"),
-        Column(name="mean", type="double", meaning="the mean"),
-        Column(name="median", type="double", meaning="the median, about"),
-        Column(name="p99", type="double", meaning="the 99th percentile, about"),
-        Column(
-            name="on_time_share", type="double", meaning="of a subscriber: of what came, what came in time"
-        ),
-    ),
 )
 
 

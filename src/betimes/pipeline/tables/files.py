@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -99,7 +100,8 @@ def new_tables(directory: Path) -> Iterator[Path]:
     with _locked(directory):
         last = _last_run(directory)
         _remove_others(directory, {last})  # what interrupted runs have left
-        staging = directory / RUNS / f"{_number(last) + 1:06}"
+        number = int(last) if last and last.isdigit() else 0
+        staging = directory / RUNS / f"{number + 1:06}"
         staging.mkdir()
         try:
             yield staging
@@ -204,10 +206,6 @@ def _last_run(directory: Path) -> str | None:
     return link.readlink().name if link.is_symlink() else None
 
 
-def _number(run: str | None) -> int:
-    return int(run) if run and run.isdigit() else 0
-
-
 def _set_current(directory: Path, run: Path) -> None:
     """Point the link to a run, in one step."""
     new = directory / f".{CURRENT}"
@@ -231,8 +229,6 @@ def folder_values(path: str) -> dict[str, str]:
     >>> folder_values("/tables/transfers/target=b%2F2/part-0.parquet")
     {'target': 'b/2'}
     """
-    from urllib.parse import unquote
-
     pairs = (folder.partition("=") for folder in path.split("/")[:-1] if "=" in folder)
     return {name: unquote(value) for name, _, value in pairs}
 

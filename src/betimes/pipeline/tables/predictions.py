@@ -24,19 +24,12 @@ def write_predictions(
     directory: Path, statistics: NetworkStatistics, prediction: Prediction, *, made_at_s: float
 ) -> None:
     """Write the prediction for every subscription into the current tables, in one step."""
+    model, learned_at_s = prediction.model.value, statistics.learned_at_s
     forecasts = {each.subscriber: each for each in prediction.subscribers}
+    known = [(each, forecasts[each.id]) for each in statistics.subscriptions if each.id in forecasts]
     rows = [
-        {
-            **_whose(each),
-            "model": prediction.model.value,
-            "on_time_share": forecasts[each.id].share,
-            "on_time_share_low": forecasts[each.id].low,
-            "on_time_share_high": forecasts[each.id].high,
-            "made_at_s": made_at_s,
-            "learned_at_s": statistics.learned_at_s,
-        }
-        for each in statistics.subscriptions
-        if each.id in forecasts
+        _row(each, model, found.share, found.low, found.high, made_at_s, learned_at_s)
+        for each, found in known
     ]
     write_rows(directory, rows)
 
@@ -49,19 +42,17 @@ def twin_rows(
     learned_at_s: float | None,
 ) -> list[Row]:
     """Return the prediction of a twin for subscriptions, from mean and deviation over its seeds."""
-    return [
-        {
-            **_whose(each),
-            "model": BY_TWIN,
-            "on_time_share": share,
-            "on_time_share_low": max(share - (deviation or 0.0), 0.0),
-            "on_time_share_high": min(share + (deviation or 0.0), 1.0),
-            "made_at_s": made_at_s,
-            "learned_at_s": learned_at_s,
-        }
-        for each in subscriptions
-        for share, deviation in [played[each.id]]
-    ]
+    rows = []
+    for each in subscriptions:
+        share, deviation = played[each.id][0], played[each.id][1] or 0.0
+        low, high = max(share - deviation, 0.0), min(share + deviation, 1.0)
+        rows.append(_row(each, BY_TWIN, share, low, high, made_at_s, learned_at_s))
+    return rows
+
+
+def _row(subscription: Subscription, *facts: object) -> Row:
+    whose = (subscriber_of(subscription), subscription.home, subscription.pattern)
+    return dict(zip(PREDICTIONS.names, (*whose, *facts), strict=True))
 
 
 def write_rows(directory: Path, rows: Sequence[Row]) -> None:
@@ -82,11 +73,3 @@ def kept_predictions(folder: Path, model: str | None = None) -> dict[Person, lis
             if model in (None, row["model"]):
                 found.setdefault((row["subscriber"], row["home"]), []).append(row["on_time_share"])
     return found
-
-
-def _whose(subscription: Subscription) -> dict[str, str]:
-    return {
-        "subscriber": subscriber_of(subscription),
-        "home": subscription.home,
-        "pattern": subscription.pattern,
-    }

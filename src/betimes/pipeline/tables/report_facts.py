@@ -40,13 +40,11 @@ class Leg:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowFacts:
-    """What one broker's subscribers received from another broker."""
+    """How much one broker's subscribers received from another broker."""
 
     origin: str
     home: str
     delivered: float
-    on_time: float
-    age_s_mean: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,14 +104,8 @@ def _legs(folder: Path) -> Iterator[Leg]:
 
 
 def _flows(folder: Path) -> Iterator[FlowFacts]:
-    for row in _sums(DELIVERIES, folder, ("origin", "home"), ("age_s", "on_time")):
-        yield FlowFacts(
-            origin=row["origin"],
-            home=row["home"],
-            delivered=row["weight"],
-            on_time=row["on_time"],
-            age_s_mean=row["age_s"] / row["weight"],
-        )
+    for row in _sums(DELIVERIES, folder, ("origin", "home"), ()):
+        yield FlowFacts(origin=row["origin"], home=row["home"], delivered=row["weight"])
 
 
 def _drops(folder: Path) -> Iterator[DropFacts]:
