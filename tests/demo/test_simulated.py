@@ -8,8 +8,7 @@ import pytest
 
 from betimes.cli.app import command_names, run
 from betimes.demo import simulated as demo_module
-from betimes.demo.paper_network import DEMO, RATES, STRATEGIES
-from betimes.demo.simulated import NEXT, demo_table, print_demo
+from betimes.demo.simulated import DEMO, NEXT, RATES, STRATEGIES, demo_table, print_demo
 from betimes.reporting.run_figure import FigureRun
 from betimes.terminal.terminal import typed
 

@@ -22,9 +22,10 @@ from betimes.telemetry.messages import (
 @pytest.mark.parametrize(("kind", "made"), [("published", Published), ("subscribed", Subscribed)])
 def test_records_come_out_as_they_went_in(kind, made):
     records = [record(made, time_s=float(number)) for number in range(3)]
-    told = read_telemetry(telemetry_topic("b/1", kind), packed_records(kind, records))
-    assert (told.broker, told.kind, told.rows.schema) == ("b/1", kind, table_schema(kind))
-    assert [KINDS[kind](**row) for row in told.rows.to_pylist()] == records
+    topic = telemetry_topic("b/1", kind)
+    rows = read_telemetry(topic, packed_records(kind, records))
+    assert (*read_topic(topic), rows.schema) == ("b/1", kind, table_schema(kind))
+    assert [KINDS[kind](**row) for row in rows.to_pylist()] == records
 
 
 def test_what_is_no_telemetry_is_told():

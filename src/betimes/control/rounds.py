@@ -8,19 +8,21 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from betimes.broker.admission.model_packets import MODEL_TOPIC, packed_model
 from betimes.client.addresses import Address
+from betimes.client.connection import connected
 from betimes.client.errors import PublicationRefusedError, UnreachableError
 from betimes.model.errors import BetimesError
 from betimes.model.statistics import NetworkStatistics
+from betimes.pipeline.spark.lazy import SparkSession
+from betimes.pipeline.tables.predictions import write_predictions
+from betimes.pipeline.telemetry.job import PipelineSettings, run_pipeline
+from betimes.pipeline.telemetry.model import learn_statistics
+from betimes.prediction.predict import Prediction, predict
+from betimes.telemetry.files import labels_in
 from betimes.terminal.progress import progress_bar
 from betimes.terminal.terminal import print_json, print_notice
-
-if TYPE_CHECKING:
-    from betimes.pipeline.spark.lazy import SparkSession
-    from betimes.pipeline.telemetry.job import PipelineSettings
-    from betimes.prediction.predict import Prediction
 
 NOT_AUTHORIZED = 0x87
 NAMES_SHOWN = 8
@@ -95,10 +97,6 @@ def check_told(done: Round) -> None:
 
 def one_round(spark: SparkSession, centre: Centre, settings: PipelineSettings) -> Round:
     """Learn from telemetry, predict, and send the model to the brokers."""
-    from betimes.pipeline.tables.predictions import write_predictions
-    from betimes.pipeline.telemetry.job import run_pipeline
-    from betimes.pipeline.telemetry.model import learn_statistics
-
     began_s = time.monotonic()
     with progress_bar("learning from telemetry") as advance:
         run_pipeline(spark, centre.telemetry, centre.tables, settings, advance)
@@ -113,9 +111,6 @@ def predict_and_tell(
     centre: Centre, statistics: NetworkStatistics, began_s: float
 ) -> tuple[Round, Prediction]:
     """Predict from the statistics, and send them to the brokers; return the round that began at `began_s`."""
-    from betimes.prediction.predict import predict
-    from betimes.telemetry.files import labels_in
-
     prediction = predict(statistics, early_drop=True)
     shares = [each.share for each in prediction.subscribers]
     brokers = centre.brokers
@@ -140,8 +135,6 @@ async def tell_brokers(
     statistics: NetworkStatistics, brokers: Sequence[Address], secret: str, ca: Path | None
 ) -> dict[Address, BetimesError]:
     """Send the model to every broker; return errors by broker."""
-    from betimes.broker.admission.model_packets import MODEL_TOPIC, packed_model
-
     model = (MODEL_TOPIC, *packed_model(statistics, secret))
     return await publish_everywhere(lambda: [model], brokers, ca)
 
@@ -153,7 +146,6 @@ async def publish_everywhere(
 
     `messages` is called for each broker, because alarms are numbered by the time at which they are sent.
     """
-    from betimes.client.connection import connected
 
     async def publish(address: Address) -> BetimesError | None:
         try:

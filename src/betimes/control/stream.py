@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
 
+from betimes.broker.admission.model_packets import alarm_topic, signed_alarm
 from betimes.client.addresses import Address
 from betimes.control.rounds import (
     Centre,
@@ -23,16 +23,18 @@ from betimes.control.rounds import (
 from betimes.control.telemetry_tap import TelemetryTap
 from betimes.language.quantities import read_duration_s
 from betimes.model.errors import BetimesError, SettingError, TextError
+from betimes.model.statistics import NetworkStatistics
+from betimes.pipeline.live.alarms import Alarm, Watch, measured_shares, predicted_shares, write_alarms
+from betimes.pipeline.live.rows import LiveRows, LiveSettings
+from betimes.pipeline.live.stream import NewFile, follow
+from betimes.pipeline.live.tables import live_model, live_tables
+from betimes.pipeline.spark.lazy import SparkSession
+from betimes.pipeline.tables.files import current_tables
+from betimes.pipeline.tables.predictions import write_predictions
+from betimes.prediction.predict import Prediction
+from betimes.telemetry.files import labels_in
 from betimes.telemetry.spool import Spool
 from betimes.terminal.terminal import print_notice
-
-if TYPE_CHECKING:
-    from betimes.model.statistics import NetworkStatistics
-    from betimes.pipeline.live.alarms import Alarm
-    from betimes.pipeline.live.rows import LiveSettings
-    from betimes.pipeline.live.stream import NewFile
-    from betimes.pipeline.spark.lazy import SparkSession
-    from betimes.prediction.predict import Prediction
 
 STREAM = "stream"  # the folder below the tables with the state between batches
 KEPT_S_MAX = 7 * 24 * 3600.0
@@ -50,8 +52,6 @@ class StreamSettings:
 
 def read_stream_settings(since: str, late: str | None, alarm: float | None) -> StreamSettings:
     """Return the settings that the options of a stream give."""
-    from betimes.pipeline.live.rows import LiveSettings
-
     alarm_gap = ALARM_GAP if alarm is None else alarm
     if not 0.0 <= alarm_gap <= 1.0:
         raise SettingError("--alarm", alarm, "must be between 0 and 1", "for example 0.1")
@@ -81,8 +81,6 @@ def run_stream(
     as_json: bool,
 ) -> None:
     """Learn from each new telemetry file, and send the model to the brokers, until `ending` is set."""
-    from betimes.pipeline.live.stream import follow
-
     stream = ControlStream(spark, centre, settings)
     done: list[Round] = []
     before: list[NewFile] = []  # files from MQTT whose batch is over
@@ -113,9 +111,6 @@ class ControlStream:
     """A control centre that learns batch by batch."""
 
     def __init__(self, spark: SparkSession, centre: Centre, settings: StreamSettings) -> None:
-        from betimes.pipeline.live.alarms import Watch
-        from betimes.pipeline.live.rows import LiveRows
-
         self._spark = spark
         self._centre = centre
         self._settings = settings
@@ -129,9 +124,6 @@ class ControlStream:
 
         Measuring takes as long as learning, and new files wait meanwhile: so not every round measures.
         """
-        from betimes.pipeline.live.tables import live_model, live_tables
-        from betimes.telemetry.files import labels_in
-
         began_s = time.monotonic()
         centre, live = self._centre, self._settings.live
         known = sorted(labels_in(centre.telemetry))
@@ -154,17 +146,12 @@ class ControlStream:
         return replace(done, set_aside=sum(state.set_aside.values()), alarms=self._watch.open)
 
     def _after_measuring(self, statistics: NetworkStatistics, prediction: Prediction) -> None:
-        from betimes.pipeline.tables.predictions import write_predictions
-
         write_predictions(self._centre.tables, statistics, prediction, made_at_s=time.time())
         for problem in self._raise_alarms(statistics, prediction):
             print_notice(problem)
 
     def _raise_alarms(self, statistics: NetworkStatistics, prediction: Prediction) -> list[str]:
         """Compare measured with predicted shares, and publish alarms; return errors as texts."""
-        from betimes.pipeline.live.alarms import measured_shares, predicted_shares, write_alarms
-        from betimes.pipeline.tables.files import current_tables
-
         centre = self._centre
         measured = measured_shares(current_tables(centre.tables))
         alarms = self._watch.look(measured, predicted_shares(statistics, prediction), time.time())
@@ -190,7 +177,6 @@ def alarm_text(alarm: Alarm) -> str:
 
 async def tell_alarms(alarms: Sequence[Alarm], centre: Centre) -> dict[Address, BetimesError]:
     """Publish the alarms at every broker; return errors by broker."""
-    from betimes.broker.admission.model_packets import alarm_topic, signed_alarm
 
     def signed() -> Iterator[tuple[str, bytes, str]]:
         for alarm in alarms:

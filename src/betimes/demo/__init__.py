@@ -3,7 +3,7 @@
 Begin reading at `live.py`, which runs both parts and prints the tables. `flights.py` has the events,
 `flights.toml` the network, `clients.py` the MQTT clients of the replay, `scores.py` the counts, `cast.py`
 three more clients (one resumes, one has a guarantee, one is refused), `story.py` the learning between the
-parts and the page. `simulated.py` and `paper_network.py` are the demo without brokers.
+parts and the page. `simulated.py` is the demo without brokers.
 
 May import everything but `cli`. It defines no option; that is `cli/demo.py`.
 """

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
+import pandas as pd
+
 from betimes.model.errors import BetimesError
 from betimes.model.events import Value
 
@@ -75,8 +77,6 @@ def read_payload(payload: bytes) -> tuple[int, float]:
 
 def read_flights() -> Any:
     """Return all flights of 2013, a pandas table."""
-    import pandas as pd
-
     try:
         path = Path(str(distribution(PACKAGE).locate_file(DATA)))
     except PackageNotFoundError:
@@ -96,8 +96,6 @@ def departures(
 
     The time of departure is the schedule plus the delay. Cancelled flights are left out.
     """
-    import pandas as pd
-
     left = flights.dropna(subset=["dep_delay"])
     scheduled = pd.to_datetime(left[["year", "month", "day", "hour", "minute"]])
     minutes = (scheduled - pd.Timestamp(start)) / pd.Timedelta(minutes=1) + left["dep_delay"]

@@ -14,19 +14,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from betimes.broker.warm_up import warm_up
 from betimes.demo.cast import CastFacts, perform
+from betimes.demo.clients import dropped_by_reason, first_error, replay
+from betimes.demo.flights import BOARD_LENGTH, START, TIMES_FASTER, Departure, departures, read_flights
+from betimes.demo.scores import STRATEGIES, DemoOutcome, DemoTally, Score, flight_scenario, outcome
+from betimes.demo.story import Story
 from betimes.model.errors import BetimesError
+from betimes.model.topology import Scenario
 from betimes.terminal.fleet import HOST, Fleet, FleetPlan, free_ports
 from betimes.terminal.progress import Advance, progress_bar, waiting
 from betimes.terminal.terminal import print_facts, print_next, print_table
-
-if TYPE_CHECKING:
-    from betimes.demo.flights import Departure
-    from betimes.demo.scores import DemoOutcome, DemoTally, Score
-    from betimes.demo.story import Story
-    from betimes.model.topology import Scenario
 
 FETCHED = ("notices/#",)  # topics that every broker keeps, for the client that resumes elsewhere
 NEXT = {
@@ -58,8 +58,6 @@ class LiveRun:
 
     def as_json(self) -> dict[str, Any]:
         """Return what --json prints."""
-        from betimes.demo.flights import START, TIMES_FASTER
-
         return {
             "demo": "live",
             "replayed_from": START,
@@ -102,11 +100,6 @@ def _outcome_json(outcome: DemoOutcome) -> dict[str, Any]:
 
 def run_live_demo(seconds: float, out: Path) -> LiveRun:
     """Replay the flights under each strategy, one after the other; stop all brokers in any case."""
-    from betimes.broker.warm_up import warm_up
-    from betimes.demo.flights import departures, read_flights
-    from betimes.demo.scores import STRATEGIES, flight_scenario
-    from betimes.demo.story import Story
-
     start_s = time.monotonic()
     scenario = flight_scenario()
     story = Story(out / "demo", [each.id for each in scenario.subscriptions])
@@ -146,9 +139,6 @@ def run_phase(
 
     With `seconds`, the brokers get the model first, and the other clients run for that time.
     """
-    from betimes.demo.clients import dropped_by_reason, first_error, replay
-    from betimes.demo.scores import outcome
-
     ports = free_ports(2 * len(scenario.brokers))
     metrics_ports = ports[len(scenario.brokers) :]
     plan = FleetPlan(
@@ -199,8 +189,6 @@ def told_to_end_as_interrupted() -> Iterator[None]:
 
 def print_live_demo(run: LiveRun) -> None:
     """Print the result of both strategies, in total and by subscriber, and commands to try next."""
-    from betimes.demo.scores import STRATEGIES
-
     first = run.outcomes[0]
     print_table(
         f"{first.published:,} departures from New York, {len(first.scores)} subscribers, "
@@ -273,8 +261,6 @@ def share_text(part: float, whole: float) -> str:
 
 
 def _print_about(run: LiveRun) -> None:
-    from betimes.demo.flights import BOARD_LENGTH, START, TIMES_FASTER
-
     behind_ms = 1000.0 * max(each.behind_s_max for each in run.outcomes)
     dropped = {
         f"dropped by {each.strategy}": ", ".join(f"{n:,} {reason}" for reason, n in each.dropped.items())

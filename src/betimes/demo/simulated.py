@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import typer
 
-from betimes.experiments.figure import Row, spread
+from betimes.experiments.figure import Claim, Figure, FigurePlan, Panel, Point, Row, curve_points, spread
+from betimes.experiments.wang.network import CONGESTED, SSD, run_row
 from betimes.reporting.run_figure import FigureRun, make_plan, run_figure
 from betimes.terminal.exit_codes import FAILED
 from betimes.terminal.terminal import print_json, print_next, print_table, results, spread_text
 
+STRATEGIES = {
+    "fifo": "first come, first served",
+    "eb": "the paper's",
+    "late-binding": "ours",
+}
+OURS = "late-binding"
+RATES = (5.0, 10.0, CONGESTED)
+DURATION_S = 3600.0  # half of the paper's: the demo takes two minutes
+MEASURES = {"delivery_rate": "on-time share", "earning": "earning", "messages": "messages"}
+X_LABEL = "messages per minute and publisher"
 SEEDS = 4
 
 NEXT = {
@@ -21,10 +33,50 @@ NEXT = {
 }
 
 
+def demo_rows(plan: FigurePlan) -> list[dict[str, Any]]:
+    """Return three strategies at three rates; the same seed gives the same network and random numbers."""
+    return [
+        {"scenario": SSD, "strategy": strategy, "rate": rate, "seed": seed, "duration_s": DURATION_S}
+        for seed in plan.seeds
+        for rate in RATES
+        for strategy in STRATEGIES
+    ]
+
+
+def demo_points(rows: Sequence[Row]) -> list[Point]:
+    """Return each measure over the rate."""
+    return [
+        point
+        for measure in MEASURES
+        for strategy in STRATEGIES
+        for point in curve_points(
+            rows, panel=measure, curve=strategy, x="rate", y=measure, where={"strategy": strategy}
+        )
+    ]
+
+
+def _no_claims(_rows: Sequence[Row]) -> list[Claim]:
+    return []
+
+
+DEMO = Figure(
+    name="demo",
+    title="160 subscribers, 32 brokers, overloaded links",
+    about="the value of a good scheduling strategy",
+    panels=tuple(
+        Panel(key=key, title=label, x_label=X_LABEL, y_label=label) for key, label in MEASURES.items()
+    ),
+    published=(),
+    ours=(OURS,),
+    rows=demo_rows,
+    run=run_row,
+    points=demo_points,
+    claims=_no_claims,
+)
+
+
 def simulated_demo(out: Path, *, master: str | None, remote: str | None, as_json: bool) -> None:
     """Run the network of Wang et al. (2006) under three strategies, and print the result."""
-    from betimes.demo.paper_network import DEMO  # late, because it imports numba
-
     run = run_figure(DEMO, make_plan(SEEDS, 1, quick=False), out, master=master, remote=remote)
     if as_json:
         print_json(run.as_json())
@@ -36,8 +88,6 @@ def simulated_demo(out: Path, *, master: str | None, remote: str | None, as_json
 
 def print_demo(run: FigureRun) -> None:
     """Print the congested case as a table, the path of the picture, and commands to try next."""
-    from betimes.demo.paper_network import MEASURES, RATES, X_LABEL
-
     measures = list(MEASURES.values())
     print_table(
         f"{run.figure.title}: at {RATES[-1]:g} {X_LABEL}",
@@ -55,8 +105,6 @@ def print_demo(run: FigureRun) -> None:
 
 def demo_table(rows: Sequence[Row]) -> list[list[str]]:
     """Return a row for each strategy at the congested rate: name, description, and each measure."""
-    from betimes.demo.paper_network import MEASURES, RATES, STRATEGIES
-
     table = []
     for strategy, about in STRATEGIES.items():
         here = [row for row in rows if row["strategy"] == strategy and row["rate"] == RATES[-1]]

@@ -7,15 +7,23 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from betimes.client.addresses import read_address
+from betimes.control.rounds import tell_brokers
 from betimes.model.errors import BetimesError
+from betimes.model.statistics import NetworkStatistics, subscriber_of
+from betimes.pipeline.tables.predictions import twin_rows, write_rows
+from betimes.pipeline.telemetry.job import run_pipeline
+from betimes.pipeline.telemetry.model import learn_statistics
+from betimes.pipeline.twin.twin import twin_of
+from betimes.reporting.page import page_text, write_page
+from betimes.reporting.report_sections import findings_in, in_short, report_sections
+from betimes.scheduling.strategies import strategy_named
+from betimes.simulator.traces import play, spreads
 from betimes.terminal.fleet import HOST, make_folder
 from betimes.terminal.progress import progress_bar, waiting
 from betimes.terminal.spark_options import open_spark
-
-if TYPE_CHECKING:
-    from betimes.model.statistics import NetworkStatistics
 
 SEEDS = (1, 2, 3)
 OTHERS = (
@@ -55,9 +63,6 @@ class Story:
 
     def learn(self, part: str) -> None:
         """Compute tables from the telemetry of a part, on Spark."""
-        from betimes.pipeline.telemetry.job import run_pipeline
-        from betimes.pipeline.telemetry.model import learn_statistics
-
         spark = open_spark("betimes demo", None)
         with progress_bar("from telemetry to tables, on Spark") as advance:
             run_pipeline(spark, self._folder / TELEMETRY / part, self._folder / TABLES, progress=advance)
@@ -65,12 +70,6 @@ class Story:
 
     def foresee(self, strategy: str) -> dict[str, float]:
         """Return the on-time share of each subscriber under another strategy, by the twin."""
-        from betimes.model.statistics import subscriber_of
-        from betimes.pipeline.tables.predictions import twin_rows
-        from betimes.pipeline.twin.twin import twin_of
-        from betimes.scheduling.strategies import strategy_named
-        from betimes.simulator.traces import play, spreads
-
         assert self._statistics is not None, "learn() was called before"
         with waiting("predicting the second part with the network's twin"):
             twin = twin_of(self._folder / TABLES)
@@ -83,9 +82,6 @@ class Story:
 
     async def tell_brokers(self, ports: Mapping[str, int]) -> None:
         """Send the model to the brokers; they admit or refuse on-time shares by it."""
-        from betimes.client.addresses import read_address
-        from betimes.control.rounds import tell_brokers
-
         assert self._statistics is not None, "learn() was called before"
         addresses = [read_address(f"mqtt://{HOST}:{port}") for port in ports.values()]
         problems = await tell_brokers(self._statistics, addresses, self._secret, None)
@@ -94,10 +90,6 @@ class Story:
 
     def tell(self, part: str) -> Path:
         """Compute the tables of a part, add the predictions, and write the page; return its path."""
-        from betimes.pipeline.tables.predictions import write_rows
-        from betimes.reporting.page import page_text, write_page
-        from betimes.reporting.report_sections import findings_in, in_short, report_sections
-
         self.learn(part)
         write_rows(self._folder / TABLES, self._foretold)
         page = self._folder / PAGE

@@ -29,9 +29,6 @@ class Ranges:
         self._ranges: list[NumberRange] = []
         self._ranges_max = ranges_max
 
-    def __len__(self) -> int:
-        return len(self._ranges)
-
     def add(self, first: int, last: int, count: int) -> None:
         """Add numbers; if they fall into a range that was widened, it counts them too."""
         ranges = self._ranges

@@ -32,9 +32,6 @@ Pick = Callable[[int], int]  # a number from 0 up to, and not including, the arg
 class Overwriting(Protocol):
     """A policy: it chooses the message to remove."""
 
-    def __len__(self) -> int:
-        """Return the number of keys."""
-
     def put(self, key: int, importance: float, born_s: float) -> None:
         """Add a message; keys ascend, and none is added twice."""
 
@@ -47,9 +44,6 @@ class LeastRecentlyPublished:
 
     def __init__(self) -> None:
         self._keys: deque[int] = deque()
-
-    def __len__(self) -> int:
-        return len(self._keys)
 
     def put(self, key: int, importance: float, born_s: float) -> None:  # noqa: ARG002 -- as all policies
         """Add a message."""
@@ -66,9 +60,6 @@ class AtRandom:
     def __init__(self, pick: Pick) -> None:
         self._pick = pick
         self._keys: list[int] = []
-
-    def __len__(self) -> int:
-        return len(self._keys)
 
     def put(self, key: int, importance: float, born_s: float) -> None:  # noqa: ARG002 -- as all policies
         """Add a message."""
@@ -95,16 +86,13 @@ class WithPriorities:
         self._moved: deque[tuple[float, int]] = deque()  # time of the move to the second part, and key
         self._in_second: set[int] = set()
 
-    def __len__(self) -> int:
-        return len(self._first) + len(self._in_second)
-
     def put(self, key: int, importance: float, born_s: float) -> None:  # noqa: ARG002 -- as all policies
         """Add a message."""
         self._first.append((importance, key))
 
     def take(self, now_s: float) -> int:
         """Return the key of the message to remove."""
-        first_max = FIRST_PART * len(self)
+        first_max = FIRST_PART * (len(self._first) + len(self._in_second))
         while len(self._first) > first_max:
             importance, key = self._first.popleft()
             heapq.heappush(self._second, (importance, -key))
@@ -181,15 +169,6 @@ class DisconnectionAware:
         self._unawaited = ValueDecay(outage_s_mean)
         self._eras: list[_Era] = []  # by when they began; subscribers await the first one's messages
         self._away: dict[str, _Era] = {}
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
-
-    @property
-    def away(self) -> int:
-        """Return the number of subscribers known to be away."""
-        return len(self._away)
 
     def left(self, subscriber: str) -> None:
         """Note that a subscriber left, which will want what is published from now on."""
@@ -222,7 +201,6 @@ class DisconnectionAware:
 
     def put(self, key: int, importance: float, born_s: float) -> None:
         """Add a message."""
-        self._count += 1
         if self._eras:
             heapq.heappush(self._eras[-1].heap, (importance, key, born_s))
         else:
@@ -230,7 +208,6 @@ class DisconnectionAware:
 
     def take(self, now_s: float) -> int:
         """Return the key of the message to remove."""
-        self._count -= 1
         if len(self._unawaited):
             return self._unawaited.take(now_s)
         awaiting, least, poorest = 0, math.inf, self._eras[0]

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
 from betimes.model.errors import BetimesError
 from betimes.terminal.terminal import cell_text
 
@@ -46,9 +49,6 @@ class Section:
 
 def page_text(title: str, about: str, numbers: Sequence[tuple[str, str]], sections: Sequence[Section]) -> str:
     """Return a whole page, with names, filters and reasons escaped."""
-    from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
-
     pages = files("betimes.reporting") / "pages"
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=False)
     template = environment.from_string((pages / "report.html").read_text())

@@ -7,7 +7,7 @@ The topic is `$betimes/telemetry/BROKER/KIND`. The payload is an Arrow stream wi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from operator import attrgetter
 from urllib.parse import quote, unquote
 
@@ -23,15 +23,6 @@ CONTENT_TYPE = "application/vnd.apache.arrow.stream"
 
 class TelemetryMessageError(BetimesError):
     """A message that is no telemetry: says what is wrong with it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TelemetryMessage:
-    """The broker, kind and rows of one message."""
-
-    broker: str
-    kind: str
-    rows: pa.Table
 
 
 def telemetry_topic(broker: str, kind: str) -> str:
@@ -64,10 +55,9 @@ def read_topic(topic: str) -> tuple[str, str]:
     return unquote(parts[2]), parts[3]
 
 
-def read_telemetry(topic: str, payload: bytes) -> TelemetryMessage:
-    """Return the telemetry in a message; a TelemetryMessageError says why there is none."""
-    broker, kind = read_topic(topic)
-    schema = table_schema(kind)
+def read_telemetry(topic: str, payload: bytes) -> pa.Table:
+    """Return the rows of a message; a TelemetryMessageError says why there are none."""
+    _, kind = read_topic(topic)
     try:
         with pa.ipc.open_stream(payload) as stream:
             rows = stream.read_all()
@@ -75,6 +65,6 @@ def read_telemetry(topic: str, payload: bytes) -> TelemetryMessage:
     except (pa.ArrowException, OSError) as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise TelemetryMessageError(f"{topic}: is no whole Arrow stream ({first})") from error
-    if rows.schema != schema:
+    if rows.schema != table_schema(kind):
         raise TelemetryMessageError(f"{topic}: its columns are another version's")
-    return TelemetryMessage(broker=broker, kind=kind, rows=rows)
+    return rows

@@ -46,7 +46,7 @@ class Spool:
             self._brokers.add(broker)
             (self._directory / f"{UNFINISHED}-{quote(broker, safe='')}").touch()
         try:
-            rows = read_telemetry(topic, payload).rows
+            rows = read_telemetry(topic, payload)
         except TelemetryMessageError:
             if len(self._broken) < BROKEN_HELD_MAX:
                 self._broken.append((kind, payload))

@@ -17,13 +17,15 @@ from betimes.broker.observe.telemetry_log import TelemetryTopics
 from betimes.model.server_settings import TelemetrySettings
 from betimes.model.telemetry import Published, Sent
 from betimes.telemetry.files import read_table
-from betimes.telemetry.messages import read_telemetry
+from betimes.telemetry.messages import read_telemetry, read_topic
 
 
 def heard(client):
     """Return who told how many records of which kind."""
-    told = [read_telemetry(topic, bytes(payload)) for topic, payload in client.got()]
-    return [(each.broker, each.kind, each.rows.num_rows) for each in told]
+    return [
+        (*read_topic(topic), read_telemetry(topic, bytes(payload)).num_rows)
+        for topic, payload in client.got()
+    ]
 
 
 def test_nothing_is_gathered_until_somebody_listens():

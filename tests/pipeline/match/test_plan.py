@@ -8,13 +8,12 @@ import pytest
 
 from betimes.model.errors import SettingError
 from betimes.pipeline.match.plan import (
-    CellShare,
+    MatchPlan,
     MatchSettings,
     Sample,
     attribute_name,
     divided_plan,
     tasks_for,
-    whole_plan,
 )
 from betimes.pipeline.rows.events import EventShape, event_columns
 from betimes.pipeline.rows.subscriptions import SubscriptionShape, read_subscriptions
@@ -95,14 +94,12 @@ def test_a_topic_that_nearly_all_events_have_is_no_more_work_for_one_task():
 
 
 def test_few_subscriptions_are_one_index():
-    plan = whole_plan(1000, 5, 0.3, MatchSettings())
+    plan = MatchPlan(subscriptions=1000, events=5, index_mb=0.3, index_mb_max=512)
     assert not plan.is_divided
     assert plan.facts()["because"] == "the index takes about 0 MB, no more than 512 MB"
 
 
-def test_every_part_of_a_cell_has_its_task():
-    share = CellShare(shards=2, salts=3, tasks=(0, 1, 2, 3, 4, 5))
-    assert [share.task(1, salt) for salt in range(3)] == [3, 4, 5]
+def test_there_are_tasks_for_all_cores_and_for_cells_that_fit():
     assert tasks_for(2, MatchSettings(), 1000.0) == 8
     assert tasks_for(2, MatchSettings(index_mb_max=10.0), 1000.0) == 300
     assert tasks_for(2, MatchSettings(tasks=3), 1000.0) == 3

@@ -8,7 +8,7 @@ from tests.pipeline.records import opened, record
 from betimes.broker.observe.telemetry_log import TELL_AGAIN_EVERY_S
 from betimes.model.telemetry import Subscribed, Unsubscribed
 from betimes.pipeline.telemetry.job import subscription_spans
-from betimes.pipeline.telemetry.quarantine import good_rows, judged
+from betimes.pipeline.telemetry.quarantine import VERDICT, judged
 
 pytestmark = pytest.mark.spark
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 def spans(spark, directory, told):
     telemetry = opened(spark, directory, told)
     good = {
-        kind: good_rows(judged(telemetry.frames[kind], kind, ["a"]), kind)
+        kind: judged(telemetry.frames[kind], kind, ["a"]).filter(f"{VERDICT} IS NULL")
         for kind in ("subscribed", "unsubscribed")
     }
     found = subscription_spans(good["subscribed"], good["unsubscribed"]).collect()

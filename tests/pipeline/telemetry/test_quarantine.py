@@ -11,7 +11,7 @@ from tests.pipeline.records import opened, record, written
 from betimes.model.telemetry import Dropped, Published, Received, Record, Subscribed
 from betimes.pipeline.telemetry.input import open_telemetry, union
 from betimes.pipeline.telemetry.quarantine import (
-    good_rows,
+    VERDICT,
     judged,
     quarantine_rows,
     sort_out,
@@ -48,7 +48,7 @@ def test_a_bad_row_is_told_why_and_good_ones_stay(spark, tmp_path):
         frame = judged(telemetry.frames[name], name, BROKERS)
         told = {(row.reason, row.detail) for row in quarantine_rows(frame, name).collect()}
         assert told == {(reason, detail) for each, _, reason, detail in BAD if each is kind}
-        good = {row.number for row in good_rows(frame, name).collect()}
+        good = {row.number for row in frame.filter(f"{VERDICT} IS NULL").collect()}
         assert good == ({7, 8} if kind is Published else {7})
 
 
@@ -68,7 +68,7 @@ def test_a_filter_or_pattern_that_cannot_be_read_is_told(spark, tmp_path):
     frame = with_unreadable_texts(judged(telemetry.frames["subscribed"], "subscribed", BROKERS))
     told = {row.detail for row in quarantine_rows(frame, "subscribed").collect()}
     assert told == {"filter is speed >", "pattern is a#"}
-    assert [row.pattern for row in good_rows(frame, "subscribed").collect()] == ["$share/g/a/+"]
+    assert [row.pattern for row in frame.filter(f"{VERDICT} IS NULL").collect()] == ["$share/g/a/+"]
 
 
 @pytest.mark.spark
@@ -78,10 +78,10 @@ def test_a_row_that_is_there_twice_counts_once(spark, tmp_path):
     written(tmp_path, [*alike, *lost], label="a")
     written(tmp_path, [record(Received, number=2), record(Dropped)], label="copy")
     telemetry = open_telemetry(spark, tmp_path)
-    found = sort_out(telemetry.frames, BROKERS)
-    assert sorted(row.number for row in found.good["received"].collect()) == [1, 2]
-    assert found.good["dropped"].count() == 2
-    bad = [(row.kind, row.reason) for row in union(found.bad).collect()]
+    good, bad_frames = sort_out(telemetry.frames, BROKERS)
+    assert sorted(row.number for row in good["received"].collect()) == [1, 2]
+    assert good["dropped"].count() == 2
+    bad = [(row.kind, row.reason) for row in union(bad_frames).collect()]
     assert sorted(bad) == [("dropped", "duplicate")] + [("received", "duplicate")] * 2
 
 
@@ -90,8 +90,8 @@ def test_only_kinds_with_a_bad_row_are_judged_again(spark, tmp_path):
     twice = [record(Received, number=1)] * 2
     records = [record(Published, number=1), *twice, record(Received, size_kb=0.0)]
     telemetry = opened(spark, tmp_path, [*records, record(Subscribed, filter="speed >")])
-    found = sort_out(telemetry.frames, BROKERS)
-    assert [row.number for row in found.good["received"].collect()] == [1]
-    assert [row.number for row in found.good["published"].collect()] == [1]
-    assert sorted(row.kind for row in union(found.bad).collect()) == ["received", "received", "subscribed"]
-    assert len(found.bad) == 2
+    good, bad_frames = sort_out(telemetry.frames, BROKERS)
+    assert [row.number for row in good["received"].collect()] == [1]
+    assert [row.number for row in good["published"].collect()] == [1]
+    assert sorted(row.kind for row in union(bad_frames).collect()) == ["received", "received", "subscribed"]
+    assert len(bad_frames) == 2

@@ -15,9 +15,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import reduce
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,6 +46,7 @@ QUARANTINED_MAX = 100_000  # rows that are kept for inspection; all are counted
 LONG_KEPT = ("subscribed", "unsubscribed")  # repeated now and then: what holds may have begun before
 ALWAYS_ALL = (*LONG_KEPT, "answered")  # recorded whatever the share of events
 LATE, DAMAGED, AGAIN = "late", "damaged file", "duplicate"
+ALREADY = "the same row is there already"
 PLACE = "place of the row"
 QUARANTINE_SCHEMA = pa.schema([(name, pa.string()) for name in (FILE, "reason", "detail", "content", "kind")])
 
@@ -93,28 +94,17 @@ class LiveRows:
             with compiling(spark, pays=False):  # there are few new rows
                 frame = self._sorted_out(frames, brokers, old.watermarks_s)
                 frame.coalesce(1).write.partitionBy("kind").parquet(str(made))
-        new = LiveState(
-            batch=batch,
-            watermarks_s=_later(old.watermarks_s, times),
-            rows=old.rows,
-            set_aside=dict(old.set_aside),
-            crowded_out=old.crowded_out,
-        )
+        watermarks_s = {
+            name: max(old.watermarks_s.get(name, 0.0), times.get(name, 0.0))
+            for name in sorted({*old.watermarks_s, *times})
+        }
+        new = replace(old, batch=batch, watermarks_s=watermarks_s, set_aside=dict(old.set_aside))
         staging = folder.with_name(f".{folder.name}")
         shutil.rmtree(staging, ignore_errors=True)
         staging.mkdir(parents=True)
-        bad = [
-            {
-                FILE: each.path,
-                "reason": DAMAGED,
-                "detail": each.problem,
-                "content": "",
-                "kind": Path(each.path).parent.name,
-            }
-            for each in problems
-        ]
-        self._join(before, made, staging, new, bad)
-        (staging / STATE).write_text(json.dumps(_as_dict(new)))
+        bad = [(each.path, DAMAGED, each.problem, "", Path(each.path).parent.name) for each in problems]
+        self._join(before, made, staging, new, _quarantined(bad))
+        (staging / STATE).write_text(json.dumps(asdict(new)))
         staging.replace(folder)
         shutil.rmtree(made, ignore_errors=True)
         for each in self._batches():
@@ -134,7 +124,7 @@ class LiveRows:
         self, frames: Mapping[str, DataFrame], brokers: Sequence[str], watermarks_s: Mapping[str, float]
     ) -> DataFrame:
         """Return the rows of all kinds in one frame, with the verdict on each."""
-        whole: DataFrame | None = None
+        judged_frames: list[DataFrame] = []
         for kind, frame in frames.items():
             checked = judged(frame, kind, brokers)
             if kind == "subscribed":
@@ -142,7 +132,7 @@ class LiveRows:
             if kind not in LONG_KEPT:
                 checked = checked.withColumn(VERDICT, F.expr(self.verdict_with_late(watermarks_s)))
             row = F.substring(F.to_json(F.struct(*table_schema(kind).names)), 1, CONTENT_LETTERS_MAX)
-            checked = checked.select(
+            marked = checked.select(
                 *table_schema(kind).names,
                 FILE,
                 F.lit(kind).alias("kind"),
@@ -150,9 +140,8 @@ class LiveRows:
                 F.col(f"{VERDICT}.detail").alias("verdict_detail"),
                 F.when(F.col(VERDICT).isNotNull(), row).alias("verdict_content"),
             )
-            whole = checked if whole is None else whole.unionByName(checked, allowMissingColumns=True)
-        assert whole is not None, "there are files"
-        return whole
+            judged_frames.append(marked)
+        return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), judged_frames)
 
     def verdict_with_late(self, watermarks_s: Mapping[str, float]) -> str:
         """Return the verdict on a row, late ones included, as an expression of SQL."""
@@ -165,11 +154,9 @@ class LiveRows:
         late = f"NAMED_STRUCT('reason', '{LATE}', 'detail', {detail})"
         return f"COALESCE({VERDICT}, CASE WHEN time_s < {end} THEN {late} END)"
 
-    def _join(
-        self, before: Path, made: Path, folder: Path, state: LiveState, bad: list[dict[str, str]]
-    ) -> None:
+    def _join(self, before: Path, made: Path, folder: Path, state: LiveState, bad: pa.Table) -> None:
         """Write the kept rows that still count together with the new ones."""
-        aside = [pa.Table.from_pylist(bad, QUARANTINE_SCHEMA)]
+        aside = [bad]
         for kind in KINDS:
             schema = table_schema(kind)
             parts = made / f"kind={kind}"
@@ -183,7 +170,8 @@ class LiveRows:
             kept = pq.read_table(old) if old.exists() else schema.empty_table()
             if kind != "dropped":  # rows of it may be alike: one for each subscriber's loss
                 new, again = without_known(kept, new)
-                aside.append(_again(again, kind))
+                contents = [json.dumps(row)[:CONTENT_LETTERS_MAX] for row in again.to_pylist()]
+                aside.append(_quarantined([("", AGAIN, ALREADY, each, kind) for each in contents]))
             state.rows += new.num_rows
             whole = self._recent(pa.concat_tables([kept, new]), kind, state.watermarks_s)
             if whole.num_rows > ROWS_MAX:
@@ -274,29 +262,12 @@ def live_survey(folder: Path) -> Survey:
     return Survey(rows=rows, first_s=first_s, last_s=last_s, every=every)
 
 
-def _later(old: Mapping[str, float], new: Mapping[str, float]) -> dict[str, float]:
-    return {name: max(old.get(name, 0.0), new.get(name, 0.0)) for name in sorted({*old, *new})}
-
-
 def _set_aside(rows: pa.Table, kind: str) -> pa.Table:
-    names = {FILE: FILE, "reason": "verdict_reason", "detail": "verdict_detail", "content": "verdict_content"}
-    columns = [rows[source].cast(pa.string()) for source in names.values()]
+    names = (FILE, "verdict_reason", "verdict_detail", "verdict_content")
+    columns = [rows[name].cast(pa.string()) for name in names]
     return pa.table([*columns, pa.array([kind] * rows.num_rows, pa.string())], schema=QUARANTINE_SCHEMA)
 
 
-def _again(rows: pa.Table, kind: str) -> pa.Table:
-    entries = [
-        {
-            FILE: "",
-            "reason": AGAIN,
-            "detail": "the same row is there already",
-            "content": json.dumps(row)[:CONTENT_LETTERS_MAX],
-            "kind": kind,
-        }
-        for row in rows.to_pylist()
-    ]
-    return pa.Table.from_pylist(entries, QUARANTINE_SCHEMA)
-
-
-def _as_dict(state: LiveState) -> dict[str, Any]:
-    return {name: getattr(state, name) for name in LiveState.__slots__}
+def _quarantined(entries: Sequence[tuple[str, ...]]) -> pa.Table:
+    rows = [dict(zip(QUARANTINE_SCHEMA.names, entry, strict=True)) for entry in entries]
+    return pa.Table.from_pylist(rows, QUARANTINE_SCHEMA)

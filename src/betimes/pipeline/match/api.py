@@ -37,7 +37,6 @@ from betimes.pipeline.match.plan import (
     Sample,
     divided_plan,
     tasks_for,
-    whole_plan,
 )
 from betimes.pipeline.match.tasks import MatchTask, SetPlace
 from betimes.pipeline.rows.events import EventShape, event_columns
@@ -99,16 +98,6 @@ def match(
     return Matching(frame=frame, quarantine=quarantine, plan=plan)
 
 
-def _counted(lists: DataFrame) -> DataFrame:
-    """Return how many subscribers want each event, from lists: several cells may find the same subscriber."""
-    listed, count = ANSWER[Form.LISTS], ANSWER[Form.COUNTS]
-    return lists.withColumn(count, F.size(listed).cast("bigint")).drop(listed)
-
-
-def _with_form(prepared: Prepared, form: Form) -> Prepared:
-    return prepare(prepared.events, prepared.subscriptions, form, prepared.event_shape.ids)
-
-
 def prepare(events: Tables, subscriptions: Tables, form: Form, ids: Sequence[str]) -> Prepared:
     """Return both tables with the roles of their columns, or raise an error about them."""
     happened = events if isinstance(events, RowSource) else frame_rows(events, "events")
@@ -116,14 +105,13 @@ def prepare(events: Tables, subscriptions: Tables, form: Form, ids: Sequence[str
         subscriptions if isinstance(subscriptions, RowSource) else frame_rows(subscriptions, "subscriptions")
     )
     shape = EventShape.of(happened.schema, ids, happened.name)
-    subscription_shape = SubscriptionShape.of(wanted.schema, wanted.name)
     named = [happened.schema.field(name).remove_metadata() for name in shape.ids]
     schema = answer_schema(named, form, wanted.schema.field(SUBSCRIBER).type)
     return Prepared(
         events=happened,
         event_shape=shape,
         subscriptions=wanted,
-        subscription_shape=subscription_shape,
+        subscription_shape=SubscriptionShape.of(wanted.schema, wanted.name),
         form=form,
         schema=schema,
     )
@@ -145,7 +133,12 @@ def planned(
             parsed, bad = read_subscriptions(read_rows(subscriptions, columns), shape, subscriptions.name)
             sampled = SubscriptionSet(parsed)
         _check_some_left(parsed, bad, subscriptions.name)
-        plan = whole_plan(subscriptions.rows, events.rows, sampled.index.size_bytes / MB, settings)
+        plan = MatchPlan(
+            subscriptions=subscriptions.rows,
+            events=events.rows,
+            index_mb=sampled.index.size_bytes / MB,
+            index_mb_max=settings.index_mb_max,
+        )
         return sampled, bad, plan
     happened = read_rows(events, prepared.event_shape.needed(sampled.attributes), SAMPLE_ROWS)
     batches = happened.combine_chunks().to_batches() or [
@@ -215,7 +208,11 @@ def placed_set(spark: SparkSession, wanted: SubscriptionSet) -> SetPlace:
 def divided_frame(prepared: Prepared, plan: MatchPlan) -> DataFrame:
     """Return the answer of a divided match: blocks meet in tasks, then an event's answers are joined."""
     if prepared.form is Form.COUNTS and plan.is_repeated:
-        return _counted(divided_frame(_with_form(prepared, Form.LISTS), plan))
+        # lists first: several cells may find the same subscriber
+        events, subscriptions, ids = prepared.events, prepared.subscriptions, prepared.event_shape.ids
+        lists = divided_frame(prepare(events, subscriptions, Form.LISTS, ids), plan)
+        listed, count = ANSWER[Form.LISTS], ANSWER[Form.COUNTS]
+        return lists.withColumn(count, F.size(listed).cast("bigint")).drop(listed)
     events, subscriptions = prepared.events, prepared.subscriptions
     handout = Handout.of(plan.shares)
     needed = tuple(prepared.event_shape.needed(_all_attributes(prepared)))

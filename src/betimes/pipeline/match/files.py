@@ -221,18 +221,11 @@ def _write_divided(prepared: Prepared, plan: MatchPlan, folder: Path, report: Pr
     ).first()
     assert counted is not None
     lost = found.filter(~is_read).limit(1000).toArrow().to_pylist() if counted["bad"] else []
-    rows = [
-        {
-            "source": prepared.events.name,
-            "row": None,
-            "name": ":".join(str(row[each]) for each in prepared.event_shape.ids),
-            "detail": "its content is no JSON object",
-        }
-        for row in lost
-    ]
+    named = [":".join(str(row[each]) for each in prepared.event_shape.ids) for row in lost]
+    about = {"source": prepared.events.name, "row": None, "detail": "its content is no JSON object"}
     return _Written(
         wanted=counted["wanted"],
         pairs=counted["pairs"] or 0,
         unreadable=counted["bad"],
-        unreadable_rows=_unreadable_rows(rows),
+        unreadable_rows=_unreadable_rows([about | {"name": each} for each in named]),
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -65,10 +65,6 @@ class CellShare:
     salts: int
     tasks: tuple[int, ...]  # by shard, then by salt
 
-    def task(self, shard: int, salt: int) -> int:
-        """Return the task that has this part of the cell."""
-        return self.tasks[shard * self.salts + salt]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchPlan:
@@ -87,7 +83,7 @@ class MatchPlan:
     task_share_max: float = 0.0  # of all work, expected of the task with the most
     is_repeated: bool = False  # whether a subscriber has several subscriptions
     # divisions that were tried, with their work in seconds
-    tried: tuple[tuple[str, float], ...] = field(default=())
+    tried: tuple[tuple[str, float], ...] = ()
 
     @property
     def is_divided(self) -> bool:
@@ -149,13 +145,6 @@ class Sample:
     events: int
 
 
-def whole_plan(subscriptions: int, events: int, index_mb: float, settings: MatchSettings) -> MatchPlan:
-    """Return the plan with one index for all."""
-    return MatchPlan(
-        subscriptions=subscriptions, events=events, index_mb=index_mb, index_mb_max=settings.index_mb_max
-    )
-
-
 def divided_plan(sample: Sample, settings: MatchSettings, tasks: int, *, is_repeated: bool) -> MatchPlan:
     """Return the plan with the least work among several divisions."""
     index_mb = sample.subscriptions * sample.bytes_each / MB
@@ -169,8 +158,7 @@ def divided_plan(sample: Sample, settings: MatchSettings, tasks: int, *, is_repe
         if best is None or work_s < min(each for _, each in tried[:-1]):
             best = plan
     assert best is not None
-    values = {name: getattr(best, name) for name in best.__slots__}
-    return MatchPlan(**(values | {"tried": tuple(tried), "is_repeated": is_repeated}))
+    return replace(best, tried=tuple(tried), is_repeated=is_repeated)
 
 
 def _divisions(subscriptions: SubscriptionColumns, rows_max: float) -> list[tuple[str, Sequence[CellGroup]]]:

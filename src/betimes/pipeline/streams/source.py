@@ -14,6 +14,7 @@ import math
 import os
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from betimes.model.positions import Gap
 from betimes.pipeline.streams.options import EARLIEST, LATEST, SourceOptions
 from betimes.pipeline.streams.rows import batches, check_schema
 
-SCHEMA = pa.schema(
+GAPS_SCHEMA = pa.schema(
     [
         ("topic", pa.string()),
         ("filter", pa.string()),
@@ -59,13 +60,22 @@ class StreamRange(InputPartition):
         self.until = dict(until)
 
 
-class BatchReader(DataSourceReader):
-    """Reads what is kept between two positions."""
+class _RangeReading:
+    """What readers of batches and of streams have in common."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         check_schema(schema)
         self._options = options
         self._schema = schema
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one range."""
+        assert isinstance(partition, StreamRange), "as `partitions` made it"
+        return read_range(self._options, self._schema, partition)
+
+
+class BatchReader(_RangeReading, DataSourceReader):
+    """Reads what is kept between two positions."""
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the range of each task."""
@@ -74,19 +84,12 @@ class BatchReader(DataSourceReader):
             until = position_of(reader, self._options, self._options.ending or LATEST)
             return split(reader, self._options, after, until) or [StreamRange({}, {})]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one range."""
-        assert isinstance(partition, StreamRange), "as `partitions` made it"
-        return read_range(self._options, self._schema, partition)
 
-
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class StreamReader(_RangeReading, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads published messages, batch after batch."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        check_schema(schema)
-        self._options = options
-        self._schema = schema
+        super().__init__(options, schema)
         self._reader: RangeReader | None = None
         self._target: dict[str, int] | None = None  # the end of a stream with `availableNow`
         self._before: tuple[dict[str, int], int] | None = None  # where the last batch began, and its losses
@@ -132,11 +135,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._before is None or self._before[0] != began:  # planned before a restart, and read again
             self._before = (began, int(end[LOST]) - int(start[LOST]))
         return split(self._asked(), self._options, start[POSITIONS], end[POSITIONS])
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one range."""
-        assert isinstance(partition, StreamRange), "as `partitions` made it"
-        return read_range(self._options, self._schema, partition)
 
     def stop(self) -> None:
         """Close the connection."""
@@ -239,22 +237,9 @@ def write_gaps(
         return None
     about = json.dumps([wanted.topic, wanted.filter, sorted(after.items()), sorted(until.items())])
     name = f"gaps-{hashlib.sha256(about.encode()).hexdigest()[:24]}.parquet"
-    found_at_s = time.time()
-    rows = [
-        {
-            "topic": wanted.topic,
-            "filter": wanted.filter,
-            "origin": gap.origin,
-            "first": gap.first,
-            "last": gap.last,
-            "at_most": gap.at_most,
-            "why": gap.why,
-            "found_at_s": found_at_s,
-        }
-        for gap in gaps
-    ]
+    common = {"topic": wanted.topic, "filter": wanted.filter, "found_at_s": time.time()}
     place = Path(directory)
     place.mkdir(parents=True, exist_ok=True)
     new = place / f".{name}.{os.getpid()}"
-    pq.write_table(pa.Table.from_pylist(rows, SCHEMA), new)
+    pq.write_table(pa.Table.from_pylist([common | asdict(gap) for gap in gaps], GAPS_SCHEMA), new)
     return new.replace(place / name)

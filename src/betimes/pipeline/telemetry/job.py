@@ -66,22 +66,20 @@ class PipelineSettings:
     brokers: Sequence[str] = ()  # of the network; empty: all brokers that wrote telemetry
 
 
+@dataclass(frozen=True, slots=True)
 class PipelineRun:
-    """One run: the session, where it writes, and its progress."""
+    """One run: the session, where it writes, what the telemetry covers, and its progress."""
 
-    def __init__(
-        self, spark: SparkSession, folder: Path, survey: Survey, report: Callable[[], None], *, is_small: bool
-    ) -> None:
-        self.spark = spark
-        self.folder = folder
-        self.survey = survey
-        self.report = report
-        self._is_small = is_small
+    spark: SparkSession
+    folder: Path
+    survey: Survey
+    report: Callable[[], None]
+    is_small: bool
 
     def write(self, frame: DataFrame, table: tables.TableShape, rows: int = 0) -> DataFrame:
         """Write a table of about so many rows, and return it as read from its files."""
         files = min(max(math.ceil(rows / ROWS_PER_TASK), 1), FILES_MAX)
-        written = write_frame(frame, table, self.folder, files, is_small=self._is_small)
+        written = write_frame(frame, table, self.folder, files, is_small=self.is_small)
         self.report()
         return written
 
@@ -158,10 +156,9 @@ def _base_tables(
         kind: frame if kind in ALWAYS_WHOLE else _since(frame, begins_s)
         for kind, frame in telemetry.frames.items()
     }
-    sorted_rows = sort_out(recent, known)
+    good, bad_rows = sort_out(recent, known)
     run.report()
-    good = sorted_rows.good
-    bad = union([run.spark.createDataFrame([], tables.QUARANTINE.ddl), *sorted_rows.bad])
+    bad = union([run.spark.createDataFrame([], tables.QUARANTINE.ddl), *bad_rows])
     rows = run.survey.rows
     received, sent = as_transfers(good["received"]), as_waits(good["sent"])
     spans = subscription_spans(good["subscribed"], good["unsubscribed"])

@@ -7,7 +7,6 @@ A bad row goes to the quarantine with its reason and does not affect good rows. 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -15,7 +14,7 @@ from betimes.language.files.table_reader import PRICE_MAX
 from betimes.language.filters.parse import parse_filter
 from betimes.matching.topics import shared_parts
 from betimes.model.errors import SettingError, TextError
-from betimes.pipeline.spark.lazy import Column, DataFrame, F, Window
+from betimes.pipeline.spark.lazy import DataFrame, F, Window
 from betimes.pipeline.telemetry.input import FILE, WRONG, all_rows
 from betimes.telemetry.files import table_schema
 
@@ -47,28 +46,16 @@ VALUE_CONDITIONS = {
 OTHER_BROKER_COLUMNS = ("broker", "neighbour", "destination")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SortedRows:
-    """Good rows by kind, as in the telemetry, and the bad ones of each kind that has any."""
-
-    good: Mapping[str, DataFrame]
-    bad: Sequence[DataFrame]
-
-
-def sort_out(frames: Mapping[str, DataFrame], brokers: Sequence[str]) -> SortedRows:
-    """Return the rows of all kinds, separated into good and bad."""
+def sort_out(
+    frames: Mapping[str, DataFrame], brokers: Sequence[str]
+) -> tuple[dict[str, DataFrame], list[DataFrame]]:
+    """Return the good rows by kind, as in the telemetry, and the bad ones of each kind that has any."""
     verdicts = {kind: judged(frame, kind, brokers) for kind, frame in frames.items()}
     verdicts["subscribed"] = with_unreadable_texts(verdicts["subscribed"])
     doubtful = with_bad_rows(verdicts)
-    return SortedRows(
-        good={
-            kind: good_rows(doubtful[kind], kind)
-            if kind in doubtful
-            else frame.select(*table_schema(kind).names)
-            for kind, frame in frames.items()
-        },
-        bad=[quarantine_rows(frame, kind) for kind, frame in doubtful.items()],
-    )
+    fair = {kind: frame.filter(F.col(VERDICT).isNull()) for kind, frame in doubtful.items()}
+    good = {kind: fair.get(kind, frame).select(*table_schema(kind).names) for kind, frame in frames.items()}
+    return good, [quarantine_rows(frame, kind) for kind, frame in doubtful.items()]
 
 
 def judged(frame: DataFrame, kind: str, brokers: Sequence[str]) -> DataFrame:
@@ -128,7 +115,8 @@ def _verdict_text(reason: str, detail: str) -> str:
 def with_unreadable_texts(frame: DataFrame) -> DataFrame:
     """Return judged subscriptions, with a verdict where a filter or a pattern cannot be read."""
     fair = frame.filter(F.col(VERDICT).isNull())
-    texts = fair.select(F.explode(F.array(*(_named_text(name) for name in TEXT_READERS))).alias("text"))
+    named = [F.struct(F.lit(name).alias("name"), F.col(name).alias("text")) for name in TEXT_READERS]
+    texts = fair.select(F.explode(F.array(*named)).alias("text"))
     found = texts.select("text.*").distinct().mapInArrow(_unreadable, "name string, text string")
     bad = found.limit(TEXTS_LISTED_MAX + 1).collect()
     if len(bad) > TEXTS_LISTED_MAX:
@@ -140,10 +128,6 @@ def with_unreadable_texts(frame: DataFrame) -> DataFrame:
         reason = F.expr(_verdict_text("impossible value", _held(name)))
         verdict = F.coalesce(verdict, F.when(F.col(name).isin(*texts_of), reason))
     return frame.withColumn(VERDICT, verdict)
-
-
-def _named_text(name: str) -> Column:
-    return F.struct(F.lit(name).alias("name"), F.col(name).alias("text"))
 
 
 def _unreadable(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -213,8 +197,3 @@ def quarantine_rows(frame: DataFrame, kind: str) -> DataFrame:
         F.substring(row, 1, CONTENT_LETTERS_MAX).alias("content"),
         F.lit(kind).alias("kind"),
     )
-
-
-def good_rows(frame: DataFrame, kind: str) -> DataFrame:
-    """Return the rows without a verdict, as in the telemetry."""
-    return frame.filter(F.col(VERDICT).isNull()).select(*table_schema(kind).names)

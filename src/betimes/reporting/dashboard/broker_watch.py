@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from prometheus_client.parser import text_string_to_metric_families
+
 from betimes.model.errors import BetimesError
 
 HISTORY_MAX = 300  # moments in the history
@@ -67,8 +69,6 @@ class _Look(NamedTuple):
 
 def read_metrics(text: str) -> BrokerFacts:
     """Parse a broker's metrics; a BetimesError if the text is something else."""
-    from prometheus_client.parser import text_string_to_metric_families
-
     plain: dict[str, float] = {}
     lost: dict[str, float] = {}
     links: dict[str, dict[str, float]] = {}

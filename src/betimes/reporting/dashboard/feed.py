@@ -14,6 +14,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import httpx
+
 from betimes.client.connection import connect
 from betimes.client.errors import RefusedError, UnreachableError
 from betimes.model.errors import BetimesError
@@ -76,15 +78,11 @@ class Feed:
 
     async def look_once(self) -> None:
         """Read the metrics of all brokers once."""
-        import httpx
-
         async with httpx.AsyncClient(timeout=ANSWER_WITHIN_S, trust_env=False) as client:
             await asyncio.gather(*(self._ask(client, address) for address in self._metrics))
         self.watch.note_moment(time.time())
 
     async def _ask(self, client: Any, address: str) -> None:
-        import httpx
-
         try:
             answer = await client.get(address)
             if answer.status_code != 200:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from betimes.demo.paper_network import DEMO, MEASURES, RATES, STRATEGIES, demo_points, demo_rows
+from betimes.demo.simulated import DEMO, MEASURES, RATES, STRATEGIES, demo_points, demo_rows
 from betimes.experiments.figure import FigurePlan
 
 
