@@ -84,7 +84,7 @@ def run_rounds(
             print_round(told, as_json=as_json)
             if once:
                 check_told(told)
-        if once or _wait(ending, due_s):
+        if once or ending.wait(max(due_s - time.monotonic(), 0.0)):
             return
 
 
@@ -202,8 +202,3 @@ def print_round(done: Round, *, as_json: bool) -> None:
 def _listed(names: Sequence[str]) -> str:
     more = len(names) - NAMES_SHOWN
     return ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
-
-
-def _wait(ending: threading.Event, due_s: float) -> bool:
-    """Wait until the next round is due; return whether a signal ended the command."""
-    return ending.wait(max(due_s - time.monotonic(), 0.0))

@@ -152,7 +152,8 @@ class Admission:
         self._make_room(subscription.qos.delay_s_max)
         members = self._members.plus(member, self._ends)
         patience = self._patience
-        if patience is not None and self._outlasts_all(member):
+        outlasts_all = subscription.qos.delay_s_max > self._members.bounds_s.max(initial=0.0)
+        if patience is not None and outlasts_all:
             lifetimes = self._lifetimes(members)
             patience = self._forecaster.patience(self._state.forecast.wait_laws, len(members), lifetimes)
         reach = [
@@ -200,7 +201,9 @@ class Admission:
             raise BetimesError(f"subscriber {subscription.id}: there are {SUBSCRIPTIONS_MAX:,} already")
         member = self._member(subscription)
         self._make_room(subscription.qos.delay_s_max)
-        self._enter(member)
+        for ledger, flags in zip(self._ledgers, member.wanted, strict=True):
+            ledger.add(member.home, flags)
+        self._members = self._members.plus(member, self._ends)
         self._refresh()
 
     def remove(self, identifier: str) -> None:
@@ -228,11 +231,6 @@ class Admission:
     def _member(self, subscription: Subscription) -> Member:
         return member_of(subscription, self._layout.home(subscription), self._ledgers)
 
-    def _enter(self, member: Member) -> None:
-        for ledger, flags in zip(self._ledgers, member.wanted, strict=True):
-            ledger.add(member.home, flags)
-        self._members = self._members.plus(member, self._ends)
-
     def _make_room(self, bound_s: float) -> None:
         """Replace the grid if it does not reach a bound, or is too coarse for it."""
         reach_s, step_s = self.grid.step_s * (self.grid.cells - 1), self.grid.step_s
@@ -242,9 +240,6 @@ class Admission:
         better = self._grid_for(np.append(self._members.bounds_s, wished_s))
         if bound_s > reach_s or better.step_s < step_s:
             self._use(better)
-
-    def _outlasts_all(self, member: Member) -> bool:
-        return bool(member.subscription.qos.delay_s_max > self._members.bounds_s.max(initial=0.0))
 
     def _lifetimes(self, members: Members) -> list[Lifetimes]:
         demands = [

@@ -21,7 +21,7 @@ from betimes.matching.columns import CodedColumn, Column, NumberColumn, matching
 from betimes.matching.topics import topic_matches
 from betimes.model.distributions import Choice, Constant, Distribution
 from betimes.model.events import Value
-from betimes.model.filters import Filter, Interval
+from betimes.model.filters import Constraint, Filter, Interval
 from betimes.model.statistics import ContentSample, PublisherStatistics
 from betimes.model.subscriptions import ANY_TOPIC, Subscription
 from betimes.prediction.distribution_functions import below, quantiles
@@ -59,11 +59,9 @@ class Content:
         if not any(on_topic):
             return None
         found = self.matching(subscription.filter)
-        return (
-            found
-            if all(on_topic) or self.topic_codes is None
-            else found & np.array(on_topic)[self.topic_codes]
-        )
+        if all(on_topic) or self.topic_codes is None:
+            return found
+        return np.asarray(found & np.array(on_topic)[self.topic_codes])
 
     def matching(self, content_filter: Filter) -> Flags:
         """Return which atoms a filter matches."""
@@ -108,15 +106,11 @@ def content_of(
     }.values()
     asked = {name for each in filters for name in each.attributes()}
     names = [name for name in publisher.attributes if any_filter or name in asked]
-    deadlines_s, shares = _deadlines(publisher)
-    axes = [_axis(publisher.attributes[name], name, filters, any_filter=any_filter) for name in names]
-    if all(axis is not None for axis in axes):
-        counts = [len(axis[0]) for axis in axes if axis is not None]
-        if math.prod(counts) <= atoms_max:
-            return _combinations(
-                publisher, names, [axis for axis in axes if axis is not None], deadlines_s, shares
-            )
-    return _lattice(publisher, names, deadlines_s, shares, min(LATTICE_ATOMS, atoms_max))
+    found = [_axis(publisher.attributes[name], name, filters, any_filter=any_filter) for name in names]
+    axes = [axis for axis in found if axis is not None]
+    if len(axes) == len(names) and math.prod(len(values) for values, _ in axes) <= atoms_max:
+        return _combinations(publisher, names, axes)
+    return _lattice(publisher, names, min(LATTICE_ATOMS, atoms_max))
 
 
 _Axis = tuple[list[Value], Numbers]  # values, and the mass of each
@@ -135,45 +129,32 @@ def _axis(
             return (list(values), masses) if any_filter else _told_apart(list(values), masses, name, filters)
     if any_filter:
         return None
-    ends = sorted(
-        {
-            end
-            for each in filters
-            for box in each.boxes
-            for attribute, constraint in box.constraints
-            if attribute == name and isinstance(constraint, Interval)
-            for end in (constraint.low, constraint.high)
-            if math.isfinite(end)
-        }
-    )
+    intervals = [each for each in _constraints(name, filters) if isinstance(each, Interval)]
+    ends = sorted({end for each in intervals for end in (each.low, each.high) if math.isfinite(end)})
     if not ends:
         return [float(quantiles(distribution, np.array([0.5]))[0])], np.ones(1)
     cumulative = np.concatenate([[0.0], below(distribution, np.array(ends)), [1.0]])
     masses = np.diff(cumulative)
-    middles = [
-        ends[0] - 1.0,
-        *((low + high) / 2 for low, high in itertools.pairwise(ends)),
-        ends[-1] + 1.0,
-    ]
+    between = ((low + high) / 2 for low, high in itertools.pairwise(ends))
+    middles = [ends[0] - 1.0, *between, ends[-1] + 1.0]
     kept = masses > 0.0
     return [middle for middle, keep in zip(middles, kept, strict=True) if keep], masses[kept]
 
 
 def _told_apart(values: list[Value], masses: Numbers, name: str, filters: Iterable[Filter]) -> _Axis:
     """Return one value for each set of values that no constraint distinguishes."""
-    constraints = {
-        constraint
-        for each in filters
-        for box in each.boxes
-        for attribute, constraint in box.constraints
-        if attribute == name
-    }
+    constraints = _constraints(name, filters)
     kinds: dict[tuple[bool, ...], int] = {}
     truths = [tuple(constraint.holds(value) for constraint in constraints) for value in values]
     codes = [kinds.setdefault(truth, len(kinds)) for truth in truths]
-    return [values[codes.index(kind)] for kind in range(len(kinds))], np.bincount(codes, masses).astype(
-        np.float64
-    )
+    firsts = [values[codes.index(kind)] for kind in range(len(kinds))]
+    return firsts, np.bincount(codes, masses).astype(np.float64)
+
+
+def _constraints(name: str, filters: Iterable[Filter]) -> set[Constraint]:
+    """Return all constraints on an attribute."""
+    pairs = (pair for each in filters for box in each.boxes for pair in box.constraints)
+    return {constraint for attribute, constraint in pairs if attribute == name}
 
 
 @lru_cache(maxsize=10_000)
@@ -182,9 +163,7 @@ def lets_through(pattern: str, topic: str) -> bool:
     return pattern == ANY_TOPIC or topic_matches(pattern, topic)
 
 
-def _combinations(
-    publisher: PublisherStatistics, names: list[str], axes: list[_Axis], deadlines_s: Numbers, shares: Numbers
-) -> Content:
+def _combinations(publisher: PublisherStatistics, names: list[str], axes: list[_Axis]) -> Content:
     shape = tuple(len(values) for values, _ in axes) or (1,)
     masses = np.ones(1)
     columns: dict[str, Column] = {}
@@ -193,20 +172,10 @@ def _combinations(
         along[place] = len(values)
         columns[name] = CodedColumn(values, np.arange(len(values)).reshape(along))
         masses = (masses[:, None] * weights[None, :]).reshape(-1)
-    return Content(
-        masses=masses,
-        columns=columns,
-        shape=shape,
-        topics=(publisher.topic,),
-        topic_codes=None,
-        deadlines_s=deadlines_s,
-        deadline_shares=shares,
-    )
+    return _independent(publisher, masses, columns, shape)
 
 
-def _lattice(
-    publisher: PublisherStatistics, names: list[str], deadlines_s: Numbers, shares: Numbers, count: int
-) -> Content:
+def _lattice(publisher: PublisherStatistics, names: list[str], count: int) -> Content:
     """Return evenly spread events: the additive recurrence by the generalised golden ratio."""
     ratio = 2.0
     for _ in range(64):
@@ -221,10 +190,18 @@ def _lattice(
             columns[name] = CodedColumn(distribution.values, codes.astype(np.int64))
         else:
             columns[name] = NumberColumn(quantiles(distribution, chances))
+    return _independent(publisher, np.full(count, 1.0 / count), columns, (count,))
+
+
+def _independent(
+    publisher: PublisherStatistics, masses: Numbers, columns: dict[str, Column], shape: tuple[int, ...]
+) -> Content:
+    """Return a content whose lifetimes do not depend on its attributes."""
+    deadlines_s, shares = _deadlines(publisher)
     return Content(
-        masses=np.full(count, 1.0 / count),
+        masses=masses,
         columns=columns,
-        shape=(count,),
+        shape=shape,
         topics=(publisher.topic,),
         topic_codes=None,
         deadlines_s=deadlines_s,

@@ -273,14 +273,10 @@ class Forecaster:
             key = (moments.mean_s, moments.waiting_share, moments.tail_scv)
             law = known.get(key)
             if law is None:
-                law = self._law(moments)
+                is_ours = self.model is ForecastModel.WAIT
+                law = spread(self.grid, moments) if is_ours else shifted(self.grid, moments.mean_s)
             self._laws[key] = laws[place] = law
         return laws
-
-    def _law(self, moments: WaitMoments) -> Numbers:
-        if self.model is ForecastModel.WAIT:
-            return spread(self.grid, moments)
-        return shifted(self.grid, moments.mean_s)
 
     def _service_transform(self, law: NumberDistribution) -> Transform:
         if law not in self._service_laws:

@@ -19,7 +19,7 @@ from betimes.model.errors import BetimesError
 from betimes.model.statistics import BrokerStatistics, LinkStatistics, NetworkStatistics, PublisherStatistics
 from betimes.model.subscriptions import Subscription
 from betimes.model.topology import Link
-from betimes.routing.shortest_paths import NO_WAY, Paths, shortest_paths
+from betimes.routing.shortest_paths import NO_WAY, shortest_paths
 
 NOWHERE = -1
 
@@ -109,11 +109,8 @@ class PlaceLayout:
             self.places.append(VisitedPlace(name=link.name, link=link))
             if link.source in self.brokers:
                 between.append(link)
-        self._paths = self._shortest([_as_routed(link) for link in between])
-
-    def _shortest(self, links: Sequence[Link]) -> Paths:
         names = tuple(self.brokers)
-        return shortest_paths(names, links, names)
+        self._paths = shortest_paths(names, [_as_routed(link) for link in between], names)
 
     def broker(self, name: str, subject: str) -> int:
         """Return a broker's number."""

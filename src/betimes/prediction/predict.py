@@ -192,10 +192,9 @@ def entries_scv(sources: Sequence[Source], publishers: Sequence[PublisherStatist
     """Return the burstiness of each source: its publishers' gaps, by their rates (001, eq. 15)."""
     found = []
     for source in sources:
-        rates = [publishers[number].rate_per_s for number in source.publishers]
-        bursts = [publishers[number].gaps_scv for number in source.publishers]
-        total = sum(rates)
-        weighted = sum(rate * burst for rate, burst in zip(rates, bursts, strict=True))
+        theirs = [publishers[number] for number in source.publishers]
+        total = sum(each.rate_per_s for each in theirs)
+        weighted = sum(each.rate_per_s * each.gaps_scv for each in theirs)
         found.append(weighted / total if total > 0.0 else 1.0)
     return np.array(found)
 
@@ -242,17 +241,11 @@ def node_lifetimes(
         parent = int(journey.parents[node])
         if parent != NOWHERE:
             longest[parent] = max(longest[parent], longest[node])
-    parts = [
-        (
-            demands[number].content.deadlines_s,
-            rates[number]
-            * demands[number].masses.sum(axis=0)
-            / max(float(demands[number].masses.sum()), 1e-300),
-        )
-        for number in source.publishers
-    ]
-    seconds = np.concatenate([each for each, _ in parts])
-    weights = np.concatenate([each for _, each in parts])
+    parts = [(demands[number], rates[number]) for number in source.publishers]
+    seconds = np.concatenate([each.content.deadlines_s for each, _ in parts])
+    weights = np.concatenate(
+        [rate * each.masses.sum(axis=0) / max(float(each.masses.sum()), 1e-300) for each, rate in parts]
+    )
     shares = weights / weights.sum() if weights.sum() > 0.0 else np.full(len(weights), 1.0 / len(weights))
     return Lifetimes(seconds=np.minimum(seconds, longest[:, None]), shares=shares)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,7 +114,7 @@ def _draw_panel(
     if panel.is_scatter:
         axes.plot([0.0, 1.0], [0.0, 1.0], color="#999999", linewidth=0.8, zorder=1)
     for curve, style in styles.items():
-        on_curve = sorted((point for point in here if point.curve == curve), key=_place)
+        on_curve = sorted((point for point in here if point.curve == curve), key=attrgetter("x"))
         if panel.is_scatter:
             _draw_cloud(axes, on_curve, style)
         else:
@@ -185,10 +186,6 @@ def _draw_cloud(axes: Axes, points: list[Point], style: CurveStyle) -> None:
         markeredgewidth=0,
         zorder=style.height,
     )
-
-
-def _place(point: Point) -> float:
-    return point.x
 
 
 def _draw_legend(figure: Figure, styles: dict[str, CurveStyle], *, marked: bool, has_bands: bool) -> None:

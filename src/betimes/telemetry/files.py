@@ -119,12 +119,7 @@ class TelemetryWriter:
 
     def prune(self, bytes_max: int) -> int:
         """Remove the oldest parts of this writer until the rest has at most this size; return how many."""
-        parts = [
-            path
-            for kind in KINDS
-            for path in part_files(self._directory / kind)
-            if _start_of(path) == self._start
-        ]
+        parts = [path for kind in KINDS for path in self._own_parts(self._directory / kind)]
         sizes = {path: path.stat() for path in parts}
         total, removed = sum(each.st_size for each in sizes.values()), 0
         for path in sorted(parts, key=lambda each: sizes[each].st_mtime_ns):
@@ -147,15 +142,17 @@ class TelemetryWriter:
         folder = self._directory / kind
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            there = part_files(folder)
+            ours = self._own_parts(folder)
         except OSError as error:
             raise TelemetryFileError(str(folder), f"cannot be made ({error.strerror})") from error
-        ours = [path for path in there if _start_of(path) == self._start]
         if ours and not append:
             raise TelemetryFileError(
                 str(self._directory), "already holds telemetry", "name another directory, or remove this one"
             )
-        return max((_part_number(path) + 1 for path in ours), default=0)
+        return max((_start_and_number(path)[1] + 1 for path in ours), default=0)
+
+    def _own_parts(self, folder: Path) -> list[Path]:
+        return [path for path in part_files(folder) if _start_and_number(path)[0] == self._start]
 
     def _write_part(self, kind: type[Record]) -> None:
         _, rows, path = self._part(kind)
@@ -177,10 +174,8 @@ def is_unfinished(directory: Path | str) -> bool:
 def labels_in(directory: Path | str) -> frozenset[str]:
     """Return the labels of all writers here: those of parts, and of unfinished marks."""
     place = Path(directory)
-    starts = {
-        _start_of(path) for kind in KINDS if (place / kind).is_dir() for path in part_files(place / kind)
-    }
-    labels = {start.removeprefix("part-").removesuffix("-") for start in starts}
+    parts = [path for kind in KINDS if (place / kind).is_dir() for path in part_files(place / kind)]
+    labels = {_start_and_number(path)[0].removeprefix("part-").removesuffix("-") for path in parts}
     labels |= {mark.name.removeprefix(UNFINISHED).removeprefix("-") for mark in place.glob(f"{UNFINISHED}*")}
     return frozenset(unquote(label) for label in labels if label)
 
@@ -213,19 +208,13 @@ def read_table(directory: Path | str, kind: str) -> pa.Table:
 def part_files(folder: Path) -> list[Path]:
     """Return the finished parts in a folder, in the order written; unfinished ones have other names."""
     found = (path for path in folder.iterdir() if PART_NAME.fullmatch(path.name))
-    return sorted(found, key=lambda path: (_start_of(path), _part_number(path)))
+    return sorted(found, key=_start_and_number)
 
 
-def _start_of(path: Path) -> str:
+def _start_and_number(path: Path) -> tuple[str, int]:
     found = PART_NAME.fullmatch(path.name)
     assert found, path
-    return found["start"]
-
-
-def _part_number(path: Path) -> int:
-    found = PART_NAME.fullmatch(path.name)
-    assert found, path
-    return int(found["number"])
+    return found["start"], int(found["number"])
 
 
 def _read_part(path: Path, schema: pa.Schema) -> pa.Table:
@@ -233,10 +222,8 @@ def _read_part(path: Path, schema: pa.Schema) -> pa.Table:
     problems = _differences(table.schema, schema)
     if problems:
         raise TelemetryFileError(str(path), "; ".join(problems), "was it written by another version?")
-    if any(column.null_count for column in table.columns):
-        empty = [
-            name for name, column in zip(table.column_names, table.columns, strict=True) if column.null_count
-        ]
+    empty = [name for name in table.column_names if table[name].null_count]
+    if empty:
         raise TelemetryFileError(str(path), f"has missing values in {', '.join(empty)}")
     return table.select(schema.names).cast(schema)
 
@@ -251,9 +238,8 @@ def _opened(path: Path, read: Callable[[pq.ParquetFile], Any]) -> Any:
     try:
         return read(pq.ParquetFile(path))
     except pa.ArrowInvalid as error:
-        problem = (
-            "is empty" if path.stat().st_size == 0 else f"is not a whole Parquet file ({_first_line(error)})"
-        )
+        is_empty = path.stat().st_size == 0
+        problem = "is empty" if is_empty else f"is not a whole Parquet file ({_first_line(error)})"
         raise TelemetryFileError(str(path), problem, "it may be cut short: copy or write it again") from error
     except OSError as error:
         raise TelemetryFileError(str(path), f"cannot be read ({_first_line(error)})") from error
@@ -275,10 +261,7 @@ def _differences(found: pa.Schema, wanted: pa.Schema) -> list[str]:
 def _write_rows(schema: pa.Schema, rows: list[tuple[Any, ...]], path: Path) -> None:
     columns = zip(*rows, strict=True) if rows else [()] * len(schema)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    _write_whole(pa.Table.from_arrays(arrays, schema=schema), path)
-
-
-def _write_whole(table: pa.Table, path: Path) -> None:
+    table = pa.Table.from_arrays(arrays, schema=schema)
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     except OSError as error:

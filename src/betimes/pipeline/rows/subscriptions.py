@@ -65,14 +65,9 @@ class SubscriptionShape:
         listed = f"there are {', '.join(names[:20])}"
         if SUBSCRIBER not in names:
             raise SubscriptionsError(f"{source}: no column {SUBSCRIBER!r}\nhint: {listed}")
-        lows = {name.removesuffix(LOW).strip(): name for name in names if name.endswith(LOW)}
-        highs = {name.removesuffix(HIGH).strip(): name for name in names if name.endswith(HIGH)}
+        lows, highs = _ending(LOW, names), _ending(HIGH, names)
         ends = (*lows.values(), *highs.values())
-        equals = {
-            name.removesuffix(EQUAL).strip(): name
-            for name in names
-            if name.endswith(EQUAL) and name not in ends
-        }
+        equals = _ending(EQUAL, [name for name in names if name not in ends])
         _check_names(names, source)
         pattern = next((name for name in PATTERNS if name in names), None)
         if not (ends or equals or pattern or FILTER in names):
@@ -81,12 +76,9 @@ class SubscriptionShape:
         for name in ends:
             kind = schema.field(name).type
             _check_type(schema, name, is_number(kind) or is_text(kind), "numbers", source)
-        for name in (
-            *equals.values(),
-            *([pattern] if pattern else []),
-            *([FILTER] if FILTER in names else []),
-        ):
-            _check_type(schema, name, is_text(schema.field(name).type), "texts", source)
+        for text in (*equals.values(), pattern, FILTER):
+            if text in names:
+                _check_type(schema, text, is_text(schema.field(text).type), "texts", source)
         return cls(
             pattern=pattern,
             filter=FILTER in names,
@@ -103,6 +95,11 @@ class SubscriptionShape:
         texts = [FILTER] if self.filter else []
         texts += [self.pattern] if self.pattern else []
         return [SUBSCRIBER, *texts, *named, *([SHARED_FLAG] if self.is_shared else [])]
+
+
+def _ending(sign: str, names: Sequence[str]) -> dict[str, str]:
+    """Return the columns that end with a sign, by attribute."""
+    return {name.removesuffix(sign).strip(): name for name in names if name.endswith(sign)}
 
 
 def _check_names(names: Sequence[str], source: str) -> None:

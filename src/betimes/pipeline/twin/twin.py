@@ -63,13 +63,7 @@ def both_ways(twin: Twin) -> tuple[Twin, tuple[str, ...]]:
     links = twin.scenario.links
     known = {(link.source, link.target) for link in links}
     added = [
-        Link(
-            source=link.target,
-            target=link.source,
-            s_per_kb_mean=link.s_per_kb_mean,
-            s_per_kb_sd=link.s_per_kb_sd,
-            delay_s=link.delay_s,
-        )
+        replace(link, source=link.target, target=link.source)
         for link in links
         if (link.target, link.source) not in known
     ]
@@ -98,9 +92,8 @@ def _differences(folder: Path, events: Sequence[Mapping[str, Any]]) -> dict[tupl
         for row in batch.to_pylist():
             known = born.get((row["origin"], row["number"]))
             if known is not None and known[0] != row["target"]:
-                found.setdefault((known[0], row["target"]), []).append(
-                    row["time_s"] - row["age_s"] - known[1]
-                )
+                ahead_s = row["time_s"] - row["age_s"] - known[1]
+                found.setdefault((known[0], row["target"]), []).append(ahead_s)
         seen += len(batch)
         if seen >= EVENTS_COMPARED:
             break
