@@ -19,21 +19,9 @@ from betimes.pipeline.telemetry.model import learn_statistics, speeds_seen
 from betimes.pipeline.telemetry.run_facts import RunFacts, read_facts
 from betimes.prediction.forecasts import ForecastModel
 from betimes.prediction.predict import predict
+from betimes.reporting import report_plots
 from betimes.reporting.network_picture import draw_network
 from betimes.reporting.page import PageTable, Section
-from betimes.reporting.report_plots import (
-    LINKS_SHOWN,
-    ROWS_SHOWN,
-    Share,
-    Way,
-    draw_agreement,
-    draw_drops,
-    draw_earnings,
-    draw_links,
-    draw_queues,
-    draw_shares,
-    draw_ways,
-)
 
 FIRST_COME = "They are computed from these tables and assume first come, first served."
 FORETOLD = "The network's twin made them beforehand; they are stored with the tables."
@@ -47,7 +35,7 @@ class Findings:
     run: RunFacts
     facts: ReportFacts
     statistics: NetworkStatistics
-    shares: tuple[Share, ...]  # the worst served first
+    shares: tuple[report_plots.Share, ...]  # the worst served first
     admissions: tuple[dict[str, Any], ...]
     speeds: Mapping[str, Histogram]  # of links, by name, as they were seen
     predicted_by: str = FIRST_COME
@@ -83,10 +71,10 @@ def findings_in(tables: Path, model: ForecastModel | None = None) -> Findings:
     )
 
 
-def _share(row: Mapping[str, Any], predicted: Mapping[tuple[str, str], list[float]]) -> Share:
+def _share(row: Mapping[str, Any], predicted: Mapping[tuple[str, str], list[float]]) -> report_plots.Share:
     # telemetry measures a subscriber, not each of its subscriptions: average their predictions
     shares = predicted.get((row["subscriber"], row["home"]), [])
-    return Share(
+    return report_plots.Share(
         name=f"{row['subscriber']} at {row['home']}",
         measured=row["on_time_share"],
         low=row["on_time_share_low"],
@@ -119,12 +107,12 @@ def _shares_section(found: Findings) -> Section:
     pictures = []
     if not found.shares:
         return Section(key="on-time", title="On time", texts=[NOTHING])
-    if len(found.shares) > ROWS_SHOWN:
-        texts.append(f"The picture shows {ROWS_SHOWN} of {len(found.shares):,} subscribers.")
-    pictures.append(draw_shares(found.shares))
+    if len(found.shares) > report_plots.ROWS_SHOWN:
+        texts.append(f"The picture shows {report_plots.ROWS_SHOWN} of {len(found.shares):,} subscribers.")
+    pictures.append(report_plots.draw_shares(found.shares))
     if found.off_mean is not None:
         texts.append(f"Predictions are {found.off_mean:.3f} off on average. {found.predicted_by}")
-        pictures.append(draw_agreement(found.shares))
+        pictures.append(report_plots.draw_agreement(found.shares))
     rows = [(each.name, each.measured, each.low, each.high, each.predicted) for each in found.shares]
     columns = ["subscriber", "measured", "at least", "at most", "predicted"]
     table = PageTable(columns=columns, rows=rows, right=columns[1:])
@@ -165,10 +153,12 @@ def _ways_section(found: Findings) -> Section:
         "Mean waiting and transmission times from the publisher's broker to the subscriber's, the routes "
         "with most deliveries first. Dropped messages are not included."
     )
-    return Section(key="time", title="Delays along routes", texts=[text], pictures=[draw_ways(ways)])
+    return Section(
+        key="time", title="Delays along routes", texts=[text], pictures=[report_plots.draw_ways(ways)]
+    )
 
 
-def ways_of(legs: Sequence[Leg], flows: Sequence[FlowFacts]) -> list[Way]:
+def ways_of(legs: Sequence[Leg], flows: Sequence[FlowFacts]) -> list[report_plots.Way]:
     """Return the route of each flow, from origin to home, with the mean times on its links."""
     ways = []
     for flow in sorted(flows, key=lambda each: (-each.delivered, each.origin, each.home)):
@@ -177,7 +167,9 @@ def ways_of(legs: Sequence[Leg], flows: Sequence[FlowFacts]) -> list[Way]:
             times = tuple(
                 (f"{leg.source} → {leg.target}", leg.wait_s_mean, leg.transfer_s_mean) for leg in steps
             )
-            ways.append(Way(name=f"{flow.origin} to {flow.home}", steps=times, delivered=flow.delivered))
+            ways.append(
+                report_plots.Way(name=f"{flow.origin} to {flow.home}", steps=times, delivered=flow.delivered)
+            )
     return ways
 
 
@@ -203,7 +195,9 @@ def _queues_section(found: Findings) -> Section:
     if not found.facts.queues:
         return Section(key="queues", title="Queues", texts=[NOTHING])
     text = "Messages that a broker had received and not forwarded yet. Dropped messages are not included."
-    return Section(key="queues", title="Queues", texts=[text], pictures=[draw_queues(found.facts.queues)])
+    return Section(
+        key="queues", title="Queues", texts=[text], pictures=[report_plots.draw_queues(found.facts.queues)]
+    )
 
 
 def _drops_section(found: Findings) -> Section:
@@ -215,7 +209,7 @@ def _drops_section(found: Findings) -> Section:
         reasons[each.reason] = reasons.get(each.reason, 0.0) + each.count
     rows = sorted(reasons.items(), key=lambda pair: -pair[1])
     table = PageTable(columns=["reason", "messages"], rows=rows, right=["messages"])
-    return Section(key="drops", title="Dropped", pictures=[draw_drops(drops)], tables=[table])
+    return Section(key="drops", title="Dropped", pictures=[report_plots.draw_drops(drops)], tables=[table])
 
 
 def _earnings_section(found: Findings) -> Section:
@@ -223,7 +217,9 @@ def _earnings_section(found: Findings) -> Section:
         return Section(key="earning", title="Earnings", texts=[NOTHING])
     earned, offered = (sum(getattr(each, name) for each in found.shares) for name in ("earning", "offered"))
     text = f"Messages in time earned {earned:,.0f} of the {offered:,.0f} on offer."
-    return Section(key="earning", title="Earnings", texts=[text], pictures=[draw_earnings(found.shares)])
+    return Section(
+        key="earning", title="Earnings", texts=[text], pictures=[report_plots.draw_earnings(found.shares)]
+    )
 
 
 def _links_section(found: Findings) -> Section:
@@ -238,9 +234,9 @@ def _links_section(found: Findings) -> Section:
     texts = [text]
     unseen = [each.name for each in links if each.name not in found.speeds]
     if unseen:
-        texts.append(f"There is no measured distribution of {', '.join(unseen[:LINKS_SHOWN])}.")
-    if len(links) > LINKS_SHOWN:
-        texts.append(f"The picture shows {LINKS_SHOWN} of {len(links)} links.")
+        texts.append(f"There is no measured distribution of {', '.join(unseen[: report_plots.LINKS_SHOWN])}.")
+    if len(links) > report_plots.LINKS_SHOWN:
+        texts.append(f"The picture shows {report_plots.LINKS_SHOWN} of {len(links)} links.")
     rows = [
         (
             each.name,
@@ -253,7 +249,7 @@ def _links_section(found: Findings) -> Section:
     ]
     columns = ["link", "mean, ms per kB", "deviation", "lost"]
     table = PageTable(columns=columns, rows=rows, right=columns[1:])
-    picture = draw_links(links, found.speeds)
+    picture = report_plots.draw_links(links, found.speeds)
     return Section(key="links", title="Links", texts=texts, pictures=[picture], tables=[table])
 
 

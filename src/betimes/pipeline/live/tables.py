@@ -25,21 +25,10 @@ from betimes.pipeline.spark.lazy import DataFrame, F, SparkSession
 from betimes.pipeline.tables import shapes as tables
 from betimes.pipeline.tables.files import new_tables
 from betimes.pipeline.tables.shapes import Column, table
+from betimes.pipeline.telemetry import job
 from betimes.pipeline.telemetry.distributions import weight
 from betimes.pipeline.telemetry.histograms import Measure
 from betimes.pipeline.telemetry.input import SPARK_TYPES, TelemetryInput
-from betimes.pipeline.telemetry.job import (
-    COMPILED_ROWS_MIN,
-    PipelineRun,
-    as_deliveries,
-    as_transfers,
-    as_waits,
-    compiling,
-    model_tasks,
-    subscription_spans,
-    together,
-    write_reliability,
-)
 from betimes.pipeline.telemetry.model import statistics_in
 from betimes.pipeline.telemetry.run_facts import RunFacts, write_facts
 from betimes.pipeline.telemetry.survey import Since, Survey
@@ -83,12 +72,12 @@ class KeptTables:
         frames = {kind: _frame(spark, folder, kind) for kind in KINDS}
         base = {
             "events": frames["published"],
-            "transfers": as_transfers(frames["received"]),
-            "waits": as_waits(frames["sent"]),
-            "deliveries": as_deliveries(frames["delivered"]),
+            "transfers": job.as_transfers(frames["received"]),
+            "waits": job.as_waits(frames["sent"]),
+            "deliveries": job.as_deliveries(frames["delivered"]),
             "queued": frames["queued"],
         }
-        spans = subscription_spans(frames["subscribed"], frames["unsubscribed"])
+        spans = job.subscription_spans(frames["subscribed"], frames["unsubscribed"])
         return cls(folder=folder, base=base, spans=spans, seen=seen, since=Since(last_s=settings.kept_s))
 
     @property
@@ -99,7 +88,7 @@ class KeptTables:
     @property
     def is_small(self) -> bool:
         """Return whether Spark is faster without compiling."""
-        return self.rows < COMPILED_ROWS_MIN
+        return self.rows < job.COMPILED_ROWS_MIN
 
 
 def live_model(
@@ -109,10 +98,12 @@ def live_model(
     kept = KeptTables.of(spark, folder, settings)
     directory.mkdir(parents=True, exist_ok=True)
     with (
-        compiling(spark, pays=not kept.is_small),
+        job.compiling(spark, pays=not kept.is_small),
         tempfile.TemporaryDirectory(prefix=".model-", dir=directory.absolute()) as made,
     ):
-        return _learned(PipelineRun(spark, Path(made), kept.seen, lambda: None, is_small=kept.is_small), kept)
+        return _learned(
+            job.PipelineRun(spark, Path(made), kept.seen, lambda: None, is_small=kept.is_small), kept
+        )
 
 
 def live_tables(
@@ -129,13 +120,13 @@ def live_tables(
     """
     began_s = time.monotonic()
     kept = KeptTables.of(spark, folder, settings)
-    with compiling(spark, pays=not kept.is_small), new_tables(directory.absolute()) as made:
-        run = PipelineRun(spark, made, kept.seen, lambda: None, is_small=kept.is_small)
+    with job.compiling(spark, pays=not kept.is_small), new_tables(directory.absolute()) as made:
+        run = job.PipelineRun(spark, made, kept.seen, lambda: None, is_small=kept.is_small)
         report(_learned(run, kept))
         windows = window_rows(kept.base["transfers"], kept.base["deliveries"], settings, state)
-        together(
+        job.together(
             [
-                lambda: write_reliability(run, kept.base, is_unfinished=True),
+                lambda: job.write_reliability(run, kept.base, is_unfinished=True),
                 lambda: run.write(windows, WINDOWS),
             ]
         )
@@ -151,11 +142,11 @@ def live_tables(
         return write_facts(made, found, kept.seen, kept.since, time.monotonic() - began_s)
 
 
-def _learned(run: PipelineRun, kept: KeptTables) -> NetworkStatistics:
+def _learned(run: job.PipelineRun, kept: KeptTables) -> NetworkStatistics:
     """Write the tables behind a model, and return the model."""
     files = [str(kept.folder / "received.parquet")] if kept.seen.rows["received"] else []
-    models = model_tasks(run, kept.base, files, LIVE_SPEED, is_unfinished=True)
-    together([lambda: run.write(kept.spans, tables.SUBSCRIPTIONS), *models])
+    models = job.model_tasks(run, kept.base, files, LIVE_SPEED, is_unfinished=True)
+    job.together([lambda: run.write(kept.spans, tables.SUBSCRIPTIONS), *models])
     return statistics_in(run.folder, kept.seen.over_s(kept.since), time.time())
 
 

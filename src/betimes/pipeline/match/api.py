@@ -19,16 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from betimes.pipeline.match.exchange import (
-    BLOCKS,
-    ROW,
-    CellMatching,
-    EventPacking,
-    Handout,
-    SubscriptionPacking,
-    attributes_of,
-    bad_rows,
-)
+from betimes.pipeline.match import exchange
 from betimes.pipeline.match.forms import ANSWER, Form, answer_schema
 from betimes.pipeline.match.plan import (
     MB,
@@ -166,7 +157,7 @@ def _check_some_left(parsed: SubscriptionColumns, bad: pa.Table, source: str) ->
 def _bad_rows(prepared: Prepared) -> pa.Table:
     """Return the subscriptions that cannot be read; tasks find them."""
     source = prepared.subscriptions
-    task = partial(bad_rows, source.reader, prepared.subscription_shape)
+    task = partial(exchange.bad_rows, source.reader, prepared.subscription_shape)
     given = source.handed_out(prepared.subscription_shape.columns)
     found = given.mapInArrow(task, _ddl(QUARANTINE)).limit(QUARANTINED_MAX).toArrow()
     return found.cast(QUARANTINE)
@@ -214,30 +205,30 @@ def divided_frame(prepared: Prepared, plan: MatchPlan) -> DataFrame:
         listed, count = ANSWER[Form.LISTS], ANSWER[Form.COUNTS]
         return lists.withColumn(count, F.size(listed).cast("bigint")).drop(listed)
     events, subscriptions = prepared.events, prepared.subscriptions
-    handout = Handout.of(plan.shares)
+    handout = exchange.Handout.of(plan.shares)
     needed = tuple(prepared.event_shape.needed(_all_attributes(prepared)))
-    packing = SubscriptionPacking(
+    packing = exchange.SubscriptionPacking(
         reader=subscriptions.reader, shape=prepared.subscription_shape, groups=plan.groups, handout=handout
     )
-    happened = EventPacking(
+    happened = exchange.EventPacking(
         reader=events.reader,
         shape=prepared.event_shape,
         columns=needed,
-        attributes=attributes_of(plan.groups),
+        attributes=exchange.attributes_of(plan.groups),
         groups=plan.groups,
         handout=handout,
     )
-    schema = pa.schema([pa.field(ROW, pa.int64()), *prepared.schema])
-    cells = CellMatching(
+    schema = pa.schema([pa.field(exchange.ROW, pa.int64()), *prepared.schema])
+    cells = exchange.CellMatching(
         subscription_shape=prepared.subscription_shape,
         event_shape=prepared.event_shape,
         form=prepared.form,
         schema=schema,
     )
     packed_subscriptions = subscriptions.handed_out(prepared.subscription_shape.columns).mapInArrow(
-        packing.run, BLOCKS
+        packing.run, exchange.BLOCKS
     )
-    packed_events = events.handed_out(needed).mapInArrow(happened.run, BLOCKS)
+    packed_events = events.handed_out(needed).mapInArrow(happened.run, exchange.BLOCKS)
     blocks = packed_subscriptions.unionByName(packed_events).repartitionById(plan.tasks, "task")
     found = blocks.sortWithinPartitions("cell", "kind").mapInArrow(cells.run, _ddl(schema))
     return _joined(found, prepared, plan)
@@ -258,14 +249,14 @@ def _joined(found: DataFrame, prepared: Prepared, plan: MatchPlan) -> DataFrame:
     if plan.event_copies <= 1.0:
         whole = found
     elif prepared.form is Form.PAIRS:
-        whole = found.dropDuplicates([ROW, name]) if plan.is_repeated else found
+        whole = found.dropDuplicates([exchange.ROW, name]) if plan.is_repeated else found
     else:
         together = F.sum(name) if prepared.form is Form.COUNTS else F.flatten(F.collect_list(name))
         if plan.is_repeated:
             together = F.array_distinct(together)
         firsts = [F.first(each).alias(each.strip("`")) for each in ids]
         answer = F.when(F.count(name) > 0, together).alias(name)
-        whole = found.groupBy(f"`{ROW}`").agg(*firsts, answer)
+        whole = found.groupBy(f"`{exchange.ROW}`").agg(*firsts, answer)
     return whole.select(*ids, name)
 
 

@@ -77,7 +77,7 @@ class SubscriptionShape:
             kind = schema.field(name).type
             _check_type(schema, name, is_number(kind) or is_text(kind), "numbers", source)
         for text in (*equals.values(), pattern, FILTER):
-            if text in names:
+            if text is not None and text in names:
                 _check_type(schema, text, is_text(schema.field(text).type), "texts", source)
         return cls(
             pattern=pattern,

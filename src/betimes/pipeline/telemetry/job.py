@@ -25,14 +25,8 @@ from betimes.pipeline.spark.watched_jobs import Progress
 from betimes.pipeline.tables import shapes as tables
 from betimes.pipeline.tables.files import check_tables_place, naming_damaged_files, new_tables, write_frame
 from betimes.pipeline.tables.shapes import RELIABILITY, SUBSCRIPTIONS
+from betimes.pipeline.telemetry import distributions
 from betimes.pipeline.telemetry.clocks import clock_differences, clocks_ahead_s
-from betimes.pipeline.telemetry.distributions import (
-    broker_distributions,
-    link_distributions,
-    link_losses,
-    publisher_distributions,
-    wait_distributions,
-)
 from betimes.pipeline.telemetry.histograms import Measure, spreads
 from betimes.pipeline.telemetry.input import TelemetryInput, check_telemetry, open_telemetry, union
 from betimes.pipeline.telemetry.quarantine import sort_out
@@ -214,15 +208,15 @@ def model_tasks(
     events, transfers, waits = base["events"], base["transfers"], base["waits"]
 
     def write_links() -> DataFrame:
-        losses = link_losses(waits, transfers, run.survey.every, is_unfinished=is_unfinished)
+        losses = distributions.link_losses(waits, transfers, run.survey.every, is_unfinished=is_unfinished)
         found = spreads(run.spark, files, speed)
-        return run.write(link_distributions(run.spark, found, losses), tables.LINKS)
+        return run.write(distributions.link_distributions(run.spark, found, losses), tables.LINKS)
 
     return [
         write_links,
-        lambda: run.write(wait_distributions(waits), tables.WAIT_DISTRIBUTIONS),
-        lambda: run.write(broker_distributions(events, base["queued"]), tables.BROKERS),
-        lambda: run.write(publisher_distributions(events), tables.PUBLISHERS),
+        lambda: run.write(distributions.wait_distributions(waits), tables.WAIT_DISTRIBUTIONS),
+        lambda: run.write(distributions.broker_distributions(events, base["queued"]), tables.BROKERS),
+        lambda: run.write(distributions.publisher_distributions(events), tables.PUBLISHERS),
     ]
 
 

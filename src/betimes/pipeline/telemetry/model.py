@@ -22,15 +22,8 @@ from betimes.model.statistics import (
     subscription_id,
 )
 from betimes.model.subscriptions import QoS, Subscription
+from betimes.pipeline.tables import shapes as tables
 from betimes.pipeline.tables.files import current_tables, read_arrow
-from betimes.pipeline.tables.shapes import (
-    BROKERS,
-    LINKS,
-    PUBLISHERS,
-    SUBSCRIPTIONS,
-    WAIT_DISTRIBUTIONS,
-    TableShape,
-)
 from betimes.pipeline.telemetry.run_facts import FILE, read_facts
 
 Row = dict[str, Any]
@@ -60,19 +53,19 @@ def statistics_in(
     With `since_s`, the beginning of the period, subscriptions count that held for half of it; else those
     still open.
     """
-    links = _rows(LINKS, folder)
-    publishers = _rows(PUBLISHERS, folder)
-    subscribed = _counted(_rows(SUBSCRIPTIONS, folder), over_s, since_s)
+    links = _rows(tables.LINKS, folder)
+    publishers = _rows(tables.PUBLISHERS, folder)
+    subscribed = _counted(_rows(tables.SUBSCRIPTIONS, folder), over_s, since_s)
     doors = access_points(publishers, links, {row["home"] for row in subscribed})
     return NetworkStatistics(
-        brokers=_brokers(_rows(BROKERS, folder), links, publishers, subscribed, doors),
+        brokers=_brokers(_rows(tables.BROKERS, folder), links, publishers, subscribed, doors),
         links=tuple(map(link_statistics, links)),
         publishers=tuple(
             publisher_statistics(row, doors.get(row["broker"]) or str(row["broker"]), over_s)
             for row in publishers
         ),
         subscriptions=_subscriptions(subscribed),
-        waits=tuple(map(_wait_statistics, _rows(WAIT_DISTRIBUTIONS, folder))),
+        waits=tuple(map(_wait_statistics, _rows(tables.WAIT_DISTRIBUTIONS, folder))),
         learned_at_s=learned_at_s,
         over_s=over_s,
     )
@@ -91,7 +84,7 @@ def _counted(rows: list[Row], over_s: float, since_s: float | None) -> list[Row]
     return list(held.values())
 
 
-def _rows(table: TableShape, folder: Path) -> list[Row]:
+def _rows(table: tables.TableShape, folder: Path) -> list[Row]:
     """Return the rows of a table in the order of their names."""
     rows: list[Row] = read_arrow(table, folder).to_pylist()
     texts = [column.name for column in table.columns if column.type == "string"]
@@ -178,7 +171,7 @@ def _speed(row: Row) -> NumberDistribution:
 
 def speeds_seen(folder: Path) -> dict[str, Histogram]:
     """Return the shapes of links' speeds, by name, also where predictions use the moments alone."""
-    rows = [row for row in _rows(LINKS, folder) if row["s_per_kb_mean"] is not None]
+    rows = [row for row in _rows(tables.LINKS, folder) if row["s_per_kb_mean"] is not None]
     found = {f"{row['source']}->{row['target']}": _histogram(row) for row in rows}
     return {name: histogram for name, histogram in found.items() if histogram is not None}
 

@@ -10,15 +10,8 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from betimes.pipeline.tables import shapes as tables
 from betimes.pipeline.tables.files import TablesError, read_arrow
-from betimes.pipeline.tables.shapes import (
-    LINKS,
-    PUBLISHERS,
-    QUARANTINE,
-    RELIABILITY,
-    SUBSCRIPTIONS,
-    TABLES,
-)
 from betimes.pipeline.telemetry.input import TelemetryInput
 from betimes.pipeline.telemetry.survey import Since, Survey
 
@@ -56,9 +49,9 @@ def write_facts(
     folder: Path, telemetry: TelemetryInput, seen: Survey, since: Since, took_s: float
 ) -> RunFacts:
     """Sum up the tables of a run and write the summary beside them."""
-    reliability = read_arrow(RELIABILITY, folder)
-    reasons = read_arrow(QUARANTINE, folder, ["reason"])["reason"].value_counts().to_pylist()
-    until_s = read_arrow(SUBSCRIPTIONS, folder, ["until_s"])["until_s"]
+    reliability = read_arrow(tables.RELIABILITY, folder)
+    reasons = read_arrow(tables.QUARANTINE, folder, ["reason"])["reason"].value_counts().to_pylist()
+    until_s = read_arrow(tables.SUBSCRIPTIONS, folder, ["until_s"])["until_s"]
     facts = RunFacts(
         telemetry=str(telemetry.directory),
         files=telemetry.files,
@@ -66,13 +59,13 @@ def write_facts(
         over_s=seen.over_s(since),
         last_s=max(seen.last_s.values(), default=0.0),
         brokers=len(seen.brokers),
-        rows={table.name: _count(table.name, folder) for table in TABLES.values() if table.is_filled},
+        rows={table.name: _count(table.name, folder) for table in tables.TABLES.values() if table.is_filled},
         quarantined={
             each["values"]: each["counts"] for each in sorted(reasons, key=lambda each: each["values"])
         },
         open_subscriptions=until_s.null_count,
-        publishers=_count(PUBLISHERS.name, folder),
-        links=_count(LINKS.name, folder),
+        publishers=_count(tables.PUBLISHERS.name, folder),
+        links=_count(tables.LINKS.name, folder),
         wanted=_sum(reliability["wanted"]),
         on_time=_sum(reliability["on_time"]),
         earning=_sum(reliability["earning"]),
